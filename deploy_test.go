@@ -126,7 +126,8 @@ func variables(t *testing.T) map[string]bool {
 }
 
 // foreign are flags of other programs, in what the packages' files and their page tell to call.
-var foreign = []string{"read-only", "cap-drop", "security-opt", "build-arg", "from-env-file", "cert", "key", "for", "now", "system", "threshold", "root"}
+var foreign = []string{"read-only", "cap-drop", "security-opt", "build-arg", "from-env-file", "cert", "key", "for", "now", "system",
+	"threshold", "root"}
 
 var (
 	aFlag     = regexp.MustCompile(`(?:^|[\s"'` + "`" + `])--([a-z][a-z-]+)`)

@@ -47,7 +47,8 @@ Every error is a problem document (RFC 9457), and its ` + "`code`" + ` is stable
  "final":true,"state":"placed","allowed":["pay","cancel"]}
 ` + "```" + `
 
-In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" + ` tells the code. This page is generated from the table of the codes,
+In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" +
+		` tells the code. This page is generated from the table of the codes,
 ` + "`workflow.Codes`" + `, by ` + "`go test . -run Documented -update`" + `. The SQLSTATEs are those of the [contract in SQL](sql.md).
 
 | code | status | stored | the same key again |

@@ -70,7 +70,8 @@ func ExampleStart_traced() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(service.Wait(ctx), service.Stop(context.WithoutCancel(ctx)), traces.Shutdown(context.WithoutCancel(ctx))); err != nil {
+	if err := errors.Join(service.Wait(ctx), service.Stop(context.WithoutCancel(ctx)),
+		traces.Shutdown(context.WithoutCancel(ctx))); err != nil {
 		log.Print(err)
 	}
 }

@@ -132,7 +132,8 @@ func TestCommandsOfOperatorsAreThere(t *testing.T) {
 		}
 		for i, flag := range strings.Fields(flags) {
 			name, long := strings.CutPrefix(flag, "-")
-			if i == 0 && (long && found.Flag(name) == nil || !long && found.InheritedFlags().ShorthandLookup(flag) == nil && found.Flags().ShorthandLookup(flag) == nil) {
+			if i == 0 && (long && found.Flag(name) == nil || !long && found.InheritedFlags().ShorthandLookup(flag) == nil &&
+				found.Flags().ShorthandLookup(flag) == nil) {
 				t.Errorf("%q has no flag -%s", words, flag)
 			}
 		}
@@ -142,19 +143,26 @@ func TestCommandsOfOperatorsAreThere(t *testing.T) {
 // plenty fills the tables, with something for every query to find.
 const plenty = `
 INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-SELECT 'default', gen_random_uuid(), 'w', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now() FROM generate_series(1, 20000);
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at, finished_at, expires_at)
-SELECT tenant, 'w:' || id, 'k', chain, 'succeeded', 'w', 't', id, 1, 'a', 200, '{}', now(), now(), now() + interval '1 day' FROM pawl.instance;
-UPDATE pawl.command SET expires_at = now() - interval '1 hour' WHERE (tenant, scope, key) IN (SELECT tenant, scope, key FROM pawl.command LIMIT 100);
+SELECT 'default', gen_random_uuid(), 'w', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now()
+	FROM generate_series(1, 20000);
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at,
+	finished_at, expires_at)
+SELECT tenant, 'w:' || id, 'k', chain, 'succeeded', 'w', 't', id, 1, 'a', 200, '{}', now(), now(), now() + interval '1 day'
+	FROM pawl.instance;
+UPDATE pawl.command SET expires_at = now() - interval '1 hour' WHERE (tenant, scope, key) IN (SELECT tenant, scope, key
+	FROM pawl.command LIMIT 100);
 INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
 SELECT tenant, id, 1, row_number() OVER (), 'w', 't', 's', 'a', '{}', '{}', 's', 'k', now(), chain FROM pawl.instance;
 INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 SELECT tenant, position, 'w.t', 0, workflow, instance, 1, 't', 's', now() FROM pawl.audit;
 INSERT INTO pawl.log (tenant, head) VALUES ('default', 20000);
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt, failures, revision,
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt,
+	failures, revision,
 	request, updated_at, run_at, claimed_by, claimed_at, locked_until, held_until, stuck)
-SELECT 'default', 'in flight', v.status || n || v.phase || coalesce(stuck, ''), decode(repeat('00', 32), 'hex'), v.status, 'w', 't', gen_random_uuid(), 'a', now() - interval '1 hour', phase, n % 10,
-	0, 0, '{}', now(), run_at, CASE WHEN v.status = 'processing' THEN 'n' END, CASE WHEN v.status = 'processing' THEN now() END, locked_until, held_until, stuck
+SELECT 'default', 'in flight', v.status || n || v.phase || coalesce(stuck, ''), decode(repeat('00', 32), 'hex'), v.status, 'w', 't',
+	gen_random_uuid(), 'a', now() - interval '1 hour', phase, n % 10,
+	0, 0, '{}', now(), run_at, CASE WHEN v.status = 'processing' THEN 'n' END, CASE WHEN v.status = 'processing' THEN now() END, locked_until,
+		held_until, stuck
 FROM generate_series(1, 100) AS n, (VALUES
 	('pending', 'working', now() - interval '1 minute', NULL::timestamptz, NULL::timestamptz, NULL),
 	('processing', 'working', NULL, now() - interval '1 minute', NULL, NULL),
@@ -162,10 +170,13 @@ FROM generate_series(1, 100) AS n, (VALUES
 	('failed_retryable', 'working', NULL, NULL, NULL, 'unknown_outcome')) AS v(status, phase, run_at, locked_until, held_until, stuck);
 INSERT INTO pawl.outbox_sink (name) VALUES ('crm');
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('default', 'crm', 19000, now());
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
-SELECT tenant, 'crm', position, type, ordinal, workflow, instance, 'waiting', 'permanent', 'no', 15, now(), now() FROM pawl.outbox WHERE position <= 1000;
+INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+	updated_at)
+SELECT tenant, 'crm', position, type, ordinal, workflow, instance, 'waiting', 'permanent', 'no', 15, now(), now() FROM pawl.outbox
+	WHERE position <= 1000;
 INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
-SELECT 'default', 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1, now(), now() FROM generate_series(1, 1000) AS n;`
+SELECT 'default', 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1, now(), now()
+	FROM generate_series(1, 1000) AS n;`
 
 // large are the tables that grow with the work.
 var large = regexp.MustCompile(`Seq Scan on (command|instance|audit|outbox)(_\w*\d\w*)? `)

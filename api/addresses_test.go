@@ -20,24 +20,29 @@ func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
 	id, over := a.header.Get("Location"), s.packed("1").String()
 	s.post("/v1/instances/"+over+"/send", "s", `{"via":"rail"}`).want(t, http.StatusOK)
 	for _, c := range []struct{ path, body, other string }{
-		{"/v1/workflows/parcel/pack", `{"to":"Wien"}`, `{"to":"Linz"}`}, {id + "/stamp", `{}`, `{"price":1}`}, {"/v1/workflows/parcel/keys/L-1/stamp", `{}`, `{"price":2}`},
+		{"/v1/workflows/parcel/pack", `{"to":"Wien"}`, `{"to":"Linz"}`}, {id + "/stamp", `{}`, `{"price":1}`},
+		{"/v1/workflows/parcel/keys/L-1/stamp", `{}`, `{"price":2}`},
 	} {
 		due := []string{"Pawl-Not-Before", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "Idempotency-Scope", c.path}
 		s.post(c.path, "k", c.body, due...).want(t, http.StatusAccepted)
 		s.post(c.path, "k", c.other, due...).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
-		s.exec("UPDATE pawl.command SET run_at = now() - interval '25 hours' WHERE key = 'k' AND scope = $1", c.path) // as if no node had been there
+		// as if no node had been there
+		s.exec("UPDATE pawl.command SET run_at = now() - interval '25 hours' WHERE key = 'k' AND scope = $1", c.path)
 		await.Eventually(t, "the command is given up", func() bool { return s.post(c.path, "k", c.body, due...).status != http.StatusAccepted })
 		s.post(c.path, "k", c.body, due...).wantProblem(t, http.StatusRequestTimeout, workflow.CommandAbandoned)
 		s.exec("UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = 'k' AND scope = $1", c.path)
 		s.post(c.path, "k", c.body, due...).wantProblem(t, http.StatusGone, workflow.KeyExpired)
 	}
-	s.post("/v1/workflows/parcel/pack", "v", `{"to":"Wien"}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
+	s.post("/v1/workflows/parcel/pack", "v", `{"to":"Wien"}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed,
+		workflow.VersionConflict)
 	s.post(id+"/stamp", "v", `{}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
-	s.post("/v1/workflows/parcel/keys/L-1/stamp", "v", `{}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
+	s.post("/v1/workflows/parcel/keys/L-1/stamp", "v", `{}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed,
+		workflow.VersionConflict)
 	s.post("/v1/workflows/parcel/keys/L-1/send", "s", `{"via":"rail"}`).want(t, http.StatusOK)
 	s.post("/v1/workflows/parcel/keys/L-1/stamp", "z", `{}`).wantProblem(t, http.StatusConflict, workflow.IllegalTransition)
 	s.post("/v1/workflows/parcel/keys/L-7/label", "n", `{"to":"Graz","label":"L-7"}`).want(t, http.StatusCreated)
-	s.post("/v1/workflows/parcel/keys/L-8/label", "n", `{"to":"Graz","label":"L-7"}`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
+	s.post("/v1/workflows/parcel/keys/L-8/label", "n", `{"to":"Graz","label":"L-7"}`).wantProblem(t, http.StatusBadRequest,
+		workflow.InvalidRequest)
 	s.post("/v1/workflows/parcel/pack", "o", `{"to":"Wien"}`).want(t, http.StatusCreated)
 	s.post("/v1/workflows/parcel/keys/1/pack", "o", `{"to":"Wien"}`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
 	s.post("/v1/workflows/parcel/claim", "c", `{"to":"Graz","label":"L-1"}`).wantProblem(t, http.StatusConflict, workflow.AlreadyExists)
@@ -53,7 +58,8 @@ func TestAnOperationOnAnInstanceHasAKeyAtEachOfItsAddresses(t *testing.T) {
 	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
 	a.want(t, http.StatusCreated)
 	id := strings.Replace(a.header.Get("Location"), "/v1/", "/v1/ops/", 1)
-	for _, path := range []string{id + "/pause", id + "/resume", "/v1/ops/workflows/parcel/keys/L-1/pause", "/v1/ops/workflows/parcel/keys/L-1/resume",
+	for _, path := range []string{id + "/pause", id + "/resume", "/v1/ops/workflows/parcel/keys/L-1/pause",
+		"/v1/ops/workflows/parcel/keys/L-1/resume",
 		id + "/migrate", "/v1/ops/workflows/parcel/keys/L-1/migrate", id + "/correct", "/v1/ops/workflows/parcel/keys/L-1/correct"} {
 		body, other := `{}`, `{"reason":"x"}`
 		if strings.HasSuffix(path, "/migrate") {

@@ -83,7 +83,8 @@ func TestWithoutALimitEverythingIsTaken(t *testing.T) {
 func TestTheLimitsOfATenantAreChecked(t *testing.T) {
 	s := newServer(t)
 	zero := 0.0
-	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}, {CredentialRate: -1}, {CredentialBurst: -1}} {
+	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}, {CredentialRate: -1},
+		{CredentialBurst: -1}} {
 		if _, err := api.New(s.engine, api.Config{Limits: l}); err == nil || !strings.Contains(err.Error(), "Limits.") {
 			t.Errorf("%+v: %v", l, err)
 		}

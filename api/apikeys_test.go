@@ -31,7 +31,8 @@ var lines = regexp.MustCompile(`pawl_[0-9A-Za-z]{12}_[0-9A-Za-z]{36}`)
 func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 	g := newGuarded(t)
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	body := `{"name":"billing","roles":["clerk"],"grants":["read:parcel","submit:parcel/stamp"],"expires_at":"` + ends.Format(time.RFC3339) + `"}`
+	body := `{"name":"billing","roles":["clerk"],"grants":["read:parcel","submit:parcel/stamp"],"expires_at":"` + ends.Format(time.RFC3339) +
+		`"}`
 	const may = "keys read submit"
 	a := g.ask("POST", "", body, may)
 	a.want(t, 201)
@@ -58,7 +59,8 @@ func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 	}
 
 	rotated := read[api.APIKeyText](t, g.ask("POST", "/"+made.ID+"/rotate", "", may))
-	if rotated.ID != made.ID || rotated.Key == made.Key || !strings.HasPrefix(rotated.RotatedBy, "ann (jwt ") || rotated.FormerEnds.Before(time.Now().Add(23*time.Hour)) {
+	if rotated.ID != made.ID || rotated.Key == made.Key || !strings.HasPrefix(rotated.RotatedBy, "ann (jwt ") ||
+		rotated.FormerEnds.Before(time.Now().Add(23*time.Hour)) {
 		t.Errorf("%+v", rotated)
 	}
 	for _, text := range []string{made.Key, rotated.Key} {
@@ -155,8 +157,10 @@ func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 			t.Errorf("%s, %s: %s", c.grants, c.body, p.Detail)
 		}
 	}
-	for _, body := range []string{``, `{}`, `{"name":"k"}`, `{"name":"k","grants":[]}`, `{"name":"k","grants":["write"]}`, `{"name":"k","grants":["keys:parcel"]}`,
-		`{"name":"","grants":["read"]}`, `{"name":"k","grants":["read"],"actor":"pawl:timer"}`, `{"name":"k","grants":["read"],"expires_at":"2020-01-01T00:00:00Z"}`,
+	for _, body := range []string{``, `{}`, `{"name":"k"}`, `{"name":"k","grants":[]}`, `{"name":"k","grants":["write"]}`,
+		`{"name":"k","grants":["keys:parcel"]}`,
+		`{"name":"","grants":["read"]}`, `{"name":"k","grants":["read"],"actor":"pawl:timer"}`,
+		`{"name":"k","grants":["read"],"expires_at":"2020-01-01T00:00:00Z"}`,
 		`{"name":"k","grants":["read"],"key":"pawl_"}`} {
 		g.ask("POST", "", body, "keys read act-as").wantProblem(t, 400, workflow.InvalidRequest)
 	}

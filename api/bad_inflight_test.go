@@ -62,11 +62,14 @@ var badLooks = []badCase{
 	{"unknown parameter", "GET", aCommand + "?wait=5", "", nil, workflow.InvalidRequest},
 	{"last event is a word", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "x"}, workflow.InvalidRequest},
 	{"last event is negative", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "-1"}, workflow.InvalidRequest},
-	{"last event is huge", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "99999999999999999999"}, workflow.InvalidRequest},
+	{"last event is huge", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "99999999999999999999"},
+		workflow.InvalidRequest},
 	{"last event with zeros", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "007"}, workflow.InvalidRequest},
-	{"two last events", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "1", "Last-Event-ID", "1"}, workflow.InvalidRequest},
+	{"two last events", "GET", aCommand, "", []string{"Accept", "text/event-stream", "Last-Event-ID", "1", "Last-Event-ID", "1"},
+		workflow.InvalidRequest},
 	{"a stream of nothing", "GET", "/v1/commands/s/nothing", "", []string{"Accept", "text/event-stream"}, workflow.CommandNotFound},
-	{"waiting for nothing", "GET", "/v1/commands/s/nothing", "", []string{"If-None-Match", `"1"`, "Prefer", "wait=60"}, workflow.CommandNotFound},
+	{"waiting for nothing", "GET", "/v1/commands/s/nothing", "", []string{"If-None-Match", `"1"`, "Prefer", "wait=60"},
+		workflow.CommandNotFound},
 }
 
 var badCancels = []badCase{
@@ -119,8 +122,10 @@ var badOperations = []badCase{
 	{"another tenant's", "POST", anOp, aTarget, []string{"Pawl-Tenant", "other"}, workflow.CommandNotFound},
 	{"a result of giving up", "POST", anOp, `{"scope":"{stuck}","key":"k","result":{"signed":"x"}}`, nil, workflow.InvalidRequest},
 	{"a result of another type", "POST", "/v1/ops/commands/resolve", `{"scope":"{stuck}","key":"k","result":7}`, nil, workflow.InvalidPayload},
-	{"a result with a number past all", "POST", "/v1/ops/commands/resolve", `{"scope":"{stuck}","key":"k","result":1e400}`, nil, workflow.InvalidPayload},
-	{"a huge result", "POST", "/v1/ops/commands/resolve", `{"scope":"{stuck}","key":"k","result":{"signed":"` + strings.Repeat("x", 1<<20) + `"}}`, nil, workflow.TooLarge},
+	{"a result with a number past all", "POST", "/v1/ops/commands/resolve", `{"scope":"{stuck}","key":"k","result":1e400}`, nil,
+		workflow.InvalidPayload},
+	{"a huge result", "POST", "/v1/ops/commands/resolve", `{"scope":"{stuck}","key":"k","result":{"signed":"` + strings.Repeat("x", 1<<20) +
+		`"}}`, nil, workflow.TooLarge},
 
 	{"instance is a word", "POST", "/v1/ops/instances/x/pause", `{}`, nil, workflow.InvalidRequest},
 	{"zero instance", "POST", "/v1/ops/instances/" + uuid.Nil.String() + "/pause", `{}`, nil, workflow.InvalidRequest},
@@ -128,7 +133,8 @@ var badOperations = []badCase{
 	{"another tenant's instance", "POST", "/v1/ops/instances/{id}/pause", `{}`, []string{"Pawl-Tenant", "other"}, workflow.InstanceNotFound},
 	{"a command's action", "POST", "/v1/ops/instances/{id}/retry", `{}`, nil, workflow.NotFound},
 	{"a reason of another type", "POST", "/v1/ops/instances/{id}/pause", `{"reason":7}`, nil, workflow.InvalidRequest},
-	{"a long reason to pause", "POST", "/v1/ops/instances/{id}/pause", `{"reason":"` + strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
+	{"a long reason to pause", "POST", "/v1/ops/instances/{id}/pause", `{"reason":"` + strings.Repeat("r", 4097) + `"}`, nil,
+		workflow.InvalidRequest},
 	{"a huge body", "POST", "/v1/ops/instances/{id}/pause", `{"reason":"` + strings.Repeat("r", 1<<20) + `"}`, nil, workflow.TooLarge},
 	{"a target of a pause", "POST", "/v1/ops/instances/{id}/pause", aTarget, nil, workflow.InvalidRequest},
 
@@ -159,7 +165,8 @@ func TestBadInputAboutCommandsInFlightLeavesNoTrace(t *testing.T) {
 	fill := strings.NewReplacer("{id}", status.Instance.String(), "{scope}", status.Scope, "{stuck}", stuck.Scope)
 	shown := func() string { return string(s.get(address).body) + string(s.get("/v1/ops/stuck").body) }
 	before, commands := s.rows(), shown()
-	for group, cases := range map[string][]badCase{"schedules": badSchedules, "looks": badLooks, "cancels": badCancels, "operations": badOperations} {
+	for group, cases := range map[string][]badCase{"schedules": badSchedules, "looks": badLooks, "cancels": badCancels,
+		"operations": badOperations} {
 		t.Run(group, func(t *testing.T) {
 			for _, c := range cases {
 				headers := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"bad"}}
@@ -189,7 +196,10 @@ func TestBadInputAboutCommandsInFlightLeavesNoTrace(t *testing.T) {
 		t.Errorf("the commands were %s and are %s", commands, after)
 	}
 	v.signed("Ida")
-	await.Eventually(t, "the command has succeeded", func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.Succeeded })
+	await.Eventually(t, "the command has succeeded", func() bool {
+		return read[api.CommandStatus](t,
+			s.get(address)).Status == transitions.Succeeded
+	})
 }
 
 func TestCallersTimesAreNotTakenForOthers(t *testing.T) {

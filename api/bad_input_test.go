@@ -101,7 +101,8 @@ var badRequests = []struct {
 	{"role in Latin-1", "GET", "/v1/instances", []string{"Pawl-Roles", "a,\xe4"}, 400, workflow.InvalidRequest},
 	{"many roles", "GET", "/v1/instances", []string{"Pawl-Roles", strings.Repeat("r,", 65)}, 400, workflow.InvalidRequest},
 	{"a misspelt header", "GET", "/v1/instances", []string{"Pawl-Role", "porter"}, 400, workflow.InvalidRequest},
-	{"a header of the future", "POST", "/v1/instances/{id}/stamp", []string{"Idempotency-Key", "a", "Pawl-Not-After", "2030-01-01T00:00:00Z"}, 400, workflow.InvalidRequest},
+	{"a header of the future", "POST", "/v1/instances/{id}/stamp", []string{"Idempotency-Key", "a", "Pawl-Not-After", "2030-01-01T00:00:00Z"},
+		400, workflow.InvalidRequest},
 	{"history of no workflow", "GET", "/v1/workflows/nothing/keys/1/history", nil, 404, workflow.WorkflowNotFound},
 	{"history of no business key", "GET", "/v1/workflows/parcel/keys/1/history", nil, 404, workflow.InstanceNotFound},
 	{"two tenants", "GET", "/v1/instances", []string{"Pawl-Tenant", "a", "Pawl-Tenant", "b"}, 400, workflow.InvalidRequest},
@@ -128,7 +129,8 @@ var badRequests = []struct {
 	{"NUL in a key", "GET", "/v1/commands/s/%00", nil, 400, workflow.KeyInvalid},
 	{"no key in the path", "GET", "/v1/commands/s/", nil, 400, workflow.KeyMissing},
 	{"long key in the path", "GET", "/v1/commands/s/" + strings.Repeat("k", 256), nil, 400, workflow.KeyInvalid},
-	{"an attribute that the workflow does not declare", "GET", "/v1/instances?workflow=parcel&attr.colour=red", nil, 400, workflow.InvalidRequest},
+	{"an attribute that the workflow does not declare", "GET", "/v1/instances?workflow=parcel&attr.colour=red", nil, 400,
+		workflow.InvalidRequest},
 	{"unknown parameter", "GET", "/v1/instances?colour=red", nil, 400, workflow.InvalidRequest},
 	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", keyed(), 400, workflow.InvalidRequest},
 	{"a parameter twice", "GET", "/v1/instances?order=id&order=id", nil, 400, workflow.InvalidRequest},
@@ -145,8 +147,10 @@ var badRequests = []struct {
 	{"created before a date", "GET", "/v1/instances?created_before=2026-01-31", nil, 400, workflow.InvalidRequest},
 	{"updated after the zero time", "GET", "/v1/instances?updated_after=0001-01-01T00:00:00Z", nil, 400, workflow.InvalidRequest},
 	{"updated before with a bare plus", "GET", "/v1/instances?updated_before=2026-01-31T12:00:00+01:00", nil, 400, workflow.InvalidRequest},
-	{"created in no time", "GET", "/v1/instances?created_after=2026-01-31T12:00:00Z&created_before=2026-01-31T12:00:00Z", nil, 400, workflow.InvalidRequest},
-	{"updated in no time", "GET", "/v1/instances?updated_after=2026-01-31T12:00:00Z&updated_before=2026-01-31T11:00:00Z", nil, 400, workflow.InvalidRequest},
+	{"created in no time", "GET", "/v1/instances?created_after=2026-01-31T12:00:00Z&created_before=2026-01-31T12:00:00Z", nil, 400,
+		workflow.InvalidRequest},
+	{"updated in no time", "GET", "/v1/instances?updated_after=2026-01-31T12:00:00Z&updated_before=2026-01-31T11:00:00Z", nil, 400,
+		workflow.InvalidRequest},
 	{"a cursor of the other order", "GET", "/v1/instances?order=updated&cursor=AQAAAAAAAAAAAAAAAAAAAAA", nil, 400, workflow.InvalidRequest},
 	{"a cursor of updates, cut", "GET", "/v1/instances?order=updated&cursor=BgAA", nil, 400, workflow.InvalidRequest},
 	{"counts by business key", "GET", "/v1/counts?business_key=a", nil, 400, workflow.InvalidRequest},
@@ -191,7 +195,8 @@ var badRequests = []struct {
 	{"neither JSON nor stream", "GET", "/v1/events", []string{"Accept", "text/html"}, 406, workflow.NotAcceptable},
 	{"limit of a stream", "GET", "/v1/events?limit=5", []string{"Accept", "text/event-stream"}, 400, workflow.InvalidRequest},
 	{"last event is a word", "GET", "/v1/events", []string{"Accept", "text/event-stream", "Last-Event-ID", "x"}, 400, workflow.InvalidRequest},
-	{"last event after the end", "GET", "/v1/events", []string{"Accept", "text/event-stream", "Last-Event-ID", "99999"}, 400, workflow.InvalidRequest},
+	{"last event after the end", "GET", "/v1/events", []string{"Accept", "text/event-stream", "Last-Event-ID", "99999"}, 400,
+		workflow.InvalidRequest},
 	{"no WebSocket", "GET", "/v1/stream", nil, 400, workflow.InvalidRequest},
 	{"a parameter of the stream", "GET", "/v1/stream?after=1", nil, 400, workflow.InvalidRequest},
 	{"verify a word", "GET", "/v1/ops/verify?instance=x", nil, 400, workflow.InvalidRequest},
@@ -204,7 +209,8 @@ func TestBadInputIsRefusedAndLeavesNoTrace(t *testing.T) {
 	before := s.rows()
 	for name, c := range badBodies {
 		s.post("/v1/workflows/parcel/pack", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
-		if name != "missing fields" && name != "white space only" && name != "empty where required" && name != "too long" && name != "past the rule" {
+		if name != "missing fields" && name != "white space only" && name != "empty where required" && name != "too long" &&
+			name != "past the rule" {
 			s.post("/v1/instances/"+id+"/stamp", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
 			s.post("/v1/workflows/parcel/keys/K/stamp", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
 		}

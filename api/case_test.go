@@ -37,7 +37,8 @@ func TestWhatWaitsForAnOperatorIsToldOfItsInstance(t *testing.T) {
 	if told == 0 {
 		t.Errorf("%+v", options)
 	}
-	for query, n := range map[string]int{"instance=" + status.Instance.String(): 1, "workflow=delivery&business_key=none": 0, "workflow=delivery": 1} {
+	for query, n := range map[string]int{"instance=" + status.Instance.String(): 1, "workflow=delivery&business_key=none": 0,
+		"workflow=delivery": 1} {
 		if page := read[api.StuckPage](t, s.get("/v1/ops/stuck?"+query)); len(page.Commands) != n {
 			t.Errorf("%s: %+v", query, page)
 		}

@@ -58,7 +58,8 @@ func TestAPageOfAListedOriginIsServed(t *testing.T) {
 			t.Errorf("%s: credentials are allowed", name)
 		}
 	}
-	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream", http.Header{"Origin": {shop}})
+	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream",
+		http.Header{"Origin": {shop}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,8 @@ func TestAPageOfAListedOriginIsServed(t *testing.T) {
 func TestAPageOfAnotherOriginIsNotServed(t *testing.T) {
 	s := newShop(t)
 	before := s.rows()
-	for _, origin := range []string{"https://evil.example", "http://shop.example", shop + ":444", shop + ".evil.example", "https://Shop.example", "null", "*"} {
+	for _, origin := range []string{"https://evil.example", "http://shop.example", shop + ":444", shop + ".evil.example",
+		"https://Shop.example", "null", "*"} {
 		foreign := []string{"Origin", origin, "Sec-Fetch-Site", "cross-site"}
 		preflight := s.do(http.MethodOptions, "/v1/workflows/parcel/pack", nil, append(foreign, "Access-Control-Request-Method", "POST")...)
 		preflight.wantProblem(t, 405, workflow.MethodNotAllowed)
@@ -84,7 +86,8 @@ func TestAPageOfAnotherOriginIsNotServed(t *testing.T) {
 		}
 		s.get("/v1/stream", append(slices.Clone(handshake), "Origin", origin)...).wantProblem(t, 403, workflow.Forbidden)
 	}
-	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Origin", shop, "Origin", "https://evil.example").wantProblem(t, 403, workflow.Forbidden)
+	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Origin", shop, "Origin", "https://evil.example").wantProblem(t, 403,
+		workflow.Forbidden)
 	if after := s.rows(); after["command"] != before["command"] {
 		t.Error("a foreign page has changed something")
 	}
@@ -120,7 +123,8 @@ func TestAPreflightIsAnsweredFromTheTableOfRoutes(t *testing.T) {
 
 func TestOriginsThatCannotBeAreRefused(t *testing.T) {
 	s := newServer(t)
-	for _, origin := range []string{"*", "null", "", "shop.example", "https://*.example", "https://shop.example/", "https://shop.example/a", "ftp://a",
+	for _, origin := range []string{"*", "null", "", "shop.example", "https://*.example", "https://shop.example/", "https://shop.example/a",
+		"ftp://a",
 		"https://Shop.example", "https://a@shop.example", "https://", "https://a?b"} {
 		if _, err := api.New(s.engine, api.Config{Origins: []string{origin}}); err == nil || !strings.Contains(err.Error(), "Origins") {
 			t.Errorf("%q: %v", origin, err)

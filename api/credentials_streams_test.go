@@ -70,7 +70,8 @@ func TestEveryEventStreamTellsWhatItsCallerMayKnow(t *testing.T) {
 			if data := firstData(t, response); response.StatusCode != 200 || !strings.Contains(data, g.instance.String()) {
 				t.Errorf("the right grants: %d %s", response.StatusCode, data)
 			}
-			for name, headers := range map[string][]string{"another tenant": other, "a grant for another workflow": g.with("read:courier stream:courier")} {
+			for name, headers := range map[string][]string{"another tenant": other,
+				"a grant for another workflow": g.with("read:courier stream:courier")} {
 				response := g.openStream(t, &r, headers...)
 				switch {
 				case hides:

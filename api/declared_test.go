@@ -46,7 +46,8 @@ func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http
 		media, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 		if media == "application/problem+json" {
 			var p transitions.Problem
-			if err := json.Unmarshal(seen.start.Bytes(), &p); err == nil && !slices.Contains(route.Codes, p.Code) && !strings.HasPrefix(p.Detail, atNoAddress) {
+			if err := json.Unmarshal(seen.start.Bytes(), &p); err == nil && !slices.Contains(route.Codes, p.Code) &&
+				!strings.HasPrefix(p.Detail, atNoAddress) {
 				t.Errorf("%s answers with the problem %s, which is not declared: %s", r.Pattern, p.Code, p.Detail)
 			}
 			return

@@ -86,7 +86,8 @@ func closeSchema(schema any) {
 // stream against the AsyncAPI document.
 func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route, r *http.Request, sent *sentBody, seen *seenWriter) {
 	h := seen.Header()
-	x := &contracttest.Exchange{Pattern: r.Pattern, Request: r, Sent: sent.start.Bytes(), Status: seen.status, Header: h, Body: seen.start.Bytes()}
+	x := &contracttest.Exchange{Pattern: r.Pattern, Request: r, Sent: sent.start.Bytes(), Status: seen.status, Header: h,
+		Body: seen.start.Bytes()}
 	if t.Name() != nameOfFuzz { // which goes where chance leads it
 		walked.add(x)
 	}
@@ -148,7 +149,8 @@ func refusedInPart(x *contracttest.Exchange) bool {
 	}
 	var results []api.BulkResult
 	err := json.Unmarshal(x.Body, &results)
-	return err != nil || x.Request.URL.Query().Get("dry_run") == "true" || slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
+	return err != nil || x.Request.URL.Query().Get("dry_run") == "true" ||
+		slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
 }
 
 // plainly is a request as one would send it who goes by the document alone. What is taken besides is in the protocol, and
@@ -266,12 +268,14 @@ func TestAnswersThatAreNotDocumentedAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for body, wrong := range map[string]int{`{"status":"ok"}`: 0, `{}`: 2, `{"status":7}`: 2, `{"status":"ok","more":1}`: 2, `[]`: 2} {
-		x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}
+		x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 200,
+			Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}
 		if n := validatorsThatComplain(contract.Answer(x)); n != wrong {
 			t.Errorf("%s: %d validators complain, not %d", body, n, wrong)
 		}
 	}
-	x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 418, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{}`)}
+	x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 418,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{}`)}
 	if n := validatorsThatComplain(contract.Answer(x)); n != 2 {
 		t.Errorf("a status that is not documented: %d validators complain", n)
 	}
@@ -285,7 +289,8 @@ func TestRequestsThatAreNotDocumentedAreFound(t *testing.T) {
 	}
 	contract := contractOf(t, []*workflow.Workflow{w})
 	for text, wrong := range map[string]int{
-		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\"}": 0, "POST /v1/workflows/parcel/pack {\"to\":7}": 2, "POST /v1/workflows/parcel/pack {}": 2,
+		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\"}": 0, "POST /v1/workflows/parcel/pack {\"to\":7}": 2,
+		"POST /v1/workflows/parcel/pack {}":                           2,
 		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\",\"more\":1}": 2, "POST /v1/workflows/parcel/pack?dry_run=maybe {\"to\":\"Wien\"}": 2,
 		"GET /v1/instances?limit=5": 0, "GET /v1/instances?limit=0": 2, "GET /v1/instances?limit=1001": 2, "GET /v1/instances?order=size": 2,
 	} {

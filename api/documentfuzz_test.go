@@ -85,7 +85,8 @@ func notAsked(operation string) bool {
 
 func newFuzz(t *testing.T) *fuzz {
 	t.Helper()
-	f := &fuzz{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}, tally: tally{answers: map[int]int{}, served: map[string]bool{}, refused: map[string]string{}}}
+	f := &fuzz{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
+		tally: tally{answers: map[int]int{}, served: map[string]bool{}, refused: map[string]string{}}}
 	t.Cleanup(f.client.CloseIdleConnections)
 	keys := &lateKeys{}
 	f.server = newServerWith(t, []relay.Sink{{Name: "main", To: &shelf{}}}, withPost, func(c *api.Config) {
@@ -107,7 +108,8 @@ func newFuzz(t *testing.T) *fuzz {
 			return caller, err
 		}
 	})
-	keys.Verifier = apikey.NewVerifier(apikey.NewTable(f.pool, func(sql string) string { return sql }), apikey.Config{Log: slog.New(slog.DiscardHandler)})
+	keys.Verifier = apikey.NewVerifier(apikey.NewTable(f.pool, func(sql string) string { return sql }),
+		apikey.Config{Log: slog.New(slog.DiscardHandler)})
 	f.vouched = keys.Good
 	keys.Start()
 	t.Cleanup(keys.Stop)
@@ -125,11 +127,16 @@ func newFuzz(t *testing.T) *fuzz {
 // knownOfFuzz is what is there from the beginning.
 func knownOfFuzz() *contracttest.Known {
 	return contracttest.NewKnown(map[string][]any{
-		"workflow": {"parcel", "delivery"}, "transition": {"pack", "label", "stamp", "send", "book", "deliver", "note"}, "business_key": {"L-1", "L-2"}, "label": {"L-1", "L-2", "L-3"},
-		"sink": {"main"}, "consumer": {"post"}, "can": {"read", "submit:parcel/stamp"}, "grants": {"read:parcel#L-1", "stream:parcel", "submit:parcel/stamp", "read"},
-		"tenant": {"acme"}, "actor": {"ann"}, "if_version": {1, 2, 3}, "version": {1, 2, 3}, "definition": {1}, "payload": {map[string]any{}, map[string]any{"to": "Graz"}},
-		"Prefer": {"wait=0", "respond-async"}, "not_before": {"2020-01-01T00:00:00Z"}, "replay_for": {60, 3600}, "Pawl-Replay-For": {60}, "If-Match": {"*"}, "scope": {"mine"}, "tombstone_for": {60, "forever"}, "Pawl-Tombstone-For": {"60", "forever"},
-		"result": {map[string]any{"signed": "ann"}}, "seconds": {60}, "roles": {"clerk"}, "Last-Event-ID": {"0"}, "attr.to": {"Graz"}, "attr.heavy": {"yes"},
+		"workflow": {"parcel", "delivery"}, "transition": {"pack", "label", "stamp", "send", "book", "deliver", "note"},
+		"business_key": {"L-1", "L-2"}, "label": {"L-1", "L-2", "L-3"},
+		"sink": {"main"}, "consumer": {"post"}, "can": {"read", "submit:parcel/stamp"},
+		"grants": {"read:parcel#L-1", "stream:parcel", "submit:parcel/stamp", "read"},
+		"tenant": {"acme"}, "actor": {"ann"}, "if_version": {1, 2, 3}, "version": {1, 2, 3}, "definition": {1},
+		"payload": {map[string]any{}, map[string]any{"to": "Graz"}},
+		"Prefer":  {"wait=0", "respond-async"}, "not_before": {"2020-01-01T00:00:00Z"}, "replay_for": {60, 3600}, "Pawl-Replay-For": {60},
+		"If-Match": {"*"}, "scope": {"mine"}, "tombstone_for": {60, "forever"}, "Pawl-Tombstone-For": {"60", "forever"},
+		"result": {map[string]any{"signed": "ann"}}, "seconds": {60}, "roles": {"clerk"}, "Last-Event-ID": {"0"}, "attr.to": {"Graz"},
+		"attr.heavy": {"yes"},
 	}, map[string][]string{
 		"^(start|now|0|[1-9][0-9]{0,18})$": {"start", "now", "0", "1", "7"},
 	}, "lose")
@@ -269,7 +276,8 @@ func (f *fuzz) wantWhole() {
 		f.t.Errorf("%+v, %v", v, err)
 	}
 	tables.WantSound(f.t, f.pool)
-	f.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz"}`, "Authorization", "everybody").want(f.t, http.StatusCreated) // it still serves
+	// it still serves
+	f.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz"}`, "Authorization", "everybody").want(f.t, http.StatusCreated)
 }
 
 // tally counts what was asked, and how it was answered.

@@ -221,26 +221,35 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 		"job.note":  {"cause": "caller", "actor": "ann", "scope": scope, "key": "n-1", "from": "todo"},
 		"job.move":  {"cause": "caller", "actor": "bob", "scope": "moves", "key": "m-1", "from": "todo", "reason": "it is elsewhere"},
 		"job.moved": {"cause": "caller", "actor": "bob", "scope": "moves", "key": "m-1", "from": "todo", "reason": "it is elsewhere"},
-		"job.hurry": {"cause": "timer", "causedby": "patience", "actor": "pawl:timer", "scope": "pawl:timer:" + id.String() + ":patience", "from": "todo"},
+		"job.hurry": {"cause": "timer", "causedby": "patience", "actor": "pawl:timer", "scope": "pawl:timer:" + id.String() + ":patience",
+			"from": "todo"},
 		"job.split": {"cause": "caller", "actor": "ann", "scope": scope, "key": "s-1", "from": "todo"},
 		"job.part": {"cause": "parent", "causedby": id.String(), "actor": "ann", "scope": "pawl:child:" + id.String(),
 			"instance": child, "subject": child, "businesskey": nil, "state": "done"},
-		"job.joined":          {"cause": "child", "causedby": child, "actor": "pawl:child", "scope": "pawl:end:" + child, "key": "ended", "from": "todo"},
-		"job.nudge":           {"cause": "message", "causedby": "bank", "actor": "inbox:bank", "scope": "inbox:bank", "key": "msg-1", "from": "todo"},
+		"job.joined": {"cause": "child", "causedby": child, "actor": "pawl:child", "scope": "pawl:end:" + child, "key": "ended",
+			"from": "todo"},
+		"job.nudge": {"cause": "message", "causedby": "bank", "actor": "inbox:bank", "scope": "inbox:bank", "key": "msg-1",
+			"from": "todo"},
 		"job.charge.accepted": {"cause": "caller", "actor": "ann", "scope": scope, "key": "c-2", "from": "todo", "state": "charging"},
-		"job.charge":          {"cause": "operator", "actor": "olga", "scope": scope, "key": "c-1", "from": "charging", "reason": "seen on the statement"},
-		"job.charge.retried":  {"cause": "operator", "actor": "olga", "scope": "ops:" + id.String(), "from": "charging", "reason": "seen on the statement"},
-		"job.charge.failed":   {"cause": "operator", "actor": "olga", "scope": scope, "key": "c-2", "from": "charging", "reason": "seen on the statement"},
-		"job.charge.undone": {"cause": "undo", "causedby": transitions.EffectKey(charged), "key": transitions.EffectKey(charged), "actor": "pawl:undo",
+		"job.charge": {"cause": "operator", "actor": "olga", "scope": scope, "key": "c-1", "from": "charging",
+			"reason": "seen on the statement"},
+		"job.charge.retried": {"cause": "operator", "actor": "olga", "scope": "ops:" + id.String(), "from": "charging",
+			"reason": "seen on the statement"},
+		"job.charge.failed": {"cause": "operator", "actor": "olga", "scope": scope, "key": "c-2", "from": "charging",
+			"reason": "seen on the statement"},
+		"job.charge.undone": {"cause": "undo", "causedby": transitions.EffectKey(charged), "key": transitions.EffectKey(charged),
+			"actor": "pawl:undo",
 			"scope": "pawl:undo:" + id.String(), "from": "todo"},
-		"job.pawl.paused": {"cause": "operator", "actor": "olga", "scope": "ops:" + id.String(), "key": "p-1", "reason": "a holiday", "from": "todo"},
+		"job.pawl.paused": {"cause": "operator", "actor": "olga", "scope": "ops:" + id.String(), "key": "p-1", "reason": "a holiday",
+			"from": "todo"},
 	} {
 		e := seen[kind]
 		if e == nil {
 			t.Errorf("there is no %s", kind)
 			continue
 		}
-		expect := map[string]any{"instance": id.String(), "subject": "J-1", "businesskey": "J-1", "workflow": "job", "from": nil, "reason": nil, "causedby": nil,
+		expect := map[string]any{"instance": id.String(), "subject": "J-1", "businesskey": "J-1", "workflow": "job", "from": nil, "reason": nil,
+			"causedby":        nil,
 			"datacontenttype": "application/json", "redacted": nil}
 		maps.Copy(expect, want)
 		for name, value := range expect {
@@ -288,7 +297,8 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 	}
 	for _, e := range s.followed(len(all)) {
 		text := seen[e.Type]
-		if text["id"] == e.ID() && (text["cause"] != string(e.Cause) || text["actor"] != e.Actor || text["key"] != e.Key || text["subject"] != e.Subject()) {
+		if text["id"] == e.ID() && (text["cause"] != string(e.Cause) || text["actor"] != e.Actor || text["key"] != e.Key ||
+			text["subject"] != e.Subject()) {
 			t.Errorf("in Go: %+v", e)
 		}
 	}
@@ -317,7 +327,8 @@ func TestAnErasedEventSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := toldBy(t, s.allEvents(""))["parcel.pack"]
-	if _, has := e["data"]; has || e["redacted"] != true || e["datacontenttype"] != nil || e["actor"] != "local" || e["instance"] != id.String() {
+	if _, has := e["data"]; has || e["redacted"] != true || e["datacontenttype"] != nil || e["actor"] != "local" ||
+		e["instance"] != id.String() {
 		t.Errorf("got %v", e)
 	}
 }
@@ -334,14 +345,15 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 	s.packed("200")
 	await.Eventually(t, "three jobs hurry", func() bool { return len(s.allEvents("&type=job.hurry")) == 3 }) // from here on nothing happens
 	for query, tt := range map[string]struct{ filter, want string }{
-		"workflow=job&business_key=J-1":          {`{"workflow":"job","business_key":"J-1"}`, "J-1:open J-1:move J-1:moved"},
-		"workflow=job&business_key=J-9":          {`{"workflow":"job","business_key":"J-9"}`, ""},
-		"workflow=job&attr.team=red":             {`{"workflow":"job","attributes":{"team":"red"}}`, "J-1:open"},
-		"attr.team=blue&type=job.moved":          {`{"attributes":{"team":"blue"},"types":["job.moved"]}`, "J-1:moved J-2:moved J/3 é:moved"},
-		"attr.team=blue&attr.heavy=yes":          {`{"attributes":{"team":"blue","heavy":"yes"}}`, ""},
-		"attr.heavy=yes":                         {`{"attributes":{"heavy":"yes"}}`, "pack"},
-		"attr.nobody%20has=it":                   {`{"attributes":{"nobody has":"it"}}`, ""},
-		"workflow=job&attr.team=blue":            {`{"workflow":"job","attributes":{"team":"blue"}}`, "J-1:move J-1:moved J-2:open J-2:move J-2:moved J/3 é:move J/3 é:moved"},
+		"workflow=job&business_key=J-1": {`{"workflow":"job","business_key":"J-1"}`, "J-1:open J-1:move J-1:moved"},
+		"workflow=job&business_key=J-9": {`{"workflow":"job","business_key":"J-9"}`, ""},
+		"workflow=job&attr.team=red":    {`{"workflow":"job","attributes":{"team":"red"}}`, "J-1:open"},
+		"attr.team=blue&type=job.moved": {`{"attributes":{"team":"blue"},"types":["job.moved"]}`, "J-1:moved J-2:moved J/3 é:moved"},
+		"attr.team=blue&attr.heavy=yes": {`{"attributes":{"team":"blue","heavy":"yes"}}`, ""},
+		"attr.heavy=yes":                {`{"attributes":{"heavy":"yes"}}`, "pack"},
+		"attr.nobody%20has=it":          {`{"attributes":{"nobody has":"it"}}`, ""},
+		"workflow=job&attr.team=blue": {`{"workflow":"job","attributes":{"team":"blue"}}`,
+			"J-1:move J-1:moved J-2:open J-2:move J-2:moved J/3 é:move J/3 é:moved"},
 		"workflow=job&business_key=J/3%20%C3%A9": {`{"workflow":"job","business_key":"J/3 é"}`, "J/3 é:open J/3 é:move J/3 é:moved"},
 	} {
 		all := s.allEvents("&" + query)
@@ -413,7 +425,8 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 	s := newServer(t)
 	s.packed("1")
 	events := s.get("/v1/events")
-	if got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit="); got.status != 200 || string(got.body) != string(events.body) {
+	if got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit="); got.status != 200 ||
+		string(got.body) != string(events.body) {
 		t.Errorf("events: %d %s", got.status, got.body)
 	}
 	if p := read[api.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")); len(p.Events) != 0 {
@@ -421,9 +434,10 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 	}
 	list := s.get("/v1/instances")
 	for path, want := range map[string]string{
-		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=&created_before=&updated_after=&updated_before=&order=&limit=&cursor=": string(list.body),
-		"/v1/ops/stuck?workflow=&business_key=&instance=&limit=&cursor=":                                                                                     string(s.get("/v1/ops/stuck").body),
-		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=":                                                                             string(s.get("/v1/ops/inbox").body),
+		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=" +
+			"&created_before=&updated_after=&updated_before=&order=&limit=&cursor=": string(list.body),
+		"/v1/ops/stuck?workflow=&business_key=&instance=&limit=&cursor=":         string(s.get("/v1/ops/stuck").body),
+		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=": string(s.get("/v1/ops/inbox").body),
 	} {
 		if got := s.get(path); got.status != 200 || string(got.body) != want {
 			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)

@@ -29,7 +29,8 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 	s.get(status).want(t, http.StatusOK)
 	for name, sql := range map[string]string{
 		"1 expired": `UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = 'k'`,
-		"2 a tombstone": `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL, attempt = NULL, revision = NULL, updated_at = NULL,
+		"2 a tombstone": `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL, attempt = NULL, revision = NULL,
+			updated_at = NULL,
 			expires_at = now() + interval '1 hour' WHERE key = 'k'`,
 		"3 for ever": `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL, expires_at = NULL WHERE key = 'k'`,
 	} {
@@ -83,7 +84,8 @@ func TestACallerSaysForHowLongItsKeyIsGood(t *testing.T) {
 	const path, body = "/v1/workflows/parcel/pack", `{"to":"Wien"}`
 	s.post(path, "a", body, "Pawl-Replay-For", "60", "Pawl-Tombstone-For", "3600").want(t, http.StatusCreated)
 	s.post(path, "a", body).want(t, http.StatusCreated) // the same request
-	s.bulk("application/json", `[{"workflow":"parcel","transition":"pack","key":"b","payload":{"to":"Wien"},"replay_for":120,"tombstone_for":60},
+	s.bulk("application/json",
+		`[{"workflow":"parcel","transition":"pack","key":"b","payload":{"to":"Wien"},"replay_for":120,"tombstone_for":60},
 		{"workflow":"parcel","transition":"pack","key":"c","payload":{"to":"Wien"}}]`, "").want(t, http.StatusOK)
 	for key, want := range map[string]string{"a": "00:01:00 01:00:00", "b": "00:02:00 00:01:00", "c": "1 day nothing"} {
 		if got := kept(key); got != want {

@@ -44,7 +44,8 @@ func TestTheCredentialIsGivenOnce(t *testing.T) {
 // HEAD says of the same what GET says; no other method says anything.
 func TestOtherMethodsTellNoMore(t *testing.T) {
 	g := newGuarded(t)
-	for _, path := range []string{"/v1/instances/" + g.instance.String(), "/v1/commands/parcel:label/k", "/v1/workflows/parcel/keys/L-1/history"} {
+	for _, path := range []string{"/v1/instances/" + g.instance.String(), "/v1/commands/parcel:label/k",
+		"/v1/workflows/parcel/keys/L-1/history"} {
 		for name, c := range map[string]struct {
 			headers []string
 			want    int
@@ -181,7 +182,8 @@ func TestNobodyActsAsPawl(t *testing.T) {
 	for _, actor := range []string{"pawl:timer", "inbox:post", strings.Repeat("x", 300)} {
 		g.post(path, uuid.NewString(), `{}`, append(g.with("submit act-as"), "Pawl-Actor", actor)...).wantProblem(t, 400, workflow.InvalidRequest)
 	}
-	g.post(path, "1", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob", "Pawl-Actor", "eve")...).wantProblem(t, 400, workflow.InvalidRequest)
+	g.post(path, "1", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob", "Pawl-Actor", "eve")...).wantProblem(t, 400,
+		workflow.InvalidRequest)
 	history := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...))
 	if slices.ContainsFunc(history.Entries, func(e api.Entry) bool { return e.Actor != "ann" }) {
 		t.Errorf("%+v", history)

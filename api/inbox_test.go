@@ -69,7 +69,8 @@ func TestASignedMessageIsConsumedOnce(t *testing.T) {
 	s := newServer(t, withPost)
 	first := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`)
 	first.want(t, http.StatusCreated)
-	again := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`, "Pawl-Tenant", "ignored", "Content-Type", "text/plain", "Webhook-Foo", "x")
+	again := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`, "Pawl-Tenant", "ignored", "Content-Type", "text/plain",
+		"Webhook-Foo", "x")
 	if again.status != 201 || again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(first.body) {
 		t.Errorf("again: %d %s", again.status, again.body)
 	}
@@ -87,8 +88,10 @@ func TestASignedMessageIsConsumedOnce(t *testing.T) {
 		t.Errorf("the workflow does not show what it receives: %s", w.body)
 	}
 	// Another path is another tenant's.
-	s.do(http.MethodPost, "/v1/inbox/post%20of%20acme", []byte(`{}`), "Id", "m-1", "Signature", "the post").wantProblem(t, 422, workflow.MessageNotTaken)
-	if list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages; len(list) != 1 || list[0].Consumer != "post of acme" {
+	s.do(http.MethodPost, "/v1/inbox/post%20of%20acme", []byte(`{}`), "Id", "m-1", "Signature", "the post").wantProblem(t, 422,
+		workflow.MessageNotTaken)
+	if list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages; len(list) != 1 ||
+		list[0].Consumer != "post of acme" {
 		t.Errorf("%+v", list)
 	}
 	if list := s.deadMessages("").Messages; len(list) != 0 {
@@ -98,7 +101,8 @@ func TestASignedMessageIsConsumedOnce(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.command SET expires_at = now() - interval '1 s'"); err != nil {
 		t.Fatal(err)
 	}
-	if a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`); a.status != 200 || string(a.body) != `{"expired":true}` || a.header.Get("Idempotent-Replayed") != "true" {
+	if a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`); a.status != 200 || string(a.body) != `{"expired":true}` ||
+		a.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -126,7 +130,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		sum := sha256.Sum256([]byte(tt.body))
 		list := s.deadMessages("").Messages
 		last := list[len(list)-1]
-		if last.Message != tt.id || last.Code != tt.code || last.Hash != hex.EncodeToString(sum[:]) || last.Size != len(tt.body) || last.Deliveries != 2 {
+		if last.Message != tt.id || last.Code != tt.code || last.Hash != hex.EncodeToString(sum[:]) || last.Size != len(tt.body) ||
+			last.Deliveries != 2 {
 			t.Errorf("%+v", last)
 		}
 		body := s.get(fmt.Sprintf("/v1/ops/inbox/body?consumer=post&message=%s&hash=%x", tt.id, sum))
@@ -148,21 +153,24 @@ func TestMessagesThatLeaveNoTrace(t *testing.T) {
 		headers            []string
 		code               workflow.Code
 	}{
-		"unsigned":                 {"POST", "/v1/inbox/post", good, []string{"Id", "m"}, workflow.Unauthorized},
-		"wrongly signed":           {"POST", "/v1/inbox/post", good, []string{"Id", "m", "Signature", "me"}, workflow.Unauthorized},
-		"unsigned and unreadable":  {"POST", "/v1/inbox/post", "{", nil, workflow.Unauthorized},
-		"a large one, unsigned":    {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage), nil, workflow.Unauthorized},
-		"too large":                {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage+1), signed, workflow.TooLarge},
-		"no id":                    {"POST", "/v1/inbox/post", good, []string{"Signature", "the post"}, workflow.InvalidRequest},
-		"a long id":                {"POST", "/v1/inbox/post", good, []string{"Id", strings.Repeat("i", 256), "Signature", "the post"}, workflow.InvalidRequest},
-		"an id that is not UTF-8":  {"POST", "/v1/inbox/post", good, []string{"Id", "\xff", "Signature", "the post"}, workflow.InvalidRequest},
-		"an unknown consumer":      {"POST", "/v1/inbox/nobody", good, signed, workflow.NotFound},
-		"a consumer with a NUL":    {"POST", "/v1/inbox/%00", good, signed, workflow.NotFound},
-		"no consumer":              {"POST", "/v1/inbox/", good, signed, workflow.NotFound},
-		"a path below":             {"POST", "/v1/inbox/post/m", good, signed, workflow.NotFound},
-		"another method":           {"GET", "/v1/inbox/post", "", signed, workflow.MethodNotAllowed},
-		"a command of its scope":   {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`, []string{"Content-Type", "application/json", "Idempotency-Key", "m", "Idempotency-Scope", "inbox:post"}, workflow.ScopeInvalid},
-		"a command of its sender":  {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`, []string{"Content-Type", "application/json", "Idempotency-Key", "m", "Pawl-Actor", "inbox:post"}, workflow.InvalidRequest},
+		"unsigned":                {"POST", "/v1/inbox/post", good, []string{"Id", "m"}, workflow.Unauthorized},
+		"wrongly signed":          {"POST", "/v1/inbox/post", good, []string{"Id", "m", "Signature", "me"}, workflow.Unauthorized},
+		"unsigned and unreadable": {"POST", "/v1/inbox/post", "{", nil, workflow.Unauthorized},
+		"a large one, unsigned":   {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage), nil, workflow.Unauthorized},
+		"too large":               {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage+1), signed, workflow.TooLarge},
+		"no id":                   {"POST", "/v1/inbox/post", good, []string{"Signature", "the post"}, workflow.InvalidRequest},
+		"a long id": {"POST", "/v1/inbox/post", good, []string{"Id", strings.Repeat("i", 256), "Signature", "the post"},
+			workflow.InvalidRequest},
+		"an id that is not UTF-8": {"POST", "/v1/inbox/post", good, []string{"Id", "\xff", "Signature", "the post"}, workflow.InvalidRequest},
+		"an unknown consumer":     {"POST", "/v1/inbox/nobody", good, signed, workflow.NotFound},
+		"a consumer with a NUL":   {"POST", "/v1/inbox/%00", good, signed, workflow.NotFound},
+		"no consumer":             {"POST", "/v1/inbox/", good, signed, workflow.NotFound},
+		"a path below":            {"POST", "/v1/inbox/post/m", good, signed, workflow.NotFound},
+		"another method":          {"GET", "/v1/inbox/post", "", signed, workflow.MethodNotAllowed},
+		"a command of its scope": {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`,
+			[]string{"Content-Type", "application/json", "Idempotency-Key", "m", "Idempotency-Scope", "inbox:post"}, workflow.ScopeInvalid},
+		"a command of its sender": {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`,
+			[]string{"Content-Type", "application/json", "Idempotency-Key", "m", "Pawl-Actor", "inbox:post"}, workflow.InvalidRequest},
 		"the list, by no operator": {"GET", "/v1/ops/inbox", "", []string{"Pawl-Roles", "clerk"}, workflow.Forbidden},
 	} {
 		s.do(tt.method, tt.path, []byte(tt.body), tt.headers...).wantProblem(t, tt.code.Info().Status, tt.code)
@@ -216,12 +224,14 @@ func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	op := func(action string, m api.DeadMessage) answer {
-		return s.do(http.MethodPost, "/v1/ops/inbox/"+action, about(m, "by word of mouth"), "Content-Type", "application/json", "Pawl-Actor", "olga")
+		return s.do(http.MethodPost, "/v1/ops/inbox/"+action, about(m, "by word of mouth"), "Content-Type", "application/json", "Pawl-Actor",
+			"olga")
 	}
 	op("retry", list[0]).wantProblem(t, 404, workflow.InstanceNotFound)
 	discarded := op("discard", list[1])
 	discarded.want(t, http.StatusOK)
-	if m := read[api.DeadMessage](t, discarded); m.Status != inspect.MessageDiscarded || m.ChangedBy != "olga" || m.Reason != "by word of mouth" {
+	if m := read[api.DeadMessage](t, discarded); m.Status != inspect.MessageDiscarded || m.ChangedBy != "olga" ||
+		m.Reason != "by word of mouth" {
 		t.Errorf("%+v", m)
 	}
 	s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L-1"}`).want(t, http.StatusCreated)
@@ -269,22 +279,27 @@ func TestBadRequestsAboutDeadMessages(t *testing.T) {
 		{"upper case", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=" + strings.ToUpper(hash), "", nil, workflow.InvalidRequest},
 		{"another hash", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=" + strings.Repeat("0", 64), "", nil, workflow.NotFound},
 		{"no body is kept", "GET", "/v1/ops/inbox/body?consumer=post&message=large&hash=" + largeHash, "", nil, workflow.TooLarge},
-		{"nothing to retry", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","message":"large","hash":"` + largeHash + `"}`, nil, workflow.TooLarge},
+		{"nothing to retry", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","message":"large","hash":"` + largeHash + `"}`, nil,
+			workflow.TooLarge},
 		{"no such action", "POST", "/v1/ops/inbox/forget", target, nil, workflow.NotFound},
 		{"another method", "PUT", "/v1/ops/inbox/retry", target, nil, workflow.MethodNotAllowed},
 		{"no body", "POST", "/v1/ops/inbox/retry", "", nil, workflow.InvalidRequest},
 		{"no message", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","hash":"` + hash + `"}`, nil, workflow.InvalidRequest},
 		{"no hash", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m"}`, nil, workflow.InvalidRequest},
-		{"no hexadecimal", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + strings.Repeat("x", 64) + `"}`, nil, workflow.InvalidRequest},
+		{"no hexadecimal", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + strings.Repeat("x", 64) + `"}`, nil,
+			workflow.InvalidRequest},
 		{"a number", "POST", "/v1/ops/inbox/discard", `{"consumer":7}`, nil, workflow.InvalidRequest},
-		{"unknown member", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + hash + `","force":true}`, nil, workflow.InvalidRequest},
+		{"unknown member", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + hash + `","force":true}`, nil,
+			workflow.InvalidRequest},
 		{"unknown message", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"n","hash":"` + hash + `"}`, nil, workflow.NotFound},
 		{"another tenant's", "POST", "/v1/ops/inbox/retry", target, []string{"Pawl-Tenant", "acme"}, workflow.NotFound},
 		{"with a key", "POST", "/v1/ops/inbox/retry", target, []string{"Idempotency-Key", "k"}, workflow.InvalidRequest},
 		{"with a parameter", "POST", "/v1/ops/inbox/retry?dry_run=true", target, nil, workflow.InvalidRequest},
 		{"XML", "POST", "/v1/ops/inbox/retry", target, []string{"Content-Type", "text/xml"}, workflow.UnsupportedMedia},
-		{"NUL in the reason", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + hash + `","reason":"\u0000"}`, nil, workflow.InvalidRequest},
-		{"a long reason", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","message":"m","hash":"` + hash + `","reason":"` + strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
+		{"NUL in the reason", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + hash + `","reason":"\u0000"}`, nil,
+			workflow.InvalidRequest},
+		{"a long reason", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","message":"m","hash":"` + hash + `","reason":"` +
+			strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
 		{"too large", "POST", "/v1/ops/inbox/retry", strings.Repeat(" ", 1<<20), nil, workflow.TooLarge},
 		{"no operator", "POST", "/v1/ops/inbox/retry", target, []string{"Pawl-Roles", "clerk"}, workflow.Forbidden},
 	} {

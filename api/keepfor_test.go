@@ -33,7 +33,8 @@ func TestKeepForReadsSecondsAndForever(t *testing.T) {
 
 func TestKeepForRefusesWhatIsNoTime(t *testing.T) {
 	t.Parallel()
-	for _, values := range [][]string{{""}, {"0"}, {"-1"}, {"+5"}, {"1_0"}, {"1.5"}, {"1e3"}, {"1h"}, {"9223372037"}, {"99999999999999999999"}, {"forever"}, {"1", "1"}} {
+	for _, values := range [][]string{{""}, {"0"}, {"-1"}, {"+5"}, {"1_0"}, {"1.5"}, {"1e3"}, {"1h"}, {"9223372037"}, {"99999999999999999999"},
+		{"forever"}, {"1", "1"}} {
 		if err := termsOf(requestWith(headerReplayFor, values...), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
 			t.Errorf("%q: got %v", values, err)
 		}

@@ -59,7 +59,8 @@ func (o outcome) percentile(p float64) time.Duration {
 }
 
 func TestEverySubscriberGetsEverythingInOrder(t *testing.T) {
-	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout, c.Stream.PingEvery = 5*time.Minute, time.Hour }) // however slow the machine is
+	// however slow the machine is
+	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout, c.Stream.PingEvery = 5*time.Minute, time.Hour })
 	l := load{subscribers: 100, rate: 300, total: 900}.orFlags()
 	o := l.run(s)
 	t.Logf("%d subscribers, %d transitions a second for %v: %d MB, latency p50 %v, p99 %v, max %v", l.subscribers, l.rate,

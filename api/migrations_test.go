@@ -23,7 +23,8 @@ func boxes() []workflow.Source {
 	weigh := func(_ *workflow.Call, d *box, p box) error { *d = p; return nil }
 	nothing := func(*workflow.Call, *box, workflow.None) error { return nil }
 	define := func(version int, open workflow.State) *workflow.Definition[box] {
-		return workflow.Define("box", version, workflow.Start("fill", open, weigh).BusinessKey(func(p box) string { return fmt.Sprint("B-", p.Weight) }),
+		return workflow.Define("box", version, workflow.Start("fill", open,
+			weigh).BusinessKey(func(p box) string { return fmt.Sprint("B-", p.Weight) }),
 			workflow.On("ship", workflow.From(open), "shipped", nothing)).Final("shipped")
 	}
 	plan := workflow.FromVersion(1, func(old box) (box, error) {
@@ -52,7 +53,8 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 
 	preview := s.do(http.MethodPost, "/v1/ops/migrations?dry_run=true", []byte(`{"workflow":"box","from":1,"to":2}`), json...)
 	preview.want(t, http.StatusOK)
-	if p := read[api.MigrationPreview](t, preview); len(p.States) != 1 || p.States[0] != (api.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2, Rejected: 1}) ||
+	if p := read[api.MigrationPreview](t, preview); len(p.States) != 1 ||
+		p.States[0] != (api.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2, Rejected: 1}) ||
 		len(p.Refusals) != 1 || p.Refusals[0].Reason != "it is too heavy" || preview.header.Get("Pawl-Dry-Run") != "true" {
 		t.Errorf("%s", preview.body)
 	}
@@ -63,7 +65,8 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	s.post(heavy+"/migrate", "x", `{"to":3}`).wantProblem(t, http.StatusServiceUnavailable, workflow.NotOnThisNode)
 	s.post(heavy+"/migrate", "x", `{}`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
 
-	begun := s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2,"reason":"all","per_second":1000}`), append(json, "Pawl-Actor", "olga")...)
+	begun := s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2,"reason":"all","per_second":1000}`),
+		append(json, "Pawl-Actor", "olga")...)
 	begun.want(t, http.StatusAccepted)
 	m := read[api.Migration](t, begun)
 	at := fmt.Sprint("/v1/ops/migrations/", m.ID)
@@ -71,7 +74,8 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 		m = read[api.Migration](t, s.get(at))
 		return !m.EndedAt.IsZero()
 	})
-	if m.Migrated != 1 || m.Rejected != 1 || m.Expected != 2 || m.Actor != "olga" || m.Reason != "all" || len(m.Refusals) != 1 || m.Refusals[0].State != "open" {
+	if m.Migrated != 1 || m.Rejected != 1 || m.Expected != 2 || m.Actor != "olga" || m.Reason != "all" || len(m.Refusals) != 1 ||
+		m.Refusals[0].State != "open" {
 		t.Errorf("%+v", m)
 	}
 	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Migrations) != 1 || list.Migrations[0].ID != m.ID {
@@ -85,12 +89,14 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	s.get("/v1/ops/migrations/99").wantProblem(t, http.StatusNotFound, workflow.NotFound)
 	s.do(http.MethodPost, "/v1/ops/migrations/99/stop", []byte(`{}`), json...).wantProblem(t, http.StatusNotFound, workflow.NotFound)
 	for body, code := range map[string]workflow.Code{`{"workflow":"none","from":1,"to":2}`: workflow.WorkflowNotFound,
-		`{"workflow":"box","from":2,"to":1}`: workflow.NotOnThisNode, `{"workflow":"box","from":1,"to":2,"per_second":-1}`: workflow.InvalidRequest} {
+		`{"workflow":"box","from":2,"to":1}`:                 workflow.NotOnThisNode,
+		`{"workflow":"box","from":1,"to":2,"per_second":-1}`: workflow.InvalidRequest} {
 		s.do(http.MethodPost, "/v1/ops/migrations", []byte(body), json...).wantProblem(t, code.Info().Status, code)
 	}
 	s.exec("INSERT INTO pawl.instance_migration (workflow, from_version, to_version, per_second, actor, created_at, expected, next_at) " +
 		"VALUES ('box', 1, 2, 1, 'ann', now(), 0, 'infinity')")
-	s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2}`), json...).wantProblem(t, http.StatusConflict, workflow.Conflict)
+	s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2}`), json...).wantProblem(t, http.StatusConflict,
+		workflow.Conflict)
 }
 
 func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
@@ -98,12 +104,14 @@ func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
 	s.post("/v1/workflows/box/fill", "1", `{"weight":1}`).want(t, http.StatusCreated)
 	const path = "/v1/ops/workflows/box/keys/B-1"
 	id := "/v1/ops/instances/" + transitions.InstanceID(transitions.DefaultTenant, "box", "B-1").String()
-	tried := s.do(http.MethodPost, path+"/correct?dry_run=true", []byte(`{"data":{"weight":3},"reason":"weighed anew"}`), "Content-Type", "application/json")
+	tried := s.do(http.MethodPost, path+"/correct?dry_run=true", []byte(`{"data":{"weight":3},"reason":"weighed anew"}`), "Content-Type",
+		"application/json")
 	tried.want(t, http.StatusOK)
 	if r := read[transitions.Result](t, tried); r.Version != 2 || tried.header.Get("Pawl-Dry-Run") != "true" {
 		t.Errorf("%s", tried.body)
 	}
-	for body, code := range map[string]workflow.Code{`{"data":{"weight":3}}`: workflow.InvalidRequest, `{"reason":"x"}`: workflow.InvalidRequest,
+	for body, code := range map[string]workflow.Code{`{"data":{"weight":3}}`: workflow.InvalidRequest,
+		`{"reason":"x"}`:                     workflow.InvalidRequest,
 		`{"data":{"colour":3},"reason":"x"}`: workflow.InvalidPayload, `{"data":{"weight":"much"},"reason":"x"}`: workflow.InvalidPayload,
 		`{"data":[],"reason":"x"}`: workflow.InvalidPayload, `{"state":"lost","reason":"x"}`: workflow.CorrectionRefused} {
 		s.post(id+"/correct", uuid.NewString(), body).wantProblem(t, code.Info().Status, code)

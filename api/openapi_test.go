@@ -91,7 +91,8 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 			}
 		}
 		own := slices.DeleteFunc(slices.Clone(r.Params), func(p Param) bool { return p.family() })
-		if len(o.Parameters) != len(own) || (o.Body != nil) != (r.Body != nil) || o.Grant != string(r.Grant) || (o.Security == nil) != (r.Grant == Public) {
+		if len(o.Parameters) != len(own) || (o.Body != nil) != (r.Body != nil) || o.Grant != string(r.Grant) ||
+			(o.Security == nil) != (r.Grant == Public) {
 			t.Errorf("%s %s: %+v", r.Method, r.Path, o)
 		}
 	}
@@ -156,7 +157,8 @@ func TestAttributesAreInTheDocument(t *testing.T) {
 				}
 			}
 		}
-		want := map[string]string{"attr.city": "an attribute of `parcel`, of `card`", "attr.parcel": "an attribute of `parcel`", "attr.card": "an attribute of `card`"}
+		want := map[string]string{"attr.city": "an attribute of `parcel`, of `card`", "attr.parcel": "an attribute of `parcel`",
+			"attr.card": "an attribute of `card`"}
 		if !maps.Equal(of, want) {
 			t.Errorf("%s: %q", path, of)
 		}

@@ -40,7 +40,8 @@ var postcard = workflow.Define("postcard", 1,
 // The page has a policy under which a browser loads nothing from anywhere else.
 func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 	g := newGuarded(t)
-	for path, want := range map[string]string{"/docs": "<rapi-doc", "/docs?": "pawl keys create", "/docs/page.js": "fetch('/openapi.json'", "/docs/rapidoc.js": "RapiDoc"} {
+	for path, want := range map[string]string{"/docs": "<rapi-doc", "/docs?": "pawl keys create", "/docs/page.js": "fetch('/openapi.json'",
+		"/docs/rapidoc.js": "RapiDoc"} {
 		a := g.get(path) // without a credential
 		policy := a.header.Get("Content-Security-Policy")
 		if a.status != 200 || !strings.Contains(string(a.body), want) {
@@ -60,7 +61,8 @@ func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 func TestAnAddressWithNothingSaysWhereThereIsSomething(t *testing.T) {
 	g := newGuarded(t)
 	for _, path := range []string{"/", "/docs/", "/v1", "/swagger"} {
-		if p := g.get(path).wantProblem(t, 404, workflow.NotFound); !strings.Contains(p.Detail, "/docs ") || !strings.Contains(p.Detail, "/openapi.json") {
+		if p := g.get(path).wantProblem(t, 404, workflow.NotFound); !strings.Contains(p.Detail, "/docs ") ||
+			!strings.Contains(p.Detail, "/openapi.json") {
 			t.Errorf("%s: %s", path, p.Detail)
 		}
 	}

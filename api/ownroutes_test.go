@@ -79,8 +79,9 @@ func TestRoutesThatClashAreRefused(t *testing.T) {
 	t.Parallel()
 	e := newServer(t).engine
 	for pattern, want := range map[string]string{
-		"/v1/mine": "Pawl's own", "GET /v1/workflows": "Pawl's own", "/v1": "Pawl's own", "/v1/{rest...}": "Pawl's own", "POST example.com/v1/": "Pawl's own",
-		"/healthz": "Pawl's own", "GET /readyz": "Pawl's own", "/metrics": "Pawl's own",
+		"/v1/mine": "Pawl's own", "GET /v1/workflows": "Pawl's own", "/v1": "Pawl's own", "/v1/{rest...}": "Pawl's own",
+		"POST example.com/v1/": "Pawl's own",
+		"/healthz":             "Pawl's own", "GET /readyz": "Pawl's own", "/metrics": "Pawl's own",
 		"shop": "shop", "GET /{x}/{x}": "duplicate", "": "",
 	} {
 		_, err := api.New(e, api.Config{Routes: map[string]http.Handler{pattern: says("mine")}})

@@ -123,9 +123,11 @@ func TestAHandlerReadsOnlyWhatItsRouteDeclares(t *testing.T) {
 
 func TestOnlyLoopbackHostsAreServedWithoutAuthentication(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "localhost:8080": true, "LOCALHOST:1": true, "127.0.0.1:80": true, "127.9.9.9": true, "[::1]:8080": true, "[::1]": true,
+		"localhost": true, "localhost:8080": true, "LOCALHOST:1": true, "127.0.0.1:80": true, "127.9.9.9": true, "[::1]:8080": true,
+		"[::1]":                true,
 		"[::ffff:127.0.0.1]:1": true,
-		"":                     false, "example.com": false, "example.com:80": false, "localhost.example.com": false, "127.0.0.1.nip.io": false, "10.0.0.1": false,
+		"":                     false, "example.com": false, "example.com:80": false, "localhost.example.com": false, "127.0.0.1.nip.io": false,
+		"10.0.0.1": false,
 		"[::2]:80": false, "0.0.0.0": false, "localhost@evil": false,
 	} {
 		if got := isLoopback(host); got != want {

@@ -26,7 +26,8 @@ type noEngine struct{ api.Engine }
 func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	t.Helper()
 	g := &guarded{server: &server{t: t, log: &lockedBuffer{}}, idp: authtest.NewProvider(t), instance: uuid.New(), key: "000000000000"}
-	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"}, Keys: g.idp.Set()})
+	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
+		Keys: g.idp.Set()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,10 @@ func line(t *testing.T, s *server, fragments ...string) string {
 func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
 		c.AccessLog = true
-		c.Routes = map[string]http.Handler{"GET /own/{thing}": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })}
+		c.Routes = map[string]http.Handler{"GET /own/{thing}": http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(204)
+		})}
 	})
 	id := s.packed("1")
 	s.get("/v1/instances/"+id.String()+"?at=2030-01-01T00:00:00Z", requestID, "r-1", "Pawl-Tenant", "acme", "Pawl-Actor", "ann").
@@ -111,7 +114,8 @@ func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
 			t.Errorf("%s: %v", path, h)
 		}
 		got := h.Get("Content-Security-Policy")
-		if !strings.HasPrefix(got, "default-src 'none'; ") || !strings.HasSuffix(got, "frame-ancestors 'none'") || !strings.Contains(got, policy) ||
+		if !strings.HasPrefix(got, "default-src 'none'; ") || !strings.HasSuffix(got, "frame-ancestors 'none'") ||
+			!strings.Contains(got, policy) ||
 			policy == "" && strings.Contains(got, "style-src") {
 			t.Errorf("%s: %q", path, got)
 		}

@@ -66,7 +66,8 @@ func withSinks(t *testing.T) (s *server, main *shelf) {
 	main = &shelf{}
 	ofTransitions := func(e *transitions.Event) bool { return e.Ordinal == 0 } // stamps emit more
 	s = newServerWith(t, []relay.Sink{
-		{Name: "main", To: main, Wants: ofTransitions}, {Name: "theirs", To: &shelf{takes: true}, Tenants: []string{"other"}, Wants: ofTransitions},
+		{Name: "main", To: main, Wants: ofTransitions}, {Name: "theirs", To: &shelf{takes: true}, Tenants: []string{"other"},
+			Wants: ofTransitions},
 	})
 	s.stamp(s.packed("1"), 2)
 	a := s.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz","weight":1}`, "Pawl-Tenant", "other")
@@ -84,12 +85,14 @@ func withSinks(t *testing.T) (s *server, main *shelf) {
 func TestAnOperatorSeesTheSinksOfHisTenant(t *testing.T) {
 	s, _ := withSinks(t)
 	list := read[api.SinkList](t, s.get("/v1/ops/sinks?all_tenants=true")).Sinks
-	if len(list) != 2 || list[0].Name != "main" || list[0].DeadLetters != 4 || list[0].Parked != 4 || list[0].Delivered != 2 || list[0].Node == "" ||
+	if len(list) != 2 || list[0].Name != "main" || list[0].DeadLetters != 4 || list[0].Parked != 4 || list[0].Delivered != 2 ||
+		list[0].Node == "" ||
 		list[0].LeaseEnds.IsZero() || list[1].Name != "theirs" || list[1].DeadLetters != 0 || list[1].Delivered != 3 {
 		t.Errorf("all: %+v", list)
 	}
 	list = read[api.SinkList](t, s.get("/v1/ops/sinks", "Pawl-Roles", "operator")).Sinks
-	if len(list) != 1 || list[0].Name != "main" || list[0].DeadLetters != 2 || list[0].Parked != 0 || list[0].Delivered != 0 || list[0].Failure != "" {
+	if len(list) != 1 || list[0].Name != "main" || list[0].DeadLetters != 2 || list[0].Parked != 0 || list[0].Delivered != 0 ||
+		list[0].Failure != "" {
 		t.Errorf("of the tenant: %+v", list)
 	}
 	list = read[api.SinkList](t, s.get("/v1/ops/sinks", "Pawl-Tenant", "other", "Pawl-Roles", "operator")).Sinks
@@ -106,7 +109,8 @@ func TestAnOperatorSeesTheSinksOfHisTenant(t *testing.T) {
 	}
 
 	page := read[api.SinkPage](t, s.get("/v1/ops/sinks/main"))
-	if len(page.Cursors) != 1 || page.Cursors[0].Tenant != "default" || page.Cursors[0].Position != 3 || page.Cursors[0].Head != 3 || page.Next != "" {
+	if len(page.Cursors) != 1 || page.Cursors[0].Tenant != "default" || page.Cursors[0].Position != 3 || page.Cursors[0].Head != 3 ||
+		page.Next != "" {
 		t.Errorf("%+v", page)
 	}
 	var tenants []string
@@ -141,7 +145,8 @@ func (s *server) deadLetters(query string, headers ...string) (ids []string) {
 
 func (s *server) operateSink(action, body string, headers ...string) answer {
 	s.t.Helper()
-	return s.do(http.MethodPost, "/v1/ops/sinks/main/"+action, []byte(body), append([]string{"Content-Type", "application/json"}, headers...)...)
+	return s.do(http.MethodPost, "/v1/ops/sinks/main/"+action, []byte(body),
+		append([]string{"Content-Type", "application/json"}, headers...)...)
 }
 
 func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
@@ -162,7 +167,8 @@ func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
 		t.Errorf("dead of another type are %q", got)
 	}
 	one := read[api.DeadPage](t, s.get("/v1/ops/sinks/main/dead")).Dead[0]
-	if one.Failure != "no stamps" || one.Kind != "permanent" || one.Status != inspect.DeadWaiting || one.Attempts != 1 || one.Workflow != "parcel" {
+	if one.Failure != "no stamps" || one.Kind != "permanent" || one.Status != inspect.DeadWaiting || one.Attempts != 1 ||
+		one.Workflow != "parcel" {
 		t.Errorf("%+v", one)
 	}
 	if got := s.deadLetters("&status=waiting&workflow=parcel&type=parcel.stamp&instance=" + one.Instance.String()); len(got) != 2 {
@@ -234,7 +240,8 @@ var badSinks = []badCase{
 	{"limit 0", "GET", aSink + "?limit=0", "", nil, workflow.InvalidRequest},
 	{"a cursor that is a word", "GET", aSink + "?cursor=next", "", nil, workflow.InvalidRequest},
 	{"a cursor of another list", "GET", aSink + "/dead?cursor=A2RlZmF1bHQ", "", nil, workflow.InvalidRequest},
-	{"a cursor to nowhere", "GET", aSink + "/dead?cursor=BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAZGVmYXVsdA", "", nil, workflow.InvalidRequest},
+	{"a cursor to nowhere", "GET", aSink + "/dead?cursor=BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAZGVmYXVsdA", "", nil,
+		workflow.InvalidRequest},
 	{"no such status", "GET", aSink + "/dead?status=dead", "", nil, workflow.InvalidRequest},
 	{"NUL in a type", "GET", aSink + "/dead?type=%00", "", nil, workflow.InvalidRequest},
 	{"instance is a word", "GET", aSink + "/dead?instance=x", "", nil, workflow.InvalidRequest},

@@ -31,7 +31,8 @@ func TestWhenToLookAgainAtACommandInFlight(t *testing.T) {
 
 func FuzzTheAddressOfACommandLeadsToIt(f *testing.F) {
 	for _, s := range [][2]string{
-		{"order:pay", "k"}, {"a/b", "c/d"}, {".", ".."}, {"..", "."}, {"%2F", "%"}, {"a b", "?x=1#y"}, {"ä", "\xff"}, {"//", "/"}, {"a", "b/"}, {";", "+&="},
+		{"order:pay", "k"}, {"a/b", "c/d"}, {".", ".."}, {"..", "."}, {"%2F", "%"}, {"a b", "?x=1#y"}, {"ä", "\xff"}, {"//", "/"}, {"a", "b/"},
+		{";", "+&="},
 	} {
 		f.Add(s[0], s[1])
 	}

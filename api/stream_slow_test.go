@@ -204,7 +204,8 @@ func (s *server) outage() (restore func()) {
 	// Who was connecting at that moment has a lock on the database, until it can be seen.
 	await.Eventually(s.t, "nobody is connecting", func() bool {
 		var coming bool
-		if err := admin.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
+		if err := admin.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object'
+			AND classid = 'pg_database'::regclass
 			AND objid = (SELECT oid FROM pg_database WHERE datname = $1))`, name).Scan(&coming); err != nil {
 			s.t.Fatal(err)
 		}

@@ -308,9 +308,10 @@ func TestAHandshakeIsRefusedWithAProblem(t *testing.T) {
 		"another origin":      {append(slices.Clone(good), "Origin", "https://evil.example"), 403, workflow.Forbidden},
 		"another subprotocol": {append(slices.Clone(good), "Sec-WebSocket-Protocol", "soap"), 400, workflow.InvalidRequest},
 		"no upgrade":          {good[2:], 400, workflow.InvalidRequest},
-		"a version of old":    {append(slices.Clone(good[:4]), "Sec-WebSocket-Version", "8", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="), 400, workflow.InvalidRequest},
-		"no key":              {good[:6], 400, workflow.InvalidRequest},
-		"a bad tenant":        {append(slices.Clone(good), "Pawl-Tenant", strings.Repeat("x", 100)), 400, workflow.InvalidRequest},
+		"a version of old": {append(slices.Clone(good[:4]), "Sec-WebSocket-Version", "8", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+			400, workflow.InvalidRequest},
+		"no key":       {good[:6], 400, workflow.InvalidRequest},
+		"a bad tenant": {append(slices.Clone(good), "Pawl-Tenant", strings.Repeat("x", 100)), 400, workflow.InvalidRequest},
 	} {
 		t.Run(name, func(t *testing.T) { s.get("/v1/stream", c.headers...).wantProblem(t, c.status, c.code) })
 	}

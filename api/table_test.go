@@ -57,9 +57,10 @@ func TestEveryRouteIsWhole(t *testing.T) {
 // A row that says not what a caller needs does not start, of whatever it is that is left out.
 func TestARouteSaysWhatItTakes(t *testing.T) {
 	for name, r := range map[string]Route{
-		"a route":      {Method: "GET", Path: "/v1/open"},
-		"an operation": {Method: "GET", Path: "/v1/open", Grant: Read, Operations: []StreamOperation{{Name: "subscribe", Grant: Streaming}, {Name: "take"}}},
-		"a stream":     {Method: "GET", Path: "/v1/open", Grant: Read, Answers: []Answer{{Status: 200, Media: mediaEventStream}}},
+		"a route": {Method: "GET", Path: "/v1/open"},
+		"an operation": {Method: "GET", Path: "/v1/open", Grant: Read,
+			Operations: []StreamOperation{{Name: "subscribe", Grant: Streaming}, {Name: "take"}}},
+		"a stream": {Method: "GET", Path: "/v1/open", Grant: Read, Answers: []Answer{{Status: 200, Media: mediaEventStream}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -129,9 +130,11 @@ func TestStreamsTakeWhatTheTableSays(t *testing.T) {
 		t.Errorf("declared are %q, served %q", all, stream.Operations)
 	}
 	asks := &http.Request{Header: http.Header{"Accept": {mediaEventStream}}}
-	r := &request{Request: asks, route: &Route{Answers: []Answer{answer[Events](200), {Status: 200, Media: mediaEventStream, Grant: OperateAll}}}}
+	r := &request{Request: asks, route: &Route{Answers: []Answer{answer[Events](200),
+		{Status: 200, Media: mediaEventStream, Grant: OperateAll}}}}
 	var asked []Grant
-	if _, err := r.accepted(func(g Grant) error { asked = append(asked, g); return nil }); err != nil || !slices.Equal(asked, []Grant{OperateAll}) {
+	if _, err := r.accepted(func(g Grant) error { asked = append(asked, g); return nil }); err != nil ||
+		!slices.Equal(asked, []Grant{OperateAll}) {
 		t.Errorf("asked for are %q, %v", asked, err)
 	}
 }

@@ -40,7 +40,8 @@ func (g *guarded) forged(change map[string]any) string {
 	g.t.Helper()
 	var id string
 	var secret []byte
-	if err := g.pool.QueryRow(g.t.Context(), "SELECT id::text, secret FROM pawl.ticket_key ORDER BY created_at DESC LIMIT 1").Scan(&id, &secret); err != nil {
+	if err := g.pool.QueryRow(g.t.Context(), "SELECT id::text, secret FROM pawl.ticket_key ORDER BY created_at DESC LIMIT 1").Scan(&id,
+		&secret); err != nil {
 		g.t.Fatal(err)
 	}
 	all := map[string]any{"tenant": "acme", "actor": "ann", "grants": "read:parcel#L-1", "until": time.Now().Add(50 * time.Minute).UnixMilli()}
@@ -74,7 +75,8 @@ const ofOneParcel = `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:pa
 func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()
-	a := g.askTicket("read stream submit", `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"],"roles":[],"seconds":60}`)
+	a := g.askTicket("read stream submit", `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"],"roles":[],`+
+		`"seconds":60}`)
 	a.want(t, 201)
 	made := read[api.Ticket](t, a)
 	if left := time.Until(made.Until); left > time.Minute || left <= 0 ||
@@ -106,7 +108,8 @@ func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
 	g.post(id+"/stamp", "t6", `{}`, append(it, "Pawl-Actor", "bob")...).wantProblem(t, 403, workflow.Forbidden)
 	g.do("POST", "/v1/tickets", []byte(ofOneParcel), append(it, "Content-Type", "application/json")...).wantProblem(t, 403, workflow.Forbidden)
 	me := read[api.Me](t, g.get("/v1/me?can=submit:parcel%23L-1/stamp", it...))
-	if me.Proof.Kind != auth.Ticket || me.Proof.By != "jwt "+authtest.Issuer || me.Actor != "ann" || me.Until.Sub(made.Until).Abs() > time.Second ||
+	if me.Proof.Kind != auth.Ticket || me.Proof.By != "jwt "+authtest.Issuer || me.Actor != "ann" ||
+		me.Until.Sub(made.Until).Abs() > time.Second ||
 		strings.Join(me.Grants, " ") != "read:parcel#L-1 stream:parcel#L-1 submit:parcel#L-1/stamp" || me.Can == nil || !me.Can.Allowed {
 		t.Errorf("%+v", me)
 	}
@@ -220,7 +223,8 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 	// As somebody else it says who vouches, and it ends with its asker.
 	soon := time.Now().Add(2 * time.Minute)
 	asker := g.idp.Token(map[string]any{"scope": "read submit act-as", "exp": soon.Unix(), "sub": "gateway", "roles": "clerk guard"})
-	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","submit:parcel#L-1/stamp"],"actor":"bob","roles":["guard"],"seconds":3600}`),
+	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","submit:parcel#L-1/stamp"],"actor":"bob","roles":["guard"],`+
+		`"seconds":3600}`),
 		append(by(asker), "Content-Type", "application/json")...)
 	made := read[api.Ticket](t, a)
 	if made.Until.After(soon.Add(31 * time.Second)) { // with the leeway
@@ -242,7 +246,8 @@ func TestACookieIsForEventStreamsAlone(t *testing.T) {
 	a := g.askTicket("read stream submit", strings.Replace(ofOneParcel, "{", `{"cookie":true,"seconds":600,`, 1))
 	a.want(t, 201)
 	cookie := (&http.Response{Header: a.header}).Cookies()[0]
-	if cookie.Name != "pawl_ticket" || cookie.Value != read[api.Ticket](t, a).Ticket || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
+	if cookie.Name != "pawl_ticket" || cookie.Value != read[api.Ticket](t, a).Ticket || !cookie.HttpOnly ||
+		cookie.SameSite != http.SameSiteStrictMode ||
 		cookie.Path != "/v1/" || cookie.Secure || cookie.MaxAge < 1 || cookie.MaxAge > 600 || cookie.Domain != "" {
 		t.Errorf("%+v", cookie)
 	}
@@ -321,7 +326,8 @@ func (g *guarded) streamed(path string, headers ...string) int {
 
 // dialAs opens a WebSocket as a browser does, whose pages send no header.
 func (g *guarded) dialAs(offers ...string) (*wsClient, *http.Response, error) {
-	ws, response, err := (&websocket.Dialer{Subprotocols: offers}).DialContext(g.t.Context(), "ws"+strings.TrimPrefix(g.url, "http")+"/v1/stream", nil)
+	ws, response, err := (&websocket.Dialer{Subprotocols: offers}).DialContext(g.t.Context(), "ws"+strings.TrimPrefix(g.url, "http")+
+		"/v1/stream", nil)
 	if err != nil {
 		return nil, response, err
 	}
@@ -421,7 +427,8 @@ func TestAWebSocketEndsWithItsTicket(t *testing.T) {
 	for seconds := 1; ; seconds *= 2 {
 		text := g.ticket("stream", `{"grants":["stream:parcel#L-1"],"seconds":`+strconv.Itoa(seconds)+`}`)
 		c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+text)
-		if err != nil || c.ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":0,"filter":{"workflow":"parcel","business_key":"L-1"}}`)) != nil {
+		if err != nil || c.ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":0,"filter":{"workflow":"parcel",`+
+			`"business_key":"L-1"}}`)) != nil {
 			continue
 		}
 		var last int64
@@ -551,7 +558,8 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	if last := entries[len(entries)-1]; last.Actor != "ann" || last.Proof != "ticket loopback" {
 		t.Errorf("%s, %q", last.Actor, last.Proof)
 	}
-	if status := g.streamed("/v1/events", "Cookie", "pawl_ticket="+text, "Sec-Fetch-Site", "same-origin", "Accept", "text/event-stream"); status != 403 {
+	if status := g.streamed("/v1/events", "Cookie", "pawl_ticket="+text, "Sec-Fetch-Site", "same-origin", "Accept",
+		"text/event-stream"); status != 403 {
 		t.Errorf("a cookie is passed over: %d", status)
 	}
 	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+text)
@@ -574,7 +582,8 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 func TestATicketEndsWithTheAPIKeyThatAskedForIt(t *testing.T) {
 	g := newGuarded(t)
 	key, text := g.make("acme", "read stream")
-	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","stream:parcel#L-1"]}`), append(by(text), "Content-Type", "application/json")...)
+	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","stream:parcel#L-1"]}`),
+		append(by(text), "Content-Type", "application/json")...)
 	made := read[api.Ticket](t, a).Ticket
 	me := read[api.Me](t, g.get("/v1/me", by(made)...))
 	if me.Proof.By != "key "+key.ID || me.Actor != "ann" {

@@ -45,7 +45,8 @@ func TestWhoWaitsForACommandThatRetentionTakesIsTold(t *testing.T) {
 			// In one transaction, so that nobody reads what was in between.
 			if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), `UPDATE pawl.command SET status = 'succeeded', phase = NULL, request = NULL, run_at = NULL,
-					code = 201, body = '{}', finished_at = now(), expires_at = now() - interval '1 hour', forget_at = $1::text::timestamptz WHERE key = 'k'`, c.forget)
+					code = 201, body = '{}', finished_at = now(), expires_at = now() - interval '1 hour', forget_at = $1::text::timestamptz
+						WHERE key = 'k'`, c.forget)
 				_, purged := tx.Exec(t.Context(), "SELECT pawl.purge()")
 				return errors.Join(err, purged)
 			}); err != nil {

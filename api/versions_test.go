@@ -49,7 +49,8 @@ func twoBoxes() []workflow.Source {
 	type data struct{}
 	var both []workflow.Source
 	for version := range 2 {
-		both = append(both, workflow.Define("box", version+1, workflow.Start("open", "opened", func(*workflow.Call, *data, workflow.None) error { return nil }),
+		both = append(both, workflow.Define("box", version+1, workflow.Start("open", "opened",
+			func(*workflow.Call, *data, workflow.None) error { return nil }),
 			workflow.On("shut", workflow.From("opened"), "shut", func(*workflow.Call, *data, workflow.None) error { return nil })).Final("shut"))
 	}
 	return both

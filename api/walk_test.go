@@ -94,7 +94,8 @@ func everything() bool {
 // has is another test's.)
 func wantWalked() {
 	if missing := walked.missing(); everything() && len(missing) > 0 {
-		fmt.Fprintf(os.Stderr, "--- FAIL: the walk of every path, method and status of the document\n    %s\nFAIL\n", strings.Join(missing, "\n    "))
+		fmt.Fprintf(os.Stderr, "--- FAIL: the walk of every path, method and status of the document\n    %s\nFAIL\n",
+			strings.Join(missing, "\n    "))
 		os.Exit(1)
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -87,31 +86,5 @@ type (
 	}
 )
 
-// CloudEvent is an event of the log, as [transitions.Event.AppendCloudEvent] writes it.
-type CloudEvent struct {
-	SpecVersion     string            `json:"specversion"`
-	ID              string            `json:"id"` // the position and the event's number within the transition
-	Source          string            `json:"source"`
-	Type            string            `json:"type"`
-	Subject         string            `json:"subject"` // the business key, or the instance's id
-	Time            time.Time         `json:"time"`
-	Position        string            `json:"position"`
-	Instance        uuid.UUID         `json:"instance"`
-	Version         int64             `json:"version"`
-	Workflow        string            `json:"workflow"`
-	Transition      string            `json:"transition"`
-	State           workflow.State    `json:"state"` // after the transition
-	BusinessKey     string            `json:"businesskey,omitempty"`
-	From            string            `json:"from,omitempty"`
-	Actor           string            `json:"actor,omitempty"`
-	Reason          string            `json:"reason,omitempty"`
-	Scope           string            `json:"scope,omitempty"`
-	Key             string            `json:"key,omitempty"`
-	Cause           transitions.Cause `json:"cause,omitempty"`
-	CausedBy        string            `json:"causedby,omitempty"`
-	Traceparent     string            `json:"traceparent,omitempty"`
-	Tracestate      string            `json:"tracestate,omitempty"`
-	Redacted        bool              `json:"redacted,omitzero"` // the data was erased
-	DataContentType string            `json:"datacontenttype,omitempty"`
-	Data            jsontext.Value    `json:"data,omitempty"`
-}
+// CloudEvent is an event of the log, as [transitions.Event.AppendCloudEvent] writes it. It has a name of its own in the documents.
+type CloudEvent wire.Event

@@ -32,7 +32,8 @@ const (
 // and on all columns that there are.
 func (b *book) each(t *testing.T, table, where string, columns map[string][]tampering) {
 	t.Helper()
-	found, err := b.pool.Query(t.Context(), "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'pawl' AND table_name = $1", table)
+	found, err := b.pool.Query(t.Context(), "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'pawl' AND "+
+		"table_name = $1", table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func TestAChangeOfAnyColumnOfAnInstanceIsNamed(t *testing.T) {
 		"links": {{"links = NULL", ofRest, 4}, {`links = '{"effects":[]}'`, ofRest, 4}, {`links = '{"x":1}'`, says("column links is"), 4},
 			{`links = '{"effects":[{"transition":"book","scope":"s","key":"k","payload":{}}],"in_flight":{"transition":"a","scope":"s","key":"k"}}'`,
 				says("command in flight (in links) is"), 4},
-			{`links = '{"effects":[{"transition":"book","scope":"s","key":"k","payload":{}}],"parent":{"workflow":"w","instance":"ffffffff-0000-8000-8000-000000000001"}}'`,
+			{`links = '{"effects":[{"transition":"book","scope":"s","key":"k","payload":{}}],"parent":{"workflow":"w",` +
+				`"instance":"ffffffff-0000-8000-8000-000000000001"}}'`,
 				ofLife, 1}},
 	})
 }
@@ -164,7 +166,8 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 			"its event number 1 is missing from the outbox, which has number 2"},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 1", emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 0", "its event number 0 is missing from the outbox, which has number 1"},
-		{`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
+		{`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes,
+			payload)
 			SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, business_key, attributes, '{}' FROM pawl.outbox
 			WHERE position = 5 AND ordinal = 0`, emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5", "its events are missing from the outbox"},
@@ -175,8 +178,10 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 			}
 		}
 	}
-	added := `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
-		SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox WHERE position = 11`
+	added := `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key,
+		attributes, payload)
+		SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox
+			WHERE position = 11`
 	want := broken(second, 5, `the outbox has an event "order.move" at position 13, where no transition is`)
 	if got := b.verifyAfter(t, uuid.Nil, added); !slices.Equal(got.Broken, []inspect.Break{want}) {
 		t.Errorf("an event of no transition: got %+v", got.Broken)

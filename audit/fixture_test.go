@@ -138,12 +138,14 @@ func (b *book) write(t testing.TB) {
 		if err := c.Send(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, actors, links, open, chain, created_at, updated_at)
+		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, actors, links, open, chain,
+			created_at, updated_at)
 			VALUES ($1, $2, 'order', 1, 's4', 4, '{"total":40}', '{"region":"north"}', '{"move":["ann"]}', $3::text::json, true, $4, $5, $6)`,
 			tenant, id, links, prev[:], at(1), at(4))
 	}
 	b.exec(t, "SELECT pawl.make_partition('outbox', $1)", at(1))
-	b.exec(t, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, attributes, payload)
+	b.exec(t, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, attributes,
+		payload)
 		SELECT tenant, position, e.type, e.ordinal, workflow, instance, version, transition, to_state, at, '{"region":"north"}',
 			CASE e.ordinal WHEN 1 THEN '{"v": 2}'::json END
 		FROM pawl.audit, (VALUES ('order.move', 0), ('noted', 1)) AS e(type, ordinal) WHERE e.ordinal = 0 OR version = 2`)

@@ -51,8 +51,10 @@ func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 	}
 	t.Run("empty", check)
 	// Many instances with a few versions, and one with very many.
-	exec(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data, scope, key, at, hash)
-		SELECT 't', CASE WHEN n <= 10000 THEN '` + id + `' ELSE md5((n / 4)::text)::uuid END, CASE WHEN n <= 10000 THEN n ELSE 1 + n % 4 END, n, 'w', 't',
+	exec(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data, scope,
+		key, at, hash)
+		SELECT 't', CASE WHEN n <= 10000 THEN '` + id +
+		`' ELSE md5((n / 4)::text)::uuid END, CASE WHEN n <= 10000 THEN n ELSE 1 + n % 4 END, n, 'w', 't',
 			CASE WHEN n = 1 OR n > 10000 AND n % 4 = 0 THEN NULL ELSE 's' END, 's', 'a', '{}', '{}', 's', 'k',
 			'2026-01-01'::timestamptz + n * interval '1 minute', decode(repeat('00', 32), 'hex')
 		FROM generate_series(1, 40000) n`)

@@ -137,9 +137,12 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	added := entry(second, 5, 13)
 	added.Hash = audit.Link(last.Hash, &added)
 	addRow := func(hash string) string {
-		return fmt.Sprintf(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, proof, reason,
-			payload, data, scope, key, cause, at, payload_digest, data_digest, hash, rest_digest, events_digest) SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, proof, reason,
-			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', NULL, '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`, hash) + where(second, 4)
+		return fmt.Sprintf(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, proof,
+			reason,
+			payload, data, scope, key, cause, at, payload_digest, data_digest, hash, rest_digest, events_digest)
+				SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, proof, reason,
+			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', NULL, '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`,
+			hash) + where(second, 4)
 	}
 	swap := func(column string) string {
 		return fmt.Sprintf(`UPDATE pawl.audit a SET %[1]s = b.%[1]s FROM pawl.audit b WHERE a.tenant = 'acme' AND b.tenant = 'acme'
@@ -165,7 +168,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			"'; DELETE FROM pawl.outbox WHERE instance = '" + second.String() + "'", []inspect.Break{log(8, 8, 1, 12)}},
 		{"the end goes, and the instance is set back", "DELETE FROM pawl.audit" + where(second, 4) +
 			"; DELETE FROM pawl.outbox" + where(second, 4) +
-			"; UPDATE pawl.instance SET updated_at = updated_at - interval '1 second', state = 's3', data = '{\"total\":30}', version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
+			"; UPDATE pawl.instance SET updated_at = updated_at - interval '1 second', state = 's3', data = '{\"total\":30}', version = 3, chain " +
+			"= (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
 			[]inspect.Break{log(11, 11, 1, 12)}},
 		{"two rows change places", "UPDATE pawl.audit SET version = 99" + where(second, 2) + "; UPDATE pawl.audit SET version = 2" +
 			where(second, 3) +
@@ -183,8 +187,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			" data, attributes, actors, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
 			[]inspect.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},
 		{"the instance is there twice", "INSERT INTO pawl.instance (tenant, id, bucket, workflow, definition, business_key, state, version," +
-			" data, attributes, actors, links, open, chain, created_at, updated_at) SELECT tenant, id, 1, workflow, definition, business_key, state," +
-			" version, data, attributes, actors, links, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
+			" data, attributes, actors, links, open, chain, created_at, updated_at) SELECT tenant, id, 1, workflow, definition, business_key," +
+			" state, version, data, attributes, actors, links, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
 			[]inspect.Break{broken(second, 2, "the row of version 2 is missing")}},
 		{"the instance's hash is changed", "UPDATE pawl.instance SET chain = sha256(chain)" + ofSecond,
 			[]inspect.Break{broken(second, 4, "the instance does not hold the hash of its last row")}},

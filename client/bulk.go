@@ -180,10 +180,10 @@ func (cmd *Command) item() (jsontext.Value, error) {
 	if cmd.IfVersion != 0 {
 		item.IfVersion = &cmd.IfVersion
 	}
-	if at := notBefore(cmd.NotBefore); at != "" {
+	if at := timeText(cmd.NotBefore); at != "" {
 		item.NotBefore = &at
 	}
-	if at := notBefore(cmd.HappenedAt); at != "" {
+	if at := timeText(cmd.HappenedAt); at != "" {
 		item.HappenedAt = &at
 	}
 	if cmd.ReplayFor != 0 {

@@ -160,7 +160,7 @@ func (cmd *Command) call() (*call, error) {
 	}{
 		{"Idempotency-Key", cmd.Key, workflow.KeyInvalid}, {"Idempotency-Scope", cmd.Scope, workflow.ScopeInvalid},
 		{"Pawl-Actor", cmd.Actor, workflow.InvalidRequest}, {"If-Match", quotedVersion(cmd.IfVersion), ""},
-		{"Pawl-Not-Before", notBefore(cmd.NotBefore), ""}, {"Pawl-Happened-At", notBefore(cmd.HappenedAt), ""},
+		{"Pawl-Not-Before", timeText(cmd.NotBefore), ""}, {"Pawl-Happened-At", timeText(cmd.HappenedAt), ""},
 		{"Pawl-Replay-For", seconds(cmd.ReplayFor), ""}, {"Pawl-Tombstone-For", seconds(cmd.TombstoneFor), ""},
 	} {
 		if h.value == "" {
@@ -214,7 +214,7 @@ func quotedVersion(v int64) string {
 	return `"` + strconv.FormatInt(v, 10) + `"`
 }
 
-func notBefore(t time.Time) string {
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -31,7 +31,8 @@ func TestCommandsAreTypedOrByName(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	view := must[Parcel](t)(client.Decode[Parcel](must[client.InstanceView](t)(c.Instance(t.Context(), client.BusinessKey("parcel", "A-1"))).Data))
+	view := must[Parcel](t)(client.Decode[Parcel](must[client.InstanceView](t)(c.Instance(t.Context(),
+		client.BusinessKey("parcel", "A-1"))).Data))
 	if view.Stamped != 2 || view.To != "Graz" {
 		t.Errorf("%+v", view)
 	}
@@ -44,7 +45,8 @@ func TestRefusalsAreErrorsWithTheirCode(t *testing.T) {
 	packed(t, c, "A-1")
 	r, err := client.Submit(t.Context(), c, lose, client.BusinessKey("parcel", "A-1"), workflow.None{})
 	e := wantCode(t, err, workflow.IllegalTransition)
-	if !e.Code.Info().Final || e.State != "packed" || !slices.Equal(e.Allowed, []string{"stamp", "deliver"}) || r.Status != 409 || r.Key == "" ||
+	if !e.Code.Info().Final || e.State != "packed" || !slices.Equal(e.Allowed, []string{"stamp", "deliver"}) || r.Status != 409 ||
+		r.Key == "" ||
 		workflow.CodeOf(r.Err()) != workflow.IllegalTransition {
 		t.Errorf("%+v, %+v", e, r)
 	}
@@ -132,8 +134,10 @@ func TestManyCommandsAtOnce(t *testing.T) {
 	for n := range 1100 {
 		cmds = append(cmds, client.CommandOf(pack, client.NewInstance, Pack{To: "Graz", Number: fmt.Sprint("A-", n)}))
 	}
-	cmds = append(cmds, client.Command{Transition: "lose", On: client.BusinessKey("parcel", "A-0"), TombstoneFor: 48 * time.Hour, ReplayFor: time.Hour},
-		client.Command{Transition: "stamp", On: client.BusinessKey("parcel", "A-1"), IfVersion: 1, Scope: "mine", NotBefore: time.Now().Add(-time.Minute)},
+	cmds = append(cmds, client.Command{Transition: "lose", On: client.BusinessKey("parcel", "A-0"), TombstoneFor: 48 * time.Hour,
+		ReplayFor: time.Hour},
+		client.Command{Transition: "stamp", On: client.BusinessKey("parcel", "A-1"), IfVersion: 1, Scope: "mine",
+			NotBefore: time.Now().Add(-time.Minute)},
 		client.Command{Transition: "stamp", Payload: func() {}}, client.Command{})
 	replies := c.SubmitMany(t.Context(), cmds)
 	for n, r := range replies[:1100] {
@@ -184,7 +188,8 @@ func TestTheEndOfACommandIsWaitedFor(t *testing.T) {
 	if result, err := r.Result(); err != nil || result.State != "delivered" || r.Version != 3 || r.Position != result.Position {
 		t.Errorf("%+v, %v", r, err)
 	}
-	again := must[client.Receipt](t)(c.SubmitAndWait(t.Context(), client.Command{Transition: "deliver", On: on, Key: began.Key, Payload: Deliver{By: "ann"}}))
+	again := must[client.Receipt](t)(c.SubmitAndWait(t.Context(),
+		client.Command{Transition: "deliver", On: on, Key: began.Key, Payload: Deliver{By: "ann"}}))
 	if string(again.Body) != string(r.Body) || !again.Replayed {
 		t.Errorf("a duplicate gets %s, and not %s", again.Body, r.Body)
 	}

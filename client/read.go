@@ -75,7 +75,7 @@ func (f *InstanceFilter) query() url.Values {
 	}
 	for name, at := range map[string]time.Time{"created_after": f.CreatedAfter, "created_before": f.CreatedBefore,
 		"updated_after": f.UpdatedAfter, "updated_before": f.UpdatedBefore} {
-		add(q, name, notBefore(at))
+		add(q, name, timeText(at))
 	}
 	if f.NewestUpdateFirst {
 		add(q, "order", "updated")

@@ -44,7 +44,8 @@ func problem(code workflow.Code, headers ...string) func(*http.Request) (*http.R
 
 func broken(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
 
-const done = `{"instance":"0197f6a0-0000-7000-8000-000000000001","workflow":"w","transition":"t","state":"s","version":1,"at":"2030-01-01T00:00:00Z"}`
+const done = `{"instance":"0197f6a0-0000-7000-8000-000000000001","workflow":"w","transition":"t","state":"s","version":1,` +
+	`"at":"2030-01-01T00:00:00Z"}`
 
 // asked is what a client of one or more addresses gets, with no pauses but those that are asked for and one nanosecond.
 func asked(t *testing.T, a *answers, hosts ...string) (client.Receipt, error) {
@@ -206,7 +207,8 @@ func TestTheEndOfTheContextIsTheEndOfACall(t *testing.T) {
 		return nil, context.Cause(r.Context())
 	}
 	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
-		"without an answer": waits, "between attempts": problem(workflow.Paused, "Retry-After", "3600"), "in the body": func(r *http.Request) (*http.Response, error) {
+		"without an answer": waits, "between attempts": problem(workflow.Paused, "Retry-After", "3600"),
+		"in the body": func(r *http.Request) (*http.Response, error) {
 			response, err := reply(200, done)(r)
 			response.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { _, err := waits(r); return 0, err }))
 			return response, err

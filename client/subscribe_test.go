@@ -330,7 +330,8 @@ func TestListsArePaged(t *testing.T) {
 	stamped(t, c, "A-7", 1)
 	w.seen()
 	open, seen := true, map[string]bool{}
-	for inst, err := range c.Instances(t.Context(), client.InstanceFilter{Workflow: "parcel", States: []workflow.State{"packed"}, Open: &open, Definition: 1,
+	for inst, err := range c.Instances(t.Context(), client.InstanceFilter{Workflow: "parcel", States: []workflow.State{"packed"}, Open: &open,
+		Definition:   1,
 		CreatedAfter: time.Now().Add(-time.Hour), UpdatedBefore: time.Now().Add(time.Hour)}) {
 		if err != nil {
 			t.Fatal(err)

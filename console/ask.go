@@ -48,7 +48,7 @@ func (v *visit) ask(method, path string, query url.Values, body any, header ...s
 	}
 	var problem transitions.Problem
 	if err := json.Unmarshal(a.body.Bytes(), &problem, reading); err != nil || problem.Code == "" {
-		return nil, &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: fmt.Errorf("%d: %w", a.status, err)}
+		return nil, unreadable(fmt.Errorf("%d: %w", a.status, err))
 	}
 	return a, problem.Err()
 }
@@ -97,11 +97,18 @@ func get[T any](v *visit, path string, query url.Values) (out T, err error) {
 }
 
 // into reads an answer that is JSON.
-func (a *answer) into(out any) error {
-	if err := json.Unmarshal(a.body.Bytes(), out, reading); err != nil {
-		return &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: err}
+func (a *answer) into(out any) error { return read(a.body.Bytes(), out) }
+
+// read reads JSON of the API.
+func read(text []byte, out any) error {
+	if err := json.Unmarshal(text, out, reading); err != nil {
+		return unreadable(err)
 	}
 	return nil
+}
+
+func unreadable(cause error) error {
+	return &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: cause}
 }
 
 // segments joins texts to a path, each of them one part of it, whatever it has in it.

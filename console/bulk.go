@@ -2,13 +2,13 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
@@ -170,8 +170,11 @@ func (v *visit) bulkSubmit(page *bulkPage) error {
 		return err
 	}
 	var results []wire.BulkResult
-	if err := a.into(&results); err != nil || len(results) != len(of) {
-		return &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: err}
+	if err := a.into(&results); err != nil {
+		return err
+	}
+	if len(results) != len(of) {
+		return unreadable(fmt.Errorf("%d results of %d commands", len(results), len(of)))
 	}
 	for n, r := range results {
 		if err := of[n].read(r.Status, r.Body); err != nil {
@@ -183,20 +186,16 @@ func (v *visit) bulkSubmit(page *bulkPage) error {
 
 // read takes over what came of one of them.
 func (i *bulkItem) read(status int, body []byte) error {
+	if i.Status = status; status >= 400 {
+		var problem transitions.Problem
+		err := read(body, &problem)
+		i.Problem = problem.Err().Message
+		return err
+	}
 	var said struct {
 		State workflow.State `json:"state"` // of what is not in flight
 	}
-	if i.Status = status; status >= 400 {
-		var problem transitions.Problem
-		if err := json.Unmarshal(body, &problem, reading); err != nil {
-			return &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: err}
-		}
-		i.Problem = problem.Err().Message
-		return nil
-	}
-	if err := json.Unmarshal(body, &said, reading); err != nil {
-		return &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: err}
-	}
+	err := read(body, &said)
 	i.State = said.State
-	return nil
+	return err
 }

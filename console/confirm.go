@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"path"
 
 	"github.com/google/uuid"
 
@@ -102,15 +103,7 @@ func (v *visit) pauseForm() error {
 }
 
 // last is the last part of the path.
-func (v *visit) last() string {
-	path := v.r.URL.Path
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '/' {
-			return path[i+1:]
-		}
-	}
-	return path
-}
+func (v *visit) last() string { return path.Base(v.r.URL.Path) }
 
 func (v *visit) pause() error {
 	id := v.r.PathValue("id")

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
@@ -69,8 +67,8 @@ func (v *visit) piece(filter url.Values, after string, limit int) (out piece, er
 	out = piece{Next: page.NextAfter, Head: page.Head}
 	for _, text := range page.Events {
 		var e wire.Event
-		if err := json.Unmarshal(text, &e, reading); err != nil {
-			return out, &workflow.Error{Code: workflow.Internal, Message: "an event cannot be read", Cause: err}
+		if err := read(text, &e); err != nil {
+			return out, err
 		}
 		out.Events = append(out.Events, e)
 	}

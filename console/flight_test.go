@@ -19,16 +19,24 @@ func TestACommandInFlightSaysHowItStands(t *testing.T) {
 		has    string
 		when   time.Time
 	}{
-		"waits for its time":  {api.CommandStatus{Status: transitions.Pending, RunAt: at(time.Hour)}, whyWaits, "waits for its time", at(time.Hour)},
-		"was just accepted":   {api.CommandStatus{Status: transitions.Pending, RunAt: at(-time.Second)}, whyWaits, "or for a worker", at(-time.Second)},
-		"nobody takes it":     {api.CommandStatus{Status: transitions.Pending, RunAt: at(-time.Minute)}, whyWaits, "nobody takes it", at(-time.Minute)},
-		"is worked on":        {api.CommandStatus{Status: transitions.Processing, Attempt: 2, LockedUntil: at(time.Second)}, whyWorks, "attempt 2 is under way", at(time.Second)},
-		"the worker is lost":  {api.CommandStatus{Status: transitions.Processing, Attempt: 2, LockedUntil: at(-time.Second)}, whyLost, "not heard of", at(-time.Second)},
-		"has failed":          {api.CommandStatus{Status: transitions.FailedRetryable, Attempt: 3, Failures: 2, RunAt: at(time.Hour), Failure: "no"}, whyFails, "2 failures in all", at(time.Hour)},
-		"is to stop":          {api.CommandStatus{Status: transitions.Processing, CancelledBy: "ann", LockedUntil: at(time.Second)}, whyWorks, "ann has asked it to stop", at(time.Second)},
+		"waits for its time": {api.CommandStatus{Status: transitions.Pending, RunAt: at(time.Hour)}, whyWaits, "waits for its time",
+			at(time.Hour)},
+		"was just accepted": {api.CommandStatus{Status: transitions.Pending, RunAt: at(-time.Second)}, whyWaits, "or for a worker",
+			at(-time.Second)},
+		"nobody takes it": {api.CommandStatus{Status: transitions.Pending, RunAt: at(-time.Minute)}, whyWaits, "nobody takes it",
+			at(-time.Minute)},
+		"is worked on": {api.CommandStatus{Status: transitions.Processing, Attempt: 2, LockedUntil: at(time.Second)}, whyWorks,
+			"attempt 2 is under way", at(time.Second)},
+		"the worker is lost": {api.CommandStatus{Status: transitions.Processing, Attempt: 2, LockedUntil: at(-time.Second)}, whyLost,
+			"not heard of", at(-time.Second)},
+		"has failed": {api.CommandStatus{Status: transitions.FailedRetryable, Attempt: 3, Failures: 2, RunAt: at(time.Hour),
+			Failure: "no"}, whyFails, "2 failures in all", at(time.Hour)},
+		"is to stop": {api.CommandStatus{Status: transitions.Processing, CancelledBy: "ann", LockedUntil: at(time.Second)}, whyWorks,
+			"ann has asked it to stop", at(time.Second)},
 		"has ended meanwhile": {api.CommandStatus{Status: transitions.Succeeded}, "", "", time.Time{}},
 	} {
-		if got := flightReason(&c.status, now); got.Kind != c.kind || !strings.Contains(got.Text, c.has) || !got.When.Equal(c.when) || got.Said != c.status.Failure {
+		if got := flightReason(&c.status, now); got.Kind != c.kind || !strings.Contains(got.Text, c.has) || !got.When.Equal(c.when) ||
+			got.Said != c.status.Failure {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -44,7 +44,7 @@ func (o overview) live() *Live {
 
 func (v *visit) overview() error {
 	var page overview
-	for _, part := range []func(*overview) error{v.counts, v.duties, v.recent} {
+	for _, part := range []func(*overview) error{v.counts, v.forOperators, v.recent} {
 		if err := only(part(&page)); err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func byWorkflow(list []api.InstanceCount) (all []countedFlow) {
 	return all
 }
 
-// duties is what is for operators.
-func (v *visit) duties(page *overview) error {
+// forOperators is what operators see to.
+func (v *visit) forOperators(page *overview) error {
 	if !v.can.May("operate", everything) {
 		return nil
 	}

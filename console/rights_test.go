@@ -178,7 +178,7 @@ func TestOneIsToldWhatOneMay(t *testing.T) {
 	v.get("/console/me?can="+url.QueryEscape("<b>")).want(400, `role="alert"`, `value="&lt;b&gt;"`)
 }
 
-// What waits for a person is settled by an operator, once, with his name and his reason.
+// What waits for an operator is settled by one, once, with his name and his reason.
 func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

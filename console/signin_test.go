@@ -22,11 +22,13 @@ func TestOneSignsInWithACredential(t *testing.T) {
 	v.get(p.location()).want(200, `value="/console/instances?workflow=claim"`, `type="password"`)
 	for _, wrong := range []string{"", "nonsense", key[:len(key)-1] + "x"} {
 		p := v.post("/console/sign-in", url.Values{"credential": {wrong}})
-		if p.status != http.StatusUnauthorized || !strings.Contains(p.text, `role="alert"`) || len(p.header.Values("Set-Cookie")) != 0 || strings.Contains(p.text, key) {
+		if p.status != http.StatusUnauthorized || !strings.Contains(p.text, `role="alert"`) || len(p.header.Values("Set-Cookie")) != 0 ||
+			strings.Contains(p.text, key) {
 			t.Errorf("%q is answered with %d %s", wrong, p.status, p.text)
 		}
 	}
-	p = v.post("/console/sign-in", url.Values{"credential": {" " + key + "\n"}, "next": {"/console/instances?workflow=claim"}}).want(http.StatusSeeOther)
+	p = v.post("/console/sign-in", url.Values{"credential": {" " + key + "\n"},
+		"next": {"/console/instances?workflow=claim"}}).want(http.StatusSeeOther)
 	if to := p.location(); to != "/console/instances?workflow=claim" {
 		t.Errorf("it leads to %s", to)
 	}
@@ -51,7 +53,8 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	key := s.key("olga", "read")
-	for _, next := range []string{"https://evil.example/", "//evil.example", "/\\evil.example", "/v1/me", "/console/sign-out", "/console/\\x", "/consoles/", ""} {
+	for _, next := range []string{"https://evil.example/", "//evil.example", "/\\evil.example", "/v1/me", "/console/sign-out", "/console/\\x",
+		"/consoles/", ""} {
 		p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}, "next": {next}}).want(http.StatusSeeOther)
 		if p.location() != "/console/" {
 			t.Errorf("%q leads to %s", next, p.location())
@@ -111,7 +114,8 @@ func TestAFormOfElsewhereIsRefused(t *testing.T) {
 		}
 	}
 	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {strings.Repeat("x", 20_000)}}).want(413, "more than 16384 bytes")
-	if p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}}, "Sec-Fetch-Site", "cross-site"); p.status != 403 || p.header.Get("Set-Cookie") != "" {
+	if p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}}, "Sec-Fetch-Site",
+		"cross-site"); p.status != 403 || p.header.Get("Set-Cookie") != "" {
 		t.Errorf("a page of elsewhere signs somebody in: %d", p.status)
 	}
 	if head, err := s.Engine().Head(t.Context(), "default"); err != nil || head != 1 {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// stuckPage is the commands that wait for a person.
+// stuckPage is the commands that wait for an operator.
 type stuckPage struct {
 	Workflow string
 	Commands []wire.CommandStatus
@@ -54,7 +54,7 @@ func (v *visit) nextPage(cursor string) string {
 	return v.r.URL.Path + "?" + q.Encode()
 }
 
-// settlements are what can be done with a command that waits for a person.
+// settlements are what can be done with a command that waits for an operator.
 var settlements = map[string]confirm{
 	"retry": {Heading: "Try it again", Button: "Try again",
 		Says: "The command begins again with all its attempts, with the same effect key: who it calls can tell that it is the same one."},

@@ -25,7 +25,7 @@ type why struct {
 const (
 	whyUnknown   = "unknown"   // no node that is asked knows the workflow
 	whyPaused    = "paused"    // the instance, or its workflow
-	whyStuck     = "stuck"     // a command waits for a person
+	whyStuck     = "stuck"     // a command waits for an operator
 	whyWaits     = "waits"     // a command waits for a worker, or for its time
 	whyWorks     = "works"     // an attempt is under way
 	whyFails     = "fails"     // an attempt has failed, and there will be another one
@@ -45,7 +45,7 @@ func (v *visit) reasons(page *instancePage) error {
 		return err
 	}
 	for _, s := range page.Stuck {
-		page.add(why{Kind: whyStuck, Text: "a command waits for a person: " + s.Message, When: s.Since,
+		page.add(why{Kind: whyStuck, Text: "a command waits for an operator: " + s.Message, When: s.Since,
 			Link: v.at("stuck") + "?" + url.Values{"instance": {page.ID.String()}}.Encode(), Do: "settle it"})
 	}
 	if page.Flight != nil && page.Flight.Stuck == "" {

@@ -54,11 +54,13 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		{"timer", `the timer "term" will do "lapse"`, "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
 		{"command", "you can do: note", "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
 		{"command", "you can do: note, approve", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
-		{"command", "you can do: note", "ann", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},       // separation of duties
+		// separation of duties
+		{"command", "you can do: note", "ann", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
 		{"command", "you can do: note", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 100_000) }}, // the guard
 		{"scheduled", `carl has asked for "note" at a later time`, "olga", nil, func(n string) uuid.UUID {
 			id := s.filed(n, 10)
-			s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "carl", Payload: []byte(`{"note":"x"}`), NotBefore: time.Now().Add(time.Hour)})
+			s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "carl", Payload: []byte(`{"note":"x"}`),
+				NotBefore: time.Now().Add(time.Hour)})
 			return id
 		}},
 		{"paused", "the instance is paused", "olga", nil, func(n string) uuid.UUID {
@@ -85,7 +87,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			})
 			return id
 		}},
-		{"stuck", "a command waits for a person", "olga", nil, s.stuck},
+		{"stuck", "a command waits for an operator", "olga", nil, s.stuck},
 	} {
 		number := "W-" + uuid.NewString()
 		id := c.make(number)
@@ -101,7 +103,8 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	boss := s.visitor(s.key("bob", everything, "boss"))
-	p := boss.get("/console/instances/"+id.String()).want(200, "100000 is more than anybody may approve", "open to the roles boss", "not to who did file")
+	p := boss.get("/console/instances/"+id.String()).want(200, "100000 is more than anybody may approve", "open to the roles boss",
+		"not to who did file")
 	if got := reasons(p)["paused"]; !strings.Contains(got, "the workflow is paused") || !strings.Contains(got, "olga: nobody is here") {
 		t.Errorf("%q", reasons(p))
 	}

@@ -42,7 +42,8 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	creation := written("scheduled", "x")
 	creation.NotBefore = begun.Add(time.Hour)
 	submit(t, accepts, creation)
-	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause}); err != nil {
+	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
+		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := accepts.Cancel(t.Context(), "", "s", "cancelled", "ann"); err != nil {
@@ -68,11 +69,13 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 
 	// The instance is where its workflow wants it, and the audit says why.
 	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
-	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) || inst.Links.InFlight != nil {
+	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) ||
+		inst.Links.InFlight != nil {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 	entries, err := works.History(t.Context(), "", inst.ID, 2, 10)
-	if err != nil || len(entries) != 1 || entries[0].Transition != "post.failed" || !strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s") {
+	if err != nil || len(entries) != 1 || entries[0].Transition != "post.failed" ||
+		!strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s") {
 		t.Errorf("got %+v, %v", entries, err)
 	}
 
@@ -190,7 +193,8 @@ func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
 		}
 	}
 	// Another tenant's are where they were.
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE tenant = 'another' AND run_at = $1 AND attempt = 0", many[1].NotBefore); n != 600 {
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE tenant = 'another' AND run_at = $1 AND attempt = 0",
+		many[1].NotBefore); n != 600 {
 		t.Errorf("%d of the other tenant's wait", n)
 	}
 }
@@ -215,7 +219,8 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		}
 		submit(t, accepts, c)
 	}
-	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause}); err != nil {
+	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
+		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
 	intact(t, accepts)
@@ -227,7 +232,8 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	if err != nil || r.Status != 408 || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
 		t.Fatalf("it ends with %+v, %v", r, err)
 	}
-	if again, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late")); err != nil || !again.Replayed || string(again.Body) != string(r.Body) {
+	if again, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late")); err != nil || !again.Replayed ||
+		string(again.Body) != string(r.Body) {
 		t.Errorf("a duplicate gets %+v, %v", again, err)
 	}
 	for _, key := range []string{"longer", "paused"} {
@@ -241,7 +247,8 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
-	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) || inst.Links.InFlight != nil {
+	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) ||
+		inst.Links.InFlight != nil {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 	for _, key := range []string{"longer", "paused"} {

@@ -47,7 +47,8 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for _, state := range []workflow.State{"settling", "nowhere"} {
-		if r, err := correct(string(state), transitions.Operation{State: state}); err != nil || workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
+		if r, err := correct(string(state), transitions.Operation{State: state}); err != nil ||
+			workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
 			t.Errorf("%s: %+v, %v", state, r, err)
 		}
 	}
@@ -55,7 +56,8 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 		_, err := correct(data, transitions.Operation{Data: []byte(data)})
 		wantCode(t, err, workflow.InvalidPayload)
 	}
-	_, err = e.Operate(t.Context(), transitions.Command{Instance: id, Key: "n"}, transitions.Operation{Action: transitions.Correct, State: "held"})
+	_, err = e.Operate(t.Context(), transitions.Command{Instance: id, Key: "n"},
+		transitions.Operation{Action: transitions.Correct, State: "held"})
 	wantCode(t, err, workflow.InvalidRequest) // no reason
 	wantIntact(t, e, "")
 }

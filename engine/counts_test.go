@@ -63,7 +63,8 @@ func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
 	e := lists(t, pool)
 	exec(t, pool, "ALTER TABLE pawl.instance SET (autovacuum_enabled = false)")
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 8 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 8 = 0, sha256('x'), now(), now()
+		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 8 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 8 = 0, sha256('x'),
+			now(), now()
 		FROM generate_series(0, 23999) i`)
 	count := func(state workflow.State) (k inspect.InstanceCount, all inspect.Counts) {
 		t.Helper()
@@ -98,7 +99,8 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 	pool := database(t)
 	e := lists(t, pool)
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-		SELECT 't' || i % 1500, gen_random_uuid(), 'unknown here', 1, 'open', 1, '{}', true, sha256('x'), now(), now() FROM generate_series(0, 5999) i`)
+		SELECT 't' || i % 1500, gen_random_uuid(), 'unknown here', 1, 'open', 1, '{}', true, sha256('x'), now(), now()
+			FROM generate_series(0, 5999) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
 	c, err := e.Counts(t.Context(), inspect.CountFilter{})
 	if err != nil || c.Exact || len(c.Counts) != 1 || c.Counts[0].State != "open" || c.Counts[0].Exact || c.Total < 5000 || c.Total > 7000 {
@@ -154,7 +156,8 @@ func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
 	pool := database(t)
 	e := lists(t, pool)
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-		SELECT CASE WHEN i < 1100 THEN 'many' ELSE 'other' END, gen_random_uuid(), 'loan', 1 + i % 1100, 'open', 1, '{}', true, sha256('x'), now(), now()
+		SELECT CASE WHEN i < 1100 THEN 'many' ELSE 'other' END, gen_random_uuid(), 'loan', 1 + i % 1100, 'open', 1, '{}', true, sha256('x'),
+			now(), now()
 		FROM generate_series(0, 4399) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
 	c, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "many"})

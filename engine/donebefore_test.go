@@ -28,7 +28,10 @@ type shortText struct {
 func longNotes(h workflow.Horizons) workflow.Source {
 	return workflow.Define("note", 1,
 		workflow.Start("jot", "there", func(*workflow.Call, *note, anyText) error { return nil }),
-		workflow.Start("file", "there", func(*workflow.Call, *note, anyText) error { return nil }).BusinessKey(func(t anyText) string { return t.Name }),
+		workflow.Start("file", "there", func(*workflow.Call, *note,
+			anyText) error {
+			return nil
+		}).BusinessKey(func(t anyText) string { return t.Name }),
 		workflow.On("add", workflow.From("there"), workflow.Stay, func(_ *workflow.Call, _ *note, t anyText) error {
 			if t.Text == "refuse" {
 				return workflow.Refuse("not that")
@@ -43,7 +46,10 @@ func longNotes(h workflow.Horizons) workflow.Source {
 func shortNotes(h workflow.Horizons) workflow.Source {
 	return workflow.Define("note", 2,
 		workflow.Start("jot", "there", func(*workflow.Call, *note, shortText) error { return nil }),
-		workflow.Start("file", "there", func(*workflow.Call, *note, shortText) error { return nil }).BusinessKey(func(t shortText) string { return t.Name }),
+		workflow.Start("file", "there", func(*workflow.Call, *note,
+			shortText) error {
+			return nil
+		}).BusinessKey(func(t shortText) string { return t.Name }),
 		workflow.On("add", workflow.From("there"), workflow.Stay, func(*workflow.Call, *note, shortText) error { return nil }),
 		workflow.On("burn", workflow.From("there"), "gone", func(*workflow.Call, *note, workflow.None) error { return nil }),
 	).Final("gone").Keep(h)
@@ -108,9 +114,12 @@ func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {
 	}
 	filed := transitions.Command{Workflow: "note", Transition: "file", Key: "filed", Payload: []byte(`{"name":"n-1","text":"too long"}`)}
 	made := submit(t, before, filed)
-	byName, refused, gone, scoped, later, kept := on("by name", "add", `{"name":"","text":"too long"}`), on("refused", "add", `{"name":"","text":"refuse"}`),
-		on("gone", "mark", ""), on("scoped", "add", `{"name":"","text":"too long"}`), on("later", "add", `{"name":"","text":"too long"}`), on("kept", "burn", "")
-	byID := transitions.Command{Transition: "add", Instance: made.Instance, Key: "by id", Payload: []byte(`{"text":"too long", "name":"x"}`), Actor: "ann", IfVersion: 2}
+	byName, refused, gone, scoped, later, kept := on("by name", "add", `{"name":"","text":"too long"}`),
+		on("refused", "add", `{"name":"","text":"refuse"}`),
+		on("gone", "mark", ""), on("scoped", "add", `{"name":"","text":"too long"}`), on("later", "add", `{"name":"","text":"too long"}`),
+		on("kept", "burn", "")
+	byID := transitions.Command{Transition: "add", Instance: made.Instance, Key: "by id", Payload: []byte(`{"text":"too long", "name":"x"}`),
+		Actor: "ann", IfVersion: 2}
 	jotted := transitions.Command{Workflow: "note", Transition: "jot", Key: "jotted", Payload: filed.Payload}
 	scoped.Scope, later.NotBefore, kept.Replay, kept.Tombstone = "s", clock.Now().Add(5*time.Hour), 10*time.Hour, 100*time.Hour
 	done := []transitions.Command{filed, jotted, byName, byID, refused, gone, scoped, later, kept}

@@ -22,7 +22,8 @@ func TestADryRunWritesNothingAndSaysWhatSubmitThenAnswers(t *testing.T) {
 	submit(t, e, applied("L-1", 100))
 	stale := on("pay", "L-1", "stale", 1, "")
 	stale.IfVersion = 7
-	forgive := transitions.Command{Workflow: "loan", Transition: "forgive", BusinessKey: "L-1", Key: "forgive", Actor: "ann", Roles: []string{"boss"}}
+	forgive := transitions.Command{Workflow: "loan", Transition: "forgive", BusinessKey: "L-1", Key: "forgive", Actor: "ann",
+		Roles: []string{"boss"}}
 	byID := transitions.Command{Instance: loanID("L-1"), Transition: "pay", Key: "by-id", Payload: []byte(`{"amount":1,"do":""}`)}
 	again := applied("L-1", 5)
 	again.Key = "again"

@@ -34,7 +34,8 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 		{name: "claim", sql: []string{"SELECT FROM " + claimed}},
 		{name: "succeed", sql: []string{"SELECT pawl.succeed('sql', 'k', c.attempt) FROM " + claimed}},
 		{name: "fail", sql: []string{"SELECT pawl.fail('sql', 'k', c.attempt, 'no', true) FROM " + claimed}},
-		{name: "transition", sql: []string{"SELECT pawl.transition('sql', 'k', c.attempt, version => 1, state => 'open', data => '{}') FROM " + claimed, later}},
+		{name: "transition", sql: []string{"SELECT pawl.transition('sql', 'k', c.attempt, version => 1, state => 'open', data => '{}') FROM " +
+			claimed, later}},
 		{name: "consume", sql: []string{"SELECT pawl.consume('them', 'm', sha256('x'))"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -44,8 +45,10 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 			submit(t, e, applied("L-1", 100))
 			// As late as can be: its name is behind that of ours.
 			exec(t, pool, `CREATE TABLE seen (setting text);
-				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
-				CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON `+map[bool]string{true: "pawl.audit", false: "pawl.command"}[slices.Contains(tt.sql, later)]+`
+				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
+					VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+				CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON `+
+				map[bool]string{true: "pawl.audit", false: "pawl.command"}[slices.Contains(tt.sql, later)]+`
 					DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`)
 			tx := begin(t, pool)
 			if tt.set == "" {
@@ -81,11 +84,13 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 	pool := database(t)
 	e := newEngine(t, pool)
 	exec(t, pool, `CREATE TABLE public.moves (n int GENERATED ALWAYS AS IDENTITY, tenant text, head bigint);
-		CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.moves (tenant, head) VALUES (NEW.tenant, NEW.head); RETURN NULL; END $$`)
+		CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.moves (tenant, head)
+			VALUES (NEW.tenant, NEW.head); RETURN NULL; END $$`)
 	submit(t, e, applied("L-0", 1000))
 	exec(t, pool, `CREATE TRIGGER moved AFTER INSERT OR UPDATE ON pawl.log FOR EACH ROW EXECUTE FUNCTION moved();
 		CREATE TABLE public.updates (of text);
-		CREATE FUNCTION updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.updates VALUES (TG_TABLE_NAME); RETURN NULL; END $$;
+		CREATE FUNCTION updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.updates
+			VALUES (TG_TABLE_NAME); RETURN NULL; END $$;
 		CREATE TRIGGER updated AFTER UPDATE ON pawl.audit EXECUTE FUNCTION updated();
 		CREATE TRIGGER updated AFTER UPDATE ON pawl.outbox EXECUTE FUNCTION updated()`)
 	tx := begin(t, pool)
@@ -132,7 +137,8 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 			first = 2
 		}
 		moves = append(moves, fmt.Sprint(tenant, " ", n+first-1))
-		got := query[[]string](t, pool, `SELECT array_agg(tenant || ' ' || key ORDER BY position) FROM pawl.audit WHERE tenant = $1 AND position BETWEEN $2 AND $3`,
+		got := query[[]string](t, pool, `SELECT array_agg(tenant || ' ' || key ORDER BY position) FROM pawl.audit WHERE tenant = $1
+			AND position BETWEEN $2 AND $3`,
 			tenant, first, n+first-1)
 		if !slices.Equal(got, list) {
 			t.Errorf("%s: got  %v\nwant %v", tenant, got, list)
@@ -145,7 +151,8 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 	if got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM public.moves"); !slices.Equal(got, moves) {
 		t.Errorf("the heads moved: %v\nwant %v", got, moves)
 	}
-	if got := query[[]string](t, pool, "SELECT array_agg(of || ' ' || n ORDER BY of) FROM (SELECT of, count(*) AS n FROM public.updates GROUP BY of) AS u"); !slices.Equal(got, []string{"audit 3", "outbox 3"}) {
+	if got := query[[]string](t, pool, "SELECT array_agg(of || ' ' || n ORDER BY of) FROM (SELECT of, count(*) AS n FROM public.updates "+
+		"GROUP BY of) AS u"); !slices.Equal(got, []string{"audit 3", "outbox 3"}) {
 		t.Errorf("statements that number rows: %v, want one for each table and tenant", got)
 	}
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"); n != 0 {

@@ -45,7 +45,8 @@ func TestExplainSaysWhatAnActorCanDoNowAndWhyNot(t *testing.T) {
 		}
 	}
 	submit(t, e, on("pay", "L-1", "p", 100, ""))
-	want := map[string]workflow.Code{"pay": workflow.IllegalTransition, "book": workflow.IllegalTransition, "forgive": workflow.IllegalTransition}
+	want := map[string]workflow.Code{"pay": workflow.IllegalTransition, "book": workflow.IllegalTransition,
+		"forgive": workflow.IllegalTransition}
 	if got := allowed("bob", "boss"); !reflect.DeepEqual(got, want) {
 		t.Errorf("settled: got %v, want %v", got, want)
 	}

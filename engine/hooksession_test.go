@@ -43,7 +43,8 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 	}
 	atCommit := func(sql string) string {
 		return "CREATE TABLE put_off (n int);;CREATE FUNCTION pg_temp.later() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN " + sql +
-			" RETURN NULL; END $f$;;CREATE CONSTRAINT TRIGGER later AFTER INSERT ON put_off DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.later();;INSERT INTO put_off VALUES (1)"
+			" RETURN NULL; END $f$;;CREATE CONSTRAINT TRIGGER later AFTER INSERT ON put_off DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE " +
+			"FUNCTION pg_temp.later();;INSERT INTO put_off VALUES (1)"
 	}
 	pool := database(t)
 	exec(t, pool, "CREATE TABLE busy (n int); INSERT INTO busy VALUES (1)")
@@ -187,9 +188,12 @@ func TestAnErrorOfTheUsersSQLLeavesTheCallersTransactionUsable(t *testing.T) {
 }
 
 // sessionSQL says what is not as a session begins.
-const sessionSQL = `SELECT concat_ws(', ', coalesce(current_setting('app.tenant', true), ''), current_user, current_setting('role'), current_setting('synchronous_commit'),
-	current_setting('default_transaction_read_only'), current_setting('search_path'), current_setting('TimeZone'), current_setting('lock_timeout'),
-	(SELECT count(*) FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relkind = 'r' AND pg_table_is_visible(oid)),
+const sessionSQL = `SELECT concat_ws(', ', coalesce(current_setting('app.tenant', true), ''), current_user, current_setting('role'),
+	current_setting('synchronous_commit'),
+	current_setting('default_transaction_read_only'), current_setting('search_path'), current_setting('TimeZone'),
+		current_setting('lock_timeout'),
+	(SELECT count(*) FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relkind = 'r'
+		AND pg_table_is_visible(oid)),
 	(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), (SELECT count(*) FROM pg_listening_channels()),
 	(SELECT count(*) FROM pg_cursors WHERE is_holdable))`
 
@@ -219,7 +223,8 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 	submit(t, e, on("hook", "L-1", "before", 1, ""))
 	before := <-saw
 	for _, do := range []string{
-		"SET app.tenant = 'a'", "SELECT set_config('app.tenant', 'a', true)", "SET synchronous_commit = off", "SET LOCAL synchronous_commit = off",
+		"SET app.tenant = 'a'", "SELECT set_config('app.tenant', 'a', true)", "SET synchronous_commit = off",
+		"SET LOCAL synchronous_commit = off",
 		"SET ROLE pawl_nobody", "SET LOCAL ROLE pawl_nobody", "SET SESSION AUTHORIZATION pawl_nobody", "SET default_transaction_read_only = on",
 		"SET search_path = pg_catalog", "SET TimeZone = 'Asia/Tokyo'", "SET lock_timeout = '3s'", "PREPARE theirs AS SELECT 1",
 		"CREATE TEMP TABLE theirs (n int)", "SELECT pg_advisory_lock(7)", "LISTEN theirs", "DECLARE theirs CURSOR WITH HOLD FOR SELECT 1",
@@ -245,8 +250,10 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 			if after := <-saw; before != after {
 				t.Errorf("the next one finds\n%s\nwhere the first found\n%s", after, before)
 			}
-			if n := query[int](t, pool, "SELECT count(*) FROM public.seen WHERE setting <> (SELECT setting FROM public.seen WHERE key = 'before')"); n != 0 {
-				t.Errorf("%d commands were committed with other settings: %v", n, query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM public.seen"))
+			if n := query[int](t, pool,
+				"SELECT count(*) FROM public.seen WHERE setting <> (SELECT setting FROM public.seen WHERE key = 'before')"); n != 0 {
+				t.Errorf("%d commands were committed with other settings: %v", n,
+					query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM public.seen"))
 				exec(t, pool, "DELETE FROM public.seen WHERE key <> 'before'")
 			}
 			if n := e.Stats().Lost; n != 0 {

@@ -14,7 +14,8 @@ import (
 
 func horizonRow(t testing.TB, pool *pgxpool.Pool) string {
 	t.Helper()
-	return query[string](t, pool, `SELECT replay || ' ' || coalesce(tombstone::text, 'forever') || ' ' || history || ' ' || coalesce(history_kept::text, 'forever')
+	return query[string](t, pool, `SELECT replay || ' ' || coalesce(tombstone::text,
+		'forever') || ' ' || history || ' ' || coalesce(history_kept::text, 'forever')
 		FROM pawl.horizon WHERE workflow = 'letter'`)
 }
 
@@ -34,7 +35,8 @@ func TestWhatIsWrittenDownOfHorizonsOnlyGrows(t *testing.T) {
 		{1, workflow.Horizons{Replay: day, Tombstone: workflow.Forever, History: 90 * day}, "48:00:00 forever true 2160:00:00", true, true},
 		{2, workflow.Horizons{Replay: day, Tombstone: time.Minute}, "48:00:00 forever true 2160:00:00", false, true},
 		{1, workflow.Horizons{Replay: 3 * day, History: workflow.Forever}, "72:00:00 forever true forever", true, true}, // an old node restarts
-		{2, workflow.Horizons{Replay: 3 * day, Tombstone: workflow.Forever, History: workflow.Forever}, "72:00:00 forever true forever", false, false},
+		{2, workflow.Horizons{Replay: 3 * day, Tombstone: workflow.Forever, History: workflow.Forever}, "72:00:00 forever true forever", false,
+			false},
 	} {
 		var log testlog.Log
 		before := query[string](t, pool, "SELECT coalesce((SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'), 'none')")
@@ -42,16 +44,19 @@ func TestWhatIsWrittenDownOfHorizonsOnlyGrows(t *testing.T) {
 		if got := horizonRow(t, pool); got != node.want {
 			t.Errorf("%+v: got %s, want %s", node, got, node.want)
 		}
-		if grew, less := log.Count("the horizons of a workflow grew") == 1, log.Count("this node says less of the horizons") == 1; grew != node.grew || less != node.less {
+		if grew, less := log.Count("the horizons of a workflow grew") == 1,
+			log.Count("this node says less of the horizons") == 1; grew != node.grew || less != node.less {
 			t.Errorf("%+v: the log says %q", node, log.List())
 		}
-		if after := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'"); before != "none" && (before != after) != node.grew {
+		if after := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'"); before != "none" &&
+			(before != after) != node.grew {
 			t.Errorf("%+v: it was %s and is %s", node, before, after)
 		}
 	}
 
 	// A person makes them shorter, and no node that says the same changes that.
-	exec(t, pool, "UPDATE pawl.horizon SET replay = '1 day', tombstone = '1 minute', history = false, history_kept = NULL WHERE workflow = 'letter'")
+	exec(t, pool, "UPDATE pawl.horizon SET replay = '1 day', tombstone = '1 minute', history = false, history_kept = NULL WHERE workflow = "+
+		"'letter'")
 	newEngine(t, pool, with(letters(2, workflow.Horizons{Replay: day, Tombstone: time.Minute}, nil)))
 	if got := horizonRow(t, pool); got != "24:00:00 00:01:00 false forever" && got != "1 day 00:01:00 false forever" {
 		t.Errorf("got %s", got)

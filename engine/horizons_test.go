@@ -61,11 +61,13 @@ func letters(version int, h workflow.Horizons, post func(context.Context, words)
 
 // written is the command that writes a letter; "s" is its scope.
 func written(key, text string) transitions.Command {
-	return transitions.Command{Workflow: "letter", Transition: "write", Scope: "s", Key: key, Payload: fmt.Appendf(nil, `{"text":%q,"hours":0}`, text)}
+	return transitions.Command{Workflow: "letter", Transition: "write", Scope: "s", Key: key,
+		Payload: fmt.Appendf(nil, `{"text":%q,"hours":0}`, text)}
 }
 
 func posted(id uuid.UUID, key string) transitions.Command {
-	return transitions.Command{Workflow: "letter", Transition: "post", Instance: id, Scope: "s", Key: key, Payload: []byte(`{"text":"x","hours":0}`)}
+	return transitions.Command{Workflow: "letter", Transition: "post", Instance: id, Scope: "s", Key: key,
+		Payload: []byte(`{"text":"x","hours":0}`)}
 }
 
 // wantExpired checks that a key is refused in every way in which it can be asked
@@ -112,7 +114,8 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		}
 		clock.skip(time.Hour - time.Microsecond)
 		for _, e := range []*engine.Engine{here, there} {
-			if again, err := e.Submit(t.Context(), c); err != nil || !again.Replayed || again.Status != first.Status || string(again.Body) != string(first.Body) {
+			if again, err := e.Submit(t.Context(), c); err != nil || !again.Replayed || again.Status != first.Status ||
+				string(again.Body) != string(first.Body) {
 				t.Errorf("%s, just before its horizon: %+v, %v", c.Key, again, err)
 			}
 		}
@@ -120,7 +123,8 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		wantExpired(t, pool, here, c) // as soon as it is past, whether or not retention has come by
 		wantExpired(t, pool, there, c)
 		retain(t, pool, clock.Now())
-		if status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1", c.Key); status != "expired without a body" {
+		if status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1",
+			c.Key); status != "expired without a body" {
 			t.Fatalf("it is %s", status)
 		}
 		wantExpired(t, pool, here, c)
@@ -164,7 +168,8 @@ func TestATombstoneRefusesAClaimInSQL(t *testing.T) {
 func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
-	e := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, MaxReplay: 5 * time.Hour, MaxTombstone: 1000 * time.Hour}, nil)), clock.set)
+	e := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, MaxReplay: 5 * time.Hour, MaxTombstone: 1000 * time.Hour},
+		nil)), clock.set)
 	hook := newEngine(t, pool, clock.set) // whose workflow says nothing
 	type times struct{ replayed, refused string }
 	stored := func(key string) (got times) {
@@ -266,7 +271,8 @@ func TestTheAnswerOfACommandInFlightIsKeptFromItsEnd(t *testing.T) {
 	if err != nil || want.Status != 200 {
 		t.Fatalf("%+v, %v", want, err)
 	}
-	if got := query[string](t, pool, "SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'"); got != "02:00:00 03:00:00" {
+	if got := query[string](t, pool,
+		"SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'"); got != "02:00:00 03:00:00" {
 		t.Errorf("it is kept for %s", got)
 	}
 	clock.skip(2*time.Hour - time.Microsecond)

@@ -91,7 +91,8 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	if end, err := e.Await(t.Context(), "", scope, "2"); err != nil || end.Status != 409 {
 		t.Errorf("%+v, %v", end, err)
 	}
-	if key := await.Receive(t, "it is undone", undone); key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: scope, Key: "2"}) {
+	if key := await.Receive(t, "it is undone", undone); key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant,
+		Scope: scope, Key: "2"}) {
 		t.Errorf("undone is %s", key)
 	}
 	if n := attempts.Load(); n != 2 {
@@ -177,7 +178,8 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 	pool.Reset()
 	exec(t, pool, "CREATE TABLE seen (by text, settings text)")
 	exec(t, pool, `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		INSERT INTO seen VALUES (CASE WHEN OLD.cancelled_by IS NULL AND NEW.cancelled_by IS NOT NULL THEN 'cancel' -- by whoever a pooler says it is
+		INSERT INTO seen VALUES (CASE WHEN OLD.cancelled_by IS NULL
+			AND NEW.cancelled_by IS NOT NULL THEN 'cancel' -- by whoever a pooler says it is
 			WHEN current_setting('application_name') = 'pawl in flight' THEN 'lease' ELSE 'pipeline' END,
 			current_setting('synchronous_commit') || ', ' || current_setting('transaction_isolation'));
 		RETURN NULL; END $$`)
@@ -199,7 +201,8 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 	if _, err := e.Await(t.Context(), "", accepted.Record.Scope, "3"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := query[string](t, pool, "SELECT string_agg(DISTINCT by || ': ' || settings, '; ' ORDER BY by || ': ' || settings) FROM seen"),
+	if got,
+		want := query[string](t, pool, "SELECT string_agg(DISTINCT by || ': ' || settings, '; ' ORDER BY by || ': ' || settings) FROM seen"),
 		"cancel: on, read committed; lease: on, read committed; pipeline: on, read committed"; got != want {
 		t.Errorf("they were written with %s", got)
 	}

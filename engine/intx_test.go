@@ -172,7 +172,8 @@ func TestTheUsersSQLThatTakesTooLongFailsItsCommandAlone(t *testing.T) {
 	}
 	e := newEngine(t, pool, func(c *engine.Config) {
 		c.Pipeline.HookTimeout = 200 * time.Millisecond
-		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("buy", workflow.From("open"), workflow.Stay, pay).Or("settled"), sleepy))}
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("buy", workflow.From("open"), workflow.Stay, pay).Or("settled"),
+			sleepy))}
 	})
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)

@@ -23,7 +23,8 @@ func inFlightRows(t testing.TB, pool *pgxpool.Pool, n int, tenant, columns, valu
 	t.Helper()
 	exec(t, pool, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, workflow, transition, instance, actor, created_at,
 	failures, revision, request, updated_at, %s)
-SELECT '%s', 'loan:pay', gen_random_uuid(), decode(repeat('00', 32), 'hex'), 'loan', 'pay', gen_random_uuid(), 'ann', now() - interval '1 hour',
+SELECT '%s', 'loan:pay', gen_random_uuid(), decode(repeat('00', 32), 'hex'), 'loan', 'pay', gen_random_uuid(), 'ann',
+	now() - interval '1 hour',
 	0, 0, '{}', now(), %s FROM generate_series(1, %d)`, columns, tenant, values, n))
 }
 
@@ -34,9 +35,11 @@ func finished(t testing.TB, pool *pgxpool.Pool, n int, status, expires string) {
 	if status == "expired" {
 		body = "NULL"
 	}
-	exec(t, pool, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+	exec(t, pool, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code,
+		body,
 	created_at, finished_at, expires_at)
-SELECT 'a', 'loan:pay', gen_random_uuid(), decode(repeat('00', 32), 'hex'), '%s', 'loan', 'pay', gen_random_uuid(), 'ann', 200 + length(%s) - 2, %s,
+SELECT 'a', 'loan:pay', gen_random_uuid(), decode(repeat('00', 32), 'hex'), '%s', 'loan', 'pay', gen_random_uuid(), 'ann',
+	200 + length(%s) - 2, %s,
 	now(), now(), %s FROM generate_series(1, %d)`, status, body, body, expires, n))
 }
 
@@ -49,7 +52,8 @@ func population(t testing.TB, pool *pgxpool.Pool) {
 	inFlightRows(t, pool, 1, "a", waits, `'failed_retryable', 'working', 7, now() + interval '1 hour'`)
 	inFlightRows(t, pool, 4, "a", works, `'processing', 'working', 1, 'n', now(), now() + interval '1 minute'`)
 	inFlightRows(t, pool, 2, "a", works, `'processing', 'undoing', 5, 'n', now(), now() - interval '1 minute'`)
-	inFlightRows(t, pool, 1, "a", strings.Replace(works, "locked", "held", 1), `'processing', 'sql', 1, 'sql ann', now(), now() - interval '2 minutes'`)
+	inFlightRows(t, pool, 1, "a", strings.Replace(works, "locked", "held", 1),
+		`'processing', 'sql', 1, 'sql ann', now(), now() - interval '2 minutes'`)
 	inFlightRows(t, pool, 1, "a", "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
 	inFlightRows(t, pool, 2, "a", "status, phase, attempt, given_up_at", `'failed_retryable', 'sql', 1, now() + interval '1 day'`)
 	inFlightRows(t, pool, 5, "b", waits, `'pending', 'working', 0, now() - interval '1 hour'`)
@@ -57,9 +61,12 @@ func population(t testing.TB, pool *pgxpool.Pool) {
 	finished(t, pool, 2, "failed_final", "now() - interval '1 minute'")
 	finished(t, pool, 3, "expired", "now() - interval '1 hour'")
 	finished(t, pool, 1, "expired", "NULL")
-	exec(t, pool, `INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
-SELECT tenant, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', status, 'invalid_payload', 'no', 1, now() - interval '1 hour', now(), 'ann'
-FROM (VALUES ('a', 'waiting', 2), ('a', 'discarded', 3), ('b', 'waiting', 1), ('c', 'retried', 1)) AS v(tenant, status, many), generate_series(1, many) AS n
+	exec(t, pool, `INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
+		created_at, updated_at, changed_by)
+SELECT tenant, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', status, 'invalid_payload', 'no', 1, now() - interval '1 hour', now(),
+	'ann'
+FROM (VALUES ('a', 'waiting', 2), ('a', 'discarded', 3), ('b', 'waiting', 1), ('c', 'retried', 1)) AS v(tenant, status, many),
+	generate_series(1, many) AS n
 ON CONFLICT DO NOTHING`)
 }
 
@@ -96,7 +103,8 @@ func TestKeysSayHowCommandsStand(t *testing.T) {
 	}
 	for name, age := range map[string][2]time.Duration{
 		"in flight": {k.At.Sub(k.OldestInFlight), time.Hour}, "due": {k.At.Sub(k.OldestDue), 10 * time.Second},
-		"stale": {k.At.Sub(k.OldestStale), time.Minute}, "lapsed": {k.At.Sub(k.OldestLapsed), 2 * time.Minute}, "expired": {k.At.Sub(k.OldestExpired), time.Hour},
+		"stale": {k.At.Sub(k.OldestStale), time.Minute}, "lapsed": {k.At.Sub(k.OldestLapsed), 2 * time.Minute},
+		"expired": {k.At.Sub(k.OldestExpired), time.Hour},
 	} {
 		if age[0] < age[1] || age[0] > age[1]+time.Minute {
 			t.Errorf("the oldest %s is of %s ago, want %s", name, age[0], age[1])
@@ -128,7 +136,8 @@ func TestKeysHaveTheSuppressionRateByScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []inspect.ScopeCount{{Tenant: "default", Scope: "loan:apply", New: 1, Replayed: 2}, {Tenant: "default", Scope: "till 7", Named: true, New: 1, Mismatched: 1}}
+	want := []inspect.ScopeCount{{Tenant: "default", Scope: "loan:apply", New: 1, Replayed: 2},
+		{Tenant: "default", Scope: "till 7", Named: true, New: 1, Mismatched: 1}}
 	if !slices.Equal(k.Scopes, want) {
 		t.Errorf("%+v", k.Scopes)
 	}
@@ -200,7 +209,8 @@ func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {
 	inFlightRows(t, pool, many, "a", waits, `'pending', 'scheduled', 0, now() + generate_series * interval '1 hour'`)
 	inFlightRows(t, pool, many, "a", waits, `'pending', 'working', 0, now() - interval '1 minute'`)
 	inFlightRows(t, pool, many, "a", works, `'processing', 'working', 1, 'n', now(), now() - interval '1 minute'`)
-	inFlightRows(t, pool, many, "a", strings.Replace(works, "locked", "held", 1), `'processing', 'sql', 1, 'sql ann', now(), now() - interval '1 minute'`)
+	inFlightRows(t, pool, many, "a", strings.Replace(works, "locked", "held", 1),
+		`'processing', 'sql', 1, 'sql ann', now(), now() - interval '1 minute'`)
 	inFlightRows(t, pool, many, "a", "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
 	inFlightRows(t, pool, many, "a", "status, phase, attempt, given_up_at", `'failed_retryable', 'sql', 1, now() + interval '1 day'`)
 	inFlightRows(t, pool, many, "a", waits+", paused", `'pending', 'scheduled', 0, now() - interval '1 hour', 'workflow:loan'`)

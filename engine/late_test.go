@@ -60,7 +60,8 @@ func TestAWriterThatCommitsLateIsMissedByNobody(t *testing.T) {
 	submitTx(t, e, inGo, on("pay", "L-go", "late 2", 10, ""))
 	inSQL := begin(t, pool)
 	if _, err := inSQL.Exec(t.Context(), `
-SELECT pawl.transition('sql', 'late', c.attempt, version => 1, state => 'open', data => '{"customer": "c-1", "region": "north", "owed": 990}',
+SELECT pawl.transition('sql', 'late', c.attempt, version => 1, state => 'open',
+	data => '{"customer": "c-1", "region": "north", "owed": 990}',
 	events => '[{"type": "loan.noticed", "payload": {}}]')
 FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-sql')) AS c`); err != nil {
 		t.Fatal(err)

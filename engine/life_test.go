@@ -330,7 +330,8 @@ func (w *world) play() {
 		w.skip()
 	}
 	for _, key := range w.keys {
-		if got := query[int](w, w.pool, "SELECT count(*) FROM pawl.audit WHERE tenant = $1 AND scope = 's' AND key = $2 AND transition IN ('note', 'run')",
+		if got := query[int](w, w.pool, "SELECT count(*) FROM pawl.audit WHERE tenant = $1 AND scope = 's' AND key = $2 AND transition IN "+
+			"('note', 'run')",
 			w.tenant, key); got != w.done[key] {
 			w.Errorf("key %s was executed %d times, and the answers say %d", key, got, w.done[key])
 		}

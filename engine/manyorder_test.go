@@ -63,7 +63,8 @@ func TestManyStopAtACommandThatFailsForNow(t *testing.T) {
 		if way == "payload" {
 			first.Payload = []byte(`{"text":"x"}`)
 		}
-		list := []transitions.Command{first, on("pay", number, "2 "+way, 10, ""), on("pay", "other "+number, "3 "+way, 10, ""), on("pay", number, "4 "+way, 10, "")}
+		list := []transitions.Command{first, on("pay", number, "2 "+way, 10, ""), on("pay", "other "+number, "3 "+way, 10, ""),
+			on("pay", number, "4 "+way, 10, "")}
 		broken.Store(true)
 		frailBroken.Store(true)
 		for i, r := range e.SubmitMany(t.Context(), list) {

@@ -99,7 +99,8 @@ func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 func TestWhatABuildCannotKeepIsForAnother(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	older := newEngine(t, pool, running(lettersOf(func(*olderLetter) {}, func(d *olderLetter) { d.Pages = append(d.Pages[1:], olderPage{9}) })))
+	older := newEngine(t, pool, running(lettersOf(func(*olderLetter) {},
+		func(d *olderLetter) { d.Pages = append(d.Pages[1:], olderPage{9}) })))
 	newer := newEngine(t, pool, running(newerLetters()))
 	begun := submit(t, newer, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"})
 	step := transitions.Command{Workflow: "letter", Transition: "step", Key: "s", Instance: begun.Instance}
@@ -124,7 +125,8 @@ func TestABuildThatCannotReadWhatIsRecordedIsRefused(t *testing.T) {
 	if err := started(olderLetters()); err == nil {
 		t.Error("a build that has not run here before, and lacks members, was taken")
 	} else {
-		for _, want := range []string{`workflow "letter" version 1`, "removed, or renamed", `"/to/city" (string)`, `"/pages/*/ink" (string)`, `"/tags" (object)`,
+		for _, want := range []string{`workflow "letter" version 1`, "removed, or renamed", `"/to/city" (string)`, `"/pages/*/ink" (string)`,
+			`"/tags" (object)`,
 			`"attribute city"`, "version 2", "DataChanged"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in %v", want, err)

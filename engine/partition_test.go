@@ -151,7 +151,8 @@ func TestCallersWhoNeedAPartitionDoNotWaitForEachOther(t *testing.T) {
 		_, err := e.SubmitTx(t.Context(), bob, on("pay", "L-2", "bob's", 1, ""))
 		wantCode(t, err, workflow.Locked)
 	}
-	if !query[bool](t, pool, `SELECT pg_blocking_pids(a.pid) = ARRAY[b.pid] AND b.state = 'idle in transaction' AND pg_blocking_pids(b.pid) = '{}'
+	if !query[bool](t, pool, `SELECT pg_blocking_pids(a.pid) = ARRAY[b.pid] AND b.state = 'idle in transaction'
+		AND pg_blocking_pids(b.pid) = '{}'
 		FROM pg_stat_activity AS a, pg_stat_activity AS b WHERE a.pid = $1 AND b.pid = $2`, annPID, bobPID) {
 		t.Error("the two do not stand as they should: one waits for the other, and that one for nobody")
 	}

@@ -61,7 +61,10 @@ func machines() workflow.Source {
 		workflow.Start("reserve", "ready", assemble).BusinessKey(serial).RefuseExisting(),
 		workflow.On("turn", workflow.From("ready"), workflow.Stay, crank),
 		engine.InTx(workflow.On("turn-in-tx", workflow.From("ready"), workflow.Stay, crank), idle),
-		workflow.On("scrap", workflow.From("ready"), "scrapped", func(*workflow.Call, *machine, workflow.None) error { return nil }).Role("owner"),
+		workflow.On("scrap", workflow.From("ready"), "scrapped", func(*workflow.Call, *machine,
+			workflow.None) error {
+			return nil
+		}).Role("owner"),
 		workflow.On("polish", workflow.From("scrapped"), "scrapped", func(*workflow.Call, *machine, workflow.None) error { return nil }),
 		workflow.On("melt", workflow.From("scrapped"), "gone", func(*workflow.Call, *machine, workflow.None) error { return nil }),
 	).Final("gone").Roles("owner")
@@ -87,7 +90,8 @@ var paths = map[string]path{
 		}
 		return replies[0].Receipt, replies[0].Err
 	},
-	"in the caller's transaction": func(t *testing.T, e *engine.Engine, pool *pgxpool.Pool, c transitions.Command) (receipt transitions.Receipt, failure error) {
+	"in the caller's transaction": func(t *testing.T, e *engine.Engine, pool *pgxpool.Pool,
+		c transitions.Command) (receipt transitions.Receipt, failure error) {
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			receipt, failure = e.SubmitTx(t.Context(), tx, c)
 			return nil
@@ -111,18 +115,24 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 		{"made", transitions.Command{Transition: "make", Payload: []byte(`{}`)}, 201, "", 1, 1},
 		{"refused when made", transitions.Command{Transition: "make", Payload: []byte(`{"broken":true}`)}, 409, workflow.GuardRefused, 0, 0},
 		{"registered", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"new"}`)}, 201, "", 1, 1},
-		{"refused when registered", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"other","broken":true}`)}, 409, workflow.GuardRefused, 0, 0},
+		{"refused when registered", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"other","broken":true}`)}, 409,
+			workflow.GuardRefused, 0, 0},
 		{"registered before", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"old"}`)}, 200, "", 0, 0},
-		{"registered before, and broken", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"old","broken":true}`)}, 200, "", 0, 0},
+		{"registered before, and broken", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"old","broken":true}`)}, 200, "",
+			0, 0},
 		{"reserved before", transitions.Command{Transition: "reserve", Payload: []byte(`{"serial":"old"}`)}, 409, workflow.AlreadyExists, 0, 0},
 		{"turned", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":1}`)}, 200, "", 1, 1},
-		{"turned, with two events", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":1,"twice":true}`)}, 200, "", 1, 2},
+		{"turned, with two events", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":1,"twice":true}`)}, 200,
+			"", 1, 2},
 		{"turned with own SQL", transitions.Command{Transition: "turn-in-tx", BusinessKey: "old", Payload: []byte(`{"by":1}`)}, 200, "", 1, 1},
-		{"refused when turned", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":101}`)}, 409, workflow.GuardRefused, 0, 0},
+		{"refused when turned", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":101}`)}, 409,
+			workflow.GuardRefused, 0, 0},
 		{"illegal", transitions.Command{Transition: "polish", BusinessKey: "old"}, 409, workflow.IllegalTransition, 0, 0},
-		{"another version", transitions.Command{Transition: "turn", BusinessKey: "old", IfVersion: 99, Payload: []byte(`{"by":1}`)}, 412, workflow.VersionConflict, 0, 0},
+		{"another version", transitions.Command{Transition: "turn", BusinessKey: "old", IfVersion: 99, Payload: []byte(`{"by":1}`)}, 412,
+			workflow.VersionConflict, 0, 0},
 		{"no role", transitions.Command{Transition: "scrap", BusinessKey: "old"}, 0, workflow.RoleRequired, 0, 0},
-		{"no instance", transitions.Command{Transition: "turn", BusinessKey: "never", Payload: []byte(`{"by":1}`)}, 0, workflow.InstanceNotFound, 0, 0},
+		{"no instance", transitions.Command{Transition: "turn", BusinessKey: "never", Payload: []byte(`{"by":1}`)}, 0, workflow.InstanceNotFound,
+			0, 0},
 		{"not valid", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":0}`)}, 0, workflow.InvalidPayload, 0, 0},
 	}
 	for name, submit := range paths {
@@ -141,7 +151,8 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 							return query[int64](t, pool, `SELECT count(*) FROM pawl.`+table+` x JOIN pawl.audit a USING (tenant, instance, version)
 								WHERE tenant = $1 AND a.key = $2`, tenant, c.name)
 						}
-						return of("audit"), of("outbox"), query[int64](t, pool, `SELECT count(*) FROM pawl.command WHERE tenant = $1 AND key = $2`, tenant, c.name)
+						return of("audit"), of("outbox"), query[int64](t, pool, `SELECT count(*) FROM pawl.command WHERE tenant = $1 AND key = $2`, tenant,
+							c.name)
 					}
 					first, err := submit(t, e, pool, cmd)
 					checkOutcome(t, first, err, c.status, c.code, false)

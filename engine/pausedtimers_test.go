@@ -35,7 +35,8 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 			}
 			operate := func(r transitions.Receipt, a transitions.Action) {
 				t.Helper()
-				if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance}, transitions.Operation{Action: a}); err != nil {
+				if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
+					transitions.Operation{Action: a}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -78,10 +79,12 @@ func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
 	pool := database(t)
 	e := newEngine(t, pool, with(expiring()), func(c *engine.Config) { c.Retention.Off = true })
 	packed := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	later := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "expire", Key: "2", Instance: packed.Instance, NotBefore: time.Now().Add(time.Hour)})
+	later := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "expire", Key: "2", Instance: packed.Instance,
+		NotBefore: time.Now().Add(time.Hour)})
 	pause := func(a transitions.Action) {
 		t.Helper()
-		if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance}, transitions.Operation{Action: a}); err != nil {
+		if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},
+			transitions.Operation{Action: a}); err != nil {
 			t.Fatal(err)
 		}
 	}

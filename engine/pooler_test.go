@@ -155,7 +155,8 @@ func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
 func TestANodeThatIsToListenThroughAPoolerIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := through(t, pgx.QueryExecModeExec)
-	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: pool.Config().ConnString(), Log: slog.New(slog.DiscardHandler)})
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: pool.Config().ConnString(),
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,10 @@ import (
 // c-99 in regions of ten.
 func seedLoans(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
-	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open, chain, created_at, updated_at)
-		SELECT 'default', gen_random_uuid(), CASE WHEN i % 2 = 0 THEN 'loan' ELSE 'gift' END, 1, NULL, CASE WHEN i % 10 = 0 THEN 'settled' ELSE 'open' END,
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open, chain,
+		created_at, updated_at)
+		SELECT 'default', gen_random_uuid(), CASE WHEN i % 2 = 0 THEN 'loan' ELSE 'gift' END, 1, NULL,
+			CASE WHEN i % 10 = 0 THEN 'settled' ELSE 'open' END,
 			1, '{}', jsonb_build_object('customer', 'c-' || i % 100, 'region', 'r-' || i % 10), i % 10 <> 0, sha256('x'), now(), now()
 		FROM generate_series(0, $1 - 1) i`, n)
 	exec(t, pool, "ANALYZE pawl.instance")
@@ -53,7 +55,8 @@ func pages(t testing.TB, e *engine.Engine, f inspect.Filter, between func()) (al
 func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none), workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
+	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none),
+		workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
 	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, gift) })
 	seedLoans(t, pool, 1000)
 	submit(t, e, applied("L-1", 10))

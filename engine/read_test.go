@@ -62,7 +62,8 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 		wantCode(t, err, workflow.InstanceNotFound)
 		_, err = e.Verify(t.Context(), tenant, id)
 		wantCode(t, err, workflow.InstanceNotFound)
-		_, err = e.Submit(t.Context(), transitions.Command{Tenant: tenant, Instance: id, Transition: "pay", Key: "k", Payload: []byte(`{"amount":1,"do":""}`)})
+		_, err = e.Submit(t.Context(), transitions.Command{Tenant: tenant, Instance: id, Transition: "pay", Key: "k",
+			Payload: []byte(`{"amount":1,"do":""}`)})
 		wantCode(t, err, workflow.InstanceNotFound)
 	}
 	_, err := e.InstanceByKey(t.Context(), "", "loan", "L-2")
@@ -122,7 +123,8 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Status != transitions.Succeeded || got.Code != 201 || got.Version != 1 || got.Position != first.Position || got.Instance != first.Instance ||
+	if got.Status != transitions.Succeeded || got.Code != 201 || got.Version != 1 || got.Position != first.Position ||
+		got.Instance != first.Instance ||
 		got.Workflow != "loan" || got.Transition != "apply" || got.Fingerprint == [32]byte{} {
 		t.Errorf("got %+v", got)
 	}
@@ -214,7 +216,8 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	if err != nil || len(v.Broken) != 0 || v.Entries != 4 {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	page, err := e.Instances(t.Context(), inspect.Filter{States: []workflow.State{"settled"}, Attributes: map[string]string{"customer": "c-1"}})
+	page, err := e.Instances(t.Context(), inspect.Filter{States: []workflow.State{"settled"},
+		Attributes: map[string]string{"customer": "c-1"}})
 	if err != nil || len(page.Instances) != 1 {
 		t.Errorf("got %+v, %v", page, err)
 	}

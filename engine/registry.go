@@ -20,7 +20,7 @@ type registry struct{ *definitions.Set }
 
 // record writes new definitions down, refuses those that have changed under a version
 // that ran here before, and tells of versions that ran here before and are not given
-// now: the instances that began with them can be read and not changed by this node.
+// now: the instances that are on them can be read and not changed by this node.
 // What is refused leaves nothing behind.
 func (r *registry) record(ctx context.Context, c Config) error {
 	return pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -45,11 +45,11 @@ func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefin
 	switch {
 	case d.Changed:
 		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
-			"and this one beside it for the instances that began with it", d.Workflow, d.Version, d.Version+1)
+			"and this one beside it for the instances that are on it", d.Workflow, d.Version, d.Version+1)
 	case d.Given:
 		return d.takeMembers(ctx, tx, c, r.Find(d.Workflow, d.Version))
 	case r.Find(d.Workflow, 0) != nil:
-		c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
+		c.Log.Warn("a version of a workflow ran here before and is not given; instances that are on it cannot be changed by this node",
 			"workflow", d.Workflow, "version", d.Version)
 	}
 	return nil

@@ -26,7 +26,8 @@ func TestNewReportsTheMistakesOfAllWorkflows(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was taken")
 	}
-	for _, want := range []string{`"there" is a dead end`, "nothing starts it", "the version is 0", `workflow "loan" version 1 is given twice`} {
+	for _, want := range []string{`"there" is a dead end`, "nothing starts it", "the version is 0",
+		`workflow "loan" version 1 is given twice`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
@@ -187,7 +188,8 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	if got := query[int](t, pool, "SELECT count(*) FROM ledger"); got != 1 {
 		t.Errorf("%d rows in the ledger: the SQL of the first version ran not once", got)
 	}
-	for number, want := range map[string]string{"L-1": `{"customer":"c-1","region":"north","owed":90}`, "L-2": `{"customer":"c-1","region":"north","owed":80}`} {
+	for number, want := range map[string]string{"L-1": `{"customer":"c-1","region":"north","owed":90}`,
+		"L-2": `{"customer":"c-1","region":"north","owed":80}`} {
 		inst, err := e.InstanceByKey(t.Context(), "", "loan", number)
 		if err != nil || string(inst.Data) != want || inst.Definition != map[string]int{"L-1": 1, "L-2": 2}[number] {
 			t.Errorf("%s: got version %d, %s, %v", number, inst.Definition, inst.Data, err)
@@ -252,7 +254,8 @@ func TestDefinitionsThatRanAreComparedWithThoseOfTheEngine(t *testing.T) {
 	for _, d := range list {
 		got[fmt.Sprint(d.Workflow, " ", d.Version)] = fmt.Sprint(d.Given, d.Changed, d.CreatedAt.IsZero())
 	}
-	want := map[string]string{"loan 1": "true false false", "loan 2": "true true false", "loan 3": "false false false", "other 1": "false false false"}
+	want := map[string]string{"loan 1": "true false false", "loan 2": "true true false", "loan 3": "false false false",
+		"other 1": "false false false"}
 	for of, what := range want {
 		if got[of] != what {
 			t.Errorf("%s: %q, not %q", of, got[of], what)

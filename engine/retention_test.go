@@ -94,7 +94,8 @@ func TestAnEngineDoesRetention(t *testing.T) {
 	e := newEngine(t, pool)
 	eventually(t, "it works", func() bool { return e.RetentionStats().Batches > 0 })
 	s, err := off.Retention(t.Context())
-	if err != nil || s.Node == "" || s.Since == nil || s.Until == nil || len(s.Partitions) < 5 || !strings.HasPrefix(s.Partitions[0].Name, "command_history_") {
+	if err != nil || s.Node == "" || s.Since == nil || s.Until == nil || len(s.Partitions) < 5 ||
+		!strings.HasPrefix(s.Partitions[0].Name, "command_history_") {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if n := off.RetentionStats().Batches; n != 0 {
@@ -105,7 +106,8 @@ func TestAnEngineDoesRetention(t *testing.T) {
 func TestEventsAreKeptForADayAtLeast(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	for kept, ok := range map[time.Duration]bool{-time.Hour: false, time.Nanosecond: false, 24*time.Hour - 1: false, 24 * time.Hour: true, 0: true} {
+	for kept, ok := range map[time.Duration]bool{-time.Hour: false, time.Nanosecond: false, 24*time.Hour - 1: false, 24 * time.Hour: true,
+		0: true} {
 		_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Retention: engine.RetentionConfig{Outbox: kept}})
 		if ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "Config.Retention.Outbox is less than 24h0m0s") {
 			t.Errorf("%s: %v", kept, err)

@@ -36,9 +36,11 @@ func crates(version int) workflow.Source {
 		Colour string `json:"colour"`
 	}
 	if version == 1 {
-		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay, func(*workflow.Call, *crate, label) error { return nil }))
+		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay,
+			func(*workflow.Call, *crate, label) error { return nil }))
 	} else {
-		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay, func(*workflow.Call, *crate, colouredLabel) error { return nil }),
+		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay,
+			func(*workflow.Call, *crate, colouredLabel) error { return nil }),
 			workflow.On("note", workflow.From("packed"), workflow.Stay, func(*workflow.Call, *crate, crateNote) error { return nil }))
 	}
 	return workflow.Define("crate", version, parts...).Final("sent")
@@ -169,7 +171,8 @@ func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 	if two.Version != 2 || !two.Begins || two.Open != 2 || len(two.Knowing) != 1 || len(two.Lacking) != 1 || !two.Exact {
 		t.Errorf("%+v", two)
 	}
-	if !slices.Equal(two.Counts, []inspect.InstanceCount{{Workflow: "crate", Definition: 2, State: "packed", Open: true, Count: 2, Exact: true}}) {
+	if !slices.Equal(two.Counts, []inspect.InstanceCount{{Workflow: "crate", Definition: 2, State: "packed", Open: true, Count: 2,
+		Exact: true}}) {
 		t.Errorf("%+v", two.Counts)
 	}
 	old.Stop(context.Background())

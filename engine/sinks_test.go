@@ -251,17 +251,21 @@ func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	with := func(f transitions.EventFilter) error {
-		_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Sinks: []relay.Sink{{Name: "hook", To: &receiver{}, Filter: f}}})
+		_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)},
+			Sinks: []relay.Sink{{Name: "hook", To: &receiver{}, Filter: f}}})
 		return err
 	}
 	for want, f := range map[string]transitions.EventFilter{
 		`filter of sink "hook": invalid_request: there is no workflow "lone" here`: {Workflow: "lone"},
-		`workflow "loan" declares no attribute "costumer"`:                         {Workflow: "loan", Attributes: map[string]string{"costumer": "c"}},
-		`no workflow declares an attribute "costumer"`:                             {Attributes: map[string]string{"customer": "c", "costumer": "c"}},
-		`no workflow that is selected has a state "opened"`:                        {States: []workflow.State{"open", "opened"}},
-		`a filter by business key needs the workflow`:                              {BusinessKey: "L-1"},
-		`the value of attribute "customer" is longer than 255 bytes`:               {Attributes: map[string]string{"customer": strings.Repeat("c", 256)}},
-		`filter of sink "hook": a type or a state of it is empty`:                  {Types: []string{""}},
+		`workflow "loan" declares no attribute "costumer"`: {Workflow: "loan",
+			Attributes: map[string]string{"costumer": "c"}},
+		`no workflow declares an attribute "costumer"`: {Attributes: map[string]string{"customer": "c",
+			"costumer": "c"}},
+		`no workflow that is selected has a state "opened"`: {States: []workflow.State{"open", "opened"}},
+		`a filter by business key needs the workflow`:       {BusinessKey: "L-1"},
+		`the value of attribute "customer" is longer than 255 bytes`: {Attributes: map[string]string{"customer": strings.Repeat("c",
+			256)}},
+		`filter of sink "hook": a type or a state of it is empty`: {Types: []string{""}},
 	} {
 		if err := with(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, not %s", f, err, want)

@@ -38,12 +38,14 @@ func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
 			}
 		}
 	}
-	for table, want := range map[string]int64{"command": 2 * tenants, "instance": tenants, "audit": 2 * tenants, "outbox": 3 * tenants, "log": tenants} {
+	for table, want := range map[string]int64{"command": 2 * tenants, "instance": tenants, "audit": 2 * tenants, "outbox": 3 * tenants,
+		"log": tenants} {
 		if got := query[int64](t, pool, "SELECT count(*) FROM pawl."+table); got != want {
 			t.Errorf("%d rows in %s; want %d", got, table, want)
 		}
 	}
-	if stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l WHERE head <> (SELECT count(*) FROM pawl.audit a WHERE a.tenant = l.tenant)`); stray != 0 {
+	if stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l WHERE head <> (SELECT count(*) FROM pawl.audit a
+		WHERE a.tenant = l.tenant)`); stray != 0 {
 		t.Errorf("%d tenants have another number of rows than of positions", stray)
 	}
 }
@@ -180,7 +182,8 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
 	apply := func(tenant string, n int) transitions.Command {
-		return transitions.Command{Tenant: tenant, Workflow: "loan", Transition: "apply", Key: fmt.Sprint(n), Payload: fmt.Appendf(nil, `{"number":"%d"}`, n)}
+		return transitions.Command{Tenant: tenant, Workflow: "loan", Transition: "apply", Key: fmt.Sprint(n),
+			Payload: fmt.Appendf(nil, `{"number":"%d"}`, n)}
 	}
 	for _, tenant := range []string{"held", "free"} {
 		if r, err := e.Submit(t.Context(), apply(tenant, 0)); err != nil || r.Status != 201 {

@@ -121,7 +121,8 @@ func TestATraceIsKeptOnlyWhereItIsSampled(t *testing.T) {
 			}
 		}
 		var requests string
-		if err := pool.QueryRow(t.Context(), "SELECT coalesce(string_agg(request::text, ' '), '') FROM pawl.command").Scan(&requests); err != nil {
+		if err := pool.QueryRow(t.Context(),
+			"SELECT coalesce(string_agg(request::text, ' '), '') FROM pawl.command").Scan(&requests); err != nil {
 			t.Fatal(err)
 		}
 		if got := storedTraces(t, pool); strings.Join(got, "") != "" || strings.Contains(requests, "trace") {

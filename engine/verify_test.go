@@ -24,7 +24,8 @@ func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
-	forgive := transitions.Command{Workflow: "loan", Transition: "forgive", BusinessKey: "L-1", Key: "f-1", Actor: "ann", Roles: []string{"boss"}, Payload: []byte(`{}`)}
+	forgive := transitions.Command{Workflow: "loan", Transition: "forgive", BusinessKey: "L-1", Key: "f-1", Actor: "ann",
+		Roles: []string{"boss"}, Payload: []byte(`{}`)}
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, applied("L-2", 100))
 	if _, err := e.Submit(t.Context(), forgive); err == nil {
@@ -34,7 +35,8 @@ func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
 		t.Helper()
 		for _, id := range []uuid.UUID{uuid.Nil, loanID("L-1")} {
 			v, err := e.Verify(t.Context(), "", id)
-			if err != nil || len(v.Broken) != 1 || v.Broken[0].Instance != loanID("L-1") || v.Broken[0].Version != version || !strings.Contains(v.Broken[0].Reason, says) {
+			if err != nil || len(v.Broken) != 1 || v.Broken[0].Instance != loanID("L-1") || v.Broken[0].Version != version ||
+				!strings.Contains(v.Broken[0].Reason, says) {
 				t.Errorf("%s: got %+v, %v", when, v, err)
 			}
 		}
@@ -61,7 +63,8 @@ func TestAnInstanceThatWaitsForTheWrongCommandIsFound(t *testing.T) {
 		`'{"in_flight":{"transition":"write","scope":"s","key":"p"}}'`, `'{"in_flight":{"transition":"post","scope":"pawl:late:x","key":"2"}}'`} {
 		exec(t, pool, "UPDATE pawl.instance SET links = "+links)
 		v, err := e.Verify(t.Context(), "", id)
-		if err != nil || len(v.Broken) != 1 || v.Broken[0].Version != 2 || v.Broken[0].Reason != "the instance's command in flight (in links) is not what its rows say" {
+		if err != nil || len(v.Broken) != 1 || v.Broken[0].Version != 2 ||
+			v.Broken[0].Reason != "the instance's command in flight (in links) is not what its rows say" {
 			t.Errorf("%s: got %+v, %v", links, v, err)
 		}
 	}

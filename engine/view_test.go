@@ -44,7 +44,8 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 	}
 	soon := time.Now().UTC().Add(time.Hour).Truncate(time.Microsecond)
 	for key, later := range map[string]time.Duration{"late": 5 * time.Hour, "soon": 0} {
-		submit(t, e, transitions.Command{Workflow: "stay", Transition: "remind", Scope: "desk", Key: key, Actor: "ann", Instance: r.Instance, NotBefore: soon.Add(later)})
+		submit(t, e, transitions.Command{Workflow: "stay", Transition: "remind", Scope: "desk", Key: key, Actor: "ann", Instance: r.Instance,
+			NotBefore: soon.Add(later)})
 	}
 	v, err := e.View(t.Context(), "", r.Instance)
 	if err != nil {
@@ -116,9 +117,11 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 		}
 	}
 	exec(t, pool, "VACUUM ANALYZE pawl.command")
-	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt, failures,
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase,
+		attempt, failures,
 			revision, request, updated_at, run_at)
-		SELECT 'default', k || i, 'k', sha256('x'), 'pending', 'loan', 'pay', CASE WHEN i <= 150 THEN $1 ELSE gen_random_uuid() END, 'ann', now(), 'scheduled', 0, 0, 0, '{}', now(),
+		SELECT 'default', k || i, 'k', sha256('x'), 'pending', 'loan', 'pay', CASE WHEN i <= 150 THEN $1 ELSE gen_random_uuid() END, 'ann', now(),
+			'scheduled', 0, 0, 0, '{}', now(),
 			now() + interval '1 day' + i * interval '1 second'
 		FROM generate_series(1, 8000) i, (VALUES ('desk '), ($2)) AS s(k) WHERE i <= 150 OR k = 'desk '`, id, decide.TimerScope(id, "t"))
 	for range 2 {

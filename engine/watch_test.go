@@ -117,7 +117,8 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 	e := newEngine(t, pool)
 	id, at := uuid.New(), time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	day := func(n int) time.Time { return at.AddDate(0, 0, n) }
-	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor,
+		created_at,
 			phase, attempt, failures, revision, claimed_by, claimed_at, request, progress, failure, stuck, cancelled_by, updated_at)
 		VALUES ('default', 's', 'k', sha256('x'), 'failed_retryable', 'loan', 'collect', $1, 3, 'ann', $2,
 			'working', 4, 2, 9, 'node-1', $3, '{"payload":{"amount":1}}', '{"sent": true}', 'no answer', 'unknown_outcome', 'bob', $4)`,
@@ -151,7 +152,8 @@ func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for _, ref := range []transitions.Ref{
 		{Scope: "s", Key: "k"}, {Scope: "", Key: "k"}, {Scope: "s", Key: ""}, {Tenant: "a\x00b", Scope: "s", Key: "k"},
-		{Scope: "a\x00b", Key: "k"}, {Scope: "s", Key: "\xff"}, {Tenant: long, Scope: "s", Key: "k"}, {Scope: long, Key: "k"}, {Scope: "s", Key: long},
+		{Scope: "a\x00b", Key: "k"}, {Scope: "s", Key: "\xff"}, {Tenant: long, Scope: "s", Key: "k"}, {Scope: long, Key: "k"},
+		{Scope: "s", Key: long},
 	} {
 		_, err := e.Command(t.Context(), ref.Tenant, ref.Scope, ref.Key)
 		wantCode(t, err, workflow.CommandNotFound)
@@ -214,10 +216,14 @@ func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 			}
 		}
 	}
-	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at, finished_at)
-		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'loan', 'apply', gen_random_uuid(), 1, 'ann', 200, '{}', now(), now() FROM generate_series(1, 30000) i`)
-	exec(t, pool, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
-		SELECT tenant, instance, 1, 1, 'loan', 'apply', 'open', 'ann', '{}', '{}', scope, key, now(), fingerprint FROM pawl.command WHERE scope = 's'`)
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code,
+		body, created_at, finished_at)
+		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'loan', 'apply', gen_random_uuid(), 1, 'ann', 200, '{}', now(), now()
+			FROM generate_series(1, 30000) i`)
+	exec(t, pool, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope,
+		key, at, hash)
+		SELECT tenant, instance, 1, 1, 'loan', 'apply', 'open', 'ann', '{}', '{}', scope, key, now(), fingerprint FROM pawl.command
+			WHERE scope = 's'`)
 	check := func(when string) {
 		t.Helper()
 		for fragment, read := range reads {

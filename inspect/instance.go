@@ -73,7 +73,7 @@ type Past struct {
 	Tenant      string
 	ID          uuid.UUID
 	Workflow    string
-	Definition  int // the version of the definition that it began with
+	Definition  int // the version of the definition that it was on
 	BusinessKey string
 	State       workflow.State
 	Version     int64

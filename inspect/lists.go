@@ -14,7 +14,7 @@ import (
 type Filter struct {
 	Tenant      string
 	Workflow    string
-	Definition  int              // the version of the definition that they began with
+	Definition  int              // the version of the definition that they are on
 	States      []workflow.State // any of these
 	Open        *bool            // whether they are in no final state
 	BusinessKey string           // with Workflow
@@ -140,7 +140,7 @@ type Counts struct {
 // InstanceCount is how many instances there are of one kind.
 type InstanceCount struct {
 	Workflow   string
-	Definition int // the version of the definition that they began with
+	Definition int // the version of the definition that they are on
 	State      workflow.State
 	Open       bool // not in a final state
 	Count      int64

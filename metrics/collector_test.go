@@ -86,7 +86,8 @@ pawl_instances_estimated 0
 // value.
 func TestAKindThatWasSeenStaysWithZero(t *testing.T) {
 	none := func(*workflow.Call, *note, workflow.None) error { return nil }
-	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none), workflow.On("send", workflow.From("begun"), "sent", none)).Final("sent"))
+	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none),
+		workflow.On("send", workflow.From("begun"), "sent", none)).Final("sent"))
 	c := metrics.New(e, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute})
 	do := func(transition string, instance uuid.UUID) uuid.UUID {
 		t.Helper()

@@ -73,7 +73,8 @@ func TestAHeadIsFoundOnAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
 	check("a new log")
 	exec("DO $$ BEGIN FOR n IN 1..30000 LOOP PERFORM pawl.advance('acme', 1); END LOOP; END $$")
 	var pages int
-	if err := conn.QueryRow(t.Context(), "SELECT pg_relation_size('pawl.log') / current_setting('block_size')::int").Scan(&pages); err != nil ||
+	if err := conn.QueryRow(t.Context(),
+		"SELECT pg_relation_size('pawl.log') / current_setting('block_size')::int").Scan(&pages); err != nil ||
 		pages < 4*most {
 		t.Fatalf("the versions are kept on %d pages, %v", pages, err)
 	}

@@ -27,7 +27,8 @@ func provisional(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 		position)
 	for ordinal := range 2 {
 		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at) VALUES ($1, $2, $3, $4, 'order', $5, 1, 'place', 's', now())`,
+			_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+				VALUES ($1, $2, $3, $4, 'order', $5, 1, 'place', 's', now())`,
 				tenant, position, fmt.Sprint("order.", ordinal), ordinal, id)
 		}
 	}

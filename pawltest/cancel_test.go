@@ -78,7 +78,8 @@ func TestACommandThatIsAskedToStopEnds(t *testing.T) {
 		t.Errorf("%d attempts", *n)
 	}
 	wantNotes(t, c, "begin here", "cancelled after 0, unknown false: cancelled by ann")
-	if again, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "bob"); err != nil || again.CancelledBy != "ann" || again.InFlight() {
+	if again, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "bob"); err != nil || again.CancelledBy != "ann" ||
+		again.InFlight() {
 		t.Errorf("what is finished: %+v, %v", again, err)
 	}
 	later, err := s.Submit(transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Hour)})

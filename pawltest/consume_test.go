@@ -48,7 +48,8 @@ func tracking() *workflow.Definition[move] {
 }
 
 func fromPost(id, kind, parcel, text string) transitions.Message {
-	return transitions.Message{Consumer: "post", ID: id, Body: fmt.Appendf(nil, `{"type":"parcel.%s","parcel":%q,"text":%q}`, kind, parcel, text)}
+	return transitions.Message{Consumer: "post", ID: id, Body: fmt.Appendf(nil, `{"type":"parcel.%s","parcel":%q,"text":%q}`, kind, parcel,
+		text)}
 }
 
 func TestAMessageIsConsumedOnce(t *testing.T) {

@@ -17,7 +17,8 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
 	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
+			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
 	}
 	want := func(name, state string) {
 		t.Helper()
@@ -72,7 +73,8 @@ func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
 	w := newTwins(t)
 	w.keys = []string{"A", "B"}
 	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
+			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
 	}
 	later := func(c transitions.Command) transitions.Command {
 		c.NotBefore = pawltest.Begin.Add(time.Minute)
@@ -103,7 +105,8 @@ func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
 	w.submit(on("C", "finish", "9", "never"))
 	w.skip(time.Second)
 	w.verify()
-	if r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"}); err != nil || r.Status != 201 {
+	if r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"}); err != nil ||
+		r.Status != 201 {
 		t.Errorf("without a name of an instance it is to begin one: %d, %v", r.Status, err)
 	}
 }
@@ -144,7 +147,8 @@ func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
 	by("bob", "check", "")
 	w.skip(2 * time.Second)
 	w.verify()
-	if inst, err := w.e.Instance(t.Context(), "", idOf("A")); err != nil || fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
+	if inst, err := w.e.Instance(t.Context(), "", idOf("A")); err != nil ||
+		fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
 		t.Errorf("the actors are %v, %v", inst.Actors, err)
 	}
 }
@@ -154,7 +158,8 @@ func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
 	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
+			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
 	}
 	for _, name := range []string{"A", "B", "C", "D"} {
 		w.keys = append(w.keys, name)
@@ -166,7 +171,8 @@ func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
 	w.submit(on("D", "call", "1", "closed")) // has nothing to undo
 	w.skip(time.Second)
 	w.skip(2 * time.Second)
-	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false", "D": "failed after 2, unknown false"} {
+	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false",
+		"D": "failed after 2, unknown false"} {
 		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || !strings.Contains(string(inst.Data), notes) {
 			t.Errorf("%s: %s, %v", name, inst.Data, err)
 		}
@@ -190,7 +196,8 @@ func TestARunImportsAsAnEngineDoes(t *testing.T) {
 		return c
 	}
 	book := past("1", "book", pawltest.Begin.Add(-2*time.Hour))
-	if r, err := w.e.DryRun(t.Context(), book); err != nil || !strings.Contains(string(r.Body), `"overdue":[{"timer":"reminder","transition":"remind","due":"2025-12-31T23:00:00Z","fires":"2026-01-01T01:00:00Z"}]`) {
+	if r, err := w.e.DryRun(t.Context(), book); err != nil || !strings.Contains(string(r.Body),
+		`"overdue":[{"timer":"reminder","transition":"remind","due":"2025-12-31T23:00:00Z","fires":"2026-01-01T01:00:00Z"}]`) {
 		t.Errorf("before it is done: %s, %v", r.Body, err)
 	}
 	w.submit(book)
@@ -202,7 +209,8 @@ func TestARunImportsAsAnEngineDoes(t *testing.T) {
 	w.skip(time.Second)
 	w.skip(time.Hour)
 	history, err := w.e.History(t.Context(), "", idOf("A"), 0, 0)
-	if err != nil || len(history) != 3 || history[1].Cause != "import 2025-12-31T23:00:00Z" || history[2].Transition != "remind" || history[2].Cause != "" {
+	if err != nil || len(history) != 3 || history[1].Cause != "import 2025-12-31T23:00:00Z" || history[2].Transition != "remind" ||
+		history[2].Cause != "" {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
 	w.verify()

@@ -60,18 +60,25 @@ func steady(begin func()) *workflow.Definition[move] {
 			d.Notes = append(d.Notes, fmt.Sprint("helped by ", e.Data.Notes))
 			return nil
 		}),
-		workflow.Do("call", workflow.From("ready"), "calling", "ready", work, write("called")).OrElse("ready", noteFailure).Retry(twice).Undo(undo),
-		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready", noteFailure).Retry(twice).AskOperator(),
-		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready", noteFailure).Retry(twice).Undoes("call"),
+		workflow.Do("call", workflow.From("ready"), "calling", "ready", work, write("called")).OrElse("ready",
+			noteFailure).Retry(twice).Undo(undo),
+		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready",
+			noteFailure).Retry(twice).AskOperator(),
+		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready",
+			noteFailure).Retry(twice).Undoes("call"),
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),
 		workflow.On("begin", workflow.From("ready", "resting"), workflow.Stay, write("begin again")),
-		workflow.Do("call", workflow.From("resting"), "dreaming", workflow.Stay, dream, write("dreamt of")).OrElse("ready", noteFailure).Undo(wake),
-		workflow.On("check", workflow.From("ready", "calling", "finishing"), workflow.Stay, write("check")).NotBy("finish", "call").NotByLast("write"),
+		workflow.Do("call", workflow.From("resting"), "dreaming", workflow.Stay, dream, write("dreamt of")).OrElse("ready",
+			noteFailure).Undo(wake),
+		workflow.On("check", workflow.From("ready", "calling", "finishing"), workflow.Stay, write("check")).NotBy("finish",
+			"call").NotByLast("write"),
 		workflow.On("leave", workflow.From("ready", "calling", "carrying", "resting"), "gone", write("leave")),
 		workflow.On("rest", workflow.From("ready"), "resting", write("rest")),
-		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay, noteFailure).
+		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay,
+			noteFailure).
 			Retry(twice).Undo(undo),
-		workflow.Do("move", workflow.From("ready", "resting"), "moving", "gone", work, write("moved")).OrElseFrom(wakeUp, noteFailure).Retry(twice),
+		workflow.Do("move", workflow.From("ready", "resting"), "moving", "gone", work, write("moved")).OrElseFrom(wakeUp,
+			noteFailure).Retry(twice),
 	).Final("gone").
 		After("reminder", workflow.From("ready"), time.Hour, "remind").
 		At("term", workflow.From("ready"), func(d move) time.Time { return d.Until }, "leave")
@@ -222,7 +229,8 @@ func (w *twins) flying(list []transitions.Record) string {
 		case r.Phase == transitions.Scheduled:
 			lines = append(lines, fmt.Sprintln(r.Scope, r.Key, r.Status, r.Transition, r.RunAt.UTC().Truncate(time.Minute), r.CancelledBy))
 		default:
-			lines = append(lines, fmt.Sprintln(r.Scope, r.Key, r.Status, r.Phase, r.Transition, r.Attempt, r.Failures, r.Failure, r.Stuck, r.CancelledBy))
+			lines = append(lines, fmt.Sprintln(r.Scope, r.Key, r.Status, r.Phase, r.Transition, r.Attempt, r.Failures, r.Failure, r.Stuck,
+				r.CancelledBy))
 		}
 	}
 	slices.Sort(lines)
@@ -257,7 +265,8 @@ func TestARunDoesWhatAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
 	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
+			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
 	}
 	for _, name := range []string{"A", "B", "C", "D", "E", "F"} {
 		w.keys = append(w.keys, name)

@@ -70,7 +70,8 @@ func TestADuplicateOfACommandInFlightIsToldSoAndRunsNothing(t *testing.T) {
 	}
 	s.Settle()
 	again, err := s.Submit(command)
-	if err != nil || again.Status != 202 || !again.Replayed || again.Record.Status != transitions.FailedRetryable || again.Record.Failure != errBusy.Error() || *n != 1 {
+	if err != nil || again.Status != 202 || !again.Replayed || again.Record.Status != transitions.FailedRetryable ||
+		again.Record.Failure != errBusy.Error() || *n != 1 {
 		t.Errorf("got %+v, %v after %d attempts", again, err, *n)
 	}
 	if accepted.Record.Status != transitions.Pending {
@@ -106,7 +107,8 @@ func TestMalformedCommandsGetTheErrorsOfAnEngine(t *testing.T) {
 	wantCode(t, err, workflow.CommandNotFound)
 	_, err = s.Cancel("", "s", "k", "ann")
 	wantCode(t, err, workflow.CommandNotFound)
-	_, err = s.Operate(transitions.Command{Key: "k"}, transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
+	_, err = s.Operate(transitions.Command{Key: "k"}, transitions.Operation{Action: transitions.Retry,
+		Target: transitions.CommandRef{Scope: "s", Key: "k"}})
 	wantCode(t, err, workflow.CommandNotFound)
 	_, err = s.Operate(transitions.Command{Key: "k", Instance: uuid.Max}, transitions.Operation{Action: transitions.Pause})
 	wantCode(t, err, workflow.InstanceNotFound)
@@ -143,7 +145,10 @@ func TestACaseActsForAnActor(t *testing.T) {
 	t.Parallel()
 	w := workflow.Define("duty", 1,
 		workflow.Start("file", "open", func(*workflow.Call, *move, workflow.None) error { return nil }),
-		workflow.On("decide", workflow.From("open"), "done", func(*workflow.Call, *move, workflow.None) error { return nil }).Role("boss").NotBy("file"),
+		workflow.On("decide", workflow.From("open"), "done", func(*workflow.Call, *move,
+			workflow.None) error {
+			return nil
+		}).Role("boss").NotBy("file"),
 	).Final("done").Roles("boss")
 	s := pawltest.Run(t, w)
 	c := s.Start("duty", "file", nil)
@@ -238,7 +243,8 @@ func TestMistakesInATestFailIt(t *testing.T) {
 			s.Await(r)
 		},
 		"does a timer without a wait cause itself": func(tb pawltest.TB) {
-			s := pawltest.Run(tb, workflow.Define("endless", 1, workflow.Start("begin", "a", func(*workflow.Call, *move, workflow.None) error { return nil }),
+			s := pawltest.Run(tb, workflow.Define("endless", 1, workflow.Start("begin", "a",
+				func(*workflow.Call, *move, workflow.None) error { return nil }),
 				endless("tick", "a", "b"), endless("tock", "b", "a"), endless("end", "a", "over")).Final("over").
 				After("t1", workflow.From("a"), 0, "tick").After("t2", workflow.From("b"), 0, "tock"))
 			s.Start("endless", "begin", nil)

@@ -162,7 +162,8 @@ func TestAnAttemptKnowsItsEffect(t *testing.T) {
 		t.Errorf("the progress is %s", r.Progress)
 	}
 	s.Await(accepted)
-	want := []workflow.Attempt{{Key: key, Number: 1, Tenant: "default", Instance: c.ID, Actor: "ann"}, {Key: key, Number: 2, Tenant: "default", Instance: c.ID, Actor: "ann"}}
+	want := []workflow.Attempt{{Key: key, Number: 1, Tenant: "default", Instance: c.ID, Actor: "ann"},
+		{Key: key, Number: 2, Tenant: "default", Instance: c.ID, Actor: "ann"}}
 	if !reflect.DeepEqual(seen, want) {
 		t.Errorf("got %+v, want %+v", seen, want)
 	}
@@ -206,7 +207,8 @@ func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
 	}{
 		{transitions.Operation{Action: transitions.Retry}, "ready", "carried at attempt 2"},
 		{transitions.Operation{Action: transitions.Resolve, Result: []byte(`{"text":"by hand"}`)}, "ready", "carried by hand"},
-		{transitions.Operation{Action: transitions.Abandon, Reason: "nobody knows"}, "ready", "abandoned after 2, unknown true: given up by eve: nobody knows"},
+		{transitions.Operation{Action: transitions.Abandon, Reason: "nobody knows"}, "ready",
+			"abandoned after 2, unknown true: given up by eve: nobody knows"},
 	} {
 		t.Run(string(tt.operation.Action), func(t *testing.T) {
 			s, c := run(t)

@@ -87,7 +87,8 @@ func text(random *rand.Rand) string {
 func TestSQLRefusesNumbersThatHaveNoCertainForm(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
-	for _, number := range []string{"9007199254740993", "0.1234567890123456", "12345678901234.56", "1152921504606846976", "1e400", "1e-400", "1e309"} {
+	for _, number := range []string{"9007199254740993", "0.1234567890123456", "12345678901234.56", "1152921504606846976", "1e400", "1e-400",
+		"1e309"} {
 		refused(t, pool, "22003", "SELECT pawl.canonical($1::jsonb)", `{"n":[`+number+`]}`)
 	}
 }
@@ -107,7 +108,8 @@ func TestSQLTakesTheFingerprintOfTheEngine(t *testing.T) {
 		values  []any
 	}{
 		{transitions.Command{Transition: "place", Payload: payload}, "'order', 'place', $1::jsonb", []any{string(payload)}},
-		{transitions.Command{Transition: "place", Payload: payload, Actor: `ann "é`}, `'order', 'place', $1::jsonb, actor => 'ann "é'`, []any{string(payload)}},
+		{transitions.Command{Transition: "place", Payload: payload, Actor: `ann "é`}, `'order', 'place', $1::jsonb, actor => 'ann "é'`,
+			[]any{string(payload)}},
 		{transitions.Command{Transition: "ship", Instance: id}, "'order', 'ship', instance => $1", []any{id}},
 		{transitions.Command{Transition: "ship", BusinessKey: "c:k", IfVersion: 3, Payload: []byte(`{"parcel":"p"}`)},
 			`'order', 'ship', '{"parcel":"p"}', pawl.instance_id('order', 'c:k'), if_version => 3`, nil},
@@ -133,7 +135,8 @@ func TestSQLFindsTheIDOfABusinessKey(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", key, got, want)
 		}
 	}
-	if got := ask[uuid.UUID](t, pool, "SELECT pawl.instance_id('order', 'c-1:k-9')"); got != transitions.InstanceID(transitions.DefaultTenant, "order", "c-1:k-9") {
+	if got := ask[uuid.UUID](t, pool, "SELECT pawl.instance_id('order', 'c-1:k-9')"); got != transitions.InstanceID(transitions.DefaultTenant,
+		"order", "c-1:k-9") {
 		t.Errorf("got %s", got)
 	}
 }

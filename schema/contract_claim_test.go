@@ -48,13 +48,15 @@ func TestAFailureThatMayPassIsTriedAgainWithTheNextAttempt(t *testing.T) {
 	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'the shop is closed')`)
 	wantClaim(t, pool, "k", "request", "retry 2")
 	exec(t, pool, `SELECT pawl.fail('s', 'k', 2, 'still closed')`)
-	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures, failure, phase, claimed_by IS NOT NULL) FROM pawl.command`); got != "failed_retryable 2 2 still closed sql t" {
+	got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures, failure, phase, claimed_by IS NOT NULL) FROM pawl.command`)
+	if got != "failed_retryable 2 2 still closed sql t" {
 		t.Errorf("got %s", got)
 	}
 	wantClaim(t, pool, "k", "request", "retry 3")
 	exec(t, pool, `SELECT pawl.succeed('s', 'k', 3)`)
 	wantClaim(t, pool, "k", "request", "replay 3 200 {}")
-	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, coalesce(phase, 'finished'), num_nonnulls(held_until, locked_until, run_at, request), finished_at + '24 h' = expires_at) FROM pawl.command`); got != "succeeded finished 0 t" {
+	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, coalesce(phase, 'finished'), num_nonnulls(held_until, locked_until, run_at,
+		request), finished_at + '24 h' = expires_at) FROM pawl.command`); got != "succeeded finished 0 t" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -82,7 +84,8 @@ func TestWhoLostHisLeaseCanMarkNothing(t *testing.T) {
 	if got, err := claimAs(t.Context(), pool, args); err != nil || got.String() != "taken_over 2" {
 		t.Fatal(got, err)
 	}
-	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "processing, its attempt 2") || e.Hint == "" {
+	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "processing, its attempt 2") ||
+		e.Hint == "" {
 		t.Errorf("detail %q, hint %q", e.Detail, e.Hint)
 	}
 	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)

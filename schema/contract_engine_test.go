@@ -117,7 +117,8 @@ func TestSQLLeavesAloneWhatTheEngineHasInFlight(t *testing.T) {
 		raised(t, err, "P4029")
 		refused(t, pool, "P4010", "SELECT pawl.succeed($1, 'later', $2)", r.Record.Scope, r.Record.Attempt)
 		refused(t, pool, "P4011", "SELECT pawl.fail($1, 'later', $2, 'x')", r.Record.Scope, r.Record.Attempt)
-		if after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'", r.Record.Scope); after != before {
+		if after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'",
+			r.Record.Scope); after != before {
 			t.Errorf("it became %s, and was %s", after, before)
 		}
 	}
@@ -156,7 +157,8 @@ func TestACallerOfTheEngineCanWaitForSQL(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
-	exec(t, pool, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`, payloadOf("k-1"))
+	exec(t, pool, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`,
+		payloadOf("k-1"))
 	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
 	if err != nil || !r.InFlight() || !r.Replayed {
 		t.Fatalf("got %+v, %v", r, err)
@@ -179,7 +181,8 @@ func TestTheEngineWaitsForASQLTransactionWithItsKey(t *testing.T) {
 	pool := contract(t)
 	e := started(t, pool)
 	tx := begin(t, pool)
-	exec(t, tx, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`, payloadOf("k-1"))
+	exec(t, tx, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`,
+		payloadOf("k-1"))
 	ended := make(chan transitions.Reply, 1)
 	go func() {
 		r, err := e.Submit(t.Context(), place("checkout", "k-1"))
@@ -188,7 +191,8 @@ func TestTheEngineWaitsForASQLTransactionWithItsKey(t *testing.T) {
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
 	// The engine has made the instance and waits for the key; SQL has the key and
 	// makes the instance. The engine gives way.
-	exec(t, tx, `SELECT pawl.transition('order:place', 'checkout', 1, 0, 'placed', '{}', $1::json, business_key => 'c-1:k-1')`, payloadOf("k-1"))
+	exec(t, tx, `SELECT pawl.transition('order:place', 'checkout', 1, 0, 'placed', '{}', $1::json, business_key => 'c-1:k-1')`,
+		payloadOf("k-1"))
 	commit(t, tx)
 	if got := <-ended; got.Err != nil || !got.Receipt.Replayed || got.Receipt.Status != 201 || got.Receipt.Position != 1 {
 		t.Errorf("got %+v, %v", got.Receipt, got.Err)

@@ -264,7 +264,8 @@ func idOf(cart string) uuid.UUID {
 }
 
 // placeInSQL claims the key of place and places the order, in a transaction.
-const placeInSQL = `SELECT pawl.transition('order:place', $1, c.attempt, 0, 'placed', '{"customer":"c-1","total":129900}', $2::json, business_key => 'c-1:' || $3)::text
+const placeInSQL = `SELECT pawl.transition('order:place', $1, c.attempt, 0, 'placed', '{"customer":"c-1","total":129900}', $2::json,
+	business_key => 'c-1:' || $3)::text
 	FROM pawl.claim('order:place', $1, pawl.fingerprint('order', 'place', $2::jsonb), 'order', 'place') AS c`
 
 // verified has the engine check all audit chains and the log.

@@ -61,7 +61,8 @@ func TestALockNeedsANameThatCanBeOne(t *testing.T) {
 	pool := contract(t)
 	e := started(t, pool)
 	tx := begin(t, pool)
-	for _, tt := range []struct{ tenant, resource string }{{"", ""}, {"", strings.Repeat("x", 256)}, {"", "\x00"}, {strings.Repeat("x", 65), "r"}} {
+	for _, tt := range []struct{ tenant, resource string }{{"", ""}, {"", strings.Repeat("x", 256)}, {"", "\x00"},
+		{strings.Repeat("x", 65), "r"}} {
 		wantCode(t, e.Lock(t.Context(), tx, tt.tenant, tt.resource), workflow.InvalidRequest)
 		_, err := e.TryLock(t.Context(), tx, tt.tenant, tt.resource)
 		wantCode(t, err, workflow.InvalidRequest)

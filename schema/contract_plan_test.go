@@ -55,8 +55,10 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 	}{
 		{"claim", "SELECT pawl.claim('new', 'k', sha256('x'))", 0, ""},
 		{"claim again", "SELECT pawl.claim('new', 'k', sha256('x'), lease => '1 us'); SELECT pawl.claim('new', 'k', sha256('x'))", few, ""},
-		{"succeed", "SELECT pawl.claim('new', 'k', sha256('x')); SELECT pawl.succeed('new', 'k', 1); SELECT pawl.claim('new', 'k', sha256('x'))", few, ""},
-		{"fail", "SELECT pawl.claim('new', 'k', sha256('x')); SELECT pawl.fail('new', 'k', 1, 'x'); SELECT pawl.claim('new', 'k', sha256('x'))", few, ""},
+		{"succeed", "SELECT pawl.claim('new', 'k', sha256('x')); SELECT pawl.succeed('new', 'k', 1); SELECT pawl.claim('new', 'k', sha256('x'))",
+			few, ""},
+		{"fail", "SELECT pawl.claim('new', 'k', sha256('x')); SELECT pawl.fail('new', 'k', 1, 'x'); SELECT pawl.claim('new', 'k', sha256('x'))",
+			few, ""},
 		{"transition", place + "; SET CONSTRAINTS ALL IMMEDIATE", few, ""},
 		{"transition again", place + `; SELECT pawl.transition('new', 'l', c.attempt, 1, 'shipped', '{}')
 			FROM pawl.claim('new', 'l', sha256('x'), 'order', 'ship', pawl.instance_id('order', 'b')) AS c`, few, ""},
@@ -173,7 +175,8 @@ func TestAPurgeReadsNothingThatWasGivenBackAndIsNotPastItsHorizon(t *testing.T) 
 	const many, batch = 5000, 50
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 minute'), ('slow', '30 days')")
 	back := func(workflow string, n int) {
-		exec(t, pool, fmt.Sprintf(`SELECT pawl.fail('back', k, c.attempt, 'later') FROM (SELECT '%[1]s ' || n AS k FROM generate_series(1, %[2]d) AS n) AS g,
+		exec(t, pool, fmt.Sprintf(`SELECT pawl.fail('back', k, c.attempt, 'later') FROM (SELECT '%[1]s ' || n AS k
+			FROM generate_series(1, %[2]d) AS n) AS g,
 			pawl.claim('back', g.k, sha256('x'), '%[1]s') AS c`, workflow, n))
 	}
 	conn, err := pool.Acquire(t.Context())
@@ -230,7 +233,8 @@ func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {
 	planned(t, pool, "decided", "0 s", stay) // all due at one time
 	planned(t, pool, "paused", "1 us", stay)
 	planned(t, pool, "w", "0 s", stay)
-	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, paused, chain, created_at, updated_at)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, paused, chain, created_at,
+		updated_at)
 		SELECT tenant, instance, workflow, 1, 's', 1, '{}', true, true, sha256('x'), now(), now() FROM pawl.command WHERE workflow = 'w'`)
 	planned(t, pool, "quick", "0 s", timers)
 	exec(t, pool, "UPDATE pawl.command SET scope = 'pawl:timer' WHERE workflow = 'quick'")
@@ -258,7 +262,8 @@ func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {
 	}
 	abandoned, looks := 0, 0
 	for after := "[]"; after != ""; looks++ {
-		rows, err := conn.Query(t.Context(), "SELECT abandoned, coalesce(passed::text, '') FROM pawl.purge("+args(strings.ReplaceAll(after, "'", "''"))+")")
+		rows, err := conn.Query(t.Context(), "SELECT abandoned, coalesce(passed::text, '') FROM pawl.purge("+
+			args(strings.ReplaceAll(after, "'", "''"))+")")
 		if err != nil {
 			t.Fatal(err)
 		}

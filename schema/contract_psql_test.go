@@ -64,7 +64,8 @@ func psql(t testing.TB, pool *pgxpool.Pool, script string) string {
 	if _, err := osexec.LookPath(name); err != nil {
 		t.Skipf("psql, with which this test runs the examples, is not on this machine: %v", err)
 	}
-	command := osexec.CommandContext(t.Context(), name, "-X", "-q", "-v", "SHOW_CONTEXT=never", "-f", "-", pgtest.Direct(t, pool.Config().ConnString()))
+	command := osexec.CommandContext(t.Context(), name, "-X", "-q", "-v", "SHOW_CONTEXT=never", "-f", "-",
+		pgtest.Direct(t, pool.Config().ConnString()))
 	command.Stdin = strings.NewReader(script)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
@@ -140,7 +141,8 @@ func TestPsqlAndTheEngineUseOneKey(t *testing.T) {
 		return strings.TrimSpace(psql(t, pool, fmt.Sprintf(`\pset tuples_only
 \pset format unaligned
 \set VERBOSITY sqlstate
-SELECT outcome, body FROM pawl.claim('order:place', '%s', pawl.fingerprint('order', 'place', '%s'), 'order', 'place');`, key, payloadOf(key))))
+SELECT outcome, body FROM pawl.claim('order:place', '%s', pawl.fingerprint('order', 'place', '%s'), 'order', 'place');`, key,
+			payloadOf(key))))
 	}
 	r, err := e.Submit(t.Context(), place("a", "a"))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // after the interval.
 func finished(t testing.TB, q querier, scope string, n int, expires string) {
 	t.Helper()
-	exec(t, q, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+	exec(t, q, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code,
+		body,
 			created_at, finished_at, expires_at)
 		SELECT 't' || n %% 3, '%s', n, sha256('x'), 'succeeded', 'w', 't', gen_random_uuid(), 'a', 200, '{}', now(), now(),
 			now() + interval '%s' + n * interval '1 ms'
@@ -23,7 +24,8 @@ func finished(t testing.TB, q querier, scope string, n int, expires string) {
 
 func left(t testing.TB, q querier) string {
 	t.Helper()
-	return ask[string](t, q, `SELECT coalesce(string_agg(scope || ' ' || n, ', ' ORDER BY scope), '') FROM (SELECT scope, count(*) AS n FROM pawl.command GROUP BY scope) c`)
+	return ask[string](t, q, `SELECT coalesce(string_agg(scope || ' ' || n, ', ' ORDER BY scope), '') FROM (SELECT scope, count(*) AS n
+		FROM pawl.command GROUP BY scope) c`)
 }
 
 // purged is what a purge did: expired, forgotten, abandoned, archived.
@@ -51,7 +53,8 @@ func TestPurgeMakesTombstonesAndForgetsThem(t *testing.T) {
 		SELECT pawl.claim('held', 'k', sha256('x'), lease => '1 us');
 		SELECT pawl.claim('worked', 'k', sha256('x'), lease => '1 us');
 		UPDATE pawl.command SET phase = 'working', locked_until = held_until, held_until = NULL WHERE scope = 'worked';
-		UPDATE pawl.command SET created_at = now() - interval '1 year', updated_at = now() - interval '1 year', expires_at = now() - interval '1 year'
+		UPDATE pawl.command SET created_at = now() - interval '1 year', updated_at = now() - interval '1 year',
+			expires_at = now() - interval '1 year'
 			WHERE phase IS NOT NULL`)
 	// What is past the tombstone's time as well is forgotten at once.
 	wantPurged(t, pool, "", purged{9, 5, 0, 0})
@@ -59,7 +62,8 @@ func TestPurgeMakesTombstonesAndForgetsThem(t *testing.T) {
 		t.Errorf("left are %s", got)
 	}
 	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE scope = 'past' AND status = 'expired' AND fingerprint = sha256('x')
-		AND expires_at BETWEEN now() AND now() + interval '2 days' AND num_nulls(code, body, attempt, failures, failure, progress, claimed_by) = 7`); n != 4 {
+		AND expires_at BETWEEN now() AND now() + interval '2 days'
+			AND num_nulls(code, body, attempt, failures, failure, progress, claimed_by) = 7`); n != 4 {
 		t.Errorf("%d tombstones are as they should be", n)
 	}
 	wantPurged(t, pool, "", purged{})
@@ -78,7 +82,8 @@ func TestPurgeForgetsMessagesWhoseTimeIsOver(t *testing.T) {
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.consume('c', 'old', sha256('x'), '1 us'); SELECT pawl.consume('c', 'new', sha256('x'))`)
 	wantPurged(t, pool, "", purged{1, 1, 0, 0})
-	if ask[bool](t, pool, "SELECT pawl.consume('c', 'new', sha256('x'))") || !ask[bool](t, pool, "SELECT pawl.consume('c', 'old', sha256('y'))") {
+	if ask[bool](t, pool, "SELECT pawl.consume('c', 'new', sha256('x'))") ||
+		!ask[bool](t, pool, "SELECT pawl.consume('c', 'old', sha256('y'))") {
 		t.Error("the wrong message was forgotten")
 	}
 }
@@ -118,7 +123,8 @@ func TestPurgeMovesWhatTheWorkflowWantsToTheHistory(t *testing.T) {
 	finished(t, pool, "not", 2, "-1 hour")
 	finished(t, pool, "later", 2, "1 hour")
 	exec(t, pool, `UPDATE pawl.command SET workflow = 'other' WHERE scope = 'not';
-		UPDATE pawl.command SET body = '{"n":' || key || '}', failures = 1, failure = 'once', finished_at = '2001-02-03 04:05', forget_at = '2001-04-01' WHERE key = '3';
+		UPDATE pawl.command SET body = '{"n":' || key || '}', failures = 1, failure = 'once', finished_at = '2001-02-03 04:05',
+			forget_at = '2001-04-01' WHERE key = '3';
 		UPDATE pawl.command SET body = '{"n":' || key || '}', finished_at = now() + interval '1 year' WHERE key = '4'`)
 	before := ask[string](t, pool, historyOf("pawl.command WHERE scope = 'wanted'", "expires_at"))
 	wantPurged(t, pool, "", purged{7, 1, 0, 5})
@@ -136,7 +142,8 @@ func TestPurgeMovesWhatTheWorkflowWantsToTheHistory(t *testing.T) {
 
 // historyOf is the text of what a row of history has.
 func historyOf(from, expired string) string {
-	return `SELECT json_agg(json_build_array(tenant, scope, key, workflow, transition, instance, version, actor, status, code, body, failures, failure,
+	return `SELECT json_agg(json_build_array(tenant, scope, key, workflow, transition, instance, version, actor, status, code, body, failures,
+		failure,
 		created_at, finished_at, ` + expired + `) ORDER BY scope, key)::text FROM ` + from
 }
 
@@ -167,7 +174,8 @@ func TestPurgeEndsWhatIsAbandoned(t *testing.T) {
 	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 hour'), ('slow', '10 days');
 		INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('default', 'paused', 'ann', now())`)
 	for _, workflow := range []string{"quick", "slow", "other"} {
-		exec(t, pool, fmt.Sprintf("SELECT pawl.claim('back', '%[1]s', sha256('x'), '%[1]s'); SELECT pawl.fail('back', '%[1]s', 1, 'no')", workflow))
+		exec(t, pool, fmt.Sprintf("SELECT pawl.claim('back', '%[1]s', sha256('x'), '%[1]s'); SELECT pawl.fail('back', '%[1]s', 1, 'no')",
+			workflow))
 	}
 	for _, workflow := range []string{"quick", "slow", "other", "decided", "paused"} {
 		exec(t, pool, scheduled("planned", workflow, workflow))
@@ -179,7 +187,8 @@ func TestPurgeEndsWhatIsAbandoned(t *testing.T) {
 		t.Helper()
 		tx := begin(t, pool)
 		got := purge(t, tx, args)
-		list := ask[string](t, tx, "SELECT coalesce(string_agg(scope || ' ' || key, ', ' ORDER BY scope, key), '') FROM pawl.command WHERE status = 'failed_final'")
+		list := ask[string](t, tx, "SELECT coalesce(string_agg(scope || ' ' || key, ', ' ORDER BY scope, key), '') FROM pawl.command WHERE "+
+			"status = 'failed_final'")
 		if list != want || got[2] != ask[int](t, tx, "SELECT count(*) FROM pawl.command WHERE code = 408") {
 			t.Errorf("purge(%s): %v, ended are %s, want %s", args, got, list, want)
 		}
@@ -215,7 +224,8 @@ func TestPurgeKeepsWhatItAbandonsAsItsCallerAsked(t *testing.T) {
 	}
 	wantPurged(t, pool, "moment => now() + interval '9 hours', decided => '{}'", purged{0, 0, 2, 0})
 	wantPurged(t, pool, "moment => now() + interval '10 hours 1 second', decided => '{}'", purged{2, 0, 1, 0})
-	if got := ask[string](t, pool, `SELECT string_agg(concat_ws(' ', key, status, code, expires_at - finished_at, coalesce(forget_at - expires_at, '0')), ', ' ORDER BY key)
+	if got := ask[string](t, pool, `SELECT string_agg(concat_ws(' ', key, status, code, expires_at - finished_at,
+		coalesce(forget_at - expires_at, '0')), ', ' ORDER BY key)
 		FROM pawl.command WHERE status = 'failed_final'`); got != "own failed_final 408 10:00:00 01:00:00" {
 		t.Errorf("got %s", got)
 	}
@@ -229,7 +239,8 @@ func TestPurgeKeepsWhatItAbandonsAsItsCallerAsked(t *testing.T) {
 func scheduled(scope, key, workflow string) string {
 	return fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 			phase, attempt, failures, revision, run_at, request, updated_at)
-		VALUES ('default', '%s', '%s', sha256('x'), 'pending', '%s', 't', gen_random_uuid(), 'a', now(), 'scheduled', 0, 0, 0, now(), '{}', now());`,
+		VALUES ('default', '%s', '%s', sha256('x'), 'pending', '%s', 't', gen_random_uuid(), 'a', now(), 'scheduled', 0, 0, 0, now(), '{}',
+			now());`,
 		scope, key, workflow)
 }
 

@@ -17,7 +17,8 @@ func TestAnAnswerIsReplayedForAsLongAsTheWorkflowSays(t *testing.T) {
 		SELECT pawl.claim('s', 'failed', sha256('x'), 'order'); SELECT pawl.fail('s', 'failed', 1, 'no', true);
 		SELECT pawl.claim('s', 'null', sha256('x'), 'order'); SELECT pawl.succeed('s', 'null', 1, replay => NULL);
 		SELECT pawl.claim('s', 'own', sha256('x'), 'order'); SELECT pawl.succeed('s', 'own', 1, replay => '2 hours')`)
-	if n := ask[int](t, pool, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace AND proname IN ('succeed', 'fail', 'transition')
+	if n := ask[int](t, pool, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace
+		AND proname IN ('succeed', 'fail', 'transition')
 		AND pg_get_function_arguments(oid) LIKE '%replay interval DEFAULT NULL%'`); n != 3 {
 		t.Errorf("%d functions leave it to the workflow", n)
 	}

@@ -34,7 +34,8 @@ WHERE t.relnamespace = 'pawl'::regnamespace AND NOT t.relispartition`)
 
 func TestEveryWeekOfTheOutboxHasItsKey(t *testing.T) {
 	t.Parallel()
-	if without := query[int](t, pgtest.Pool(t), `SELECT count(*) FROM pg_inherits AS h JOIN pg_index AS i ON i.indrelid = h.inhrelid AND i.indisprimary
+	if without := query[int](t, pgtest.Pool(t), `SELECT count(*) FROM pg_inherits AS h JOIN pg_index AS i ON i.indrelid = h.inhrelid
+		AND i.indisprimary
 		WHERE h.inhparent = 'pawl.outbox'::regclass AND NOT pg_get_indexdef(i.indexrelid) LIKE '%' || $1`, WeekKey); without != 0 {
 		t.Errorf("%d weeks have another primary key", without)
 	}

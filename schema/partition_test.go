@@ -33,8 +33,9 @@ func TestPartitionsAreWeeksAndMonthsOfUTC(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	for zone, style := range map[string]string{"UTC": "ISO", "Europe/Vienna": "German", "Pacific/Kiritimati": "ISO", "America/Los_Angeles": "Postgres, MDY",
-		"Asia/Kolkata": "SQL, DMY", "Asia/Jakarta": "SQL, MDY"} { // whose names of zones mean another one, or none, to who reads them
+	for zone, style := range map[string]string{"UTC": "ISO", "Europe/Vienna": "German", "Pacific/Kiritimati": "ISO",
+		"America/Los_Angeles": "Postgres, MDY",
+		"Asia/Kolkata":        "SQL, DMY", "Asia/Jakarta": "SQL, MDY"} { // whose names of zones mean another one, or none, to who reads them
 		exec(t, conn, "SET TimeZone = '"+zone+"'; SET DateStyle = '"+style+"'")
 		for at, want := range map[string]string{
 			"2020-12-31 23:59:59Z": "2020w53 from 2020-12-28 to 2021-01-04", "2021-01-03 23:59:59Z": "2020w53 from 2020-12-28 to 2021-01-04",
@@ -47,7 +48,8 @@ func TestPartitionsAreWeeksAndMonthsOfUTC(t *testing.T) {
 			exec(t, tx, "SELECT pawl.make_partition('outbox', $1)", at)
 			exec(t, tx, "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'")
 			name, from, to := want[:7], want[13:23], want[27:]
-			if !slices.Contains(partitions(t, tx, "outbox"), fmt.Sprintf("outbox_%s FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')", name, from, to)) {
+			if !slices.Contains(partitions(t, tx, "outbox"), fmt.Sprintf("outbox_%s FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')", name,
+				from, to)) {
 				t.Errorf("in %s, %s: want %s of %v", zone, at, want, partitions(t, tx, "outbox"))
 			}
 			if err := tx.Rollback(t.Context()); err != nil {
@@ -186,7 +188,8 @@ func TestATransactionWhoseEventsAreBeingRemovedDoesNotCommit(t *testing.T) {
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
 	tx := begin(t, pool)
 	exec(t, tx, event, -5, "2020-01-01")
-	exec(t, tx, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
+	exec(t, tx, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key,
+		at, hash)
 		VALUES ('t', gen_random_uuid(), 1, -5, 'w', 't', 's', 'ann', '{}', '{}', 's', 'k', '2020-01-01', sha256('x'))`)
 	detached := background(t, pool, func(conn *pgxpool.Conn) (struct{}, error) {
 		_, err := conn.Exec(t.Context(), "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2020w01 CONCURRENTLY")
@@ -208,7 +211,8 @@ func TestOnlyTheOwnerMakesPartitionsOfAnyTimeAndDropsThem(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	role := fmt.Sprintf("shop_%d", time.Now().UnixNano())
-	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA pawl TO %[1]s; GRANT SELECT, INSERT, UPDATE ON pawl.outbox TO %[1]s", role))
+	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA pawl TO %[1]s; GRANT SELECT, INSERT, UPDATE ON pawl.outbox TO %[1]s",
+		role))
 	defer exec(t, pool, "DROP OWNED BY "+role+"; DROP ROLE "+role)
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01'); ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2043w53")
 	as := func(sql string) error {

@@ -24,7 +24,8 @@ func TestNobodyRunsAsWhoeverCallsAFunction(t *testing.T) {
 	pool := contract(t)
 	exec(t, pool, "CREATE SCHEMA shared")
 	for _, args := range []string{"text, int, text, text", "text, name, int", "text, json, json", "text, text, text, text"} {
-		exec(t, pool, "CREATE FUNCTION shared.format("+args+") RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'somebody else''s code' USING ERRCODE = 'XX001'; END $$")
+		exec(t, pool, "CREATE FUNCTION shared.format("+args+") RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'somebody else''s "+
+			"code' USING ERRCODE = 'XX001'; END $$")
 	}
 	conn, err := pgtest.DirectTo(t, pool).Acquire(t.Context())
 	if err != nil {

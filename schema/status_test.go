@@ -50,7 +50,8 @@ func TestAProgramGoesOnAfterAMigrationThatOnlyAdds(t *testing.T) {
 	pool, mine := migrated(t, Default), len(Migrations)
 	add := func(number, needs int) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number, needs); err != nil {
+		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number,
+			needs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +63,8 @@ func TestAProgramGoesOnAfterAMigrationThatOnlyAdds(t *testing.T) {
 	add(mine+2, mine+1) // removes what this program uses
 	add(mine+3, mine)   // and what comes later does not bring it back
 	_, err = Migrate(t.Context(), pool, Default)
-	if s := statusOf(t, pool, Default); !errors.Is(err, ErrNewer) || !errors.Is(Check(t.Context(), pool, Default), ErrNewer) || !errors.Is(s.Err(), ErrNewer) {
+	if s := statusOf(t, pool, Default); !errors.Is(err, ErrNewer) || !errors.Is(Check(t.Context(), pool, Default), ErrNewer) ||
+		!errors.Is(s.Err(), ErrNewer) {
 		t.Errorf("%v, %v", err, s.Err())
 	}
 }

@@ -41,10 +41,11 @@ func TestAnActivityGoesBackToWhereItCameFrom(t *testing.T) {
 		"done, as the action chooses":        {asking("open").Or(Stay).OrElse("open", failing), from("waiting"), `1`, "waiting", true},
 		"done, and it might have gone back":  {asking("closed").Or(Stay).OrElse("open", failing), from("waiting"), `0`, "closed", true},
 		"failed, to a state by where it was": {asking("closed").OrElseFrom(swap, failing), from("waiting"), "", "open", true},
-		"failed, by where it was, back":      {asking("closed").OrElseFrom(func(State) State { return Stay }, failing), from("waiting"), "", "waiting", true},
-		"failed, to one state":               {asking("closed").OrElseFrom(swap, failing).OrElse("open", failing), from(""), "", "open", false},
-		"there is one state to come from":    {sound("ask", "asking", "closed").OrElse(Stay, failing), from(""), "", "open", false},
-		"done, from one state":               {sound("ask", "asking", "closed").Or(Stay), from(""), `0`, "closed", false},
+		"failed, by where it was, back": {asking("closed").OrElseFrom(func(State) State { return Stay }, failing), from("waiting"), "",
+			"waiting", true},
+		"failed, to one state":            {asking("closed").OrElseFrom(swap, failing).OrElse("open", failing), from(""), "", "open", false},
+		"there is one state to come from": {sound("ask", "asking", "closed").OrElse(Stay, failing), from(""), "", "open", false},
+		"done, from one state":            {sound("ask", "asking", "closed").Or(Stay), from(""), `0`, "closed", false},
 	} {
 		w, err := desk(c.activity).Build()
 		if err != nil {
@@ -108,7 +109,8 @@ func TestWhereAnActivityGoesBackIsDescribed(t *testing.T) {
 	}{
 		{asking("closed").OrElse("open", failing), "open", nil, From("closed"), From("open")},
 		{asking("closed").OrElse(Stay, failing), Stay, nil, From("closed"), From("open", "waiting")},
-		{asking("closed").OrElseFrom(swap, failing), "", map[State]State{"open": "waiting", "waiting": "open"}, From("closed"), From("waiting", "open")},
+		{asking("closed").OrElseFrom(swap, failing), "", map[State]State{"open": "waiting", "waiting": "open"}, From("closed"),
+			From("waiting", "open")},
 		{asking(Stay).Or("closed").OrElse("open", failing), "open", nil, From("open", "waiting", "closed"), From("open")},
 	} {
 		w, err := desk(c.activity).Build()

@@ -158,7 +158,8 @@ func TestActivitiesOfOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, other := w.Leaving("send", "open"), w.Leaving("send", "waiting")
-	if w.Activity("send", "open") != one || w.Activity("send", "waiting") != other || w.Activity("send", "") != nil || !one.Work.KeepsFrom || !other.Work.KeepsFrom {
+	if w.Activity("send", "open") != one || w.Activity("send", "waiting") != other || w.Activity("send", "") != nil || !one.Work.KeepsFrom ||
+		!other.Work.KeepsFrom {
 		t.Error("one of the two is taken for the other")
 	}
 	if call := w.Leaving("call", "open"); w.Activity("call", "") != call || call.Work.KeepsFrom {

@@ -53,7 +53,8 @@ func TestEndedIsAPayload(t *testing.T) {
 	if _, err := s.Decode([]byte(`{"child":"01936b0e"}`)); CodeOf(err) != InvalidPayload {
 		t.Errorf("a shortened UUID: %v", err)
 	}
-	for _, text := range []string{ended, `{"child":"` + id + `","workflow":"claim","state":"paid","data":{"name":"c-1","gone":[1]},"later":1}`} {
+	for _, text := range []string{ended,
+		`{"child":"` + id + `","workflow":"claim","state":"paid","data":{"name":"c-1","gone":[1]},"later":1}`} {
 		_, p, err := s.Typed(nil, decoded(t, s, text))
 		want := Ended[namedPayload]{Child: uuid.MustParse(id), Workflow: "claim", State: "paid", Data: namedPayload{"c-1"}}
 		if err != nil || p != want {

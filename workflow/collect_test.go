@@ -24,11 +24,13 @@ func TestDecodeNamesEveryFieldThatCannotBeRead(t *testing.T) {
 		{"two types", `{"customer":5,"total":"much"}`, []FieldError{{"/customer", text}, {"/total", integer}}},
 		{"unknown fields beside types", `{"nope":1,"customer":5,"no/pe":2}`, []FieldError{
 			{"/nope", "unknown field"}, {"/customer", text}, {"/no~1pe", "unknown field"}}},
-		{"types in lists and maps", `{"customer":"c","lines":[{"sku":1,"quantity":"x"},7,{"sku":"s","quantity":1.5}],"st.o[ck":{"a":[],"b":{"sku":{},"quantity":1}},"pair":["a","b"]}`,
+		{"types in lists and maps", `{"customer":"c","lines":[{"sku":1,"quantity":"x"},7,{"sku":"s","quantity":1.5}],"st.o[ck":{"a":[],` +
+			`"b":{"sku":{},"quantity":1}},"pair":["a","b"]}`,
 			[]FieldError{{"/lines/0/sku", text}, {"/lines/0/quantity", integer}, {"/lines/1", "must be an object"}, {"/lines/2/quantity", integer},
 				{"/st.o[ck/a", "must be an object"}, {"/st.o[ck/b/sku", text}, {"/pair/0", integer}, {"/pair/1", integer}}},
 		{"an embedded struct", `{"customer":"c","channel":1,"phone":2}`, []FieldError{{"/channel", text}, {"/phone", text}}},
-		{"values out of range, and forms", `{"customer":"c","small":256,"total":1e30,"at":"today","id":"7","bytes":"?","currency":"EURO","opening":"late","quoted":7}`, []FieldError{
+		{"values out of range, and forms", `{"customer":"c","small":256,"total":1e30,"at":"today","id":"7","bytes":"?","currency":"EURO",` +
+			`"opening":"late","quoted":7}`, []FieldError{
 			{"/small", "must be a non-negative integer of 8 bits"}, {"/total", integer}, {"/at", "must be an RFC 3339 time"},
 			{"/id", "must be a UUID"},
 			{"/bytes", "must be a base64 string"}, {"/currency", "must be a valid string"}, {"/opening", "must be a valid value"},

@@ -10,9 +10,9 @@ import (
 	"github.com/pawlhq/pawl/workflow/internal/unknown"
 )
 
-// Standable says why an operator cannot put an instance into the state, or "": it is an ordinary state from which a final one can be
-// reached, or a final one.
-func (w *Workflow) Standable(s State) string {
+// StateProblem says why an operator cannot put an instance into a state; "" where he can: it is a final one, or an ordinary one from
+// which a final one can be reached.
+func (w *Workflow) StateProblem(s State) string {
 	switch busy := w.underWay(s); {
 	case !slices.Contains(w.States, s):
 		return "the workflow has no such state"

@@ -32,7 +32,7 @@ type attribute[D any] struct {
 
 // Define begins a workflow. The name is 1 to 64 characters of a-z, 0-9, "_" and
 // "-"; the version counts from 1 and grows with every change, because an
-// instance stays on the version that it began with; only a member of the data, or an
+// instance stays on its version unless it is migrated; only a member of the data, or an
 // attribute, can be added without. Mistakes are reported by Build, all together.
 func Define[D any](name string, version int, parts ...Part[D]) *Definition[D] {
 	return &Definition[D]{name: name, version: version, parts: parts}

@@ -196,7 +196,8 @@ func ExampleCall_Spawn() {
 		payload string
 	}{
 		{w.Named("place")[0], `{"customer":"c-1","cart":"k-9","total":5}`},
-		{w.Leaving("delivered", Placed), `{"child":"01936b0e-0000-7000-8000-000000000001","workflow":"delivery","state":"done","data":{"signed_by":"Ann"}}`},
+		{w.Leaving("delivered", Placed), `{"child":"01936b0e-0000-7000-8000-000000000001","workflow":"delivery","state":"done",` +
+			`"data":{"signed_by":"Ann"}}`},
 	} {
 		p, err := c.step.Decode([]byte(c.payload))
 		if err != nil {

@@ -18,9 +18,6 @@ type Migration struct {
 	plan   *plan
 }
 
-// Planned reports whether the workflow declares a plan for instances of that version.
-func (w *Workflow) Planned(from int) bool { return w.plans[from] != nil }
-
 // MigrationOf checks the plan by which instances of one version come to another one; nil, where that declares none. Its error
 // lists every mistake; see [Mistakes].
 func MigrationOf(from, to *Workflow) (*Migration, error) {
@@ -83,27 +80,33 @@ func (m *Migration) Timers(old State, before, after []byte, now time.Time) (list
 		}
 	}
 	for _, t := range m.To.TimersIn(into) {
-		was := timerNamed(m.From.TimersIn(old), t.Name)
-		rule := m.plan.timers[t.Name]
-		if was != nil && (rule == keepTimer || rule == 0 && !t.FromData()) {
-			continue
-		}
-		due, err := m.due(t, rule, was, after, now)
+		change, err := m.timer(t, timerNamed(m.From.TimersIn(old), t.Name), before, after, now)
 		if err != nil {
 			return nil, err
 		}
-		if was != nil && rule == 0 {
-			ran, err := was.Due(now, before)
-			if err != nil {
-				return nil, err
-			}
-			if ran.Equal(due) {
-				continue
-			}
+		if change != nil {
+			list = append(list, *change)
 		}
-		list = append(list, TimerChange{Name: t.Name, Disarm: was != nil, Arm: t, Due: due})
 	}
 	return list, nil
+}
+
+// timer is what becomes of a timer of the new version; nil: it runs on as it did. was is that of the old one, nil for none.
+func (m *Migration) timer(t, was *Timer, before, after []byte, now time.Time) (*TimerChange, error) {
+	rule := m.plan.timers[t.Name]
+	if was != nil && (rule == keepTimer || rule == 0 && !t.FromData()) {
+		return nil, nil
+	}
+	due, err := m.due(t, rule, was, after, now)
+	if err != nil {
+		return nil, err
+	}
+	if was != nil && rule == 0 {
+		if ran, err := was.Due(now, before); err != nil || ran.Equal(due) {
+			return nil, err
+		}
+	}
+	return &TimerChange{Name: t.Name, Disarm: was != nil, Arm: t, Due: due}, nil
 }
 
 func (m *Migration) due(t *Timer, rule timerRule, was *Timer, data []byte, now time.Time) (time.Time, error) {

@@ -297,7 +297,8 @@ func TestNotDoneKeepsTheError(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("refused")
 	err := NotDone(cause)
-	if NotDone(nil) != nil || IsNotDone(nil) || IsNotDone(cause) || !IsNotDone(err) || !IsNotDone(fmt.Errorf("dial: %w", err)) || !IsNotDone(Final(err)) {
+	if NotDone(nil) != nil || IsNotDone(nil) || IsNotDone(cause) || !IsNotDone(err) || !IsNotDone(fmt.Errorf("dial: %w", err)) ||
+		!IsNotDone(Final(err)) {
 		t.Error("IsNotDone")
 	}
 	if err.Error() != "refused" || !errors.Is(err, cause) || IsFinal(err) {

@@ -102,7 +102,8 @@ func TestDescribeSaysWhatIsDeclared(t *testing.T) {
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got %+v", d)
 	}
-	if schemas["check"] != `{"type":"object","properties":{},"$schema":"https://json-schema.org/draft/2020-12/schema","additionalProperties":false}` {
+	if schemas["check"] != `{"type":"object","properties":{},"$schema":"https://json-schema.org/draft/2020-12/schema",`+
+		`"additionalProperties":false}` {
 		t.Errorf("the schema of None is %s", schemas["check"])
 	}
 }

@@ -13,7 +13,7 @@ import (
 type Instance struct {
 	ID          uuid.UUID         `json:"id"`
 	Workflow    string            `json:"workflow"`
-	Definition  int               `json:"definition"` // the version of the workflow that it began with
+	Definition  int               `json:"definition"` // the version of the workflow that it is on
 	BusinessKey string            `json:"business_key,omitempty"`
 	State       workflow.State    `json:"state"`
 	Open        bool              `json:"open"` // not in a final state

@@ -19,7 +19,8 @@ func tableOf(db Database) *Table { return NewTable(db, func(sql string) string {
 
 // reader is a key of acme that may read.
 func reader(name string) Key {
-	return Key{Tenant: "acme", Name: name, Actor: "ann", CreatedBy: "boss (test)", Roles: []string{"clerk"}, Grants: auth.Grants{{Right: auth.Read}}}
+	return Key{Tenant: "acme", Name: name, Actor: "ann", CreatedBy: "boss (test)", Roles: []string{"clerk"},
+		Grants: auth.Grants{{Right: auth.Read}}}
 }
 
 func (t *Table) make(tb testing.TB, k Key) (Key, string) {
@@ -44,7 +45,8 @@ func TestAKeyIsKeptWithoutItsText(t *testing.T) {
 	table := tableOf(pool)
 	want := reader("first")
 	want.ExpiresAt = time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	want.Grants = append(want.Grants, auth.Grant{Right: auth.Submit, Target: auth.Target{Workflow: "order", BusinessKey: "a b", Transition: "pay"}})
+	want.Grants = append(want.Grants, auth.Grant{Right: auth.Submit,
+		Target: auth.Target{Workflow: "order", BusinessKey: "a b", Transition: "pay"}})
 	made, text := table.make(t, want)
 	k, err := table.Get(t.Context(), "acme", made.ID)
 	if err != nil || k.Name != "first" || k.Actor != "ann" || k.CreatedBy != "boss (test)" || !slices.Equal(k.Roles, want.Roles) ||

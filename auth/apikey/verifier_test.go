@@ -125,7 +125,11 @@ func TestARotatedKeyHasTwoTextsForAWhile(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	ahead.Store(int64(2 * time.Hour))
-	await.Eventually(t, "the former text ends", func() bool { _, err := there.Verify(t.Context(), first); return reasonOf(err) == auth.Expired })
+	await.Eventually(t, "the former text ends", func() bool {
+		_,
+			err := there.Verify(t.Context(), first)
+		return reasonOf(err) == auth.Expired
+	})
 	await.Receive(t, "what is open with it since before the rotation ends", open.Ended)
 	there.wantRefused(t, first, auth.Expired)
 	newest := there.want(t, second)
@@ -186,7 +190,8 @@ func TestKeysThatAreMadeUpCostABoundedNumberOfLooks(t *testing.T) {
 	all.Wait()
 	looks, most := v.Stats().Looks-before.Looks, int64(time.Since(began)/apart)+2
 	if looks > most || unknown.Load() == 0 || v.Stats().Known != 1 {
-		t.Errorf("%d looks, where there is time for %d; %d unknown, %d refused, %d known", looks, most, unknown.Load(), refused.Load(), v.Stats().Known)
+		t.Errorf("%d looks, where there is time for %d; %d unknown, %d refused, %d known", looks, most, unknown.Load(), refused.Load(),
+			v.Stats().Known)
 	}
 }
 

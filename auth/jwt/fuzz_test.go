@@ -63,7 +63,8 @@ func FuzzClaims(f *testing.F) {
 			}
 			return
 		}
-		if !strings.Contains(payload, authtest.Audience) || p.Proof != (auth.Proof{Kind: auth.JWT, By: authtest.Issuer}) || !p.Until.After(time.Now()) {
+		if !strings.Contains(payload, authtest.Audience) || p.Proof != (auth.Proof{Kind: auth.JWT, By: authtest.Issuer}) ||
+			!p.Until.After(time.Now()) {
 			t.Errorf("%q is taken: %+v", payload, p)
 		}
 		if transitions.CheckTenant(p.Tenant) != nil || p.Tenant == "" || p.Actor == "" || strings.HasPrefix(p.Actor, transitions.Reserved) ||

@@ -104,8 +104,9 @@ func TestAHeaderCannotChooseHowItIsVerified(t *testing.T) {
 		"of an encrypted one":     {`{"alg":"dir","enc":"A128GCM"}`, good, auth.BadAlgorithm},
 		"no object":               {`[]`, good, auth.Malformed},
 		"nothing":                 {``, good, auth.BadAlgorithm},
-		"very deep":               {`{"alg":"ES256","kid":"other","x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, good, auth.UnknownKey},
-		"deep without an end":     {`{"alg":"ES256","x":` + strings.Repeat("[", 9000), good, auth.Malformed},
+		"very deep": {`{"alg":"ES256","kid":"other","x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, good,
+			auth.UnknownKey},
+		"deep without an end": {`{"alg":"ES256","x":` + strings.Repeat("[", 9000), good, auth.Malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			token := sealed(t, c.key, c.header, payload)
@@ -219,19 +220,27 @@ func TestKeysAreForWhatTheyFit(t *testing.T) {
 		token  *authtest.Key
 		refuse auth.Reason
 	}{
-		"named":                     {[]map[string]any{published(t, one.Public(), named)}, one, ""},
-		"for any algorithm":         {[]map[string]any{published(t, one.Public(), map[string]any{"alg": nil, "use": nil})}, one, ""},
-		"listed twice":              {[]map[string]any{published(t, one.Public(), named), published(t, one.Public(), named)}, one, ""},
-		"two of a name":             {[]map[string]any{published(t, one.Public(), named), published(t, other.Public(), map[string]any{"kid": "first"})}, one, auth.UnknownKey},
-		"two kinds of a name":       {[]map[string]any{published(t, one.Public(), named), published(t, larger.Public(), named)}, one, ""},
-		"no token's name":           {[]map[string]any{published(t, one.Public(), named), published(t, other.Public(), named)}, &authtest.Key{Algorithm: jose.ES256, Private: one.Private}, auth.UnknownKey},
-		"no key's name":             {[]map[string]any{published(t, one.Public(), nameless)}, one, auth.UnknownKey},
-		"nobody's name":             {[]map[string]any{published(t, one.Public(), nameless)}, &authtest.Key{Algorithm: jose.ES256, Private: one.Private}, ""},
-		"to encrypt with":           {[]map[string]any{published(t, one.Public(), map[string]any{"use": "enc"}), published(t, other.Public(), named)}, one, auth.UnknownKey},
-		"for another algorithm":     {[]map[string]any{published(t, one.Public(), map[string]any{"alg": "HS256"}), published(t, other.Public(), named)}, one, auth.UnknownKey},
-		"of another curve":          {[]map[string]any{published(t, larger.Public(), named), published(t, other.Public(), named)}, one, auth.UnknownKey},
-		"a secret of the same name": {[]map[string]any{{"kty": "oct", "kid": "first", "k": "c2VjcmV0"}, published(t, other.Public(), named)}, one, auth.UnknownKey},
-		"too short":                 {[]map[string]any{published(t, small.Public(), named), published(t, other.Public(), named)}, &small, auth.UnknownKey},
+		"named":             {[]map[string]any{published(t, one.Public(), named)}, one, ""},
+		"for any algorithm": {[]map[string]any{published(t, one.Public(), map[string]any{"alg": nil, "use": nil})}, one, ""},
+		"listed twice":      {[]map[string]any{published(t, one.Public(), named), published(t, one.Public(), named)}, one, ""},
+		"two of a name": {[]map[string]any{published(t, one.Public(), named),
+			published(t, other.Public(), map[string]any{"kid": "first"})}, one, auth.UnknownKey},
+		"two kinds of a name": {[]map[string]any{published(t, one.Public(), named), published(t, larger.Public(), named)}, one, ""},
+		"no token's name": {[]map[string]any{published(t, one.Public(), named), published(t, other.Public(), named)},
+			&authtest.Key{Algorithm: jose.ES256, Private: one.Private}, auth.UnknownKey},
+		"no key's name": {[]map[string]any{published(t, one.Public(), nameless)}, one, auth.UnknownKey},
+		"nobody's name": {[]map[string]any{published(t, one.Public(), nameless)},
+			&authtest.Key{Algorithm: jose.ES256, Private: one.Private}, ""},
+		"to encrypt with": {[]map[string]any{published(t, one.Public(), map[string]any{"use": "enc"}),
+			published(t, other.Public(), named)}, one, auth.UnknownKey},
+		"for another algorithm": {[]map[string]any{published(t, one.Public(), map[string]any{"alg": "HS256"}),
+			published(t, other.Public(), named)}, one, auth.UnknownKey},
+		"of another curve": {[]map[string]any{published(t, larger.Public(), named), published(t, other.Public(), named)}, one,
+			auth.UnknownKey},
+		"a secret of the same name": {[]map[string]any{{"kty": "oct", "kid": "first", "k": "c2VjcmV0"}, published(t, other.Public(), named)}, one,
+			auth.UnknownKey},
+		"too short": {[]map[string]any{published(t, small.Public(), named), published(t, other.Public(), named)}, &small,
+			auth.UnknownKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := local(t, authtest.NewProvider(t), func(config *jwt.Config) {
@@ -245,7 +254,8 @@ func TestKeysAreForWhatTheyFit(t *testing.T) {
 			}
 		})
 	}
-	if _, err := jwt.New(jwt.Config{Issuer: "i", Audience: []string{"a"}, Algorithms: []string{"ES384"}, Keys: set(t, published(t, small.Public(), named))}); err == nil {
+	if _, err := jwt.New(jwt.Config{Issuer: "i", Audience: []string{"a"}, Algorithms: []string{"ES384"},
+		Keys: set(t, published(t, small.Public(), named))}); err == nil {
 		t.Error("a set with a short key alone is taken")
 	}
 	many := make([]map[string]any, 101)
@@ -303,7 +313,10 @@ func TestAnOddAnswerOfTheProviderChangesNothing(t *testing.T) {
 func TestKeysAreNotFetchedFromElsewhere(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	var to atomic.Pointer[string]
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, *to.Load(), http.StatusFound) }))
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Redirect(w, r, *to.Load(), http.StatusFound)
+	}))
 	t.Cleanup(secure.Close)
 	v := local(t, idp, func(c *jwt.Config) {
 		c.Keys, c.JWKS = nil, secure.URL

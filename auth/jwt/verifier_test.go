@@ -124,17 +124,19 @@ func TestWhatIsNotRightIsRefusedForItsReason(t *testing.T) {
 		token  string
 		reason auth.Reason
 	}{
-		"nothing":               {"", auth.Malformed},
-		"two parts":             {head + "." + payload, auth.Malformed},
-		"no base64":             {head + ".!." + signature, auth.Malformed},
-		"a line break":          {head + "." + payload + "\n." + signature, auth.Malformed},
-		"too long":              {strings.Repeat("a", 17<<10), auth.Malformed},
-		"alg none":              {none + "." + payload + ".", auth.BadAlgorithm},
-		"alg none, signed":      {none + "." + payload + "." + signature, auth.BadAlgorithm},
-		"HS256 with the key":    {authtest.Sign(t, jose.HS256, jose.JSONWebKey{Key: x509, KeyID: "first"}, authtest.Claims(nil)), auth.BadAlgorithm},
-		"another key's":         {authtest.NewKey(t, "first", jose.ES256).Sign(t, authtest.Claims(nil)), auth.BadSignature},
-		"an unknown key":        {authtest.NewKey(t, "no", jose.ES256).Sign(t, authtest.Claims(nil)), auth.UnknownKey},
-		"other claims":          {head + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"eve"}`)) + "." + signature, auth.BadSignature},
+		"nothing":          {"", auth.Malformed},
+		"two parts":        {head + "." + payload, auth.Malformed},
+		"no base64":        {head + ".!." + signature, auth.Malformed},
+		"a line break":     {head + "." + payload + "\n." + signature, auth.Malformed},
+		"too long":         {strings.Repeat("a", 17<<10), auth.Malformed},
+		"alg none":         {none + "." + payload + ".", auth.BadAlgorithm},
+		"alg none, signed": {none + "." + payload + "." + signature, auth.BadAlgorithm},
+		"HS256 with the key": {authtest.Sign(t, jose.HS256, jose.JSONWebKey{Key: x509, KeyID: "first"}, authtest.Claims(nil)),
+			auth.BadAlgorithm},
+		"another key's":  {authtest.NewKey(t, "first", jose.ES256).Sign(t, authtest.Claims(nil)), auth.BadSignature},
+		"an unknown key": {authtest.NewKey(t, "no", jose.ES256).Sign(t, authtest.Claims(nil)), auth.UnknownKey},
+		"other claims": {head + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"eve"}`)) + "." + signature,
+			auth.BadSignature},
 		"no signature":          {head + "." + payload + ".", auth.BadSignature},
 		"expired":               {idp.Token(map[string]any{"exp": now.Add(-time.Second).Unix()}), auth.Expired},
 		"no end":                {idp.Token(map[string]any{"exp": nil}), auth.BadClaims},
@@ -203,7 +205,8 @@ func TestATokenIsRememberedUntilItsEnd(t *testing.T) {
 	}
 	wantRefused(t, v, token, auth.Expired)
 	for i := range 10 {
-		if _, err := v.Verify(t.Context(), idp.Token(map[string]any{"exp": now.Add(time.Hour).Unix(), "sub": string(rune('a' + i))})); err != nil {
+		if _, err := v.Verify(t.Context(), idp.Token(map[string]any{"exp": now.Add(time.Hour).Unix(),
+			"sub": string(rune('a' + i))})); err != nil {
 			t.Fatal(err)
 		}
 	}

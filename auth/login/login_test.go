@@ -15,7 +15,8 @@ const back = "https://pawl.example/console/signed-in"
 
 func provider(t *testing.T, l *authtest.Login) *login.Provider {
 	t.Helper()
-	p, err := login.New(login.Config{Issuer: authtest.Issuer, Discovery: l.URL, ClientID: "con sole", ClientSecret: l.Secret, Scopes: []string{"openid", "pawl"}})
+	p, err := login.New(login.Config{Issuer: authtest.Issuer, Discovery: l.URL, ClientID: "con sole", ClientSecret: l.Secret,
+		Scopes: []string{"openid", "pawl"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func goAndReturn(t *testing.T, p *login.Provider) (login.Pending, url.Values) {
 		t.Fatal(err)
 	}
 	to, err := url.Parse(address)
-	if err != nil || to.Query().Get("scope") != "openid pawl" || to.Query().Get("client_id") != "con sole" || to.Query().Get("redirect_uri") != back {
+	if err != nil || to.Query().Get("scope") != "openid pawl" || to.Query().Get("client_id") != "con sole" ||
+		to.Query().Get("redirect_uri") != back {
 		t.Fatal(address, err)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -59,7 +61,8 @@ func TestOneGetsATokenForACodeOnce(t *testing.T) {
 		if err != nil || strings.Count(token, ".") != 2 {
 			t.Fatalf("%q, %v", token, err)
 		}
-		if _, err := p.Finish(t.Context(), pending, came); workflow.CodeOf(err) != workflow.Unauthorized || !strings.Contains(err.Error(), "invalid_grant") {
+		if _, err := p.Finish(t.Context(), pending, came); workflow.CodeOf(err) != workflow.Unauthorized ||
+			!strings.Contains(err.Error(), "invalid_grant") {
 			t.Errorf("a code is good twice: %v", err)
 		}
 	}
@@ -91,21 +94,25 @@ func TestNobodyComesBackWhoHasNotLeft(t *testing.T) {
 		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},
 		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "does not say why"},
 	} {
-		if token, err := p.Finish(t.Context(), c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized || !strings.Contains(err.Error(), c.has) || token != "" {
+		if token, err := p.Finish(t.Context(), c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized ||
+			!strings.Contains(err.Error(), c.has) || token != "" {
 			t.Errorf("%s: %q, %v", name, token, err)
 		}
 	}
 }
 
 func TestAnotherProviderIsNotAsked(t *testing.T) {
-	for name, value := range map[string]string{"issuer": "https://evil.example", "token_endpoint": "http://evil.example/token", "authorization_endpoint": "javascript:x"} {
+	for name, value := range map[string]string{"issuer": "https://evil.example", "token_endpoint": "http://evil.example/token",
+		"authorization_endpoint": "javascript:x"} {
 		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
 		l.Say(name, value)
-		if address, _, err := provider(t, l).Begin(t.Context(), back); workflow.CodeOf(err) != workflow.Unavailable || strings.Contains(err.(*workflow.Error).Message, "evil") {
+		if address, _, err := provider(t, l).Begin(t.Context(), back); workflow.CodeOf(err) != workflow.Unavailable ||
+			strings.Contains(err.(*workflow.Error).Message, "evil") {
 			t.Errorf("%s=%s: %s, %v", name, value, address, err)
 		}
 	}
-	for _, c := range []login.Config{{}, {Issuer: "https://a"}, {ClientID: "a"}, {Issuer: "http://idp.example", ClientID: "a"}, {Issuer: "ftp://a", ClientID: "a"},
+	for _, c := range []login.Config{{}, {Issuer: "https://a"}, {ClientID: "a"}, {Issuer: "http://idp.example", ClientID: "a"},
+		{Issuer: "ftp://a", ClientID: "a"},
 		{Issuer: "https://a", ClientID: "a", Discovery: "https://me:pass@a/"}} {
 		if _, err := login.New(c); err == nil {
 			t.Errorf("%+v is taken", c)

@@ -90,8 +90,10 @@ func TestATicketSaysWhatWasAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Tenant != "acme" || p.Actor != "ann" || p.Grants.String() != "read:order#A-17 submit:order#A-17/pay" || !slices.Equal(p.Roles, []string{"clerk"}) ||
-		p.Proof.String() != "ticket jwt https://idp.example" || p.Ended != k.all[0].Gone || time.Until(p.Until).Round(time.Minute) != 5*time.Minute {
+	if p.Tenant != "acme" || p.Actor != "ann" || p.Grants.String() != "read:order#A-17 submit:order#A-17/pay" ||
+		!slices.Equal(p.Roles, []string{"clerk"}) ||
+		p.Proof.String() != "ticket jwt https://idp.example" || p.Ended != k.all[0].Gone ||
+		time.Until(p.Until).Round(time.Minute) != 5*time.Minute {
 		t.Errorf("%+v", p)
 	}
 	// Another node, whose clock is wrong, knows the key too.
@@ -194,18 +196,20 @@ func TestATicketThatIsNotGoodIsRefused(t *testing.T) {
 		text string
 		want auth.Reason
 	}{
-		"empty":                   {"", auth.Malformed},
-		"the prefix alone":        {ticket.Prefix, auth.Malformed},
-		"without it":              {strings.TrimPrefix(text, ticket.Prefix), auth.Malformed},
-		"cut":                     {parts[0] + "." + parts[1], auth.Malformed},
-		"padded":                  {text + "=", auth.Malformed},
-		"a line break in it":      {text[:40] + "\n" + text[40:], auth.Malformed},
-		"too long":                {ticket.Prefix + strings.Repeat("a", ticket.MaxText), auth.Malformed},
-		"alg none":                {ticket.Prefix + none + "." + parts[1] + ".", auth.BadAlgorithm},
-		"another algorithm":       {signed(t, jose.HS512, jose.JSONWebKey{Key: bytes.Repeat([]byte("a"), 64), KeyID: "a"}, claims{}), auth.BadAlgorithm},
-		"an unknown key":          {signed(t, jose.HS256, jose.JSONWebKey{Key: k.all[0].Secret, KeyID: "z"}, claims{}), auth.UnknownKey},
-		"no key":                  {signed(t, jose.HS256, k.all[0].Secret, claims{}), auth.UnknownKey},
-		"another secret":          {signed(t, jose.HS256, jose.JSONWebKey{Key: bytes.Repeat([]byte("z"), 32), KeyID: "a"}, claims{}), auth.BadSignature},
+		"empty":              {"", auth.Malformed},
+		"the prefix alone":   {ticket.Prefix, auth.Malformed},
+		"without it":         {strings.TrimPrefix(text, ticket.Prefix), auth.Malformed},
+		"cut":                {parts[0] + "." + parts[1], auth.Malformed},
+		"padded":             {text + "=", auth.Malformed},
+		"a line break in it": {text[:40] + "\n" + text[40:], auth.Malformed},
+		"too long":           {ticket.Prefix + strings.Repeat("a", ticket.MaxText), auth.Malformed},
+		"alg none":           {ticket.Prefix + none + "." + parts[1] + ".", auth.BadAlgorithm},
+		"another algorithm": {signed(t, jose.HS512, jose.JSONWebKey{Key: bytes.Repeat([]byte("a"), 64), KeyID: "a"}, claims{}),
+			auth.BadAlgorithm},
+		"an unknown key": {signed(t, jose.HS256, jose.JSONWebKey{Key: k.all[0].Secret, KeyID: "z"}, claims{}), auth.UnknownKey},
+		"no key":         {signed(t, jose.HS256, k.all[0].Secret, claims{}), auth.UnknownKey},
+		"another secret": {signed(t, jose.HS256, jose.JSONWebKey{Key: bytes.Repeat([]byte("z"), 32), KeyID: "a"}, claims{}),
+			auth.BadSignature},
 		"another claim":           {parts[0] + "." + strings.Split(of(nil), ".")[1] + "." + parts[2], auth.BadSignature},
 		"expired":                 {of(claims{"until": time.Now().Add(-time.Millisecond).UnixMilli()}), auth.Expired},
 		"longer than tickets are": {of(claims{"until": time.Now().Add(2 * time.Hour).UnixMilli()}), auth.BadClaims},

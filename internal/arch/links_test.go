@@ -34,10 +34,13 @@ var programs = []struct {
 	packages []string
 	never    []string
 }{
-	{"`client`", []string{"./client"}, []string{cobra, embedded, jose, nats, natsServer, otel, otelSDK, otelTrace, pgx, prometheus, watermill}},
+	{"`client`", []string{"./client"}, []string{cobra, embedded, jose, nats, natsServer, otel, otelSDK, otelTrace, pgx, prometheus,
+		watermill}},
 	{"`engine`, `workflow`", []string{"./engine", "./workflow"},
-		[]string{cobra, embedded, nats, natsServer, otel, otelSDK, otelTrace, prometheus, watermill, websocket, kinOpenAPI, libOpenAPI, libChecks}},
-	{"`internal/service`", []string{"./internal/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
+		[]string{cobra, embedded, nats, natsServer, otel, otelSDK, otelTrace, prometheus, watermill, websocket, kinOpenAPI, libOpenAPI,
+			libChecks}},
+	{"`internal/service`", []string{"./internal/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI,
+		libOpenAPI, libChecks}},
 	{"the root, `pawl`", []string{"."}, []string{natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
 	{"`tracing/opentelemetry`", []string{".", "./tracing/opentelemetry"}, []string{natsServer, otelSDK, watermill}},
 }

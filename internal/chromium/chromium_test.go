@@ -77,7 +77,8 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 		t.Errorf("%q is shown", text)
 	}
 	p.Resize(360, 640, "dark")
-	if width := chromium.Eval[int](p, `innerWidth`); width != 360 || !chromium.Eval[bool](p, `matchMedia('(prefers-color-scheme: dark)').matches`) {
+	if width := chromium.Eval[int](p, `innerWidth`); width != 360 ||
+		!chromium.Eval[bool](p, `matchMedia('(prefers-color-scheme: dark)').matches`) {
 		t.Errorf("the window is %d wide, or light", width)
 	}
 	file := filepath.Join(t.TempDir(), "p.png")
@@ -86,7 +87,8 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(png), err)
 	}
 	seen := p.Seen()
-	if want := []string{"GET " + origin + "/", "GET " + origin + "/page.js", "GET " + origin + "/", "GET " + origin + "/page.js"}; !slices.Equal(seen.Requests, want) {
+	if want := []string{"GET " + origin + "/", "GET " + origin + "/page.js", "GET " + origin + "/", "GET " + origin +
+		"/page.js"}; !slices.Equal(seen.Requests, want) {
 		t.Errorf("it asked for %q", seen.Requests)
 	}
 	if len(seen.Problems) > 0 {

@@ -41,7 +41,8 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 	}
 	t.Setenv(variableOfLogin, "s")
 	got, err = authOf(authFile(t, `{"jwt":{"issuer":"https://i","login":{"client_id":"console","scopes":["a","b"],"discovery":"https://d"}}}`))
-	if l := got.Login; err != nil || l.Issuer != "https://i" || l.ClientID != "console" || l.ClientSecret != "s" || len(l.Scopes) != 2 || l.Discovery == "" {
+	if l := got.Login; err != nil || l.Issuer != "https://i" || l.ClientID != "console" || l.ClientSecret != "s" || len(l.Scopes) != 2 ||
+		l.Discovery == "" {
 		t.Errorf("%+v, %v", got.Login, err)
 	}
 	for want, text := range map[string]string{

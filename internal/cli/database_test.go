@@ -85,7 +85,8 @@ func TestACommandOnADatabaseNeedsItsWorkflow(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
 		}
 	}
-	if code, stdout, stderr := runOver(t.Context(), others, "get", id, "--database", p.database); code != 0 || !strings.Contains(stdout, "placed (open)") {
+	if code, stdout, stderr := runOver(t.Context(), others, "get", id, "--database", p.database); code != 0 ||
+		!strings.Contains(stdout, "placed (open)") {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 }

@@ -40,7 +40,8 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 		t.Errorf("exit %d, %s", code, told)
 	}
 
-	if code, stdout, _ := keys("list"); code != 0 || !strings.Contains(stdout, id+"  acme") || !strings.Contains(stdout, "read submit:order/pay  clerk  until ") {
+	if code, stdout, _ := keys("list"); code != 0 || !strings.Contains(stdout, id+"  acme") ||
+		!strings.Contains(stdout, "read submit:order/pay  clerk  until ") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	var list []api.APIKey

@@ -37,7 +37,8 @@ func TestOpsThatTakesPartWritesNoHorizonsDown(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	var definitions, horizons int
-	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pawl.definition), (SELECT count(*) FROM pawl.horizon)").Scan(&definitions, &horizons); err != nil {
+	if err := pool.QueryRow(t.Context(),
+		"SELECT (SELECT count(*) FROM pawl.definition), (SELECT count(*) FROM pawl.horizon)").Scan(&definitions, &horizons); err != nil {
 		t.Fatal(err)
 	}
 	if definitions == 0 || horizons != 0 {

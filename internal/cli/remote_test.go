@@ -82,7 +82,8 @@ func read[T any](p *person, args string) (v T) {
 func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	p := newPerson(t)
 	first := p.places("k-1", "--key", "cart-1")
-	if !regexp.MustCompile(`^instance    [0-9a-f-]{36}\nstate       placed, version 1\nposition    1\nkey         cart-1\n$`).MatchString(first) {
+	receipt := regexp.MustCompile(`^instance    [0-9a-f-]{36}\nstate       placed, version 1\nposition    1\nkey         cart-1\n$`)
+	if !receipt.MatchString(first) {
 		t.Errorf("%q", first)
 	}
 	if again := p.places("k-1", "--key", "cart-1"); again != first+"replayed    it was done before\n" {
@@ -93,7 +94,8 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	p.fails("submit order#c-1:k-1 cancel", 5, "invalid_payload: the payload is not valid; /reason")
 	p.fails("submit letter write", 5, "workflow_not_found")
 	for args, want := range map[string]string{
-		"submit order place {": "PAYLOAD is not JSON: line 1, column 2: ", "submit order": "TRANSITION is missing", "submit order# pay": "names no instance",
+		"submit order place {": "PAYLOAD is not JSON: line 1, column 2: ", "submit order": "TRANSITION is missing",
+		"submit order# pay":         "names no instance",
 		"submit order place --key=": "--key is empty", "submit order place --if-version -1": "--if-version -1",
 		"submit order place {} --not-before noon": "--not-before noon is not a time", "submit order place {} x": "one argument too many",
 	} {
@@ -107,7 +109,8 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 		Status int
 		Answer struct{ Code string }
 	}
-	if err := json.Unmarshal([]byte(stdout), &told); err != nil || code != 5 || told.Key != "s" || told.Status != 409 || told.Answer.Code != "illegal_transition" {
+	if err := json.Unmarshal([]byte(stdout), &told); err != nil || code != 5 || told.Key != "s" || told.Status != 409 ||
+		told.Answer.Code != "illegal_transition" {
 		t.Errorf("exit %d, %s, %v", code, stdout, err)
 	}
 }
@@ -134,7 +137,8 @@ func TestSubmitReadsItsPayload(t *testing.T) {
 func TestSubmitWithoutAnAnswerTellsTheKey(t *testing.T) {
 	p := &person{t: t, url: "http://127.0.0.1:1"}
 	code, stdout, stderr := p.calls("submit", "order", "place")
-	if code != 6 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: there was no answer: .* connection refused\n$`).MatchString(stderr) {
+	if code != 6 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: there was no answer: .* connection `+
+		`refused\n$`).MatchString(stderr) {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	p.fails("get order#1", 6, "connection refused")
@@ -153,7 +157,8 @@ func TestWhatTakesTimeIsWaitedForOrWatched(t *testing.T) {
 		t.Fatalf("%q", began)
 	}
 	watched := p.gets("watch " + scope[1] + " pay-2")
-	if !strings.Contains(watched, "  succeeded") || !strings.HasSuffix(watched, "key         pay-2\n") || !strings.Contains(watched, "paid, version 3") ||
+	if !strings.Contains(watched, "  succeeded") || !strings.HasSuffix(watched, "key         pay-2\n") ||
+		!strings.Contains(watched, "paid, version 3") ||
 		strings.Contains(watched, "replayed") {
 		t.Errorf("%s", watched)
 	}
@@ -177,7 +182,8 @@ func TestGetShowsAnInstanceAndWhatWaitsOnIt(t *testing.T) {
 	p := newPerson(t)
 	p.places("k-1")
 	got := p.gets("get order#c-1:k-1")
-	for _, want := range []string{"workflow      order, version 1\nbusiness key  c-1:k-1\nstate         placed (open), version 1\n", "customer      c-1\n",
+	for _, want := range []string{"workflow      order, version 1\nbusiness key  c-1:k-1\nstate         placed (open), version 1\n",
+		"customer      c-1\n",
 		`data          {`, "\ntimers\ndue ", "unpaid  expire\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
@@ -201,7 +207,8 @@ func TestListSelectsInstances(t *testing.T) {
 	}
 	p.gets(`submit order#c-1:k-2 cancel {"reason":"late"}`)
 	table := p.gets("list --newest")
-	if lines := strings.Split(table, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "id  ") || !strings.Contains(lines[1], "  order     c-1:k-2       cancelled        2  ") {
+	if lines := strings.Split(table, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "id  ") ||
+		!strings.Contains(lines[1], "  order     c-1:k-2       cancelled        2  ") {
 		t.Errorf("%s", table)
 	}
 	code, stdout, stderr := p.calls("list", "--limit", "2", "-o", "json")
@@ -212,7 +219,8 @@ func TestListSelectsInstances(t *testing.T) {
 	if code, _, stderr := p.calls("list", "--limit", "2"); code != 0 || stderr != "there are more: see --limit\n" {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	for args, want := range map[string]int{"": 3, "--state cancelled --state paid": 1, "--open": 2, "--open=false": 1, "--workflow order --attr customer=c-1": 3,
+	for args, want := range map[string]int{"": 3, "--state cancelled --state paid": 1, "--open": 2, "--open=false": 1,
+		"--workflow order --attr customer=c-1":    3,
 		"--workflow order --business-key c-1:k-3": 1, "--definition 2": 0, "--tenant other": 0} {
 		if got := read[[]client.Instance](p, "list -o json "+args); len(got) != want || got == nil {
 			t.Errorf("%s: %d, want %d", args, len(got), want)
@@ -240,10 +248,12 @@ func TestHistoryListsTransitions(t *testing.T) {
 	p.places("k-1", "--key", "a", "--actor", "ann")
 	p.gets(`submit order#c-1:k-1 cancel {"reason":"late"} --key b --actor bob`)
 	got := p.gets("history order#c-1:k-1")
-	if !regexp.MustCompile(`^version  at +transition  from    to         actor  key  reason\n +1  \S+  place       -       placed     ann    a    -\n +2  \S+  cancel      placed  cancelled  bob    b    late\n$`).MatchString(got) {
+	if !regexp.MustCompile(`^version  at +transition  from    to         actor  key  reason\n +1  \S+  place       -       placed     ann  ` +
+		`  a    -\n +2  \S+  cancel      placed  cancelled  bob    b    late\n$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}
-	if list := read[[]client.Entry](p, "history order#c-1:k-1 --after 1 -o json"); len(list) != 1 || list[0].Version != 2 || !strings.Contains(string(list[0].Payload), `"late"`) {
+	if list := read[[]client.Entry](p, "history order#c-1:k-1 --after 1 -o json"); len(list) != 1 || list[0].Version != 2 ||
+		!strings.Contains(string(list[0].Payload), `"late"`) {
 		t.Errorf("%+v", list)
 	}
 	p.fails("history order#c-1:k-9", 5, "instance_not_found")
@@ -521,8 +531,10 @@ func TestCommandsShowTheirCredential(t *testing.T) {
 }
 
 func TestShellsCompleteCommandsAndFormats(t *testing.T) {
-	for args, want := range map[string]string{"completion bash": "__start_shop", "completion zsh": "#compdef shop", "completion fish": "complete -c shop",
-		"__complete his": "history\t", "__complete list -o ": "table\njson\n:4", "__complete ops stuck -o ": "table\njson\n:4", "__complete tail --aft": "--after\t"} {
+	for args, want := range map[string]string{"completion bash": "__start_shop", "completion zsh": "#compdef shop",
+		"completion fish": "complete -c shop",
+		"__complete his":  "history\t", "__complete list -o ": "table\njson\n:4", "__complete ops stuck -o ": "table\njson\n:4",
+		"__complete tail --aft": "--after\t"} {
 		list := strings.Fields(args)
 		if strings.HasSuffix(args, " ") {
 			list = append(list, "")
@@ -569,7 +581,8 @@ func TestCommandLinePageIsAsItSays(t *testing.T) {
 		}
 		_, stdout, stderr := p.calls(args...)
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(want, "\n")), "…", ".*")
-		if got := strings.TrimSuffix(stdout+strings.ReplaceAll(stderr, "shop: ", "pawl: "), "\n"); !regexp.MustCompile("^" + pattern + "$").MatchString(got) {
+		if got := strings.TrimSuffix(stdout+strings.ReplaceAll(stderr, "shop: ", "pawl: "), "\n"); !regexp.MustCompile("^" + pattern +
+			"$").MatchString(got) {
 			t.Errorf("%s\n got %s\nwant %s", command, got, want)
 		}
 		ran++

@@ -63,7 +63,8 @@ func place(t *testing.T, url string) (status int, body string) {
 
 func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 	version := func(n int) workflow.Source {
-		return workflow.Define("note", n, workflow.Start("write", "written", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).
+		return workflow.Define("note", n, workflow.Start("write", "written",
+			func(*workflow.Call, *struct{}, workflow.None) error { return nil })).
 			Final("written")
 	}
 	root := CommandLine(version(1), order.Workflow(provider.New()), version(20_000_000))

@@ -74,7 +74,8 @@ func TestServeDeliversToTheSinksOfItsFlags(t *testing.T) {
 	ended := make(chan error, 1)
 	root := CommandLine(order.Workflow(provider.New()))
 	root.SetArgs([]string{"serve", "--address", "127.0.0.1:0", "--database", pgtest.URL(t), "--sink", "of-address=" + address,
-		"--sink", "of.name=" + strings.Replace(named, "127.0.0.1", "localhost", 1), "--sink", "bus=" + broker.URL() + "?stream=SHOP&subject=shop.{workflow}",
+		"--sink", "of.name=" + strings.Replace(named, "127.0.0.1", "localhost", 1), "--sink", "bus=" + broker.URL() +
+			"?stream=SHOP&subject=shop.{workflow}",
 		"--sink", "file=file://" + path, "--sink", "out=file:-"})
 	root.SetErr(w)
 	out, printed := io.Pipe()
@@ -142,7 +143,8 @@ func TestNamedSinksBeginNow(t *testing.T) {
 func TestWebhooksDoNotShareAVariableForTheirSecrets(t *testing.T) {
 	t.Setenv("PAWL_SINK_A_B_SECRET", signature.NewSecret().Reveal())
 	code, _, stderr := run(t.Context(), "serve", "--sink", "a-b=https://example.com/1", "--sink", "a.b=https://example.com/2")
-	if code != flags.ExitUsage || !strings.Contains(stderr, "--sink a-b and a.b would have their secrets in one variable, PAWL_SINK_A_B_SECRET") {
+	if code != flags.ExitUsage ||
+		!strings.Contains(stderr, "--sink a-b and a.b would have their secrets in one variable, PAWL_SINK_A_B_SECRET") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

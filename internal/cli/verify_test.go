@@ -109,7 +109,8 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	code, stdout, stderr = run(t.Context(), "verify", "--database", url, "-o", "json")
-	if code != 1 || !strings.Contains(stdout, `"intact": false`) || !strings.Contains(stdout, ids[1]) || stderr != "shop: 1 of 3 chains broken, first "+broken {
+	if code != 1 || !strings.Contains(stdout, `"intact": false`) || !strings.Contains(stdout, ids[1]) ||
+		stderr != "shop: 1 of 3 chains broken, first "+broken {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 ||

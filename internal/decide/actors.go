@@ -59,7 +59,7 @@ func (c *change) actors() map[string][]string {
 // leftInFlight is the command in flight whose in-between state the instance leaves without it, or nil.
 func (c *change) leftInFlight() *transitions.CommandRef {
 	left := c.inst.Links.InFlight
-	if left == nil || c.by != nil || c.out.To == c.inst.State || left.Scope == c.p.Scope && left.Key == c.p.Key {
+	if left == nil || c.plan != nil || c.out.To == c.inst.State || left.Scope == c.p.Scope && left.Key == c.p.Key {
 		return nil
 	}
 	return left

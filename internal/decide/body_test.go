@@ -28,7 +28,8 @@ func TestBodiesGolden(t *testing.T) {
 				`"result":{"total":2}}`},
 		{"an instance that was there", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":5}`)},
 			expenseIn(paid, 4, "1"),
-			`{"instance":"` + id + `","workflow":"expense","transition":"file","state":"paid","version":4,"at":"2026-03-01T11:59:00.123456Z","existing":true}`},
+			`{"instance":"` + id + `","workflow":"expense","transition":"file","state":"paid","version":4,"at":"2026-03-01T11:59:00.123456Z",` +
+				`"existing":true}`},
 		{"an illegal transition", onE1("pay", "", "eve", "boss"), expenseIn(open, 1, "1"),
 			`{"type":"https://github.com/pawlhq/pawl/blob/main/docs/errors.md#illegal_transition",` +
 				`"title":"the state does not allow the transition","status":409,"code":"illegal_transition",` +

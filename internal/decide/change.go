@@ -34,7 +34,7 @@ type change struct {
 	name    string         // in the log
 	payload jsontext.Value // in the audit row
 	now     time.Time
-	by      *workflow.Migration // what takes it to another version; nil: it stays on its own
+	plan    *workflow.Migration // what takes it to another version; nil: it stays on its own
 	remains bool                // of an activity that failed: it may have happened, and nothing undoes it
 }
 
@@ -58,13 +58,13 @@ func (c *change) decide() Decision {
 	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,
 		Step: c.step, After: &after, spawns: c.out.Spawns, past: !c.p.HappenedAt.IsZero()}
-	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State && c.by == nil {
+	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State && c.plan == nil {
 		after.Links.InFlight = nil
 		if left.Scope != c.p.Scope || left.Key != c.p.Key {
 			d.Cancelled = left
 		}
 	}
-	if c.by != nil {
+	if c.plan != nil {
 		c.migrate(&after)
 	}
 	d.Entry = transitions.Entry{
@@ -78,7 +78,7 @@ func (c *change) decide() Decision {
 		return failed(e)
 	}
 	setTimers := c.setTimers
-	if c.by != nil {
+	if c.plan != nil {
 		setTimers = c.moveTimers
 	}
 	if err := setTimers(&d); err != nil {

@@ -23,8 +23,8 @@ func correct(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now 
 	}
 	out := workflow.Outcome{To: inst.State, Data: inst.Data, Reason: o.Reason}
 	if o.State != "" && o.State != inst.State {
-		if why := w.Standable(o.State); why != "" {
-			return refuse("it cannot be in state %q: %s", o.State, why)
+		if problem := w.StateProblem(o.State); problem != "" {
+			return refuse("it cannot be in state %q: %s", o.State, problem)
 		}
 		out.To = o.State
 	}

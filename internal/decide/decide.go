@@ -41,7 +41,7 @@ type Decision struct {
 	Cancelled *transitions.CommandRef // the instance leaves the state that this one would take it on from
 	Target    *Target                 // the one that an operation is about
 	Resumed   bool                    // those that the pause of the instance has held are due
-	Moved     bool                    // those in flight on the instance go on by the version that it is on now
+	Migrated  bool                    // those in flight on the instance go on by the version that it is on now
 
 	spawns []workflow.Spawned
 	past   bool // it is an import
@@ -176,7 +176,7 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	}
 	if len(w.Named(p.Transition)) == 0 {
 		return failed(workflow.Errorf(workflow.TransitionNotFound,
-			"version %d of workflow %q, which this instance began with, has no transition %q", w.Version, w.Name, p.Transition))
+			"version %d of workflow %q, which this instance is on, has no transition %q", w.Version, w.Name, p.Transition))
 	}
 	step := w.Leaving(p.Transition, inst.State)
 	if step == nil {

@@ -106,7 +106,8 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	large.w.MaxData = len(large.inst.Data)
 	_, grown := large.decide(large.command("edit", `{}`))
 	f := l.accept("book", `{}`)
-	move, err := Operate(transitions.Command{Key: "m", Workflow: l.inst.Workflow, Instance: l.inst.ID}, transitions.Operation{Action: transitions.Migrate, To: 9})
+	move, err := Operate(transitions.Command{Key: "m", Workflow: l.inst.Workflow, Instance: l.inst.ID},
+		transitions.Operation{Action: transitions.Migrate, To: 9})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ func TestAnImportIsDecidedAsOfThenAndDoneNow(t *testing.T) {
 	t.Parallel()
 	l := &life{t: t, w: built(t, tripDefinition()), now: noon}
 	d := l.must(l.decide(past(l.command("plan", `{}`), 2*time.Hour)))
-	if e := d.Entry; !e.At.Equal(noon) || e.Cause != "import 2026-03-01T10:00:00.123456Z" || !d.After.CreatedAt.Equal(noon) || !d.Events[0].At.Equal(noon) {
+	if e := d.Entry; !e.At.Equal(noon) || e.Cause != "import 2026-03-01T10:00:00.123456Z" || !d.After.CreatedAt.Equal(noon) ||
+		!d.Events[0].At.Equal(noon) {
 		t.Errorf("the entry is %+v", e)
 	}
 	cause, by := transitions.CauseOf(d.Entry.Cause, d.Entry.Scope, d.Entry.Key)
@@ -30,7 +31,8 @@ func TestAnImportIsDecidedAsOfThenAndDoneNow(t *testing.T) {
 	if got, want := plans(d), []string{"scheduled nag at 01 13:00", "scheduled end at 02 10:00"}; !slices.Equal(got, want) {
 		t.Errorf("the timers are %q", got)
 	}
-	const overdue = `,"overdue":[{"timer":"nagging","transition":"nag","due":"2026-03-01T11:00:00.123456Z","fires":"2026-03-01T13:00:00.123456Z"}]`
+	const overdue = `,"overdue":[{"timer":"nagging","transition":"nag","due":"2026-03-01T11:00:00.123456Z",` +
+		`"fires":"2026-03-01T13:00:00.123456Z"}]`
 	if !strings.Contains(string(d.Body), overdue) || d.Plain {
 		t.Errorf("the answer is %s", d.Body)
 	}

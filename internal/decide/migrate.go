@@ -23,47 +23,47 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 		return refused(&workflow.Error{Code: workflow.MigrationRefused, State: inst.State,
 			Message: fmt.Sprintf("the instance has ended in state %q, and stays on its version", inst.State)})
 	}
-	by := p.planFrom(inst.Definition)
-	if by == nil {
+	plan := p.planFrom(inst.Definition)
+	if plan == nil {
 		return failed(workflow.Errorf(workflow.NotOnThisNode,
 			"this node has no plan that takes instances of workflow %q from version %d to version %d",
 			inst.Workflow, inst.Definition, p.Operation.To))
 	}
-	if flight := inst.Links.InFlight; flight != nil && !by.Carries(flight.Transition) {
+	if flight := inst.Links.InFlight; flight != nil && !plan.Carries(flight.Transition) {
 		return failed(&workflow.Error{Code: workflow.MigrationWaits, State: inst.State,
 			Message: fmt.Sprintf("%q is in flight; the plan lets it end first", flight.Transition)})
 	}
-	return move(p, by, inst, now)
+	return migrateBy(p, plan, inst, now)
 }
 
-// move is the migration itself. What the plan's code gives as an error refuses the instance for good, a defect too: nobody
+// migrateBy is the migration itself. What the plan's code gives as an error refuses the instance for good, a defect too: nobody
 // waits for it, and another migration may do better.
-func move(p *Prepared, by *workflow.Migration, inst *transitions.Instance, now time.Time) (d Decision) {
+func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {
 			d = refused(unplanned(inst, &workflow.Error{Code: workflow.Internal, Message: "the plan's code failed",
 				Cause: fmt.Errorf("panic in the plan of %s from version %d: %v\n%s", inst.Workflow, inst.Definition, v, debug.Stack())}))
 		}
 	}()
-	into, known := by.Into(inst.State)
+	into, known := plan.Into(inst.State)
 	if !known || into == "" {
 		return refused(unplanned(inst, workflow.Errorf(workflow.MigrationRefused, "the plan does not know state %q", inst.State)))
 	}
-	data, err := by.Data(inst.Data)
+	data, err := plan.Data(inst.Data)
 	if err == nil {
-		err = tooLarge(by.To, inst, data)
+		err = tooLarge(plan.To, inst, data)
 	}
 	if err != nil {
 		return refused(unplanned(inst, workflow.AsError(err)))
 	}
-	c := change{p: p, w: by.To, inst: inst, name: migratedEntry, now: now, by: by,
+	c := change{p: p, w: plan.To, inst: inst, name: migratedEntry, now: now, plan: plan,
 		out:     workflow.Outcome{To: into, Data: data, Reason: p.Operation.Reason},
-		payload: jsontext.Value(fmt.Sprintf(`{"from":%d,"to":%d}`, by.From.Version, by.To.Version))}
+		payload: jsontext.Value(fmt.Sprintf(`{"from":%d,"to":%d}`, plan.From.Version, plan.To.Version))}
 	d = c.decide()
 	if d.After == nil {
 		return refused(unplanned(inst, d.Err)) // its timers or attributes
 	}
-	d.Moved = true
+	d.Migrated = true
 	c.answer(&d)
 	return d
 }
@@ -84,22 +84,22 @@ func (p *Prepared) planFrom(version int) *workflow.Migration {
 
 // migrate makes the instance one of the new version. What is in flight on it stays so.
 func (c *change) migrate(after *transitions.Instance) {
-	after.Definition = c.by.To.Version
+	after.Definition = c.plan.To.Version
 	after.Links.Migrations = append(slices.Clip(after.Links.Migrations),
-		transitions.Migrated{Version: after.Version, From: c.by.From.Version})
+		transitions.Migrated{Version: after.Version, From: c.plan.From.Version})
 }
 
 // attributes are those after the change.
 func (c *change) attributes(computed map[string]string) map[string]string {
-	if c.by != nil {
-		return c.by.Attributes(c.inst.Attributes, computed)
+	if c.plan != nil {
+		return c.plan.Attributes(c.inst.Attributes, computed)
 	}
 	return c.w.KeptAttributes(c.inst.Attributes, computed)
 }
 
 // moveTimers arms and disarms the timers that do not run on as they did.
 func (c *change) moveTimers(d *Decision) error {
-	list, err := c.by.Timers(c.inst.State, c.inst.Data, d.After.Data, c.now)
+	list, err := c.plan.Timers(c.inst.State, c.inst.Data, d.After.Data, c.now)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,8 @@ func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
 		if err != nil || p.Creates || p.Instance != inst.ID || p.Scope != "desk:"+inst.ID.String() {
 			t.Fatalf("with an address: %+v, %v", p, err)
 		}
-		if d := Decide(p, w, inst, noon); d.After == nil || d.Code != 200 || d.After.Version != 2 || decoded[ticket](t, d.After.Data).Log[1] != "added T-1" {
+		if d := Decide(p, w, inst, noon); d.After == nil || d.Code != 200 || d.After.Version != 2 ||
+			decoded[ticket](t, d.After.Data).Log[1] != "added T-1" {
 			t.Errorf("got %+v", d)
 		}
 		wantCode(t, Decide(p, w, nil, noon).Err, workflow.InstanceNotFound)
@@ -109,7 +110,8 @@ func TestAScheduledCommandMeansWhatItMeantWhenItWasAsked(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
 	for _, creates := range []bool{true, false} {
-		c := transitions.Command{Workflow: "desk", Transition: "write", Key: "k", Payload: []byte(`{"text":"T-1"}`), NotBefore: noon.Add(time.Hour)}
+		c := transitions.Command{Workflow: "desk", Transition: "write", Key: "k", Payload: []byte(`{"text":"T-1"}`),
+			NotBefore: noon.Add(time.Hour)}
 		var inst *transitions.Instance
 		if !creates {
 			c.BusinessKey = "T-1"
@@ -149,12 +151,14 @@ func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
 	for _, tt := range []struct{ from, via, want string }{{"new", "phoning", "phoning it"}, {"known", "posting", "posting it"}} {
 		inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "desk", Definition: 1, State: workflow.State(tt.from), Version: 1,
 			Data: []byte(`{}`), Open: true}
-		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: "answer", Key: "k", Instance: madeUp, Payload: []byte(`{"text":"x"}`)}, w, fixedID)
+		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: "answer", Key: "k", Instance: madeUp,
+			Payload: []byte(`{"text":"x"}`)}, w, fixedID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d := Decide(p, w, inst, noon)
-		if d.After == nil || string(d.After.State) != tt.via || string(d.Flight.Request) != fmt.Sprintf(`{"payload":{"text":"x"},"from":%q}`, tt.from) {
+		if d.After == nil || string(d.After.State) != tt.via || string(d.Flight.Request) != fmt.Sprintf(`{"payload":{"text":"x"},"from":%q}`,
+			tt.from) {
 			t.Fatalf("from %s: %+v", tt.from, d)
 		}
 		f := FlightOf(p.Begun(&d, noon), "default")
@@ -184,10 +188,12 @@ func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
 func TestALaterFailureUndoesWhatWasDoneByTheActivityThatDidIt(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
-	inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "desk", Definition: 1, State: "known", Version: 1, Data: []byte(`{}`), Open: true}
+	inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "desk", Definition: 1, State: "known", Version: 1,
+		Data: []byte(`{}`), Open: true}
 	do := func(transition, key string, o Outcome) Decision {
 		t.Helper()
-		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: transition, Key: key, Instance: madeUp, Payload: []byte(`{"text":"x"}`)}, w, fixedID)
+		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: transition, Key: key, Instance: madeUp,
+			Payload: []byte(`{"text":"x"}`)}, w, fixedID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -135,16 +135,7 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instan
 	o := p.Operation
 	switch o.Action {
 	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
-		if inst == nil {
-			return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
-		}
-		switch o.Action {
-		case transitions.Migrate:
-			return migrate(p, inst, now)
-		case transitions.Correct:
-			return correct(p, w, inst, now)
-		}
-		return setPaused(p, w, inst, o.Action == transitions.Pause, now)
+		return operateOnInstance(p, w, inst, now)
 	}
 	if p.Stuck == nil || p.Stuck.Instance != p.Instance {
 		return failed(workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
@@ -160,6 +151,19 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instan
 		return retry(p, w, inst, now)
 	}
 	return settle(p, w, inst, now)
+}
+
+func operateOnInstance(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	action := p.Operation.Action
+	switch {
+	case inst == nil:
+		return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
+	case action == transitions.Migrate:
+		return migrate(p, inst, now)
+	case action == transitions.Correct:
+		return correct(p, w, inst, now)
+	}
+	return setPaused(p, w, inst, action == transitions.Pause, now)
 }
 
 // setPaused pauses or resumes an instance. Doing it twice is no mistake.

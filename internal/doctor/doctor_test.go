@@ -94,7 +94,8 @@ func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := r.Findings[0]
-		if len(r.Findings) != 1 || r.Problems != 1 || f.Check != "connection" || !strings.Contains(f.Found, c.found) || !strings.Contains(f.Do, c.do) ||
+		if len(r.Findings) != 1 || r.Problems != 1 || f.Check != "connection" || !strings.Contains(f.Found, c.found) ||
+			!strings.Contains(f.Do, c.do) ||
 			strings.Contains(f.Found, "sesame") || strings.Contains(f.Found, "\n") || strings.Count(f.Found, "dial error") > 1 {
 			t.Errorf("%+v", r.Findings)
 		}
@@ -219,14 +220,16 @@ func TestVersionsOfPostgreSQL(t *testing.T) {
 func TestFigures(t *testing.T) {
 	for got, want := range map[string]string{
 		bytes(1000): "1000 bytes", bytes(1536): "1.5 kB", bytes(64 << 20): "64 MB", bytes(3 << 40): "3 TB",
-		span(1500 * time.Microsecond): "1.5 ms", span(90 * time.Second): "1 min 30 s", span(-3 * time.Minute): "3 min", span(5 * time.Second): "5 s",
-		span(25 * time.Hour): "25 h", span(49 * time.Hour): "2 d 1 h",
+		span(1500 * time.Microsecond): "1.5 ms", span(90 * time.Second): "1 min 30 s", span(-3 * time.Minute): "3 min",
+		span(5 * time.Second): "5 s",
+		span(25 * time.Hour):  "25 h", span(49 * time.Hour): "2 d 1 h",
 	} {
 		if got != want {
 			t.Errorf("%s, not %s", got, want)
 		}
 	}
-	for text, want := range map[string]time.Duration{"0": 0, "250": 250 * time.Millisecond, "5s": 5 * time.Second, "1.5min": 90 * time.Second, "2 h": 2 * time.Hour} {
+	for text, want := range map[string]time.Duration{"0": 0, "250": 250 * time.Millisecond, "5s": 5 * time.Second, "1.5min": 90 * time.Second,
+		"2 h": 2 * time.Hour} {
 		if got, ok := timeOf(text); !ok || got != want {
 			t.Errorf("%s is %s, %t", text, got, ok)
 		}

@@ -236,7 +236,7 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 			}
 			if open > 0 {
 				found = append(found, warning(of, "give the program that version beside the newer ones",
-					"about %s of workflow %s began with version %d, which this program does not have: it cannot change them",
+					"about %s of workflow %s on version %d, which this program does not have: it cannot change them",
 					several(open, "open instance"), d.Workflow, d.Version))
 			}
 		}

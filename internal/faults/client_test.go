@@ -29,7 +29,8 @@ type asked struct {
 // intents are all commands of one counter: it is opened, grows, and refuses to shrink.
 func intents(x string) (list []*asked) {
 	on := client.BusinessKey("counter", x)
-	list = append(list, &asked{command: client.CommandOf(workflow.Name[open]{Workflow: "counter", Transition: "open"}, client.NewInstance, open{Name: x})})
+	list = append(list, &asked{command: client.CommandOf(workflow.Name[open]{Workflow: "counter", Transition: "open"}, client.NewInstance,
+		open{Name: x})})
 	for n := range 9 {
 		by := 1
 		if n == 4 {
@@ -119,7 +120,8 @@ func TestClientsOnABadNetworkGetOneEffectEach(t *testing.T) {
 		t.Errorf("%d transitions, want %d", n, positions)
 	}
 	met := map[string]int64{}
-	for kind, name := range []string{"arrived", "request lost", "request twice", "late", "answer lost", "answer cut", "answer twice", "stream cut"} {
+	for kind, name := range []string{"arrived", "request lost", "request twice", "late", "answer lost", "answer cut", "answer twice",
+		"stream cut"} {
 		for _, r := range roads {
 			met[name] += r.met[kind].Load()
 		}
@@ -145,7 +147,8 @@ func wantStored(ctx context.Context, t testing.TB, e *engine.Engine, instance uu
 		t.Fatalf("%s %s: %v", scope, a.command.Key, err)
 	}
 	stored := record.Receipt()
-	if a.receipt.Status != stored.Status || string(a.receipt.Body) != string(stored.Body) || workflow.CodeOf(a.err) != workflow.CodeOf(stored.Err()) {
+	if a.receipt.Status != stored.Status || string(a.receipt.Body) != string(stored.Body) ||
+		workflow.CodeOf(a.err) != workflow.CodeOf(stored.Err()) {
 		t.Errorf("the caller has %d %s, %v\nand stored is %d %s", a.receipt.Status, a.receipt.Body, a.err, stored.Status, stored.Body)
 	}
 }

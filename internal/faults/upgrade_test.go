@@ -49,7 +49,11 @@ func visits(version int) workflow.Source {
 		workflow.On("end", workflow.From("open"), "ended", note),
 	}
 	if version > 1 {
-		parts = append(parts, workflow.Start("urge", "open", func(_ *workflow.Call, d *visit, _ named) error { d.Done, d.Urgent = 1, true; return nil }).
+		parts = append(parts, workflow.Start("urge", "open", func(_ *workflow.Call, d *visit, _ named) error {
+			d.Done, d.Urgent = 1,
+				true
+			return nil
+		}).
 			BusinessKey(key),
 			workflow.On("rate", workflow.From("open"), workflow.Stay, note),
 			workflow.On("thank", workflow.From("open"), workflow.Stay, note).Receive("desk", heard("thanked")))
@@ -243,7 +247,8 @@ func (u *upgrade) check(pool *pgxpool.Pool, lease time.Duration) {
 	if n := number(t, pool, "SELECT count(*) FROM pawl.instance WHERE state <> 'ended'"); n != 0 {
 		t.Errorf("%d visits have not ended", n)
 	}
-	if n := number(t, pool, "SELECT count(*) FROM pawl.instance WHERE data->>'done' <> CASE data->>'urgent' WHEN 'true' THEN '6' ELSE '4' END"); n != 0 {
+	if n := number(t, pool,
+		"SELECT count(*) FROM pawl.instance WHERE data->>'done' <> CASE data->>'urgent' WHEN 'true' THEN '6' ELSE '4' END"); n != 0 {
 		t.Errorf("%d visits lack something that was done, or have it twice", n)
 	}
 	dead, _, err := e.DeadMessages(bounded(t), inspect.DeadMessageFilter{})

@@ -47,14 +47,17 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 		{"a sum", `UPDATE pawl.instance SET data = '{"amount_cents":1}' WHERE ` + aCase, "has the sums"},
 		{"a version", `UPDATE pawl.instance SET version = version + 1 WHERE ` + aCase, "at version"},
 		{"a case too many", `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data,
-			attributes, actors, open, chain, created_at, updated_at) SELECT tenant, gen_random_uuid(), workflow, definition, 'G999999', state, version, data,
+			attributes, actors, open, chain, created_at, updated_at)
+				SELECT tenant, gen_random_uuid(), workflow, definition, 'G999999', state, version, data,
 			attributes, actors, open, chain, created_at, updated_at FROM pawl.instance WHERE ` + aCase, "cases in the database"},
-		{"an answer", `UPDATE pawl.command SET code = 409, state = NULL, body = '{"code":"guard_refused","detail":"no"}', status = 'failed_final', version = NULL
+		{"an answer", `UPDATE pawl.command SET code = 409, state = NULL, body = '{"code":"guard_refused","detail":"no"}', status = 'failed_final',
+			version = NULL
 			WHERE key = 'G000003-1'`, "event 1"},
 		{"a lost answer", `DELETE FROM pawl.command WHERE key = 'G000003-1'`, "event 1"},
 		{"a command too many", `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version,
 			actor, code, state, body, created_at, finished_at, expires_at) SELECT tenant, 'other', key, fingerprint, status, workflow, transition,
-			instance, version, actor, code, state, body, created_at, finished_at, expires_at FROM pawl.command WHERE key = 'G000003-1'`, "commands in the database"},
+			instance, version, actor, code, state, body, created_at, finished_at, expires_at FROM pawl.command WHERE key = 'G000003-1'`,
+			"commands in the database"},
 		{"a step of the past", `UPDATE pawl.audit SET to_state = 'paid' WHERE version = 1 AND instance = ` + itsID,
 			"the durable trace has the digest"},
 		{"a lost transition", `DELETE FROM pawl.audit WHERE version = 1 AND instance = ` + itsID, "audit rows"},

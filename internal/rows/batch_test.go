@@ -13,7 +13,8 @@ import (
 )
 
 // The columns of a command, as a commit group writes them.
-var measured = []Column{Of("scope", Text), Of("key", Text), Of("fingerprint", Bytea), Of("status", Text), Of("workflow", Text), Of("transition", Text),
+var measured = []Column{Of("scope", Text), Of("key", Text), Of("fingerprint", Bytea), Of("status", Text), Of("workflow", Text),
+	Of("transition", Text),
 	Of("instance", UUID), Of("version", Int8), Of("actor", Text), Of("code", Int2), Of("body", Text), Of("created_at", Timestamptz),
 	Of("finished_at", Timestamptz), Of("expires_at", Timestamptz)}
 
@@ -30,7 +31,8 @@ func BenchmarkAGroup(b *testing.B) {
 		ids, at := make([]uuid.UUID, n), time.Now()
 		for i := range n {
 			ids[i] = uuid.New()
-			scopes[i], keys[i], hashes[i], bodies[i] = "order:"+ids[i].String(), fmt.Sprint("key-", i), make([]byte, 32), `{"state":"paid","version":2,"data":{"total":125}}`
+			scopes[i], keys[i], hashes[i], bodies[i] = "order:"+ids[i].String(), fmt.Sprint("key-", i), make([]byte, 32),
+				`{"state":"paid","version":2,"data":{"total":125}}`
 		}
 		b.Run(fmt.Sprintf("rows/%d", n), func(b *testing.B) {
 			conn, set := NewConn(connect(b).PgConn()), NewSet(measured)
@@ -73,7 +75,8 @@ func BenchmarkAGroup(b *testing.B) {
 					versions[i], codes[i], times[i] = &version, &code, &at
 				}
 				var batch pgx.Batch
-				batch.Queue(s.SQL, "acme", scopes, keys, hashes, text("succeeded"), text("order"), text("pay"), ids, versions, text("ann"), codes, bodies,
+				batch.Queue(s.SQL, "acme", scopes, keys, hashes, text("succeeded"), text("order"), text("pay"), ids, versions, text("ann"), codes,
+					bodies,
 					times, times, times)
 				return conn.SendBatch(b.Context(), &batch).Close()
 			})

@@ -45,7 +45,8 @@ func numbers(t *testing.T, c *Conn) []int64 {
 func prepared(t *testing.T, pg *pgx.Conn) int {
 	t.Helper()
 	var n int
-	if err := pg.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'pawl%'", pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil {
+	if err := pg.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'pawl%'",
+		pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -204,7 +205,8 @@ func TestACanceledContextEndsTheMessageAndTheConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			holder := pgtest.DirectPool(t)
-			if _, err := holder.Exec(t.Context(), "CREATE TABLE closed (n int); CREATE TABLE spot (n int); INSERT INTO spot VALUES (1)"); err != nil {
+			if _,
+				err := holder.Exec(t.Context(), "CREATE TABLE closed (n int); CREATE TABLE spot (n int); INSERT INTO spot VALUES (1)"); err != nil {
 				t.Fatal(err)
 			}
 			tx, err := holder.Begin(t.Context())

@@ -97,10 +97,12 @@ var records = []record{
 	{}, // all NULL
 	{bo: new(false), by: []byte{}, i8: new(int64(0)), i2: new(0), i4: new(0), tx: new(""), ti: &RowID{}, js: []byte(`{}`),
 		ts: at("2000-01-01T00:00:00Z"), id: &uuid.UUID{}, jb: []byte(`{}`)},
-	{bo: new(true), by: []byte("\x00\xff\\"), i8: new(int64(math.MaxInt64)), i2: new(math.MaxInt16), i4: new(math.MaxInt32), tx: new("é\u2028'\"\\ {,}"),
+	{bo: new(true), by: []byte("\x00\xff\\"), i8: new(int64(math.MaxInt64)), i2: new(math.MaxInt16), i4: new(math.MaxInt32),
+		tx: new("é\u2028'\"\\ {,}"),
 		ti: &RowID{0, 0, 0, 7, 0, 3}, js: []byte(` {"b":1, "a":"\u0000"}`), ts: at("9999-12-31T23:59:59.999999Z"),
 		id: new(uuid.MustParse("01936b0e-0000-7000-8000-000000000001")), jb: []byte(`{"a": [1, null]}`)},
-	{bo: new(true), by: bytes.Repeat([]byte{1, 0, 255}, 400_000), i8: new(int64(math.MinInt64)), i2: new(math.MinInt16), i4: new(math.MinInt32),
+	{bo: new(true), by: bytes.Repeat([]byte{1, 0, 255}, 400_000), i8: new(int64(math.MinInt64)), i2: new(math.MinInt16),
+		i4: new(math.MinInt32),
 		tx: new(strings.Repeat("long é ", 100_000)), js: []byte(`"` + strings.Repeat("x", 1<<20) + `"`), ts: at("0001-01-01T00:00:00.000001Z")},
 	{ts: at("1969-12-31T23:59:59.999999Z"), js: []byte(`null`), jb: []byte(`null`)},
 	{ts: at("1999-12-31T23:59:59.999999Z"), tx: new("NULL")},
@@ -122,7 +124,8 @@ func TestEveryTypeComesBackAsAScalar(t *testing.T) {
 		s.Reset()
 		want.add(s)
 		var got []*record
-		conn.Queue(stmt, append([][]byte{[]byte("acme")}, s.Params(Single)...), func(r *Row) error { got = append(got, readRecord(r)); return nil })
+		conn.Queue(stmt, append([][]byte{[]byte("acme")}, s.Params(Single)...),
+			func(r *Row) error { got = append(got, readRecord(r)); return nil })
 		if err := conn.Send(t.Context()); err != nil {
 			t.Fatalf("row %d: %v", i, err)
 		}

@@ -109,7 +109,8 @@ func TestWithoutAUsableCertificateNothingListens(t *testing.T) {
 	}
 	cert, key := issue(t, "expired", time.Now().Add(-time.Minute))
 	keep(t, files, cert, key)
-	if _, err := Listen(t.Context(), Config{Address: "127.0.0.1:0", TLS: &files}); err == nil || !strings.Contains(err.Error(), "has ended at") {
+	if _, err := Listen(t.Context(), Config{Address: "127.0.0.1:0", TLS: &files}); err == nil ||
+		!strings.Contains(err.Error(), "has ended at") {
 		t.Errorf("%v", err)
 	}
 }
@@ -120,9 +121,10 @@ func TestTLSIsNewEnoughAndSlowHandshakesEnd(t *testing.T) {
 	files := Certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	cert, key := issue(t, "localhost", time.Now().Add(time.Hour))
 	keep(t, files, cert, key)
-	s := serving(t, Config{TLS: &files, Limits: Limits{HeaderTime: 5 * time.Second}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(r.Proto))
-	}))
+	s := serving(t, Config{TLS: &files, Limits: Limits{HeaderTime: 5 * time.Second}},
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(r.Proto))
+		}))
 	old := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	if c, err := tls.Dial("tcp", s.Addr().String(), old); err == nil {
 		_ = c.Close()

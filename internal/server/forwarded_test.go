@@ -47,22 +47,25 @@ func TestOnlyOurProxiesAreBelieved(t *testing.T) {
 		headers []string
 		want    told
 	}{
-		"nothing is said":     {nil, told{"127.0.0.1", "inside.example", ""}},
-		"a client":            {[]string{xff, "192.0.2.7"}, told{"192.0.2.7", "inside.example", ""}},
-		"with a port":         {[]string{xff, "192.0.2.7:99"}, told{"192.0.2.7", "inside.example", ""}},
-		"IPv6":                {[]string{xff, "2001:db8::7"}, told{"2001:db8::7", "inside.example", ""}},
-		"IPv4 in IPv6":        {[]string{xff, "::ffff:192.0.2.7"}, told{"192.0.2.7", "inside.example", ""}},
-		"two proxies":         {[]string{xff, "192.0.2.7, 10.1.1.1"}, told{"192.0.2.7", "inside.example", ""}},
-		"made up before":      {[]string{xff, "1.2.3.4, 192.0.2.7, 10.1.1.1"}, told{"192.0.2.7", "inside.example", ""}},
-		"in two lines":        {[]string{xff, "1.2.3.4", xff, "192.0.2.7"}, told{"192.0.2.7", "inside.example", ""}},
-		"nonsense before":     {[]string{xff, "<script>, 10.1.1.1"}, told{"10.1.1.1", "inside.example", ""}},
-		"nonsense":            {[]string{xff, "<script>"}, told{"127.0.0.1", "inside.example", ""}},
-		"all are ours":        {[]string{xff, "10.2.2.2, 10.1.1.1"}, told{"10.2.2.2", "inside.example", ""}},
-		"for a host over TLS": {[]string{xff, "192.0.2.7", "X-Forwarded-Host", "a.example", "X-Forwarded-Proto", "https"}, told{"192.0.2.7", "a.example", hsts}},
-		"over TLS, localhost": {[]string{"X-Forwarded-Host", "localhost:8080", "X-Forwarded-Proto", "https"}, told{"127.0.0.1", "localhost:8080", ""}},
-		"without TLS":         {[]string{"X-Forwarded-Proto", "http"}, told{"127.0.0.1", "inside.example", ""}},
-		"no host":             {[]string{"X-Forwarded-Host", "a.example/path"}, told{"127.0.0.1", "inside.example", ""}},
-		"RFC 7239": {[]string{forwarded, `for=1.2.3.4;host=no.example, For="[2001:db8::7]:99"; Proto=https;host="a.example", for=10.1.1.1;proto=http;host=b.example`},
+		"nothing is said": {nil, told{"127.0.0.1", "inside.example", ""}},
+		"a client":        {[]string{xff, "192.0.2.7"}, told{"192.0.2.7", "inside.example", ""}},
+		"with a port":     {[]string{xff, "192.0.2.7:99"}, told{"192.0.2.7", "inside.example", ""}},
+		"IPv6":            {[]string{xff, "2001:db8::7"}, told{"2001:db8::7", "inside.example", ""}},
+		"IPv4 in IPv6":    {[]string{xff, "::ffff:192.0.2.7"}, told{"192.0.2.7", "inside.example", ""}},
+		"two proxies":     {[]string{xff, "192.0.2.7, 10.1.1.1"}, told{"192.0.2.7", "inside.example", ""}},
+		"made up before":  {[]string{xff, "1.2.3.4, 192.0.2.7, 10.1.1.1"}, told{"192.0.2.7", "inside.example", ""}},
+		"in two lines":    {[]string{xff, "1.2.3.4", xff, "192.0.2.7"}, told{"192.0.2.7", "inside.example", ""}},
+		"nonsense before": {[]string{xff, "<script>, 10.1.1.1"}, told{"10.1.1.1", "inside.example", ""}},
+		"nonsense":        {[]string{xff, "<script>"}, told{"127.0.0.1", "inside.example", ""}},
+		"all are ours":    {[]string{xff, "10.2.2.2, 10.1.1.1"}, told{"10.2.2.2", "inside.example", ""}},
+		"for a host over TLS": {[]string{xff, "192.0.2.7", "X-Forwarded-Host", "a.example", "X-Forwarded-Proto", "https"},
+			told{"192.0.2.7", "a.example", hsts}},
+		"over TLS, localhost": {[]string{"X-Forwarded-Host", "localhost:8080", "X-Forwarded-Proto", "https"},
+			told{"127.0.0.1", "localhost:8080", ""}},
+		"without TLS": {[]string{"X-Forwarded-Proto", "http"}, told{"127.0.0.1", "inside.example", ""}},
+		"no host":     {[]string{"X-Forwarded-Host", "a.example/path"}, told{"127.0.0.1", "inside.example", ""}},
+		"RFC 7239": {[]string{forwarded, `for=1.2.3.4;host=no.example, For="[2001:db8::7]:99"; Proto=https;host="a.example", ` +
+			`for=10.1.1.1;proto=http;host=b.example`},
 			told{"2001:db8::7", "a.example", hsts}},
 		"RFC 7239, unknown": {[]string{forwarded, `for=unknown;proto=https;host=a.example`}, told{"127.0.0.1", "a.example", hsts}},
 		"RFC 7239, quotes":  {[]string{forwarded, `for="_a,for=1.2.3.4", for=192.0.2.7`}, told{"192.0.2.7", "inside.example", ""}},
@@ -86,7 +89,8 @@ func TestOurProxiesHaveAnyShareOfTheConnections(t *testing.T) {
 }
 
 func FuzzWhatIsForwardedIsReadOrPassedOver(f *testing.F) {
-	for _, text := range []string{"", ",", ";", "for=1.2.3.4", `for="[::1]:9";host="`, "a,b;c=d", "for=%zz;host=a b", strings.Repeat(",", 99)} {
+	for _, text := range []string{"", ",", ";", "for=1.2.3.4", `for="[::1]:9";host="`, "a,b;c=d", "for=%zz;host=a b",
+		strings.Repeat(",", 99)} {
 		f.Add(text, text)
 	}
 	ours := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}

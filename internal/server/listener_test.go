@@ -74,7 +74,8 @@ func TestMoreConnectionsThanThereMayBeWait(t *testing.T) {
 func TestCloseEndsTheWaitForRoom(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
-	s := serving(t, Config{Limits: Limits{Connections: 1, PerAddress: 10}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	s := serving(t, Config{Limits: Limits{Connections: 1, PerAddress: 10}},
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
 	dial(t, s, whole)
 	await.Eventually(t, "the first is there", func() bool { return s.Stats().Open == 1 })
 	dial(t, s, whole)

@@ -60,7 +60,8 @@ func TestAServiceTakesSignedWebhooks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at      time.Time
 		secrets []signature.Secret
-	}{"unsigned": {now, nil}, "by somebody else": {now, []signature.Secret{foreign}}, "long ago": {now.Add(-time.Hour), []signature.Secret{old}}} {
+	}{"unsigned": {now, nil}, "by somebody else": {now, []signature.Secret{foreign}},
+		"long ago": {now.Add(-time.Hour), []signature.Secret{old}}} {
 		if status, _, answer := notify(t, s, "n-1", abandoned, tt.at, tt.secrets...); status != 401 || !strings.Contains(answer, "unauthorized") {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}

@@ -134,7 +134,8 @@ func TestARevokedKeyIsRefusedByTheOtherNode(t *testing.T) {
 	for err == nil {
 		_, _, err = ws.ReadMessage()
 	}
-	if closed, is := errors.AsType[*websocket.CloseError](err); !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, "resume after 1") {
+	if closed, is := errors.AsType[*websocket.CloseError](err); !is || closed.Code != 4401 ||
+		!strings.HasSuffix(closed.Text, "resume after 1") {
 		t.Errorf("the WebSocket ends with %v", err)
 	}
 	t.Logf("the WebSocket ended after %s", time.Since(began))

@@ -40,7 +40,8 @@ func (w *written) String() string {
 
 // Whatever credential somebody sends, and in whatever way, it is in no log, answer, metric, table or statement.
 func TestNoSecretIsWrittenAnywhere(t *testing.T) {
-	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
+		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(seen.String(), `pawl_auth_refused_total{reason="expired"}`) || !strings.Contains(log.String(), "reason=") { // a few lines a second, of any of them
+	// a few lines a second, of any of them
+	if !strings.Contains(seen.String(), `pawl_auth_refused_total{reason="expired"}`) || !strings.Contains(log.String(), "reason=") {
 		t.Error("nothing was looked at")
 	}
 	if !told {
@@ -164,7 +166,8 @@ func tries(t *testing.T, s *Service, seen io.Writer, method, path, authorization
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path, strings.NewReader(`{"customer":"c","cart":"k","total":1,"currency":"EUR"}`))
+	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path,
+		strings.NewReader(`{"customer":"c","cart":"k","total":1,"currency":"EUR"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,8 @@ func TestAServiceTakesTicketsWithoutAuthentication(t *testing.T) {
 	for _, c := range []struct {
 		path, credential string
 		status           int
-	}{{"/v1/instances", "", 200}, {"/v1/instances", text, 403}, {"/v1/workflows/order/keys/A-17", text, 404}, {"/v1/instances", text[:len(text)-1], 401}} {
+	}{{"/v1/instances", "", 200}, {"/v1/instances", text, 403}, {"/v1/workflows/order/keys/A-17", text, 404},
+		{"/v1/instances", text[:len(text)-1], 401}} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+c.path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,8 @@ func TestAClientInTypeScriptOrdersAndPays(t *testing.T) {
 		}
 		return out
 	}
-	if out, err := npm("npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--fetch-retries=0",
+	if out, err := npm("npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
+		"--fetch-retries=0",
 		"openapi-typescript@7.13.0", "typescript@5.9.3", "@types/node@22"); err != nil {
 		t.Skipf("npm cannot fetch the generator and the compiler: %v\n%s", err, out)
 	}
@@ -53,7 +54,8 @@ func TestAClientInTypeScriptOrdersAndPays(t *testing.T) {
 	}
 	bin := filepath.Join(dir, "node_modules", ".bin")
 	run(filepath.Join(bin, "openapi-typescript"), "openapi.json", "-o", "pawl.d.ts")
-	run(filepath.Join(bin, "tsc"), "--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "nodenext", "--skipLibCheck", "client.ts")
+	run(filepath.Join(bin, "tsc"), "--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "nodenext", "--skipLibCheck",
+		"client.ts")
 	if got := strings.TrimSpace(run("node", "client.js", s.URL(), "ann")); got != "order paid 3" {
 		t.Errorf("the client says %q", got)
 	}

@@ -33,7 +33,8 @@ func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 	} {
 		told := transitions.Result{Instance: uuid.New(), Workflow: "order-1", Transition: "pay_all", State: "paid", Version: 1 << 40, At: tt.at,
 			Result: []byte(tt.result)}
-		c := Command{State: told.State, Row: decide.Row{Record: transitions.Record{Scope: "s", Key: key, Status: transitions.Succeeded, Workflow: told.Workflow,
+		c := Command{State: told.State, Row: decide.Row{Record: transitions.Record{Scope: "s", Key: key, Status: transitions.Succeeded,
+			Workflow:   told.Workflow,
 			Transition: told.Transition, Instance: told.Instance, Version: told.Version, Actor: "ann", Code: 200, CreatedAt: tt.at,
 			FinishedAt: tt.at, ExpiresAt: tt.at}}}
 		if tt.result != "" {
@@ -44,7 +45,8 @@ func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		none := uuid.Nil
-		queue(conn, rows.OneTenant, func(b *rows.Builder) { InsertCommands(b, "") }, append([][]byte{[]byte("t")}, done.Params(rows.OneTenant)...), nil)
+		queue(conn, rows.OneTenant, func(b *rows.Builder) { InsertCommands(b, "") },
+			append([][]byte{[]byte("t")}, done.Params(rows.OneTenant)...), nil)
 		var got *transitions.Record
 		queue(conn, rows.Single, ReadBoth, [][]byte{[]byte("t"), none[:], []byte(c.Scope), []byte(c.Key)}, func(r *rows.Row) (err error) {
 			if _, err = ReadInstance(r, "t"); err == nil {
@@ -60,7 +62,8 @@ func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 			t.Errorf("%s: read as %s\nwant %s", key, got.Body, want)
 		}
 		var said string
-		if err := pool.QueryRow(t.Context(), "SELECT pawl.answer(c) FROM pawl.command AS c WHERE key = $1", key).Scan(&said); err != nil || said != want {
+		if err := pool.QueryRow(t.Context(), "SELECT pawl.answer(c) FROM pawl.command AS c WHERE key = $1", key).Scan(&said); err != nil ||
+			said != want {
 			t.Errorf("%s: in SQL it is %s\nwant %s (%v)", key, said, want, err)
 		}
 	}

@@ -28,7 +28,8 @@ var byStatements = map[string][]string{
 // the table says.
 func TestEveryColumnOfTheTablesIsKnownWithItsType(t *testing.T) {
 	pool := pgtest.DirectPool(t)
-	known := map[string]map[string]string{"instance": typesOf(createdColumns), "command": typesOf(slices.Concat(acceptedColumns, columnsOf(recordFields)))}
+	known := map[string]map[string]string{"instance": typesOf(createdColumns),
+		"command": typesOf(slices.Concat(acceptedColumns, columnsOf(recordFields)))}
 	for table, columns := range known {
 		found, err := pool.Query(t.Context(), `SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
 			WHERE attrelid = ('pawl.' || $1)::regclass AND attnum > 0 AND NOT attisdropped`, table)
@@ -116,10 +117,12 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	var n int
 	var inst transitions.Instance
 	fill(reflect.ValueOf(&inst).Elem(), &n)
-	inst.Tenant, inst.ID, inst.Links = "t", uuid.New(), transitions.Links{InFlight: &transitions.CommandRef{Transition: "a", Scope: "b", Key: "c"}}
+	inst.Tenant, inst.ID, inst.Links = "t", uuid.New(), transitions.Links{InFlight: &transitions.CommandRef{Transition: "a", Scope: "b",
+		Key: "c"}}
 	c := Command{}
 	fill(reflect.ValueOf(&c.Record).Elem(), &n)
-	c.Status, c.Phase, c.Code, c.Body, c.Instance, c.FinishedAt, c.ExpiresAt = transitions.Processing, transitions.Working, 0, nil, inst.ID, time.Time{}, time.Time{}
+	c.Status, c.Phase, c.Code, c.Body, c.Instance, c.FinishedAt, c.ExpiresAt = transitions.Processing, transitions.Working, 0, nil, inst.ID,
+		time.Time{}, time.Time{}
 	c.ClaimedBy, c.RunAt = "n", time.Time{}
 
 	created, accepted := Created(), Accepted()

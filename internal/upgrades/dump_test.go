@@ -69,7 +69,8 @@ func each(ctx context.Context, tx pgx.Tx, w io.Writer, sql string) error {
 func copyOut(ctx context.Context, tx pgx.Tx, b *bytes.Buffer, table string) error {
 	var columns string
 	if err := tx.QueryRow(ctx, `SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
-		WHERE attrelid = ('pawl.' || quote_ident($1))::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`, table).Scan(&columns); err != nil {
+		WHERE attrelid = ('pawl.' || quote_ident($1))::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
+		table).Scan(&columns); err != nil {
 		return err
 	}
 	name := "pawl." + pgx.Identifier{table}.Sanitize()

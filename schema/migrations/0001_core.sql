@@ -51,7 +51,7 @@ COMMENT ON TABLE pawl.instance IS 'One case, one order: where it is now.';
 COMMENT ON COLUMN pawl.instance.tenant IS 'Whose instance it is; the first part of every key.';
 COMMENT ON COLUMN pawl.instance.id IS 'UUIDv8 of tenant, workflow and business key where there is a business key, else UUIDv7.';
 COMMENT ON COLUMN pawl.instance.workflow IS 'The name of its workflow.';
-COMMENT ON COLUMN pawl.instance.definition IS 'The version of the definition that it began with.';
+COMMENT ON COLUMN pawl.instance.definition IS 'The version of the definition that it is on.';
 COMMENT ON COLUMN pawl.instance.business_key IS 'The caller''s own number, which the id is derived from.';
 COMMENT ON COLUMN pawl.instance.state IS 'The state it is in.';
 COMMENT ON COLUMN pawl.instance.version IS 'Counts its transitions; guards every update.';
@@ -205,7 +205,7 @@ COMMENT ON COLUMN pawl.command.waits_since IS
 COMMENT ON COLUMN pawl.command.forget_at IS
 	'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 COMMENT ON COLUMN pawl.command.definition IS
-	'The version of the definition that its instance began with, since it is in flight: nodes that do not know it leave it alone. NULL: any node may find out.';
+	'The version of the definition that its instance is on, since it is in flight: nodes that do not know it leave it alone. NULL: any node may find out.';
 COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, since it became due: instance:<id> or workflow:<name>. NULL: none is known to hold it.';
 
 -- What is to be decided at a time, over all tenants. What became due in a pause is set

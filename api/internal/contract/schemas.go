@@ -77,8 +77,20 @@ func (s *Schemas) name(t reflect.Type, open bool) Schema {
 	s.types[t.Name()] = t
 	known := maps.Clone(s.fixed)
 	s.within(t, known, open)
-	s.Named[t.Name()] = s.derive(t, known, open)
+	schema := s.derive(t, known, open)
+	quote(schema, t)
+	s.Named[t.Name()] = schema
 	return ref
+}
+
+// quote makes texts of the numbers that are written as texts.
+func quote(schema Schema, t reflect.Type) {
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if slices.Contains(strings.Split(options, ","), "string") {
+			schema.Properties[name] = &jsonschema.Schema{Type: "string"}
+		}
+	}
 }
 
 // within names the structs of ours that the members of t have.

@@ -150,11 +150,13 @@ func payloadLength(b []byte) int {
 
 func TestAnswersAreJSONMessages(t *testing.T) {
 	for want, frame := range map[string][]byte{
-		`{"op":"subscribed","id":"a\"","after":7}`:                               answerFrame("subscribed", `a"`, "after", 7),
-		`{"op":"caught_up","id":"a","position":0}`:                               answerFrame("caught_up", "a", "position", 0),
-		`{"op":"unsubscribed","id":"a"}`:                                         endFrame("a"),
-		`{"op":"error","id":"a","code":"invalid_request","detail":"no \"b\""}`:   errorFrame("a", transitions.Problem{Code: workflow.InvalidRequest, Detail: `no "b"`}),
-		`{"op":"error","id":"b","code":"database_unavailable","detail":"later"}`: errorFrame("b", transitions.Problem{Code: workflow.Unavailable, Detail: `later`}),
+		`{"op":"subscribed","id":"a\"","after":7}`: answerFrame("subscribed", `a"`, "after", 7),
+		`{"op":"caught_up","id":"a","position":0}`: answerFrame("caught_up", "a", "position", 0),
+		`{"op":"unsubscribed","id":"a"}`:           endFrame("a"),
+		`{"op":"error","id":"a","code":"invalid_request","detail":"no \"b\""}`: errorFrame("a",
+			transitions.Problem{Code: workflow.InvalidRequest, Detail: `no "b"`}),
+		`{"op":"error","id":"b","code":"database_unavailable","detail":"later"}`: errorFrame("b",
+			transitions.Problem{Code: workflow.Unavailable, Detail: `later`}),
 	} {
 		if got := string(frame[len(frame)-payloadLength(frame):]); got != want {
 			t.Errorf("%s, want %s", got, want)

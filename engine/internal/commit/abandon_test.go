@@ -22,7 +22,8 @@ func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.one(later)
-	if _, err := b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable' WHERE key = 'later'`); err != nil {
+	if _, err := b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable'
+		WHERE key = 'later'`); err != nil {
 		t.Fatal(err)
 	}
 	abandon, err := decide.Operate(transitions.Command{Key: "abandon", Workflow: "deal", Instance: id},
@@ -39,7 +40,8 @@ func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
 		t.Fatal("who awaits it is told nothing")
 	}
 	replay := b.one(later)
-	if string(told.Body) != string(replay.Body) || told.Position != replay.Position || told.Status != replay.Status || told.Version != replay.Version {
+	if string(told.Body) != string(replay.Body) || told.Position != replay.Position || told.Status != replay.Status ||
+		told.Version != replay.Version {
 		t.Errorf("told:     %d %s\nreplayed: %d %s", told.Position, told.Body, replay.Position, replay.Body)
 	}
 }

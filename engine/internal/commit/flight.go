@@ -69,8 +69,8 @@ func (p *part) noteOthers(o *op) {
 		p.disarm(scope)
 	}
 	p.planned = append(p.planned, d.Commands...)
-	if d.Moved {
-		p.move(d.After)
+	if d.Migrated {
+		p.migrate(d.After)
 	}
 	if d.Resumed {
 		p.resumed = append(p.resumed, o.p.Instance)
@@ -86,9 +86,9 @@ func (p *part) noteOthers(o *op) {
 	}
 }
 
-// move notes that an instance is on another version of its definition, and so is what this group puts in flight on it.
-func (p *part) move(i *transitions.Instance) {
-	p.moved = append(p.moved, store.MovedOf(i))
+// migrate notes that an instance is on another version of its definition, and so is what this group puts in flight on it.
+func (p *part) migrate(i *transitions.Instance) {
+	p.migrated = append(p.migrated, store.MigratedFlightsOf(i))
 	for _, o := range p.stored {
 		if f := o.decision.Flight; f != nil && o.p.Instance == i.ID {
 			f.Definition = i.Definition
@@ -201,8 +201,8 @@ func (o *op) working() bool {
 // of one.
 func (o *op) plain() bool {
 	d := &o.decision
-	return o.p.Tombstone == 0 && !d.Resumed && !d.Moved && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 &&
-		len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
+	return o.p.Tombstone == 0 && !d.Resumed && !d.Migrated && d.Flight == nil && d.Target == nil && d.Cancelled == nil &&
+		len(d.Commands) == 0 && len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
 }
 
 // recordOf is a command that has just gone in flight, as its caller learns of

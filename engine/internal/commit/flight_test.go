@@ -134,7 +134,8 @@ type bench struct {
 func newBench(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), beside: -1}
+	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		beside: -1}
 	if strings.HasPrefix(t.Name(), "TestBesideAnotherTenant/") {
 		b.beside = 0
 	}
@@ -246,7 +247,8 @@ func (b *bench) due(scope string) *decide.Prepared {
 func (b *bench) row(key string) string {
 	b.t.Helper()
 	var text string
-	if err := b.pool.QueryRow(b.t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', status, phase, 'attempt ' || attempt, code), '; ' ORDER BY created_at), 'none')
+	if err := b.pool.QueryRow(b.t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', status, phase, 'attempt ' || attempt, code), '; '
+		ORDER BY created_at), 'none')
 		FROM pawl.command WHERE key = $1 OR scope = $1`, key).Scan(&text); err != nil {
 		b.t.Fatal(err)
 	}
@@ -264,7 +266,8 @@ func (b *bench) wantRow(key, want string) {
 func (b *bench) history(id uuid.UUID) string {
 	b.t.Helper()
 	var text string
-	if err := b.pool.QueryRow(b.t.Context(), `SELECT string_agg(transition || ':' || to_state, ' ' ORDER BY version) FROM pawl.audit WHERE instance = $1`, id).
+	if err := b.pool.QueryRow(b.t.Context(), `SELECT string_agg(transition || ':' || to_state, ' ' ORDER BY version) FROM pawl.audit
+		WHERE instance = $1`, id).
 		Scan(&text); err != nil {
 		b.t.Fatal(err)
 	}
@@ -282,7 +285,8 @@ func (b *bench) wantHistory(id uuid.UUID, want string) {
 func (b *bench) timers(id uuid.UUID) string {
 	b.t.Helper()
 	var text string
-	if err := b.pool.QueryRow(b.t.Context(), `SELECT coalesce(string_agg(split_part(scope, ':', 4) || '@' || to_char(run_at AT TIME ZONE 'UTC', 'DD HH24'), ' ' ORDER BY scope), '')
+	if err := b.pool.QueryRow(b.t.Context(), `SELECT coalesce(string_agg(split_part(scope, ':', 4) || '@' || to_char(run_at AT TIME ZONE 'UTC',
+		'DD HH24'), ' ' ORDER BY scope), '')
 		FROM pawl.command WHERE scope LIKE 'pawl:timer:' || $1 || ':%' AND phase IS NOT NULL`, id.String()).Scan(&text); err != nil {
 		b.t.Fatal(err)
 	}
@@ -404,7 +408,8 @@ func TestWhatMayHaveHappenedIsUndone(t *testing.T) {
 			scope := "pawl:undo:" + id.String()
 			b.wantRow(scope, "pending undoing attempt 0")
 			f := b.claim(scope)
-			if key, err := f.EffectKey(); err != nil || key != transitions.EffectKey(transitions.Ref{Tenant: "default", Scope: "deal:" + id.String(), Key: "p1"}) {
+			if key, err := f.EffectKey(); err != nil || key != transitions.EffectKey(transitions.Ref{Tenant: "default", Scope: "deal:" + id.String(),
+				Key: "p1"}) {
 				t.Errorf("the undo is of effect %q, %v", key, err)
 			}
 			p, err := f.Ending(decide.Outcome{})
@@ -555,7 +560,8 @@ func TestAChildIsBornWithItsParentsTransitionAndTellsItsEnd(t *testing.T) {
 	parent := b.opened()
 	b.one(b.command("branch", "b1", parent))
 	var child uuid.UUID
-	if err := b.pool.QueryRow(t.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'deal' AND id <> $1`, parent).Scan(&child); err != nil {
+	if err := b.pool.QueryRow(t.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'deal' AND id <> $1`,
+		parent).Scan(&child); err != nil {
 		t.Fatal(err)
 	}
 	b.wantHistory(child, "open:opened")
@@ -566,14 +572,16 @@ func TestAChildIsBornWithItsParentsTransitionAndTellsItsEnd(t *testing.T) {
 	b.one(b.due("pawl:end:" + child.String()))
 	b.wantHistory(parent, "open:opened branch:branched joined:gone")
 	var positions int
-	if err := b.pool.QueryRow(t.Context(), `SELECT count(DISTINCT position) FROM pawl.audit WHERE position BETWEEN 1 AND 5`).Scan(&positions); err != nil || positions != 5 {
+	if err := b.pool.QueryRow(t.Context(),
+		`SELECT count(DISTINCT position) FROM pawl.audit WHERE position BETWEEN 1 AND 5`).Scan(&positions); err != nil || positions != 5 {
 		t.Errorf("%d positions, %v", positions, err)
 	}
 }
 
 func (b *bench) stick(key string) {
 	b.t.Helper()
-	if _, err := b.pool.Exec(b.t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', locked_until = NULL, run_at = NULL, stuck = 'test' WHERE key = $1`, key); err != nil {
+	if _, err := b.pool.Exec(b.t.Context(), `UPDATE pawl.command
+		SET status = 'failed_retryable', locked_until = NULL, run_at = NULL, stuck = 'test' WHERE key = $1`, key); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -604,7 +612,8 @@ func TestOperationsOnAStuckCommandAreAuditedAndReplayed(t *testing.T) {
 			id := b.opened()
 			b.one(b.command("pay", "p1", id))
 			b.stick("p1")
-			o := transitions.Operation{Action: test.action, Reason: "I looked", Target: transitions.CommandRef{Scope: "deal:" + id.String(), Key: "p1"}}
+			o := transitions.Operation{Action: test.action, Reason: "I looked",
+				Target: transitions.CommandRef{Scope: "deal:" + id.String(), Key: "p1"}}
 			if test.result != "" {
 				o.Result = []byte(test.result)
 			}
@@ -618,7 +627,8 @@ func TestOperationsOnAStuckCommandAreAuditedAndReplayed(t *testing.T) {
 				t.Errorf("a second operation got %s", other.Body)
 			}
 			var actor, reason string
-			if err := b.pool.QueryRow(t.Context(), `SELECT actor, reason FROM pawl.audit WHERE version = 3`).Scan(&actor, &reason); err != nil || actor != "ann" || !strings.Contains(reason, "I looked") {
+			if err := b.pool.QueryRow(t.Context(), `SELECT actor, reason FROM pawl.audit WHERE version = 3`).Scan(&actor, &reason); err != nil ||
+				actor != "ann" || !strings.Contains(reason, "I looked") {
 				t.Errorf("audited as %q, %q, %v", actor, reason, err)
 			}
 		})

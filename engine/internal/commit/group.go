@@ -49,10 +49,10 @@ type part struct {
 	stored    []*op // the commands whose outcome is stored, the starts of children among them
 	head      int64 // the log's head after the group
 
-	planned   []decide.Planned  // commands that begin in flight by themselves
-	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
-	resumed   []uuid.UUID       // instances whose pause has ended
-	moved     []store.Moved     // instances that are on another version of their definition now
+	planned   []decide.Planned        // commands that begin in flight by themselves
+	disarmed  map[string]string       // scopes whose commands in flight are void, but for the key
+	resumed   []uuid.UUID             // instances whose pause has ended
+	migrated  []store.MigratedFlights // of instances that are on another version of their definition now
 	cancelled []store.Cancelled
 }
 
@@ -131,7 +131,7 @@ func compareSlots(a, b *slot) int { return bytes.Compare(a.id[:], b.id[:]) }
 
 // loaded takes the instance as the database has it.
 func (s *slot) loaded(inst *transitions.Instance) {
-	s.inst, s.before, s.was = inst, inst.Version, inst.Definition
+	s.inst, s.before, s.definition = inst, inst.Version, inst.Definition
 }
 
 // known takes a command that the database has, if there is room for it.

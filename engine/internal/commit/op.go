@@ -187,14 +187,14 @@ func (o *op) key() commandKey { return commandKey{o.p.Scope, o.p.Key} }
 
 // slot is an instance as a group sees it while it folds its commands.
 type slot struct {
-	tenant  string
-	id      uuid.UUID
-	inst    *transitions.Instance // nil: there is none
-	before  int64                 // its version in the database; 0: it is not there
-	was     int                   // the version of its definition there
-	row     rows.RowID            // where it stands there, while it is locked
-	sought  bool                  // it is in the statement that locks
-	held    bool                  // somebody else has it locked
-	unread  bool                  // there was no room for it in memory
-	changed bool
+	tenant     string
+	id         uuid.UUID
+	inst       *transitions.Instance // nil: there is none
+	before     int64                 // its version in the database; 0: it is not there
+	definition int                   // the version of its definition there
+	row        rows.RowID            // where it stands there, while it is locked
+	sought     bool                  // it is in the statement that locks
+	held       bool                  // somebody else has it locked
+	unread     bool                  // there was no room for it in memory
+	changed    bool
 }

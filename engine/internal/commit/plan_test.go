@@ -18,8 +18,8 @@ var keyOf = map[string][]string{
 	"audit":    {"tenant", "instance", "version"},
 }
 
-// followed says how what is in flight on an instance is found: what its index compares after the tenant.
-var followed = map[string]string{"command_pkey": "AND (scope = u.", "command_planned_on": "AND (instance = u.instance)",
+// flightIndexes says how what is in flight on an instance is found: what its index compares after the tenant.
+var flightIndexes = map[string]string{"command_pkey": "AND (scope = u.", "command_planned_on": "AND (instance = u.instance)",
 	"command_scheduled": "AND (scope >= u.timers) AND (scope < u.timer_end)"}
 
 // A plan that was made for an empty table stays in use while the table fills,
@@ -38,8 +38,10 @@ func TestEveryStatementProbesWholeKeysOnEmptyAndOnFullTables(t *testing.T) {
 
 	exec(t, pool, `
 INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-SELECT 't' || n % 3, gen_random_uuid(), 'w', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now() FROM generate_series(1, 30000) n;
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at, finished_at)
+SELECT 't' || n % 3, gen_random_uuid(), 'w', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now()
+	FROM generate_series(1, 30000) n;
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at,
+	finished_at)
 SELECT tenant, 'w:' || id, 'k', chain, 'succeeded', 'w', 't', id, 1, 'a', 200, '{}', now(), now() FROM pawl.instance;
 INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
 SELECT tenant, id, 1, 1, 'w', 't', 's', 'a', '{}', '{}', 's', 'k', now(), chain FROM pawl.instance;
@@ -79,8 +81,9 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 	if strings.HasPrefix(statement, "resume") && n.Index == "command_paused" {
 		bound = []string{"paused", "tenant"} // what waits for the end of a pause
 	}
-	if strings.HasPrefix(statement, "follow") && n.Relation == "command" && n.Type == "Index Scan" { // what is in flight on an instance
-		begins := followed[n.Index]
+	// what is in flight on an instance
+	if strings.HasPrefix(statement, "migrate_flights") && n.Relation == "command" && n.Type == "Index Scan" {
+		begins := flightIndexes[n.Index]
 		if begins == "" || !strings.Contains(n.Cond, begins) {
 			t.Errorf("%s of %s: %s", n.Type, n.Index, n.Cond)
 		}
@@ -107,7 +110,8 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 		if bound == nil {
 			t.Errorf("unexpected scan of %s", n.Relation)
 		}
-		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" && !(statement == "resume" && n.Index == "command_paused") { // another may have the columns too, but not as its first ones
+		// another may have the columns too, but not as its first ones
+		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" && !(statement == "resume" && n.Index == "command_paused") {
 			t.Errorf("%s is probed by %s", n.Relation, n.Index)
 		}
 	}

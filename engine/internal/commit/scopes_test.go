@@ -10,7 +10,8 @@ import (
 )
 
 func attempt(tenant, scope, transition string, c decide.KeyVerdict) *op {
-	return &op{verdict: c, p: &decide.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
+	return &op{verdict: c, p: &decide.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order",
+		Transition: transition}}}
 }
 
 func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {

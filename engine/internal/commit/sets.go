@@ -21,7 +21,7 @@ type sets struct {
 	cancelled                   *store.Rows[store.Cancelled]
 	disarmed                    *store.Rows[store.Disarmed]
 	resumed                     *store.Rows[store.Resumed]
-	followed                    *store.Rows[store.Moved]
+	migratedFlights             *store.Rows[store.MigratedFlights]
 	moves, entries, events      *rows.Set
 	moved                       []*part // those with moves
 }
@@ -29,19 +29,19 @@ type sets struct {
 // setsPool keeps the memory of sets.
 var setsPool = sync.Pool{New: func() any {
 	return &sets{
-		created:   store.Created(),
-		changed:   store.Changes(),
-		migrated:  store.Migrations(),
-		commands:  store.Done(),
-		accepted:  store.Accepted(),
-		settled:   store.Settled(),
-		cancelled: store.Cancels(),
-		disarmed:  store.Disarms(),
-		resumed:   store.Resumes(),
-		followed:  store.Moves(),
-		moves:     outbox.Moves(),
-		entries:   rows.NewSet(audit.Columns),
-		events:    rows.NewSet(outbox.Columns),
+		created:         store.Created(),
+		changed:         store.Changes(),
+		migrated:        store.Migrations(),
+		commands:        store.Done(),
+		accepted:        store.Accepted(),
+		settled:         store.Settled(),
+		cancelled:       store.Cancels(),
+		disarmed:        store.Disarms(),
+		resumed:         store.Resumes(),
+		migratedFlights: store.FlightMigrations(),
+		moves:           outbox.Moves(),
+		entries:         rows.NewSet(audit.Columns),
+		events:          rows.NewSet(outbox.Columns),
 	}
 }}
 
@@ -58,7 +58,7 @@ func (g *group) release() {
 
 func (s *sets) reset() {
 	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.migrated.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, &s.followed.Set, s.moves, s.entries, s.events} {
+		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, &s.migratedFlights.Set, s.moves, s.entries, s.events} {
 		set.Reset()
 	}
 }

@@ -19,7 +19,7 @@ type Statements struct {
 	Create, Change, Command, Log Forms
 
 	// Of a group with instances that go on by another version: they, and what is in flight on them.
-	Migrate, Follow Forms
+	Migrate, MigrateFlights Forms
 
 	// Of a group with commands in flight.
 	Disarm, Resume, Accept, Cancel, Settle Forms
@@ -69,7 +69,8 @@ func (s *Statements) Named() map[string]*rows.Statement {
 	for name, f := range map[string]*Forms{
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "log": &s.Log,
-		"migrate": &s.Migrate, "follow": &s.Follow, "disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
+		"migrate": &s.Migrate, "migrate_flights": &s.MigrateFlights, "disarm": &s.Disarm,
+		"accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
 	} {
 		named[name], named[name+"_many"] = &f.One, &f.Many
 	}
@@ -79,31 +80,31 @@ func (s *Statements) Named() map[string]*rows.Statement {
 // NewStatements writes the statements; in puts the schema's name into one.
 func NewStatements(in func(sql string) string) *Statements {
 	s := &Statements{
-		Begin:       rows.Statement{SQL: "BEGIN ISOLATION LEVEL READ COMMITTED"},
-		Commit:      rows.Statement{SQL: "COMMIT"},
-		Rollback:    rows.Statement{SQL: "ROLLBACK"},
-		HeadTimeout: rows.Statement{SQL: fmt.Sprintf("SET LOCAL lock_timeout = %d", headLockTimeout.Milliseconds())},
-		HeldHeads:   rows.Statement{SQL: outbox.HeldHeads, OIDs: []uint32{rows.Text.OID(true)}},
-		Provisional: rows.Statement{SQL: "SELECT nextval('pawl.provisional') FROM pawl.durable()"},
-		Partition:   in("SELECT pawl.make_partition('outbox', $1, $2)"),
-		Lock:        forms(func(b *rows.Builder) { store.LockInstances(b, store.SkipLocked) }),
-		LockWaiting: forms(func(b *rows.Builder) { store.LockInstances(b, store.WaitForLocked) }),
-		Lookup:      forms(store.FindCommands),
-		Create:      forms(store.InsertInstances),
-		Change:      forms(store.ChangeInstances),
-		Migrate:     forms(store.MigrateInstances),
-		Follow:      forms(store.FollowInstances),
-		Command:     forms(func(b *rows.Builder) { store.InsertCommands(b, "") }),
-		Log:         forms(writeLog),
-		Disarm:      forms(store.DisarmCommands),
-		Resume:      forms(store.UnparkInstances),
-		Accept:      forms(store.AcceptCommands),
-		Cancel:      forms(store.CancelCommands),
-		Settle:      forms(store.SettleCommands),
-		Read:        build(rows.Single, store.ReadBoth),
-		CreateOne:   build(rows.Single, func(b *rows.Builder) { writeOne(b, store.InsertInstances) }),
-		ChangeOne:   build(rows.Single, func(b *rows.Builder) { writeOne(b, store.ChangeInstance) }),
-		RefuseOne:   build(rows.Single, func(b *rows.Builder) { store.InsertCommands(b, "") }),
+		Begin:          rows.Statement{SQL: "BEGIN ISOLATION LEVEL READ COMMITTED"},
+		Commit:         rows.Statement{SQL: "COMMIT"},
+		Rollback:       rows.Statement{SQL: "ROLLBACK"},
+		HeadTimeout:    rows.Statement{SQL: fmt.Sprintf("SET LOCAL lock_timeout = %d", headLockTimeout.Milliseconds())},
+		HeldHeads:      rows.Statement{SQL: outbox.HeldHeads, OIDs: []uint32{rows.Text.OID(true)}},
+		Provisional:    rows.Statement{SQL: "SELECT nextval('pawl.provisional') FROM pawl.durable()"},
+		Partition:      in("SELECT pawl.make_partition('outbox', $1, $2)"),
+		Lock:           forms(func(b *rows.Builder) { store.LockInstances(b, store.SkipLocked) }),
+		LockWaiting:    forms(func(b *rows.Builder) { store.LockInstances(b, store.WaitForLocked) }),
+		Lookup:         forms(store.FindCommands),
+		Create:         forms(store.InsertInstances),
+		Change:         forms(store.ChangeInstances),
+		Migrate:        forms(store.MigrateInstances),
+		MigrateFlights: forms(store.MigrateFlights),
+		Command:        forms(func(b *rows.Builder) { store.InsertCommands(b, "") }),
+		Log:            forms(writeLog),
+		Disarm:         forms(store.DisarmCommands),
+		Resume:         forms(store.UnparkInstances),
+		Accept:         forms(store.AcceptCommands),
+		Cancel:         forms(store.CancelCommands),
+		Settle:         forms(store.SettleCommands),
+		Read:           build(rows.Single, store.ReadBoth),
+		CreateOne:      build(rows.Single, func(b *rows.Builder) { writeOne(b, store.InsertInstances) }),
+		ChangeOne:      build(rows.Single, func(b *rows.Builder) { writeOne(b, store.ChangeInstance) }),
+		RefuseOne:      build(rows.Single, func(b *rows.Builder) { store.InsertCommands(b, "") }),
 	}
 	s.EmitProvisional = build(rows.OneTenant, func(b *rows.Builder) { outbox.Insert(b, "h.base + u.step", provisionalBase) })
 	s.AuditProvisional = build(rows.OneTenant, func(b *rows.Builder) { audit.Insert(b, "h.base + u.ord", provisionalBase) })

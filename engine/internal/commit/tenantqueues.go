@@ -92,8 +92,8 @@ type tenantQueues struct {
 // was held. To find it held costs a group with other tenants' commands a second.
 const watchFor = 3 * time.Second
 
-// suspect reports whether the tenant's head is held, or was until now.
-func (t *tenantQueues) suspect() bool { return t.held || time.Now().Before(t.watched) }
+// heldLately reports whether the tenant's head is held, or was until now.
+func (t *tenantQueues) heldLately() bool { return t.held || time.Now().Before(t.watched) }
 
 func (l *retryLane) tenant(name string) *tenantQueues {
 	t := l.tenants[name]
@@ -107,7 +107,7 @@ func (l *retryLane) tenant(name string) *tenantQueues {
 
 // dropTenant forgets a tenant of which there is nothing to know.
 func (l *retryLane) dropTenant(t *tenantQueues) {
-	if t.routes == 0 && t.jobs == 0 && !t.suspect() {
+	if t.routes == 0 && t.jobs == 0 && !t.heldLately() {
 		l.later.cancel(&t.alarm)
 		delete(l.tenants, t.tenant)
 	}
@@ -192,9 +192,9 @@ func (t *tenantQueues) oldest() *op {
 	return o
 }
 
-// rouse does what a tenant's alarm is for, and returns the commands that have waited long
+// alarmed does what a tenant's alarm is for, and returns the commands that have waited long
 // enough. Those under way are judged after their try.
-func (l *retryLane) rouse(t *tenantQueues, now time.Time) (refused []*op) {
+func (l *retryLane) alarmed(t *tenantQueues, now time.Time) (refused []*op) {
 	if !t.held {
 		l.dropTenant(t)
 		return nil

@@ -50,7 +50,7 @@ func (g *group) fillPart(s *sets, t *part) error {
 		switch {
 		case slot.before == 0:
 			err = s.created.Add(t.tenant, slot.inst)
-		case slot.was != slot.inst.Definition:
+		case slot.definition != slot.inst.Definition:
 			err = s.migrated.Add(t.tenant, &store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
 		default:
 			err = s.changed.Add(t.tenant, &store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
@@ -119,9 +119,9 @@ func (g *group) fillCommands(s *sets, t *part) error {
 			return err
 		}
 	}
-	slices.SortFunc(t.moved, func(a, b store.Moved) int { return bytes.Compare(a.Instance[:], b.Instance[:]) })
-	for i := range t.moved {
-		if err := s.followed.Add(t.tenant, &t.moved[i]); err != nil {
+	slices.SortFunc(t.migrated, func(a, b store.MigratedFlights) int { return bytes.Compare(a.Instance[:], b.Instance[:]) })
+	for i := range t.migrated {
+		if err := s.migratedFlights.Add(t.tenant, &t.migrated[i]); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 		set.queue(conn, &s.Resume, &set.resumed.Set, nil, nil)
 	}
 	for _, set := range g.sets {
-		set.queue(conn, &s.Follow, &set.followed.Set, nil, nil)
+		set.queue(conn, &s.MigrateFlights, &set.migratedFlights.Set, nil, nil)
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Command, &set.commands.Set, nil, nil)

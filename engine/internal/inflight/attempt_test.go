@@ -31,7 +31,10 @@ func TestFailedAttemptsAreRetriedAndExhausted(t *testing.T) {
 	clock := newStill() // else what is due at a random time could be due in a moment
 	n := startNode(t, pool, w, clock.set)
 	for i, ceiling := range []time.Duration{time.Hour, 2 * time.Hour} {
-		got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Failures == i+1 && r.Status == transitions.FailedRetryable })
+		got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool {
+			return r.Failures == i+1 &&
+				r.Status == transitions.FailedRetryable
+		})
 		wait := got.RunAt.Sub(clock.now())
 		clock.skip(ceiling) // it is due then, at the latest
 		if got.Failure != fmt.Sprintf("failure %d", i+1) || got.Attempt != i+1 || wait > ceiling {
@@ -84,7 +87,8 @@ func TestFinalErrorsAreNotRetried(t *testing.T) {
 			w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) { return "", c.err }, retries(c.retry))
 			n := startNode(t, pool, w)
 			n.accept(t, w, "a")
-			want := workflow.Failure{Kind: workflow.FailureError, Message: "charge: the card is refused", Attempts: 1, Unknown: name == "the only attempt"}
+			want := workflow.Failure{Kind: workflow.FailureError, Message: "charge: the card is refused", Attempts: 1,
+				Unknown: name == "the only attempt"}
 			if got := n.failure(t); got != want {
 				t.Errorf("it failed as %+v", got)
 			}
@@ -158,14 +162,17 @@ func TestAfterALostWorkerTheCheckTells(t *testing.T) {
 		options func(*activityOfText)
 		want    string
 	}{
-		"it has happened":                    {&text{"found"}, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"found"}`},
-		"it has not":                         {nil, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"ran"}`},
-		"it has not, and must not run twice": {nil, nil, due("a", leased("dead", -time.Second)), func(a *activityOfText) { a.AskOperator() }, `{"text":"ran"}`},
-		"it has happened, after a retry":     {&text{"found"}, nil, due("a", func(r *row) { r.Attempt = 1 }), nil, `{"text":"found"}`},
+		"it has happened": {&text{"found"}, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"found"}`},
+		"it has not":      {nil, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"ran"}`},
+		"it has not, and must not run twice": {nil, nil, due("a", leased("dead", -time.Second)), func(a *activityOfText) { a.AskOperator() },
+			`{"text":"ran"}`},
+		"it has happened, after a retry": {&text{"found"}, nil, due("a", func(r *row) { r.Attempt = 1 }), nil, `{"text":"found"}`},
 		"it has not, and there are none left": {nil, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil,
 			string(workflow.FailureAbandoned)},
-		"it has happened, the last time": {&text{"found"}, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil, `{"text":"found"}`},
-		"it cannot tell, for long":       {nil, errors.New("no answer"), due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 18 }), nil, string(workflow.FailureError)},
+		"it has happened, the last time": {&text{"found"}, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil,
+			`{"text":"found"}`},
+		"it cannot tell, for long": {nil, errors.New("no answer"), due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 18 }),
+			nil, string(workflow.FailureError)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := pgtest.Pool(t)
@@ -231,7 +238,8 @@ func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
 	startNode(t, pool, w)
 	becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 1 && r.Status == transitions.Pending })
 	exec(t, pool, "UPDATE pawl.instance SET definition = 1") // as another node sees it
-	if got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" }); got.Stuck != transitions.StuckUnknown || got.Attempt < 3 {
+	if got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" }); got.Stuck != transitions.StuckUnknown ||
+		got.Attempt < 3 {
 		t.Errorf("it is %+v", got.Record)
 	}
 }
@@ -294,7 +302,8 @@ func TestAnUndoIsRetriedAndThenWaitsForAPerson(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string
 	w := job(t, atOnce, func(a *activityOfText) {
-		a.Retry(workflow.Retry{Attempts: 2, First: time.Millisecond}).Undo(func(_ context.Context, a *workflow.Attempt, d, p text, result *text) error {
+		a.Retry(workflow.Retry{Attempts: 2, First: time.Millisecond}).Undo(func(_ context.Context, a *workflow.Attempt, d, p text,
+			result *text) error {
 			mu.Lock()
 			defer mu.Unlock()
 			calls = append(calls, fmt.Sprint(a.Key, d.Text, p.Text, result))

@@ -17,9 +17,11 @@ import (
 // is phase, workflow, transition and pause.
 func plenty(t testing.TB, pool *pgxpool.Pool, n int, since time.Time, what string) {
 	t.Helper()
-	exec(t, pool, `INSERT INTO pawl.command (phase, workflow, transition, paused, tenant, scope, key, fingerprint, status, instance, actor, request,
+	exec(t, pool, `INSERT INTO pawl.command (phase, workflow, transition, paused, tenant, scope, key, fingerprint, status, instance, actor,
+		request,
 			attempt, failures, revision, run_at, created_at, updated_at)
-		SELECT `+what+`, 't' || n % 3, 'pawl:x:' || n, gen_random_uuid()::text, decode(repeat('00', 32), 'hex'), 'pending', gen_random_uuid(), 'a', '{}',
+		SELECT `+what+
+		`, 't' || n % 3, 'pawl:x:' || n, gen_random_uuid()::text, decode(repeat('00', 32), 'hex'), 'pending', gen_random_uuid(), 'a', '{}',
 			0, 0, 0, $1::timestamptz + n * interval '1 millisecond', now(), now() FROM generate_series(1, $2) n`, since, n)
 }
 
@@ -59,7 +61,8 @@ func TestALookReadsNothingThatCannotBeTaken(t *testing.T) {
 			exec(t, pool, "DELETE FROM pawl.paused WHERE tenant = 't0'") // one has ended
 		}
 		exec(t, pool, "VACUUM ANALYZE pawl.command")
-		for _, l := range []store.PollRequest{lookAt(now, 0), lookAt(now, 1), {Now: now, Works: 20, Turns: store.Turns{Most: 100}, Full: []string{"job run"}, Workflows: []string{"job"}},
+		for _, l := range []store.PollRequest{lookAt(now, 0), lookAt(now, 1),
+			{Now: now, Works: 20, Turns: store.Turns{Most: 100}, Full: []string{"job run"}, Workflows: []string{"job"}},
 			{Now: now, Scheduled: 10, Later: store.Turns{Most: 100}, Workflows: []string{"job"}},
 			{Now: now, Scheduled: dueBatch, Workflows: []string{"job"}, Whole: true}} {
 			pages[more] = append(pages[more], pagesOf(t, pool, l))
@@ -132,10 +135,12 @@ func TestAPollBeginsWhereTheLastHasEnded(t *testing.T) {
 	work := store.Candidate{Workflow: "job", Transition: "run", Phase: transitions.Working, Since: old}
 	q := poll(now.Add(time.Second), true, work, store.Candidate{Phase: transitions.Scheduled, Since: old.Add(1)},
 		store.Candidate{Kind: store.Lapsed, Since: old.Add(2)})
-	if end := now.Add(-lateness); q.Whole || !q.Since.Equal(end) || !q.Lapsed.Equal(end) || !q.Oldest.Equal(end) || !q.Activities[0].Since.Equal(end) {
+	if end := now.Add(-lateness); q.Whole || !q.Since.Equal(end) || !q.Lapsed.Equal(end) || !q.Oldest.Equal(end) ||
+		!q.Activities[0].Since.Equal(end) {
 		t.Errorf("the second, too soon for a whole one, is %+v", q)
 	}
-	if !b.later.Equal(old.Add(1)) || !b.lapsed.Equal(old.Add(2)) || !b.work[run].Equal(old) || !b.work[rest].Equal(now.Add(time.Second-lateness)) ||
+	if !b.later.Equal(old.Add(1)) || !b.lapsed.Equal(old.Add(2)) || !b.work[run].Equal(old) ||
+		!b.work[rest].Equal(now.Add(time.Second-lateness)) ||
 		!b.oldest().Equal(old) {
 		t.Errorf("what is found stays in sight: %+v", b)
 	}

@@ -257,10 +257,12 @@ func TestCancelRefusesWhatItCannotDo(t *testing.T) {
 	if got := read(t, pool, undo.ref()); got.CancelledBy != "" {
 		t.Error("the undo was cancelled")
 	}
-	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"}, "bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
+	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"},
+		"bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
 		t.Errorf("an unknown command: %v", err)
 	}
-	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key}, "bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
+	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key},
+		"bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
 		t.Errorf("another tenant's command: %v", err)
 	}
 	unlock := lock(t, pool, locked.ref())

@@ -37,7 +37,8 @@ func TestDueWorkIsDoneAndEnded(t *testing.T) {
 	if string(o.Outcome.Result) != `{"text":"did a"}` || o.Attempt != 1 || o.Phase != transitions.Working {
 		t.Errorf("ended by attempt %d in phase %s with %s", o.Attempt, o.Phase, o.Outcome.Result)
 	}
-	if seen.Key != transitions.EffectKey(r.ref()) || seen.Number != 1 || seen.Tenant != "acme" || seen.Instance != r.Instance || seen.Actor != "ann" {
+	if seen.Key != transitions.EffectKey(r.ref()) || seen.Number != 1 || seen.Tenant != "acme" || seen.Instance != r.Instance ||
+		seen.Actor != "ann" {
 		t.Errorf("the activity saw %+v", seen)
 	}
 	if s := n.Stats(); s.Claimed != 1 || s.Succeeded != 1 || s.Held != 0 {
@@ -57,11 +58,15 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := tx.Query(t.Context(), store.ClaimSQL, r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key}, []int32{0})
+	rows, err := tx.Query(t.Context(), store.ClaimSQL, r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key},
+		[]int32{0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (decide.InFlight, error) { return store.ScanClaim(row, r.Tenant) }); err != nil || len(got) != 1 {
+	if got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (decide.InFlight,
+		error) {
+		return store.ScanClaim(row, r.Tenant)
+	}); err != nil || len(got) != 1 {
 		t.Fatalf("the other claimed %d: %v", len(got), err)
 	}
 	n := startNode(t, pool, w)
@@ -194,8 +199,9 @@ func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
 			FROM generate_series(1, $4::int) n`, r.tenant, r.workflow, r.transition, r.count)
 	}
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"}, Workflows: n.config.Workflows,
-		Turns: store.Turns{Most: 10}})
+	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"},
+		Workflows: n.config.Workflows,
+		Turns:     store.Turns{Most: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +259,10 @@ func TestTenantsHaveTheirTurnsWithScheduledCommands(t *testing.T) {
 	const many = 10_000
 	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
 			attempt, failures, revision, run_at, created_at, updated_at)
-		SELECT 'big', 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(), 'pawl:timer',
-			'{"payload":{},"roles":["*"]}', 0, 0, 0, now() - interval '1 hour' + n * interval '1 ms', now(), now() FROM generate_series(1, $1) n`, many)
+		SELECT 'big', 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(),
+			'pawl:timer',
+			'{"payload":{},"roles":["*"]}', 0, 0, 0, now() - interval '1 hour' + n * interval '1 ms', now(), now() FROM generate_series(1, $1) n`,
+		many)
 	small := []string{"a", "c"} // one before and one after it
 	for _, tenant := range small {
 		insert(t, pool, due(tenant, scheduled, func(r *row) { r.Tenant = tenant }))
@@ -364,8 +372,12 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 	undo := due("undo", func(r *row) { r.Workflow = "other"; r.RunAt = time.Now() }) // anything of another name
 	insert(t, pool, other, undo)
 	exec(t, pool, "UPDATE pawl.instance SET definition = 9 WHERE id = $1", undo.Instance) // which this node gives back
-	n := startNode(t, pool, w, workers(10), func(c *Config) { c.Workflows, c.Definitions = append(c.Workflows, "other"), everything{known{w}} })
-	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
+	n := startNode(t, pool, w, workers(10), func(c *Config) {
+		c.Workflows, c.Definitions = append(c.Workflows, "other"),
+			everything{known{w}}
+	})
+	becomes(t, pool, other.ref(), "the scheduled command behind them is decided",
+		func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
 	if n.Reserve(w.Name, w.Named("run")[0]) {

@@ -19,7 +19,8 @@ func TestTenThousandTimersOfOneSecondFireOnceOnThreeNodes(t *testing.T) {
 	const count = 10_000
 	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
 			attempt, failures, revision, run_at, created_at, updated_at)
-		SELECT 't' || n % 3, 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(), 'pawl:timer',
+		SELECT 't' || n % 3, 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(),
+			'pawl:timer',
 			'{"payload":{},"roles":["*"]}', 0, 0, 0, now() + n * interval '100 microseconds', now(), now() FROM generate_series(1, $1) n`, count)
 	nodes := []*node{newNode(t, pool, w), newNode(t, pool, w), newNode(t, pool, w)}
 	begun := time.Now()
@@ -137,14 +138,16 @@ func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 	}
 	n.Start()
 	tried := func(r row) bool { return r.Attempt == 5 && r.Status != transitions.Processing }
-	if got := becomes(t, pool, rows["paused"].ref(), "the paused one is tried", tried); got.Status != transitions.Pending || got.Failures != 4 {
+	if got := becomes(t, pool, rows["paused"].ref(), "the paused one is tried", tried); got.Status != transitions.Pending ||
+		got.Failures != 4 {
 		t.Errorf("the paused one is %+v", got.Record)
 	}
 	if got := becomes(t, pool, rows["no database"].ref(), "the unlucky one is tried", tried); got.Status != transitions.FailedRetryable ||
 		got.Failures != 5 || got.Stuck != "" || got.RunAt.IsZero() {
 		t.Errorf("the unlucky one is %+v", got.Record)
 	}
-	if got := becomes(t, pool, rows["defect"].ref(), "the defective one is tried", tried); got.Stuck != "undecidable" || got.Failure != "internal_error: a defect" {
+	if got := becomes(t, pool, rows["defect"].ref(), "the defective one is tried", tried); got.Stuck != "undecidable" ||
+		got.Failure != "internal_error: a defect" {
 		t.Errorf("the defective one is %+v", got.Record)
 	}
 }
@@ -166,7 +169,8 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	}
 	slow.Start()
 	await.Receive(t, "it decides", reached)
-	exec(t, pool, "UPDATE pawl.command SET claimed_by = 'frozen', locked_until = clock_timestamp() - interval '1 second', attempt = attempt + 1")
+	exec(t, pool, "UPDATE pawl.command SET claimed_by = 'frozen', locked_until = clock_timestamp() - interval '1 second', attempt = "+
+		"attempt + 1")
 	other := startNode(t, pool, w)
 	eventually(t, "another decides", func() bool { return endedSoFar(other) == 1 })
 	close(proceed)
@@ -186,7 +190,8 @@ func TestAPausedWorkflowIsQuiet(t *testing.T) {
 	elsewhere := due("elsewhere", scheduled, func(r *row) { r.Tenant = "other" })
 	working := due("working")
 	insert(t, pool, waits, cancelled, elsewhere, working)
-	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('acme', 'job', 'ann', now()), ('acme', 'another', 'ann', now())")
+	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('acme', 'job', 'ann', now()), ('acme', 'another', 'ann', "+
+		"now())")
 	n := startNode(t, pool, job(t, atOnce))
 	for _, r := range []row{cancelled, elsewhere, working} {
 		becomes(t, pool, r.ref(), r.Key+" ends", func(r row) bool { return r.Phase == "" })

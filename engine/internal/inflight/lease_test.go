@@ -44,7 +44,8 @@ func (g *gated) work(ctx context.Context, a *workflow.Attempt, _ string) (string
 // lapse lets the lease of a command run out now.
 func lapse(t *testing.T, n *node, ref transitions.Ref) {
 	t.Helper()
-	exec(t, n.pool, "UPDATE pawl.command SET locked_until = clock_timestamp() - interval '1 second' WHERE tenant = $1 AND scope = $2 AND key = $3",
+	exec(t, n.pool, "UPDATE pawl.command SET locked_until = clock_timestamp() - interval '1 second' WHERE tenant = $1 AND scope = $2 AND "+
+		"key = $3",
 		ref.Tenant, ref.Scope, ref.Key)
 }
 
@@ -61,7 +62,8 @@ func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
 	first := read(t, pool, ref)
-	later := becomes(t, pool, ref, "it is prolonged beyond its first end", func(r row) bool { return r.LockedUntil.After(first.LockedUntil.Add(time.Second)) })
+	later := becomes(t, pool, ref, "it is prolonged beyond its first end",
+		func(r row) bool { return r.LockedUntil.After(first.LockedUntil.Add(time.Second)) })
 	eventually(t, "more than one heartbeat is counted", func() bool { return n.Stats().Heartbeats > 1 })
 	if later.Attempt != 1 || later.ClaimedBy != n.name || later.Revision <= first.Revision || !later.ClaimedAt.Equal(first.ClaimedAt) {
 		t.Errorf("after heartbeats it is %+v", later.Record)
@@ -237,10 +239,11 @@ func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 		meanwhile string
 		runs      int
 	}{
-		"nobody has it":       {"", 1},
-		"another node has it": {`UPDATE pawl.command SET claimed_by = 'other', attempt = attempt + 1, locked_until = now() + interval '1 hour'`, 0},
-		"it has ended":        {`DELETE FROM pawl.command`, 0},
-		"it was cancelled":    {`UPDATE pawl.command SET cancelled_by = 'bob'`, 0},
+		"nobody has it": {"", 1},
+		"another node has it": {`UPDATE pawl.command SET claimed_by = 'other', attempt = attempt + 1, locked_until = now() + interval '1 hour'`,
+			0},
+		"it has ended":     {`DELETE FROM pawl.command`, 0},
+		"it was cancelled": {`UPDATE pawl.command SET cancelled_by = 'bob'`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,8 @@ func TestWhatThePauseOfAnInstanceHoldsIsNotClaimed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	other := newNode(t, pool, job(t, atOnce))
-	list, err := other.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows, Whole: true})
+	list, err := other.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows,
+		Whole: true})
 	if err != nil || len(list) != 0 {
 		t.Errorf("a poll finds %d, %v", len(list), err)
 	}
@@ -59,7 +60,8 @@ func TestNothingIsSetAsideForAPauseThatHasEnded(t *testing.T) {
 	insert(t, pool, workflows)
 	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('other', 'job', 'ann', now())")
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows, Whole: true})
+	found, err := n.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows,
+		Whole: true})
 	if err != nil || len(found) != 2 || found[0].Pause == "" || found[1].Pause == "" {
 		t.Fatalf("%+v, %v", found, err)
 	}
@@ -86,7 +88,8 @@ func TestWhatAPausedWorkflowHasHeldIsDueInItsOrderAfterIt(t *testing.T) {
 	}
 	var some, disordered int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE before >= run_at) FROM (
-			SELECT run_at, lag(run_at) OVER (ORDER BY waits_since) AS before FROM pawl.command WHERE paused IS NULL) AS c`).Scan(&some, &disordered); err != nil ||
+			SELECT run_at, lag(run_at) OVER (ORDER BY waits_since) AS before FROM pawl.command WHERE paused IS NULL) AS c`).Scan(&some,
+		&disordered); err != nil ||
 		some != resumeBatch || disordered > 0 {
 		t.Errorf("of %d %d are out of order, %v", some, disordered, err)
 	}

@@ -42,14 +42,20 @@ func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	// are as many again that are finished.
 	execAll(t, pool, `
 INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-SELECT 't' || n % 3, gen_random_uuid(), 'job', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now() FROM generate_series(1, 100000) n;
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at)
+SELECT 't' || n % 3, gen_random_uuid(), 'job', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now()
+	FROM generate_series(1, 100000) n;
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at,
+	finished_at)
 SELECT tenant, 'job:' || id, 'done', chain, 'succeeded', 'job', 'run', id, 'a', 200, '{}', now(), now() FROM pawl.instance;
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt, failures, revision,
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt, failures,
+	revision,
 	run_at, claimed_by, claimed_at, locked_until, created_at, updated_at)
-SELECT tenant, 'job:' || id, 'k', chain, status, CASE WHEN n % 2 = 0 THEN 'working' ELSE 'scheduled' END, 'job', 'run', id, 'a', '{}', 0, 0, 0,
-	CASE WHEN status = 'pending' THEN now() + (n - 50) * interval '1 second' END, 'n', now(), CASE WHEN status = 'processing' THEN now() + interval '1 hour' END, now(), now()
-FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 0 THEN 'processing' ELSE 'pending' END AS status FROM pawl.instance) i;`)
+SELECT tenant, 'job:' || id, 'k', chain, status, CASE WHEN n % 2 = 0 THEN 'working' ELSE 'scheduled' END, 'job', 'run', id, 'a', '{}', 0, 0,
+	0,
+	CASE WHEN status = 'pending' THEN now() + (n - 50) * interval '1 second' END, 'n', now(),
+		CASE WHEN status = 'processing' THEN now() + interval '1 hour' END, now(), now()
+FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 0 THEN 'processing' ELSE 'pending' END AS status
+	FROM pawl.instance) i;`)
 	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
 		explainProbes(t, pool)
 		explainPoll(t, pool)

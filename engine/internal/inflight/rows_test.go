@@ -82,10 +82,12 @@ func read(t testing.TB, pool *pgxpool.Pool, ref transitions.Ref) row {
 	r := row{Tenant: ref.Tenant}
 	r.Scope, r.Key = ref.Scope, ref.Key
 	var claimedAt, lockedUntil, runAt *time.Time
-	err := pool.QueryRow(t.Context(), `SELECT status, coalesce(phase, ''), attempt, failures, revision, coalesce(claimed_by, ''), claimed_at, locked_until,
+	err := pool.QueryRow(t.Context(), `SELECT status, coalesce(phase, ''), attempt, failures, revision, coalesce(claimed_by, ''), claimed_at,
+		locked_until,
 		run_at, coalesce(progress::text, ''), coalesce(failure, ''), coalesce(stuck, ''), coalesce(cancelled_by, '')
 		FROM pawl.command WHERE tenant = $1 AND scope = $2 AND key = $3`, ref.Tenant, ref.Scope, ref.Key).
-		Scan(&r.Status, &r.Phase, &r.Attempt, &r.Failures, &r.Revision, &r.ClaimedBy, &claimedAt, &lockedUntil, &runAt, &r.Progress, &r.Failure, &r.Stuck, &r.CancelledBy)
+		Scan(&r.Status, &r.Phase, &r.Attempt, &r.Failures, &r.Revision, &r.ClaimedBy, &claimedAt, &lockedUntil, &runAt, &r.Progress, &r.Failure,
+			&r.Stuck, &r.CancelledBy)
 	if err != nil {
 		t.Fatal(err)
 	}

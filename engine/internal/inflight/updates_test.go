@@ -114,7 +114,8 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
 	n.Updated([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
-	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
+	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown ||
+		got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}
 }

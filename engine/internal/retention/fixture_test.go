@@ -66,8 +66,10 @@ func woken(t testing.TB, what string, true func() bool, runners ...*retention.Ru
 // runner starts a runner.
 func runner(t testing.TB, pool *pgxpool.Pool, node string, c *days, change ...func(*retention.Config)) *retention.Runner {
 	t.Helper()
-	config := retention.Config{Pool: pool, In: func(sql string) string { return sql }, Node: node, Clock: clock.New(c.now), Busy: func() float64 { return 0 },
-		Workflows: []string{}, Replay: day, Outbox: 30 * day, Batch: 1000, Every: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	config := retention.Config{Pool: pool, In: func(sql string) string { return sql }, Node: node, Clock: clock.New(c.now),
+		Busy:      func() float64 { return 0 },
+		Workflows: []string{}, Replay: day, Outbox: 30 * day, Batch: 1000, Every: 50 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	for _, f := range change {
 		f(&config)
 	}
@@ -110,7 +112,8 @@ func traffic(t testing.TB, pool *pgxpool.Pool, at time.Time, n int) {
 	exec(t, pool, `WITH done AS (
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body,
 			created_at, finished_at, expires_at)
-		SELECT 't' || x.t, 'w:' || $1::timestamptz, n, sha256('x'), 'succeeded', CASE n % 2 WHEN 0 THEN 'kept' ELSE 'w' END, 't', gen_random_uuid(), 1, 'a', 200,
+		SELECT 't' || x.t, 'w:' || $1::timestamptz, n, sha256('x'), 'succeeded', CASE n % 2 WHEN 0 THEN 'kept' ELSE 'w' END, 't',
+			gen_random_uuid(), 1, 'a', 200,
 			'{"answer":"' || repeat('x', 200) || '"}', $1, $1, $1::timestamptz + interval '1 day'
 		FROM generate_series(1, 2) AS x(t), generate_series(1, $2::int) AS n RETURNING tenant),
 	heads AS (
@@ -123,6 +126,7 @@ func traffic(t testing.TB, pool *pgxpool.Pool, at time.Time, n int) {
 // weeks lists the partitions of the outbox.
 func weeks(t testing.TB, pool *pgxpool.Pool) string {
 	t.Helper()
-	return ask[string](t, pool, `SELECT coalesce(string_agg(right(c.relname, 7), ' ' ORDER BY c.relname), '') FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+	return ask[string](t, pool, `SELECT coalesce(string_agg(right(c.relname, 7), ' ' ORDER BY c.relname), '') FROM pg_inherits AS i
+		JOIN pg_class AS c ON c.oid = i.inhrelid
 		WHERE i.inhparent = 'pawl.outbox'::regclass AND EXISTS (SELECT FROM pawl.outbox AS o WHERE o.tableoid = c.oid)`)
 }

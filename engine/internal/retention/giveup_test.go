@@ -26,7 +26,8 @@ func TestALookForUnknownWorkReadsABatch(t *testing.T) {
 	for _, first := range []string{"SELECT", "ANALYZE pawl.command"} {
 		run(first)
 		var looked bool
-		for _, s := range pgtest.Explain(t, pool, "ANALYZE, ", store.GiveUpSQL, now, (24 * time.Hour).Microseconds(), []string{}, time.Time{}, 500, "{}", "pawl:late:") {
+		for _, s := range pgtest.Explain(t, pool, "ANALYZE, ", store.GiveUpSQL, now, (24 * time.Hour).Microseconds(), []string{}, time.Time{},
+			500, "{}", "pawl:late:") {
 			looked = looked || s.Type == "Index Scan" && s.Index == "command_work"
 			if s.Relation == "command" && s.Rows > 501 { // one more tells that there are no ties
 				t.Errorf("after %s: it reads %.0f rows: %+v", first, s.Rows, s)

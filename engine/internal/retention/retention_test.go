@@ -21,7 +21,8 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02") // a Monday
-	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '10 days', true, '60 days')")
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '10 days', true, "+
+		"'60 days')")
 	traffic(t, pool, c.now(), 50)
 	r := runner(t, pool, "a", c)
 	eventually(t, "it has begun", func() bool { return r.Stats().Batches > 0 })
@@ -39,7 +40,10 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 		t.Errorf("weeks %s", got)
 	}
 	for _, table := range []string{"outbox_2040w04", "command_history_2040m02"} {
-		eventually(t, table+" is made ahead", func() bool { return ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text", table) != nil })
+		eventually(t, table+" is made ahead", func() bool {
+			return ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text",
+				table) != nil
+		})
 	}
 	c.skip(20 * day)
 	eventually(t, "the others are forgotten", func() bool { return r.Stats().Forgotten == 100 })
@@ -55,10 +59,12 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 func TestSettledLettersAndMessagesAreForgotten(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	exec(t, pool, `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at, changed_by)
+	exec(t, pool, `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts,
+		created_at, updated_at, changed_by)
 		SELECT 't', 's', n, s, 0, 'w', gen_random_uuid(), s, 'k', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
 		FROM unnest(ARRAY['waiting', 'queued', 'redriven', 'skipped']) AS s, generate_series(1, 15) AS n;
-		INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
+		INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at,
+			changed_by)
 		SELECT 't', 'c', n || s, sha256('x'), '', 0, '', s, 'x', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
 		FROM unnest(ARRAY['waiting', 'retried', 'discarded']) AS s, generate_series(1, 15) AS n`)
 	c := newClock("2040-01-30")
@@ -84,9 +90,12 @@ func TestWhatASinkStillNeedsIsKept(t *testing.T) {
 		traffic(t, pool, c.now(), 10)
 		c.skip(7 * day)
 	}
-	exec(t, pool, `INSERT INTO pawl.outbox_sink (name, tenants, paused_at, paused_by) VALUES ('all', NULL, now(), 'ann'), ('one', '{t1}', NULL, NULL);
-		INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('t1', 'all', 40, now()), ('t2', 'all', 15, now()), ('t1', 'one', 25, now());
-		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+	exec(t, pool, `INSERT INTO pawl.outbox_sink (name, tenants, paused_at, paused_by)
+		VALUES ('all', NULL, now(), 'ann'), ('one', '{t1}', NULL, NULL);
+		INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
+			VALUES ('t1', 'all', 40, now()), ('t2', 'all', 15, now()), ('t1', 'one', 25, now());
+		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+			updated_at)
 		VALUES ('t1', 'gone', 3, 'e', 0, 'w', gen_random_uuid(), 'waiting', 'k', 'f', 1, now(), now())`)
 	c.skip(100 * day)
 	r := runner(t, pool, "a", c)
@@ -147,7 +156,8 @@ func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 		t.Errorf("the others have done %d batches", n)
 	}
 	own.Close() // it dies, and gives nothing back
-	if left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.leadership"); left <= time.Hour || left > 3*time.Hour {
+	if left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.leadership"); left <= time.Hour ||
+		left > 3*time.Hour {
 		t.Errorf("its lease lasts for %s", left)
 	}
 	exec(t, pool, "UPDATE pawl.leadership SET locked_until = clock_timestamp()")
@@ -301,7 +311,8 @@ func TestADeadLetterHoldsTheWeekThatItsEventIsIn(t *testing.T) {
 	c.skip(7 * day)
 	traffic(t, pool, c.now(), 10)
 	exec(t, pool, `UPDATE pawl.outbox SET at = at + interval '7 days' WHERE tenant = 't1' AND position = 5;
-		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+			updated_at)
 		VALUES ('t1', 'gone', 5, 'e', 0, 'w', gen_random_uuid(), 'queued', 'k', 'f', 1, now(), now()),
 			('t1', 'other', 6, 'another type', 0, 'w', gen_random_uuid(), 'waiting', 'k', 'f', 1, now(), now())`)
 	c.skip(100 * day)
@@ -323,7 +334,8 @@ func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
-	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '90 days', '300 days', true, '30 days')")
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '90 days', '300 days', "+
+		"true, '30 days')")
 	traffic(t, pool, c.now(), 10)
 	exec(t, pool, "UPDATE pawl.command SET expires_at = finished_at + interval '90 days'")
 	c.skip(91 * day)
@@ -391,7 +403,8 @@ func TestARunnerThatIsKilledAtAnyStatementLeavesNothingHalfDone(t *testing.T) {
 			FOR made IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('pawl.outbox'::regclass, 'pawl.command_history'::regclass) LOOP
 				EXECUTE 'DROP TABLE ' || made; -- those of today, so that there is less to do
 			END LOOP; END $$`)
-		exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '300 days', true, '30 days')")
+		exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '300 days', "+
+			"true, '30 days')")
 		traffic(t, pool, c.now(), 40)
 		c.skip(200 * day)
 		traffic(t, pool, c.now(), 40)
@@ -512,7 +525,8 @@ func TestTwoWeeksOfTrafficLevelOff(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
-	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '6 hours', '1 day', true, '2 days'), ('w', '6 hours', '1 day', false, NULL)`)
+	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept)
+		VALUES ('kept', '6 hours', '1 day', true, '2 days'), ('w', '6 hours', '1 day', false, NULL)`)
 	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Outbox = 2 * day })
 	// Without its indexes: their empty pages are used again only when no transaction
 	// of the whole server is older, and others may be testing on it.

@@ -32,12 +32,15 @@ func TestARunnerFindsUnknownWorkBehindWhatStays(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
-	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, links, open, chain, created_at, updated_at)
-		SELECT 't', md5(n::text)::uuid, 'gone', 1, 's', 2, '{}', json_build_object('in_flight', json_build_object('transition', 'a', 'scope', 'gone', 'key', n::text),
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, links, open, chain, created_at,
+		updated_at)
+		SELECT 't', md5(n::text)::uuid, 'gone', 1, 's', 2, '{}', json_build_object('in_flight', json_build_object('transition', 'a', 'scope',
+			'gone', 'key', n::text),
 			'effects', json_build_array(CASE n WHEN 21 THEN '"\u0000"' ELSE '{"b":1,"a":1.50}' END::json)), true, sha256('x'), $1, $1
 		FROM generate_series(1, 21) AS n`, c.now())
 	for _, scope := range []string{"known", "pawl:timer:1:late", "inbox:bank", "gone"} {
-		exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
+		exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor,
+			created_at,
 				phase, attempt, failures, revision, run_at, request, updated_at)
 			SELECT 't', $1, n, sha256('x'), 'pending', CASE $1 WHEN 'known' THEN $1 ELSE 'gone' END, 'a',
 				md5(n::text)::uuid, 2, 'a', $2,
@@ -47,18 +50,21 @@ func TestARunnerFindsUnknownWorkBehindWhatStays(t *testing.T) {
 	c.skip(2 * day)
 	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Workflows, c.Batch = []string{"known"}, 50 })
 	eventually(t, "they are ended", func() bool { return r.Stats().Abandoned == 20 })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND scope IN ('known', 'pawl:timer:1:late', 'inbox:bank')"); n != 600 {
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND scope IN ('known', 'pawl:timer:1:late', "+
+		"'inbox:bank')"); n != 600 {
 		t.Errorf("%d of those that stay are left", n)
 	}
 	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.tenant = c.tenant AND i.id = c.instance
 		WHERE c.status = 'pending' AND c.scope = 'pawl:late:' || i.id AND c.key = '2'
-			AND i.links::text = format('{ "in_flight" : {"transition" : "a", "scope" : "%s", "key" : "2"}, "effects" : [{"b":1,"a":1.50}] }', c.scope)`); n != 20 {
+			AND i.links::text = format('{ "in_flight" : {"transition" : "a", "scope" : "%s", "key" : "2"}, "effects" : [{"b":1,"a":1.50}] }',
+				c.scope)`); n != 20 {
 		t.Errorf("%d instances go on where their workflow is known", n)
 	}
 	if status := ask[string](t, pool, "SELECT status FROM pawl.command WHERE scope = 'gone' AND key = '21'"); status != "pending" {
 		t.Errorf("that whose links cannot be read is %s", status)
 	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 'gone' AND code = 408 AND expires_at = finished_at + interval '1 day'"); n != 20 {
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 'gone' AND code = 408 AND expires_at = finished_at + "+
+		"interval '1 day'"); n != 20 {
 		t.Errorf("%d have the answer", n)
 	}
 }

@@ -101,7 +101,8 @@ func (n *node) read(ctx context.Context, list []transitions.Ref) ([]*transitions
 	for _, r := range list {
 		tenants, scopes, keys = append(tenants, r.Tenant), append(scopes, r.Scope), append(keys, r.Key)
 	}
-	found, err := n.pool.Query(ctx, `SELECT u.ord, c.scope, c.key, c.status, c.revision, coalesce(c.phase, ''), c.instance, coalesce(c.code, 0),
+	found, err := n.pool.Query(ctx, `SELECT u.ord, c.scope, c.key, c.status, c.revision, coalesce(c.phase, ''), c.instance, coalesce(c.code,
+		0),
 			coalesce(c.body, ''), c.expires_at
 		FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)
 		JOIN pawl.command c ON c.tenant = u.tenant AND c.scope = u.scope AND c.key = u.key`, tenants, scopes, keys)
@@ -143,7 +144,8 @@ func (n *node) begin(t testing.TB, list ...transitions.Ref) {
 	for _, r := range list {
 		n.exec(t, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 				phase, attempt, failures, revision, run_at, request, updated_at)
-			VALUES ($1, $2, $3, decode(repeat('00', 32), 'hex'), 'pending', 'order', 'pay', $4, 'ann', now(), 'working', 0, 0, 0, now(), '{}', now())`,
+			VALUES ($1, $2, $3, decode(repeat('00', 32), 'hex'), 'pending', 'order', 'pay', $4, 'ann', now(), 'working', 0, 0, 0, now(), '{}',
+				now())`,
 			r.Tenant, r.Scope, r.Key, uuid.New())
 	}
 }
@@ -167,7 +169,8 @@ const answer = `{"state":"paid"}`
 func (n *node) finish(t testing.TB, r transitions.Ref) {
 	t.Helper()
 	n.exec(t, `UPDATE pawl.command SET revision = revision + 1, status = 'succeeded', phase = NULL, run_at = NULL, code = 200, body = $4,
-			finished_at = now(), expires_at = now() + interval '1 day' WHERE tenant = $1 AND scope = $2 AND key = $3`, r.Tenant, r.Scope, r.Key, answer)
+			finished_at = now(), expires_at = now() + interval '1 day' WHERE tenant = $1 AND scope = $2 AND key = $3`, r.Tenant, r.Scope, r.Key,
+		answer)
 }
 
 func (n *node) exec(t testing.TB, sql string, args ...any) {

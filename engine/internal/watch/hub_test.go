@@ -166,7 +166,8 @@ func TestCommandsOfOneHashStayApart(t *testing.T) {
 
 // Nodes of all versions must agree on the hash.
 func TestTheHashIsFNVOfTheNamesParts(t *testing.T) {
-	for _, ref := range []transitions.Ref{{}, {Tenant: "default", Scope: "order:1", Key: "k"}, {Tenant: "default", Scope: "order:", Key: "1k"}} {
+	for _, ref := range []transitions.Ref{{}, {Tenant: "default", Scope: "order:1", Key: "k"},
+		{Tenant: "default", Scope: "order:", Key: "1k"}} {
 		want := fnv.New64a()
 		for _, part := range []string{ref.Tenant, ref.Scope, ref.Key} {
 			want.Write(append([]byte(part), 0))

@@ -147,7 +147,8 @@ func TestThePageAllowsNothingButItself(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, 0)
 	ann := newVisitor(t, s)
-	for path, media := range map[string]string{"": "text/html", "page.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
+	for path, media := range map[string]string{"": "text/html", "page.js": "text/javascript", "style.css": "text/css",
+		"icon.svg": "image/svg+xml"} {
 		status, _, h := ann.send(t, http.MethodGet, page.Path+path, "")
 		if policy := h.Get("Content-Security-Policy"); status != 200 || !strings.HasPrefix(h.Get("Content-Type"), media) ||
 			!strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" {
@@ -165,10 +166,12 @@ func TestTheSessionIsSentWithoutTLSOnThisMachineAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for host, secure := range map[string]bool{"shop.example": true, "10.0.0.1:8080": true, "localhost:8080": false, "127.0.0.1": false, "[::1]:8080": false} {
+	for host, secure := range map[string]bool{"shop.example": true, "10.0.0.1:8080": true, "localhost:8080": false, "127.0.0.1": false,
+		"[::1]:8080": false} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+page.Path, nil))
-		if all := w.Result().Cookies(); len(all) != 1 || all[0].Secure != secure || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode {
+		if all := w.Result().Cookies(); len(all) != 1 || all[0].Secure != secure || !all[0].HttpOnly ||
+			all[0].SameSite != http.SameSiteStrictMode {
 			t.Errorf("%s: %v", host, all)
 		}
 	}
@@ -190,7 +193,8 @@ func TestPricesAreThoseOfThePage(t *testing.T) {
 			t.Fatalf("%d %s, %v", status, text, err)
 		}
 		cents := s.total(t, f.Number)
-		if want := fmt.Sprintf(`<option value=%q>%s, %d.%02d EUR<`, item, strings.ToUpper(item[:1])+item[1:], cents/100, cents%100); !strings.Contains(string(shown), want) {
+		if want := fmt.Sprintf(`<option value=%q>%s, %d.%02d EUR<`, item, strings.ToUpper(item[:1])+item[1:], cents/100,
+			cents%100); !strings.Contains(string(shown), want) {
 			t.Errorf("the page does not say %s", want)
 		}
 	}

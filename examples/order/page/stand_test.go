@@ -78,7 +78,8 @@ func newKey(t *testing.T, database string) (text string) {
 	}
 	c := service.Config{Database: database, Schema: schema.Default, Log: quiet}
 	err = service.WithKeys(t.Context(), c, func(ctx context.Context, keys *apikey.Table) (err error) {
-		_, text, err = keys.Create(ctx, apikey.Key{Tenant: transitions.DefaultTenant, Name: "shop", Actor: "shop", Grants: grants, CreatedBy: "test"})
+		_, text, err = keys.Create(ctx, apikey.Key{Tenant: transitions.DefaultTenant, Name: "shop", Actor: "shop", Grants: grants,
+			CreatedBy: "test"})
 		return err
 	})
 	if err != nil {
@@ -94,7 +95,8 @@ func (s *stand) origin() string { return "http://" + s.cable.Addr() }
 func (s *stand) submit(t *testing.T, number, transition, payload string) {
 	t.Helper()
 	e := s.other.Engine()
-	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: transition, BusinessKey: number, Key: "till-" + transition,
+	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: transition, BusinessKey: number, Key: "till-" +
+		transition,
 		Payload: []byte(payload), Roles: []string{order.Warehouse}})
 	if err == nil && r.InFlight() {
 		r, err = e.Await(t.Context(), "", transitions.DefaultScope("order", transition, r.Instance), "till-"+transition)

@@ -5,8 +5,9 @@ import "testing"
 func TestNearest(t *testing.T) {
 	states := []string{"placed", "paid", "shipped"}
 	for name, want := range map[string]string{
-		"paidd": "did you mean paid?", "PLACED": "did you mean placed?", "hsipped": "did you mean shipped?", "elephant": "there are: paid, placed, shipped",
-		"x": "there are: paid, placed, shipped",
+		"paidd": "did you mean paid?", "PLACED": "did you mean placed?", "hsipped": "did you mean shipped?",
+		"elephant": "there are: paid, placed, shipped",
+		"x":        "there are: paid, placed, shipped",
 	} {
 		if got := Nearest(name, states); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -39,9 +38,11 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 		RunE: func(c *cobra.Command, _ []string) error {
 			op := transitions.Operation{Action: transitions.Correct, Reason: a.reason, State: workflow.State(state)}
 			if data != "" {
-				if op.Data = []byte(data); !json.Valid(op.Data) {
-					return usage.Errorf("--data is not JSON")
+				valid, err := flags.JSON("--data", []byte(data))
+				if err != nil {
+					return err
 				}
+				op.Data = valid
 			}
 			switch {
 			case a.reason == "":

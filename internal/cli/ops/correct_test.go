@@ -27,7 +27,8 @@ func TestOpsCorrectsOneInstance(t *testing.T) {
 	if got := p.run(about + ` --data {"weight":8} --by ann --reason weighed`); !strings.Contains(got, `"version":2`) {
 		t.Error(got)
 	}
-	if got := p.run("show " + id); !strings.Contains(got, `{"weight":8}`) || !strings.Contains(got, "pawl.corrected") || !strings.Contains(got, "weighed") {
+	if got := p.run("show " + id); !strings.Contains(got, `{"weight":8}`) || !strings.Contains(got, "pawl.corrected") ||
+		!strings.Contains(got, "weighed") {
 		t.Error(got)
 	}
 	p.fails(about+" --state shipped", "--reason")

@@ -45,7 +45,7 @@ with "~".`,
 	}
 	flags.Tenant(c, &f.Tenant, "", "whose instances; default is everybody's")
 	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those of this workflow")
-	c.Flags().IntVar(&f.Definition, "definition", 0, "only those that began with this version")
+	c.Flags().IntVar(&f.Definition, "definition", 0, "only those that are on this version")
 	c.Flags().StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
 	c.Flags().BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
 	flags.Before(c, func() error {

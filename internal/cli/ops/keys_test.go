@@ -13,14 +13,18 @@ func trouble(t *testing.T) *program {
 	p := newProgram(t)
 	p.orders(2)
 	p.script(`
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt, failures,
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt,
+	failures,
 	revision, request, updated_at, run_at, claimed_by, claimed_at, locked_until, stuck, failure)
-SELECT 'default', 'order:' || i.id, k.key, decode(repeat('00', 32), 'hex'), k.status, 'order', 'pay', i.id, 'ann', now() - interval '2 hours', 'working', 7, 6,
+SELECT 'default', 'order:' || i.id, k.key, decode(repeat('00', 32), 'hex'), k.status, 'order', 'pay', i.id, 'ann',
+	now() - interval '2 hours', 'working', 7, 6,
 	7, '{}', now() - interval '90 minutes', k.run_at, k.node, k.claimed, k.until, k.stuck, k.failure
 FROM (SELECT id FROM pawl.instance LIMIT 1) AS i, (VALUES
-	('asked', 'failed_retryable', NULL::timestamptz, NULL, NULL::timestamptz, NULL::timestamptz, 'ask_person', E'nobody knows\nwhether it was charged'),
+	('asked', 'failed_retryable', NULL::timestamptz, NULL, NULL::timestamptz, NULL::timestamptz, 'ask_person',
+		E'nobody knows\nwhether it was charged'),
 	('late', 'pending', now() - interval '3 hours', NULL, NULL, NULL, NULL, NULL),
-	('stale', 'processing', NULL, 'gone-1-2', now(), now() - interval '50 hours', NULL, NULL)) AS k(key, status, run_at, node, claimed, until, stuck, failure)`)
+	('stale', 'processing', NULL, 'gone-1-2', now(), now() - interval '50 hours', NULL, NULL)) AS k(key, status, run_at, node, claimed, until,
+		stuck, failure)`)
 	return p
 }
 

@@ -48,7 +48,7 @@ state, and writes nothing.`,
 				}
 				m, err := e.MigrateInstances(ctx, r)
 				if err == nil && !background {
-					m, err = follow(ctx, c, e, m)
+					m, err = awaitMigration(ctx, c, e, m)
 				}
 				if err != nil {
 					return err
@@ -111,15 +111,15 @@ func (o *ops) stopMigrationCommand() *cobra.Command {
 	}
 }
 
-// followEvery is how often it is asked how far a migration is.
-const followEvery = 500 * time.Millisecond
+// pollEvery is how often it is asked how far a migration is.
+const pollEvery = 500 * time.Millisecond
 
-// follow shows how far a migration is, until its end.
-func follow(ctx context.Context, c *cobra.Command, e *engine.Engine, m inspect.Migration) (inspect.Migration, error) {
+// awaitMigration shows how far a migration is, until its end.
+func awaitMigration(ctx context.Context, c *cobra.Command, e *engine.Engine, m inspect.Migration) (inspect.Migration, error) {
 	meter := progress.New(c.ErrOrStderr(), "migrate "+m.Workflow, "instances", m.Expected)
 	defer meter.Stop()
 	held := ""
-	ticks := time.NewTicker(followEvery)
+	ticks := time.NewTicker(pollEvery)
 	defer ticks.Stop()
 	for m.EndedAt.IsZero() {
 		select {

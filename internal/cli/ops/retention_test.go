@@ -17,7 +17,8 @@ func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
 	p.script(`UPDATE pawl.leadership SET claimed_by = 'n-1', claimed_at = now(), locked_until = '2040-01-02T03:04:05Z'
 		WHERE name = 'retention'`)
 	got := p.run("retention")
-	for _, want := range []string{"node   n-1\n", "until  2040-01-02T03:04:05Z, unless it goes on\n", "next   20", "partition  ", "outbox_", "command_history_", "  in use\n"} {
+	for _, want := range []string{"node   n-1\n", "until  2040-01-02T03:04:05Z, unless it goes on\n", "next   20", "partition  ", "outbox_",
+		"command_history_", "  in use\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

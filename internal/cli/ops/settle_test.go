@@ -84,7 +84,8 @@ func TestOpsSettlesNothingForAnEmptyName(t *testing.T) {
 	p := unpaid(t, "7")
 	empty := [][]string{{"--instance", ""}, {"--instance", "00000000-0000-0000-0000-000000000000"},
 		{"--workflow", "bill", "--business-key", ""}, {"--workflow", "", "--instance", "01936b0e-0000-7000-8000-000000000001"}}
-	for _, name := range []string{"abandon", "retry", "resolve", "stuck", "sinks dead s", "sinks redrive s --tenant default", "sinks skip s --tenant default"} {
+	for _, name := range []string{"abandon", "retry", "resolve", "stuck", "sinks dead s", "sinks redrive s --tenant default",
+		"sinks skip s --tenant default"} {
 		for _, args := range empty {
 			stdout, _, err := p.try(name, args...)
 			if err == nil || !strings.Contains(err.Error(), "--instance is not") &&

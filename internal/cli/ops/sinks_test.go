@@ -18,7 +18,8 @@ func behind(t *testing.T) *program {
 INSERT INTO pawl.outbox_sink (name, claimed_by, claimed_at, locked_until, failures, failure, failed_at, delivered, failed, parked)
 VALUES ('crm', 'gone-1-2', now() - interval '1 day', now() - interval '1 hour', 2, 'no route to the host', now(), 2, 20, 1);
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('default', 'crm', 3, now());
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+	updated_at)
 SELECT tenant, 'crm', position, type, ordinal, workflow, instance, 'waiting', 'permanent', '422 what is that?', 15, now(), now()
 FROM pawl.outbox WHERE position = 2;
 SELECT pawl.make_partition('outbox', now() - interval '61 minutes'); -- which may be last week
@@ -32,7 +33,8 @@ func TestOpsSinksShowsHowSinksStand(t *testing.T) {
 sink  state             lag  tenants  dead  aside  delivered  failed  parked  age   failure
 crm   its node is gone    1        1     1      0          2      20       1  1h1m  no route to the host`)
 	shown := p.run("sinks show crm")
-	for _, want := range []string{"state     its node is gone\n", "node      gone-1-2\n", " no route to the host\n", "default         3     4    1  1h1m  -        -\n"} {
+	for _, want := range []string{"state     its node is gone\n", "node      gone-1-2\n", " no route to the host\n",
+		"default         3     4    1  1h1m  -        -\n"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("no %q in\n%s", want, shown)
 		}

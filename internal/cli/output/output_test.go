@@ -32,7 +32,8 @@ func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
 			continue
 		}
 		var read map[string]string
-		if err := json.Unmarshal(b.Bytes(), &read); err != nil || len(read) != 1 || read["a\x1b[2Jb\u009b31m\x7f"] != given["a\x1b[2Jb\u009b31m\x7f"] {
+		if err := json.Unmarshal(b.Bytes(), &read); err != nil || len(read) != 1 ||
+			read["a\x1b[2Jb\u009b31m\x7f"] != given["a\x1b[2Jb\u009b31m\x7f"] {
 			t.Errorf("%s is read as %q, %v", name, read, err)
 		}
 	}

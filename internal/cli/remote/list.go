@@ -46,7 +46,7 @@ func listCommand(a asking) *cobra.Command {
 	a.flags(c)
 	own := c.Flags()
 	own.StringVar(&f.Workflow, "workflow", "", "only those of this workflow")
-	own.IntVar(&f.Definition, "definition", 0, "only those that began with this version")
+	own.IntVar(&f.Definition, "definition", 0, "only those that are on this version")
 	own.StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
 	own.BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
 	own.StringVar(&f.BusinessKey, "business-key", "", "only the one with this business key, with --workflow")

@@ -113,7 +113,7 @@ func (a *asking) elsewhere(err error) error {
 }
 
 // warnOfStates says of states that are asked for and that no workflow declares what may be meant. It is no error: instances that
-// began with another version may be in them.
+// are on another version may be in them.
 func (a *asking) warnOfStates(ctx context.Context, c *cobra.Command, asked *client.Client, states []workflow.State) {
 	if len(states) == 0 {
 		return
