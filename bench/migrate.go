@@ -42,7 +42,7 @@ func migratingAlone(name string) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		m, err := migratedUntil(ctx, eng, int64(len(e.orders)))
+		m, err := migratedUntil(ctx, eng, ended)
 		took := m.EndedAt.Sub(m.CreatedAt)
 		return &sample{all: m.Migrated, commands: m.Migrated, took: took, latency: latencyOf([]time.Duration{took})}, err
 	}}
@@ -129,7 +129,9 @@ func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all, kills
 		if err != nil {
 			return m, err
 		}
-		m, err = migratedUntil(ctx, eng, int64(all*kill/(kills+1)))
+		m, err = migratedUntil(ctx, eng, func(m *inspect.Migration) bool {
+			return ended(m) || kill <= kills && m.Migrated >= int64(all*kill/(kills+1))
+		})
 		n.kill()
 		if err == nil && kill <= kills {
 			err = e.db.exec(ctx, "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL")
@@ -140,18 +142,20 @@ func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all, kills
 	}
 }
 
-// migrationLimit is how long nothing may be migrated.
-const migrationLimit = 3 * time.Minute
+// migrationLimit is how long a migration may take at most.
+const migrationLimit = 15 * time.Minute
 
-// migratedUntil waits until so many are migrated; where these are all, until the migration has ended.
-func migratedUntil(ctx context.Context, eng *engine.Engine, n int64) (m inspect.Migration, err error) {
-	err = poll(ctx, 5*time.Millisecond, migrationLimit, fmt.Sprintf("%d instances were not migrated", n), func() (bool, error) {
+func ended(m *inspect.Migration) bool { return !m.EndedAt.IsZero() }
+
+// migratedUntil waits until the migration is so far.
+func migratedUntil(ctx context.Context, eng *engine.Engine, met func(*inspect.Migration) bool) (m inspect.Migration, err error) {
+	err = poll(ctx, 5*time.Millisecond, migrationLimit, "a migration has not come that far", func() (bool, error) {
 		list, err := eng.Migrations(ctx)
 		if err != nil || len(list) == 0 {
 			return false, err
 		}
 		m = list[0]
-		return m.Migrated >= n && (n < m.Expected || !m.EndedAt.IsZero()), nil
+		return met(&m), nil
 	})
 	return m, err
 }
