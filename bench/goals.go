@@ -52,8 +52,8 @@ func goals() []goal {
 	}
 }
 
-// amidP99 is the p99 beside a migration as a part of that before it.
-func amidP99(s *sample) float64 { return float64(s.latency.p99) / float64(max(s.amid.without.p99, 1)) }
+// amidP99 is the p99 beside a migration, as a part of that without.
+func amidP99(s *sample) float64 { return p99(s) / s.amid.without }
 
 func heapShare(s *sample) float64 { return s.heap }
 

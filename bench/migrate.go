@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 
 // amid is what is known of a migration beside a scenario's commands.
 type amid struct {
-	without  latency // of the same commands at the same rate, before
+	without  float64 // the p99 of the same commands at the same rate, in ms: the mean of before and after
 	migrated float64 // instances a second, from the beginning to the end, with the nodes' starts
 	kills    int
 }
@@ -56,6 +57,10 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
+		nodes, err := e.standby(ctx, 1+max(1, len(whole.orders)/migratedEachKill))
+		if err != nil {
+			return nil, err
+		}
 		eng, err := e.engine(ctx, engine.Config{Workflows: []workflow.Source{orders(2, askNothing)}}, false) // it has no plan
 		if err != nil {
 			return nil, err
@@ -65,21 +70,25 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		without, err := phase(ctx, list, peak.rate()/2, purgeTimes*e.Duration)
+		before, err := phase(ctx, list, peak.rate()/2, purgeTimes*e.Duration)
 		if err != nil {
 			return nil, err
 		}
-		kills := max(1, len(whole.orders)/migratedEachKill)
+		started := len(nodes)
 		var m inspect.Migration
 		s, err := beside(ctx, list, peak.rate()/2, func(ctx context.Context) (err error) {
-			m, err = e.migrateAndKill(ctx, eng, len(whole.orders), kills)
+			m, err = e.migrateAndKill(ctx, eng, len(whole.orders), nodes)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		s.all += placed + peak.all + without.all + m.Migrated
-		s.amid = &amid{without: without.latency, migrated: float64(m.Migrated) / m.EndedAt.Sub(m.CreatedAt).Seconds(), kills: kills}
+		after, err := phase(ctx, list, peak.rate()/2, purgeTimes*e.Duration)
+		if err != nil {
+			return nil, err
+		}
+		s.all += placed + peak.all + before.all + after.all + m.Migrated
+		s.amid = &amid{without: (p99(before) + p99(after)) / 2, migrated: float64(m.Migrated) / m.EndedAt.Sub(m.CreatedAt).Seconds(), kills: started - len(nodes)}
 		return s, e.verifyMigrated(ctx, eng, int64(len(whole.orders)))
 	}}
 }
@@ -121,25 +130,52 @@ func beside(ctx context.Context, callers []caller, rate float64, do func(context
 	return s, errors.Join(<-ended, err)
 }
 
-// migrateAndKill has nodes do a migration, of which so many are killed, each when its share is done. The lease of one that is dead runs out
-// at once: what is measured is a migration that goes on.
-func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all, kills int) (m inspect.Migration, err error) {
-	for kill := 1; ; kill++ {
+// standby starts nodes that can migrate. They stand by from before anything is measured: to start them takes the processor's time, which
+// the callers would wait for.
+func (e *env) standby(ctx context.Context, count int) (map[int]*node, error) {
+	nodes := map[int]*node{}
+	e.later(func() error {
+		for _, n := range nodes {
+			n.kill()
+		}
+		return nil
+	})
+	for range count {
 		n, err := startNode(ctx, e.db.url)
 		if err != nil {
-			return m, err
+			return nil, err
 		}
-		m, err = migratedUntil(ctx, eng, func(m *inspect.Migration) bool {
-			return ended(m) || kill <= kills && m.Migrated >= int64(all*kill/(kills+1))
-		})
-		n.kill()
-		if err == nil && kill <= kills {
-			err = e.db.exec(ctx, "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL")
-		}
-		if err != nil || kill > kills {
-			return m, err
-		}
+		nodes[n.command.Process.Pid] = n
 	}
+	return nodes, nil
+}
+
+// migrateAndKill has nodes do a migration; all of them but one are killed, each when its share is done. The lease of one that is dead runs
+// out at once: what is measured is a migration that goes on.
+func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all int, nodes map[int]*node) (m inspect.Migration, err error) {
+	for _, n := range nodes {
+		if _, err := io.WriteString(n.input, "begin\n"); err != nil {
+			return m, err
+		}
+		break
+	}
+	shares := len(nodes)
+	for kill := 1; kill < shares && err == nil; kill++ {
+		m, err = migratedUntil(ctx, eng, func(m *inspect.Migration) bool {
+			return ended(m) || m.Migrated >= int64(all*kill/shares) && nodes[pidOf(m.Node)] != nil
+		})
+		pid := pidOf(m.Node)
+		if err != nil || ended(&m) {
+			break
+		}
+		nodes[pid].kill()
+		delete(nodes, pid)
+		err = e.db.exec(ctx, "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL")
+	}
+	if err != nil {
+		return m, err
+	}
+	return migratedUntil(ctx, eng, ended)
 }
 
 // migrationLimit is how long a migration may take at most.

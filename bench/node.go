@@ -8,13 +8,15 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A node is this program, started again: one that migrates orders, and can be killed. It is told its database by the environment and works
-// until its standard input ends, so it never outlives the run.
+// A node is this program, started again: one that can migrate orders, and can be killed. It is told its database by the environment and
+// works until its standard input ends, so it never outlives the run.
 const nodeDatabase = "PAWL_BENCH_NODE_DATABASE"
 
 // IsNode reports whether this program was started as a node of a run: then it is to call RunNode and nothing else.
@@ -36,24 +38,24 @@ func RunNode(ctx context.Context) error {
 		return err
 	}
 	defer eng.Stop(context.WithoutCancel(ctx))
-	if err = eng.Start(ctx); err == nil {
-		err = beginMigration(ctx, eng, migratedEachSecond)
-	}
-	if err != nil {
+	if err := eng.Start(ctx); err != nil {
 		return err
 	}
-	fmt.Println("migrating")
-	_, err = io.Copy(io.Discard, os.Stdin)
+	fmt.Println("ready")
+	input := bufio.NewScanner(os.Stdin)
+	for err == nil && input.Scan() { // a line begins the migration
+		err = beginMigration(ctx, eng, migratedEachSecond)
+	}
 	return err
 }
 
 // node is one that runs.
 type node struct {
 	command *exec.Cmd
-	input   io.Closer
+	input   io.WriteCloser
 }
 
-// startNode starts a node, and waits until it works.
+// startNode starts a node, and waits until it is ready.
 func startNode(ctx context.Context, url string) (*node, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -83,4 +85,11 @@ func startNode(ctx context.Context, url string) (*node, error) {
 func (n *node) kill() {
 	_ = n.command.Process.Kill()
 	_ = n.command.Wait() // says that it was killed
+}
+
+// pidOf is the process of an engine, which is in its name: "host-pid-x". 0: of none.
+func pidOf(name string) int {
+	parts := strings.Split(name, "-")
+	pid, _ := strconv.Atoi(parts[max(0, len(parts)-2)])
+	return pid
 }
