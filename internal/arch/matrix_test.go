@@ -104,10 +104,11 @@ var Matrix = []Room{
 		"tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "tracing", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/store", "transitions", "workflow"),
+	{"engine/internal/loop", nil, nil},
+	{"engine/internal/migrate", ours("engine/internal/loop", "inspect", "internal/clock", "internal/decide", "internal/store", "transitions", "workflow"),
 		mods(json, pgx, uuid)},
 	{"engine/internal/retention", ours(
-		"inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay",
+		"engine/internal/loop", "inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay",
 	), mods(pgx)},
 	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
 	{"engine", ours(
