@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 
 // smallConfig measures next to nothing, on few orders.
 func smallConfig(t *testing.T) Config {
-	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256, Aged: 100, Migrated: 400}.withDefaults()
+	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256, Aged: 100, Migrated: 400}.
+		withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,8 @@ func migratingAmid(name string, n int) *scenario {
 			return nil, err
 		}
 		s.all += placed + peak.all + before.all + after.all + m.Migrated
-		s.amid = &amid{without: (p99(before) + p99(after)) / 2, migrated: float64(m.Migrated) / m.EndedAt.Sub(m.CreatedAt).Seconds(), kills: started - len(nodes)}
+		s.amid = &amid{without: (p99(before) + p99(after)) / 2, kills: started - len(nodes),
+			migrated: float64(m.Migrated) / m.EndedAt.Sub(m.CreatedAt).Seconds()}
 		return s, e.verifyMigrated(ctx, eng, int64(len(whole.orders)))
 	}}
 }
@@ -150,6 +151,9 @@ func (e *env) standby(ctx context.Context, count int) (map[int]*node, error) {
 	return nodes, nil
 }
 
+// lapse lets the time of a lease pass.
+const lapse = "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL"
+
 // migrateAndKill has nodes do a migration; all of them but one are killed, each when its share is done. The lease of one that is dead runs
 // out at once: what is measured is a migration that goes on.
 func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all int, nodes map[int]*node) (m inspect.Migration, err error) {
@@ -170,7 +174,7 @@ func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all int, n
 		}
 		nodes[pid].kill()
 		delete(nodes, pid)
-		err = e.db.exec(ctx, "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL")
+		err = e.db.exec(ctx, lapse)
 	}
 	if err != nil {
 		return m, err
@@ -185,7 +189,7 @@ func ended(m *inspect.Migration) bool { return !m.EndedAt.IsZero() }
 
 // migratedUntil waits until the migration is so far.
 func migratedUntil(ctx context.Context, eng *engine.Engine, met func(*inspect.Migration) bool) (m inspect.Migration, err error) {
-	err = poll(ctx, 5*time.Millisecond, migrationLimit, "a migration has not come that far", func() (bool, error) {
+	err = poll(ctx, 20*time.Millisecond, migrationLimit, "a migration has not come that far", func() (bool, error) {
 		list, err := eng.Migrations(ctx)
 		if err != nil || len(list) == 0 {
 			return false, err

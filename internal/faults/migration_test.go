@@ -63,7 +63,8 @@ func migrateParcels(ctx context.Context, e *engine.Engine) error {
 	if err != nil || len(list) > 0 {
 		return err
 	}
-	_, err = e.MigrateInstances(ctx, inspect.MigrationRequest{Workflow: "parcel", From: 1, To: 2, PerSecond: 100_000, Actor: "ann", Reason: "stored"})
+	_, err = e.MigrateInstances(ctx,
+		inspect.MigrationRequest{Workflow: "parcel", From: 1, To: 2, PerSecond: 100_000, Actor: "ann", Reason: "stored"})
 	return err
 }
 
@@ -94,7 +95,7 @@ func migrateAndKill(t *testing.T, all, kills, callers int) {
 		release := holdOneParcel(t, pool, all/(kills+1))
 		n := startNode(t, pool, nodeMigrates+"=1")
 		await.Eventually(t, "the node comes to an instance that is held", func() bool {
-			return number(t, pool, "SELECT count(*) FROM pawl.instance_migration WHERE page::text LIKE '%' || (SELECT id::text FROM held) || '%'") == 1
+			return number(t, pool, "SELECT count(*) FROM pawl.instance_migration, held WHERE page::text LIKE '%' || held.id || '%'") == 1
 		})
 		if kill%2 == 1 {
 			release() // and so it goes on, however far it comes
@@ -237,7 +238,8 @@ func (s *scanning) check(pool *pgxpool.Pool, all int) {
 	t := s.t
 	const sql = `SELECT i.id, i.definition, (i.data->>'scanned')::int, i.data->>'moved' = 'true', i.version - (i.state = 'stored')::int,
 	(SELECT count(*) FROM pawl.audit a WHERE a.tenant = i.tenant AND a.instance = i.id AND a.transition = 'pawl.migrated'),
-	(SELECT count(*) FROM pawl.outbox o WHERE o.tenant = i.tenant AND o.instance = i.id AND o.type = 'parcel.pawl.migrated') FROM pawl.instance i`
+	(SELECT count(*) FROM pawl.outbox o WHERE o.tenant = i.tenant AND o.instance = i.id AND o.type = 'parcel.pawl.migrated')
+FROM pawl.instance i`
 	type row struct {
 		ID            uuid.UUID
 		Definition    int

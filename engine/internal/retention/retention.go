@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/engine/internal/loop"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/loop"
 )
 
 // Config is what a runner needs. Every field must be set but those that say
