@@ -35,6 +35,10 @@ type Config struct {
 	// Default 20,000.
 	Aged int
 
+	// Migrated is how many instances are taken to another version beside commands. Of each 5,000 the node that
+	// does it is killed once. Default 10,000.
+	Migrated int
+
 	// NATS is the URL of a server with JetStream, for the scenarios that need one,
 	// which are left out otherwise. Streams are made there, whose messages last for a
 	// minute.
@@ -56,15 +60,15 @@ const defaultOrders = 10_240
 
 func (c Config) withDefaults() (Config, error) {
 	c.Rounds, c.Duration, c.orders = cmp.Or(c.Rounds, 3), cmp.Or(c.Duration, 3*time.Second), cmp.Or(c.orders, defaultOrders)
-	c.Aged = cmp.Or(c.Aged, 20_000)
+	c.Aged, c.Migrated = cmp.Or(c.Aged, 20_000), cmp.Or(c.Migrated, 10_000)
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
 	switch {
 	case c.URL == "":
 		return c, errors.New("bench: Config.URL is required")
-	case c.Rounds < 0 || c.Duration < 0 || c.Large < 0 || c.Aged < 0:
-		return c, errors.New("bench: Config.Rounds, Config.Duration, Config.Large and Config.Aged cannot be negative")
+	case c.Rounds < 0 || c.Duration < 0 || c.Large < 0 || c.Aged < 0 || c.Migrated < 0:
+		return c, errors.New("bench: Config.Rounds, Config.Duration, Config.Large, Config.Aged and Config.Migrated cannot be negative")
 	}
 	return c, nil
 }

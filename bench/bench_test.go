@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,11 +17,19 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if !IsNode() {
+		pgtest.Main(m)
+	} else if err := RunNode(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "node:", err)
+		os.Exit(1)
+	}
+}
 
 // smallConfig measures next to nothing, on few orders.
 func smallConfig(t *testing.T) Config {
-	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256, Aged: 100}.withDefaults()
+	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256, Aged: 100, Migrated: 400}.
+		withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,14 @@
 // caller who is free, or by a new one. In the end the callers of the beginning are back, who come again when they are refused. Two cores
 // cannot send ten times what they serve over REST; so there every group takes 50 ms longer in the database, in groups of 16.
 //
+// # Another version
+//
+// Orders are taken to a version 2 by nodes that are this program, started again: one does it, the others stand by. Each time a share is
+// done, it is killed, and its lease ended, so that what is measured is a migration that goes on. Meanwhile callers flip any of the
+// orders at half of their peak, as before and after. Each order must have been migrated once, and the log must verify.
+//
+// Nodes that know version 1 alone stand beside one that has activities of version 2 to do. A round in which they claim any fails.
+//
 // # Full tables
 //
 // With Config.Large an engine first does that many commands, by a clock that goes

@@ -24,6 +24,7 @@ type sample struct {
 	stream   *delivery     // of a scenario with subscribers
 	overload *overload     // of a scenario with more commands than can be done; the figures above are of those that were
 	lag      latency       // of a scenario with sinks: from the decision of a transition to the end of its delivery
+	amid     *amid         // of a scenario beside a migration
 	after    float64       // commands a second after an old snapshot has ended
 	purges   bool          // the engine purges beside it
 	purged   float64       // and so many commands a second
@@ -70,6 +71,12 @@ func (e *env) drive(ctx context.Context, callers []caller) (*sample, error) {
 // that is late because of the call before makes up for it at once, and who waits
 // for a slow answer is not forgotten.
 func phase(ctx context.Context, callers []caller, rate float64, d time.Duration) (*sample, error) {
+	until := time.Now().Add(d)
+	return phaseUntil(ctx, callers, rate, func(now time.Time) bool { return !now.Before(until) })
+}
+
+// phaseUntil is phase until it is over.
+func phaseUntil(ctx context.Context, callers []caller, rate float64, over func(now time.Time) bool) (*sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var apart time.Duration
@@ -83,7 +90,7 @@ func phase(ctx context.Context, callers []caller, rate float64, d time.Duration)
 		t := &tallies[i]
 		t.due, t.every = begin.Add(time.Duration(i)*apart), time.Duration(len(callers))*apart
 		work.Go(func() {
-			if err := t.run(ctx, call, begin.Add(d)); err != nil {
+			if err := t.run(ctx, call, over); err != nil {
 				cancel(err)
 			}
 		})
@@ -110,7 +117,7 @@ type tally struct {
 	latencies []time.Duration
 }
 
-func (t *tally) run(ctx context.Context, call caller, until time.Time) error {
+func (t *tally) run(ctx context.Context, call caller, over func(time.Time) bool) error {
 	for ctx.Err() == nil {
 		from := time.Now()
 		if t.every > 0 {
@@ -126,7 +133,7 @@ func (t *tally) run(ctx context.Context, call caller, until time.Time) error {
 		now := time.Now()
 		t.latencies = append(t.latencies, now.Sub(from))
 		t.commands += int64(n)
-		if !now.Before(until) {
+		if over(now) {
 			return nil
 		}
 	}

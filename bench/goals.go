@@ -30,6 +30,9 @@ func goals() []goal {
 		{behindMany, "", p99, "p99 of a poll, ms", true, 50},
 		{followStream, submitMost, (*sample).rate, "rate", false, 0.85},
 		{followFile, submitMost, (*sample).rate, "rate", false, 0.95},
+		{migrateAmid, "", amidP99, "p99 / without", true, 2},
+		{workBesideOne, workAlone, (*sample).rate, "rate", false, 0.9},
+		{workBesideThree, workAlone, (*sample).rate, "rate", false, 0.9},
 		{threeNodes, submitMost, (*sample).rate, "rate", false, 0.95},
 		{besideHeld, submitMany, p99, "p99", true, 2},
 		{restTokens, restMany, (*sample).rate, "rate", false, 0.9},
@@ -48,6 +51,9 @@ func goals() []goal {
 		{halfPurging, halfRate, p99, "p99", true, 1.5},
 	}
 }
+
+// amidP99 is the p99 beside a migration, as a part of that without.
+func amidP99(s *sample) float64 { return p99(s) / s.amid.without }
 
 func heapShare(s *sample) float64 { return s.heap }
 

@@ -46,6 +46,13 @@ const (
 	pausedMany = "idle: 5,000 paused instances with due timers"
 	behindMany = "idle: 100,000 due that cannot be taken"
 
+	migrateAll  = "migrate: 10,240 instances"
+	migrateAmid = "Submit at half, instances are migrated"
+
+	workAlone       = "in flight: activities of 50 ms, 16 workers"
+	workBesideOne   = "in flight: the same, beside one old node"
+	workBesideThree = "in flight: the same, beside three old nodes"
+
 	drainFile    = "relay: a backlog to a file"
 	drainStream  = "relay: a backlog to JetStream"
 	drainWebhook = "relay: a backlog to a webhook"
@@ -112,6 +119,11 @@ func scenarios(crowd int, nats bool) []*scenario {
 		waiting(waitMany),
 		pausing(pausedMany),
 		behind(behindMany),
+		migratingAlone(migrateAll),
+		migratingAmid(migrateAmid, 256),
+		workingBeside(workAlone, "", 0, crowd),
+		workingBeside(workBesideOne, workAlone, 1, crowd),
+		workingBeside(workBesideThree, workAlone, 3, crowd),
 		draining(drainFile, toFile),
 		draining(drainWebhook, toWebhook),
 		submittingTo(followFile, toFile),

@@ -58,28 +58,34 @@ type changePayload struct {
 	Desk int    `json:"desk" validate:"gte=0"`
 }
 
-var definition = workflow.Define(workflowName, 1,
-	workflow.Start(placing, statePlaced, func(_ *workflow.Call, o *orderData, p placePayload) error {
-		o.Customer, o.Cart, o.Total, o.Currency, o.Address = p.Customer, p.Cart, p.Total, p.Currency, p.Address
-		return nil
-	}).BusinessKey(func(p placePayload) string { return p.Customer + ":" + p.Cart }),
-	workflow.On(flipping, workflow.From(statePlaced, stateHeld), stateHeld, func(c *workflow.Call, o *orderData, p changePayload) error {
-		o.Note, o.By = p.Note, p.By
-		c.Goto(flipped(c.State()))
-		return nil
-	}).Or(statePlaced).Receive(desk, fromDesk),
-	workflow.On(noting, workflow.From(statePlaced, stateHeld), workflow.Stay, func(_ *workflow.Call, o *orderData, p changePayload) error {
-		o.Note, o.By = p.Note, p.By
-		return nil
-	}),
-	workflow.Do(asking, workflow.From(statePlaced, stateHeld), stateAsking, stateHeld, askNothing,
-		func(_ *workflow.Call, o *orderData, r askResult) error {
-			o.Note = r.Answer
+var definition = orders(1, askNothing)
+
+// orders are the measured workflow, in one of two versions that differ in nothing else.
+func orders(version int, ask func(context.Context, *workflow.Attempt, orderData, changePayload) (askResult, error),
+) *workflow.Definition[orderData] {
+	return workflow.Define(workflowName, version,
+		workflow.Start(placing, statePlaced, func(_ *workflow.Call, o *orderData, p placePayload) error {
+			o.Customer, o.Cart, o.Total, o.Currency, o.Address = p.Customer, p.Cart, p.Total, p.Currency, p.Address
 			return nil
-		}).OrElse(statePlaced, func(*workflow.Call, *orderData, workflow.Failure) error { return nil }),
-	workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed,
-		func(*workflow.Call, *orderData, workflow.None) error { return nil }),
-).Final(stateClosed)
+		}).BusinessKey(func(p placePayload) string { return p.Customer + ":" + p.Cart }),
+		workflow.On(flipping, workflow.From(statePlaced, stateHeld), stateHeld, func(c *workflow.Call, o *orderData, p changePayload) error {
+			o.Note, o.By = p.Note, p.By
+			c.Goto(flipped(c.State()))
+			return nil
+		}).Or(statePlaced).Receive(desk, fromDesk),
+		workflow.On(noting, workflow.From(statePlaced, stateHeld), workflow.Stay, func(_ *workflow.Call, o *orderData, p changePayload) error {
+			o.Note, o.By = p.Note, p.By
+			return nil
+		}),
+		workflow.Do(asking, workflow.From(statePlaced, stateHeld), stateAsking, stateHeld, ask,
+			func(_ *workflow.Call, o *orderData, r askResult) error {
+				o.Note = r.Answer
+				return nil
+			}).OrElse(statePlaced, func(*workflow.Call, *orderData, workflow.Failure) error { return nil }),
+		workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed,
+			func(*workflow.Call, *orderData, workflow.None) error { return nil }),
+	).Final(stateClosed)
+}
 
 // desk is the consumer whose messages flip orders.
 const desk = "desk"

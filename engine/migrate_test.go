@@ -79,6 +79,19 @@ func claims2(pay func(context.Context) error, change ...func(*workflow.FromVersi
 
 func pays(context.Context) error { return nil }
 
+// heldWork says on going that it has begun, and ends when goOn is closed.
+func heldWork() (work func(context.Context) error, going, goOn chan struct{}) {
+	going, goOn = make(chan struct{}, 10), make(chan struct{})
+	return func(ctx context.Context) error {
+		going <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}, going, goOn
+}
+
 // bothClaims begin with version 1.
 func bothClaims(t *testing.T, pool *pgxpool.Pool, workflows ...workflow.Source) *engine.Engine {
 	t.Helper()
@@ -184,15 +197,8 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	going, goOn := make(chan struct{}, 10), make(chan struct{})
-	e := bothClaims(t, pool, claims1(func(ctx context.Context) error {
-		going <- struct{}{}
-		select {
-		case <-goOn:
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}), claims2(pays))
+	pay, going, goOn := heldWork()
+	e := bothClaims(t, pool, claims1(pay), claims2(pays))
 	negative := file(t, e, "", "1", -1).Instance
 	dropped := file(t, e, "", "2", 1).Instance
 	submit(t, e, onClaim(dropped, "drop", "d"))
@@ -222,15 +228,8 @@ func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 func TestAnActivityInFlightIsCarried(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	going, goOn := make(chan struct{}, 10), make(chan struct{})
-	e := bothClaims(t, pool, claims1(func(ctx context.Context) error {
-		going <- struct{}{}
-		select {
-		case <-goOn:
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}), claims2(pays, func(p *workflow.FromVersionPlan[claim1, claim2]) { p.Carry("pay") }))
+	pay, going, goOn := heldWork()
+	e := bothClaims(t, pool, claims1(pay), claims2(pays, func(p *workflow.FromVersionPlan[claim1, claim2]) { p.Carry("pay") }))
 	id := file(t, e, "", "1", 1).Instance
 	work := submit(t, e, onClaim(id, "pay", "p"))
 	<-going

@@ -33,6 +33,9 @@ the schema pawl_bench, which is dropped in the end. Nothing else should use the
 server meanwhile.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if bench.IsNode() {
+				return bench.RunNode(c.Context())
+			}
 			if only != "" {
 				if config.Only, err = regexp.Compile(only); err != nil {
 					return usage.Errorf("--only: %w", err)
@@ -49,6 +52,7 @@ server meanwhile.`,
 		"measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
 	flags.Lookup("large").NoOptDefVal = "10000000"
 	flags.IntVar(&config.Aged, "aged", 0, "how many commands are done before, where an old snapshot is open (default 20,000)")
+	flags.IntVar(&config.Migrated, "migrated", 0, "how many instances are taken to another version beside commands (default 10,000)")
 	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"),
 		"a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")

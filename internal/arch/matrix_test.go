@@ -52,6 +52,7 @@ var Matrix = []Room{
 	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 
 	// What knows nothing of workflows.
+	{"internal/loop", nil, nil},
 	{"internal/pause", nil, nil},
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
@@ -104,10 +105,10 @@ var Matrix = []Room{
 		"tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "tracing", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/store", "transitions", "workflow"),
+	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/loop", "internal/store", "transitions", "workflow"),
 		mods(json, pgx, uuid)},
 	{"engine/internal/retention", ours(
-		"inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay",
+		"inbox", "inspect", "internal/clock", "internal/decide", "internal/loop", "internal/store", "outbox/relay",
 	), mods(pgx)},
 	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
 	{"engine", ours(
@@ -154,7 +155,8 @@ var Matrix = []Room{
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay",
+		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/decide", "internal/localpg",
+		"internal/pause", "internal/progress", "outbox/relay",
 		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
 		"transitions", "workflow",
 	), mods(json, otelSDK, pgx, uuid, websocket)},

@@ -53,6 +53,10 @@ func runNode() error {
 		config.Workflows = append(config.Workflows, order.Workflow(&provider.Client{URL: url}))
 		config.InFlight.Lease = shortLease
 	}
+	migrates := os.Getenv(nodeMigrates) != ""
+	if migrates {
+		config.Workflows = append(config.Workflows, firstParcels, secondParcels(parcelPlan()))
+	}
 	if url := os.Getenv(nodeInbox); url != "" {
 		source, err := bankSource(url)
 		if err != nil {
@@ -72,6 +76,11 @@ func runNode() error {
 		return err
 	}
 	defer e.Stop(ctx)
+	if migrates {
+		if err := migrateParcels(ctx, e); err != nil {
+			return err
+		}
+	}
 	a, err := api.New(e, api.Config{})
 	if err != nil {
 		return err

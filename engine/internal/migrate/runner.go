@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/loop"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -44,11 +44,9 @@ type Stats struct{ Migrated, Skipped, Rejected, Failures int64 }
 
 // Runner does migrations, one at a time. It is for one goroutine but for Stop, Wake and Stats.
 type Runner struct {
+	*loop.Loop
 	config Config
 	names  []string // of the plans
-	stop   context.CancelFunc
-	work   sync.WaitGroup
-	woken  chan struct{} // one token
 
 	migrated, skipped, rejected, failures atomic.Int64
 
@@ -69,7 +67,7 @@ func New(c Config) *Runner {
 	if c.Page == 0 {
 		c.Page = page
 	}
-	r := &Runner{config: c, woken: make(chan struct{}, 1)}
+	r := &Runner{Loop: loop.New(), config: c}
 	for _, m := range c.Plans {
 		r.names = append(r.names, planName(m.To.Name, m.From.Version, m.To.Version))
 	}
@@ -78,27 +76,8 @@ func New(c Config) *Runner {
 
 // Start begins to work, where there is a plan.
 func (r *Runner) Start() {
-	if len(r.names) == 0 {
-		return
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	r.stop = stop
-	r.work.Go(func() { r.run(ctx) })
-}
-
-// Stop lets another node go on, and returns when all work has ended. It may be called twice, and before Start.
-func (r *Runner) Stop() {
-	if r.stop != nil {
-		r.stop()
-	}
-	r.work.Wait()
-}
-
-// Wake lets the runner poll at once.
-func (r *Runner) Wake() {
-	select {
-	case r.woken <- struct{}{}:
-	default:
+	if len(r.names) > 0 {
+		r.Loop.Start(r.poll, r.giveBack)
 	}
 }
 
@@ -107,45 +86,30 @@ func (r *Runner) Stats() Stats {
 	return Stats{Migrated: r.migrated.Load(), Skipped: r.skipped.Load(), Rejected: r.rejected.Load(), Failures: r.failures.Load()}
 }
 
-// run polls, works and waits, until ctx ends.
-func (r *Runner) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		wait, err := r.turn(ctx)
-		switch {
-		case errors.Is(err, errLost):
-			r.doing, wait = nil, 0
-		case err != nil && ctx.Err() == nil: // its lease runs out, and whoever comes first goes on
-			r.doing = nil
-			r.failures.Add(1)
-			r.config.Log.Warn("a migration of instances failed, and is tried again", "error", err)
-			wait = r.config.Every
-		}
-		r.sleep(ctx, wait)
+// poll takes a turn, and says when to take the next one.
+func (r *Runner) poll(ctx context.Context) time.Duration {
+	wait, err := r.turn(ctx)
+	switch {
+	case errors.Is(err, errLost):
+		r.doing, wait = nil, 0
+	case err != nil && ctx.Err() == nil: // its lease runs out, and whoever comes first goes on
+		r.doing = nil
+		r.failures.Add(1)
+		r.config.Log.Warn("a migration of instances failed, and is tried again", "error", err)
+		wait = r.config.Every
 	}
-	if r.doing != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		if err := r.give(ctx, 0, ""); err != nil && !errors.Is(err, errLost) {
-			r.config.Log.Warn("a migration of instances could not be given back; another node goes on when its lease has run out", "error", err)
-		}
-	}
+	return wait
 }
 
-// sleep waits, or is woken.
-func (r *Runner) sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
+// giveBack lets others have the batch at once.
+func (r *Runner) giveBack(ctx context.Context) {
+	if r.doing == nil {
 		return
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	woken := r.woken
-	if r.doing != nil {
-		woken = nil // it is only the rate
-	}
-	select {
-	case <-timer.C:
-	case <-woken:
-	case <-ctx.Done():
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := r.give(ctx, 0, ""); err != nil && !errors.Is(err, errLost) {
+		r.config.Log.Warn("a migration of instances could not be given back; another node goes on when its lease has run out", "error", err)
 	}
 }
 

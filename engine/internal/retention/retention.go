@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/loop"
 )
 
 // Config is what a runner needs. Every field must be set but those that say
@@ -42,13 +42,11 @@ const (
 
 // Runner does the work of one node. It is safe for concurrent use.
 type Runner struct {
+	*loop.Loop
 	config   Config
 	sql      statements
 	messages *inbox.Table
 	stats    counters
-	stop     context.CancelFunc
-	work     sync.WaitGroup
-	woken    chan struct{} // one token
 
 	// The loop's own.
 	token   int64 // of the lease; 0: it is another's
@@ -66,53 +64,29 @@ func New(c Config) *Runner {
 		c.Every = every
 	}
 	return &Runner{
+		Loop:     loop.New(),
 		config:   c,
 		sql:      newStatements(c.In),
 		messages: inbox.NewTable(c.Pool, c.In),
 		batch:    min(c.Batch, firstBatch),
-		woken:    make(chan struct{}, 1),
 	}
 }
 
 // Start begins to work.
 func (r *Runner) Start() {
-	ctx, stop := context.WithCancel(context.Background())
-	r.stop = stop
 	if !r.config.Off {
-		r.work.Go(func() { r.run(ctx) })
+		r.Loop.Start(r.poll, r.release)
 	}
 }
 
-// Stop lets another node take over, and returns when all work has ended. It may be
-// called twice, and before Start.
-func (r *Runner) Stop() {
-	if r.stop != nil {
-		r.stop()
+// poll takes a turn, and says when to take the next one.
+func (r *Runner) poll(ctx context.Context) time.Duration {
+	wait, err := r.turn(ctx)
+	if err != nil {
+		r.failed(ctx, err)
+		wait = r.config.Every
 	}
-	r.work.Wait()
-}
-
-// Wake lets the runner poll at once.
-func (r *Runner) Wake() {
-	select {
-	case r.woken <- struct{}{}:
-	default:
-	}
-}
-
-// run polls, works and waits, until ctx ends.
-func (r *Runner) run(ctx context.Context) {
-	defer r.release(context.WithoutCancel(ctx))
-	for {
-		wait, err := r.turn(ctx)
-		if err != nil {
-			r.failed(ctx, err)
-			wait = r.config.Every
-		}
-		if !r.sleep(ctx, wait) {
-			return
-		}
-	}
+	return wait
 }
 
 // failed tells of work that is to be tried again.
@@ -121,18 +95,6 @@ func (r *Runner) failed(ctx context.Context, err error) {
 		r.stats.count(func(s *Stats) { s.Failures++ })
 		r.config.Log.Warn("retention failed, and is tried again", "error", err)
 	}
-}
-
-// sleep waits, or is woken. It reports false if the context ended.
-func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.woken:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
 }
 
 // turn does what there is to do now, and says when to poll again.
