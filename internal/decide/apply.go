@@ -14,7 +14,7 @@ import (
 type Find func(name string, version int) *workflow.Workflow
 
 // VersionFor is the version of its workflow that decides a command: the one that
-// the instance began with, or, without an instance, the newest. Error:
+// the instance is on, or, without an instance, the newest. Error:
 // NotOnThisNode: whoever keeps instances does not know that version, and another may.
 func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.Workflow, error) {
 	if inst == nil {
@@ -23,7 +23,7 @@ func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.W
 	w := find(inst.Workflow, inst.Definition)
 	if w == nil {
 		return nil, workflow.Errorf(workflow.NotOnThisNode,
-			"this node does not know version %d of workflow %q, which the instance began with", inst.Definition, inst.Workflow)
+			"this node does not know version %d of workflow %q, which the instance is on", inst.Definition, inst.Workflow)
 	}
 	return w, nil
 }

@@ -176,7 +176,7 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	}
 	if len(w.Named(p.Transition)) == 0 {
 		return failed(workflow.Errorf(workflow.TransitionNotFound,
-			"version %d of workflow %q, which this instance began with, has no transition %q", w.Version, w.Name, p.Transition))
+			"version %d of workflow %q, which this instance is on, has no transition %q", w.Version, w.Name, p.Transition))
 	}
 	step := w.Leaving(p.Transition, inst.State)
 	if step == nil {
