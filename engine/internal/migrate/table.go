@@ -40,7 +40,8 @@ VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9) RETURNING ` 
 		list: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
 		stop: in(`UPDATE pawl.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
 	ended_at = CASE WHEN f.free THEN $2 END, page = CASE WHEN NOT f.free THEN m.page END,
-	claimed_by = CASE WHEN NOT f.free THEN m.claimed_by END, claimed_at = CASE WHEN NOT f.free THEN m.claimed_at END, locked_until = CASE WHEN NOT f.free THEN m.locked_until END
+	claimed_by = CASE WHEN NOT f.free THEN m.claimed_by END, claimed_at = CASE WHEN NOT f.free THEN m.claimed_at END,
+	locked_until = CASE WHEN NOT f.free THEN m.locked_until END
 FROM (SELECT x.id, x.page IS NULL OR coalesce(x.locked_until, x.next_at) < clock_timestamp() - interval '1 minute' AS free
 	FROM pawl.instance_migration x WHERE x.id = $1 FOR NO KEY UPDATE) AS f
 WHERE m.id = f.id AND m.ended_at IS NULL`),
