@@ -43,7 +43,8 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 			t.Error(got)
 		}
 		stdout, stderr, err := p.try("migrate sack 1 2 --by ann --reason", "new sacks")
-		if err != nil || strings.Contains(stderr, "no node") || !strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
+		if err != nil || strings.Contains(stderr, "no node") ||
+			!strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
 			t.Errorf("%v, %s%s", err, stdout, stderr)
 		}
 	})
