@@ -71,7 +71,7 @@ func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int
 	if err != nil {
 		return inspect.MigrationPreview{}, err
 	}
-	p, err := migrate.Preview(ctx, e.reader, plan, e.clock)
+	p, err := migrate.Preview(ctx, e.reader, plan, e.clock, e.config.Log)
 	p.Lacking = lacking
 	return p, err
 }
@@ -134,7 +134,8 @@ func (e *Engine) Migration(ctx context.Context, id int64) (inspect.Migration, er
 }
 
 // StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as
-// it is. Errors: as Migration.
+// it is. It ends at once, or when the node that is at work has counted what it takes; where no node has worked at it for a minute,
+// it ends all the same, and those are not counted. Errors: as Migration.
 func (e *Engine) StopMigration(ctx context.Context, id int64) (inspect.Migration, error) {
 	if _, err := e.Migration(ctx, id); err != nil {
 		return inspect.Migration{}, err

@@ -220,10 +220,15 @@ func (s *Sim) end(f *decide.InFlight, o decide.Outcome) decide.Verdict {
 
 // attempt runs an activity or an undo, once. lost: nobody learns what it came to.
 func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bool) {
-	work := s.activity(f)
-	if work == nil {
+	w := s.workflows.Find(f.Workflow, f.Definition)
+	if f.Definition == 0 || w == nil {
 		return f.NotHere(), false
 	}
+	step := f.Activity(w)
+	if step == nil {
+		return f.Left(), false
+	}
+	work := step.Work
 	if v, decided := f.Before(work, s.workflows.Horizons(f.Workflow).Replay, s.now); decided {
 		return v, false
 	}
@@ -256,16 +261,6 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 		return v, true
 	}
 	return f.After(work, t), false
-}
-
-// activity is what the version of the command's instance declares.
-func (s *Sim) activity(f *decide.InFlight) *workflow.Work {
-	if w := s.workflows.Find(f.Workflow, f.Definition); w != nil {
-		if step := f.Activity(w); step != nil {
-			return step.Work
-		}
-	}
-	return nil
 }
 
 // giveBack lets somebody else have the command, or an operator. The wait is the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/workflow/internal/schemagen"
@@ -46,9 +47,9 @@ func (m *Migration) Carries(activity string) bool { return slices.Contains(m.pla
 
 // Data makes the new data. Its error is an *Error, of which nothing but Internal is the plan's defect; it does not recover panics.
 func (m *Migration) Data(old []byte) ([]byte, error) {
-	data, err := m.plan.data(old)
+	data, err := m.plan.data(old, m.From.gone)
 	if err != nil {
-		return nil, refusal(err)
+		return nil, planRefusal(err)
 	}
 	return data, nil
 }
@@ -147,6 +148,7 @@ func (c *migrationCheck) all() {
 	c.checkCarried()
 	c.checkUndos()
 	c.checkTimers()
+	c.checkPast()
 }
 
 func (c *migrationCheck) checkData() {
@@ -159,6 +161,9 @@ func (c *migrationCheck) checkData() {
 	}
 	lacks, cannot := schemagen.Unlike(c.From.members, c.To.members)
 	for _, path := range slices.Sorted(maps.Keys(lacks)) {
+		if strings.HasPrefix(path, attributeMember) || c.To.means(path) {
+			continue // attributes are computed anew
+		}
 		c.add("leaves the data as it is, and %q (%s) has no place in it", path, lacks[path])
 	}
 	for _, path := range slices.Sorted(maps.Keys(cannot)) {
@@ -230,6 +235,8 @@ func (c *migrationCheck) checkCarried() {
 				name, c.To.Version, c.From.Version)
 		case c.states[was.Work.Via] != "" && c.states[was.Work.Via] != is.Work.Via:
 			c.add("carries activity %q to state %q, and another one of state %q to %q", name, is.Work.Via, was.Work.Via, c.states[was.Work.Via])
+		case len(c.To.Finals) > 0 && !c.To.ending()[is.Work.Via]:
+			c.add("carries activity %q to state %q, from which no final state can be reached", name, is.Work.Via)
 		default:
 			c.states[was.Work.Via] = is.Work.Via
 		}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"time"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Plan is a way for instances of another version of a workflow into a version with data D, made
@@ -83,6 +81,14 @@ func (p *FromVersionPlan[O, D]) DropTimer(name string) *FromVersionPlan[O, D] {
 	return p.timer(name, dropTimer)
 }
 
+// Forget says that nothing follows from what instances did by the named transitions under the old version, where that did not keep
+// it and the new one asks for it: nobody is excluded for it (see [Transition.NotBy]), and no failure undoes it (see
+// [Activity.Undoes]).
+func (p *FromVersionPlan[O, D]) Forget(transitions ...string) *FromVersionPlan[O, D] {
+	p.spec.forgotten = append(p.spec.forgotten, transitions...)
+	return p
+}
+
 func (p *FromVersionPlan[O, D]) timer(name string, rule timerRule) *FromVersionPlan[O, D] {
 	if _, twice := p.spec.timers[name]; twice {
 		p.spec.mistakes = append(p.spec.mistakes, fmt.Sprintf("says twice what becomes of timer %q", name))
@@ -93,15 +99,16 @@ func (p *FromVersionPlan[O, D]) timer(name string, rule timerRule) *FromVersionP
 
 // plan is a Plan with its types erased.
 type plan struct {
-	from     int
-	states   map[State]State
-	carried  []string
-	timers   map[string]timerRule
-	mistakes []string
-	old      reflect.Type // the data that it is declared for
-	same     bool         // the data stays as it is
-	data     func(old []byte) ([]byte, error)
-	at       func(timer string, now time.Time, data []byte) (time.Time, error)
+	from      int
+	states    map[State]State
+	carried   []string
+	forgotten []string
+	timers    map[string]timerRule
+	mistakes  []string
+	old       reflect.Type // the data that it is declared for
+	same      bool         // the data stays as it is
+	data      func(old []byte, gone map[string]bool) ([]byte, error)
+	at        func(timer string, now time.Time, data []byte) (time.Time, error)
 }
 
 type timerRule int
@@ -119,11 +126,11 @@ func (p *FromVersionPlan[O, D]) dataType(D) {}
 func (p *FromVersionPlan[O, D]) plan() *plan {
 	s := p.spec
 	s.old, s.same = reflect.TypeFor[O](), p.data == nil
-	s.data = func(data []byte) ([]byte, error) {
+	s.data = func(data []byte, gone map[string]bool) ([]byte, error) {
 		if p.data == nil {
-			return data, nil
+			return unchanged[O, D](data, gone)
 		}
-		return convert(data, p.data)
+		return convert(data, gone, p.data)
 	}
 	s.at = func(timer string, now time.Time, data []byte) (time.Time, error) {
 		d, err := decodeStored[D]("data", data)
@@ -133,20 +140,4 @@ func (p *FromVersionPlan[O, D]) plan() *plan {
 		return p.at[timer](now, d), nil
 	}
 	return &s
-}
-
-// convert makes new data of old. What O does not know of it nobody could take over, so that is refused.
-func convert[O, D any](data []byte, into func(O) (D, error)) ([]byte, error) {
-	old, err := decodeStored[O]("data", data)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, new(O), jsonKnown); err != nil && len(data) > 0 {
-		return nil, Errorf(MigrationRefused, "the data has members that this build does not know in its version: %v", err)
-	}
-	d, err := into(old)
-	if err != nil {
-		return nil, err
-	}
-	return encodeData(&d)
 }

@@ -108,6 +108,15 @@ func (f *InFlight) Cancelled() Verdict {
 	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, unknown)
 }
 
+// Left is the verdict on a command whose instance is on a version that has no such activity: it has gone on without the command, and
+// was migrated then. An undo is for who has the activity.
+func (f *InFlight) Left() Verdict {
+	if f.Phase == transitions.Undoing {
+		return f.NotHere()
+	}
+	return f.Cancelled()
+}
+
 // BeforeDue decides what becomes of a scheduled command without deciding it, if
 // that can be said. replay is the workflow's horizon.
 func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, decided bool) {

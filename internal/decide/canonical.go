@@ -71,6 +71,21 @@ func scan(payload []byte) error {
 	return nil
 }
 
+// hasNUL reports whether a string in the JSON contains a NUL.
+func hasNUL(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '"' {
+			continue
+		}
+		end, nul := scanString(raw, i+1)
+		if nul {
+			return true
+		}
+		i = end
+	}
+	return false
+}
+
 // scanString returns the index of the closing quote, or the last index.
 func scanString(b []byte, i int) (end int, nul bool) {
 	for ; i < len(b); i++ {

@@ -19,17 +19,13 @@ import (
 func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	outcome := p.Resumed.Outcome
 	step, err := activityOf(p, w)
-	if err != nil {
-		return failed(err)
-	}
 	waits := inst != nil && inst.Links.InFlight != nil &&
 		inst.Links.InFlight.Scope == p.Scope && inst.Links.InFlight.Key == p.Key
 	if !waits {
-		d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
-		if outcome.Failure == nil || outcome.Failure.Unknown {
-			d.undo(p, w.Version, step, outcome.Result, now)
-		}
-		return d
+		return leftBehind(p, w, step, now)
+	}
+	if err != nil {
+		return failed(err)
 	}
 	if outcome.Failure != nil {
 		return decideFailure(p, w, step, inst, *outcome.Failure, nil, now)
@@ -56,6 +52,17 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), transitions.Effect{
 			CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
 			Payload: p.Canonical, Result: outcome.Result})
+	}
+	return d
+}
+
+// leftBehind ends a command whose instance has gone on without it. It may be on a version that has no such activity (step is
+// nil): then the one before had no undo of it either, or the plan would not have been taken.
+func leftBehind(p *Prepared, w *workflow.Workflow, step *workflow.Step, now time.Time) Decision {
+	outcome := p.Resumed.Outcome
+	d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
+	if step != nil && (outcome.Failure == nil || outcome.Failure.Unknown) {
+		d.undo(p, w.Version, step, outcome.Result, now)
 	}
 	return d
 }

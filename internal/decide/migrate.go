@@ -33,7 +33,18 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 		return failed(&workflow.Error{Code: workflow.MigrationWaits, State: inst.State,
 			Message: fmt.Sprintf("%q is in flight; the plan lets it end first", flight.Transition)})
 	}
+	if p.unfit != "" {
+		return refused(&workflow.Error{Code: workflow.MigrationRefused, State: inst.State, Message: p.unfit})
+	}
 	return migrateBy(p, plan, inst, now)
+}
+
+// Unfit is the same migration of one instance after what the plan makes of it could not be stored, or decided: it is refused, so that
+// nobody asks again.
+func (p *Prepared) Unfit(err error) *Prepared {
+	again := *p
+	again.unfit = workflow.AsError(err).Message + "; the log of the node says why"
+	return &again
 }
 
 // migrateBy is the migration itself. What the plan's code gives as an error refuses the instance for good, a defect too: nobody
@@ -50,6 +61,9 @@ func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance
 		return refused(unplanned(inst, workflow.Errorf(workflow.MigrationRefused, "the plan does not know state %q", inst.State)))
 	}
 	data, err := plan.Data(inst.Data)
+	if err == nil && hasNUL(data) {
+		err = workflow.Errorf(workflow.MigrationRefused, "a string of the new data contains a NUL (\\u0000), which cannot be stored")
+	}
 	if err == nil {
 		err = tooLarge(plan.To, inst, data)
 	}
@@ -70,7 +84,11 @@ func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance
 
 // unplanned makes a refusal of an error of the plan's code. What may be shown of it is shown.
 func unplanned(inst *transitions.Instance, err *workflow.Error) *workflow.Error {
-	return &workflow.Error{Code: workflow.MigrationRefused, State: inst.State, Message: err.Message, Cause: err.Cause}
+	message := shortened(err.Message, transitions.MaxReason)
+	if err.Cause != nil {
+		message += "; the log of the node says why"
+	}
+	return &workflow.Error{Code: workflow.MigrationRefused, State: inst.State, Message: message, Cause: err.Cause}
 }
 
 // planFrom is the plan for instances of a version, nil for none.

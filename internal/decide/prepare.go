@@ -36,6 +36,7 @@ type Prepared struct {
 	by     string              // who asked for the activity that has ended; of an undo, see Request.By
 	parent *transitions.Parent // of a child
 	plans  []*workflow.Migration
+	unfit  string // why what the plan makes of the instance cannot be stored; "": nobody has tried
 
 	settled bool   // an operator settles the command
 	because string // the reason of that operator

@@ -298,9 +298,13 @@ func (p *Pipeline) fail(ops []*op, err error, r reaction) {
 	}
 }
 
-// logFailure keeps the cause that the caller must not see.
+// logFailure keeps the cause that the caller must not see. Where an operation was refused, it is what a plan's code failed by.
 func (p *Pipeline) logFailure(o *op) {
-	if e, ok := o.err.(*workflow.Error); ok && e.Cause != nil {
+	e, _ := o.err.(*workflow.Error)
+	if o.err == nil && o.p.Operation != nil {
+		e = o.decision.Err
+	}
+	if e != nil && e.Cause != nil {
 		p.log.Error("command failed", "tenant", o.p.Tenant, "scope", o.p.Scope, "key", o.p.Key,
 			"workflow", o.p.Workflow, "transition", o.p.Transition, "code", e.Code, "error", e.Cause)
 	}

@@ -11,9 +11,13 @@ import (
 
 // attempt runs the activity of a command, or its undo, once.
 func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
-	step := r.step(f)
-	if step == nil {
+	w := r.version(f)
+	if w == nil {
 		return f.NotHere()
+	}
+	step := f.Activity(w)
+	if step == nil {
+		return f.Left()
 	}
 	work := step.Work
 	if v, decided := f.Before(work, r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {

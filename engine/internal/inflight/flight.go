@@ -207,12 +207,11 @@ func (r *Runner) stopAttempt(ref transitions.Ref, cause error) {
 	}
 }
 
-// step finds the activity of the version that the command's instance has. nil:
-// this node does not know that version.
-func (r *Runner) step(f *flight) *workflow.Step {
+// version is the one that the command's instance is on. nil: this node does not know it.
+func (r *Runner) version(f *flight) *workflow.Workflow {
 	for _, w := range r.config.Definitions.Versions(f.Workflow) {
 		if w.Version == f.Definition {
-			return f.Activity(w)
+			return w
 		}
 	}
 	return nil

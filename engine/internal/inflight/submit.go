@@ -36,7 +36,7 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome)
 		case code == workflow.LeaseLost:
 			r.lost(f)
 			return decide.Verdict{}
-		case code == workflow.NotOnThisNode && r.step(f) == nil:
+		case code == workflow.NotOnThisNode && r.version(f) == nil:
 			return f.NotHere() // it was cancelled before it was begun: nothing is lost
 		case !decide.IsTransient(code):
 			return r.undecidable(f, err)

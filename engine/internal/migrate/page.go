@@ -76,10 +76,30 @@ func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
 			return t, fmt.Errorf("instance %s: %w", one.ID, err)
 		}
 	}
-	for i, reply := range r.config.Submit(ctx, list) {
+	replies := r.config.Submit(ctx, list)
+	r.refuseUnfit(ctx, list, replies)
+	for i, reply := range replies {
 		t.count(b.page[i], reply, plans)
 	}
 	return t, ctx.Err()
+}
+
+// refuseUnfit asks once more for those that cannot be decided or stored as the plan has them: they are refused, and do not hold up the
+// end of the batch for ever.
+func (r *Runner) refuseUnfit(ctx context.Context, list []*decide.Prepared, replies []transitions.Reply) {
+	var places []int
+	var unfit []*decide.Prepared
+	for i := range replies {
+		if workflow.CodeOf(replies[i].Err) == workflow.Internal {
+			places, unfit = append(places, i), append(unfit, list[i].Unfit(replies[i].Err))
+		}
+	}
+	if len(unfit) == 0 {
+		return
+	}
+	for n, reply := range r.config.Submit(ctx, unfit) {
+		replies[places[n]] = reply
+	}
 }
 
 // plansOf are the plan of the batch.

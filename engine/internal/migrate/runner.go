@@ -179,7 +179,7 @@ func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
 func (r *Runner) look(ctx context.Context, b *batch) ([]item, error) {
 	if r.looks == nil {
 		r.looks = &store.OpenLook{Workflow: b.Workflow, Definition: b.From, Before: b.CreatedAt, Scope: decide.MigrationScope(b.ID),
-			Limit: r.config.Page, At: b.place.OpenPlace}
+			Limit: min(r.config.Page, b.PerSecond), At: b.place.OpenPlace} // more would outlast the lease while it waits for the rate
 	}
 	list, err := r.config.Reader.OpenInstances(ctx, r.looks)
 	b.place.OpenPlace = r.looks.At

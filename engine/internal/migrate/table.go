@@ -39,9 +39,12 @@ func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table {
 VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9) RETURNING ` + columns),
 		list: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
 		stop: in(`UPDATE pawl.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
-	ended_at = CASE WHEN m.page IS NULL THEN $2 END, claimed_by = CASE WHEN m.page IS NOT NULL THEN m.claimed_by END,
-	claimed_at = CASE WHEN m.page IS NOT NULL THEN m.claimed_at END, locked_until = CASE WHEN m.page IS NOT NULL THEN m.locked_until END
-WHERE m.id = $1 AND m.ended_at IS NULL`),
+	ended_at = CASE WHEN f.free THEN $2 END, page = CASE WHEN NOT f.free THEN m.page END,
+	claimed_by = CASE WHEN NOT f.free THEN m.claimed_by END, claimed_at = CASE WHEN NOT f.free THEN m.claimed_at END,
+	locked_until = CASE WHEN NOT f.free THEN m.locked_until END
+FROM (SELECT x.id, x.page IS NULL OR coalesce(x.locked_until, x.next_at) < clock_timestamp() - interval '1 minute' AS free
+	FROM pawl.instance_migration x WHERE x.id = $1 FOR NO KEY UPDATE) AS f
+WHERE m.id = f.id AND m.ended_at IS NULL`),
 		claim: in(`UPDATE pawl.instance_migration AS m SET token = m.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond'
 FROM (SELECT x.id FROM pawl.instance_migration x
@@ -134,7 +137,8 @@ func (t *Table) List(ctx context.Context, id int64, limit int) ([]inspect.Migrat
 	return nil, store.ReadError("migrations", err)
 }
 
-// Stop asks for the end of one. It ends at once, or when the instances are counted that are being taken. One that has ended stays so.
+// Stop asks for the end of one. It ends at once, or when the instances are counted that are being taken; where nobody has the plan
+// any more who could do that, for a minute, it ends without. One that has ended stays so.
 func (t *Table) Stop(ctx context.Context, id int64, at time.Time) error {
 	if _, err := t.pool.Exec(ctx, t.stop, id, at); err != nil {
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}

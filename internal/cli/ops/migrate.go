@@ -47,6 +47,9 @@ state, and writes nothing.`,
 					return o.previewMigration(ctx, c, e, r)
 				}
 				m, err := e.MigrateInstances(ctx, r)
+				if err == nil {
+					err = tellIdle(ctx, c.ErrOrStderr(), e, &m)
+				}
 				if err == nil && !background {
 					m, err = awaitMigration(ctx, c, e, m)
 				}
@@ -109,6 +112,28 @@ func (o *ops) stopMigrationCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// tellIdle says so where no node serves that could do the migration.
+func tellIdle(ctx context.Context, w io.Writer, e *engine.Engine, m *inspect.Migration) error {
+	versions, err := e.Rollout(ctx)
+	if err != nil {
+		return err
+	}
+	know := map[string]int{} // how many of the two versions a node knows
+	for _, v := range versions {
+		if v.Workflow != m.Workflow || v.Version != m.From && v.Version != m.To {
+			continue
+		}
+		for _, node := range v.Knowing {
+			if know[node]++; know[node] == 2 {
+				return nil
+			}
+		}
+	}
+	// As the meter's lines.
+	_, _ = fmt.Fprintf(w, "migration %d waits: no node serves that knows both versions; it goes on when one does\n", m.ID)
+	return nil
 }
 
 // pollEvery is how often it is asked how far a migration is.

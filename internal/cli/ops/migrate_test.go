@@ -43,7 +43,8 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 			t.Error(got)
 		}
 		stdout, stderr, err := p.try("migrate sack 1 2 --by ann --reason", "new sacks")
-		if err != nil || !strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
+		if err != nil || strings.Contains(stderr, "no node") ||
+			!strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
 			t.Errorf("%v, %s%s", err, stdout, stderr)
 		}
 	})
@@ -52,7 +53,11 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 	}
 	// Nobody serves: it is begun, and waits for a node.
 	var m api.Migration
-	if err := json.Unmarshal([]byte(p.run("migrate sack 1 2 --background -o json")), &m); err != nil || m.ID == 0 || !m.EndedAt.IsZero() || m.Expected != 1 {
+	stdout, stderr, err := p.try("migrate sack 1 2 --background -o json")
+	if err != nil || !strings.Contains(stderr, "no node serves that knows both versions") {
+		t.Errorf("%v, %s", err, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &m); err != nil || m.ID == 0 || !m.EndedAt.IsZero() || m.Expected != 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	p.fails("migrate sack 1 2 --background", "is under way")

@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// An instance has gone on without an activity that is still under way, and comes to a version that has no such activity. Whoever asked for
+// it gets an answer all the same.
+func TestACommandThatWasLeftBehindEndsWhereTheNewVersionHasNoSuchActivity(t *testing.T) {
+	t.Parallel()
+	for _, tries := range []int{1, 2} { // the second attempt begins after the migration
+		pool := database(t)
+		going, goOn := make(chan struct{}, 10), make(chan struct{})
+		v1 := workflow.Define("claim", 1,
+			workflow.Start("file", "open", nothing[claim1, filed]),
+			workflow.Do("pay", workflow.From("open"), "paying", "paid", claimWork[claim1](func(context.Context) error {
+				going <- struct{}{}
+				<-goOn
+				if tries > 1 {
+					return errors.New("the bank does not answer")
+				}
+				return nil
+			}), nothing[claim1, int]).OrElse("open", nothing[claim1, workflow.Failure]).Retry(workflow.Retry{First: time.Millisecond}),
+			workflow.On("call-off", workflow.From("paying"), "open", nothing[claim1, workflow.None])).Final("paid")
+		v2 := workflow.Define("claim", 2,
+			workflow.Start("file", "open", nothing[claim1, filed]),
+			workflow.On("settle", workflow.From("open"), "paid", nothing[claim1, workflow.None])).Final("paid").
+			Migrate(workflow.FromVersion[claim1, claim1](1, nil))
+		e := bothClaims(t, pool, v1, v2)
+		id := file(t, e, "", "1", 1).Instance
+		work := submit(t, e, onClaim(id, "pay", "p"))
+		<-going
+		submit(t, e, onClaim(id, "call-off", "c"))
+		if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		close(goOn)
+		answer, err := e.Await(t.Context(), "", work.Record.Scope, "p")
+		if err != nil || workflow.CodeOf(answer.Err()) != workflow.CommandCancelled {
+			t.Errorf("%d: %+v, %v", tries, answer, err)
+		}
+		wantIntact(t, e, "")
+	}
+}
+
+// record is what is logged.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(b)
+}
+
+func (r *record) has(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Contains(r.text.String(), text)
+}
+
+// Whatever a plan's code makes of an instance, the migration ends, and tells why.
+func TestWhatAPlanCannotDoIsRefusedAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	plan := func(old claim1) (claimName, error) {
+		switch old.Sum {
+		case 1:
+			panic("the secret of the panic")
+		case 2:
+			return claimName{"a\x00b"}, nil
+		case 3:
+			return claimName{"a\xffb"}, nil
+		case 4:
+			return claimName{strings.Repeat("x", 2000)}, nil
+		case 5:
+			return claimName{}, errors.New("it says \xff\x00 " + strings.Repeat("long ", 100_000))
+		case 6:
+			return claimName{}, workflow.Errorf(workflow.Unavailable, "not now")
+		}
+		return claimName{fmt.Sprint(old.Sum)}, nil
+	}
+	v2 := workflow.Define("claim", 2, workflow.Start("file", "open", nothing[claimName, filed]),
+		workflow.On("hold", workflow.From("open"), "held", nothing[claimName, workflow.None]),
+		workflow.On("drop", workflow.From("open", "held"), "dropped", nothing[claimName, workflow.None])).Final("dropped").MaxData(1000).
+		Attr("name", func(n claimName) string {
+			if n.Name == "7" {
+				return "a\x00b"
+			}
+			return n.Name
+		}).
+		Migrate(workflow.FromVersion(1, plan).DropTimer("nag").DropTimer("release"))
+	var log record
+	e := newEngine(t, pool, running(claims1(pays), v2), func(c *engine.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	const all = 10
+	for i := range all {
+		file(t, e, "", fmt.Sprint(i), i)
+	}
+	preview, err := e.PreviewMigration(t.Context(), "claim", 1, 2)
+	if err != nil || preview.States[0].Rejected != 6 || !log.has("the code of a plan fails") { // what the database refuses it cannot tell
+		t.Errorf("%+v, %v", preview.States, err)
+	}
+	m := migrated(t, e, begun(t, e, 1000).ID)
+	if m.Migrated != 3 || m.Rejected != 7 || m.Skipped != 0 {
+		t.Errorf("%+v", m)
+	}
+	for _, want := range []string{"the plan's code failed", "contains a NUL", "cannot be encoded", "allows 1000", "it says  long", "not now",
+		"could not be stored"} {
+		found := false
+		for _, r := range m.Refusals {
+			found = found || strings.Contains(r.Reason, want) && len(r.Reason) <= transitions.MaxReason && !strings.Contains(r.Reason, "secret")
+		}
+		if !found {
+			t.Errorf("no refusal says %q", want)
+		}
+	}
+	if !log.has("the secret of the panic") || !log.has(`transition=migrate`) {
+		t.Error("the log does not say what the panic was")
+	}
+	wantIntact(t, e, "")
+}
+
+type claimName struct {
+	Name string `json:"name"`
+}
+
+// A page is not larger than what the rate allows in a second: a longer wait would outlast the lease, and the next node would not wait.
+func TestAPageIsNotLargerThanTheRate(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	for i := range 3 {
+		file(t, e, "", fmt.Sprint(i), i)
+	}
+	exec(t, pool, "CREATE TABLE pages (size int)")
+	exec(t, pool, `CREATE FUNCTION note_page() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		INSERT INTO pages SELECT json_array_length(NEW.page::json) WHERE NEW.page IS NOT NULL; RETURN NULL; END $$`)
+	exec(t, pool, "CREATE TRIGGER note_page AFTER UPDATE ON pawl.instance_migration FOR EACH ROW EXECUTE FUNCTION note_page()")
+	if m := migrated(t, e, begun(t, e, 2).ID); m.Migrated != 3 {
+		t.Errorf("%+v", m)
+	}
+	if most := query[int](t, pool, "SELECT max(size) FROM pages"); most != 2 {
+		t.Errorf("a page had %d instances", most)
+	}
+}
+
+// All nodes that had the plan are gone, one of them while it was at work. Else nobody could end the migration, and no other could begin.
+func TestAMigrationThatNobodyCanGoOnWithCanBeStopped(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	old := newEngine(t, pool, running(claims1(pays)))
+	file(t, e, "", "1", 1)
+	m := begun(t, e, 1000)
+	e.Stop(t.Context())
+	left := func(ago string) {
+		exec(t, pool, `UPDATE pawl.instance_migration SET page = '[]', claimed_by = 'gone', claimed_at = now(),
+			locked_until = clock_timestamp() - $2::text::interval WHERE id = $1`, m.ID, ago)
+	}
+	left("1 second")
+	if m, err := old.StopMigration(t.Context(), m.ID); err != nil || m.StoppedAt.IsZero() || !m.EndedAt.IsZero() {
+		t.Errorf("its node may be back in a moment: %+v, %v", m, err)
+	}
+	left("2 minutes")
+	if m, err := old.StopMigration(t.Context(), m.ID); err != nil || m.EndedAt.IsZero() || m.Node != "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

@@ -1,0 +1,76 @@
+package workflow
+
+import (
+	"strings"
+	"testing"
+)
+
+type (
+	withoutPriority struct {
+		Text string `json:"text"`
+	}
+	withPriority struct {
+		Text     string `json:"text"`
+		Priority int    `json:"priority,omitzero"`
+	}
+)
+
+func letters[D any](version int, plans ...Plan[D]) *Definition[D] {
+	return Define("letter", version, Start("begin", "open", noAction[D, None]), On("end", From("open"), "closed", noAction[D, None])).
+		Final("closed").Migrate(plans...)
+}
+
+// What the old version's definition means to drop is dropped, by a function and without one; what some other build has added is
+// not lost, and does not become data that nobody can read.
+func TestAMigrationOfMembersThatTheBuildDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	same := func(old withoutPriority) (withoutPriority, error) { return old, nil }
+	keeps := Plan[withoutPriority](FromVersion[withoutPriority, withoutPriority](1, nil))
+	reads := Plan[withPriority](FromVersion[withoutPriority, withPriority](1, nil))
+	makes := Plan[withoutPriority](FromVersion(1, same))
+	const high = `{"text":"a","priority":"high"}`
+	from, dropping := letters[withoutPriority](1), letters[withoutPriority](1).DataChanged("/priority")
+	for name, test := range map[string]struct {
+		from, to Source
+		data     string
+		want     string // of the data, or of the refusal
+	}{
+		"unchanged, kept":                {from, letters(2, keeps), high, high},
+		"unchanged, meant to go":         {dropping, letters(2, keeps), high, `{"text":"a"}`},
+		"unchanged, and another type":    {from, letters(2, reads), high, `another type, "/priority"`},
+		"by a function, meant to go":     {dropping, letters(2, makes), high, `{"text":"a"}`},
+		"by a function, that loses some": {from, letters(2, makes), high, `does not know in the old version, "/priority"`},
+		"by a function, one of two":      {dropping, letters(2, makes), `{"text":"a","priority":1,"x":1}`, `"/x"`},
+	} {
+		m, mistakes := migrationOf(t, test.from, test.to)
+		if len(mistakes) > 0 {
+			t.Fatalf("%s: %q", name, mistakes)
+		}
+		data, err := m.Data([]byte(test.data))
+		got := string(data)
+		if err != nil {
+			got = AsError(err).Message
+			if AsError(err).Code != MigrationRefused || strings.Contains(got, "workflow.") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err == nil && got != test.want || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Attributes are computed anew, so one that the new version does not declare is no loss of data.
+func TestAPlanWithoutAFunctionMayLeaveAttributesAndWhatIsMeantToGo(t *testing.T) {
+	t.Parallel()
+	from := letters[withPriority](1).Attr("text", func(d withPriority) string { return d.Text })
+	to := letters(2, Plan[withoutPriority](FromVersion[withPriority, withoutPriority](1, nil))).DataChanged("/priority")
+	if _, mistakes := migrationOf(t, from, to); len(mistakes) > 0 {
+		t.Errorf("%q", mistakes)
+	}
+	to = letters(2, Plan[withoutPriority](FromVersion[withPriority, withoutPriority](1, nil)))
+	_, mistakes := migrationOf(t, from, to)
+	if len(mistakes) != 1 || !strings.Contains(mistakes[0], `"/priority" (int64) has no place in it`) {
+		t.Errorf("%q", mistakes)
+	}
+}

@@ -1,0 +1,72 @@
+package workflow
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bureau is a version of a small workflow: who wrote may not close if the version says so, and a failed letter undoes the booking.
+func bureau(version int, notBy, last, undoes bool, plans ...Plan[claimV1]) *Definition[claimV1] {
+	work := func(context.Context, *Attempt, claimV1, None) (int, error) { return 1, nil }
+	end := On("close", From("open"), "closed", noAction[claimV1, None])
+	if notBy {
+		end.NotBy("write")
+	}
+	if last {
+		end.NotByLast("write")
+	}
+	letter := Do("letter", From("open"), "posting", "open", work, noAction[claimV1, int]).OrElse("open", noAction[claimV1, Failure])
+	if undoes {
+		letter.Undoes("book")
+	}
+	return Define("desk", version,
+		Start("begin", "open", noAction[claimV1, None]),
+		On("write", From("open"), Stay, noAction[claimV1, None]),
+		Do("book", From("open"), "booking", "open", work, noAction[claimV1, int]).OrElse("open", noAction[claimV1, Failure]).
+			Undo(func(context.Context, *Attempt, claimV1, None, *int) error { return nil }),
+		letter, end).Final("closed").Migrate(plans...)
+}
+
+// Who wrote under a version that does not keep it could close under the one that excludes him: the plan has to say that this is meant.
+func TestAPlanSaysWhatOfThePastIsForgotten(t *testing.T) {
+	t.Parallel()
+	plan := func() *FromVersionPlan[claimV1, claimV1] { return FromVersion[claimV1, claimV1](1, nil) }
+	for name, test := range map[string]struct {
+		from *Definition[claimV1]
+		to   *Definition[claimV1]
+		want []string
+	}{
+		"nothing is asked": {bureau(1, true, false, true), bureau(2, false, false, false, plan()), nil},
+		"what is kept":     {bureau(1, false, true, true), bureau(2, true, true, true, plan()), nil},
+		"who did it":       {bureau(1, false, false, true), bureau(2, true, false, true, plan()), []string{`leaves open who did "write"`}},
+		"who did it last": {bureau(1, true, false, true), bureau(2, false, true, true, plan()),
+			[]string{`leaves open who did "write"`}},
+		"what is undone": {bureau(1, false, false, false), bureau(2, false, false, true, plan()),
+			[]string{`leaves effects of "book" behind`}},
+		"all of it, as is meant": {bureau(1, false, false, false), bureau(2, true, true, true, plan().Forget("write", "book")), nil},
+		"what nobody asks for": {bureau(1, true, false, true), bureau(2, true, false, true, plan().Forget("write")),
+			[]string{`forgets "write"`}},
+	} {
+		_, got := migrationOf(t, test.from, test.to)
+		if len(got) != len(test.want) || !slices.EqualFunc(got, test.want, strings.Contains) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// An activity is not carried to where nothing ends, either.
+func TestAPlanDoesNotCarryToWhereNothingEnds(t *testing.T) {
+	t.Parallel()
+	lost := Define("claim", 2,
+		Start("file", "open", noAction[claimV1, None]), On("hold", From("open"), "held", noAction[claimV1, None]),
+		On("release", From("held"), "open", noAction[claimV1, None]), On("nag", From("open"), Stay, noAction[claimV1, None]),
+		On("end", From("open"), "paid", noAction[claimV1, None]), On("turn", From("limbo"), Stay, noAction[claimV1, None]),
+		claimPay[claimV1](From("open", "limbo"), "limbo", "limbo", true)).
+		Final("paid").Migrate(FromVersion[claimV1, claimV1](1, nil).Carry("pay").DropTimer("nag").DropTimer("release"))
+	_, got := migrationOf(t, claims1(), lost)
+	if len(got) != 1 || !strings.Contains(got[0], `carries activity "pay" to state "paying", from which no final state can be reached`) {
+		t.Errorf("%q", got)
+	}
+}
