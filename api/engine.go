@@ -52,6 +52,8 @@ type Engine interface {
 	// WorkflowNotFound; of a sink's, NotFound. A tenant "" is all of them.
 
 	Instances(ctx context.Context, f inspect.Filter) (inspect.Page, error)
+	// Children lists the instances that one has started. Error: InstanceNotFound too.
+	Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error)
 	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
 	Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error)
 	PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error)
@@ -63,6 +65,8 @@ type Engine interface {
 	Retention(ctx context.Context) (inspect.Retention, error)
 	// VersionsInUse lists the versions of workflows that have ever run here, of all tenants.
 	VersionsInUse(ctx context.Context) ([]inspect.Version, error)
+	// Nodes lists the nodes, what they know and what they do for a tenant.
+	Nodes(ctx context.Context, tenant string) ([]inspect.NodeInfo, error)
 	// BeginVersion says with which version new instances of a workflow begin, on all nodes; 0 is the newest that each knows.
 	// Error: WorkflowNotFound.
 	BeginVersion(ctx context.Context, workflow string, version int, actor string) error

@@ -69,6 +69,9 @@ func (a *API) instance(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if p := v.Parent; p != nil && !mayRead(&r.caller, p.Workflow, p.Instance, p.BusinessKey) {
+		p.BusinessKey = ""
+	}
 	return sendView(w, r.with(headerNoneMatch), &v)
 }
 

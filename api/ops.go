@@ -81,7 +81,7 @@ func (a *API) stuck(r *request) (out StuckPage, err error) {
 
 // StuckOf is how REST tells of a stuck command.
 func StuckOf(tenant string, r *transitions.Record) CommandStatus {
-	s := statusOf(r)
+	s := operatedStatusOf(r)
 	s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
 	return s
 }

@@ -115,7 +115,7 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 	g := newGuarded(t)
 	missing := uuid.NewString()
-	for _, c := range [][2]string{{"GET", ""}, {"GET", "/history"}, {"GET", "/transitions"}, {"GET", "/diagram"}, {"POST", "/stamp"}} {
+	for _, c := range [][2]string{{"GET", ""}, {"GET", "/history"}, {"GET", "/children"}, {"GET", "/transitions"}, {"GET", "/diagram"}, {"POST", "/stamp"}} {
 		for _, grants := range []string{"read:courier submit:courier", "read:@" + uuid.NewString() + " submit:@" + uuid.NewString()} {
 			var told [2]string
 			for i, id := range []string{g.instance.String(), missing} {

@@ -37,7 +37,11 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := render(statusOf(&record))
+	status := statusOf(&record)
+	if r.caller.May(Operate, aboutRecord(&record)) {
+		status = operatedStatusOf(&record)
+	}
+	body, err := render(status)
 	if err != nil {
 		return err
 	}
@@ -154,6 +158,13 @@ func statusOf(r *transitions.Record) CommandStatus {
 	case transitions.FailedFinal:
 		s.Problem = transitions.WithPosition(r.Body, s.Position)
 	}
+	return s
+}
+
+// operatedStatusOf is statusOf for operators. The names of nodes are nobody else's.
+func operatedStatusOf(r *transitions.Record) CommandStatus {
+	s := statusOf(r)
+	s.ClaimedBy, s.ClaimedAt = r.ClaimedBy, r.ClaimedAt.UTC()
 	return s
 }
 

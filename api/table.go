@@ -106,6 +106,10 @@ var readingRoutes = both(
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/history", Grant: Read, handle: show((*API).history), EmptyIsNone: true,
 		Doc:    "its audit rows with a version after `after`, oldest first; `cause` and `caused_by` are those of [its events](#the-log)",
 		Params: params(afterVersion, pageLimit), Answers: []Answer{answer[History](200)}, Codes: instanceCodes},
+	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/children", Grant: Read, handle: show((*API).children), EmptyIsNone: true,
+		Doc: "the instances that it has started and that the caller may read, as they are now, in the order in which they were started; " +
+			"`end` is the transition that the end of one causes. See [lists](#lists)", Params: params(ofStates, ofOpen, pageLimit, pageCursor),
+		Answers: []Answer{answer[ChildPage](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/transitions", Grant: Read, handle: show((*API).options),
 		Doc: "what the caller can do with it now, and why not; `stuck` is what of it waits for an operator, with a `message` that says why " +
 			"and what can be done", Answers: []Answer{answer[Options](200)}, Codes: definedCodes},
@@ -169,6 +173,10 @@ var nodeRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/retention", Grant: OperateAll, handle: show((*API).retention),
 		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +
 			"in seconds, as the node is configured that answers", Answers: []Answer{answer[Retention](200)}},
+	{Section: ofOperator, Method: "GET", Path: ops + "/nodes", Grant: Operate, handle: show((*API).nodes), Params: params(forAll),
+		Doc: "the nodes that serve, or have lately: which program each is, the versions that it knows, what it does for all (`leads`, `migrations`), " +
+			"the sinks that it delivers to, and how many commands in flight it has the lease of",
+		Answers: []Answer{answer[NodeList](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/versions", Grant: OperateAll, handle: show((*API).versions),
 		Doc: "the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, by state, " +
 			"and which nodes know it", Answers: []Answer{answer[VersionList](200)}},

@@ -15,6 +15,8 @@ type (
 	CommandRef       = wire.CommandRef
 	InstancePage     = wire.InstancePage
 	InstanceView     = wire.InstanceView
+	ChildPage        = wire.ChildPage
+	Child            = wire.Child
 	Timer            = wire.Timer
 	ScheduledCommand = wire.ScheduledCommand
 	StuckCommand     = wire.StuckCommand
@@ -119,7 +121,7 @@ type Case struct {
 
 // CaseOf is a case as the interface shows it.
 func CaseOf(c *inspect.Case) Case {
-	return Case{Instance: viewOf(&c.View), InFlight: each(c.InFlight, statusOf), Earlier: c.Earlier,
+	return Case{Instance: viewOf(&c.View), InFlight: each(c.InFlight, operatedStatusOf), Earlier: c.Earlier,
 		Timeline: each(c.Timeline, entryOf), Chain: VerificationOf(&c.Chain)}
 }
 

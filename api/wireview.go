@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -15,6 +16,9 @@ func viewOf(v *inspect.View) InstanceView {
 		Timers:    each(v.Timers, func(t *inspect.Timer) Timer { return Timer(*t) }),
 		Scheduled: each(v.Scheduled, func(s *inspect.ScheduledCommand) ScheduledCommand { return ScheduledCommand(*s) }),
 		Effects:   each(v.Links.Effects, func(e *transitions.Effect) CommandRef { return *refOf(&e.CommandRef) }),
+	}
+	if p := v.Parent; p != nil {
+		out.Parent = &wire.Parent{Workflow: p.Workflow, Instance: p.Instance, BusinessKey: p.BusinessKey, End: p.End}
 	}
 	slices.Reverse(out.Effects)
 	moreEffects := len(out.Effects) > inspect.MaxWaiting
@@ -39,4 +43,12 @@ func optionsOf(id uuid.UUID, x *inspect.Explanation) Options {
 		return Option{Transition: o.Transition, Allowed: o.Allowed, To: o.To,
 			Reasons: each(o.Reasons, func(r *inspect.Reason) WhyNot { return WhyNot(*r) })}
 	})}
+}
+
+func childOf(i *transitions.Instance) Child {
+	c := Child{Instance: instanceOf(i)}
+	if i.Links.Parent != nil {
+		c.End = i.Links.Parent.End
+	}
+	return c
 }

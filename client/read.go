@@ -102,6 +102,22 @@ func (c *Client) Instances(ctx context.Context, f InstanceFilter) iter.Seq2[Inst
 	})
 }
 
+// ChildFilter says which children of an instance are listed; what is empty selects everything.
+type ChildFilter struct {
+	States []workflow.State // any of them
+	Open   *bool            // not in a final state
+}
+
+// Children lists the instances that one has started, as they are now, in the order in which they were started. An error is the last
+// that it yields.
+func (c *Client) Children(ctx context.Context, of Target, f ChildFilter) iter.Seq2[Child, error] {
+	q := (&InstanceFilter{States: f.States, Open: f.Open}).query()
+	return pages(func(cursor string) ([]Child, string, error) {
+		page, err := get[wire.ChildPage](ctx, c, of.path()+"/children", with(q, "cursor", cursor))
+		return page.Children, page.Next, err
+	})
+}
+
 // History lists the transitions of an instance with a version after this one, oldest first. An error is the last that it yields.
 func (c *Client) History(ctx context.Context, of Target, after int64) iter.Seq2[Entry, error] {
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(entriesOfPage)}}

@@ -6,6 +6,7 @@ import "github.com/pawlhq/pawl/api/wire"
 type (
 	Instance      = wire.Instance
 	InstanceView  = wire.InstanceView
+	Child         = wire.Child
 	Options       = wire.Options
 	Entry         = wire.Entry
 	CommandStatus = wire.CommandStatus

@@ -21,6 +21,7 @@ type instancePage struct {
 	Unknown  bool                // this node does not know its workflow, or that version of it
 	Flight   *wire.CommandStatus // the command whose outcome takes it on
 	Why      []why               // why it does not move
+	Family   *family             // nil: it has started none
 	Timeline []moment            // the newest first
 	Newer    string              // the addresses of other pieces of the timeline
 	Older    string
@@ -71,7 +72,7 @@ func (v *visit) instance() error {
 	}
 	page := instancePage{InstanceView: view}
 	page.Done, _ = strconv.ParseInt(v.query("done"), 10, 64)
-	for _, part := range []func(*instancePage) error{v.options, v.flight, v.timeline, v.past, v.chain} {
+	for _, part := range []func(*instancePage) error{v.options, v.flight, v.family, v.timeline, v.past, v.chain} {
 		if err := part(&page); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ type overview struct {
 	Counts *counted
 	Keys   *api.Keys
 	Sinks  []api.SinkInfo
+	Nodes  []api.Node
 	Paused []api.PausedWorkflow
 	Recent []wire.Event // the newest first
 	Moved  bool         // there is a log that he may read
@@ -95,6 +96,11 @@ func (v *visit) forOperators(page *overview) error {
 		return err
 	}
 	page.Sinks = sinks.Sinks
+	nodes, err := get[api.NodeList](v, "/v1/ops/nodes", nil)
+	if err != nil {
+		return err
+	}
+	page.Nodes = nodes.Nodes
 	paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
 	page.Paused = paused.Workflows
 	return err

@@ -31,6 +31,7 @@ const (
 	whyFails     = "fails"     // an attempt has failed, and there will be another one
 	whyLost      = "lost"      // whoever works on it is not heard of
 	whyTimer     = "timer"     // a timer
+	whyChild     = "child"     // the end of a child
 	whyScheduled = "scheduled" // a command for later
 	whyCommand   = "command"   // somebody has to send a command
 	whyRefused   = "refused"   // nothing can be done with it, by this user
@@ -56,6 +57,10 @@ func (v *visit) reasons(page *instancePage) error {
 	}
 	for _, s := range page.Scheduled[:min(len(page.Scheduled), 1)] {
 		page.add(why{Kind: whyScheduled, When: s.Due, Text: fmt.Sprintf("%s has asked for %q at a later time", s.Actor, s.Transition)})
+	}
+	if c := page.waitsForChild(); c != nil {
+		page.add(why{Kind: whyChild, Text: fmt.Sprintf("the end of a child does %q: %s stands in %q", c.End, c.Workflow, c.State), When: c.UpdatedAt,
+			Link: v.at("instances", c.ID.String()), Do: "look at it"})
 	}
 	page.add(v.commandReason(page))
 	return nil
@@ -109,10 +114,11 @@ func flightReason(s *api.CommandStatus, now time.Time) why {
 	lost := !s.LockedUntil.IsZero() && s.LockedUntil.Before(now)
 	switch {
 	case s.Status == transitions.Processing && lost:
-		return said(whyLost, s.LockedUntil, "whoever works on attempt %d is not heard of since its lease has run out; another node takes it over",
-			s.Attempt)
+		return said(whyLost, s.LockedUntil, "%s is not heard of since its lease of attempt %d has run out; another node takes it over",
+			holder(s, "whoever works on it"), s.Attempt)
 	case s.Status == transitions.Processing:
-		return said(whyWorks, s.LockedUntil, "attempt %d is under way, under a lease that is prolonged while it is heard of", s.Attempt)
+		return said(whyWorks, s.LockedUntil, "attempt %d is under way, under a lease of %s that is prolonged while that is heard of", s.Attempt,
+			holder(s, "a node"))
 	case s.Status == transitions.FailedRetryable:
 		return said(whyFails, s.RunAt, "attempt %d has failed, %s in all; the next one is begun then", s.Attempt,
 			plural(s.Failures, "failure", "failures"))
@@ -123,6 +129,14 @@ func flightReason(s *api.CommandStatus, now time.Time) why {
 		return said(whyWaits, s.RunAt, "it waits for its time, or for a worker")
 	}
 	return why{}
+}
+
+// holder names who has the lease, for who may know it.
+func holder(s *api.CommandStatus, unknown string) string {
+	if s.ClaimedBy == "" {
+		return unknown
+	}
+	return s.ClaimedBy
 }
 
 // commandReason says that somebody has to do something, where there is nothing else that takes the instance on.

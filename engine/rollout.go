@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/build"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -23,6 +24,7 @@ const (
 type presence struct {
 	rows     *store.Rollout
 	node     string
+	build    string
 	registry *registry
 	log      *slog.Logger
 	hearing  sync.Mutex    // what is heard later is applied later
@@ -32,7 +34,7 @@ type presence struct {
 }
 
 func newPresence(rows *store.Rollout, node string, r *registry, log *slog.Logger) *presence {
-	return &presence{rows: rows, node: node, registry: r, log: log, wanted: make(chan struct{}, 1), end: func() {}}
+	return &presence{rows: rows, node: node, build: build.This().String(), registry: r, log: log, wanted: make(chan struct{}, 1), end: func() {}}
 }
 
 // tell says it once, and takes over what new instances begin with.
@@ -41,7 +43,7 @@ func (p *presence) tell(ctx context.Context) error {
 	for _, w := range p.registry.All() {
 		versions = append(versions, fmt.Sprint(w.Name, " ", w.Version))
 	}
-	return p.take(func() (map[string]int, error) { return p.rows.Seen(ctx, p.node, versions) })
+	return p.take(func() (map[string]int, error) { return p.rows.Seen(ctx, p.node, versions, p.build) })
 }
 
 // take reads what new instances begin with, and takes it over.

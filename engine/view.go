@@ -8,10 +8,15 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// View reads an instance with its timers, with what is scheduled on it and with what
-// of it is stuck. Error: InstanceNotFound.
+// View reads an instance with its timers, with what is scheduled on it, with what
+// of it is stuck, and with its parent. Error: InstanceNotFound.
 func (e *Engine) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
-	return e.reader.View(ctx, tenantOr(tenant), id)
+	v, err := e.reader.View(ctx, tenantOr(tenant), id)
+	if p := v.Links.Parent; p != nil && err == nil {
+		v.Parent = &inspect.Parent{Workflow: p.Workflow, Instance: p.Instance, End: p.End}
+		v.Parent.BusinessKey, err = e.reader.BusinessKeyOf(ctx, tenantOr(tenant), p.Instance)
+	}
+	return v, err
 }
 
 // ViewByKey is View of the instance that a business key names. Errors:

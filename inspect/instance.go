@@ -15,6 +15,7 @@ const MaxWaiting = 100
 // View is an instance with what waits for its time on it.
 type View struct {
 	transitions.Instance
+	Parent        *Parent            // nil: nobody has started it
 	Timers        []Timer            // armed ones, the next first
 	Scheduled     []ScheduledCommand // what callers have asked for later, the next first
 	Stuck         []StuckCommand     // what waits for an operator, the longest waiting first

@@ -1,25 +1,5 @@
 package inspect
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
-
-// Node is a node that serves, or has lately.
-type Node struct {
-	Name     string
-	Versions []string // of the workflows that it knows: the name, a space, the version
-	BegunAt  time.Time
-	SeenAt   time.Time
-	Alive    bool // it has said lately that it serves
-}
-
-// Knows reports whether the node knows a version of a workflow.
-func (n *Node) Knows(workflow string, version int) bool {
-	return slices.Contains(n.Versions, fmt.Sprint(workflow, " ", version))
-}
-
 // Version is how a version of a workflow stands.
 type Version struct {
 	Workflow string

@@ -58,7 +58,7 @@ var validRows = map[string]row{
 	"begins":     {"workflow": "'w'", "version": "1", "actor": "''", "at": "now()"},
 	"instance_migration": {"id": "1", "ended_at": "now()", "created_at": "now()", "expected": "0", "from_version": "1", "to_version": "2", "per_second": "1", "workflow": "'w'",
 		"actor": "''"},
-	"node":    {"name": "'n'", "versions": "'{w 1}'", "begun_at": "now()", "seen_at": "now()"},
+	"node":    {"name": "'n'", "versions": "'{w 1}'", "build": "'pawl'", "begun_at": "now()", "seen_at": "now()"},
 	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
 	"api_key": {"id": "'0123456789Ab'", "tenant": "'t'", "name": "'n'", "actor": "'a'", "roles": "'{}'", "grants": "'{read}'", "hash": hash32,
 		"created_at": "now()", "created_by": "'a'"},

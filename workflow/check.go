@@ -31,7 +31,7 @@ func (m *Mistakes) add(format string, args ...any) {
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // reserved are the names that the REST interface uses in a transition's place.
-var reserved = []string{"history", "transitions", "diagram", "keys"}
+var reserved = []string{"children", "history", "transitions", "diagram", "keys"}
 
 // ownNames are what the scopes of Pawl's own commands begin with, as default
 // scopes begin with the workflow's name.

@@ -31,6 +31,10 @@ type CommandStatus struct {
 	CancelledBy string         `json:"cancelled_by,omitempty"` // who asked it to stop
 	Stuck       string         `json:"stuck,omitempty"`        // why it waits for an operator
 
+	// For who may operate it, and not while it is watched:
+	ClaimedBy string    `json:"claimed_by,omitempty"` // the node that works on it, or did last
+	ClaimedAt time.Time `json:"claimed_at,omitzero"`  // since when
+
 	// In the list of those that wait for an operator:
 	BusinessKey string `json:"business_key,omitempty"` // of the instance
 	Undo        bool   `json:"undo,omitzero"`          // it is the undo of the transition's effect

@@ -56,6 +56,19 @@ type InstancePage struct {
 	Next      string     `json:"next,omitempty"` // the cursor of the next page, "" on the last; also where this one has few
 }
 
+// ChildPage is a page of the instances that one has started, in the order of that.
+type ChildPage struct {
+	Instance uuid.UUID `json:"instance"` // that has started them
+	Children []Child   `json:"children"`
+	Next     string    `json:"next,omitempty"` // the cursor of the next page, "" on the last; also where this one has few
+}
+
+// Child is an instance that another one has started, as it is now.
+type Child struct {
+	Instance
+	End string `json:"end,omitempty"` // the transition of the parent that its end causes
+}
+
 // What an instance is shown with. What the members mean that have no comment here stands
 // with the types of package inspect, whose fields these are, in order.
 type (
@@ -63,12 +76,20 @@ type (
 	// inspect.MaxWaiting at most.
 	InstanceView struct {
 		Instance
+		Parent    *Parent            `json:"parent,omitempty"`
 		Timers    []Timer            `json:"timers,omitempty"`
 		Scheduled []ScheduledCommand `json:"scheduled,omitempty"`
 		Stuck     []StuckCommand     `json:"stuck,omitempty"`
 		// Effects are the commands whose effects would be undone, in that order: the newest first.
 		Effects []CommandRef `json:"effects,omitempty"`
 		More    []string     `json:"more,omitempty"` // the lists of these that have only their first hundred
+	}
+	// Parent is who has started an instance.
+	Parent struct {
+		Workflow    string    `json:"workflow"`
+		Instance    uuid.UUID `json:"instance"`
+		BusinessKey string    `json:"business_key,omitempty"` // for who may read it
+		End         string    `json:"end,omitempty"`
 	}
 	Timer struct {
 		Name       string    `json:"name"`

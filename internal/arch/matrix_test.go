@@ -52,6 +52,7 @@ var Matrix = []Room{
 	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 
 	// What knows nothing of workflows.
+	{"internal/build", nil, nil},
 	{"internal/loop", nil, nil},
 	{"internal/pause", nil, nil},
 	{"internal/progress", nil, nil},
@@ -114,7 +115,7 @@ var Matrix = []Room{
 	{"engine", ours(
 		"audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/migrate", "engine/internal/retention",
 		"engine/internal/watch",
-		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
+		"inbox", "inspect", "internal/build", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
@@ -186,7 +187,7 @@ var Matrix = []Room{
 	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "client", "console", "engine", "inbox/signature", "inspect",
-		"internal/cli/flags", "internal/cli/ops",
+		"internal/build", "internal/cli/flags", "internal/cli/ops",
 		"internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/sdnotify", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/build"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/workflow"
@@ -182,15 +183,15 @@ func TestVersionNamesProgramAndPawl(t *testing.T) {
 		want string
 	}{
 		{nil, "pawl unknown, go"},
-		{&debug.BuildInfo{Main: debug.Module{Path: module, Version: "v1.2.3"}}, "pawl v1.2.3, go"},
+		{&debug.BuildInfo{Main: debug.Module{Path: build.Module, Version: "v1.2.3"}}, "pawl v1.2.3, go"},
 		{&debug.BuildInfo{
 			Main:     debug.Module{Path: "example.org/shop", Version: "v7.0.0"},
-			Deps:     []*debug.Module{{Path: "example.org/other", Version: "v9.0.0"}, {Path: module, Version: "v1.2.3"}},
+			Deps:     []*debug.Module{{Path: "example.org/other", Version: "v9.0.0"}, {Path: build.Module, Version: "v1.2.3"}},
 			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}},
 		}, "example.org/shop v7.0.0, pawl v1.2.3, commit abc, go"},
 		{&debug.BuildInfo{
 			Main: debug.Module{Path: "example.org/shop", Version: "(devel)"},
-			Deps: []*debug.Module{{Path: module, Replace: &debug.Module{Path: "../pawl", Version: "(devel)"}}},
+			Deps: []*debug.Module{{Path: build.Module, Replace: &debug.Module{Path: "../pawl", Version: "(devel)"}}},
 		}, "example.org/shop (devel), pawl (devel), go"},
 	} {
 		if got := versionOf(tt.info).String(); !strings.HasPrefix(got, tt.want) {

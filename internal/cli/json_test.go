@@ -16,7 +16,7 @@ var inJSON = map[string]string{
 	"diagram": "diagram order", "version": "version",
 	"keys create": "", "keys list": "keys list", "keys rotate": "", "keys revoke": "", "tickets rotate": "tickets rotate --drop",
 	"submit": `submit order place {"customer":"c","cart":"1","total":1,"currency":"EUR"}`, "get": "get order#c:1", "list": "list",
-	"history": "history order#c:1", "can": "can order#c:1", "tail": "tail --after start -n 1", "watch": "",
+	"history": "history order#c:1", "children": "children order#c:1", "can": "can order#c:1", "tail": "tail --after start -n 1", "watch": "",
 	"auth can-i": "",
 	"ops counts": "ops counts", "ops keys": "ops keys", "ops show": "ops show c:1", "ops stuck": "ops stuck",
 	"ops retry": "", "ops resolve": "", "ops abandon": "",
@@ -24,6 +24,7 @@ var inJSON = map[string]string{
 	"ops sinks list": "ops sinks list", "ops sinks show": "", "ops sinks pause": "", "ops sinks resume": "", "ops sinks forget": "",
 	"ops sinks move": "", "ops sinks dead": "", "ops sinks redrive": "", "ops sinks skip": "",
 	"ops inbox list": "ops inbox list", "ops inbox body": "", "ops inbox retry": "", "ops inbox discard": "",
+	"ops nodes":     "ops nodes",
 	"ops retention": "ops retention", "ops versions": "ops versions", "ops begin": "ops begin order 1",
 	"ops migrations": "ops migrations", "ops migrate": "", "ops stop-migration": "", "ops correct": "",
 }

@@ -30,13 +30,16 @@ type Reader struct {
 }
 
 // statements are those of a Reader that are always the same.
-type statements struct{ instance, workflowOf, view, record, records, undoing, stuck, keys, commandSize, countFinished string }
+type statements struct {
+	instance, workflowOf, businessKey, view, record, records, undoing, stuck, keys, commandSize, countFinished string
+}
 
 // NewReader prepares to read. in puts the schema's name into a statement.
 func NewReader(pool *pgxpool.Pool, in func(sql string) string) *Reader {
 	return &Reader{pool: pool, in: in, sql: statements{
 		instance:      in(instanceSQL),
 		workflowOf:    in(workflowOfSQL),
+		businessKey:   in(newest("coalesce(i.business_key, '')", "$1", "$2")),
 		view:          in(viewSQL),
 		record:        in(recordSQL),
 		records:       in(recordsSQL),

@@ -25,14 +25,14 @@ func NewRollout(pool *pgxpool.Pool, in func(sql string) string) *Rollout {
 	return &Rollout{
 		pool: pool,
 		seen: in(`WITH seen AS (
-	INSERT INTO pawl.node (name, versions, begun_at, seen_at) VALUES ($1, $2, clock_timestamp(), clock_timestamp())
+	INSERT INTO pawl.node (name, versions, build, begun_at, seen_at) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
 	ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at)
 SELECT workflow, version FROM pawl.begins`),
 		gone: in("DELETE FROM pawl.node WHERE name = $1 OR seen_at < clock_timestamp() - interval '1 hour'"),
 		begin: in(`INSERT INTO pawl.begins (workflow, version, actor, at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, actor = excluded.actor, at = excluded.at`),
 		newest: in("DELETE FROM pawl.begins WHERE workflow = $1"),
-		nodes: in(`SELECT name, versions, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond' FROM pawl.node
+		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond' FROM pawl.node
 ORDER BY begun_at, name`),
 		begins: in("SELECT workflow, version FROM pawl.begins"),
 		elsewhere: in(`SELECT DISTINCT known, false FROM pawl.node, unnest(versions) AS known
@@ -41,9 +41,9 @@ UNION ALL SELECT workflow || ' ' || version, true FROM pawl.begins`),
 	}
 }
 
-// Seen says that a node serves, and what it knows. It returns what new instances begin with, by workflow.
-func (r *Rollout) Seen(ctx context.Context, node string, versions []string) (map[string]int, error) {
-	return r.collect(ctx, r.seen, node, versions)
+// Seen says that a node serves, what it knows, and which program it is. It returns what new instances begin with, by workflow.
+func (r *Rollout) Seen(ctx context.Context, node string, versions []string, build string) (map[string]int, error) {
+	return r.collect(ctx, r.seen, node, versions, build)
 }
 
 // Begins is what new instances begin with, by workflow.
@@ -76,7 +76,7 @@ func (r *Rollout) Elsewhere(ctx context.Context, by Querier, node string, alive 
 	var version string
 	var begun bool
 	if _, err := pgx.ForEachRow(found, []any{&version, &begun}, func() error {
-		name, number := nameAndVersion(version)
+		name, number := NameAndVersion(version)
 		if begun {
 			begins[name] = number
 		} else {
@@ -89,8 +89,8 @@ func (r *Rollout) Elsewhere(ctx context.Context, by Querier, node string, alive 
 	return known, begins, nil
 }
 
-// nameAndVersion reads the name of a workflow, a space and a version.
-func nameAndVersion(text string) (name string, version int) {
+// NameAndVersion reads the name of a workflow, a space and a version.
+func NameAndVersion(text string) (name string, version int) {
 	i := strings.LastIndexByte(text, ' ')
 	version, _ = strconv.Atoi(text[i+1:]) // 0 is no version
 	return text[:max(i, 0)], version

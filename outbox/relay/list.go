@@ -33,6 +33,17 @@ func (t *Table) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, e
 	}, tenant)
 }
 
+// Deliverer is a sink, and the node that delivers to it.
+type Deliverer struct{ Sink, Node string }
+
+// Deliverers lists the sinks that a node delivers to, by name; with a tenant, those that get its events.
+func (t *Table) Deliverers(ctx context.Context, tenant string) ([]Deliverer, error) {
+	if err := transitions.CheckTenant(tenant); err != nil {
+		return nil, err
+	}
+	return collect(ctx, t, "sinks", t.sql.nodes, pgx.RowToStructByPos[Deliverer], tenant)
+}
+
 // Cursors tells how far a sink is in each tenant's log, by tenant, and whether
 // there are more.
 func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {

@@ -107,6 +107,7 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 		"claim":                    {claimSQL, []any{"n", names, tokens, int64(5e6)}, few},
 		"infos":                    {infosSQL, []any{""}, few},
 		"infos of a tenant":        {infosSQL, []any{"t7"}, few},
+		"nodes":                    {nodesSQL, []any{"t7"}, []string{"outbox_sink"}},
 		"cursor of a tenant":       {cursorsSQL, []any{"s1", "t7", "", 100}, few},
 		"cursors":                  {cursorsSQL, []any{"s1", "", "t5", 100}, few},
 		"tenants":                  {tenantsSQL, []any{"s1", "waiting"}, nil},

@@ -9,14 +9,14 @@ import (
 
 // tableStatements are the statements of a table, for one schema.
 type tableStatements struct {
-	known, lock, pause, resume, holder, revise, position, move, dropPast, status, tenants, infos, cursors, dead,
+	known, lock, pause, resume, holder, revise, position, move, dropPast, status, tenants, infos, nodes, cursors, dead,
 	dropDead, dropCursors, dropSink string
 }
 
 func newTableStatements(in func(sql string) string) tableStatements {
 	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL),
 		revise: in(reviseSQL), position: in(positionSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL),
-		tenants: in(tenantsSQL), infos: in(infosSQL), cursors: in(cursorsSQL), dead: in(deadSQL),
+		tenants: in(tenantsSQL), infos: in(infosSQL), nodes: in(nodesSQL), cursors: in(cursorsSQL), dead: in(deadSQL),
 		dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
 }
 
@@ -44,6 +44,11 @@ SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
 // holderSQL locks a sink, and tells which node has it. Parameter: sink.
 const holderSQL = `
 SELECT CASE WHEN locked_until > clock_timestamp() THEN claimed_by ELSE '' END FROM pawl.outbox_sink WHERE name = $1 FOR UPDATE`
+
+// nodesSQL tells which node delivers to each sink that gets a tenant's events. Parameter: tenant, or "".
+const nodesSQL = `
+SELECT name, claimed_by FROM pawl.outbox_sink
+WHERE locked_until > clock_timestamp() AND ($1 = '' OR tenants IS NULL OR $1 = ANY (tenants)) ORDER BY name`
 
 // What a sink has in the tables. Parameter: sink.
 const (

@@ -438,12 +438,14 @@ COMMENT ON COLUMN pawl.begins.at IS 'When.';
 CREATE TABLE pawl.node (
 	name     text COLLATE "C" PRIMARY KEY,
 	versions text[] COLLATE "C" NOT NULL,
+	build    text NOT NULL,
 	begun_at timestamptz NOT NULL,
 	seen_at  timestamptz NOT NULL
 );
 COMMENT ON TABLE pawl.node IS 'The nodes that serve, and what they know: for operators, for a node that is asked what only a newer version can do, and for migrations of instances, which wait for nodes that lack the version.';
 COMMENT ON COLUMN pawl.node.name IS 'Who holds leases under this name.';
 COMMENT ON COLUMN pawl.node.versions IS 'The workflows that it knows, each with a version behind a space.';
+COMMENT ON COLUMN pawl.node.build IS 'Which program it is, and with which version of Pawl.';
 COMMENT ON COLUMN pawl.node.begun_at IS 'Since when it serves, by the clock of the database.';
 COMMENT ON COLUMN pawl.node.seen_at IS 'When it last said that it does.';
 

@@ -60,3 +60,15 @@ func (r *Runner) Standing(ctx context.Context) (inspect.Retention, error) {
 	}
 	return s, err
 }
+
+// Leaders tells what one node does for all, and which node that is. It needs no started runner.
+func (r *Runner) Leaders(ctx context.Context) (nodes map[string]string, err error) {
+	found, err := r.config.Pool.Query(ctx, r.sql.leaders, pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, fmt.Errorf("read who leads: %w", err)
+	}
+	nodes = map[string]string{}
+	var what, node string
+	_, err = pgx.ForEachRow(found, []any{&what, &node}, func() error { nodes[what] = node; return nil })
+	return nodes, err
+}

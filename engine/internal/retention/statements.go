@@ -4,8 +4,8 @@ import "github.com/pawlhq/pawl/internal/store"
 
 // statements are the statements of a runner, for one schema.
 type statements struct {
-	in                                                                                 func(sql string) string
-	claim, keep, release, purge, giveUp, ahead, list, kept, drop, back, leader, oldest string
+	in                                                                                          func(sql string) string
+	claim, keep, release, purge, giveUp, ahead, list, kept, drop, back, leader, leaders, oldest string
 }
 
 func newStatements(in func(sql string) string) statements {
@@ -22,6 +22,7 @@ func newStatements(in func(sql string) string) statements {
 		drop:    in(dropSQL),
 		back:    in(backSQL),
 		leader:  in(leaderSQL),
+		leaders: in(leadersSQL),
 		oldest:  in(store.OldestExpirySQL),
 	}
 }
@@ -78,6 +79,9 @@ const dropSQL = `SELECT pawl.drop_partition($1)`
 
 // backSQL attaches a detached partition again. Parameters: its table, when it begins.
 const backSQL = `SELECT pawl.make_partition($1, $2)`
+
+// leadersSQL is who has which lease now.
+const leadersSQL = `SELECT name, claimed_by FROM pawl.leadership WHERE locked_until > clock_timestamp()`
 
 // leaderSQL is who has the lease.
 const leaderSQL = `SELECT coalesce(claimed_by, ''), claimed_at, locked_until FROM pawl.leadership WHERE name = 'retention'`

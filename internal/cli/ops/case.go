@@ -17,7 +17,7 @@ func printCase(w io.Writer, c *inspect.Case, v *wire.InstanceView) error {
 		return func() error { return print(w, c) }
 	}
 	for _, part := range []func() error{
-		func() error { return output.Instance(w, &v.Instance) }, of(printStuck), of(printInFlight),
+		func() error { return output.Instance(w, v) }, of(printStuck), of(printInFlight),
 		func() error { return output.Timers(w, v) }, of(printEffects), of(printTimeline), of(printChain),
 	} {
 		if err := part(); err != nil {

@@ -30,7 +30,7 @@ func Command(run Run) *cobra.Command {
 		o.settleCommand(transitions.Abandon, "Give a stuck command up"),
 		o.pauseCommand(), o.resumeCommand(), o.pausedCommand(), o.versionsCommand(), o.beginCommand(),
 		o.migrateCommand(), o.migrationsCommand(), o.stopMigrationCommand(), o.correctCommand(),
-		o.sinksCommand(), o.inboxCommand(), o.retentionCommand())
+		o.sinksCommand(), o.inboxCommand(), o.retentionCommand(), o.nodesCommand())
 	c.Long = `See how everything stands, and see to what does not go on by itself.
 
 These commands work on the database, whether or not a node serves. What they

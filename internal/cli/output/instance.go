@@ -10,7 +10,7 @@ import (
 )
 
 // Instance prints how an instance stands.
-func Instance(w io.Writer, v *wire.Instance) error {
+func Instance(w io.Writer, v *wire.InstanceView) error {
 	stands := "open"
 	if !v.Open {
 		stands = "closed"
@@ -25,6 +25,13 @@ func Instance(w io.Writer, v *wire.Instance) error {
 	}
 	if f := v.InFlight; f != nil {
 		lines = append(lines, [2]string{"in flight", fmt.Sprintf("%s, scope %s, key %s", f.Transition, f.Scope, f.Key)})
+	}
+	if p := v.Parent; p != nil {
+		name := p.BusinessKey
+		if name == "" {
+			name = p.Instance.String()
+		}
+		lines = append(lines, [2]string{"parent", fmt.Sprintf("%s %s", p.Workflow, name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Attributes)) {
 		lines = append(lines, [2]string{Visible(name), OrNone(v.Attributes[name])})

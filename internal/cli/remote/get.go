@@ -39,7 +39,7 @@ func getCommand(a asking) *cobra.Command {
 }
 
 func printView(w io.Writer, v *client.InstanceView) error {
-	if err := output.Instance(w, &v.Instance); err != nil {
+	if err := output.Instance(w, v); err != nil {
 		return err
 	}
 	if err := printStuck(w, slices.Contains(v.More, "stuck"), v.Stuck); err != nil {

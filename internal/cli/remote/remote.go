@@ -1,5 +1,5 @@
-// Package remote is the commands for people that ask a server, over HTTP and WebSocket: submit, get, list, history, can, watch and
-// tail. They link no engine: where they are to work on a database, they ask the interface on it that they are given, in the same way.
+// Package remote is the commands for people that ask a server, over HTTP and WebSocket: submit, get, list, history, children, can,
+// watch and tail. They link no engine: where they are to work on a database, they ask the interface on it that they are given, in the same way.
 package remote
 
 import (
@@ -28,8 +28,8 @@ type Database func(c *cobra.Command, submits bool, do func(ctx context.Context, 
 // Commands are the commands. server is the URL that they ask where no other is named.
 func Commands(server string, database Database) []*cobra.Command {
 	var all []*cobra.Command
-	for _, command := range []func(asking) *cobra.Command{submitCommand, getCommand, listCommand, historyCommand, canCommand, watchCommand,
-		tailCommand} {
+	for _, command := range []func(asking) *cobra.Command{submitCommand, getCommand, listCommand, historyCommand, childrenCommand, canCommand,
+		watchCommand, tailCommand} {
 		all = append(all, command(asking{server: server, database: database}))
 	}
 	return all

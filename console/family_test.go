@@ -1,0 +1,147 @@
+package console_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// parents are workflows of which one starts instances of the other, and goes on when they end.
+func parents() []workflow.Source {
+	type data struct{}
+	type brood struct {
+		Name string `json:"name,omitempty"`
+		N    int    `json:"n,omitempty"`
+	}
+	nothing := func(*workflow.Call, *data, workflow.None) error { return nil }
+	return []workflow.Source{
+		workflow.Define("nest", 1,
+			workflow.Start("build", "built", func(*workflow.Call, *data, brood) error { return nil }).BusinessKey(func(b brood) string { return b.Name }),
+			workflow.On("breed", workflow.From("built"), "waiting", func(c *workflow.Call, _ *data, b brood) error {
+				for range b.N {
+					c.Spawn(workflow.Child{Workflow: "chick", Transition: "hatch", End: "fledged"})
+				}
+				return nil
+			}).Role("bird"),
+			workflow.On("fledged", workflow.From("waiting"), "left", func(*workflow.Call, *data, workflow.Ended[data]) error { return nil }).Role("chick")).
+			Final("left").Roles("bird", "chick"),
+		workflow.Define("chick", 1, workflow.Start("hatch", "small", nothing), workflow.On("fly", workflow.From("small"), "flown", nothing)).Final("flown"),
+	}
+}
+
+// bred is a nest with so many children.
+func (s *stand) bred(name string, n int) uuid.UUID {
+	s.t.Helper()
+	id := s.submit(transitions.Command{Workflow: "nest", Transition: "build", Payload: fmt.Appendf(nil, `{"name":%q}`, name)}).Instance
+	s.submit(transitions.Command{Instance: id, Transition: "breed", Payload: fmt.Appendf(nil, `{"n":%d}`, n)})
+	return id
+}
+
+func TestThePageShowsParentAndChildren(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
+	id := s.bred("N-<1>", 30)
+	v := s.visitor(s.key("olga", everything))
+	first := v.get("/console/instances/"+id.String()).want(200, "Parent and children", "More children")
+	if got := reasons(first)["child"]; !strings.Contains(got, `the end of a child does "fledged": chick stands in "small"`) {
+		t.Errorf("%q", reasons(first))
+	}
+	if n := strings.Count(first.text, ">chick <bdi>"); n != 25 {
+		t.Errorf("%d children on the first page", n)
+	}
+	_, after, _ := strings.Cut(first.text, `<p class="pages"><a class="button" href="`)
+	next, _, _ := strings.Cut(after, `"`)
+	rest := v.get(strings.ReplaceAll(next, "&amp;", "&")).want(200, "The first ones")
+	if n := strings.Count(rest.text, ">chick <bdi>"); n != 5 || strings.Contains(rest.text, "More children") {
+		t.Errorf("%d children on the second page", n)
+	}
+	list, err := s.Engine().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
+	if err != nil || len(list.Instances) != 30 {
+		t.Fatal(len(list.Instances), err)
+	}
+	child := list.Instances[0].ID
+	v.get("/console/instances/"+child.String()).want(200, `Started by <a href="/console/instances/`+id.String()+`">nest <bdi>N-&lt;1&gt;</bdi></a>, which does fledged`)
+	s.submit(transitions.Command{Instance: child, Transition: "fly"})
+	await.Eventually(t, "the nest is left", func() bool {
+		i, err := s.Engine().Instance(t.Context(), "", id)
+		return err == nil && i.State == "left"
+	})
+	v.get("/console/instances/"+id.String()).want(200, "flown")
+	// Who may not read the children sees none, and of a parent no number.
+	narrow := s.visitor(s.key("ned", "read:nest"))
+	if p := narrow.get("/console/instances/" + id.String()).want(200); strings.Contains(p.text, ">chick <bdi>") {
+		t.Error(p.text)
+	}
+	small := s.visitor(s.key("carl", "read:chick"))
+	if p := small.get("/console/instances/"+child.String()).want(200, "nest <bdi>"+id.String()); strings.Contains(p.text, "N-&lt;1&gt;") {
+		t.Error(p.text)
+	}
+}
+
+// Who holds a lease, and which nodes there are, is shown to operators.
+func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	id := s.filed("L-1", 10)
+	s.do(id, "approve", "bob", `{}`)
+	s.do(id, "call", "bob", `{"note":""}`)
+	answer := await.Receive(t, "the bank is asked", s.bank.asked)
+	defer func() { answer <- nil }()
+	nodes, err := s.Engine().Nodes(t.Context(), "")
+	if err != nil || len(nodes) != 1 || nodes[0].Leases != 1 {
+		t.Fatalf("%+v, %v", nodes, err)
+	}
+	name := nodes[0].Name
+	olga, ann := s.visitor(s.key("olga", everything)), s.visitor(s.key("ann", "read submit"))
+	page := "/console/instances/" + id.String()
+	if got := reasons(olga.get(page).want(200, "of <bdi>"+name+"</bdi>"))["works"]; !strings.Contains(got, "under a lease of "+name) {
+		t.Errorf("%q", got)
+	}
+	olga.get("/console/").want(200, "<bdi>"+name+"</bdi>", ">claim 1</a>")
+	for _, path := range []string{page, "/console/"} {
+		if p := ann.get(path).want(200); strings.Contains(p.text, name) {
+			t.Errorf("%s tells the name of a node: %s", path, p.text)
+		}
+	}
+	if got := reasons(ann.get(page))["works"]; !strings.Contains(got, "under a lease of a node") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Both fit on every screen, and the page of a parent follows.
+func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
+	id := s.bred("N-"+strings.Repeat("1", 200), 3)
+	list, err := s.Engine().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
+	if err != nil || len(list.Instances) != 3 {
+		t.Fatal(len(list.Instances), err)
+	}
+	child := list.Instances[0].ID
+	p := s.open(s.URL(), s.key("olga", everything), "/instances/"+id.String())
+	p.WaitText("#live", "live")
+	p.WaitText("#family tbody tr:nth-child(3) .state", "small")
+	s.submit(transitions.Command{Instance: child, Transition: "fly"})
+	p.WaitText("#stands .state", "left")
+	await.Eventually(t, "the page shows the child as it is", func() bool { return strings.Contains(p.Text("#family"), "flown") })
+	for _, path := range []string{id.String(), child.String()} {
+		p.Navigate(s.URL() + "/console/instances/" + path)
+		for _, width := range []int{360, 768, 1280} {
+			p.Resize(width, 900, "light")
+			if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
+				t.Errorf("%s, %d pixels wide: %q reach out", path, width, wide)
+			}
+			picture(p, fmt.Sprintf("family-%s-%d", path[:4], width))
+		}
+	}
+	wantInOrder(t, s.URL(), p)
+}

@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl/inspect"
+)
+
+// Children lists the instances that another one has started, in the order of that, as they are now. What a page costs is bounded, so that
+// one may have fewer than Limit although there are more; Page.More says it.
+//
+// Errors: InstanceNotFound, InvalidRequest, Unavailable.
+func (e *Engine) Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error) {
+	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
+	if err := f.Check(); err != nil {
+		return inspect.ChildPage{}, err
+	}
+	parent, err := e.reader.Instance(ctx, f.Tenant, f.Parent)
+	if err != nil {
+		return inspect.ChildPage{}, err
+	}
+	return e.reader.Children(ctx, &parent, &f)
+}

@@ -1,0 +1,222 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// litter asks for so many children.
+type litter struct {
+	N int `json:"n"`
+}
+
+// family is a workflow whose bear starts as many children as it is asked for, at most 100 at once, and whose note starts none.
+func family() *workflow.Definition[struct{}] {
+	return workflow.Define("family", 1, workflow.Start("open", "open", keep),
+		workflow.On("note", workflow.From("open"), workflow.Stay, keep),
+		workflow.On("bear", workflow.From("open"), workflow.Stay, func(c *workflow.Call, _ *struct{}, l litter) error {
+			for range l.N {
+				c.Spawn(workflow.Child{Workflow: "kid", Transition: "born", End: "mourn"})
+			}
+			return nil
+		}),
+		workflow.On("mourn", workflow.From("open"), workflow.Stay, func(*workflow.Call, *struct{}, workflow.Ended[struct{}]) error { return nil }),
+		workflow.On("close", workflow.From("open"), "closed", keep)).Final("closed")
+}
+
+// bear has a family begin with so many children by each of its next transitions, 0 by a note.
+func bear(t *testing.T, e *engine.Engine, numbers ...int) uuid.UUID {
+	t.Helper()
+	id := submit(t, e, transitions.Command{Workflow: "family", Transition: "open", Key: uuid.NewString()}).Instance
+	for i, n := range numbers {
+		c := transitions.Command{Workflow: "family", Transition: "note", Key: fmt.Sprint(i), Instance: id}
+		if n > 0 {
+			c.Transition, c.Payload = "bear", fmt.Appendf(nil, `{"n":%d}`, n)
+		}
+		submit(t, e, c)
+	}
+	return id
+}
+
+// children reads every page of them.
+func children(t *testing.T, e *engine.Engine, f inspect.ChildFilter) (all []transitions.Instance, pages int) {
+	t.Helper()
+	for {
+		page, err := e.Children(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages++
+		all = append(all, page.Children...)
+		if !page.More {
+			return all, pages
+		}
+		f.After = page.Next
+	}
+}
+
+func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, flows(kid, family()))
+	id := bear(t, e, 0, 3, 0, 0, 100, 1)
+	other := bear(t, e, 2)
+	want := query[[]uuid.UUID](t, pool, `SELECT array_agg(instance ORDER BY split_part(key, '-', 1)::int, split_part(key, '-', 2)::int)
+		FROM pawl.audit WHERE workflow = 'kid' AND scope = 'pawl:child:' || $1::uuid`, id)
+	for _, limit := range []int{0, 1, 3, 103, 104, 1000} {
+		all, pages := children(t, e, inspect.ChildFilter{Parent: id, Limit: limit})
+		got := make([]uuid.UUID, len(all))
+		for i := range all {
+			got[i] = all[i].ID
+		}
+		if !slices.Equal(got, want) || len(got) != 104 {
+			t.Errorf("pages of %d: %d children, want %d", limit, len(got), len(want))
+		}
+		if limit == 1 && pages != 104 || limit >= 104 && pages != 1 {
+			t.Errorf("%d pages of %d", pages, limit)
+		}
+	}
+	if all, _ := children(t, e, inspect.ChildFilter{Parent: other}); len(all) != 2 || all[0].Links.Parent.Instance != other ||
+		all[0].Links.Parent.End != "mourn" || !all[0].Open {
+		t.Errorf("of the other: %+v", all)
+	}
+	if all, _ := children(t, e, inspect.ChildFilter{Parent: want[0]}); len(all) != 0 {
+		t.Errorf("of a child: %+v", all)
+	}
+	for _, dead := range []int{1, 50, 103} {
+		submit(t, e, transitions.Command{Workflow: "kid", Transition: "die", Key: "d", Instance: want[dead]})
+	}
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		f    inspect.ChildFilter
+		want int
+	}{
+		"open": {inspect.ChildFilter{Open: &yes, Limit: 10}, 101}, "ended": {inspect.ChildFilter{Open: &no, Limit: 2}, 3},
+		"in a state": {inspect.ChildFilter{States: []workflow.State{"dead"}}, 3}, "in some": {inspect.ChildFilter{States: []workflow.State{"dead", "alive"}}, 104},
+		"in none": {inspect.ChildFilter{States: []workflow.State{"lost"}}, 0},
+	} {
+		c.f.Parent = id
+		if all, _ := children(t, e, c.f); len(all) != c.want {
+			t.Errorf("%s: %d, want %d", name, len(all), c.want)
+		}
+	}
+	_, err := e.Children(t.Context(), inspect.ChildFilter{Parent: uuid.New()})
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.Children(t.Context(), inspect.ChildFilter{Tenant: "acme", Parent: id})
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.Children(t.Context(), inspect.ChildFilter{Parent: id, States: []workflow.State{"\x00"}})
+	wantCode(t, err, workflow.InvalidRequest)
+}
+
+// What keys say of a child's start is forgotten one day; who the children are is not.
+func TestChildrenAreFoundWhenTheirKeysAreForgotten(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, flows(kid, family()))
+	id := bear(t, e, 2)
+	exec(t, pool, "DELETE FROM pawl.command")
+	if all, _ := children(t, e, inspect.ChildFilter{Parent: id}); len(all) != 2 {
+		t.Errorf("%d children", len(all))
+	}
+}
+
+// A page looks at so many of the parent's transitions, and the next goes on there.
+func TestAPageOfChildrenIsBounded(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, flows(kid, family()))
+	id := bear(t, e, 1)
+	exec(t, pool, "UPDATE pawl.instance SET version = 5000 WHERE id = $1", id) // as if so many had followed
+	late := bear(t, e)
+	exec(t, pool, "UPDATE pawl.instance SET version = 2500 WHERE id = $1", late)
+	submit(t, e, transitions.Command{Workflow: "family", Transition: "bear", Key: "late", Instance: late, Payload: []byte(`{"n":2}`)})
+	for parent, want := range map[uuid.UUID]struct{ children, pages int }{id: {1, 6}, late: {2, 3}} {
+		all, pages := children(t, e, inspect.ChildFilter{Parent: parent})
+		if len(all) != want.children || pages != want.pages {
+			t.Errorf("%d children on %d pages, want %+v", len(all), pages, want)
+		}
+	}
+}
+
+func TestAViewTellsTheParent(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), flows(kid, family(), workflow.Define("keyed", 1,
+		workflow.Start("begin", "begun", func(c *workflow.Call, _ *struct{}, _ keyedBy) error {
+			c.Spawn(workflow.Child{Workflow: "kid", Transition: "born"})
+			return nil
+		}).BusinessKey(func(n keyedBy) string { return n.Name })).Final("begun")))
+	id := bear(t, e, 1)
+	submit(t, e, transitions.Command{Workflow: "keyed", Transition: "begin", Key: "k", Payload: []byte(`{"name":"K-1"}`)})
+	keyed := transitions.InstanceID("default", "keyed", "K-1")
+	for parent, want := range map[uuid.UUID]inspect.Parent{
+		id:    {Workflow: "family", Instance: id, End: "mourn"},
+		keyed: {Workflow: "keyed", Instance: keyed, BusinessKey: "K-1"},
+	} {
+		all, _ := children(t, e, inspect.ChildFilter{Parent: parent})
+		if len(all) != 1 {
+			t.Fatalf("%d children", len(all))
+		}
+		if v, err := e.View(t.Context(), "", all[0].ID); err != nil || v.Parent == nil || *v.Parent != want {
+			t.Errorf("%+v, %v, want %+v", v.Parent, err, want)
+		}
+	}
+	if v, err := e.View(t.Context(), "", id); err != nil || v.Parent != nil {
+		t.Errorf("%+v, %v", v.Parent, err)
+	}
+}
+
+// keyedBy is the payload of what is created with a business key.
+type keyedBy struct {
+	Name string `json:"name"`
+}
+
+// Children and leases are found by indexes, whatever the planner believes of the tables.
+func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	config, last := pool.Config(), &told{}
+	config.ConnConfig.Tracer = last
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traced.Close()
+	e := newEngine(t, traced, flows(kid, family()))
+	id := bear(t, e, 2, 0, 3)
+	yes := true
+	explain := func(t *testing.T) {
+		last.take()
+		for _, f := range []inspect.ChildFilter{{}, {Open: &yes}, {Limit: 1}, {After: inspect.ChildPlace{Version: 2, Ordinal: 1}}} {
+			f.Parent = id
+			if _, err := e.Children(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+			wantRanges(t, pool, last, fmt.Sprintf("children of %+v", f))
+		}
+		for _, tenant := range []string{"", "default"} {
+			if _, err := e.Nodes(t.Context(), tenant); err != nil {
+				t.Fatal(err)
+			}
+			wantRanges(t, pool, last, "nodes of "+tenant)
+		}
+	}
+	t.Run("empty", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance, pawl.command")
+	seedTimes(t, pool, 40_000)
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, code, state, version,
+			finished_at, expires_at)
+		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'kid', 'born', gen_random_uuid(), 'ann', now(), 200, 'alive', 1, now(), now() + interval '1 day'
+		FROM generate_series(1, 20000) i`)
+	t.Run("full, with the statistics of the empty one", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance, pawl.command")
+	t.Run("full", explain)
+}

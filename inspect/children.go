@@ -1,0 +1,49 @@
+package inspect
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Parent is the instance that has started another one.
+type Parent struct {
+	Workflow    string
+	Instance    uuid.UUID
+	BusinessKey string
+	End         string // the transition of the parent that the end of the child causes; "" none
+}
+
+// ChildFilter selects instances that another one has started. What is empty selects everything.
+type ChildFilter struct {
+	Tenant string
+	Parent uuid.UUID        // required
+	States []workflow.State // any of these
+	Open   *bool            // whether they are in no final state
+	After  ChildPlace       // the cursor: Next of the page before
+	Limit  int              // 1 to 1000; 0 is 100
+}
+
+// Check refuses a filter that cannot be meant. Error: InvalidRequest.
+func (f *ChildFilter) Check() error {
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
+		return err
+	}
+	return checkStates(f.States)
+}
+
+// ChildPlace is where a list of children goes on. The zero value is its beginning.
+type ChildPlace struct {
+	Version int64 // of the parent, that started the child
+	Ordinal int   // the child's number among those of this version
+}
+
+// ChildPage is a page of children, in the order in which they were started.
+type ChildPage struct {
+	// Children may be fewer than were asked for, or none, although there are more: a page looks at a bounded number of the parent's
+	// transitions, and of children.
+	Children []transitions.Instance
+	More     bool       // there may be more
+	Next     ChildPlace // then, where the list goes on
+}

@@ -1,0 +1,39 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Node is a node that serves, or has lately.
+type Node struct {
+	Name     string
+	Versions []string // of the workflows that it knows: the name, a space, the version
+	Build    string   // which program it is, and with which version of Pawl
+	BegunAt  time.Time
+	SeenAt   time.Time
+	Alive    bool // it has said lately that it serves
+}
+
+// Knows reports whether the node knows a version of a workflow.
+func (n *Node) Knows(workflow string, version int) bool {
+	return slices.Contains(n.Versions, fmt.Sprint(workflow, " ", version))
+}
+
+// NodeInfo is what a node knows, and what it does.
+type NodeInfo struct {
+	Node
+	Knowing    []NodeVersion // Versions, in order
+	Leads      []string      // what it does for all nodes, such as Retaining
+	Sinks      []string      // those that it delivers to
+	Migrations []int64       // those of all instances of a version that it does
+	Leases     int64         // commands in flight that it has the lease of, also one that has run out and nobody has taken over
+	AtLeast    bool          // there are more leases than are counted
+}
+
+// NodeVersion is a version of a workflow that a node knows.
+type NodeVersion struct {
+	Workflow string
+	Version  int
+}

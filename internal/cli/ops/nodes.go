@@ -1,0 +1,89 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
+)
+
+func (o *ops) nodesCommand() *cobra.Command {
+	var node string
+	c := &cobra.Command{
+		Use:   "nodes",
+		Short: "List the nodes, what they know, and what each does",
+		Long: `List the nodes that serve, or have lately, the oldest first: which program each is, the
+versions of workflows that it knows, what it does for all of them, the sinks that it
+delivers to, and how many commands in flight it has the lease of.
+
+A node that has said nothing for half a minute is "not heard of"; others take over what
+it did.
+
+With --node a node is asked. Where that asks who calls, PAWL_TOKEN has the
+credential: an API key or a token with the grant operate. The leases and sinks are
+then those of its tenant.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			header := []string{"node", "build", "since", "seen", "versions", "does", ">leases"}
+			if node != "" {
+				found, err := nodesOf(c.Context(), node)
+				if err != nil {
+					return err
+				}
+				return show(o, c, header, found, false, nodeRow)
+			}
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.Node, bool, error) {
+				found, err := e.Nodes(ctx, "")
+				return api.NodesOf(found), false, err
+			}, nodeRow)
+		},
+	}
+	nodeFlag(c, &node)
+	return c
+}
+
+// nodesOf asks a node.
+func nodesOf(ctx context.Context, node string) ([]api.Node, error) {
+	r, err := flags.AskServer(ctx, "node", node, http.MethodGet, "v1/ops/nodes", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var found api.NodeList
+	err = askNode(r, &found)
+	return found.Nodes, err
+}
+
+func nodeRow(n *api.Node) []string {
+	var versions []string
+	for _, v := range n.Versions {
+		versions = append(versions, fmt.Sprint(v.Workflow, " ", v.Version))
+	}
+	seen := output.Moment(n.Seen)
+	if !n.Alive {
+		seen += ", not heard of"
+	}
+	leases := fmt.Sprint(n.Leases)
+	if n.AtLeast {
+		leases += " or more"
+	}
+	return []string{n.Name, n.Build, output.Moment(n.Since), seen, output.OrNone(strings.Join(versions, ", ")), output.OrNone(doings(n)), leases}
+}
+
+// doings says what a node does for all.
+func doings(n *api.Node) string {
+	does := append([]string{}, n.Leads...)
+	for _, s := range n.Sinks {
+		does = append(does, "sink "+s)
+	}
+	for _, id := range n.Migrations {
+		does = append(does, fmt.Sprint("migration ", id))
+	}
+	return strings.Join(does, ", ")
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// maxVersions is how many of the parent's transitions one page of its children looks at: each is a probe of a key.
+const maxVersions = 1000
+
+// Children reads a page of the instances that the parent has started. The filter is complete.
+//
+// No index has them, which every transition of every instance would pay for: the id of a child follows from its parent's, from the
+// version that started it, and from its number among those of this version. So one probe of the primary key tells whether a
+// version has started any, and one more for each whether there is another.
+func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *inspect.ChildFilter) (page inspect.ChildPage, err error) {
+	last := min(parent.Version, max(f.After.Version, 1)+maxVersions-1)
+	err = q.listing(ctx, func(l *lister) error {
+		s := childrenSQL(f, last)
+		found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
+		if err != nil {
+			return err
+		}
+		page, err = readChildren(found, f)
+		return err
+	})
+	if err != nil {
+		return inspect.ChildPage{}, ReadError("children", err)
+	}
+	if !page.More && last < parent.Version {
+		page.More, page.Next = true, inspect.ChildPlace{Version: last, Ordinal: math.MaxInt32}
+	}
+	return page, nil
+}
+
+// childrenSQL reads the children that the parent's versions up to the last one have started, numbered: those that are selected,
+// and the last that the page may look at. All that is joined can only be read row by row, in the order of the versions, and no further
+// than the page goes.
+func childrenSQL(f *inspect.ChildFilter, last int64) *query {
+	child := func(ordinal string) string {
+		return newest("i.id", "$1", "pawl.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)")
+	}
+	s := &query{args: []any{f.Tenant, f.Parent.String()}}
+	s.WriteString("SELECT " + instanceSelect + ", n, (true")
+	s.ofKind(&inspect.CountFilter{States: f.States, Open: f.Open})
+	s.WriteString(") AS hit, e.started, e.ordinal FROM (SELECT v.version AS started, c.ordinal, c.id, row_number() OVER () AS n FROM ")
+	s.add("generate_series(%s::bigint, %s::bigint) AS v(version) CROSS JOIN LATERAL (", max(f.After.Version, 1), last)
+	s.WriteString("WITH RECURSIVE child AS (SELECT 0 AS ordinal, id FROM (" + child("0") + ") AS first UNION ALL " +
+		"SELECT child.ordinal + 1, following.id FROM child CROSS JOIN LATERAL (" + child("child.ordinal + 1") + ") AS following) ")
+	s.add("SELECT * FROM child) AS c WHERE (v.version, c.ordinal) > (%s::bigint, %s::int)", f.After.Version, f.After.Ordinal)
+	s.add(" LIMIT %s) AS e CROSS JOIN LATERAL ("+newest("*", "$1", "e.id")+") AS i WHERE n = %s OR (true", maxScanned, maxScanned)
+	s.ofKind(&inspect.CountFilter{States: f.States, Open: f.Open})
+	return s.add(") LIMIT %s", f.Limit+1)
+}
+
+// readChildren reads what childrenSQL asks for.
+func readChildren(found pgx.Rows, f *inspect.ChildFilter) (page inspect.ChildPage, err error) {
+	defer found.Close()
+	for !page.More && found.Next() {
+		row := rows.Read(found.RawValues())
+		child, err := mustInstance(row, f.Tenant)
+		n, hit, place := row.Int8(), row.Bool(), inspect.ChildPlace{Version: row.Int8(), Ordinal: row.Int4()}
+		if err = cmp.Or(err, row.Err()); err != nil {
+			return page, err
+		}
+		if hit && len(page.Children) == f.Limit {
+			page.More = true
+			break
+		}
+		if hit {
+			page.Children = append(page.Children, child)
+		}
+		page.Next, page.More = place, n == maxScanned
+	}
+	if found.Close(); !page.More {
+		page.Next = inspect.ChildPlace{}
+	}
+	return page, found.Err()
+}
+
+// BusinessKeyOf reads the business key of an instance, "" where it has none, or is not there.
+func (q *Reader) BusinessKeyOf(ctx context.Context, tenant string, id uuid.UUID) (key string, err error) {
+	err = q.pool.QueryRow(ctx, q.sql.businessKey, plannedNow, tenant, id).Scan(&key)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", ReadError("business key", err)
+	}
+	return key, nil
+}
