@@ -24,11 +24,15 @@ type letters struct {
 func folders() []workflow.Source {
 	nothing := func(*workflow.Call, *Folder, workflow.None) error { return nil }
 	of := func(name string) workflow.Source {
-		return workflow.Define(name, 1, workflow.Start("write", "written", nothing), workflow.On("burn", workflow.From("written"), "burnt", nothing)).
+		return workflow.Define(name, 1, workflow.Start("write", "written", nothing),
+			workflow.On("burn", workflow.From("written"), "burnt", nothing)).
 			Final("burnt")
 	}
 	return []workflow.Source{of("letter"), of("bill"), workflow.Define("folder", 1,
-		workflow.Start("open", "open", func(*workflow.Call, *Folder, letters) error { return nil }).BusinessKey(func(l letters) string { return l.Name }),
+		workflow.Start("open", "open", func(*workflow.Call, *Folder,
+			letters) error {
+			return nil
+		}).BusinessKey(func(l letters) string { return l.Name }),
 		workflow.On("fill", workflow.From("open"), workflow.Stay, func(c *workflow.Call, _ *Folder, l letters) error {
 			for range l.N {
 				c.Spawn(workflow.Child{Workflow: "letter", Transition: "write", End: "noted"})
@@ -64,8 +68,10 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 		}
 	}
 	s.post("/v1/instances/"+all.Children[1].ID.String()+"/burn", "b", `{}`).want(t, 200)
-	for query, want := range map[string]int{"open=true": 3, "open=false": 1, "state=burnt": 1, "state=burnt&state=written": 4, "open=false&state=written": 0} {
-		if page := read[api.ChildPage](t, s.get("/v1/instances/"+id.String()+"/children?"+query)); len(page.Children) != want || page.Children == nil {
+	for query, want := range map[string]int{"open=true": 3, "open=false": 1, "state=burnt": 1, "state=burnt&state=written": 4,
+		"open=false&state=written": 0} {
+		if page := read[api.ChildPage](t, s.get("/v1/instances/"+id.String()+"/children?"+query)); len(page.Children) != want ||
+			page.Children == nil {
 			t.Errorf("%s: %+v", query, page)
 		}
 	}

@@ -142,7 +142,8 @@ func newGuarded(t testing.TB) *guarded {
 			return verifier.Verify(ctx, credential)
 		})
 	})
-	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, func(sql string) string { return sql }), apikey.Config{Log: slog.New(slog.DiscardHandler)})
+	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, func(sql string) string { return sql }),
+		apikey.Config{Log: slog.New(slog.DiscardHandler)})
 	keys.Verifier = g.keys
 	g.vouched = g.keys.Good
 	g.keys.Start()
@@ -203,7 +204,8 @@ func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 		}
 	}
 	method := r.Method
-	request, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path+strings.Replace(query, "&", "?", 1), strings.NewReader(bodies[r.Path]))
+	request, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path+strings.Replace(query, "&", "?", 1),
+		strings.NewReader(bodies[r.Path]))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -248,12 +250,14 @@ func (g *guarded) wrong() map[string][]string {
 		}
 	}
 	return map[string][]string{
-		"a ticket that has expired: expired":        {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(-time.Second).UnixMilli()})},
-		"a ticket of a dropped key: unknown_key":    {"Authorization", "Bearer " + dropped},
-		"an altered ticket: signature":              {"Authorization", "Bearer " + graft(kept, good2)},
-		"a ticket of alg none: algorithm":           {"Authorization", "Bearer pawlt_" + none + "." + strings.Split(kept, ".")[1] + "."},
-		"a ticket that may everything: claims":      {"Authorization", "Bearer " + g.forged(map[string]any{"grants": auth.All().String()})},
-		"a ticket of two hours: claims":             {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(2 * time.Hour).UnixMilli()})},
+		"a ticket that has expired: expired": {"Authorization", "Bearer " +
+			g.forged(map[string]any{"until": now.Add(-time.Second).UnixMilli()})},
+		"a ticket of a dropped key: unknown_key": {"Authorization", "Bearer " + dropped},
+		"an altered ticket: signature":           {"Authorization", "Bearer " + graft(kept, good2)},
+		"a ticket of alg none: algorithm":        {"Authorization", "Bearer pawlt_" + none + "." + strings.Split(kept, ".")[1] + "."},
+		"a ticket that may everything: claims":   {"Authorization", "Bearer " + g.forged(map[string]any{"grants": auth.All().String()})},
+		"a ticket of two hours: claims": {"Authorization", "Bearer " +
+			g.forged(map[string]any{"until": now.Add(2 * time.Hour).UnixMilli()})},
 		"a ticket that is cut: malformed":           {"Authorization", "Bearer " + kept[:len(kept)-50]},
 		"a ticket of no key: unknown_key":           {"Authorization", "Bearer " + g.forged(map[string]any{"key": "k1"})},
 		"a ticket of a revoked key: revoked":        {"Authorization", "Bearer " + g.forged(map[string]any{"key": revoked.ID})},

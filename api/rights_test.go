@@ -115,7 +115,8 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 	g := newGuarded(t)
 	missing := uuid.NewString()
-	for _, c := range [][2]string{{"GET", ""}, {"GET", "/history"}, {"GET", "/children"}, {"GET", "/transitions"}, {"GET", "/diagram"}, {"POST", "/stamp"}} {
+	for _, c := range [][2]string{{"GET", ""}, {"GET", "/history"}, {"GET", "/children"}, {"GET", "/transitions"}, {"GET", "/diagram"},
+		{"POST", "/stamp"}} {
 		for _, grants := range []string{"read:courier submit:courier", "read:@" + uuid.NewString() + " submit:@" + uuid.NewString()} {
 			var told [2]string
 			for i, id := range []string{g.instance.String(), missing} {
@@ -154,7 +155,8 @@ func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 	if list[0].Status != 200 || list[1].Status != 200 {
 		t.Fatalf("%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
 	}
-	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 || list[1].Status == 403 {
+	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
+		list[1].Status == 403 {
 		t.Errorf("%d, %d", list[0].Status, list[1].Status)
 	}
 	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
@@ -328,7 +330,8 @@ func TestStreamsEndWhenTheirCredentialIsTakenBack(t *testing.T) {
 	for c.next().Op != "caught_up" {
 	}
 	var streams []*bufio.Scanner
-	for _, path := range []string{"/v1/events", "/v1/commands/delivery:" + strings.TrimPrefix(booked.header.Get("Location"), "/v1/instances/") + "/2"} {
+	for _, path := range []string{"/v1/events", "/v1/commands/delivery:" +
+		strings.TrimPrefix(booked.header.Get("Location"), "/v1/instances/") + "/2"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+path, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,8 @@ func TestNoActionIsTakenFromElsewhere(t *testing.T) {
 			if name == "a token in the query" {
 				path += "?" + url.Values{"_token": {v.token()}}.Encode()
 			}
-			if p := v.post(path, c.form, c.header...); p.status != http.StatusForbidden || !strings.Contains(p.text, "not from a page of this console") {
+			if p := v.post(path, c.form, c.header...); p.status != http.StatusForbidden ||
+				!strings.Contains(p.text, "not from a page of this console") {
 				t.Errorf("%s, %s: %d %s", name, path, p.status, p.text)
 			}
 		}
@@ -53,7 +54,8 @@ func TestASessionCannotBeGivenToSomebody(t *testing.T) {
 	s := newStand(t)
 	attacker, victim := s.visitor(s.key("eve", "read")), newVisitor(t, s.URL())
 	eves := attacker.cookie()
-	p := victim.post("/console/sign-in", url.Values{"credential": {s.key("ann", "read")}}, "Cookie", "pawl_console="+eves).want(http.StatusSeeOther)
+	p := victim.post("/console/sign-in", url.Values{"credential": {s.key("ann", "read")}}, "Cookie", "pawl_console="+
+		eves).want(http.StatusSeeOther)
 	cookie, _, _ := strings.Cut(strings.TrimPrefix(p.header.Get("Set-Cookie"), "pawl_console="), ";")
 	if cookie == "" || cookie == eves {
 		t.Fatalf("the cookie is %q", cookie)
@@ -114,12 +116,16 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 }
 
 // hostile are values that no page expects of its address.
-var hostile = []string{"", "..", ".", "../../v1/me", "%2e%2e", "\x00", "\xff\xfe", "<script>alert(1)</script>", strings.Repeat("a", 5000), uuid.Nil.String(), "-1",
-	"9223372036854775808", "1e9", "null", "'; DROP TABLE pawl.instance; --", "\u202e", "//evil.example", "0000-01-01T00:00", "99999-01-01T00:00"}
+var hostile = []string{"", "..", ".", "../../v1/me", "%2e%2e", "\x00", "\xff\xfe", "<script>alert(1)</script>", strings.Repeat("a", 5000),
+	uuid.Nil.String(), "-1",
+	"9223372036854775808", "1e9", "null", "'; DROP TABLE pawl.instance; --", "\u202e", "//evil.example", "0000-01-01T00:00",
+	"99999-01-01T00:00"}
 
 // asked are the parameters that pages look at.
-var asked = []string{"workflow", "state", "open", "business_key", "order", "cursor", "created_after", "created_before", "updated_after", "updated_before",
-	"attr.who", "attr.", "version", "at", "upto", "done", "verify", "v", "scope", "key", "position", "status", "consumer", "message", "hash", "type",
+var asked = []string{"workflow", "state", "open", "business_key", "order", "cursor", "created_after", "created_before", "updated_after",
+	"updated_before",
+	"attr.who", "attr.", "version", "at", "upto", "done", "verify", "v", "scope", "key", "position", "status", "consumer", "message", "hash",
+	"type",
 	"instance", "can", "q", "action", "id", "raw", "next", "after", "limit"}
 
 // Whatever is in an address, a page answers it, and it leads nowhere else.
@@ -152,7 +158,8 @@ func TestWhateverIsInAnAddressIsAnswered(t *testing.T) {
 			if pattern == "/live" {
 				q.Set("after", "x") // or it would stream
 			}
-			good := strings.NewReplacer("{$}", "", "{id}", id, "{workflow}", "claim", "{transition}", "note", "{sink}", "books", "{key}", "aaaaaaaaaaaa",
+			good := strings.NewReplacer("{$}", "", "{id}", id, "{workflow}", "claim", "{transition}", "note", "{sink}", "books", "{key}",
+				"aaaaaaaaaaaa",
 				"{action}", "retry").Replace(pattern)
 			check(good + "?" + q.Encode())
 			if i := strings.Index(pattern, "{"); i > 0 && pattern != "/{$}" && value != "" {
@@ -211,7 +218,8 @@ func TestWithoutStreamPagesStayAsTheyAre(t *testing.T) {
 	v.get("/console/live?after=0").want(http.StatusForbidden)
 	s.visitor(s.key("boss", everything)).get("/console/live?after=0", "Sec-Fetch-Site", "same-site").want(http.StatusForbidden)
 	newVisitor(t, s.URL()).get("/console/live?after=0").want(http.StatusSeeOther)
-	if p := s.visitor(s.key("boss", everything)).get("/console/instances/"+id+"?verify=1").want(200, "is intact"); strings.Contains(p.text, "data-live") {
+	if p := s.visitor(s.key("boss", everything)).get("/console/instances/"+id+"?verify=1").want(200, "is intact"); strings.Contains(p.text,
+		"data-live") {
 		t.Error("the chain would be verified at each transition")
 	}
 }
@@ -224,7 +232,8 @@ func TestNothingOfAnotherTenantIsShown(t *testing.T) {
 	acme := s.visitor(s.keyOf("acme", "boss", everything, "boss"))
 	for _, path := range addresses {
 		p := acme.get("/console" + path)
-		if p.status >= 500 || strings.Contains(p.text, "A-2") || strings.Contains(p.text, "A-&lt;1&gt;") || strings.Contains(p.text, "of <bdi>default") {
+		if p.status >= 500 || strings.Contains(p.text, "A-2") || strings.Contains(p.text, "A-&lt;1&gt;") ||
+			strings.Contains(p.text, "of <bdi>default") {
 			t.Errorf("%s: %d %s", path, p.status, p.text)
 		}
 		if strings.Contains(path, "/instances/") && p.status != http.StatusNotFound {

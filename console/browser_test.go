@@ -44,7 +44,8 @@ func wantInOrder(t *testing.T, origin string, p *chromium.Page) {
 		t.Errorf("the page: %s", problem)
 	}
 	for _, r := range seen.Requests {
-		if _, address, _ := strings.Cut(r, " "); !strings.HasPrefix(address, origin+"/") && !strings.HasPrefix(address, "data:") { // the browser's own icons
+		// the browser's own icons
+		if _, address, _ := strings.Cut(r, " "); !strings.HasPrefix(address, origin+"/") && !strings.HasPrefix(address, "data:") {
 			t.Errorf("the page asks elsewhere: %s", r)
 		}
 	}
@@ -108,7 +109,10 @@ func TestWhatAnotherNodeCommitsAppears(t *testing.T) {
 	s.do(id, "call", "bob", `{"note":""}`)
 	answer := await.Receive(t, "the bank is asked", s.bank.asked)
 	p.WaitText("#stands .state", "calling")
-	await.Eventually(t, "the page says that it is worked on", func() bool { return strings.Contains(p.Text("#why"), "attempt 1 is under way") })
+	await.Eventually(t, "the page says that it is worked on", func() bool {
+		return strings.Contains(p.Text("#why"),
+			"attempt 1 is under way")
+	})
 	answer <- errBank // which is no transition: the command's own stream tells
 	await.Eventually(t, "the page says that it has failed", func() bool {
 		return strings.Contains(p.Text("#why"), "attempt 1 has failed") && strings.Contains(p.Text("#why"), errBank.Error())
@@ -161,7 +165,10 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	tabTo(t, p, "It has happened")
 	p.Press("Enter")
 	p.WaitText("#stands .state", "paid")
-	await.Eventually(t, "the audit row is the receipt", func() bool { return strings.Contains(p.Text("#timeline"), "the bank's statement has it") })
+	await.Eventually(t, "the audit row is the receipt", func() bool {
+		return strings.Contains(p.Text("#timeline"),
+			"the bank's statement has it")
+	})
 	if address := chromium.Eval[string](p, `location.pathname`); address != "/console/instances/"+id.String() {
 		t.Errorf("it leads to %s", address)
 	}
@@ -244,7 +251,8 @@ func axeCore(t *testing.T) string {
 		t.Skip("there is no npm: install Node.js to try the pages with axe-core")
 	}
 	dir := t.TempDir()
-	c := exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
+	c := exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", "--ignore-scripts",
+		"--loglevel=error",
 		"--fetch-retries=0", "axe-core@4.10.3")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Skipf("npm cannot fetch axe-core: %v\n%s", err, out)

@@ -25,16 +25,23 @@ func parents() []workflow.Source {
 	nothing := func(*workflow.Call, *data, workflow.None) error { return nil }
 	return []workflow.Source{
 		workflow.Define("nest", 1,
-			workflow.Start("build", "built", func(*workflow.Call, *data, brood) error { return nil }).BusinessKey(func(b brood) string { return b.Name }),
+			workflow.Start("build", "built", func(*workflow.Call, *data,
+				brood) error {
+				return nil
+			}).BusinessKey(func(b brood) string { return b.Name }),
 			workflow.On("breed", workflow.From("built"), "waiting", func(c *workflow.Call, _ *data, b brood) error {
 				for range b.N {
 					c.Spawn(workflow.Child{Workflow: "chick", Transition: "hatch", End: "fledged"})
 				}
 				return nil
 			}).Role("bird"),
-			workflow.On("fledged", workflow.From("waiting"), "left", func(*workflow.Call, *data, workflow.Ended[data]) error { return nil }).Role("chick")).
+			workflow.On("fledged", workflow.From("waiting"), "left", func(*workflow.Call, *data,
+				workflow.Ended[data]) error {
+				return nil
+			}).Role("chick")).
 			Final("left").Roles("bird", "chick"),
-		workflow.Define("chick", 1, workflow.Start("hatch", "small", nothing), workflow.On("fly", workflow.From("small"), "flown", nothing)).Final("flown"),
+		workflow.Define("chick", 1, workflow.Start("hatch", "small", nothing),
+			workflow.On("fly", workflow.From("small"), "flown", nothing)).Final("flown"),
 	}
 }
 
@@ -69,7 +76,8 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 		t.Fatal(len(list.Instances), err)
 	}
 	child := list.Instances[0].ID
-	v.get("/console/instances/"+child.String()).want(200, `Started by <a href="/console/instances/`+id.String()+`">nest <bdi>N-&lt;1&gt;</bdi></a>, which does fledged`)
+	v.get("/console/instances/"+child.String()).want(200, `Started by <a href="/console/instances/`+id.String()+
+		`">nest <bdi>N-&lt;1&gt;</bdi></a>, which does fledged`)
 	s.submit(transitions.Command{Instance: child, Transition: "fly"})
 	await.Eventually(t, "the nest is left", func() bool {
 		i, err := s.Engine().Instance(t.Context(), "", id)

@@ -27,7 +27,8 @@ func TestASchemaMakesAForm(t *testing.T) {
 		}
 		got = append(got, f.Name+required+" "+f.Kind+" "+strings.Join(f.Choices, "|"))
 	}
-	want := []string{"p/number! text ", "p/amount! integer ", "p/share number ", "p/urgent choice true|false", "p/kind choice car|house", "p/level choice 1|2",
+	want := []string{"p/number! text ", "p/amount! integer ", "p/share number ", "p/urgent choice true|false", "p/kind choice car|house",
+		"p/level choice 1|2",
 		"p/bank/iban text ", "p/tags json ", "p/a~1b~0c text ", "p/any json "}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q,\nwant %q", got, want)
@@ -61,7 +62,8 @@ func TestAFormMakesAPayload(t *testing.T) {
 			t.Errorf("%s: %v %s, want %s", sent, good, got, want)
 		}
 	}
-	for _, sent := range []string{"p/amount=x", "p/amount=%22a%22", "p/amount=01", "p/share=NaN", "p/tags=[", "p/any=a", "p/number=%FF", "p/level={}%7D", "p/urgent=1+2"} {
+	for _, sent := range []string{"p/amount=x", "p/amount=%22a%22", "p/amount=01", "p/share=NaN", "p/tags=[", "p/any=a", "p/number=%FF",
+		"p/level={}%7D", "p/urgent=1+2"} {
 		q, _ := url.ParseQuery(sent)
 		fields := fieldsOf(jsontext.Value(aSchema))
 		take(fields, q)
@@ -74,7 +76,8 @@ func TestAFormMakesAPayload(t *testing.T) {
 
 func TestProblemsAreShownAtTheirFields(t *testing.T) {
 	fields := fieldsOf(jsontext.Value(aSchema))
-	others := blame(fields, []workflow.FieldError{{Pointer: "/bank/iban", Message: "1"}, {Pointer: "/tags/3", Message: "2"}, {Pointer: "/new", Message: "3"}, {Pointer: "", Message: "4"}})
+	others := blame(fields, []workflow.FieldError{{Pointer: "/bank/iban", Message: "1"}, {Pointer: "/tags/3", Message: "2"},
+		{Pointer: "/new", Message: "3"}, {Pointer: "", Message: "4"}})
 	if len(others) != 2 || others[0].Message != "3" || others[1].Message != "4" {
 		t.Errorf("%v", others)
 	}

@@ -64,7 +64,8 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	if err := s.Engine().PauseWorkflow(t.Context(), "default", "order", "olga", all[:400]); err != nil {
 		t.Fatal(err)
 	}
-	paths = append(paths, "/", "/log", "/keys", "/stuck", "/instances?workflow=claim", "/messages", "/messages?status=discarded", "/sinks", "/sinks/books",
+	paths = append(paths, "/", "/log", "/keys", "/stuck", "/instances?workflow=claim", "/messages", "/messages?status=discarded", "/sinks",
+		"/sinks/books",
 		"/sinks/books?status=skipped", "/workflows", "/workflows/order")
 	for _, path := range paths {
 		p.Navigate(s.URL() + "/console" + path)
@@ -74,7 +75,8 @@ func TestHostileTextsAreTexts(t *testing.T) {
 		if at := chromium.Eval[string](p, `location.origin`); at != s.URL() {
 			t.Fatalf("%s leads to %s", path, at)
 		}
-		if strange := chromium.Eval[int](p, `document.querySelectorAll('main script, main iframe, main base, main meta, main style, main [onerror], '+
+		if strange := chromium.Eval[int](p,
+			`document.querySelectorAll('main script, main iframe, main base, main meta, main style, main [onerror], '+
 			'main [onload], main [onfocus], main a[href^="javascript"]').length`); strange != 0 {
 			t.Errorf("%s: %d elements of a text are there", path, strange)
 		}
@@ -108,7 +110,8 @@ func (s *stand) hostile(v *visitor, text string) (paths []string) {
 	v.fill("/console/stuck/abandon", append(settled, "reason", text)...).want(303)
 	s.deadMessage(short)
 	q, _ := url.ParseQuery(html.UnescapeString(bodyOf.FindString(v.get("/console/messages").text)))
-	v.fill("/console/messages/discard", "consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash"), "reason", text).want(303)
+	v.fill("/console/messages/discard", "consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash"), "reason",
+		text).want(303)
 	s.awaitDead()
 	v.fill("/console/sinks/books/skip", "reason", text).want(303)
 	v.fill("/console/keys/new", "name", text[:min(len(text), 60)], "grants", "read")
@@ -118,7 +121,8 @@ func (s *stand) hostile(v *visitor, text string) (paths []string) {
 	})
 	esc := url.QueryEscape(text)
 	return append(paths, of, of+"?version=2", of+"/do/note", of+"?at="+esc, "/commands?"+queryOf(s.flight(id)), "/instances/"+stuck.String(),
-		"/commands?"+queryOf(settled), "/find?q="+esc+"%3F", "/instances?workflow=claim&attr.who="+esc, "/instances?workflow="+esc, "/log?type="+esc,
+		"/commands?"+queryOf(settled), "/find?q="+esc+"%3F", "/instances?workflow=claim&attr.who="+esc, "/instances?workflow="+esc, "/log?type="+
+			esc,
 		"/commands?scope="+esc+"&key="+esc, "/sinks/"+url.PathEscape(strings.ReplaceAll(text, "/", ":")))
 }
 

@@ -20,10 +20,13 @@ var howMany = flag.Int("instances", 10_000_000, "how many instances BenchmarkLar
 
 // grown are the instances of BenchmarkLargeLists: a claim or, every tenth, an order, one a second, whose ids are in the order of
 // their creation and whose last changes are not.
-const grown = `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, open, chain, created_at, updated_at)
-	SELECT 'default', (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '70008000' || lpad(to_hex(i), 12, '0'))::uuid, w, 1, s, 4,
+const grown = `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, open, chain, created_at,
+	updated_at)
+	SELECT 'default', (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '70008000' || lpad(to_hex(i), 12, '0'))::uuid, w, 1,
+		s, 4,
 		'{"number":"N-1234567","who":"ann","amount":100}', jsonb_build_object('who', CASE WHEN i % 3 = 0 THEN 'ann' ELSE 'w-' || i % 100000 END),
-		s <> 'closed', '\xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad', at, at + (i::bigint * 7919 % 86400) * interval '1 second'
+		s <> 'closed', '\xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad', at,
+			at + (i::bigint * 7919 % 86400) * interval '1 second'
 	FROM (SELECT i, CASE WHEN i % 10 = 0 THEN 'order' ELSE 'claim' END AS w, timestamptz '2026-01-01' + i * interval '1 second' AS at,
 		CASE WHEN i % 10 = 0 THEN 'shipped' WHEN i % 5000 = 1 THEN 'unpaid' WHEN i % 10 = 2 THEN 'filed' ELSE 'closed' END AS s
 		FROM generate_series($1::int, $2::int) i) AS x`
@@ -43,7 +46,8 @@ func (s *stand) grow(n int) {
 		}
 	}
 	type index struct{ Name, Definition string }
-	const lists = `SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'pawl' AND indexname IN ('instance_list', 'instance_attributes')`
+	const lists = `SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'pawl'
+		AND indexname IN ('instance_list', 'instance_attributes')`
 	found, err := conn.Query(s.t.Context(), lists)
 	if err != nil {
 		s.t.Fatal(err)
@@ -80,9 +84,11 @@ func BenchmarkLargeLists(b *testing.B) {
 	binary.BigEndian.PutUint64(id[:], uint64(half.UnixMilli())<<16)
 	middle := cursorOf(1, id[:])
 	paths := map[string]string{"overview": "/"}
-	for name, filter := range map[string]string{"all": "", "workflow": "workflow=claim", "state": "state=filed", "rare": "workflow=claim&state=unpaid",
-		"common": "workflow=claim&state=closed", "open": "open=true", "attribute": "workflow=claim&attr.who=w-77", "attribute-of-a-third": "workflow=claim&attr.who=ann",
-		"number": "workflow=claim&business_key=N-1", "created": "created_after=" + half.Format("2006-01-02T15:04"),
+	for name, filter := range map[string]string{"all": "", "workflow": "workflow=claim", "state": "state=filed",
+		"rare":   "workflow=claim&state=unpaid",
+		"common": "workflow=claim&state=closed", "open": "open=true", "attribute": "workflow=claim&attr.who=w-77",
+		"attribute-of-a-third": "workflow=claim&attr.who=ann",
+		"number":               "workflow=claim&business_key=N-1", "created": "created_after=" + half.Format("2006-01-02T15:04"),
 		"updated":       "updated_after=" + half.Format("2006-01-02T15:04"),
 		"state-created": "workflow=claim&state=filed&created_after=" + half.Format("2006-01-02T15:04")} {
 		paths[name] = "/instances?" + filter

@@ -41,13 +41,17 @@ func (s *stand) addresses() []string {
 	s.awaitDead()
 	scope, key := c.InFlight[0].Scope, c.InFlight[0].Key
 	ref := "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
-	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00", "/instances?order=updated",
-		"/find?q=nobody", "/instances/" + id, "/instances/" + id + "?version=1", "/instances/" + id + "?done=2&verify=1", "/instances/" + id + "/do/note",
+	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00",
+		"/instances?order=updated",
+		"/find?q=nobody", "/instances/" + id, "/instances/" + id + "?version=1", "/instances/" + id + "?done=2&verify=1", "/instances/" + id +
+			"/do/note",
 		"/instances/" + id + "/do/note?raw=1", "/instances/" + id + "/pause", "/instances/" + id + "/resume", "/bulk?action=do+note&id=" + id,
 		"/bulk?action=pause&id=" + id, "/workflows", "/workflows/claim",
-		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref, "/stuck/abandon" + ref,
+		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref,
+		"/stuck/abandon" + ref,
 		"/sinks", "/sinks/books", "/sinks/books/redrive?position=1",
-		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/me", "/me?can=submit:claim/note", "/nowhere"}
+		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys",
+		"/keys/new", "/me", "/me?can=submit:claim/note", "/nowhere"}
 }
 
 var (
@@ -70,20 +74,23 @@ func TestEveryPageIsUnderAPolicy(t *testing.T) {
 			t.Errorf("%s is answered with %d %s", path, p.status, p.text)
 			continue
 		}
-		for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
-			"Content-Type": "text/html; charset=utf-8"} {
+		for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+			"Cache-Control": "no-store",
+			"Content-Type":  "text/html; charset=utf-8"} {
 			if p.header.Get(name) != value {
 				t.Errorf("%s: %s is %q", path, name, p.header.Get(name))
 			}
 		}
 		policy := p.header.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") ||
+			!strings.Contains(policy, "frame-ancestors 'none'") {
 			t.Errorf("%s: the policy is %q", path, policy)
 		}
 		if inlineScript.MatchString(p.text) || inlineStyle.MatchString(p.text) {
 			t.Errorf("%s has a script or a style in it: %s", path, p.text)
 		}
-		if !strings.HasPrefix(p.text, "<!doctype html>\n<html lang=\"en\">") || strings.Count(p.text, "<h1") != 1 || strings.Contains(p.text, "ZgotmplZ") {
+		if !strings.HasPrefix(p.text, "<!doctype html>\n<html lang=\"en\">") || strings.Count(p.text, "<h1") != 1 ||
+			strings.Contains(p.text, "ZgotmplZ") {
 			t.Errorf("%s is no page: %s", path, p.text)
 		}
 	}
@@ -95,10 +102,14 @@ func TestWhatThereIsNotIsSaidSo(t *testing.T) {
 	v := s.visitor(s.key("boss", everything))
 	unknown := uuid.NewString()
 	for path, text := range map[string]string{
-		"/instances/" + unknown: "there is no instance " + unknown, "/instances/x": "", "/workflows/x": "", "/workflows/claim/do/note": "no such transition here",
-		"/workflows/claim/do/x": "", "/commands?scope=a&key=b": "", "/sinks/x": "there is no sink", "/stuck/eat?scope=a&key=b": "no such action", "/keys/aaaaaaaaaaaa/revoke": "",
+		"/instances/" + unknown: "there is no instance " + unknown, "/instances/x": "", "/workflows/x": "",
+		"/workflows/claim/do/note": "no such transition here",
+		"/workflows/claim/do/x":    "", "/commands?scope=a&key=b": "", "/sinks/x": "there is no sink",
+		"/stuck/eat?scope=a&key=b":  "no such action",
+		"/keys/aaaaaaaaaaaa/revoke": "",
 	} {
-		if p := v.get("/console" + path); p.status != 404 && p.status != 400 || !strings.Contains(p.text, text) || !strings.Contains(p.text, `role="alert"`) {
+		if p := v.get("/console" + path); p.status != 404 && p.status != 400 || !strings.Contains(p.text, text) ||
+			!strings.Contains(p.text, `role="alert"`) {
 			t.Errorf("%s: %d %s", path, p.status, p.text)
 		}
 	}
@@ -107,7 +118,8 @@ func TestWhatThereIsNotIsSaidSo(t *testing.T) {
 		t.Error(p.location())
 	}
 	for _, query := range []string{"created_after=yesterday", "workflow=nothing", "open=perhaps", "cursor=x"} {
-		if p := v.get("/console/instances?" + query); p.status < 400 || p.status > 499 || !strings.Contains(p.text, `role="alert"`) || !strings.Contains(p.text, "<form") {
+		if p := v.get("/console/instances?" + query); p.status < 400 || p.status > 499 || !strings.Contains(p.text, `role="alert"`) ||
+			!strings.Contains(p.text, "<form") {
 			t.Errorf("%s: %d %s", query, p.status, p.text)
 		}
 	}
@@ -182,9 +194,10 @@ func TestTheConsoleIsWhereItIsConfigured(t *testing.T) {
 			t.Errorf("the console can be at %q", path)
 		}
 	}
-	clash := service.Config{Workflows: []workflow.Source{claims(s.bank)}, Database: s.db, Address: "127.0.0.1:0", Routes: func(*service.Service) map[string]http.Handler {
-		return map[string]http.Handler{"GET /console/": http.NotFoundHandler()}
-	}}
+	clash := service.Config{Workflows: []workflow.Source{claims(s.bank)}, Database: s.db, Address: "127.0.0.1:0",
+		Routes: func(*service.Service) map[string]http.Handler {
+			return map[string]http.Handler{"GET /console/": http.NotFoundHandler()}
+		}}
 	if _, err := service.Start(t.Context(), clash); err == nil || !strings.Contains(err.Error(), "--console") {
 		t.Errorf("a program with routes there: %v", err)
 	}

@@ -91,14 +91,16 @@ func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 	}
 	ref := strings.ReplaceAll(found[0][1], "&amp;", "&")
 	text := olga.get("/console/messages/body"+ref).want(200, body)
-	if text.header.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(text.header.Get("Content-Disposition"), "attachment") {
+	if text.header.Get("Content-Type") != "application/octet-stream" ||
+		!strings.HasPrefix(text.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("a browser may show it: %v", text.header)
 	}
 	q, _ := url.ParseQuery(ref[1:])
 	pairs := []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
 	olga.get("/console/messages/retry"+ref).want(200, "as if it had just come")
 	olga.fill("/console/messages/retry", append(pairs, "reason", "r")...).want(404)
-	s.submit(transitions.Command{Workflow: "order", Transition: "place", Payload: []byte(`{"customer":"c-1","cart":"k-9","total":100,"currency":"EUR"}`)})
+	s.submit(transitions.Command{Workflow: "order", Transition: "place",
+		Payload: []byte(`{"customer":"c-1","cart":"k-9","total":100,"currency":"EUR"}`)})
 	olga.fill("/console/messages/retry", append(pairs, "reason", "it is there now")...).want(http.StatusSeeOther)
 	q, _ = url.ParseQuery(strings.ReplaceAll(found[1][1], "&amp;", "&")[1:])
 	pairs = []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
@@ -114,7 +116,8 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	olga := s.visitor(s.key("olga", identities["operator"]))
 	a, b, c := s.filed("B-1", 10), s.filed("B-2", 10), s.filed("B-3", 10)
 	s.do(c, "lapse", "clock", `{}`)
-	olga.get("/console/instances?workflow=claim").want(200, `name="id" value="`+a.String()+`"`, `<option value="do note">`, `<option value="pause">`)
+	olga.get("/console/instances?workflow=claim").want(200, `name="id" value="`+a.String()+`"`, `<option value="do note">`,
+		`<option value="pause">`)
 	ids := url.Values{"id": {a.String(), b.String(), c.String()}}
 	olga.get("/console/bulk?action=do+note&"+ids.Encode()).want(200, "B-1", "B-2", "B-3", "Try it first", `<button class="danger" disabled>`)
 	send := func(pairs ...string) *page {
@@ -122,7 +125,8 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 		form["id"] = ids["id"]
 		return olga.post("/console/bulk", form)
 	}
-	send("action", "do note", "payload", `{"note":"x"}`, "try", "1").want(200, "Nothing was written. It can be done with 2 of 3.", "Submit 3 commands")
+	send("action", "do note", "payload", `{"note":"x"}`, "try", "1").want(200, "Nothing was written. It can be done with 2 of 3.",
+		"Submit 3 commands")
 	send("action", "do note", "payload", `{`).want(200, "the payload is not JSON")
 	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.", "not possible in state")
 	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.")
@@ -131,12 +135,14 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 		t.Errorf("the log is at %d, %v", head, err)
 	}
 	send("action", "resume").want(200, "Done with 3 of 3.")
-	for path, text := range map[string]string{"?action=do+note": "choose 1 to 100", "?action=eat&id=" + a.String(): "choose what", "?id=" + a.String(): "choose what"} {
+	for path, text := range map[string]string{"?action=do+note": "choose 1 to 100", "?action=eat&id=" + a.String(): "choose what", "?id=" +
+		a.String(): "choose what"} {
 		olga.get("/console/bulk"+path).want(400, text)
 	}
 	olga.get("/console/bulk?action=pause&id=nonsense&id="+a.String()).want(200, "nonsense")
 	reader := s.visitor(s.key("ron", "read submit:claim/approve"))
-	if p := reader.get("/console/instances?workflow=claim").want(200); strings.Contains(p.text, "do note") || strings.Contains(p.text, `value="pause"`) {
+	if p := reader.get("/console/instances?workflow=claim").want(200); strings.Contains(p.text, "do note") ||
+		strings.Contains(p.text, `value="pause"`) {
 		t.Error("who may not is offered it")
 	}
 	form := reader.form("action", "pause", "id", a.String())
@@ -172,7 +178,8 @@ func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
 		t.Errorf("the page has %d bytes", len(p.text))
 	}
 	v.get(of+"?version=3").want(200, "Version 3 of 64", "This is the beginning of it")
-	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) || p.header.Get("Content-Type") != "application/json" {
+	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) ||
+		p.header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d bytes of data", len(p.text))
 	}
 	large = "9007199254740993" // which no browser's number is

@@ -106,7 +106,8 @@ func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) 
 		one("resume", of+paused, of+paused+"/resume", []string{"reason", "r"}, operators),
 		{"pause several", listed, `<option value="pause">`, "/bulk", []string{"action", "pause", "id", paused}, operators},
 		{"resume several", listed, `<option value="resume">`, "/bulk", []string{"action", "resume", "id", paused}, operators},
-		{"submit several", listed, `<option value="do note">`, "/bulk", []string{"action", "do note", "id", note, "payload", `{"note":"x"}`}, noters},
+		{"submit several", listed, `<option value="do note">`, "/bulk", []string{"action", "do note", "id", note, "payload", `{"note":"x"}`},
+			noters},
 		one("pause a workflow", "/workflows/order", "/workflows/order/pause", []string{"reason", "r"}, operators),
 		one("resume a workflow", "/workflows/order", "/workflows/order/resume", nil, operators),
 		{"stop", "/commands?" + queryOf(stopped), `action="/console/commands/cancel"`, "/commands/cancel", stopped, submitters},
@@ -216,7 +217,8 @@ func TestAKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	boss := s.visitor(s.key("boss", everything))
-	p := boss.fill("/console/keys/new", "name", "till <1>", "grants", "read submit:claim/note", "expires", "2099-01-01T00:00").want(201, "It is not shown again")
+	p := boss.fill("/console/keys/new", "name", "till <1>", "grants", "read submit:claim/note", "expires", "2099-01-01T00:00").want(201,
+		"It is not shown again")
 	_, text, _ := strings.Cut(p.text, `id="secret">`)
 	text, _, _ = strings.Cut(text, "<")
 	if !strings.HasPrefix(text, "pawl_") {

@@ -85,7 +85,8 @@ func (accountant) Close(context.Context) error { return nil }
 func (s *stand) busyDay() map[string]string {
 	s.t.Helper()
 	for _, o := range []struct{ customer, cart, then string }{
-		{"Miller", "2041", "ship"}, {"Novak", "2042", ""}, {"Okafor", "2043", "cancel"}, {"Petit", "2044", "pay"}, {"Quist", "2045", "ship"}, {"Rossi", "2046", ""},
+		{"Miller", "2041", "ship"}, {"Novak", "2042", ""}, {"Okafor", "2043", "cancel"}, {"Petit", "2044", "pay"}, {"Quist", "2045", "ship"},
+		{"Rossi", "2046", ""},
 	} {
 		id := s.submit(transitions.Command{Workflow: "order", Transition: "place", Actor: o.customer,
 			Payload: []byte(`{"customer":"` + o.customer + `","cart":"` + o.cart + `","total":4990,"currency":"EUR"}`)}).Instance
@@ -108,7 +109,8 @@ func (s *stand) busyDay() map[string]string {
 	chosen := "/bulk?action=do+note"
 	for n, who := range []string{"ann", "ben", "cem", "dora"} {
 		r := s.submit(transitions.Command{Workflow: "claim", Transition: "file", Actor: who,
-			Payload: []byte(`{"number":"C-104` + string(rune('2'+n)) + `","who":"` + who + `","amount":` + []string{"180", "75", "2600", "940"}[n] + `}`)})
+			Payload: []byte(`{"number":"C-104` + string(rune('2'+n)) + `","who":"` + who + `","amount":` + []string{"180", "75", "2600", "940"}[n] +
+				`}`)})
 		chosen += "&id=" + r.Instance.String()
 	}
 	id := s.filed("C-1040", 420)
@@ -126,11 +128,13 @@ func (s *stand) busyDay() map[string]string {
 	keeper.fill("/console/keys/new", "name", "warehouse", "actor", "depot", "grants", "read:order submit:order/ship stream").want(201)
 	ref := "?" + queryOf(s.flight(stuck))
 	of := "/instances/" + id.String()
-	return map[string]string{"overview": "/", "instances": "/instances?workflow=claim&order=updated", "instance": of, "instance-then": of + "?version=2",
+	return map[string]string{"overview": "/", "instances": "/instances?workflow=claim&order=updated", "instance": of, "instance-then": of +
+		"?version=2",
 		"transition": "/workflows/claim/do/file", "bulk": chosen, "pause": of + "/pause",
 		"command": "/commands" + ref, "stuck": "/stuck", "settle": "/stuck/resolve" + ref, "sinks": "/sinks", "sink": "/sinks/bookkeeping",
-		"messages": "/messages", "log": "/log", "workflows": "/workflows", "workflow": "/workflows/claim", "keys": "/keys", "new-key": "/keys/new",
-		"you": "/me?can=submit:order/pay"}
+		"messages": "/messages", "log": "/log", "workflows": "/workflows", "workflow": "/workflows/claim", "keys": "/keys",
+		"new-key": "/keys/new",
+		"you":     "/me?can=submit:order/pay"}
 }
 
 // shrink makes a picture one of at most 256 colours: those that most of its pixels have.

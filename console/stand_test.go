@@ -149,7 +149,8 @@ func (s *stand) awaitDead() {
 func (s *stand) deadMessage(id string) string {
 	s.t.Helper()
 	const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
-	if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
+	if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id,
+		Body: []byte(body)}); err == nil {
 		s.t.Fatal("its order is there")
 	}
 	return body
@@ -176,7 +177,10 @@ func newVisitor(t testing.TB, origin string) *visitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &visitor{t, origin, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &visitor{t, origin, &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
 }
 
 // visitor is somebody who has signed in.

@@ -22,7 +22,8 @@ func TestAWorkflowIsShownAsItIsDeclared(t *testing.T) {
 	s.do(s.filed("A-3", 10), "lapse", "clock", `{}`)
 	v := s.visitor(s.key("boss", everything))
 	v.get("/console/workflows").want(200, `href="/console/workflows/claim"`, `href="/console/workflows/order"`, "filed, approved")
-	v.get("/console/workflows/claim").want(200, "version 1", "<b>2</b> <bdi>filed</bdi>", "<b>1</b> <bdi>closed</bdi>", "Begin: file", "Attributes: who",
+	v.get("/console/workflows/claim").want(200, "version 1", "<b>2</b> <bdi>filed</bdi>", "<b>1</b> <bdi>closed</bdi>", "Begin: file",
+		"Attributes: who",
 		"<b>term</b> in filed does lapse", "Somebody asks for money.", "open to the roles boss", "not to who did file", "guards: not too much",
 		"an activity: in paying meanwhile, unpaid where it fails; 5 attempts", "asks a person where nobody can know", "&#34;maxLength&#34;: 100",
 		`src="/console/workflows/claim/diagram?version=1"`, `href="/console/instances?state=filed&amp;workflow=claim"`)
@@ -54,7 +55,8 @@ func TestAWorkflowIsShownInItsVersions(t *testing.T) {
 		c.Auth.Keys, c.Workflows = true, append(c.Workflows, loan(1, "asked"), loan(2, "requested"))
 	})
 	for range 2 {
-		r, err := newer.Engine().Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "ask", Key: uuid.NewString(), Payload: []byte(`{}`)})
+		r, err := newer.Engine().Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "ask", Key: uuid.NewString(),
+			Payload: []byte(`{}`)})
 		if err != nil || r.Status >= 400 {
 			t.Fatal(r.Status, err)
 		}

@@ -98,12 +98,13 @@ func toVersion(t *testing.T, e *engine.Engine, id uuid.UUID, version int) {
 	}
 }
 
-func TestAnAttributeComesWithTheNextTransitionOfABuildThatDeclaresIt(t *testing.T) {
+func TestAnAttributeComesWithTheNextTransition(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	without := newEngine(t, pool, running(lettersOf(func(d *olderLetter) { d.Text = "old" }, func(*olderLetter) {})))
 	id := submit(t, without, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"}).Instance
-	with := newEngine(t, pool, running(lettersOf(func(*olderLetter) {}, func(*olderLetter) {}).Attr("text", func(d olderLetter) string { return d.Text })))
+	with := newEngine(t, pool, running(lettersOf(func(*olderLetter) {}, func(*olderLetter) {}).Attr("text",
+		func(d olderLetter) string { return d.Text })))
 	for _, want := range []string{"", "old"} {
 		if inst, err := with.Instance(t.Context(), "", id); err != nil || inst.Attributes["text"] != want {
 			t.Errorf("%+v, %v; want %q", inst, err, want)
@@ -113,7 +114,7 @@ func TestAnAttributeComesWithTheNextTransitionOfABuildThatDeclaresIt(t *testing.
 }
 
 // What is in flight of a version that a node does not know stays as it is there; what is to be read, it reads.
-func TestANodeLeavesTimersAndUndosOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
+func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	m := &moves{}
@@ -145,7 +146,8 @@ func TestANodeLeavesTimersAndUndosOfVersionsAloneThatItDoesNotKnow(t *testing.T)
 	}
 	eventually(t, "its own timer fires", func() bool { return versionOf(old, own) == 4 })
 	if after := query[int](t, pool, tries); after != before || versionOf(old, waits) != 3 || m.refunds.Load() != 0 {
-		t.Errorf("of a version that it does not know: %d tries, and %d before; version %d, %d undos", after, before, versionOf(old, waits), m.refunds.Load())
+		t.Errorf("of a version that it does not know: %d tries, and %d before; version %d, %d undos", after, before, versionOf(old, waits),
+			m.refunds.Load())
 	}
 	list, err := old.Instances(t.Context(), inspect.Filter{Workflow: "move"})
 	if err != nil || len(list.Instances) != 3 {

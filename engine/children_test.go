@@ -29,7 +29,8 @@ func family() *workflow.Definition[struct{}] {
 			}
 			return nil
 		}),
-		workflow.On("mourn", workflow.From("open"), workflow.Stay, func(*workflow.Call, *struct{}, workflow.Ended[struct{}]) error { return nil }),
+		workflow.On("mourn", workflow.From("open"), workflow.Stay,
+			func(*workflow.Call, *struct{}, workflow.Ended[struct{}]) error { return nil }),
 		workflow.On("close", workflow.From("open"), "closed", keep)).Final("closed")
 }
 
@@ -101,8 +102,9 @@ func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 		want int
 	}{
 		"open": {inspect.ChildFilter{Open: &yes, Limit: 10}, 101}, "ended": {inspect.ChildFilter{Open: &no, Limit: 2}, 3},
-		"in a state": {inspect.ChildFilter{States: []workflow.State{"dead"}}, 3}, "in some": {inspect.ChildFilter{States: []workflow.State{"dead", "alive"}}, 104},
-		"in none": {inspect.ChildFilter{States: []workflow.State{"lost"}}, 0},
+		"in a state": {inspect.ChildFilter{States: []workflow.State{"dead"}}, 3},
+		"in some":    {inspect.ChildFilter{States: []workflow.State{"dead", "alive"}}, 104},
+		"in none":    {inspect.ChildFilter{States: []workflow.State{"lost"}}, 0},
 	} {
 		c.f.Parent = id
 		if all, _ := children(t, e, c.f); len(all) != c.want {
@@ -212,9 +214,11 @@ func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
 	t.Run("empty", explain)
 	exec(t, pool, "VACUUM ANALYZE pawl.instance, pawl.command")
 	seedTimes(t, pool, 40_000)
-	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, code, state, version,
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, code,
+		state, version,
 			finished_at, expires_at)
-		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'kid', 'born', gen_random_uuid(), 'ann', now(), 200, 'alive', 1, now(), now() + interval '1 day'
+		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'kid', 'born', gen_random_uuid(), 'ann', now(), 200, 'alive', 1, now(),
+			now() + interval '1 day'
 		FROM generate_series(1, 20000) i`)
 	t.Run("full, with the statistics of the empty one", explain)
 	exec(t, pool, "VACUUM ANALYZE pawl.instance, pawl.command")

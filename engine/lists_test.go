@@ -29,24 +29,30 @@ var dawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // created a minute apart, and updated up to an hour after that, many at one time.
 func seedTimes(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
-	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, open, chain, created_at, updated_at)
-		SELECT CASE WHEN i % 20 = 3 THEN 'acme' ELSE 'default' END, gen_random_uuid(), CASE WHEN i % 3 = 0 THEN 'gift' ELSE 'loan' END, 1 + (i % 5 = 0)::int,
-			s, 1, '{}', jsonb_build_object('customer', 'c-' || i % 100, 'region', 'r-' || i % 2), s <> 'settled', sha256('x'), at, at + (i % 13) * 5 * interval '1 minute'
-		FROM (SELECT i, (ARRAY['open', 'settled', 'settled', 'asked'])[1 + i % 4] AS s, $2::timestamptz + i * interval '1 minute' AS at FROM generate_series(0, $1 - 1) i) AS x`,
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, open, chain, created_at,
+		updated_at)
+		SELECT CASE WHEN i % 20 = 3 THEN 'acme' ELSE 'default' END, gen_random_uuid(), CASE WHEN i % 3 = 0 THEN 'gift' ELSE 'loan' END,
+			1 + (i % 5 = 0)::int,
+			s, 1, '{}', jsonb_build_object('customer', 'c-' || i % 100, 'region', 'r-' || i % 2), s <> 'settled', sha256('x'), at,
+				at + (i % 13) * 5 * interval '1 minute'
+		FROM (SELECT i, (ARRAY['open', 'settled', 'settled', 'asked'])[1 + i % 4] AS s, $2::timestamptz + i * interval '1 minute' AS at
+			FROM generate_series(0, $1 - 1) i) AS x`,
 		n, dawn)
 }
 
 // lists is an engine with the workflows of seedTimes.
 func lists(t testing.TB, pool *pgxpool.Pool) *engine.Engine {
 	t.Helper()
-	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none), workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
+	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none),
+		workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
 	return newEngine(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, gift) })
 }
 
 // everything reads all instances of a tenant as they are.
 func everything(t testing.TB, pool *pgxpool.Pool, tenant string) []transitions.Instance {
 	t.Helper()
-	found, err := pool.Query(t.Context(), `SELECT id, workflow, definition, state, open, attributes, created_at, updated_at FROM pawl.instance WHERE tenant = $1`, tenant)
+	found, err := pool.Query(t.Context(), `SELECT id, workflow, definition, state, open, attributes, created_at, updated_at FROM pawl.instance
+		WHERE tenant = $1`, tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +207,8 @@ func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 	pool := database(t)
 	e := lists(t, pool)
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 2 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 2 = 0, sha256('x'), $1::timestamptz + i * interval '1 second',
+		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 2 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 2 = 0, sha256('x'),
+			$1::timestamptz + i * interval '1 second',
 			$1::timestamptz + i * interval '1 second' FROM generate_series(0, 24999) i`, dawn)
 	for _, order := range []inspect.Order{inspect.ByID, inspect.ByUpdate} {
 		for _, f := range []inspect.Filter{

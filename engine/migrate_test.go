@@ -67,10 +67,11 @@ func claims2(pay func(context.Context) error, change ...func(*workflow.FromVersi
 		workflow.On("hold", workflow.From("checking"), "held", nothing[claim2, workflow.None]),
 		workflow.On("release", workflow.From("held"), "checking", nothing[claim2, workflow.None]),
 		workflow.On("approve", workflow.From("checking"), "approved", nothing[claim2, workflow.None]),
-		workflow.Do("pay", workflow.From("approved"), "settling", "paid", claimWork[claim2](pay), func(_ *workflow.Call, d *claim2, result int) error {
-			d.Cents += result
-			return nil
-		}).OrElse("approved", nothing[claim2, workflow.Failure])).
+		workflow.Do("pay", workflow.From("approved"), "settling", "paid", claimWork[claim2](pay),
+			func(_ *workflow.Call, d *claim2, result int) error {
+				d.Cents += result
+				return nil
+			}).OrElse("approved", nothing[claim2, workflow.Failure])).
 		Final("paid").
 		After("release", workflow.From("held"), 48*time.Hour, "release").
 		Attr("large", func(d claim2) string { return map[bool]string{true: "yes"}[d.Cents > 1000] }).
@@ -107,7 +108,8 @@ func bothClaims(t *testing.T, pool *pgxpool.Pool, workflows ...workflow.Source) 
 
 func file(t *testing.T, e *engine.Engine, tenant, key string, sum int) transitions.Receipt {
 	t.Helper()
-	return submit(t, e, transitions.Command{Tenant: tenant, Workflow: "claim", Transition: "file", Key: key, Payload: fmt.Appendf(nil, `{"sum":%d}`, sum)})
+	return submit(t, e, transitions.Command{Tenant: tenant, Workflow: "claim", Transition: "file", Key: key,
+		Payload: fmt.Appendf(nil, `{"sum":%d}`, sum)})
 }
 
 func onClaim(id uuid.UUID, transition, key string) transitions.Command {
@@ -148,7 +150,8 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	inst, err := e.Instance(t.Context(), "", id)
-	if err != nil || inst.Definition != 2 || inst.State != "held" || string(inst.Data) != `{"cents":2000}` || inst.Attributes["large"] != "yes" {
+	if err != nil || inst.Definition != 2 || inst.State != "held" || string(inst.Data) != `{"cents":2000}` ||
+		inst.Attributes["large"] != "yes" {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	rows, err := e.History(t.Context(), "", id, 2, 10)
@@ -163,7 +166,8 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase IS NOT NULL AND definition = 2", id); n != 2 {
 		t.Errorf("%d commands in flight are on version 2, want 2", n)
 	}
-	if kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')", id); !kept.Equal(due) {
+	if kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')",
+		id); !kept.Equal(due) {
 		t.Errorf("the timer is due at %s, and was at %s", kept, due)
 	}
 	// Old keys answer as before, and so does this one.
@@ -184,7 +188,8 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 
 	// The chain says on which version it was, and when.
 	links := query[string](t, pool, "SELECT links::text FROM pawl.instance WHERE id = $1", id)
-	for _, forged := range []string{"links = NULL", `links = '{"migrations":[{"version":2,"from":1}]}'`, `links = '{"migrations":[{"version":3,"from":2}]}'`, "definition = 1"} {
+	for _, forged := range []string{"links = NULL", `links = '{"migrations":[{"version":2,"from":1}]}'`,
+		`links = '{"migrations":[{"version":3,"from":2}]}'`, "definition = 1"} {
 		exec(t, pool, "UPDATE pawl.instance SET "+forged+" WHERE id = $1", id)
 		if v, err := e.Verify(t.Context(), "", id); err != nil || len(v.Broken) != 1 {
 			t.Errorf("%s: %+v, %v", forged, v, err)
@@ -217,7 +222,8 @@ func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate, To: 3})
+	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
+		transitions.Operation{Action: transitions.Migrate, To: 3})
 	wantCode(t, err, workflow.NotOnThisNode)
 	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate})
 	wantCode(t, err, workflow.InvalidRequest)
@@ -266,7 +272,8 @@ func migrated(t *testing.T, e *engine.Engine, id int64) inspect.Migration {
 
 func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 	t.Helper()
-	m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do", PerSecond: perSecond})
+	m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do",
+		PerSecond: perSecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +317,8 @@ func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
 		m.Refusals[0].Reason != "the sum is negative" || m.Node != "" {
 		t.Errorf("%+v", m)
 	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'"); n != 3*(each-bad) {
+	if n := query[int](t, pool,
+		"SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'"); n != 3*(each-bad) {
 		t.Errorf("%d transitions", n)
 	}
 	for _, tenant := range []string{"a", "b", "c"} {

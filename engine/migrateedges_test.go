@@ -18,7 +18,7 @@ import (
 
 // An instance has gone on without an activity that is still under way, and comes to a version that has no such activity. Whoever asked for
 // it gets an answer all the same.
-func TestACommandThatWasLeftBehindEndsWhereTheNewVersionHasNoSuchActivity(t *testing.T) {
+func TestACommandLeftBehindEndsWhereItsActivityIsNoMore(t *testing.T) {
 	t.Parallel()
 	for _, tries := range []int{1, 2} { // the second attempt begins after the migration
 		pool := database(t)

@@ -50,7 +50,8 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 		!strings.Contains(n.Build, "pawl ") || n.BegunAt.IsZero() || n.SeenAt.Before(n.BegunAt) {
 		t.Errorf("%+v", n)
 	}
-	if want := []inspect.NodeVersion{{Workflow: "crate", Version: 1}, {Workflow: "crate", Version: 2}, {Workflow: "parcel", Version: 1}}; len(n.Knowing) != 3 ||
+	if want := []inspect.NodeVersion{{Workflow: "crate", Version: 1}, {Workflow: "crate", Version: 2},
+		{Workflow: "parcel", Version: 1}}; len(n.Knowing) != 3 ||
 		n.Knowing[0] != want[0] || n.Knowing[1] != want[1] || n.Knowing[2] != want[2] {
 		t.Errorf("it knows %v", n.Knowing)
 	}

@@ -26,7 +26,8 @@ import (
 func move(t testing.TB, q querier, key string, id uuid.UUID, name, rest string) string {
 	t.Helper()
 	return ask[string](t, q, fmt.Sprintf(`SELECT pawl.transition('order:%[2]s', '%[1]s', c.attempt, %[4]s)::text
-		FROM pawl.claim('order:%[2]s', '%[1]s', pawl.fingerprint('order', '%[3]s', instance => '%[2]s'), 'order', '%[3]s', '%[2]s') AS c`, key, id, name, rest))
+		FROM pawl.claim('order:%[2]s', '%[1]s', pawl.fingerprint('order', '%[3]s', instance => '%[2]s'), 'order', '%[3]s', '%[2]s') AS c`, key,
+		id, name, rest))
 }
 
 // refuseMove is move for what is refused.
@@ -54,12 +55,14 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 	if err != nil || !r.Replayed || r.Version != 3 || r.Position != 3 || string(r.Body) != string(transitions.WithPosition([]byte(body), 3)) {
 		t.Fatalf("got %+v %s, %v", r, r.Body, err)
 	}
-	if result, err := r.Result(); err != nil || string(result.Result) != `{"eta": 3}` || result.State != shipped || result.Transition != "ship" {
+	if result, err := r.Result(); err != nil || string(result.Result) != `{"eta": 3}` || result.State != shipped ||
+		result.Transition != "ship" {
 		t.Errorf("got %+v, %v", result, err)
 	}
 
 	inst, err := e.Instance(t.Context(), "", id)
-	if err != nil || inst.State != shipped || inst.Open || inst.Version != 3 || inst.BusinessKey != "c-1:k-1" || inst.Attributes["region"] != "r-1" ||
+	if err != nil || inst.State != shipped || inst.Open || inst.Version != 3 || inst.BusinessKey != "c-1:k-1" ||
+		inst.Attributes["region"] != "r-1" ||
 		inst.Definition != 1 || string(inst.Data) != `{"customer":"c-1","total":129900,"parcel":"p-1"}` {
 		t.Errorf("got %+v, %v", inst, err)
 	}
@@ -71,8 +74,10 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		t.Fatal(entries, err)
 	}
 	got := entries[0]
-	want := transitions.Entry{Tenant: "default", Instance: id, Version: 3, Position: 3, Workflow: "order", Transition: "ship", From: placed, To: shipped,
-		Actor: "local", Reason: `Zoë said "now"`, Payload: []byte(`{"parcel":"p-1"}`), Data: inst.Data, Scope: "order:" + id.String(), Key: "s", At: got.At, Hash: inst.Chain}
+	want := transitions.Entry{Tenant: "default", Instance: id, Version: 3, Position: 3, Workflow: "order", Transition: "ship", From: placed,
+		To:    shipped,
+		Actor: "local", Reason: `Zoë said "now"`, Payload: []byte(`{"parcel":"p-1"}`), Data: inst.Data, Scope: "order:" + id.String(), Key: "s",
+		At: got.At, Hash: inst.Chain}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -82,7 +87,8 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		t.Fatal(events, err)
 	}
 	for n, want := range []string{`order.ship ` + string(inst.Data), `parcel.left {"n": 1}`, `parcel.seen []`} {
-		if x := events[n]; x.Position != 3 || x.Ordinal != n || x.Type+" "+string(x.Payload) != want || x.Version != 3 || x.State != shipped || x.Instance != id || !x.At.Equal(got.At) {
+		if x := events[n]; x.Position != 3 || x.Ordinal != n || x.Type+" "+string(x.Payload) != want || x.Version != 3 || x.State != shipped ||
+			x.Instance != id || !x.At.Equal(got.At) {
 			t.Errorf("event %d is %+v", n, x)
 		}
 		if x := events[n]; x.Actor != "local" || x.Reason != got.Reason || x.From != placed || x.Scope != got.Scope || x.Key != "s" ||
@@ -100,7 +106,8 @@ func TestWhateverJSONSQLStoresCanBeReadOverHTTP(t *testing.T) {
 	e := started(t, pool)
 	exec(t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
 	id := idOf("k-1")
-	move(t, pool, "s", id, "ship", `1, 'shipped', '{"a":1,"a":2}', '{"half":"\ud800"}', result => '{"b":1,"b":2}', events => '[{"type":"x","payload":{"c":1,"c":2}}]'`)
+	move(t, pool, "s", id, "ship", `1, 'shipped', '{"a":1,"a":2}', '{"half":"\ud800"}', result => '{"b":1,"b":2}', events => '[{"type":"x",`+
+		`"payload":{"c":1,"c":2}}]'`)
 	exec(t, pool, placeInSQL, "later", payloadOf("k-2"), "k-2")
 
 	handler, err := api.New(e, api.Config{})
@@ -155,7 +162,8 @@ func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
 	if inst, err := e.Instance(t.Context(), "", uuid.MustParse(given)); err != nil || !inst.Open {
 		t.Errorf("got %+v, %v", inst, err)
 	}
-	exec(t, pool, `SELECT pawl.transition('s', 'closed', c.attempt, 0, 'shipped', '{}') FROM pawl.claim('s', 'closed', sha256('x'), 'order', 'record') AS c`)
+	exec(t, pool, `SELECT pawl.transition('s', 'closed', c.attempt, 0, 'shipped', '{}')
+		FROM pawl.claim('s', 'closed', sha256('x'), 'order', 'record') AS c`)
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'shipped' AND NOT open"); n != 1 {
 		t.Errorf("%d are closed", n)
 	}
@@ -174,12 +182,14 @@ func TestATransitionInSQLHasItsPositionWhenItCommits(t *testing.T) {
 		}
 	}
 	// Inside of its transaction it has none yet, and its answer says none.
-	if got, err := claimAs(t.Context(), slow, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("slow")); err != nil ||
+	if got, err := claimAs(t.Context(), slow, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
+		payloadOf("slow")); err != nil ||
 		got.Outcome != "replay" || strings.Contains(*got.Body, "position") {
 		t.Errorf("got %v, %v", got, err)
 	}
 	commit(t, slow)
-	if got, err := claimAs(t.Context(), pool, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("slow")); err != nil ||
+	if got, err := claimAs(t.Context(), pool, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
+		payloadOf("slow")); err != nil ||
 		!strings.HasSuffix(*got.Body, `,"position":4}`) {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -220,7 +230,8 @@ func TestTheVersionGuardsATransitionInSQL(t *testing.T) {
 	// The engine moves the instance while SQL holds only the key.
 	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('x'), 'order', 'ship', $1)`, idOf("k-1"))
 	tx := begin(t, pool)
-	if _, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "note", Key: "n"}); err != nil {
+	if _, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "note",
+		Key: "n"}); err != nil {
 		t.Fatal(err)
 	}
 	ship := background(t, pool, func(conn *pgxpool.Conn) (string, error) {
@@ -260,13 +271,16 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 			t.Errorf("%s %s: %q, want %q", tt.name, tt.rest, got, tt.message)
 		}
 	}
-	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'x', '{}') FROM pawl.claim('s', 'k', sha256('x'), 'unknown', 'x') AS c`)
-	refused(t, pool, "23502", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', NULL) FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
+	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'x', '{}')
+		FROM pawl.claim('s', 'k', sha256('x'), 'unknown', 'x') AS c`)
+	refused(t, pool, "23502", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', NULL)
+		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
 
 	if _, err := e.Submit(t.Context(), place("five", "k-5")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-5"), Transition: "review", Key: "r"}); err != nil {
+	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-5"), Transition: "review",
+		Key: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := refuseMove(t, pool, "0A000", idOf("k-5"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "timers") {
@@ -283,10 +297,12 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 
 	// An instance of another workflow than was claimed.
 	exec(t, pool, "INSERT INTO pawl.definition (workflow, version, hash, spec) SELECT 'loan', version, hash, spec FROM pawl.definition")
-	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 1, 'shipped', '{}') FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
+	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 1, 'shipped', '{}')
+		FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
 
 	// What the engine has paused or is about to finish.
-	if _, err := e.Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"}, transitions.Operation{Action: transitions.Pause}); err != nil {
+	if _, err := e.Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
+		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
 	if got := refuseMove(t, pool, "55000", idOf("k-1"), "ship", "2, 'shipped', '{}'"); !strings.Contains(got, "is paused") {
@@ -295,7 +311,8 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 	if _, err := e.Submit(t.Context(), place("two", "k-2")); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-2"), Transition: "pay", Key: "p"}); err != nil || !r.InFlight() {
+	if r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-2"), Transition: "pay",
+		Key: "p"}); err != nil || !r.InFlight() {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	if got := refuseMove(t, pool, "55000", idOf("k-2"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "in flight") {
@@ -319,16 +336,20 @@ func TestATransitionInSQLFollowsTheInstancesDefinition(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	none := func(*workflow.Call, *order, workflow.None) error { return nil }
-	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none), workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)
+	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none),
+		workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)
 	started(t, pool)
 	id := uuid.Must(uuid.NewV7())
 	draft := fmt.Sprintf("'order', 'draft', '%s'", id)
 	exec(t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}') FROM pawl.claim('s', 'k', sha256('x'), `+draft+`) AS c`)
 	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, second) })
-	refused(t, pool, "55000", `SELECT pawl.transition('s', 'l', c.attempt, 0, 'placed', '{}') FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
-	exec(t, pool, `SELECT pawl.transition('s', 'l', c.attempt, 0, 'drafted', '{}') FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
+	refused(t, pool, "55000", `SELECT pawl.transition('s', 'l', c.attempt, 0, 'placed', '{}')
+		FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
+	exec(t, pool, `SELECT pawl.transition('s', 'l', c.attempt, 0, 'drafted', '{}')
+		FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
 	move(t, pool, "m", id, "ship", "1, 'shipped', '{}'")
-	if got := ask[string](t, pool, "SELECT string_agg(concat_ws(' ', definition, state, open), ', ' ORDER BY definition) FROM pawl.instance"); got != "1 shipped f, 2 drafted t" {
+	if got := ask[string](t, pool,
+		"SELECT string_agg(concat_ws(' ', definition, state, open), ', ' ORDER BY definition) FROM pawl.instance"); got != "1 shipped f, 2 drafted t" {
 		t.Errorf("got %s", got)
 	}
 	verified(t, e)
@@ -364,10 +385,12 @@ func TestATransitionInSQLBeginsTheVersionThatIsSaid(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	none := func(*workflow.Call, *order, workflow.None) error { return nil }
-	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none), workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)
+	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none),
+		workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)
 	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, second) })
 	begin := func(key, state string) string {
-		return `SELECT pawl.transition('s', '` + key + `', c.attempt, 0, '` + state + `', '{}') FROM pawl.claim('s', '` + key + `', sha256('x'), 'order', 'draft') AS c`
+		return `SELECT pawl.transition('s', '` + key + `', c.attempt, 0, '` + state + `', '{}') FROM pawl.claim('s', '` + key +
+			`', sha256('x'), 'order', 'draft') AS c`
 	}
 	for _, tt := range []struct {
 		said, want int
@@ -378,7 +401,8 @@ func TestATransitionInSQLBeginsTheVersionThatIsSaid(t *testing.T) {
 		}
 		key := fmt.Sprint(tt.said)
 		exec(t, pool, begin(key, tt.state))
-		if got := ask[int](t, pool, "SELECT i.definition FROM pawl.instance AS i JOIN pawl.command AS c ON i.id = c.instance WHERE c.key = $1", key); got != tt.want {
+		if got := ask[int](t, pool, "SELECT i.definition FROM pawl.instance AS i JOIN pawl.command AS c ON i.id = c.instance WHERE c.key = $1",
+			key); got != tt.want {
 			t.Errorf("said %d, it is version %d", tt.said, got)
 		}
 	}

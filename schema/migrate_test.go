@@ -240,7 +240,8 @@ func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 	if got := query[int](t, pool, "SELECT max(number) FROM pawl.migration"); got != next {
 		t.Errorf("the database is at %d, want %d", got, next)
 	}
-	if query[bool](t, pool, "SELECT to_regclass('pawl.half') IS NOT NULL") || !query[bool](t, pool, "SELECT to_regclass('pawl.good') IS NOT NULL") {
+	if query[bool](t, pool, "SELECT to_regclass('pawl.half') IS NOT NULL") ||
+		!query[bool](t, pool, "SELECT to_regclass('pawl.good') IS NOT NULL") {
 		t.Error("half of the bad migration stayed, or the good one went with it")
 	}
 	Migrations[next].SQL = "CREATE TABLE pawl.half (n int)"

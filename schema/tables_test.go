@@ -51,19 +51,22 @@ var validRows = map[string]row{
 		"instance": "gen_random_uuid()", "status": "'waiting'", "kind": "'permanent'", "failure": "''", "attempts": "1", "created_at": "now()",
 		"updated_at": "now()"},
 	"command_history": {"tenant": "'t'", "scope": "'s'", "key": "'k'", "workflow": "'w'", "transition": "'t'", "instance": "gen_random_uuid()",
-		"actor": "''", "status": "'succeeded'", "code": "200", "body": "'{}'", "created_at": "now()", "finished_at": "now()", "expired_at": "'2026-11-20'"},
+		"actor": "''", "status": "'succeeded'", "code": "200", "body": "'{}'", "created_at": "now()", "finished_at": "now()",
+		"expired_at": "'2026-11-20'"},
 	"leadership": {"name": "'d'"},
 	"ticket_key": {"id": "gen_random_uuid()"},
 	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
 	"begins":     {"workflow": "'w'", "version": "1", "actor": "''", "at": "now()"},
-	"instance_migration": {"id": "1", "ended_at": "now()", "created_at": "now()", "expected": "0", "from_version": "1", "to_version": "2", "per_second": "1", "workflow": "'w'",
+	"instance_migration": {"id": "1", "ended_at": "now()", "created_at": "now()", "expected": "0", "from_version": "1", "to_version": "2",
+		"per_second": "1", "workflow": "'w'",
 		"actor": "''"},
 	"node":    {"name": "'n'", "versions": "'{w 1}'", "build": "'pawl'", "begun_at": "now()", "seen_at": "now()"},
 	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
 	"api_key": {"id": "'0123456789Ab'", "tenant": "'t'", "name": "'n'", "actor": "'a'", "roles": "'{}'", "grants": "'{read}'", "hash": hash32,
 		"created_at": "now()", "created_by": "'a'"},
-	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''", "status": "'waiting'",
-		"code": "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
+	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''",
+		"status": "'waiting'",
+		"code":   "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
 }
 
 // partitionOf says in which partition of its table a good row is.
@@ -82,7 +85,8 @@ var inFlight = row{"status": "'pending'", "code": "NULL", "body": "NULL", "finis
 	"attempt": "0", "failures": "0", "revision": "0", "run_at": "now()", "request": "'{}'", "updated_at": "now()"}
 
 // leased makes the row of a command that is worked on.
-var leased = inFlight.with(row{"status": "'processing'", "run_at": "NULL", "claimed_by": "'n'", "claimed_at": "now()", "locked_until": "now()"})
+var leased = inFlight.with(row{"status": "'processing'", "run_at": "NULL", "claimed_by": "'n'", "claimed_at": "now()",
+	"locked_until": "now()"})
 
 // stuck makes the row of a command that waits for an operator.
 var stuck = inFlight.with(row{"status": "'failed_retryable'", "run_at": "NULL", "stuck": "'undo_failed'"})
@@ -309,7 +313,8 @@ func TestACommandIsStoredInEveryStatus(t *testing.T) {
 		{}, {"status": "'failed_final'", "code": "409"}, {"version": "NULL"}, // accepted once, and failed; changed nothing
 		{"status": "'expired'", "body": "NULL", "code": "NULL"},
 		inFlight, inFlight.with(row{"phase": "'scheduled'"}), inFlight.with(row{"phase": "'undoing'", "version": "NULL"}), leased, stuck,
-		inFlight.with(row{"status": "'failed_retryable'", "claimed_by": "'n'", "claimed_at": "now()", "cancelled_by": "'ann'", "progress": "'{}'"}),
+		inFlight.with(row{"status": "'failed_retryable'", "claimed_by": "'n'", "claimed_at": "now()", "cancelled_by": "'ann'",
+			"progress": "'{}'"}),
 	} {
 		key := row{"key": fmt.Sprintf("'k%d'", i)}
 		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.command "+validRows["command"].insert(change.with(key))); err != nil {

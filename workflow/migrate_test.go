@@ -100,7 +100,8 @@ func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
 			`takes state "open" to "limbo", from which no final state can be reached`}},
 		"a lost timer": {FromVersion(1, inCents).State("open", "checking").RestartTimer("release"), []string{
 			`does not say what becomes of timer "nag" of state "open", which does not run in "checking": say DropTimer`}},
-		"states that are not there": {FromVersion(1, inCents).State("open", "gone").State("lost", "held").State("paid", "held").State("paying", "held").
+		"states that are not there": {FromVersion(1, inCents).State("open", "gone").State("lost", "held").State("paid", "held").State("paying",
+			"held").
 			KeepTimer("release"), []string{
 			`maps state "lost", which version 1 does not have`,
 			`maps state "paid", where instances of version 1 end: they stay`,
@@ -132,7 +133,8 @@ func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
 }
 
 func TestAPlanIsForTheDataOfItsVersionAndUndoesStay(t *testing.T) {
-	_, got := migrationOf(t, claims1(), claims2(FromVersion[claimV2, claimV2](1, nil).State("open", "checking").DropTimer("nag").KeepTimer("release")))
+	_, got := migrationOf(t, claims1(), claims2(FromVersion[claimV2, claimV2](1, nil).State("open",
+		"checking").DropTimer("nag").KeepTimer("release")))
 	if len(got) != 1 || !strings.Contains(got[0], "is for data workflow.claimV2; version 1 has workflow.claimV1") {
 		t.Errorf("%q", got)
 	}
@@ -187,7 +189,8 @@ func TestAPlanMapsStatesDataAndTimers(t *testing.T) {
 }
 
 func TestAPlanCarriesAnActivityToWhereItIsUnderWay(t *testing.T) {
-	m, mistakes := migrationOf(t, claims1(), claims2(FromVersion(1, inCents).State("open", "checking").DropTimer("nag").KeepTimer("release").Carry("pay")))
+	m, mistakes := migrationOf(t, claims1(), claims2(FromVersion(1, inCents).State("open",
+		"checking").DropTimer("nag").KeepTimer("release").Carry("pay")))
 	if mistakes != nil {
 		t.Fatal(mistakes)
 	}
@@ -206,7 +209,10 @@ func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 	}
 	done := func(context.Context, *Attempt, claimV2, None) (int, error) { return 1, nil }
 	pay := func(from ...State) *Activity[claimV2, None, int] {
-		return Do("pay", From(from...), "paying", "paid", done, noAction[claimV2, int]).Undo(func(context.Context, *Attempt, claimV2, None, *int) error { return nil })
+		return Do("pay", From(from...), "paying", "paid", done, noAction[claimV2, int]).Undo(func(context.Context, *Attempt, claimV2, None,
+			*int) error {
+			return nil
+		})
 	}
 	failed := noAction[claimV2, Failure]
 	other := Do("pay", From("checking"), "paying", "paid", func(context.Context, *Attempt, claimV2, None) (paid, error) { return paid{}, nil },
@@ -237,7 +243,7 @@ func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 	}
 }
 
-func TestATimerIsComputedAnewWhereItsTimeIsInTheDataOrThePlanRestartsIt(t *testing.T) {
+func TestATimerIsComputedAnewFromTheDataOrByThePlan(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	type box struct {
 		Until time.Time `json:"until"`
@@ -268,7 +274,8 @@ func TestATimerIsComputedAnewWhereItsTimeIsInTheDataOrThePlanRestartsIt(t *testi
 		}
 		due[change.Name] = change.Due
 	}
-	if err != nil || len(list) != 2 || !due["turns"].Equal(now.Add(time.Hour)) || !due["spoils"].Equal(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)) {
+	if err != nil || len(list) != 2 || !due["turns"].Equal(now.Add(time.Hour)) ||
+		!due["spoils"].Equal(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if list, err := m.Timers("full", []byte(before), []byte(before), now); err != nil || len(list) != 1 {
@@ -281,8 +288,9 @@ func TestWhereAnOperatorMayPutAnInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for state, want := range map[State]string{"checking": "", "paid": "", "gone": "no such state", "paying": "under way", "limbo": "no final state"} {
-		if got := w.Standable(state); (got == "") != (want == "") || !strings.Contains(got, want) {
+	for state, want := range map[State]string{"checking": "", "paid": "", "gone": "no such state", "paying": "under way",
+		"limbo": "no final state"} {
+		if got := w.StateProblem(state); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}
 	}

@@ -61,7 +61,7 @@ func TestAMigrationOfMembersThatTheBuildDoesNotKnow(t *testing.T) {
 }
 
 // Attributes are computed anew, so one that the new version does not declare is no loss of data.
-func TestAPlanWithoutAFunctionMayLeaveAttributesAndWhatIsMeantToGo(t *testing.T) {
+func TestAPlanWithoutAFunctionMayLeaveWhatIsMeantToGo(t *testing.T) {
 	t.Parallel()
 	from := letters[withPriority](1).Attr("text", func(d withPriority) string { return d.Text })
 	to := letters(2, Plan[withoutPriority](FromVersion[withPriority, withoutPriority](1, nil))).DataChanged("/priority")

@@ -81,8 +81,10 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 	if want := []string{`"/name" (string)`, `"/tree/children" (array)`, `"/tree/name" (string)`}; !slices.Equal(lacking, want) {
 		t.Errorf("it lacks %q, want %q", lacking, want)
 	}
-	want := []string{`"/any" (any, now string)`, `"/at" (time, now int64)`, `"/by/*" (object, now string)`, `"/by_day" (object by int64, now array)`,
-		`"/lines/*/article" (string, now int64)`, `"/lines/*/count" (int32, now int16)`, `"/many" (array of 3, now array of 2)`, `"/rest/*" (any, now object)`}
+	want := []string{`"/any" (any, now string)`, `"/at" (time, now int64)`, `"/by/*" (object, now string)`,
+		`"/by_day" (object by int64, now array)`,
+		`"/lines/*/article" (string, now int64)`, `"/lines/*/count" (int32, now int16)`, `"/many" (array of 3, now array of 2)`,
+		`"/rest/*" (any, now object)`}
 	if !slices.Equal(unreadable, want) {
 		t.Errorf("it cannot read %q\nwant %q", unreadable, want)
 	}
@@ -100,7 +102,10 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 
 func TestDataChangedNamesMembers(t *testing.T) {
 	t.Parallel()
-	_, err := Define("w", 1, Start("begin", "done", func(*Call, *struct{}, None) error { return nil })).Final("done").DataChanged("name").Build()
+	_, err := Define("w", 1, Start("begin", "done", func(*Call, *struct{},
+		None) error {
+		return nil
+	})).Final("done").DataChanged("name").Build()
 	if err == nil {
 		t.Error("what is no path was taken")
 	}

@@ -106,7 +106,8 @@ var Matrix = []Room{
 		"tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "tracing", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/loop", "internal/store", "transitions", "workflow"),
+	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/loop", "internal/store", "transitions",
+		"workflow"),
 		mods(json, pgx, uuid)},
 	{"engine/internal/retention", ours(
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/loop", "internal/store", "outbox/relay",
@@ -139,7 +140,8 @@ var Matrix = []Room{
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
-	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
+	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"),
+		mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
 	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},

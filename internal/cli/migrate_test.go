@@ -61,14 +61,16 @@ func TestMigrateTellsPlansAndDoes(t *testing.T) {
 	cannot := func(why string, codes map[string]int) {
 		t.Helper()
 		for action, want := range codes {
-			if code, _, stderr := run(t.Context(), "migrate", action, "--database", url, "--schema", "shop"); code != want || !strings.Contains(stderr, why) {
+			if code, _, stderr := run(t.Context(), "migrate", action, "--database", url, "--schema", "shop"); code != want ||
+				!strings.Contains(stderr, why) {
 				t.Errorf("%s: exit %d, %s", action, code, stderr)
 			}
 		}
 	}
 	codes := map[string]int{"status": 4, "plan": 4, "up": 1}
 	cannot("newer than this program (schema version 1000, program", codes)
-	if _, err := pool.Exec(t.Context(), "DELETE FROM shop.migration WHERE number = 1000; UPDATE shop.migration SET name = 'theirs' WHERE number = 2"); err != nil {
+	if _, err := pool.Exec(t.Context(), "DELETE FROM shop.migration WHERE number = 1000; UPDATE shop.migration SET name = 'theirs' WHERE "+
+		"number = 2"); err != nil {
 		t.Fatal(err)
 	}
 	cannot(`migration 2 is "theirs" there`, codes)
@@ -104,13 +106,16 @@ func TestMigrateAloneIsMigrateUp(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	code, stdout, stderr := run(t.Context(), "migrate", "--output", "json", "--database", url)
 	var done struct{ Version, Applied int }
-	if err := json.Unmarshal([]byte(stdout), &done); code != 0 || err != nil || done.Applied != len(schema.Migrations) || done.Version != done.Applied {
+	if err := json.Unmarshal([]byte(stdout), &done); code != 0 || err != nil || done.Applied != len(schema.Migrations) ||
+		done.Version != done.Applied {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 || !strings.Contains(stderr, `there is no command "pu"`) {
+	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 ||
+		!strings.Contains(stderr, `there is no command "pu"`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 || !strings.Contains(stderr, "neither table nor json") {
+	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 ||
+		!strings.Contains(stderr, "neither table nor json") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -66,7 +66,8 @@ func install(t *testing.T, pool *pgxpool.Pool, broken bool) *installation {
 // submit sends a command whose key says what it is. An instance is named by its number.
 func (in *installation) submit(tenant, transition, number string, change ...func(*transitions.Command)) transitions.Receipt {
 	in.Helper()
-	c := transitions.Command{Tenant: tenant, Workflow: "trip", Transition: transition, Scope: "desk", Key: transition + " " + number, BusinessKey: number}
+	c := transitions.Command{Tenant: tenant, Workflow: "trip", Transition: transition, Scope: "desk", Key: transition + " " + number,
+		BusinessKey: number}
 	if transition == "book" || transition == "note" || transition == "build" {
 		c.Payload = fmt.Appendf(nil, `{"number":%q}`, number)
 	}
@@ -167,7 +168,8 @@ func (in *installation) fill() {
 			in.Fatal(err)
 		}
 	}
-	if _, err := in.engine.MigrateInstances(ctx, inspect.MigrationRequest{Workflow: "room", From: 1, To: 2, Actor: "ann", Reason: "floors"}); err != nil {
+	if _, err := in.engine.MigrateInstances(ctx, inspect.MigrationRequest{Workflow: "room", From: 1, To: 2, Actor: "ann",
+		Reason: "floors"}); err != nil {
 		in.Fatal(err)
 	}
 	in.exec(`SELECT pawl.purge()`) // makes a tombstone of the key that has expired
@@ -217,7 +219,8 @@ func (in *installation) goesOn() {
 		if !r.Replayed || r.Status != http.StatusCreated || r.Instance != transitions.InstanceID(tenant, "trip", "idle") {
 			in.Errorf("an old key is answered with %+v", r)
 		}
-		_, err := in.engine.Submit(in.Context(), transitions.Command{Tenant: tenant, Workflow: "trip", Transition: "book", Scope: "desk", Key: "book gone",
+		_, err := in.engine.Submit(in.Context(), transitions.Command{Tenant: tenant, Workflow: "trip", Transition: "book", Scope: "desk",
+			Key:     "book gone",
 			Payload: []byte(`{"number":"gone"}`)})
 		if workflow.CodeOf(err) != workflow.KeyExpired {
 			in.Errorf("a tombstone says %v", err)
@@ -233,7 +236,8 @@ func (in *installation) goesOn() {
 		in.submit(tenant, "note", "paused")
 		in.exec(`SELECT pawl.succeed('report', '1', 1, tenant => $1)`, tenant)
 		var leg uuid.UUID
-		if err := in.pool.QueryRow(in.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'leg' AND tenant = $1`, tenant).Scan(&leg); err != nil {
+		if err := in.pool.QueryRow(in.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'leg' AND tenant = $1`,
+			tenant).Scan(&leg); err != nil {
 			in.Fatal(err)
 		}
 		in.submit(tenant, "finish", "", of("leg"), func(c *transitions.Command) { c.Instance = leg })
@@ -243,7 +247,8 @@ func (in *installation) goesOn() {
 		in.submit(tenant, "book", "new")
 		in.submit(tenant, "pay-held", "new")
 	}
-	await.Eventually(in, "nothing is in flight", func() bool { return in.count(`SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL`) == 0 })
+	await.Eventually(in, "nothing is in flight",
+		func() bool { return in.count(`SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL`) == 0 })
 	await.Eventually(in, "every event is delivered", func() bool {
 		return in.count(`SELECT (SELECT count(*) FROM pawl.outbox_dead WHERE status IN ('waiting', 'queued')) +
 			(SELECT coalesce(sum(l.head - c.position), 1) FROM pawl.log AS l JOIN pawl.outbox_cursor AS c USING (tenant))`) == 0
@@ -256,8 +261,10 @@ func (in *installation) goesOn() {
 		in.submit(tenant, "lock", "dirty", ofRoom)
 		in.submit(tenant, "raze", "shut", ofRoom)
 		in.verify(tenant)
-		for number, state := range map[string]string{"planned": "booked", "pay-held": "paid", "pay-retried": "paid", "visa": "allowed", "fly": "grounded", "new": "paid"} {
-			if i, err := in.engine.Instance(in.Context(), tenant, transitions.InstanceID(tenant, "trip", number)); err != nil || string(i.State) != state {
+		for number, state := range map[string]string{"planned": "booked", "pay-held": "paid", "pay-retried": "paid", "visa": "allowed",
+			"fly": "grounded", "new": "paid"} {
+			if i, err := in.engine.Instance(in.Context(), tenant, transitions.InstanceID(tenant, "trip", number)); err != nil ||
+				string(i.State) != state {
 				in.Errorf("%s is %q, not %q: %v", number, i.State, state, err)
 			}
 		}
@@ -274,7 +281,8 @@ func (in *installation) settle(tenant string) {
 	if err != nil || len(list) != 1 {
 		in.Fatalf("%d are stuck, %v", len(list), err)
 	}
-	in.operate(tenant, "visa", transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: list[0].Scope, Key: list[0].Key}})
+	in.operate(tenant, "visa", transitions.Operation{Action: transitions.Retry,
+		Target: transitions.CommandRef{Scope: list[0].Scope, Key: list[0].Key}})
 }
 
 func (in *installation) verify(tenant string) {

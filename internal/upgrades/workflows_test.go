@@ -98,7 +98,8 @@ func (w *world) trips() workflow.Source {
 // offers have a timer.
 func offers() workflow.Source {
 	nothing := func(*workflow.Call, *struct{}, workflow.None) error { return nil }
-	return workflow.Define("offer", 1, workflow.Start("make", "open", nothing), workflow.On("lapse", workflow.From("open"), "lapsed", nothing)).
+	return workflow.Define("offer", 1, workflow.Start("make", "open", nothing),
+		workflow.On("lapse", workflow.From("open"), "lapsed", nothing)).
 		After("lapses", workflow.From("open"), time.Hour, "lapse").Final("lapsed").Keep(long)
 }
 
@@ -115,7 +116,8 @@ func tours() workflow.Source {
 
 func legs() workflow.Source {
 	nothing := func(*workflow.Call, *struct{}, workflow.None) error { return nil }
-	return workflow.Define("leg", 1, workflow.Start("begin", "begun", nothing), workflow.On("finish", workflow.From("begun"), "finished", nothing)).
+	return workflow.Define("leg", 1, workflow.Start("begin", "begun", nothing),
+		workflow.On("finish", workflow.From("begun"), "finished", nothing)).
 		Final("finished").Keep(long)
 }
 

@@ -37,7 +37,8 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 	p.run("begin sack 1")
 	p.serve(func(e *engine.Engine) {
 		for weight := range 3 {
-			submit(t, e, transitions.Command{Workflow: "sack", Transition: "fill", Key: fmt.Sprint(weight), Payload: fmt.Appendf(nil, `{"weight":%d}`, weight)})
+			submit(t, e, transitions.Command{Workflow: "sack", Transition: "fill", Key: fmt.Sprint(weight),
+				Payload: fmt.Appendf(nil, `{"weight":%d}`, weight)})
 		}
 		if got := p.run("migrate sack 1 2 --dry-run"); !strings.Contains(got, "packed") || !strings.Contains(got, "it is too heavy") {
 			t.Error(got)
