@@ -36,9 +36,9 @@ type NodeVersion struct {
 func NodesOf(list []inspect.NodeInfo) []Node {
 	same := func(s *string) string { return *s }
 	return each(list, func(n *inspect.NodeInfo) Node {
-		return Node{Name: n.Name, Build: n.Build, Since: n.BegunAt.UTC(), Seen: n.SeenAt.UTC(), Alive: n.Alive, Leases: n.Leases, AtLeast: n.AtLeast,
-			Versions: each(n.Knowing, func(v *inspect.NodeVersion) NodeVersion { return NodeVersion(*v) }),
-			Leads:    each(n.Leads, same), Sinks: each(n.Sinks, same), Migrations: each(n.Migrations, func(id *int64) int64 { return *id })}
+		return Node{Name: n.Name, Build: n.Build, Since: n.BegunAt.UTC(), Seen: n.SeenAt.UTC(), Alive: n.Alive,
+			Leases: n.Leases, AtLeast: n.AtLeast, Versions: each(n.Knowing, func(v *inspect.NodeVersion) NodeVersion { return NodeVersion(*v) }),
+			Leads: each(n.Leads, same), Sinks: each(n.Sinks, same), Migrations: each(n.Migrations, func(id *int64) int64 { return *id })}
 	})
 }
 

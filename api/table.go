@@ -174,8 +174,8 @@ var nodeRoutes = []Route{
 		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +
 			"in seconds, as the node is configured that answers", Answers: []Answer{answer[Retention](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/nodes", Grant: Operate, handle: show((*API).nodes), Params: params(forAll),
-		Doc: "the nodes that serve, or have lately: which program each is, the versions that it knows, what it does for all (`leads`, `migrations`), " +
-			"the sinks that it delivers to, and how many commands in flight it has the lease of",
+		Doc: "the nodes that serve, or have lately: which program each is, the versions that it knows, what it does for all " +
+			"(`leads`, `migrations`), the sinks that it delivers to, and how many commands in flight it has the lease of",
 		Answers: []Answer{answer[NodeList](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/versions", Grant: OperateAll, handle: show((*API).versions),
 		Doc: "the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, by state, " +

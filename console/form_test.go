@@ -14,9 +14,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-const aSchema = `{"type":"object","required":["number","amount"],"additionalProperties":false,"$defs":{"bank":{"type":"object","properties":{"iban":{"type":"string"}}}},
+const aSchema = `{"type":"object","required":["number","amount"],"additionalProperties":false,
+	"$defs":{"bank":{"type":"object","properties":{"iban":{"type":"string"}}}},
 	"properties":{"number":{"type":"string"},"amount":{"type":"integer"},"share":{"type":["number","null"]},"urgent":{"type":"boolean"},
-	"kind":{"enum":["car","house","",null]},"level":{"enum":[1,2]},"bank":{"$ref":"#/$defs/bank"},"tags":{"type":"array"},"a/b~c":{"type":"string"},"any":true}}`
+	"kind":{"enum":["car","house","",null]},"level":{"enum":[1,2]},"bank":{"$ref":"#/$defs/bank"},
+	"tags":{"type":"array"},"a/b~c":{"type":"string"},"any":true}}`
 
 func TestASchemaMakesAForm(t *testing.T) {
 	var got []string

@@ -36,7 +36,8 @@ const loose = `(() => {
 		let e = texts.currentNode.parentElement;
 		if (!texts.currentNode.data.includes('\u202e') || e.closest('option, textarea')) continue;
 		while (getComputedStyle(e).display === 'inline' && !isolates(e)) e = e.parentElement;
-		if (getComputedStyle(e).display !== 'inline' && [...e.childNodes].filter((c) => c.textContent.trim()).length > 1) found.push(e.outerHTML.slice(0, 300));
+		if (getComputedStyle(e).display !== 'inline' &&
+			[...e.childNodes].filter((c) => c.textContent.trim()).length > 1) found.push(e.outerHTML.slice(0, 300));
 	}
 	return found;
 })()`

@@ -59,8 +59,8 @@ func (v *visit) reasons(page *instancePage) error {
 		page.add(why{Kind: whyScheduled, When: s.Due, Text: fmt.Sprintf("%s has asked for %q at a later time", s.Actor, s.Transition)})
 	}
 	if c := page.waitsForChild(); c != nil {
-		page.add(why{Kind: whyChild, Text: fmt.Sprintf("the end of a child does %q: %s stands in %q", c.End, c.Workflow, c.State), When: c.UpdatedAt,
-			Link: v.at("instances", c.ID.String()), Do: "look at it"})
+		text := fmt.Sprintf("the end of a child does %q: %s stands in %q", c.End, c.Workflow, c.State)
+		page.add(why{Kind: whyChild, Text: text, When: c.UpdatedAt, Link: v.at("instances", c.ID.String()), Do: "look at it"})
 	}
 	page.add(v.commandReason(page))
 	return nil

@@ -34,7 +34,8 @@ type presence struct {
 }
 
 func newPresence(rows *store.Rollout, node string, r *registry, log *slog.Logger) *presence {
-	return &presence{rows: rows, node: node, build: build.This().String(), registry: r, log: log, wanted: make(chan struct{}, 1), end: func() {}}
+	return &presence{rows: rows, node: node, build: build.This().String(), registry: r, log: log,
+		wanted: make(chan struct{}, 1), end: func() {}}
 }
 
 // tell says it once, and takes over what new instances begin with.

@@ -50,7 +50,8 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	body := move(t, pool, "s", id, "ship", `2, 'shipped', '{"customer":"c-1","total":129900,"parcel":"p-1"}', '{"parcel":"p-1"}',
-		result => '{"eta": 3}', attributes => '{"region":"r-1"}', reason => 'Zoë said "now"', events => '[{"type":"parcel.left","payload":{"n": 1}},{"type":"parcel.seen","payload":[]}]'`)
+		result => '{"eta": 3}', attributes => '{"region":"r-1"}', reason => 'Zoë said "now"',
+		events => '[{"type":"parcel.left","payload":{"n": 1}},{"type":"parcel.seen","payload":[]}]'`)
 	r, err = e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "ship", Key: "s"})
 	if err != nil || !r.Replayed || r.Version != 3 || r.Position != 3 || string(r.Body) != string(transitions.WithPosition([]byte(body), 3)) {
 		t.Fatalf("got %+v %s, %v", r, r.Body, err)
@@ -349,7 +350,8 @@ func TestATransitionInSQLFollowsTheInstancesDefinition(t *testing.T) {
 		FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
 	move(t, pool, "m", id, "ship", "1, 'shipped', '{}'")
 	if got := ask[string](t, pool,
-		"SELECT string_agg(concat_ws(' ', definition, state, open), ', ' ORDER BY definition) FROM pawl.instance"); got != "1 shipped f, 2 drafted t" {
+		"SELECT string_agg(concat_ws(' ', definition, state, open), ', ' ORDER BY definition)"+
+			" FROM pawl.instance"); got != "1 shipped f, 2 drafted t" {
 		t.Errorf("got %s", got)
 	}
 	verified(t, e)

@@ -49,7 +49,8 @@ var (
 func FlightMigrations() *Rows[MigratedFlights] { return gather(migratedFlightFields) }
 
 // MigrateFlights takes the commands in flight on instances to the version of the definition that these are on now: timers, what callers
-// have scheduled, undos, and the activity. Else a node that knows only that version would leave them. The instances are locked. Parameters: columns.
+// have scheduled, undos, and the activity. Else a node that knows only that version would leave them. The instances are locked.
+// Parameters: columns.
 func MigrateFlights(b *rows.Builder) {
 	each := func(where string) string {
 		return "SELECT * FROM (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = " + b.Tenant() + " AND " + where +

@@ -32,8 +32,8 @@ SELECT workflow, version FROM pawl.begins`),
 		begin: in(`INSERT INTO pawl.begins (workflow, version, actor, at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, actor = excluded.actor, at = excluded.at`),
 		newest: in("DELETE FROM pawl.begins WHERE workflow = $1"),
-		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond' FROM pawl.node
-ORDER BY begun_at, name`),
+		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond'
+FROM pawl.node ORDER BY begun_at, name`),
 		begins: in("SELECT workflow, version FROM pawl.begins"),
 		elsewhere: in(`SELECT DISTINCT known, false FROM pawl.node, unnest(versions) AS known
 WHERE name <> $1 AND seen_at > clock_timestamp() - $2::bigint * interval '1 microsecond'

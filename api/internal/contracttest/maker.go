@@ -203,7 +203,9 @@ func (m *Maker) asQuery(p *parameter) (all [][2]string) {
 	switch v := m.value(p.schema, p.name, 0).(type) {
 	case []any:
 		for _, item := range v {
-			all = append(all, [2]string{p.name, url.QueryEscape(plainText(item))})
+			if text := plainText(item); text != "" { // a list has no empty item in a query: it would be as none
+				all = append(all, [2]string{p.name, url.QueryEscape(text)})
+			}
 		}
 	default:
 		all = append(all, [2]string{p.name, url.QueryEscape(plainText(v))})

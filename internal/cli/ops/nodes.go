@@ -73,7 +73,8 @@ func nodeRow(n *api.Node) []string {
 	if n.AtLeast {
 		leases += " or more"
 	}
-	return []string{n.Name, n.Build, output.Moment(n.Since), seen, output.OrNone(strings.Join(versions, ", ")), output.OrNone(doings(n)), leases}
+	return []string{n.Name, n.Build, output.Moment(n.Since), seen, output.OrNone(strings.Join(versions, ", ")),
+		output.OrNone(doings(n)), leases}
 }
 
 // doings says what a node does for all.

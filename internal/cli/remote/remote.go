@@ -1,5 +1,6 @@
 // Package remote is the commands for people that ask a server, over HTTP and WebSocket: submit, get, list, history, children, can,
-// watch and tail. They link no engine: where they are to work on a database, they ask the interface on it that they are given, in the same way.
+// watch and tail. They link no engine: where they are to work on a database, they ask the interface on it
+// that they are given, in the same way.
 package remote
 
 import (
