@@ -4,11 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // What the pages show of pawl, the binary with the example workflows, can be copied into a shell, and what they
 // show is what comes.
 func TestPagesAboutPawlAreAsTheySay(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	program := build(t, ".", "./cmd/pawl")
 	t.Run("on a network", func(t *testing.T) {

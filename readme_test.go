@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // tour are the steps of the tour, in their order. It begins where the README ends.
@@ -45,6 +46,7 @@ func TestREADMEAndTourAreAsTheySay(t *testing.T) {
 	}
 	for _, step := range tour(t) {
 		t.Run(filepath.Base(step), func(t *testing.T) {
+			pgtest.Long(t)
 			text := page(t, step)
 			if save(t, sh.dir, text) {
 				sh.program = ""
