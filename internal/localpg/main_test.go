@@ -133,7 +133,11 @@ func (o *other) kill(t *testing.T) {
 // openFolder makes a folder for the test that every user can reach, unlike those of t.TempDir.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "localpg-test-")
+	base := "" // in memory where there is room, as throw-away servers are: initdb makes a thousand files
+	if os.Getenv(envTemp) == "" {
+		base = memoryFolder()
+	}
+	dir, err := os.MkdirTemp(base, "localpg-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
