@@ -69,6 +69,7 @@ const (
 
 // Every page fits on every screen, and everything on it has a name.
 func TestEveryPageFitsOnEveryScreen(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newFullStand(t)
 	p := s.open(s.URL(), s.key("boss", everything, "boss"), "/")

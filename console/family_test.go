@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -127,6 +128,7 @@ func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
 
 // Both fit on every screen, and the page of a parent follows.
 func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
 	id := s.bred("N-"+strings.Repeat("1", 200), 3)

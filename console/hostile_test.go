@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
@@ -44,6 +45,7 @@ const loose = `(() => {
 
 // Whatever is stored, it is text on every page.
 func TestHostileTextsAreTexts(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	r := &receiver{}
 	s := newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: r}} })
@@ -53,9 +55,6 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	p := s.open(s.URL(), key, "/")
 	var paths []string
 	tried := append(payloads, all[:400])
-	if testing.Short() { // make test-long tries each of them on each page
-		tried = []string{payloads[9], all[:400]}
-	}
 	for _, text := range tried {
 		r.says.Store(&text)
 		paths = append(paths, s.hostile(visitor, text)...)

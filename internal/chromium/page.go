@@ -20,9 +20,9 @@ type Page struct {
 	browser *Browser
 	session string
 
-	mu       sync.Mutex
-	seen     Seen
-	loadings int // of documents that are complete
+	mu     sync.Mutex
+	seen   Seen
+	loaded map[string]bool // which loadings of documents have ended
 }
 
 // Seen is what a page has done so far.
@@ -48,13 +48,14 @@ func (b *Browser) Open(url string) *Page {
 		Session string `json:"sessionId"`
 	}
 	b.do("", "Target.attachToTarget", object{"targetId": target.ID, "flatten": true}, &attached)
-	p := &Page{browser: b, session: attached.Session}
+	p := &Page{browser: b, session: attached.Session, loaded: map[string]bool{}}
 	b.mu.Lock()
 	b.pages[p.session] = p
 	b.mu.Unlock()
 	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
 		p.do(domain+".enable", nil, nil)
 	}
+	p.do("Page.setLifecycleEventsEnabled", object{"enabled": true}, nil)
 	p.do("Page.addScriptToEvaluateOnNewDocument", object{"source": tell}, nil)
 	p.load(func() { p.do("Page.navigate", object{"url": url}, nil) })
 	return p
@@ -72,18 +73,31 @@ func (p *Page) Navigate(url string) {
 	p.load(func() { p.do("Page.navigate", object{"url": url}, nil) })
 }
 
-// load waits for the end of the loading that begin begins.
+// load waits for the end of the loading that begin begins, whatever else is being loaded.
 func (p *Page) load(begin func()) {
 	p.browser.t.Helper()
-	before := p.loaded()
+	before := p.loading()
 	begin()
-	await.Eventually(p.browser.t, "the page is loaded", func() bool { return p.loaded() > before })
+	await.Eventually(p.browser.t, "the page is loaded", func() bool {
+		now := p.loading()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return now != before && p.loaded[now]
+	})
 }
 
-func (p *Page) loaded() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.loadings
+// loading is the browser's name of the loading that the present document comes from.
+func (p *Page) loading() string {
+	p.browser.t.Helper()
+	var tree struct {
+		FrameTree struct {
+			Frame struct {
+				LoaderID string `json:"loaderId"`
+			} `json:"frame"`
+		} `json:"frameTree"`
+	}
+	p.do("Page.getFrameTree", nil, &tree)
+	return tree.FrameTree.Frame.LoaderID
 }
 
 func (p *Page) do(method string, params, result any) {
@@ -98,6 +112,8 @@ func (p *Page) note(method string, params jsontext.Value) {
 			Method string `json:"method"`
 			URL    string `json:"url"`
 		} `json:"request"`
+		Name     string `json:"name"`
+		LoaderID string `json:"loaderId"`
 		URL      string `json:"url"`
 		Response struct {
 			Payload string `json:"payloadData"`
@@ -111,22 +127,22 @@ func (p *Page) note(method string, params jsontext.Value) {
 		} `json:"entry"`
 	}
 	switch method {
-	case "Page.loadEventFired", "Network.requestWillBeSent", "Network.webSocketCreated", "Network.webSocketFrameSent",
+	case "Page.lifecycleEvent", "Network.requestWillBeSent", "Network.webSocketCreated", "Network.webSocketFrameSent",
 		"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded":
 	default:
 		return
 	}
-	if method != "Page.loadEventFired" {
-		if err := json.Unmarshal(params, &e); err != nil {
-			e.Thrown = jsontext.Value(err.Error())
-			method = "Runtime.exceptionThrown"
-		}
+	if err := json.Unmarshal(params, &e); err != nil {
+		e.Thrown = jsontext.Value(err.Error())
+		method = "Runtime.exceptionThrown"
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch method {
-	case "Page.loadEventFired":
-		p.loadings++
+	case "Page.lifecycleEvent":
+		if e.Name == "load" {
+			p.loaded[e.LoaderID] = true
+		}
 	case "Network.requestWillBeSent":
 		p.seen.Requests = append(p.seen.Requests, e.Request.Method+" "+e.Request.URL)
 	case "Network.webSocketCreated":
