@@ -64,7 +64,8 @@ const (
 		!e.labels?.length && !e.textContent.trim() && !e.getAttribute('aria-label')).map((e) => e.outerHTML)`
 	// tooWide are the elements that reach out of the window.
 	tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] : Array.from(document.querySelectorAll('main *, header *, footer *'))
-		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.parentElement.closest('.wide, pre')).map((e) => e.outerHTML.slice(0, 200))`
+		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.parentElement.closest('.wide, pre'))
+		.map((e) => e.outerHTML.slice(0, 200))`
 )
 
 // Every page fits on every screen, and everything on it has a name.
