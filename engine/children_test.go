@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -185,13 +184,8 @@ type keyedBy struct {
 func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	config, last := pool.Config(), &told{}
-	config.ConnConfig.Tracer = last
-	traced, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer traced.Close()
+	last := &told{}
+	traced := poolWith(t, pool, last)
 	e := newEngine(t, traced, flows(kid, family()))
 	id := bear(t, e, 2, 0, 3)
 	yes := true

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
@@ -20,14 +21,20 @@ import (
 func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *pgtest.Queries) {
 	t.Helper()
 	q := &pgtest.Queries{}
-	config := pool.Config().Copy()
-	config.ConnConfig.Tracer = q
+	return poolWith(t, pool, q), q
+}
+
+// poolWith is a pool on the same database, whose statements the tracer hears of.
+func poolWith(t *testing.T, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.Pool {
+	t.Helper()
+	config := pool.Config()
+	config.ConnConfig.Tracer = tracer
 	traced, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(traced.Close)
-	return traced, q
+	return traced
 }
 
 // The pipeline's own statements go past the tracer; the server says when each of

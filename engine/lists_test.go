@@ -272,13 +272,8 @@ func (q *told) take() []pgx.TraceQueryStartData {
 func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	config, last := pool.Config(), &told{}
-	config.ConnConfig.Tracer = last
-	traced, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer traced.Close()
+	last := &told{}
+	traced := poolWith(t, pool, last)
 	e := lists(t, traced)
 	yes := true
 	filters := map[string]inspect.Filter{

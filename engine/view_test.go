@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
@@ -96,14 +95,8 @@ func TestAViewByBusinessKeyIsThatOfItsInstance(t *testing.T) {
 func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	config, last := pool.Config(), &lastQuery{fragment: "'Undo'"} // the poll for due work has json_agg, too
-	config.ConnConfig.Tracer = last
-	traced, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer traced.Close()
-	e := newEngine(t, traced)
+	last := &lastQuery{fragment: "'Undo'"} // the poll for due work has json_agg, too
+	e := newEngine(t, poolWith(t, pool, last))
 	submit(t, e, applied("L-1", 10))
 	id := loanID("L-1")
 	plan := func() {

@@ -194,14 +194,8 @@ func TestAwaitAnswersAFinishedCommandAsADuplicateUntilItsHorizon(t *testing.T) {
 // they first ran.
 func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 	t.Parallel()
-	config := database(t).Config()
 	last := &lastQuery{}
-	config.ConnConfig.Tracer = last
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := poolWith(t, database(t), last)
 	e := newEngine(t, pool)
 	submit(t, e, applied("L-1", 1))
 	exec(t, pool, "VACUUM ANALYZE pawl.command, pawl.audit")

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"bytes"
 	"errors"
 	"reflect"
 
@@ -56,9 +55,6 @@ func withoutGone[O any](data []byte, gone map[string]bool) (old O, kept []byte, 
 		return old, nil, err
 	}
 	kept, err = unknown.Keep(reflect.TypeFor[O](), data, before, before, gone)
-	if err == nil && bytes.Equal(kept, before) {
-		kept = before
-	}
 	return old, kept, err
 }
 

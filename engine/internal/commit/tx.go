@@ -32,8 +32,8 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	}
 	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
 	r.usedByHook = r.usedByHook || g.hooked
-	tried := err == nil && len(held) == 0
-	if tried {
+	committing := err == nil && len(held) == 0
+	if committing {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
 		}
@@ -50,7 +50,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		err = fmt.Errorf("commit: %w", err)
 	}
 	rollbackTx(ctx, tx)
-	outOfTime := g.hooked && !tried && ctx.Err() != nil
+	outOfTime := g.hooked && !committing && ctx.Err() != nil
 	if r.p.react(err) == lost && (outOfTime || !r.pg.IsClosed()) { // it only looks like an outage, after SQL that is not ours
 		err = hookFailure(ctx, r.pg, g.ops[0], err)
 	}

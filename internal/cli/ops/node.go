@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,4 +37,13 @@ func askNode(r *http.Request, v any) (err error) {
 	var problem struct{ Detail string }
 	_ = json.NewDecoder(answer.Body).Decode(&problem) // the status says enough
 	return fmt.Errorf("the node answered %s: %s", answer.Status, problem.Detail)
+}
+
+// askNodeFor asks a node for what it has at a path.
+func askNodeFor[T any](ctx context.Context, node, path string) (found T, err error) {
+	r, err := flags.AskServer(ctx, "node", node, http.MethodGet, path, nil, nil)
+	if err == nil {
+		err = askNode(r, &found)
+	}
+	return found, err
 }

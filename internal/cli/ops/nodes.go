@@ -3,14 +3,12 @@ package ops
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
@@ -33,11 +31,11 @@ then those of its tenant.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"node", "build", "since", "seen", "versions", "does", ">leases"}
 			if node != "" {
-				found, err := nodesOf(c.Context(), node)
+				found, err := askNodeFor[api.NodeList](c.Context(), node, "v1/ops/nodes")
 				if err != nil {
 					return err
 				}
-				return show(o, c, header, found, false, nodeRow)
+				return show(o, c, header, found.Nodes, false, nodeRow)
 			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.Node, bool, error) {
 				found, err := e.Nodes(ctx, "")
@@ -47,17 +45,6 @@ then those of its tenant.`,
 	}
 	nodeFlag(c, &node)
 	return c
-}
-
-// nodesOf asks a node.
-func nodesOf(ctx context.Context, node string) ([]api.Node, error) {
-	r, err := flags.AskServer(ctx, "node", node, http.MethodGet, "v1/ops/nodes", nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	var found api.NodeList
-	err = askNode(r, &found)
-	return found.Nodes, err
 }
 
 func nodeRow(n *api.Node) []string {

@@ -35,11 +35,11 @@ credential: an API key or a token with the grant operate:all.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"workflow", ">version", "begins", ">open", "states", "nodes", "nodes without it"}
 			if node != "" {
-				found, err := versionsOf(c.Context(), node)
+				found, err := askNodeFor[api.VersionList](c.Context(), node, "v1/ops/versions")
 				if err != nil {
 					return err
 				}
-				return show(o, c, header, found, false, versionRow)
+				return show(o, c, header, found.Versions, false, versionRow)
 			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.WorkflowVersion, bool, error) {
 				found, err := e.VersionsInUse(ctx)
@@ -49,17 +49,6 @@ credential: an API key or a token with the grant operate:all.`,
 	}
 	nodeFlag(c, &node)
 	return c
-}
-
-// versionsOf asks a node.
-func versionsOf(ctx context.Context, node string) ([]api.WorkflowVersion, error) {
-	r, err := flags.AskServer(ctx, "node", node, http.MethodGet, "v1/ops/versions", nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	var found api.VersionList
-	err = askNode(r, &found)
-	return found.Versions, err
 }
 
 func versionRow(v *api.WorkflowVersion) []string {
