@@ -22,8 +22,8 @@ package store
 // Work comes in the order in which it is due, each activity's read by itself, so that
 // what one of them cannot take is in nobody's way. Where there is more than workers, the
 // next tenants have their turns before: one command of each, or a row without one
-// where nothing of the tenant's is due that can be taken. The walk goes from tenant to
-// tenant, and within one from activity to activity, with a probe of the index each,
+// where nothing of the tenant's is due that can be taken. The walk goes from activity to
+// activity, a tenant's and then the next tenant's, with a probe of the index each,
 // whatever they have waiting. So it is with scheduled commands, where there are more than
 // can be decided; they have no activity, so a tenant's first is found by one probe.
 //
@@ -34,8 +34,9 @@ package store
 // statistics say the planner is not to expect few rows, and read and sort all of
 // them, again and again also those that are dead. It does not see the value of a
 // subquery, nor what a column behind OFFSET 0 was made of, and it does not take
-// bounds for a narrow range of which one is a row's. Where a tenant is asked for as a
-// range, it is because the order of another index would do for one that is equal.
+// bounds for a narrow range of which one is a row's. Where a tenant's work is asked for, it
+// is as what comes next in the order of its index, and is looked at then: for a tenant that is equal
+// the order of another index would do, and a tenant between two bounds is few rows of the primary key.
 var PollSQL = `
 SELECT clock_timestamp(), least(
 		(SELECT run_at FROM pawl.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
@@ -61,7 +62,13 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 				THEN '` + PausedWorkflow + `' || workflow
 				WHEN (` + newest("i.paused", "due.tenant", "due.instance") + `) THEN '` + PausedInstance + `' || instance END
 		FROM (
-			(WITH RECURSIVE ` + eachTenant(laterTurns, laterTurn, "$17", "$18") + `
+			(WITH RECURSIVE each AS (
+					(SELECT tenant, 1 AS n FROM pawl.command
+						WHERE ` + laterTurns + ` AND tenant > (SELECT $17::text) ORDER BY ` + laterTurn + ` LIMIT 1)
+					UNION ALL
+					(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
+							WHERE ` + laterTurns + ` AND tenant > each.tenant ORDER BY ` + laterTurn + ` LIMIT 1) AS next
+						WHERE each.n < $18::bigint))
 				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
 					one.run_at, one.instance, one.cancelled_by
 				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command
@@ -77,24 +84,26 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 					ORDER BY run_at OFFSET 0) AS due
 				WHERE known LIMIT $2::bigint)) AS due)
 	UNION ALL
-	(WITH RECURSIVE ` + eachTenant(turns, turn, "$7", "$8") + `
-		SELECT '` + Turn + `', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
-		FROM each LEFT JOIN LATERAL (
-			WITH RECURSIVE kinds AS (
-				(SELECT workflow, transition FROM pawl.command
-					WHERE ` + turns + ` AND tenant >= each.tenant AND tenant <= each.tenant ORDER BY ` + turn + ` LIMIT 1)
-				UNION ALL
-				(SELECT next.workflow, next.transition FROM kinds CROSS JOIN LATERAL (SELECT workflow, transition FROM pawl.command
-					WHERE ` + turns + ` AND tenant <= each.tenant
-						AND (tenant, workflow, transition) > (each.tenant, kinds.workflow, kinds.transition)
-					ORDER BY ` + turn + ` LIMIT 1) AS next))
-			SELECT first.* FROM kinds CROSS JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command
-					WHERE ` + turns + ` AND tenant = each.tenant AND workflow = kinds.workflow AND transition = kinds.transition
-						AND run_at <= (SELECT $1::timestamptz) ORDER BY ` + turn + ` OFFSET 0) AS due
-				WHERE known LIMIT 1) AS first
-			WHERE kinds.workflow = ANY ($6::text[]) AND kinds.workflow || ' ' || kinds.transition <> ALL ($4::text[])
-			ORDER BY first.run_at LIMIT 1) AS one ON true
-		LIMIT $8::bigint)
+	(WITH RECURSIVE kinds AS (
+			(SELECT tenant, workflow, transition, 1 AS n FROM pawl.command
+				WHERE ` + turns + ` AND tenant > (SELECT $7::text) ORDER BY ` + turn + ` LIMIT 1)
+			UNION ALL
+			(SELECT next.*, kinds.n + CASE WHEN next.tenant = kinds.tenant THEN 0 ELSE 1 END
+				FROM kinds CROSS JOIN LATERAL (SELECT tenant, workflow, transition FROM pawl.command
+					WHERE ` + turns + ` AND (tenant, workflow, transition) > (kinds.tenant, kinds.workflow, kinds.transition)
+					ORDER BY ` + turn + ` LIMIT 1) AS next
+				WHERE next.tenant = kinds.tenant OR kinds.n < $8::bigint))
+		SELECT DISTINCT ON (kinds.n) '` + Turn + `', kinds.tenant, first.scope, first.key, first.attempt, first.phase, first.workflow,
+			first.transition, first.run_at, NULL
+		FROM kinds LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known, run_at <= (SELECT $1::timestamptz)
+						AND (tenant, workflow, transition) = (kinds.tenant, kinds.workflow, kinds.transition) AS due
+					FROM pawl.command
+					WHERE ` + turns + ` AND (tenant, workflow, transition) >= (kinds.tenant, kinds.workflow, kinds.transition)
+					ORDER BY ` + turn + ` OFFSET 0) AS next
+				WHERE kinds.workflow = ANY ($6::text[]) AND kinds.workflow || ' ' || kinds.transition <> ALL ($4::text[])
+					AND (known OR NOT due)
+				LIMIT 1) AS first ON first.due
+		ORDER BY kinds.n, first.run_at LIMIT $8::bigint)
 	UNION ALL
 	(SELECT '` + Work + `', one.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
 		FROM unnest($9::text[], $10::text[], $11::timestamptz[], $12::bigint[]) AS r(workflow, transition, since, room) CROSS JOIN LATERAL (
@@ -105,17 +114,6 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			WHERE known LIMIT least(r.room, $3::bigint)) AS one
 		ORDER BY one.run_at LIMIT $3::bigint)
 ) AS found ON true`
-
-// eachTenant is a recursive query, each: the next tenants after one that have rows of a
-// condition, at most so many, by an index that has those rows in an order which begins with
-// the tenant. It takes a probe of that for each.
-func eachTenant(where, order, after, most string) string {
-	return `each AS (
-			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + where + ` AND tenant > (SELECT ` + after + `::text) ORDER BY ` + order + ` LIMIT 1)
-			UNION ALL
-			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
-				WHERE ` + where + ` AND tenant > each.tenant ORDER BY ` + order + ` LIMIT 1) AS next WHERE each.n < ` + most + `::bigint))`
-}
 
 // known says of a command whether this node knows its workflow, and the version that its
 // instance is on, where the row says it. What is not known is passed over: of a version that a
