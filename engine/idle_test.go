@@ -94,7 +94,7 @@ func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	return query[string](t, pool, `SELECT coalesce(string_agg(application_name || ' ' || query_start, ', ' ORDER BY application_name), '')
 		FROM pg_stat_activity
-		WHERE datname = current_database() AND (application_name LIKE 'pawl committer%' OR application_name LIKE 'pawl lane%')`)
+		WHERE datname = current_database() AND (application_name LIKE 'pawl committer%' OR application_name LIKE 'pawl retry lane%')`)
 }
 
 func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {

@@ -5,17 +5,11 @@ import (
 	"slices"
 )
 
-// committer commits what waits in the queue, group by group.
-type committer struct {
-	p *Pipeline
-	r *runner
-}
-
-func (c *committer) loop(ctx context.Context) {
-	defer c.r.drop()
+// commitAll is a committer: it commits what waits in the queue, group by group.
+func (p *Pipeline) commitAll(ctx context.Context) {
 	var w work
-	for c.p.queue.next(&w) {
-		c.commit(ctx, w.ops)
+	for p.queue.next(&w) {
+		p.commit(ctx, w.ops)
 	}
 }
 
@@ -37,10 +31,10 @@ func (p *Pipeline) admit(ops []*op) (kept, retry []*op) {
 
 // commit settles every op, or sends it to the retry lane: in as many groups as it takes
 // for none to weigh too much.
-func (c *committer) commit(ctx context.Context, ops []*op) {
+func (p *Pipeline) commit(ctx context.Context, ops []*op) {
 	for most := len(ops); len(ops) > 0; {
-		n := min(c.p.fits(ops), most)
-		rest := c.commitSome(ctx, ops[:n:n])
+		n := min(p.fits(ops), most)
+		rest := p.commitSome(ctx, ops[:n:n])
 		if most = len(ops); len(rest) == n { // what was read is not what the first of them need
 			most = max(n/2, 1)
 		}
@@ -50,39 +44,39 @@ func (c *committer) commit(ctx context.Context, ops []*op) {
 
 // commitSome settles ops or sends them to the retry lane, and returns those for which there was
 // no room in memory.
-func (c *committer) commitSome(ctx context.Context, ops []*op) (rest []*op) {
-	ops, retry := c.p.admit(c.p.unbroken(ops))
+func (p *Pipeline) commitSome(ctx context.Context, ops []*op) (rest []*op) {
+	ops, retry := p.admit(p.unbroken(ops))
 	if len(ops) > 0 {
-		rest = c.commitNow(ctx, ops)
+		rest = p.commitNow(ctx, ops)
 	}
 	// Only now: they must not overtake the commands before them.
 	if len(rest) == 0 {
-		c.p.retry.push(retry...)
+		p.retry.push(retry...)
 		return nil
 	}
 	return append(rest, retry...)
 }
 
-func (c *committer) commitNow(ctx context.Context, ops []*op) (rest []*op) {
-	left, reaction, err := c.r.run(ctx, ops, false, false)
+func (p *Pipeline) commitNow(ctx context.Context, ops []*op) (rest []*op) {
+	left, reaction, err := p.committers.run(ctx, ops, false, false)
 	switch {
 	case reaction == failureNone:
-		c.p.retry.push(left.held...)
+		p.retry.push(left.held...)
 		return left.unread
 	case reaction == blocked:
-		c.p.retry.push(ops...)
+		p.retry.push(ops...)
 	case reaction == headLocked:
-		tenants := c.p.retry.markHeadsLocked(err)
+		tenants := p.retry.markHeadsLocked(err)
 		theirs := func(o *op) bool { return slices.Contains(tenants, o.p.Tenant) }
-		c.p.retry.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
-		c.commit(ctx, slices.DeleteFunc(ops, theirs))
+		p.retry.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
+		p.commit(ctx, slices.DeleteFunc(ops, theirs))
 	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
 		// One command is at fault, or keeps losing: each half tells which.
-		c.p.stats.splits.Add(1)
-		c.commit(ctx, ops[:len(ops)/2])
-		c.commit(ctx, ops[len(ops)/2:])
+		p.stats.splits.Add(1)
+		p.commit(ctx, ops[:len(ops)/2])
+		p.commit(ctx, ops[len(ops)/2:])
 	default:
-		c.p.fail(ops, err, reaction)
+		p.fail(ops, err, reaction)
 	}
 	return nil
 }

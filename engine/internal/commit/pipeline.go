@@ -2,7 +2,6 @@ package commit
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -89,8 +88,9 @@ type Pipeline struct {
 	sizes  dataSizes
 
 	queue      *queue
-	committers []*committer
+	committers *runners
 	retry      *retryLane
+	retries    *runners
 
 	stop       context.CancelFunc // gives up on what is under way
 	committing sync.WaitGroup     // committers
@@ -104,9 +104,8 @@ func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, stop: func() {}, ended: make(chan struct{}), queue: newQueue(c.Limits)}
 	p.queue.weight = p.weight
 	p.retry = newRetryLane(p, p.queue)
-	for i := range c.Limits.Committers {
-		p.committers = append(p.committers, &committer{p, p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
-	}
+	p.committers = p.newRunners(c.Limits.Committers, "committer", committerLockTimeout)
+	p.retries = p.newRunners(c.Limits.RetryWorkers, "retry lane", retryLockTimeout)
 	return p
 }
 
@@ -122,16 +121,18 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	work, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	defer context.AfterFunc(ctx, stop)()
-	if err := p.committers[0].r.dial(work); err != nil {
+	first := p.committers.takeAny()
+	err := first.dial(work)
+	p.committers.put(first)
+	if err != nil {
 		stop()
 		return err
 	}
-	for _, c := range p.committers {
-		p.committing.Go(func() { c.loop(work) })
+	for range p.config.Limits.Committers {
+		p.committing.Go(func() { p.commitAll(work) })
 	}
-	for i := range p.config.Limits.RetryWorkers {
-		r := p.newRunner(fmt.Sprintf("retry lane %d", i+1), retryLockTimeout)
-		p.retrying.Go(func() { p.retry.loop(work, r) })
+	for range p.config.Limits.RetryWorkers {
+		p.retrying.Go(func() { p.retry.loop(work) })
 	}
 	return nil
 }
@@ -146,8 +147,10 @@ func (p *Pipeline) Stop(ctx context.Context) {
 			defer close(p.ended)
 			p.queue.close()
 			p.committing.Wait()
+			p.committers.drop()
 			p.retry.close()
 			p.retrying.Wait()
+			p.retries.drop()
 		}()
 	})
 	select {

@@ -122,7 +122,7 @@ func TestWhoLeavesTheRetryLaneLeavesNothingThere(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Limits.QueueSize, c.Limits.QueueBytes = 1000, 64<<20 })
 	b.heldTenant()
 	text := strings.Repeat("x", 100_000)
-	const rounds, callers = 10, 64 // 64 MB in all
+	const rounds, callers = 4, 64 // 26 MB in all
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

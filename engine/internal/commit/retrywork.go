@@ -7,25 +7,24 @@ import (
 )
 
 // loop does one job after the other.
-func (l *retryLane) loop(ctx context.Context, r *runner) {
-	defer r.drop()
+func (l *retryLane) loop(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { signal(l.work) })()
 	for {
 		j := l.next(ctx)
 		if j == nil {
 			return
 		}
-		l.do(ctx, r, j)
+		l.do(ctx, j)
 	}
 }
 
-func (l *retryLane) do(ctx context.Context, r *runner, j *job) {
+func (l *retryLane) do(ctx context.Context, j *job) {
 	ops := l.p.unbroken(j.ops())
 	if len(ops) == 0 {
 		l.done(j, jobResult{})
 		return
 	}
-	left, reaction, err := r.run(ctx, ops, true, j.alone)
+	left, reaction, err := l.p.retries.run(ctx, ops, true, j.alone)
 	switch {
 	case reaction == failureNone && len(left.unread) == len(ops):
 		l.done(j, jobResult{tried: ops, apart: true})
