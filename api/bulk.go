@@ -107,7 +107,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 	}
 	cmd := transitions.Command{
 		Workflow: in.Workflow, Transition: in.Transition, BusinessKey: in.BusinessKey, Key: in.Key, Payload: in.Payload,
-		Actor: in.Actor,
+		Actor: in.Actor, Reason: in.Reason,
 	}
 	if err := termsOfItem(&in, &cmd); err != nil {
 		return cmd, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -19,6 +20,7 @@ const (
 	headerScope        = "Idempotency-Scope"
 	headerNotBefore    = "Pawl-Not-Before"
 	headerHappenedAt   = "Pawl-Happened-At"
+	headerReason       = "Pawl-Reason"
 	headerReplayFor    = "Pawl-Replay-For"
 	headerTombstoneFor = "Pawl-Tombstone-For"
 	headerIfMatch      = "If-Match"
@@ -35,7 +37,8 @@ const (
 )
 
 // ofCommands are the headers that say something about one command.
-var ofCommands = []string{headerKey, headerScope, headerNotBefore, headerHappenedAt, headerIfMatch, headerReplayFor, headerTombstoneFor}
+var ofCommands = []string{headerKey, headerScope, headerReason, headerNotBefore, headerHappenedAt, headerIfMatch, headerReplayFor,
+	headerTombstoneFor}
 
 // knownHeaders refuses a header of ours that is not known: what it was meant to
 // say would be passed over in silence, such as a role that is not "every role".
@@ -146,13 +149,17 @@ func notModified(r *http.Request, tag string) bool {
 // forever is how a caller says it of a tombstone.
 const forever = "forever"
 
-// termsOf reads the headers that say when a command is to be decided, at which version,
-// and for how long its key is to be good.
+// termsOf reads the headers that say why a command is asked, when it is to be decided, at which
+// version, and for how long its key is to be good.
 func termsOf(r *http.Request, cmd *transitions.Command) error {
 	for _, one := range []struct {
 		header string
 		read   func(what, value string) error
 	}{
+		{headerReason, func(what, value string) (err error) {
+			cmd.Reason, err = reasonOf(what, value)
+			return err
+		}},
 		{headerNotBefore, func(what, value string) (err error) {
 			cmd.NotBefore, err = scheduled(what, value, time.Now())
 			return err
@@ -177,6 +184,18 @@ func termsOf(r *http.Request, cmd *transitions.Command) error {
 		}
 	}
 	return nil
+}
+
+// reasonOf reads a text, or a Display String, which says what a header cannot have.
+func reasonOf(what, value string) (string, error) {
+	if !strings.HasPrefix(value, `%"`) {
+		return value, nil
+	}
+	text, ok := wire.ParseDisplayString(value)
+	if !ok {
+		return "", workflow.Errorf(workflow.InvalidRequest, `%s begins with %%" and is not a Display String (RFC 9651)`, what)
+	}
+	return text, nil
 }
 
 // maxSeconds is the longest time that Go can say.

@@ -91,6 +91,8 @@ var (
 	}
 	ofOneCommand = append(itsKey[:2:2],
 		Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"},
+		Param{Name: headerReason, In: InHeader, Kind: Text, Doc: "why, for the audit row and the events: 4096 bytes " +
+			"of UTF-8 at most, as they are or as a Display String (RFC 9651) such as `%\"two%0alines\"`, see [reasons](#reasons)"},
 		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide it then, such as `2030-01-31T12:00:00Z`; at most ten years away"},
 		Param{Name: headerHappenedAt, In: InHeader, Kind: Time,
 			Doc: "it is an import, of what happened then, such as `2020-01-31T12:00:00Z`; takes the grant `import`, see [imports](#imports)"},

@@ -167,7 +167,7 @@ func (cmd *Command) item() (jsontext.Value, error) {
 		return nil, err
 	}
 	item := wire.BulkCommand{Workflow: cmd.Workflow, Transition: cmd.Transition, BusinessKey: cmd.On.key, Key: cmd.Key, Actor: cmd.Actor,
-		Payload: payload}
+		Reason: cmd.Reason, Payload: payload}
 	if cmd.On.key != "" {
 		item.Workflow = cmd.On.workflow
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -51,6 +52,7 @@ type Command struct {
 	Key   string
 	Scope string // within what the key is unique; "" is the default
 
+	Reason    string    // why, for the audit row and the events
 	Actor     string    // whom the caller acts as; see act-as
 	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
 	NotBefore time.Time // decide it then
@@ -171,6 +173,9 @@ func (cmd *Command) call() (*call, error) {
 			return nil, workflow.Errorf(h.malformed, "%q cannot be sent as the header %s", h.value, h.name)
 		}
 		r.header.Set(h.name, text)
+	}
+	if cmd.Reason != "" {
+		r.header.Set("Pawl-Reason", wire.DisplayString(cmd.Reason))
 	}
 	return r, nil
 }

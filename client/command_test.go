@@ -38,6 +38,38 @@ func TestCommandsAreTypedOrByName(t *testing.T) {
 	}
 }
 
+// A reason is any text, and part of the request.
+func TestACommandSaysWhy(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	c := dial(t, client.Config{}, i.node(nil))
+	made := packed(t, c, "A-1")
+	const reason = " she called:\n100% \"sure\" – ж "
+	cmd := client.Command{Transition: "stamp", On: client.ID(made.Instance), Key: "k", Reason: reason}
+	first := must[client.Receipt](t)(c.Submit(t.Context(), cmd))
+	many := c.SubmitMany(t.Context(), []client.Command{cmd, {Transition: "stamp", On: cmd.On, Key: "m", Reason: reason}})
+	if many[0].Err != nil || many[0].Receipt.Version != first.Version || !many[0].Receipt.Replayed || many[1].Err != nil {
+		t.Errorf("%+v", many)
+	}
+	other := cmd
+	other.Reason = "another"
+	_, err := c.Submit(t.Context(), other)
+	wantCode(t, err, workflow.KeyReused)
+	for _, bad := range []string{"\xff", "\x00", strings.Repeat("x", transitions.MaxReason+1)} {
+		_, err := c.Submit(t.Context(), client.Command{Transition: "stamp", On: cmd.On, Reason: bad})
+		wantCode(t, err, workflow.InvalidRequest)
+	}
+	n := 0
+	for e, err := range c.History(t.Context(), cmd.On, 1) {
+		if n++; err != nil || e.Reason != reason {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d entries", n)
+	}
+}
+
 func TestRefusalsAreErrorsWithTheirCode(t *testing.T) {
 	t.Parallel()
 	i := install(t)

@@ -113,6 +113,10 @@ func TestSQLTakesTheFingerprintOfTheEngine(t *testing.T) {
 		{transitions.Command{Transition: "ship", Instance: id}, "'order', 'ship', instance => $1", []any{id}},
 		{transitions.Command{Transition: "ship", BusinessKey: "c:k", IfVersion: 3, Payload: []byte(`{"parcel":"p"}`)},
 			`'order', 'ship', '{"parcel":"p"}', pawl.instance_id('order', 'c:k'), if_version => 3`, nil},
+		{transitions.Command{Transition: "ship", Instance: id, Reason: "two\r\n\tlines\u2028\x7f, </\"é\\\x01😀"},
+			"'order', 'ship', instance => $1, reason => $2", []any{id, "two\r\n\tlines\u2028\x7f, </\"é\\\x01😀"}},
+		{transitions.Command{Transition: "ship", Instance: id}, "'order', 'ship', instance => $1, reason => ''", []any{id}},
+		{transitions.Command{Transition: "ship", Instance: id}, "'order', 'ship', instance => $1, reason => NULL", []any{id}},
 	} {
 		tt.command.Workflow, tt.command.Key = "order", "k"
 		p, err := decide.Prepare(tt.command, w, uuid.New)

@@ -55,6 +55,11 @@ type Command struct {
 	Roles     []string // what the actor may be; none is none, AnyRole is all
 	Proof     string   // how it is known who the actor is, for the audit row; "" where that was not asked
 
+	// Reason is why the actor asks, for the audit row and the events. It is part of the request that the key stands for.
+	// Where the workflow's code says why ([workflow.Call.Because]), or an activity has failed, that is written; the code sees
+	// what was given ([workflow.Call.Reason]).
+	Reason string
+
 	// Trace is where in a trace it is asked; nowhere: the context of the call tells, as it does for many
 	// at once. It is no part of the request: each attempt with one key is in its own.
 	Trace tracing.Context

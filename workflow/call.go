@@ -20,6 +20,7 @@ type Facts struct {
 	Version  int64 // the instance's version before this command; 0 for a creation
 	State    State // the state before this command; "" for a creation
 	From     State // of the outcome of an activity: where its command was accepted; "" where that is not kept, see Work.KeepsFrom
+	Reason   string
 }
 
 // Call is one command as an action sees it: the facts, and what the action
@@ -51,6 +52,9 @@ func (c *Call) Tenant() string { return c.facts.Tenant }
 
 // Actor is who sent the command.
 func (c *Call) Actor() string { return c.facts.Actor }
+
+// Reason is why the actor asks, "" where he does not say.
+func (c *Call) Reason() string { return c.facts.Reason }
 
 // Instance is the id of the instance.
 func (c *Call) Instance() uuid.UUID { return c.facts.Instance }
@@ -140,7 +144,7 @@ func (c *Call) KeepAnswer(d time.Duration) {
 	c.keep = max(c.keep, d)
 }
 
-// Because writes the reason into the audit row.
+// Because writes the reason into the audit row, in place of the one that the actor gives ([Call.Reason]).
 func (c *Call) Because(reason string) { c.reason = reason }
 
 // Goto chooses among the declared targets of the transition; see

@@ -26,7 +26,7 @@ type entry struct {
 
 var someFacts = Facts{
 	Now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Tenant: "t-1", Actor: "ann",
-	Instance: uuid.MustParse("01936b0e-0000-7000-8000-000000000001"), Version: 3, State: "open",
+	Instance: uuid.MustParse("01936b0e-0000-7000-8000-000000000001"), Version: 3, State: "open", Reason: "she called",
 }
 
 // ledgerStep is a transition from "open" whose action does as it is told.
@@ -114,7 +114,7 @@ func TestRunGoesToTheFirstTargetUnlessTold(t *testing.T) {
 func TestActionKnowsItsFacts(t *testing.T) {
 	var got Facts
 	s := ledgerStep(t, func(c *Call, _ *ledger, _ entry) error {
-		got = Facts{c.Now(), c.Tenant(), c.Actor(), c.Instance(), c.Version(), c.State(), ""}
+		got = Facts{c.Now(), c.Tenant(), c.Actor(), c.Instance(), c.Version(), c.State(), "", c.Reason()}
 		return nil
 	})
 	if _, err := s.Run(someFacts, nil, decoded(t, s, `{}`)); err != nil {

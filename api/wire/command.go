@@ -57,6 +57,7 @@ type BulkCommand struct {
 	Scope       *string        `json:"scope,omitzero"`
 	Actor       string         `json:"actor,omitzero"` // whom the caller acts as; see act-as
 	Payload     jsontext.Value `json:"payload,omitempty"`
+	Reason      string         `json:"reason,omitzero"` // why, for the audit row and the events
 	IfVersion   *int64         `json:"if_version,omitzero"`
 	NotBefore   *string        `json:"not_before,omitzero"`  // RFC 3339
 	HappenedAt  *string        `json:"happened_at,omitzero"` // of an import: RFC 3339; see import

@@ -93,10 +93,15 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	p.fails(`submit order#c-1:k-1 cancel {"reason":"late"} --if-version 9`, 5, "version_conflict")
 	p.fails("submit order#c-1:k-1 cancel", 5, "invalid_payload: the payload is not valid; /reason")
 	p.fails("submit letter write", 5, "workflow_not_found")
+	if code, _, stderr := p.calls("submit", "order", "place", `{"customer":"c-1","cart":"k-2","total":1,"currency":"EUR"}`, "--reason",
+		"she called:\nit is Zoë"); code != 0 || !strings.Contains(p.gets("history order#c-1:k-2 -o json"), `she called:\nit is Zoë`) {
+		t.Errorf("the history has no reason: exit %d, %s", code, stderr)
+	}
 	for args, want := range map[string]string{
 		"submit order place {": "PAYLOAD is not JSON: line 1, column 2: ", "submit order": "TRANSITION is missing",
 		"submit order# pay":         "names no instance",
-		"submit order place --key=": "--key is empty", "submit order place --if-version -1": "--if-version -1",
+		"submit order place --key=": "--key is empty", "submit order place --reason=": "--reason is empty",
+		"submit order place --if-version -1":      "--if-version -1",
 		"submit order place {} --not-before noon": "--not-before noon is not a time", "submit order place {} x": "one argument too many",
 	} {
 		p.fails(args, 2, want)

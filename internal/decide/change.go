@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -44,8 +45,11 @@ func (c *change) decide() Decision {
 	if problem := transitions.TextProblem(c.out.Reason, transitions.MaxReason); problem != "" {
 		return failed(defect("the reason that %s.%s gives %s", c.p.Workflow, c.name, problem))
 	}
-	if c.p.because != "" { // an operator's word counts more than the code's
+	switch {
+	case c.p.because != "": // an operator's word counts more than the code's
 		c.out.Reason = c.p.because
+	case c.out.Reason == "": // a caller's less: what the code says is not his to change
+		c.out.Reason = c.p.Reason
 	}
 	attrs, err := c.w.AttributesOf(c.out.Data)
 	if err != nil {
@@ -54,6 +58,11 @@ func (c *change) decide() Decision {
 	after := *c.inst
 	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
 	after.Attributes = c.attributes(attrs)
+	for name, value := range attrs {
+		if strings.IndexByte(value, 0) >= 0 { // the database would refuse it, and nobody would learn why
+			return failed(defect("attribute %q of %s contains a NUL", name, c.w.Name))
+		}
+	}
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,

@@ -33,6 +33,9 @@ func CheckCommand(c transitions.Command) error {
 	if problem := transitions.TextProblem(c.Proof, transitions.MaxProof); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
 	}
+	if problem := transitions.TextProblem(c.Reason, transitions.MaxReason); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	}
 	if problem := transitions.TextProblem(c.BusinessKey, workflow.MaxBusinessKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
 	}

@@ -233,7 +233,8 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	case step.Work != nil:
 		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = transitions.Pending, 202
-		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}
+		request := Request{Payload: p.Canonical, Proof: p.Proof, Reason: p.Reason, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone),
+			Trace: p.Trace}
 		if step.Work.KeepsFrom {
 			request.From = inst.State
 		}
@@ -258,7 +259,7 @@ func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) err
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {
 	return workflow.Facts{Now: p.asOf(now), Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State,
-		From: p.from}
+		From: p.from, Reason: p.Reason}
 }
 
 // unwilling is the decision where the workflow's code gave an error.

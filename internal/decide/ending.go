@@ -142,6 +142,7 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 func undoOf(on transitions.Command, definition int, done transitions.Effect, by string, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
+	on.Reason = "" // that of what is undone
 	p := plan(on, done.Payload, now)
 	p.Flight.Phase, p.Flight.Definition = transitions.Undoing, definition
 	p.Flight.Request = Request{Payload: done.Payload, From: done.From, Effect: effect, Result: done.Result, By: by, Trace: on.Trace}.encode()

@@ -38,6 +38,11 @@ func TestFingerprintGolden(t *testing.T) {
 			`{"actor":"ann \"é\"","if_version":7,"instance":"c2bc3ce0-d3e4-811d-ab07-8c3ec6286248","payload":{"amounts":[1,2],"do":""},` +
 				`"transition":"add","workflow":"expense"}`,
 			"d885b45ce7c337015721f12344951797a826c034cf79fce5e161b223495cf652"},
+		{"a transition with a reason", transitions.Command{Transition: "add", Instance: e1, Actor: "ann", Reason: "two\nlines, \"é\"",
+			Payload: []byte(`{"amounts":[1]}`)},
+			`{"actor":"ann","if_version":0,"instance":"c2bc3ce0-d3e4-811d-ab07-8c3ec6286248","payload":{"amounts":[1]},` +
+				`"reason":"two\nlines, \"é\"","transition":"add","workflow":"expense"}`,
+			"4392862c57e2f524a7af3ac6624040d64de27765f3a7b17b0f187b762f0fb285"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			sum := sha256.Sum256([]byte(tt.canonical))
@@ -97,6 +102,9 @@ func TestAnotherRequestHasAnotherFingerprint(t *testing.T) {
 		{"expected version", func(c *transitions.Command) { c.IfVersion = 1 }},
 		{"actor", func(c *transitions.Command) { c.Actor = "bob" }},
 		{"actor that looks like JSON", func(c *transitions.Command) { c.Actor = `ann","if_version":0,"x":"` }},
+		{"reason", func(c *transitions.Command) { c.Reason = "why" }},
+		{"another reason", func(c *transitions.Command) { c.Reason = "why not" }},
+		{"reason that looks like JSON", func(c *transitions.Command) { c.Reason = `why","x":"` }},
 		{"no actor", func(c *transitions.Command) { c.Actor = "" }},
 	} {
 		c := base

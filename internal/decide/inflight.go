@@ -21,6 +21,7 @@ type Request struct {
 	Payload     jsontext.Value `json:"payload,omitzero"`
 	Roles       []string       `json:"roles,omitempty"`
 	Proof       string         `json:"proof,omitempty"`
+	Reason      string         `json:"reason,omitempty"` // the caller's
 	IfVersion   int64          `json:"if_version,omitzero"`
 	BusinessKey string         `json:"business_key,omitempty"`
 	Creates     bool           `json:"creates,omitzero"`
@@ -147,7 +148,7 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 		return nil, err
 	}
 	c := transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles, Proof: asked.Proof,
+		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles, Proof: asked.Proof, Reason: asked.Reason,
 		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}
 	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
@@ -183,7 +184,7 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	}
 	return &Prepared{
 		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof,
+			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof, Reason: asked.Reason,
 			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From, by: asked.By,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},

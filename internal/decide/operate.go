@@ -41,6 +41,9 @@ func operate(c transitions.Command, o transitions.Operation, plans []*workflow.M
 	if err := checkOperation(&o); err != nil {
 		return nil, err
 	}
+	if c.Reason != "" {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the reason of an operation is the operation's, not the command's")
+	}
 	c.Transition = string(o.Action)
 	if o.Result != nil {
 		canonical, err := canonicalValue(o.Result)
@@ -234,6 +237,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	}
 	ending.Proof = p.Proof
 	ending.settled, ending.because = true, o.Reason
+	ending.Reason = "" // whoever asked for it did not settle it
 	if stuck.Phase == transitions.Working {
 		ending.by = stuck.Actor
 	}

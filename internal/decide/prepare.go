@@ -216,9 +216,10 @@ func EarlierReadings(c transitions.Command) (list []*Prepared) {
 }
 
 // fingerprint is SHA-256 over the canonical request (RFC 8785): workflow,
-// transition, instance, payload, expected version, actor. The id of a created
-// instance is not the caller's and does not count. The members are written in
-// their canonical order, around a payload that is canonical already.
+// transition, instance, payload, expected version, actor; the time and the reason
+// where the caller gives one. The id of a created instance is not the caller's and
+// does not count. The members are written in their canonical order, around a payload
+// that is canonical already.
 func (p *Prepared) fingerprint() [32]byte {
 	b := make([]byte, 0, 256+len(p.Canonical))
 	b = append(b, `{"actor":`...)
@@ -243,6 +244,10 @@ func (p *Prepared) fingerprint() [32]byte {
 	}
 	b = append(b, `,"payload":`...)
 	b = append(b, p.Canonical...)
+	if p.Reason != "" {
+		b = append(b, `,"reason":`...)
+		b, _ = jsontext.AppendQuote(b, p.Reason)
+	}
 	b = append(b, `,"transition":`...)
 	b, _ = jsontext.AppendQuote(b, p.Transition)
 	b = append(b, `,"workflow":`...)

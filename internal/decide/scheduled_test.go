@@ -82,7 +82,7 @@ func TestWhatIsDueIsWhatWasAsked(t *testing.T) {
 		`{"leaves":"2026-03-02T00:00:00Z","do":"emit"}`} {
 		for _, tenant := range []string{"", "acme"} {
 			c := l.command("edit", payload)
-			c.Tenant, c.IfVersion, c.Scope = tenant, 7, "mine"
+			c.Tenant, c.IfVersion, c.Scope, c.Reason = tenant, 7, "mine", "said "+payload
 			c = l.later(c)
 			p := l.prepare(c)
 			d := Decide(p, l.w, anyTrip(planned, `{}`), noon)

@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // Types that a public generator makes from the document are enough for a client that orders and pays, checked by the
 // compiler and run against a node.
 func TestAClientInTypeScriptOrdersAndPays(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for _, program := range []string{"npm", "node"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -299,15 +299,16 @@ COMMENT ON FUNCTION pawl.canonical IS 'The document as RFC 8785 writes it: two d
 
 CREATE FUNCTION pawl.fingerprint(
 	workflow text, transition text, payload jsonb DEFAULT '{}', instance uuid DEFAULT NULL,
-	actor text DEFAULT 'local', if_version bigint DEFAULT 0) RETURNS bytea
+	actor text DEFAULT 'local', if_version bigint DEFAULT 0, reason text DEFAULT '') RETURNS bytea
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sha256(convert_to('{"actor":' || to_json(actor) || ',"if_version":' || if_version || ',"instance":'
 		|| coalesce(to_json(instance)::text, 'null') || ',"payload":' || pawl.canonical(payload)
+		|| CASE WHEN reason <> '' THEN ',"reason":' || to_json(reason) ELSE '' END
 		|| ',"transition":' || to_json(transition) || ',"workflow":' || to_json(workflow) || '}', 'UTF8'))
 $$;
 COMMENT ON FUNCTION pawl.fingerprint IS
 	'The hash by which the engine knows this request, so that its callers and those of SQL can use one key. The instance is NULL for a '
-	'creation.';
+	'creation, the reason empty where the caller gives none.';
 
 CREATE FUNCTION pawl.instance_id(workflow text, business_key text, tenant text DEFAULT 'default') RETURNS uuid
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -58,6 +58,7 @@ that it was built with; what takes time is left to the nodes that serve.`,
 	own := c.Flags()
 	own.StringVar(&s.command.Key, "key", "", "the idempotency key")
 	own.StringVar(&s.command.Scope, "scope", "", "within what the key is unique; without it, the transition of the instance")
+	own.StringVar(&s.command.Reason, "reason", "", "why, for the audit row and the events")
 	own.Int64Var(&s.command.IfVersion, "if-version", 0, "refuse it unless the instance has this version")
 	own.StringVar(&s.notBefore, "not-before", "", "decide it then, such as 2030-01-31T12:00:00Z")
 	own.StringVar(&s.happenedAt, "happened-at", "", "it is an import, of what happened then, such as 2020-01-31T12:00:00Z")
@@ -66,7 +67,7 @@ that it was built with; what takes time is left to the nodes that serve.`,
 		if s.command.IfVersion < 0 {
 			return usage.Errorf("--if-version %d is not a version from 1 on", s.command.IfVersion)
 		}
-		return flags.NotEmpty(c, "key", "scope", "not-before", "happened-at")
+		return flags.NotEmpty(c, "key", "scope", "reason", "not-before", "happened-at")
 	})
 	return c
 }

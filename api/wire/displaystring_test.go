@@ -1,0 +1,56 @@
+package wire_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/api/wire"
+)
+
+func TestADisplayStringSaysAnyText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                     `%""`,
+		"she called":           `%"she called"`,
+		"füü":                  `%"f%c3%bc%c3%bc"`, // the example of RFC 9651, section 3.3.8, shortened
+		" two\r\nlines\t":      `%" two%0d%0alines%09"`,
+		`100% "sure" \o/`:      `%"100%25 %22sure%22 \o/"`,
+		"\x00\x7f\U0001f980%2": `%"%00%7f%f0%9f%a6%80%252"`,
+		"\xff\xc3":             `%"%ff%c3"`,
+	} {
+		got := wire.DisplayString(text)
+		if got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+		if back, ok := wire.ParseDisplayString(got); !ok || back != text {
+			t.Errorf("%s is read as %q, %v", got, back, ok)
+		}
+	}
+	long := strings.Repeat("é%\n", 100_000)
+	if back, ok := wire.ParseDisplayString(wire.DisplayString(long)); !ok || back != long {
+		t.Error("a long text is not read back")
+	}
+}
+
+func TestWhatIsNoDisplayString(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", `%`, `%"`, `"x"`, `x`, `%"x`, `%"x" `, `%"x";a`, `%"a"b"`, `%"é"`, "%\"a\tb\"", `%"%"`, `%"%4"`,
+		`%"%c3%B c"`, `%"%C3%BC"`, `%"%g0"`, `%"%%"`, `%"% 0"`, `%"%+1"`} {
+		if got, ok := wire.ParseDisplayString(text); ok {
+			t.Errorf("%s is read as %q", text, got)
+		}
+	}
+}
+
+func FuzzADisplayStringHasOneForm(f *testing.F) {
+	for _, text := range []string{`%""`, `%"a%0a"`, `%"%c3%bc"`, `%"%22`, `%"%252"`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if said, ok := wire.ParseDisplayString(text); ok {
+			if again, ok := wire.ParseDisplayString(wire.DisplayString(said)); !ok || again != said {
+				t.Errorf("%s says %q, and its own form %q", text, said, again)
+			}
+		}
+	})
+}

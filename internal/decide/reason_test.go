@@ -1,0 +1,165 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// because gives a command a reason.
+func because(c transitions.Command, reason string) transitions.Command {
+	c.Reason = reason
+	return c
+}
+
+// wantReason holds what a decision writes against the reason that it should have.
+func wantReason(t testing.TB, d Decision, transition, reason string) {
+	t.Helper()
+	if d.Entry.Transition != transition || d.Entry.Reason != reason {
+		t.Errorf("%s has the reason %q, want %s and %q", d.Entry.Transition, d.Entry.Reason, transition, reason)
+	}
+	for _, e := range d.Events {
+		if e.Reason != reason {
+			t.Errorf("the event %s has the reason %q, want %q", e.Type, e.Reason, reason)
+		}
+	}
+}
+
+// undoIn is the undo that a decision plans.
+func undoIn(t testing.TB, d Decision) *Planned {
+	t.Helper()
+	i := slices.IndexFunc(d.Commands, func(c Planned) bool { return c.Flight.Phase == transitions.Undoing })
+	if i < 0 {
+		t.Fatalf("it plans %+v", d.Commands)
+	}
+	return &d.Commands[i]
+}
+
+func TestTheCallersReasonIsWritten(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	wantReason(t, l.must(l.decide(because(l.command("edit", `{"do":"emit"}`), "she\ncalled"))), "edit", "she\ncalled")
+	wantReason(t, l.do("edit", `{}`), "edit", "")
+	l.inst = nil
+	wantReason(t, l.must(l.decide(because(l.command("plan", `{}`), "a holiday"))), "plan", "a holiday")
+	c := because(l.command("edit", `{"do":"spawn"}`), "with a friend")
+	p := l.prepare(c)
+	d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, noon)
+	if len(d.Children) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	wantReason(t, d.Children[0].Decision, "plan", "") // it was not asked for by itself
+}
+
+// What the code says is written, and what the caller says it can see.
+func TestTheCodesReasonCountsMoreThanTheCallers(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	look := func(c *workflow.Call, _ *ticket, p struct{ Why string }) error {
+		seen = append(seen, c.Reason())
+		c.Because(p.Why)
+		return nil
+	}
+	w := built(t, workflow.Define("look", 1, workflow.Start("begin", "open", look),
+		workflow.On("end", workflow.From("open"), "closed", look).Guard("said", func(c *workflow.Call, _ ticket) error {
+			if c.Reason() == "" {
+				return workflow.Refuse("say why")
+			}
+			return nil
+		})).Final("closed"))
+	var inst *transitions.Instance
+	decided := func(transition, payload, reason string) Decision {
+		c := transitions.Command{Workflow: "look", Transition: transition, Key: "k", Payload: []byte(payload), Reason: reason}
+		if inst != nil {
+			c.Instance = inst.ID
+		}
+		p, err := Prepare(c, w, fixedID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Decide(p, w, inst, noon)
+	}
+	wantReason(t, decided("begin", `{}`, "the caller"), "begin", "the caller")
+	d := decided("begin", `{"Why":"the code"}`, "the caller")
+	wantReason(t, d, "begin", "the code")
+	inst = d.After
+	wantCode(t, decided("end", `{}`, "").Err, workflow.GuardRefused)
+	wantReason(t, decided("end", `{}`, "it is over"), "end", "it is over")
+	if got := strings.Join(seen, ", "); got != "the caller, the caller, it is over" {
+		t.Errorf("the code saw %s", got)
+	}
+}
+
+// A command in flight keeps its reason, until a failure has one of its own or an operator settles it.
+func TestTheReasonIsKeptInFlight(t *testing.T) {
+	t.Parallel()
+	begun := func() (*life, *InFlight) {
+		l := newLife(t)
+		p, d := l.decide(because(l.command("book", `{}`), "a holiday"))
+		wantReason(t, l.must(p, d), "book.accepted", "a holiday")
+		f := FlightOf(p.Begun(&d, l.now), p.Tenant)
+		f.Attempt, f.Definition, f.Data = 1, d.After.Definition, d.After.Data
+		return l, f
+	}
+	l, f := begun()
+	wantReason(t, l.end(f, Outcome{Result: []byte(`{}`)}), "book", "a holiday")
+	d := l.end(f, failure(workflow.FailureError, "no seats", true))
+	wantReason(t, d, "book.failed", "no seats")
+	undo := undoIn(t, d)
+	l.must(nil, d)
+	wantReason(t, l.end(undo.flight(), Outcome{}), "book.undone", "")
+	other := newLife(t)
+	without := undoIn(t, other.end(other.accept("book", `{}`), failure(workflow.FailureError, "no seats", true)))
+	if without.Fingerprint != undo.Fingerprint {
+		t.Error("the undo is another command where what it undoes has a reason")
+	}
+
+	for reason, want := range map[string]string{"the statement has it": "the statement has it", "": ""} {
+		l, f := begun()
+		o := l.operation(transitions.Operation{Action: transitions.Resolve, Reason: reason, Result: []byte(`{}`),
+			Target: transitions.CommandRef{Scope: f.Scope, Key: f.Key}})
+		o.Stuck = recordOf(f, transitions.FailedRetryable, "unknown_outcome")
+		wantReason(t, Decide(o, l.w, l.inst, l.now), "book", want)
+	}
+	l, f = begun()
+	tried := l.operate(transitions.Retry, recordOf(f, transitions.FailedRetryable, "unknown_outcome"))
+	f.Request = tried.Target.Flight.Request
+	l.must(nil, tried)
+	wantReason(t, l.end(f, Outcome{Result: []byte(`{}`)}), "book", "a holiday")
+}
+
+func TestTheReasonOfAScheduledCommandIsKept(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	f := l.scheduled(because(l.command("edit", `{}`), "when she is back"))
+	if asked := string(l.scheduled(l.command("edit", `{}`)).Request); strings.Contains(asked, "reason") {
+		t.Errorf("without a reason it is stored as %s", asked)
+	}
+	l.now = noon.Add(time.Hour)
+	wantReason(t, l.due(f), "edit", "when she is back")
+}
+
+func TestAReasonThatCannotBeStoredIsRefused(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	for reason, want := range map[string]string{
+		strings.Repeat("é", transitions.MaxReason/2) + "x": "the reason is longer than 4096 bytes",
+		"\xff":  "the reason is not valid UTF-8",
+		"a\x00": "the reason contains a NUL",
+	} {
+		_, err := Prepare(because(l.command("edit", `{}`), reason), l.w, fixedID)
+		wantCode(t, err, workflow.InvalidRequest)
+		if err.Error() != "invalid_request: "+want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	whole := strings.Repeat("é", transitions.MaxReason/2)
+	wantReason(t, l.must(l.decide(because(l.command("edit", `{}`), whole))), "edit", whole)
+	c := because(l.command("", `{}`), "twice")
+	_, err := Operate(c, transitions.Operation{Action: transitions.Pause, Reason: "twice"})
+	wantCode(t, err, workflow.InvalidRequest)
+}
