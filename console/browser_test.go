@@ -30,7 +30,7 @@ func (s *stand) signIn(b *chromium.Browser, origin, credential, path string) *ch
 	p.Type(credential)
 	p.Press("Enter")
 	await.Eventually(s.t, "somebody is signed in", func() bool {
-		return chromium.Eval[string](p, `document.readyState === 'complete' ? location.pathname + location.search : ''`) == "/console"+path
+		return chromium.Read[string](p, `document.readyState === 'complete' ? location.pathname + location.search : ''`) == "/console"+path
 	})
 	return p
 }
@@ -188,6 +188,17 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	tabTo(t, p, "Submit")
 	p.Press("Enter")
 	p.WaitText("#v2 q", `line "one" </textarea>`)
+
+	// Where the workflow says nothing, the audit row has the reason.
+	p.Navigate(s.URL() + "/console/instances/" + other.String() + "/do/note")
+	tabTo(t, p, "reason")
+	p.Type(`she called </textarea>`)
+	tabTo(t, p, "Try it, without writing")
+	p.Press("Enter")
+	p.WaitText("main .good", "Nothing was written. It would go to the state filed, version 3.")
+	tabTo(t, p, "Submit")
+	p.Press("Enter")
+	p.WaitText("#v3 q", `she called </textarea>`)
 
 	// Found by its number; and a key is revoked.
 	tabTo(t, p, "q")

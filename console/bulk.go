@@ -158,7 +158,7 @@ func (v *visit) bulkSubmit(page *bulkPage) error {
 	for n := range page.Items {
 		if item := &page.Items[n]; item.View != nil {
 			list, of = append(list, wire.BulkCommand{Transition: page.Transition, Instance: item.ID, Key: page.Key + "-" + strconv.Itoa(n),
-				Payload: payload}), append(of, item)
+				Reason: page.Reason, Payload: payload}), append(of, item)
 		}
 	}
 	q := url.Values{}

@@ -27,6 +27,14 @@ type confirm struct {
 	Grant   string // what it takes, where that is not the same for all actions of its kind
 
 	Address, Key, Problem string
+	follows               bool // somebody else may have done it before
+}
+
+func (c confirm) live() *Live {
+	if !c.follows {
+		return nil
+	}
+	return lookedAt{}.live()
 }
 
 // confirmation shows the page.
@@ -67,6 +75,14 @@ type reasoned struct {
 }
 
 func (v *visit) reason() reasoned { return reasoned{v.form("reason")} }
+
+// headerOf is a reason as the header of a command; "" for none.
+func headerOf(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return wire.DisplayString(reason)
+}
 
 // What a pause is, and its end.
 var (

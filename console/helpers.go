@@ -28,6 +28,7 @@ var helpers = template.FuncMap{
 	"runbook": runbook,
 	"plural":  plural,
 	"lasting": lasting,
+	"span":    span,
 	"int":     func(n int64) int { return int(n) },
 }
 
@@ -60,6 +61,17 @@ func lasting(d time.Duration) string {
 		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return fmt.Sprintf("%d days %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// span is a duration as a workflow declares it, without what is zero at its end.
+func span(text string) string {
+	if s, is := strings.CutSuffix(text, "m0s"); is {
+		text = s + "m"
+	}
+	if s, is := strings.CutSuffix(text, "h0m"); is {
+		text = s + "h"
+	}
+	return text
 }
 
 // number writes an integer with a narrow space between thousands.

@@ -95,6 +95,7 @@ func (s *stand) hostile(v *visitor, text string) (paths []string) {
 	id := uuid.MustParse(strings.TrimSuffix(strings.TrimPrefix(made.location(), "/console/instances/"), "?done=1"))
 	of := "/instances/" + id.String()
 	v.fill("/console"+of+"/do/note", "p/note", text).want(303)
+	v.fill("/console"+of+"/do/note", "p/note", "", "reason", text).want(303)
 	s.submit(transitions.Command{Instance: id, Transition: "note", Actor: short, Key: short, Payload: []byte(`{"note":"x"}`)})
 	v.fill("/console"+of+"/pause", "reason", text).want(303)
 	v.fill("/console"+of+"/resume", "reason", text).want(303)

@@ -32,10 +32,10 @@ type instancePage struct {
 }
 
 func (p instancePage) live() *Live {
-	if len(p.streams) == 0 {
+	if !p.Open || p.Chain != nil {
 		return nil
 	}
-	return &Live{Streams: p.streams, Every: 50}
+	return &Live{Streams: p.streams, Every: 50, Look: looked}
 }
 
 // option is a transition, and what is against it.
@@ -208,7 +208,7 @@ func (v *visit) chain(page *instancePage) error {
 }
 
 // follow names the streams that tell that the page has changed: the log, and the command in flight, whose attempts are not in the log.
-// To verify the chain reads all of it, which is done once.
+// No stream tells of a child, a pause of the workflow, a lease. To verify the chain reads all of it, which is done once.
 func (v *visit) follow(page *instancePage) {
 	if !v.can.Has("stream") || !page.Open || page.Chain != nil {
 		return

@@ -30,6 +30,7 @@ type instanceList struct {
 // listFilter is what the address says.
 type listFilter struct {
 	Workflow, State, Open, Key, Order string
+	Definition                        string // the version of the workflow
 	Attributes                        []attribute
 	Times                             []timeBound
 	More                              bool // there are filters of those that are seldom used
@@ -100,7 +101,8 @@ func (v *visit) followed(f listFilter) string {
 
 func (v *visit) listFilter() listFilter {
 	f := listFilter{Workflow: v.query("workflow"), State: v.query("state"), Open: v.query("open"), Key: v.query("business_key"),
-		Order: v.query("order")}
+		Order: v.query("order"), Definition: v.query("definition")}
+	f.More = f.Definition != ""
 	for _, b := range timeBounds {
 		b.Value = v.query(b.Name)
 		f.Times = append(f.Times, b)
@@ -150,7 +152,7 @@ func (v *visit) choices(page *instanceList) error {
 func (f *listFilter) query(cursor string) (url.Values, error) {
 	q := url.Values{"limit": {strconv.Itoa(pageOfList)}}
 	for name, value := range map[string]string{"workflow": f.Workflow, "state": f.State, "open": f.Open, "business_key": f.Key,
-		"order": f.Order, "cursor": cursor} {
+		"order": f.Order, "definition": f.Definition, "cursor": cursor} {
 		if value != "" {
 			q.Set(name, value)
 		}

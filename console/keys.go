@@ -13,6 +13,7 @@ import (
 
 // keyList is the API keys of the tenant.
 type keyList struct {
+	lookedAt
 	Keys []api.APIKey
 	Next string
 }
@@ -22,7 +23,7 @@ func (v *visit) keys() error {
 	if err != nil {
 		return err
 	}
-	return v.show("keys", "API keys", keyList{list.Keys, v.nextPage(list.Next)})
+	return v.show("keys", "API keys", keyList{Keys: list.Keys, Next: v.nextPage(list.Next)})
 }
 
 // newKeyPage is the form of a key, or the key that was made.

@@ -11,6 +11,7 @@ import (
 
 // messageList is the messages that were not consumed.
 type messageList struct {
+	lookedAt
 	Status   string
 	Messages []api.DeadMessage
 	Next     string
@@ -21,7 +22,8 @@ func (v *visit) messages() error {
 	if err != nil {
 		return err
 	}
-	return v.show("messages", "Dead messages", messageList{cmp.Or(v.query("status"), waiting), list.Messages, v.nextPage(list.Next)})
+	return v.show("messages", "Dead messages", messageList{Status: cmp.Or(v.query("status"), waiting), Messages: list.Messages,
+		Next: v.nextPage(list.Next)})
 }
 
 // messageBody is a message as it was sent, which no browser shall take for a page.

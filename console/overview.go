@@ -36,11 +36,13 @@ type countedFlow struct {
 	States []api.InstanceCount
 }
 
+// live: the log tells what moved, and nobody of what waits for an operator.
 func (o overview) live() *Live {
-	if o.stream == "" {
-		return nil
+	live := &Live{Every: 1000, Look: looked}
+	if o.stream != "" {
+		live.Streams = []string{o.stream}
 	}
-	return &Live{Streams: []string{o.stream}, Every: 1000}
+	return live
 }
 
 func (v *visit) overview() error {

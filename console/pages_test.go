@@ -50,7 +50,8 @@ func (s *stand) addresses() []string {
 		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref,
 		"/stuck/abandon" + ref,
 		"/sinks", "/sinks/books", "/sinks/books/redrive?position=1",
-		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys",
+		"/sinks/books/move", "/migrations", "/migrations/" + s.migration() + "/stop", "/messages",
+		"/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys",
 		"/keys/new", "/me", "/me?can=submit:claim/note", "/nowhere"}
 }
 

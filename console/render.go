@@ -2,7 +2,9 @@ package console
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -43,11 +45,21 @@ type shown struct {
 	P     any    // the page's own
 }
 
-// Live are the addresses of event streams that tell that a page has changed, and how often it is asked for again at most.
+// Live is how a page follows what it shows: the addresses of event streams that tell that it has changed, and how often it is asked
+// for again at most; and how often somebody who looks at it asks in any case, where no stream tells of all of it.
 type Live struct {
 	Streams []string
 	Every   int // milliseconds
+	Look    int // milliseconds; 0: never
 }
+
+// looked is how often a page is asked for again of which no stream tells: in milliseconds, by the tab that is looked at.
+const looked = 3000
+
+// lookedAt is a page that follows so. What it shows costs a few statements, each on an index.
+type lookedAt struct{}
+
+func (lookedAt) live() *Live { return &Live{Look: looked} }
 
 // Live is nil for a page that stays as it is.
 func (s shown) Live() *Live {
@@ -71,13 +83,23 @@ func (v *visit) bare(status int, name, title string, page any) error {
 	return v.write(status, name, "bare", shown{V: v, Title: title, P: page})
 }
 
-// write makes the whole page before any of it is sent, so that what fails can still be told.
+// write makes the whole page before any of it is sent, so that what fails can still be told. The script, which asks again and again,
+// says which one it has, and need not read the same one twice.
 func (v *visit) write(status int, name, frame string, s shown) error {
 	var b bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&b, frame, s); err != nil {
 		return fmt.Errorf("console: page %s: %w", name, err)
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if status == http.StatusOK && v.r.Method == http.MethodGet {
+		sum := sha256.Sum256(b.Bytes())
+		tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+		v.w.Header().Set("ETag", tag)
+		if v.r.Header.Get("If-None-Match") == tag {
+			v.w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
 	v.w.WriteHeader(status)
 	_, _ = v.w.Write(b.Bytes())
 	return nil

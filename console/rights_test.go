@@ -86,6 +86,7 @@ func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) 
 	s.do(calling, "call", "bob", `{"note":""}`)
 	asked = await.Receive(s.t, "the bank is asked", s.bank.asked)
 	stopped := s.flight(calling)
+	migration := s.migration()
 	robot = s.key("robot", "read")
 	key := strings.Split(robot, "_")[1]
 	s.deadMessage("m-1")
@@ -110,6 +111,7 @@ func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) 
 			noters},
 		one("pause a workflow", "/workflows/order", "/workflows/order/pause", []string{"reason", "r"}, operators),
 		one("resume a workflow", "/workflows/order", "/workflows/order/resume", nil, operators),
+		one("stop a migration", "/migrations", "/migrations/"+migration+"/stop", nil, chief),
 		{"stop", "/commands?" + queryOf(stopped), `action="/console/commands/cancel"`, "/commands/cancel", stopped, submitters},
 		{"retry", "/stuck", "/console/stuck/retry?", "/stuck/retry", retried, operators},
 		{"resolve", "/stuck", "/console/stuck/resolve?", "/stuck/resolve", resolved, operators},

@@ -123,6 +123,7 @@ func (s *stand) busyDay() map[string]string {
 		return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
 	})
 	s.awaitDead()
+	s.migration()
 	keeper := s.visitor(s.key("olga", everything))
 	keeper.fill("/console/keys/new", "name", "till 3", "actor", "till-3", "grants", "read submit:order/place submit:order/pay").want(201)
 	keeper.fill("/console/keys/new", "name", "warehouse", "actor", "depot", "grants", "read:order submit:order/ship stream").want(201)
@@ -132,7 +133,8 @@ func (s *stand) busyDay() map[string]string {
 		"?version=2",
 		"transition": "/workflows/claim/do/file", "bulk": chosen, "pause": of + "/pause",
 		"command": "/commands" + ref, "stuck": "/stuck", "settle": "/stuck/resolve" + ref, "sinks": "/sinks", "sink": "/sinks/bookkeeping",
-		"messages": "/messages", "log": "/log", "workflows": "/workflows", "workflow": "/workflows/claim", "keys": "/keys",
+		"messages": "/messages", "log": "/log?workflow=claim", "workflows": "/workflows", "migrations": "/migrations",
+		"workflow": "/workflows/claim", "keys": "/keys",
 		"new-key": "/keys/new",
 		"you":     "/me?can=submit:order/pay"}
 }

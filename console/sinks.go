@@ -12,16 +12,23 @@ import (
 // waiting is the status of what waits for an operator. The API lists that where none is named.
 const waiting = "waiting"
 
+// sinkList is the sinks, and how they stand.
+type sinkList struct {
+	lookedAt
+	api.SinkList
+}
+
 func (v *visit) sinks() error {
 	list, err := get[api.SinkList](v, "/v1/ops/sinks", nil)
 	if err != nil {
 		return err
 	}
-	return v.show("sinks", "Sinks", list)
+	return v.show("sinks", "Sinks", sinkList{SinkList: list})
 }
 
 // sinkPage is one sink, with its dead letters.
 type sinkPage struct {
+	lookedAt
 	api.SinkPage
 	Dead   []api.DeadLetter
 	Status string

@@ -19,7 +19,7 @@ import (
 
 // stuckPage is the commands that wait for an operator.
 type stuckPage struct {
-	Workflow string
+	lookedAt
 	Commands []wire.CommandStatus
 	Next     string
 }
@@ -30,7 +30,7 @@ func (v *visit) stuck() error {
 	if err != nil {
 		return err
 	}
-	return v.show("stuck", "Stuck commands", stuckPage{q.Get("workflow"), list.Commands, v.nextPage(list.Next)})
+	return v.show("stuck", "Stuck commands", stuckPage{Commands: list.Commands, Next: v.nextPage(list.Next)})
 }
 
 // listed is the query of a list: the filters that the address has, and its cursor.
@@ -79,9 +79,17 @@ func (v *visit) settleForm() error {
 		return err
 	}
 	c.Reason, c.Must, c.Runbook, c.Back = true, true, runbook("stuck-key"), v.at("stuck")
-	c.Hidden = v.carry("scope", "key")
-	c.Facts = []attribute{{"Transition", status.Workflow + " " + status.Transition}, {"Scope", status.Scope}, {"Key", status.Key},
-		{"Why it waits", status.Stuck}, {"What it said last", status.Failure}}
+	c.Hidden, c.follows = v.carry("scope", "key"), true
+	stands := attribute{"Why it waits", status.Stuck}
+	if status.Stuck == "" {
+		stands = attribute{"How it stands", "It does not wait any more: it is " + string(status.Status)}
+	}
+	view, err := get[wire.InstanceView](v, "/v1"+segments("instances", status.Instance.String()), nil)
+	if only(err) != nil {
+		return err
+	}
+	c.Facts = []attribute{stands, {"What it said last", status.Failure}, {"Transition", status.Workflow + " " + status.Transition},
+		{"Number", view.BusinessKey}, {"State", string(view.State)}, {"Scope", status.Scope}, {"Key", status.Key}}
 	if status.Instance != uuid.Nil {
 		c.Hidden = append(c.Hidden, attribute{"instance", status.Instance.String()})
 	}

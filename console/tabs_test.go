@@ -48,7 +48,7 @@ func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
 	p.WaitText("h1", "Sign in to Pawl")
 	chromium.Eval[any](p, `history.back()`)
 	await.Eventually(t, "the page is asked for again", func() bool { // and not shown as it was
-		return chromium.Eval[bool](p, `document.readyState === 'complete' && location.search.includes('next=')`)
+		return chromium.Read[bool](p, `document.readyState === 'complete' && location.search.includes('next=')`)
 	})
 	p.WaitText("h1", "Sign in to Pawl")
 }

@@ -25,6 +25,7 @@ type submission struct {
 	Fields     []field
 	Raw        bool   // the payload is written as JSON
 	Text       string // that
+	Reason     string // for the audit
 	At         string // when it is to be done; "" is now
 	Key        string
 	Problem    string
@@ -94,7 +95,7 @@ func (v *visit) transition() error {
 	if err != nil {
 		return err
 	}
-	page.Key, page.At = v.form("_key"), v.form("at")
+	page.Key, page.Reason, page.At = v.form("_key"), v.form("reason"), v.form("at")
 	page.Raw = v.r.PostForm.Has("payload") || page.Fields == nil
 	payload, good := page.payload(v.r.PostForm)
 	if !good {
@@ -152,7 +153,7 @@ func (v *visit) submit(page *submission, payload jsontext.Value, dry bool) (*ans
 	if err != nil {
 		return nil, err
 	}
-	return v.ask(http.MethodPost, path, q, payload, "Idempotency-Key", page.Key, "Pawl-Not-Before", at)
+	return v.ask(http.MethodPost, path, q, payload, "Idempotency-Key", page.Key, "Pawl-Reason", headerOf(page.Reason), "Pawl-Not-Before", at)
 }
 
 // refused shows the form again with what is wrong. What was the final answer for the key takes another one to be tried again.

@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"context"
+	"fmt"
 	"html"
 	"regexp"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/service"
@@ -38,13 +41,8 @@ func reasons(p *page) map[string]string {
 // An instance that stands still in each of the ways that there are shows that one.
 func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
-	inFlight := func(number string) uuid.UUID {
-		id := s.filed(number, 10)
-		s.do(id, "approve", "bob", `{}`)
-		s.do(id, "call", "bob", `{"note":""}`)
-		return id
-	}
+	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
+	idle := newStand(t, func(c *service.Config) { c.InFlight.Workers = -1 }) // where nobody works on anything
 	for _, c := range []struct {
 		kind, text string
 		actor      string
@@ -73,13 +71,13 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			return id
 		}},
 		{"works", "attempt 1 is under way", "olga", nil, func(n string) uuid.UUID {
-			id := inFlight(n)
+			id := s.calling(n)
 			answer := await.Receive(t, "the bank is asked", s.bank.asked)
 			t.Cleanup(func() { answer <- nil })
 			return id
 		}},
 		{"fails", "attempt 1 has failed, 1 failure in all", "olga", nil, func(n string) uuid.UUID {
-			id := inFlight(n)
+			id := s.calling(n)
 			await.Receive(t, "the bank is asked", s.bank.asked) <- errBank
 			await.Eventually(t, "the attempt has failed", func() bool {
 				c, err := s.Engine().Case(t.Context(), "", id)
@@ -88,15 +86,16 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			return id
 		}},
 		{"stuck", "a command waits for an operator", "olga", nil, s.stuck},
+		{"child", `the end of a child does "fledged": chick stands in "small"`, "olga", nil, func(n string) uuid.UUID { return s.bred(n, 1) }},
+		{"refused", "somebody else has to send a command", "olga", nil, func(n string) uuid.UUID {
+			return s.submit(transitions.Command{Workflow: "nest", Transition: "build", Payload: fmt.Appendf(nil, `{"name":%q}`, n)}).Instance
+		}},
 	} {
-		number := "W-" + uuid.NewString()
-		id := c.make(number)
-		v := s.visitor(s.key(c.actor, everything, c.roles...))
-		p := v.get("/console/instances/" + id.String()).want(200)
-		if got := reasons(p)[c.kind]; !strings.Contains(got, c.text) {
-			t.Errorf("%s: %q, want %q in %q", c.kind, got, c.text, reasons(p))
-		}
+		s.wantReason(c.make("W-"+uuid.NewString()), c.actor, c.roles, c.kind, c.text)
 	}
+	idle.wantReason(idle.calling("I-1"), "olga", nil, "waits", "it waits for its time, or for a worker")
+	idle.wantReason(idle.overdue("I-2"), "olga", nil, "waits", "it is due since then, and nobody takes it")
+	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "gone-1 is not heard of since its lease of attempt 1 has run out")
 	// A workflow that is paused, and who stands in the way of a transition.
 	id := s.filed("W-last", 100_000)
 	if err := s.Engine().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"); err != nil {
@@ -110,6 +109,55 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	}
 	if err := s.Engine().ResumeWorkflow(t.Context(), "default", "claim"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// calling is a claim about which the bank is asked, by a node that has a worker.
+func (s *stand) calling(number string) uuid.UUID {
+	s.t.Helper()
+	id := s.filed(number, 10)
+	s.do(id, "approve", "bob", `{}`)
+	s.do(id, "call", "bob", `{"note":""}`)
+	return id
+}
+
+// overdue is one that nobody takes for a minute.
+func (s *stand) overdue(number string) uuid.UUID {
+	s.t.Helper()
+	id := s.calling(number)
+	s.exec(`UPDATE pawl.command SET run_at = run_at - interval '1 minute' WHERE instance = $1 AND phase = 'working'`, id)
+	return id
+}
+
+// lost is one whose worker was on a node that is gone, and left the command as it had claimed it.
+func (s *stand) lost(number string) uuid.UUID {
+	s.t.Helper()
+	id := s.calling(number)
+	s.exec(`UPDATE pawl.command SET status = 'processing', attempt = 1, claimed_by = 'gone-1', claimed_at = run_at,
+		locked_until = clock_timestamp() - interval '1 second', run_at = NULL WHERE instance = $1 AND phase = 'working'`, id)
+	return id
+}
+
+// exec changes one row behind the node's back.
+func (s *stand) exec(sql string, args ...any) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.db)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if tag, err := conn.Exec(s.t.Context(), sql, args...); err != nil || tag.RowsAffected() != 1 {
+		s.t.Fatalf("%d rows: %v", tag.RowsAffected(), err)
+	}
+}
+
+// wantReason wants the page of an instance to say to somebody why it does not move.
+func (s *stand) wantReason(id uuid.UUID, actor string, roles []string, kind, text string) {
+	s.t.Helper()
+	v := s.visitor(s.key(actor, everything, roles...))
+	p := v.get("/console/instances/" + id.String()).want(200)
+	if got := reasons(p)[kind]; !strings.Contains(got, text) {
+		s.t.Errorf("%s: %q, want %q in %q", kind, got, text, reasons(p))
 	}
 }
 

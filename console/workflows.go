@@ -12,8 +12,10 @@ import (
 
 // flowList is the workflows that this node knows.
 type flowList struct {
+	lookedAt
 	Workflows []api.WorkflowSummary
 	Paused    map[string]api.PausedWorkflow
+	Counts    map[string][]countedVersion // nil: not for him
 }
 
 func (v *visit) workflows() error {
@@ -21,7 +23,7 @@ func (v *visit) workflows() error {
 	if err != nil {
 		return err
 	}
-	page := flowList{list.Workflows, map[string]api.PausedWorkflow{}}
+	page := flowList{Workflows: list.Workflows, Paused: map[string]api.PausedWorkflow{}}
 	if v.can.May("operate", everything) {
 		paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
 		if err != nil {
@@ -31,18 +33,60 @@ func (v *visit) workflows() error {
 			page.Paused[p.Workflow] = p
 		}
 	}
+	open, err := get[api.Counts](v, "/v1/counts", url.Values{"open": {"true"}})
+	if only(err) != nil {
+		return err
+	}
+	if err == nil {
+		page.Counts = map[string][]countedVersion{}
+		for _, c := range open.Counts {
+			page.Counts[c.Workflow] = addVersion(page.Counts[c.Workflow], c)
+		}
+	}
 	return v.show("workflows", "Workflows", page)
+}
+
+// countedVersion is how many instances are on a version of a workflow.
+type countedVersion struct {
+	Version     int
+	Open, Ended int64
+	Exact       bool
+}
+
+// addVersion adds those that stand in one state, and keeps the versions in order.
+func addVersion(all []countedVersion, c api.InstanceCount) []countedVersion {
+	i, is := slices.BinarySearchFunc(all, c.Definition, func(v countedVersion, n int) int { return v.Version - n })
+	if !is {
+		all = slices.Insert(all, i, countedVersion{Version: c.Definition, Exact: true})
+	}
+	of := &all[i]
+	of.Exact = of.Exact && c.Exact
+	if c.Open {
+		of.Open += c.Count
+	} else {
+		of.Ended += c.Count
+	}
+	return all
 }
 
 // flowPage is a workflow in one of its versions.
 type flowPage struct {
+	lookedAt
 	workflow.Description
 	Counts   []api.InstanceCount
-	Versions []int // of which there are instances, and this one
+	Versions []countedVersion // of which there are instances, and this one
 	Pause    *api.PausedWorkflow
 	Unknown  bool // this node does not know the version
 	Starts   []workflow.TransitionDescription
 	Others   []workflow.TransitionDescription
+}
+
+// Only is the version whose instances alone are counted; "" where there are no others.
+func (p flowPage) Only() string {
+	if len(p.Versions) == 1 {
+		return ""
+	}
+	return strconv.Itoa(p.Version)
 }
 
 func (v *visit) workflow() error {
@@ -66,16 +110,13 @@ func (v *visit) workflow() error {
 	if only(err) != nil {
 		return err
 	}
-	page.Versions = []int{described.Version}
+	page.Versions = []countedVersion{{Version: described.Version, Exact: true}}
 	for _, c := range counts.Counts {
 		if c.Definition == described.Version {
 			page.Counts = append(page.Counts, c)
 		}
-		if !slices.Contains(page.Versions, c.Definition) {
-			page.Versions = append(page.Versions, c.Definition)
-		}
+		page.Versions = addVersion(page.Versions, c)
 	}
-	slices.Sort(page.Versions)
 	if v.can.May("operate", everything) {
 		paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
 		if err != nil {

@@ -63,8 +63,17 @@ func TestAWorkflowIsShownInItsVersions(t *testing.T) {
 	}
 	v := newVisitor(t, newer.URL())
 	v.post("/console/sign-in", url.Values{"credential": {s.key("boss", everything)}}).want(http.StatusSeeOther)
-	v.get("/console/workflows/loan").want(200, "version 2", "<b>2</b> <bdi>requested</bdi>", `href="/console/workflows/loan?version=1">1<`,
-		`href="/console/workflows/loan?version=2" aria-current="page">2<`)
+	v.get("/console/workflows/loan").want(200, "version 2", "<b>2</b> <bdi>requested</bdi>",
+		`href="/console/workflows/loan?version=1">version 1: <b>1</b> open, 0 ended<`,
+		`href="/console/workflows/loan?version=2" aria-current="page">version 2: <b>2</b> open, 0 ended<`,
+		`href="/console/instances?definition=2&amp;state=requested&amp;workflow=loan"`)
+	v.get("/console/workflows").want(200,
+		`?definition=1&amp;open=true&amp;workflow=loan">1</a> of <a href="/console/workflows/loan?version=1"`,
+		`?definition=2&amp;open=true&amp;workflow=loan">2</a> of`)
+	list := v.get("/console/instances?workflow=loan&definition=1&open=true").want(200, `name="definition" value="1"`)
+	if n := strings.Count(list.text, `name="id"`); n != 1 {
+		t.Errorf("%d are listed", n)
+	}
 	p := v.get("/console/workflows/loan?version=1").want(200, "version 1", "<b>1</b> <bdi>asked</bdi>", "diagram?version=1")
 	if strings.Contains(p.text, "requested") {
 		t.Error("a version shows another's states")

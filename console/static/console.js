@@ -2,12 +2,18 @@
 // without this script.
 
 const said = document.querySelector('#live');
+const news = document.querySelector('#news');
 const streams = new Map(); // by their address without where they begin
 let waiting = false; // something has changed that this page does not show yet
 let asking = false;
-let next = 0; // when the page may be asked for again
+let timer;
+let asked = performance.now(); // when the page was answered last
+let soonest = 0; // when it may be asked for again
+let failures = 0; // in a row
+let tag = ''; // of the page that is shown, "" where some of it is not
 
-const tell = (text) => { if (said && said.textContent !== text) said.textContent = text; };
+const write = (where, text) => { if (where && where.textContent !== text) where.textContent = text; };
+const tell = (text) => write(said, text);
 
 const nameOf = (address) => {
   const url = new URL(address, location.href);
@@ -15,10 +21,11 @@ const nameOf = (address) => {
   return url.href;
 };
 
-// follow opens the event streams that a page names, and closes those that it does not name any more. A tab that nobody looks at
+// follow opens the event streams that the page names, and closes those that it does not name any more. A tab that nobody looks at
 // has none: without HTTP/2 a browser has six connections to a server for all of them, and pages would wait for streams to end.
-function follow(page) {
-  const wanted = document.hidden ? [] : (page.body.dataset.live ?? '').split(' ').filter(Boolean);
+function follow() {
+  const { live, look } = document.body.dataset;
+  const wanted = document.hidden ? [] : (live ?? '').split(' ').filter(Boolean);
   const names = wanted.map(nameOf);
   for (const [name, source] of streams) {
     if (!names.includes(name)) {
@@ -33,63 +40,142 @@ function follow(page) {
     source.onerror = () => tell(source.readyState === EventSource.CLOSED ? stopped(names[i]) : 'connecting again');
     source.onmessage = changed;
     source.addEventListener('status', changed);
-    source.addEventListener('unauthorized', () => location.reload());
+    source.addEventListener('unauthorized', leave);
     streams.set(names[i], source);
   });
-  if (streams.size === 0) tell('');
+  if (streams.size === 0) tell(look && !document.hidden ? 'live' : '');
+  else if ([...streams.values()].every((s) => s.readyState === EventSource.OPEN)) tell('live');
+  plan();
 }
 
 // stopped is for a stream that has ended for good, such as that of a command that has.
 function stopped(name) {
   streams.delete(name);
-  return streams.size ? 'live' : 'not live';
+  return streams.size || document.body.dataset.look ? 'live' : 'not live';
 }
 
 function changed() {
   waiting = true;
-  if (!asking) setTimeout(ask, Math.max(0, next - performance.now()));
-  asking = true;
+  plan();
+}
+
+// plan says when the page is asked for again: after a change as soon as it may be, else when it is time to look whether there is
+// one of which no stream tells. Nobody asks for a tab that nobody looks at.
+function plan() {
+  clearTimeout(timer);
+  const at = waiting ? soonest : Math.max(soonest, asked + Number(document.body.dataset.look || Infinity));
+  if (!asking && !document.hidden && at < Infinity) timer = setTimeout(ask, Math.max(0, at - performance.now()));
 }
 
 // ask asks for the page again, and shows what is different.
 async function ask() {
+  asking = true;
   waiting = false;
-  let pause = Number(document.body.dataset.every || 1000);
+  let good = false;
+  let all = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: 'text/html' } });
-    if (answer.redirected) return location.reload(); // nobody is signed in any more
-    if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-    else waiting = answer.status >= 500;
+    const answer = await fetch(location.href, { headers: { Accept: 'text/html', ...(tag && { 'If-None-Match': tag }) } });
+    const gone = answer.status >= 400 && answer.status < 500 && answer.status !== 429;
+    if (answer.redirected || gone) return leave(); // nobody is signed in any more, or there is no such page any more
+    if (answer.ok) {
+      all = show(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+      tag = all ? answer.headers.get('ETag') ?? '' : '';
+    }
+    good = answer.ok || answer.status === 304;
   } catch {
-    waiting = true; // the node cannot be reached
+    good = false; // the node cannot be reached
   }
-  if (waiting) pause = Math.max(pause, 1000);
   asking = false;
-  next = performance.now() + pause;
-  if (waiting) changed();
+  asked = performance.now();
+  failures = good ? 0 : failures + 1;
+  waiting ||= !good || !all;
+  soonest = asked + pause(good, all);
+  if (good) follow();
+  else plan();
+  if (!good) tell('connecting again');
+  else if (!all) tell('changed; shown when you have finished where you are');
 }
 
-// show puts the parts of a page that are different in the place of those that are here.
+// leave lets the browser say why there is no such page any more; but not where that would take what somebody has written.
+function leave() {
+  const fields = [...document.querySelectorAll('main textarea, main input')];
+  if (fields.every((f) => f.value === f.defaultValue)) location.reload();
+  else tell('you are signed out, or this page is not there any more: load it again');
+}
+
+// pause is for how many milliseconds the page is not asked for again.
+function pause(good, all) {
+  const every = Number(document.body.dataset.every || 1000);
+  if (good) return all ? every : Math.max(every, 1000);
+  return Math.min(500 * 2 ** failures, 30_000) * (0.75 + Math.random() / 2);
+}
+
+// show puts the parts of a page that are different in the place of those that are here, and reports whether all of them are. Those
+// in which somebody is at work stay until the page is asked for again.
 function show(page) {
+  let all = true;
+  const texts = [];
+  const back = marked();
   for (const part of page.querySelectorAll('[data-part][id]')) {
     const old = document.getElementById(part.id);
     const was = part.outerHTML; // before what the user has opened in it
     if (!old || (old.dataset.was ?? old.outerHTML) === was) continue;
-    for (const open of old.querySelectorAll('details[open][id]')) {
-      part.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute('open', '');
+    if (busy(old)) {
+      all = false;
+      continue;
     }
-    for (const box of old.querySelectorAll('[name][value]:checked')) {
-      part.querySelector(`[name="${CSS.escape(box.name)}"][value="${CSS.escape(box.value)}"]`)?.setAttribute('checked', '');
-    }
-    const focused = old.contains(document.activeElement) ? pathOf(document.activeElement, old) : null;
-    const left = old.scrollLeft;
-    const fresh = document.importNode(part, true);
-    fresh.dataset.was = was;
-    old.replaceWith(fresh);
-    fresh.scrollLeft = left;
-    if (focused) find(focused, fresh)?.focus({ preventScroll: true });
+    if (part.dataset.says && part.dataset.says !== old.dataset.says) texts.push(part.dataset.says);
+    replace(old, document.importNode(part, true), was);
   }
-  follow(page);
+  back();
+  if (texts.length) write(news, texts.join('. '));
+  for (const name of ['live', 'every', 'look']) {
+    if (name in page.body.dataset) document.body.dataset[name] = page.body.dataset[name];
+    else delete document.body.dataset[name];
+  }
+  return all;
+}
+
+// busy reports whether somebody is at work in a part: he has selected some of its text, or is in a field.
+function busy(part) {
+  const at = document.activeElement;
+  if (part.contains(at) && at.matches('textarea, select, input:not([type=checkbox], [type=radio])')) return true;
+  const selection = getSelection();
+  return selection.type === 'Range' && selection.getRangeAt(0).intersectsNode(part);
+}
+
+// replace keeps what the user has opened, chosen and moved in a part, and where he is.
+function replace(old, fresh, was) {
+  const focused = old.contains(document.activeElement) ? pathOf(document.activeElement, old) : null;
+  const left = wide(old).map((e) => e.scrollLeft);
+  for (const open of old.querySelectorAll('details[open][id]')) find({ id: open.id }, fresh)?.setAttribute('open', '');
+  for (const field of old.querySelectorAll('input[name], select[name], textarea[name]')) {
+    const same = find(pathOf(field, old), fresh);
+    if (!same || field.type === 'hidden') continue;
+    if (field.type === 'checkbox') same.checked = field.checked;
+    else if (field.value !== field.defaultValue) same.value = field.value;
+  }
+  fresh.dataset.was = was;
+  old.replaceWith(fresh);
+  wide(fresh).forEach((e, i) => { e.scrollLeft = left[i] ?? 0; });
+  if (focused) find(focused, fresh)?.focus({ preventScroll: true });
+}
+
+const wide = (part) => [part, ...part.querySelectorAll('.wide')];
+
+// marked remembers where on the screen links and lines are, and returns what brings back to where it was that which is still there
+// and was nearest to the top of the window.
+function marked() {
+  const main = document.querySelector('main');
+  if (scrollY === 0) return () => {};
+  const seen = [...main.querySelectorAll('a[href], [id]')].map((e) => [pathOf(e, main), e.getBoundingClientRect()])
+    .filter(([, box]) => box.height > 0).sort(([, a], [, b]) => Math.abs(a.top) - Math.abs(b.top));
+  return () => {
+    for (const [path, box] of seen) {
+      const now = find(path, main);
+      if (now) return scrollBy(0, now.getBoundingClientRect().top - box.top);
+    }
+  };
 }
 
 // pathOf says where something is in a part: what it is called, or the how-manieth of its kind.
@@ -97,12 +183,14 @@ function pathOf(element, part) {
   if (element.id) return { id: element.id };
   const href = element.getAttribute('href');
   if (href) return { href };
+  if (element.name) return { name: element.name, value: element.type === 'checkbox' ? element.value : undefined };
   return { tag: element.tagName, nth: [...part.querySelectorAll(element.tagName)].indexOf(element) };
 }
 
 function find(path, part) {
   if (path.id) return part.querySelector(`#${CSS.escape(path.id)}`);
   if (path.href) return [...part.querySelectorAll('a')].find((a) => a.getAttribute('href') === path.href);
+  if (path.name) return [...part.querySelectorAll('[name]')].find((e) => e.name === path.name && (path.value ?? e.value) === e.value);
   return part.querySelectorAll(path.tag)[path.nth];
 }
 
@@ -119,9 +207,9 @@ document.addEventListener('click', async ({ target }) => {
 
 for (const slider of document.querySelectorAll('[data-output]')) {
   const output = document.getElementById(slider.dataset.output);
-  const write = () => { output.textContent = slider.value; };
-  slider.addEventListener('input', write);
-  write();
+  const show = () => { output.textContent = slider.value; };
+  slider.addEventListener('input', show);
+  show();
 }
 
 document.addEventListener('change', ({ target }) => {
@@ -139,8 +227,9 @@ document.addEventListener('submit', (event) => {
 addEventListener('pageshow', () => { for (const form of document.forms) delete form.dataset.sent; }); // for who comes back to it
 
 document.addEventListener('visibilitychange', () => {
-  if (document.hidden) follow(document);
-  else if (document.body.dataset.live) changed();
+  const { live, look } = document.body.dataset;
+  if (!document.hidden && (live || look)) waiting = true; // what there is meanwhile is shown at once
+  follow();
 });
 
-follow(document);
+follow();

@@ -95,3 +95,20 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 		t.Errorf("%q", seen.Problems)
 	}
 }
+
+// Who waits for a text may read while one document takes the place of another: which then says nothing.
+func TestATextIsReadWhileDocumentsChange(t *testing.T) {
+	t.Parallel()
+	const document = `<!doctype html><title>t</title><p id=said>here</p><script src="page.js"></script>`
+	one, two := serve(t, document, ``), serve(t, document, ``)
+	p := chromium.Start(t).Open(one)
+	for n := range 10 {
+		chromium.Eval[any](p, `void setTimeout(() => { location.href = '`+[]string{two, one}[n%2]+`'; })`)
+		for range 20 {
+			if text := p.Text("#said"); text != "here" && text != "" {
+				t.Fatalf("it says %q", text)
+			}
+		}
+		p.WaitText("#said", "here")
+	}
+}

@@ -173,30 +173,56 @@ func (p *Page) Seen() Seen {
 // Eval is the value of an expression of JavaScript, or what its promise comes to, as JSON has it.
 func Eval[T any](p *Page, expression string) (value T) {
 	p.browser.t.Helper()
+	value, err := evaluate[T](p, expression)
+	if err != nil {
+		p.browser.t.Fatal(err)
+	}
+	return value
+}
+
+// evaluate is Eval whose error is the browser's.
+func evaluate[T any](p *Page, expression string) (value T, err error) {
+	p.browser.t.Helper()
 	var answer struct {
 		Result struct {
 			Value jsontext.Value `json:"value"`
 		} `json:"result"`
 		Thrown jsontext.Value `json:"exceptionDetails"`
 	}
-	p.do("Runtime.evaluate", object{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	params := object{"expression": expression, "returnByValue": true, "awaitPromise": true}
+	if err := p.browser.ask(p.session, "Runtime.evaluate", params, &answer); err != nil {
+		return value, err
+	}
 	if len(answer.Thrown) > 0 {
 		p.browser.t.Fatalf("%s: %s", expression, answer.Thrown)
 	}
 	if len(answer.Result.Value) == 0 {
-		return value // undefined
+		return value, nil // undefined
 	}
 	if err := json.Unmarshal(answer.Result.Value, &value); err != nil {
 		p.browser.t.Fatalf("%s is %s: %v", expression, answer.Result.Value, err)
 	}
+	return value, nil
+}
+
+// replaced is what Chromium says where another document has taken the place of one before that has answered.
+const replaced = "Inspected target navigated or closed"
+
+// Read is Eval for who asks again until it is so: of an expression that only reads. Between two documents it is nothing.
+func Read[T any](p *Page, expression string) T {
+	p.browser.t.Helper()
+	value, err := evaluate[T](p, expression)
+	if err != nil && !strings.Contains(err.Error(), replaced) {
+		p.browser.t.Fatal(err)
+	}
 	return value
 }
 
-// Text is what is to be read at a selector; "" where nothing is, or is shown.
+// Text is what is to be read at a selector; "" where nothing is, or is shown, as between two documents.
 func (p *Page) Text(selector string) string {
 	p.browser.t.Helper()
 	const text = `((e) => e?.checkVisibility() ? e.innerText : '')(document.querySelector(%q))`
-	return strings.TrimSpace(Eval[string](p, fmt.Sprintf(text, selector)))
+	return strings.TrimSpace(Read[string](p, fmt.Sprintf(text, selector)))
 }
 
 // WaitText waits until that is to be read at a selector.
@@ -250,7 +276,7 @@ func (p *Page) Focus(selector string) {
 	p.browser.t.Helper()
 	const focused = `((e) => { e?.focus(); return e !== null && document.activeElement === e; })(document.querySelector(%q))`
 	focus := fmt.Sprintf(focused, selector)
-	await.Eventually(p.browser.t, selector+" has the focus", func() bool { return Eval[bool](p, focus) })
+	await.Eventually(p.browser.t, selector+" has the focus", func() bool { return Read[bool](p, focus) })
 }
 
 // Type writes a text where the focus is, as a keyboard does.

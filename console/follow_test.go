@@ -1,0 +1,234 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/outbox/relay"
+)
+
+// Of a page that has not changed, who has it is answered with so much; and each page of which no stream tells is looked at again.
+func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	s := newFullStand(t)
+	s.stuck("A-1")
+	s.awaitDead()
+	v := s.visitor(s.key("boss", everything))
+	for _, path := range []string{"/stuck", "/sinks", "/sinks/books?status=waiting", "/messages", "/keys", "/migrations", "/workflows",
+		"/workflows/claim", "/"} {
+		v.get("/console"+path).want(200, ` data-look="3000"`, " data-part")
+		await.Eventually(t, path+" is not sent again", func() bool { // but where a lease or a last use has been noted between
+			again := v.get("/console"+path, "If-None-Match", v.get("/console"+path).header.Get("ETag"))
+			return again.status == http.StatusNotModified && again.text == ""
+		})
+	}
+	tag := v.get("/console/stuck").header.Get("ETag")
+	s.stuck("A-2")
+	v.get("/console/stuck", "If-None-Match", tag).want(200, "A-2")
+	for _, path := range []string{"/keys/new", "/me", "/nowhere", "/instances/" + uuid.NewString()} {
+		if p := v.get("/console" + path); strings.Contains(p.text, "data-look") {
+			t.Errorf("%s follows: %s", path, p.text)
+		}
+	}
+}
+
+// stays has a page remember that it was not loaded again, which wantStayed finds out.
+func stays(p *chromium.Page) { chromium.Eval[any](p, `window.stays = true`) }
+
+func wantStayed(t *testing.T, p *chromium.Page) {
+	t.Helper()
+	if !chromium.Eval[bool](p, `window.stays === true`) {
+		t.Error("the page was loaded again")
+	}
+}
+
+// awaitPage waits until a part of a page has a text, or has it no more.
+func awaitPage(t *testing.T, p *chromium.Page, selector, text string, has bool) {
+	t.Helper()
+	await.Eventually(t, selector+" and "+text, func() bool { return strings.Contains(p.Text(selector), text) == has })
+}
+
+// What becomes stuck on another node is on the page of what is stuck, and what is settled there leaves it; who writes or reads
+// something meanwhile is not disturbed.
+func TestThePageOfWhatIsStuckFollows(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	s := newStand(t)
+	other := s.node(func(c *service.Config) { c.Auth.Keys = true })
+	olga := s.key("olga", identities["operator"])
+	first := s.stuck("A-1")
+	p := s.open(other.URL(), olga, "/stuck")
+	p.WaitText("#live", "live")
+	stays(p)
+	p.Focus("#find")
+	p.Type("half a num")
+	second := s.stuck("A-2")
+	awaitPage(t, p, "#list", "A-2", true)
+	p.WaitText("#news", "2 commands wait for an operator")
+	if !chromium.Eval[bool](p, `document.activeElement.id === 'find' && document.activeElement.value === 'half a num'`) {
+		t.Error("the field was disturbed")
+	}
+	p.Focus(`#list a[href*="/stuck/retry"]`)
+	there := s.visitor(olga)
+	settle := func(action string, id uuid.UUID) {
+		there.fill("/console/stuck/"+action, append(s.flight(id), "instance", id.String(), "result", "7", "reason", "seen")...).want(303)
+	}
+	ref := queryOf(s.flight(second))
+	settle("resolve", first)
+	awaitPage(t, p, "#list", "A-1", false)
+	awaitPage(t, p, "#list", "A-2", true)
+	wantStayed(t, p)
+
+	// On the form, of which somebody else does not know.
+	p.Navigate(other.URL() + "/console/stuck/resolve?" + ref)
+	stays(p)
+	p.Focus("#f-reason")
+	p.Type("the bank's statement has")
+	settle("abandon", second)
+	awaitPage(t, p, "#facts", "It does not wait any more", true)
+	p.Type(" it")
+	if text := chromium.Eval[string](p, `document.activeElement.value`); text != "the bank's statement has it" {
+		t.Errorf("the reason is %q", text)
+	}
+	wantStayed(t, p)
+	p.Navigate(other.URL() + "/console/stuck")
+	awaitPage(t, p, "#list", "There are none.", true)
+	wantInOrder(t, other.URL(), p)
+}
+
+// So do the pages of the sinks and of their dead letters: but not under who has selected a text of them.
+func TestThePagesOfTheSinksFollow(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	r := &receiver{}
+	sinks := func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: r}} }
+	s := newStand(t, sinks)
+	other := s.node(sinks, func(c *service.Config) { c.Auth.Keys = true })
+	chief := s.key("carl", identities["chief"])
+	p := s.open(other.URL(), chief, "/sinks")
+	p.WaitText("#live", "live")
+	stays(p)
+	s.filed("A-1", 10)
+	p.WaitText("#list td:nth-child(2)", "1")
+	there := s.visitor(chief)
+	there.fill("/console/sinks/books/pause", "reason", "the books are closed").want(303)
+	awaitPage(t, p, "#list", "paused by carl", true)
+	there.fill("/console/sinks/books/resume").want(303)
+	wantStayed(t, p)
+
+	p.Navigate(other.URL() + "/console/sinks/books")
+	stays(p)
+	awaitPage(t, p, "#dead", "A-1", true)
+	chromium.Eval[any](p, `getSelection().selectAllChildren(document.querySelector('#dead h3'))`)
+	s.filed("A-2", 10)
+	p.WaitText("#live", "changed; shown when you have finished where you are")
+	if text := p.Text("#dead"); strings.Contains(text, "A-2") || chromium.Eval[bool](p, `getSelection().isCollapsed`) {
+		t.Errorf("what is selected was taken away: %s", text)
+	}
+	chromium.Eval[any](p, `getSelection().removeAllRanges()`)
+	awaitPage(t, p, "#dead", "A-2", true)
+	p.WaitText("#live", "live")
+	r.open.Store(true)
+	there.fill("/console/sinks/books/redrive", "reason", "mended").want(303)
+	awaitPage(t, p, "#dead", "There are none.", true)
+	wantStayed(t, p)
+	wantInOrder(t, other.URL(), p)
+}
+
+// A tab that nobody looks at asks for nothing; a line that is looked at stays where it is, and what was chosen stays chosen.
+func TestATabThatNobodyLooksAtAsksForNothing(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	s := newStand(t)
+	for range 3 {
+		s.stuck("A-" + uuid.NewString()[:8])
+	}
+	browser := chromium.Start(t)
+	hidden := s.signIn(browser, s.URL(), s.key("boss", everything), "/stuck")
+	hidden.WaitText("#live", "live")
+	p := browser.Open(s.URL() + "/console/stuck")
+	p.WaitText("#live", "live")
+	await.Eventually(t, "the first tab is hidden", func() bool { return chromium.Eval[bool](hidden, `document.hidden`) })
+	hidden.WaitText("#live", "")
+	before := len(hidden.Seen().Requests)
+	p.Resize(360, 400, "light")
+	chromium.Eval[any](p, `document.querySelector('#list li:nth-child(3) a').scrollIntoView({block: 'start'})`)
+	const top = `document.querySelector('#list li:last-child a').getBoundingClientRect().top`
+	was := chromium.Eval[float64](p, top)
+	id := uuid.MustParse(last(chromium.Eval[string](p, `document.querySelector('#list li a').pathname`)))
+	s.visitor(s.key("olga", identities["operator"])).fill("/console/stuck/resolve",
+		append(s.flight(id), "instance", id.String(), "result", "7", "reason", "seen")...).want(303)
+	await.Eventually(t, "the tab in front has it", func() bool {
+		return chromium.Eval[int](p, `document.querySelectorAll('#list li').length`) == 2
+	})
+	if is := chromium.Eval[float64](p, top); is < was-2 || is > was+2 {
+		t.Errorf("the line was at %v and is at %v", was, is)
+	}
+	if after := hidden.Seen().Requests; len(after) != before {
+		t.Errorf("the hidden tab has asked: %q", after[before:])
+	}
+	hidden.Front()
+	await.Eventually(t, "the other one has it, too", func() bool {
+		return chromium.Eval[int](hidden, `document.querySelectorAll('#list li').length`) == 2
+	})
+
+	list := s.listed()
+	p.Navigate(s.URL() + "/console/instances?workflow=claim&order=updated")
+	p.Front()
+	p.WaitText("#live", "live")
+	chosen := `document.querySelector('[name=id][value="` + list[0].String() + `"]')`
+	chromium.Eval[any](p, chosen+`.checked = true; `+chosen+`.focus(); document.querySelector('[name=action]').value = 'pause'`)
+	s.filed("A-9", 10)
+	awaitPage(t, p, "#list", "A-9", true)
+	if !chromium.Eval[bool](p, chosen+`.checked && document.activeElement === `+chosen+
+		` && document.querySelector('[name=action]').value === 'pause'`) {
+		t.Error("what was chosen is not chosen any more")
+	}
+	wantInOrder(t, s.URL(), p)
+}
+
+func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// listed are two claims, filed now.
+func (s *stand) listed() []uuid.UUID { return []uuid.UUID{s.filed("B-1", 10), s.filed("B-2", 10)} }
+
+// Where the node does not answer, that is said, and the page goes on where it was as soon as it does.
+func TestAPageGoesOnAfterItsNodeWasAway(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	s := newStand(t)
+	node, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	pass := httputil.NewSingleHostReverseProxy(node)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	p := s.open(front.URL, s.key("olga", identities["operator"]), "/stuck")
+	p.WaitText("#live", "live")
+	stays(p)
+	away.Store(true)
+	p.WaitText("#live", "connecting again")
+	s.stuck("A-1")
+	away.Store(false)
+	awaitPage(t, p, "#list", "A-1", true)
+	p.WaitText("#live", "live")
+	wantStayed(t, p)
+}
