@@ -12,18 +12,21 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 const (
-	migratedEachSecond = 1000
+	migratedEachSecond = 500
 	migratedEachKill   = 5000
+	killedIdle         = 2
 )
 
 // amid is what is known of a migration beside a scenario's commands.
 type amid struct {
 	without  float64 // the p99 of the same commands at the same rate, in ms: the mean of before and after
+	idle     float64 // the p99 where nodes are killed as often that do nothing
 	migrated float64 // instances a second, from the beginning to the end, with the nodes' starts
 	kills    int
 }
@@ -50,7 +53,8 @@ func migratingAlone(name string) *scenario {
 }
 
 // migratingAmid is a scenario of callers who flip any of Config.Migrated orders at half of the rate that they reach before, while another
-// node takes the orders to version 2. That node is killed again and again, and a new one goes on.
+// node takes the orders to version 2. That node is killed again and again, and another one goes on. Before that nodes are killed that do
+// nothing: what these cost the callers is not the migration's.
 func migratingAmid(name string, n int) *scenario {
 	return &scenario{name: name, run: func(ctx context.Context, e *env) (*sample, error) {
 		whole, placed, err := e.more(ctx, max(e.Migrated, len(e.orders)))
@@ -58,6 +62,10 @@ func migratingAmid(name string, n int) *scenario {
 			return nil, err
 		}
 		nodes, err := e.standby(ctx, 1+max(1, len(whole.orders)/migratedEachKill))
+		if err != nil {
+			return nil, err
+		}
+		idle, err := e.standby(ctx, killedIdle)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +78,15 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		before, err := phase(ctx, list, peak.rate()/2, purgeTimes*e.Duration)
+		// As long together as the migration takes: what comes in such a time also without it, such as autovacuum, is in both figures.
+		alone := max(purgeTimes*e.Duration, time.Duration(len(whole.orders))*time.Second/migratedEachSecond/2)
+		before, err := phase(ctx, list, peak.rate()/2, alone)
+		if err != nil {
+			return nil, err
+		}
+		killing, err := beside(ctx, list, peak.rate()/2, func(ctx context.Context) error {
+			return killEvenly(ctx, idle, purgeTimes*e.Duration)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -83,12 +99,12 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		after, err := phase(ctx, list, peak.rate()/2, purgeTimes*e.Duration)
+		after, err := phase(ctx, list, peak.rate()/2, alone)
 		if err != nil {
 			return nil, err
 		}
-		s.all += placed + peak.all + before.all + after.all + m.Migrated
-		s.amid = &amid{without: (p99(before) + p99(after)) / 2, kills: started - len(nodes),
+		s.all += placed + peak.all + before.all + killing.all + after.all + m.Migrated
+		s.amid = &amid{without: (p99(before) + p99(after)) / 2, idle: p99(killing), kills: started - len(nodes),
 			migrated: float64(m.Migrated) / m.EndedAt.Sub(m.CreatedAt).Seconds()}
 		return s, e.verifyMigrated(ctx, eng, int64(len(whole.orders)))
 	}}
@@ -149,6 +165,18 @@ func (e *env) standby(ctx context.Context, count int) (map[int]*node, error) {
 		nodes[n.command.Process.Pid] = n
 	}
 	return nodes, nil
+}
+
+// killEvenly kills nodes that do nothing, in so long.
+func killEvenly(ctx context.Context, nodes map[int]*node, d time.Duration) error {
+	apart := d / time.Duration(2*len(nodes))
+	for pid, n := range nodes {
+		pause.For(ctx, apart)
+		n.kill()
+		delete(nodes, pid)
+		pause.For(ctx, apart)
+	}
+	return ctx.Err()
 }
 
 // lapse lets the time of a lease pass.

@@ -181,8 +181,10 @@ func (r *result) besides() string {
 			whole(at(func(o *overload) float64 { return o.sustained })), ms(func(o *overload) time.Duration { return o.refused.p50 }),
 			ms(func(o *overload) time.Duration { return o.refused.p99 }), r.of(untilNormal))
 	case one.amid != nil:
-		return fmt.Sprintf("%s/s migrated, %d nodes killed; p99 without %s", whole(r.of(func(s *sample) float64 { return s.amid.migrated })),
-			one.amid.kills, brief(r.of(func(s *sample) float64 { return s.amid.without })))
+		at := func(of func(*amid) float64) float64 { return r.of(func(s *sample) float64 { return of(s.amid) }) }
+		return fmt.Sprintf("%s/s migrated, %d nodes killed; p99 without %s, where idle nodes are killed %s",
+			whole(at(func(a *amid) float64 { return a.migrated })), one.amid.kills,
+			brief(at(func(a *amid) float64 { return a.without })), brief(at(func(a *amid) float64 { return a.idle })))
 	case one.after > 0:
 		return whole(r.of(func(s *sample) float64 { return s.after })) + "/s after its end"
 	case one.purges:

@@ -16,6 +16,29 @@ import (
 // another caller, and a crash of the server: the command is not lost.
 func TestAReplayedCommandSurvivesACrash(t *testing.T) {
 	t.Parallel()
+	pool := mortal(t)
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	tx := begin(t, pool, pgx.TxOptions{})
+	if _, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = off"); err != nil {
+		t.Fatal(err)
+	}
+	submitTx(t, e, tx, onCounter("x", "add", "1", `{"by":1}`))
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	replayed := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
+	crash(t, pool)
+	again := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
+	if !replayed.Replayed || !again.Replayed || string(again.Body) != string(replayed.Body) {
+		t.Errorf("before the crash %v %s\nafter it         %v %s", replayed.Replayed, replayed.Body, again.Replayed, again.Body)
+	}
+	wantSound(t, e, pool)
+}
+
+// mortal is a server of the test's own, which can crash.
+func mortal(t *testing.T) *pgxpool.Pool {
+	t.Helper()
 	// Nothing is flushed but by a commit that waits for it. The server writes to the
 	// system, which does not crash, so it need not wait for the disk.
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
@@ -36,23 +59,7 @@ func TestAReplayedCommandSurvivesACrash(t *testing.T) {
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}
-	e := start(t, pool)
-	must(t, e, opening("x"))
-	tx := begin(t, pool, pgx.TxOptions{})
-	if _, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = off"); err != nil {
-		t.Fatal(err)
-	}
-	submitTx(t, e, tx, onCounter("x", "add", "1", `{"by":1}`))
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	replayed := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
-	crash(t, pool)
-	again := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
-	if !replayed.Replayed || !again.Replayed || string(again.Body) != string(replayed.Body) {
-		t.Errorf("before the crash %v %s\nafter it         %v %s", replayed.Replayed, replayed.Body, again.Replayed, again.Body)
-	}
-	wantSound(t, e, pool)
+	return pool
 }
 
 // crash kills a process of the server, which then begins again with what it has

@@ -115,6 +115,38 @@ func migrateAndKill(t *testing.T, all, kills, callers int) {
 	wantSound(t, e, pool)
 }
 
+// The server crashes in the middle of a page, and begins again with what it has written.
+func TestAMigrationGoesOnAfterACrashOfTheServer(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	pool := mortal(t)
+	e := start(t, pool, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{firstParcels, secondParcels(parcelPlan())}
+	})
+	if err := e.BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	const all = 120
+	scans := scanParcels(t, e, sendParcels(t, e, all), 2)
+	defer scans.end()
+	release := holdOneParcel(t, pool, 60)
+	if err := migrateParcels(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the node comes to an instance that is held", func() bool {
+		return number(t, pool, "SELECT count(*) FROM pawl.instance_migration, held WHERE page::text LIKE '%' || held.id || '%'") == 1
+	})
+	crash(t, pool) // the lock is gone with it
+	release()
+	lapse(t, pool)
+	if m := parcelsMigrated(t, e); m.Migrated != all || m.Skipped+m.Rejected != 0 {
+		t.Errorf("%+v", m)
+	}
+	scans.end()
+	scans.check(pool, all)
+	wantSound(t, e, pool)
+}
+
 // sendParcels begins so many, every third of which rests.
 func sendParcels(t *testing.T, e *engine.Engine, all int) (list []uuid.UUID) {
 	t.Helper()

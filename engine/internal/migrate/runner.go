@@ -27,13 +27,14 @@ type Config struct {
 	Log     *slog.Logger
 	Every   time.Duration // between polls when there is nothing to do; 0: 5 s
 	Lease   time.Duration // 0: 15 s
-	Page    int           // instances that are asked for at once; 0: 50
+	Page    int           // instances that are asked for at once; 0: 10
 }
 
 const (
-	every  = 5 * time.Second
-	lease  = 15 * time.Second
-	page   = 50
+	every = 5 * time.Second
+	lease = 15 * time.Second
+	// A page is a group of the pipeline: while it is written, the callers of its tenant wait for the head of their log.
+	page   = 10
 	budget = 30 * time.Second // of what is not the instances' own
 	// again is after how long a batch is looked at anew in which everybody waits.
 	again = 2 * time.Second

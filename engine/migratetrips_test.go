@@ -1,0 +1,168 @@
+package engine_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// claimsBack is version 1 with a plan that leads back to it.
+func claimsBack() *workflow.Definition[claim1] {
+	return claims1(pays).Migrate(workflow.FromVersion(2, func(now claim2) (claim1, error) { return claim1{Sum: now.Cents / 100}, nil }).
+		State("checking", "open").State("approved", "open").KeepTimer("release"))
+}
+
+// The same instances go there, back, and there again, while callers ask for all that there is, each under one version or the other.
+func TestInstancesGoThereAndBackAndThereAgain(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool, claimsBack(), claims2(pays))
+	const all = 40
+	var ids []uuid.UUID
+	for i := range all {
+		ids = append(ids, file(t, e, "", fmt.Sprint(i), i).Instance)
+		later := onClaim(ids[i], "hold", "later")
+		later.NotBefore = time.Now().Add(time.Hour)
+		if _, err := e.Submit(t.Context(), later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := file(t, e, "", "0", 0)
+	moves := moveClaims(t, e, ids)
+	for turn, to := range []int{2, 1, 2} {
+		m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 3 - to, To: to, Actor: "ann",
+			Reason: "a turn", PerSecond: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m = migrated(t, e, m.ID); m.Migrated != all || m.Skipped+m.Rejected != 0 {
+			t.Errorf("turn %d: %+v", turn, m)
+		}
+	}
+	done := moves()
+	if n := query[int](t, pool, `SELECT count(*) FROM pawl.instance i WHERE definition = 2 AND version = 4 +
+		(SELECT count(*) FROM pawl.audit a WHERE a.instance = i.id AND a.transition IN ('hold', 'release'))`); n != all {
+		t.Errorf("%d of %d instances are as they should be", n, all)
+	}
+	if n := query[int64](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition IN ('hold', 'release')"); n != done {
+		t.Errorf("%d were done, and callers heard of %d", n, done)
+	}
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL AND definition = 2 AND key = 'later'"); n != all {
+		t.Errorf("%d of what is scheduled went along, want %d", n, all)
+	}
+	// What is held has its timer, and nothing else has one.
+	if n := query[int](t, pool, `SELECT count(*) FROM pawl.instance i WHERE (state = 'held')::int <> (SELECT count(*) FROM pawl.command c
+		WHERE starts_with(c.scope, 'pawl:timer:' || i.id) AND c.phase IS NOT NULL AND c.definition = 2)`); n != 0 {
+		t.Errorf("%d have timers that they should not have, or lack one", n)
+	}
+	if again := file(t, e, "", "0", 0); !again.Replayed || string(again.Body) != string(first.Body) {
+		t.Errorf("%s, then %s", first.Body, again.Body)
+	}
+	wantIntact(t, e, "")
+}
+
+// moveClaims has callers hold and release claims until the function returned is called, which tells how often they did.
+func moveClaims(t *testing.T, e *engine.Engine, ids []uuid.UUID) func() int64 {
+	t.Helper()
+	var over atomic.Bool
+	var done atomic.Int64
+	var work sync.WaitGroup
+	for caller := range 4 {
+		work.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				name := []string{"hold", "release"}[n/len(ids)%2]
+				r, err := e.Submit(t.Context(), onClaim(ids[(n+caller*7)%len(ids)], name, fmt.Sprint(caller, "-", n)))
+				if err == nil && r.Err() == nil {
+					done.Add(1)
+				} else if code := workflow.CodeOf(err); err != nil && !code.Info().Retry {
+					t.Errorf("%s: %v", name, err)
+				}
+				await.Pass("callers leave some of the machine", 2*time.Millisecond)
+			}
+		})
+	}
+	return func() int64 { over.Store(true); work.Wait(); return done.Load() }
+}
+
+// Retention has deleted an instance between the moment when its page was written and the one when it is asked for.
+func TestAMigrationPassesWhatIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	gone := file(t, e, "", "gone", 1).Instance
+	file(t, e, "", "stays", 1)
+	exec(t, pool, `CREATE FUNCTION delete_one() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.page IS NOT NULL THEN
+			DELETE FROM pawl.command WHERE instance = TG_ARGV[0]::uuid;
+			DELETE FROM pawl.instance WHERE id = TG_ARGV[0]::uuid;
+		END IF; RETURN NULL; END $$`)
+	exec(t, pool, fmt.Sprintf(`CREATE TRIGGER delete_one AFTER UPDATE ON pawl.instance_migration FOR EACH ROW
+		EXECUTE FUNCTION delete_one('%s')`, gone))
+	if m := migrated(t, e, begun(t, e, 1000).ID); m.Expected != 2 || m.Migrated != 1 || m.Rejected != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A dry run leaves every table as it was, whatever it comes to.
+func TestADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	pay, going, goOn := heldWork()
+	defer close(goOn)
+	e := bothClaims(t, pool, claims1(pay), claims2(pays))
+	good, bad := file(t, e, "", "1", 1).Instance, file(t, e, "", "2", -1).Instance
+	held, busy := file(t, e, "", "3", 1).Instance, file(t, e, "", "4", 1).Instance
+	submit(t, e, onClaim(held, "hold", "h"))
+	submit(t, e, onClaim(busy, "pay", "p"))
+	<-going
+	before := contents(t, pool)
+	if _, err := e.PreviewMigration(t.Context(), "claim", 1, 2); err != nil {
+		t.Error(err)
+	}
+	for _, id := range []uuid.UUID{good, bad, held, busy, uuid.New()} {
+		for _, o := range []transitions.Operation{
+			{Action: transitions.Migrate, To: 2}, {Action: transitions.Migrate, To: 3},
+			{Action: transitions.Correct, State: "open", Reason: "x"}, {Action: transitions.Correct, State: "paid", Reason: "x"},
+			{Action: transitions.Correct, Data: []byte(`{"sum":9}`), Reason: "x"}, {Action: transitions.Correct, Data: []byte(`[]`), Reason: "x"},
+		} {
+			_, _, _ = e.DryRunOperation(t.Context(), transitions.Command{Instance: id, Actor: "ann"}, o)
+		}
+	}
+	for table, rows := range contents(t, pool) {
+		if rows != before[table] {
+			t.Errorf("%s has changed\nfrom %s\nto   %s", table, before[table], rows)
+		}
+	}
+}
+
+// contents are the rows of every table but those that say which nodes there are, where they are in the file too.
+func contents(t *testing.T, pool *pgxpool.Pool) map[string]string {
+	t.Helper()
+	found, err := pool.Query(t.Context(), `SELECT relname FROM pg_class WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r'
+		AND relname NOT IN ('node', 'clock')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil || len(names) < 5 {
+		t.Fatal(names, err)
+	}
+	all := map[string]string{}
+	for _, name := range names {
+		all[name] = query[string](t, pool, "SELECT coalesce(string_agg(x.ctid::text || x.xmin || x::text, E'\n' ORDER BY x.ctid), '') FROM pawl."+
+			pgx.Identifier{name}.Sanitize()+" x")
+	}
+	return all
+}
