@@ -33,8 +33,8 @@ test: ## run all tests but the long ones on a real PostgreSQL (PAWL_DATA names t
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
 	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -short $(TESTFLAGS) $(FIRST) ./...
 
-test-long: ## run those packages whole that have long tests: nodes that are killed by the dozen, each scenario of bench
-	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(shell grep -rlw --include='*_test.go' 'pgtest.Long' . | xargs -n1 dirname | sort -u)
+test-long: ## run the tests that make test leaves out or makes smaller: nodes that are killed by the dozen, each scenario of bench
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) -run "$$(.ci/long)" $$(.ci/long -packages)
 
 requests: ## send 100,000 requests that are made up from the OpenAPI document
 	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
@@ -60,7 +60,7 @@ test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18,
 				&& mv "$$dir.new" "$$dir" || exit 1; \
 		fi; \
 	done; \
-	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./internal/doctor ./internal/upgrades $(SQL_ROOMS)
+	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -short -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./internal/doctor ./internal/upgrades $(SQL_ROOMS)
 
 # The rooms with tests whose database may be behind PgBouncer.
 POOLED_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)

@@ -3,6 +3,7 @@ package api_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
-	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -105,26 +105,22 @@ func setBody(r *http.Request, text string) {
 // A tenant that has as many requests open as it can is told so by every route.
 func TestEveryRouteCountsWhatIsOpen(t *testing.T) {
 	g := newWithoutEngine(t, func(c *api.Config) { c.Identify, c.Limits.Open = everybody, 1 })
-	var rest *io.PipeWriter
-	hold := func() <-chan answer {
-		var body *io.PipeReader
-		body, rest = io.Pipe()
-		held, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		held.Header.Set("Content-Type", "application/json")
-		return later(func() answer { return g.send(held) })
+	body, rest := io.Pipe()
+	open := make(chan struct{})
+	// The server asks for the rest of the body when it begins to read it, which it does for a request that it counts.
+	asked := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(open) }})
+	held, err := http.NewRequestWithContext(asked, http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	ended := hold()
-	await.Eventually(t, "a request is open", func() bool {
-		select {
-		case <-ended: // refused: it came while one of these was open
-			ended = hold()
-		default:
-		}
-		return g.get("/v1/me").status == 429
-	})
+	held.Header.Set("Content-Type", "application/json")
+	held.Header.Set("Expect", "100-continue")
+	ended := later(func() answer { return g.send(held) })
+	select {
+	case <-open:
+	case a := <-ended:
+		t.Fatalf("not open but %+v", a)
+	}
 	for _, r := range api.Routes() {
 		if r.Grant != api.Public {
 			g.send(g.fill(&r)).wantProblem(t, 429, workflow.RateLimited)

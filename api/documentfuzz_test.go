@@ -29,11 +29,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// requestsMadeUp is how many requests the fuzz sends, or what PAWL_REQUESTS says.
-func requestsMadeUp(t *testing.T) int64 {
+// requestsMadeUp is what PAWL_REQUESTS says, or so many.
+func requestsMadeUp(t *testing.T, n int64) int64 {
 	text := os.Getenv("PAWL_REQUESTS")
 	if text == "" {
-		return 2000
+		return n
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -49,7 +49,11 @@ const nameOfFuzz = "TestNoRequestOfTheDocumentOrAgainstItIsADefect"
 func TestNoRequestOfTheDocumentOrAgainstItIsADefect(t *testing.T) {
 	f := newFuzz(t)
 	left, seed, began := &atomic.Int64{}, uint64(time.Now().UnixNano()), time.Now()
-	left.Store(requestsMadeUp(t))
+	requests := int64(2000)
+	if testing.Short() { // just enough for wantDepth
+		requests = 500
+	}
+	left.Store(requestsMadeUp(t, requests))
 	ctx, end := context.WithCancel(t.Context())
 	var askers, courier sync.WaitGroup
 	courier.Go(func() { f.deliver(ctx) })

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // smallWindow is a dialer whose sockets take little that is not read.
@@ -53,6 +54,7 @@ func (s *server) resume(after, upTo int64) {
 }
 
 func TestAReaderThatFellBehindIsCutWithThePositionToResumeFrom(t *testing.T) {
+	pgtest.Long(t)
 	s := newServer(t, func(c *api.Config) { // and for nothing else, however long all this takes
 		c.Stream.MaxLag, c.Stream.WriteTimeout, c.Stream.PingEvery = 20, 5*time.Minute, time.Hour
 	})
@@ -91,6 +93,7 @@ func TestAReaderThatFellBehindIsCutWithThePositionToResumeFrom(t *testing.T) {
 }
 
 func TestAReaderThatDoesNotReadIsCutAndSlowsNobody(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = 2 * time.Second })
 	var stuck []*wsClient
@@ -143,6 +146,7 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 }
 
 func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = time.Minute }) // it is not read meanwhile
 	// Many reads of the log, and much more than the sockets hold.

@@ -282,20 +282,25 @@ func TestARunDoesWhatAnEngineDoes(t *testing.T) {
 	w.submit(on("A", "write", "panic", "panic"))
 	w.submit(on("A", "fly", "fly", ""))
 	later := on("C", "write", "later", "later")
-	later.NotBefore = pawltest.Begin.Add(10 * time.Minute)
+	later.NotBefore, later.Reason = pawltest.Begin.Add(10*time.Minute), "not before"
 	w.submit(later)
+	w.submit(later)
+	later.Reason = "another"
 	w.submit(later)
 	w.submit(on("D", "write", "child", "with a friend"))
 
 	// Activities: at once, at the second attempt, never, in vain, by an operator.
-	w.submit(on("A", "call", "call", ""))
+	why := on("A", "call", "call", "")
+	why.Reason = "asked\nfor"
+	w.submit(why)
 	w.submit(on("B", "call", "call", "busy once"))
 	w.submit(on("C", "call", "call", "never"))
 	w.submit(on("E", "call", "call", "busy"))
 	w.submit(on("F", "carry", "carry", "late"))
 	w.skip(2 * time.Second)
 	w.skip(2 * time.Second)
-	w.submit(on("A", "call", "call", ""))
+	w.submit(on("A", "call", "call", "")) // without the reason it is another
+	w.submit(why)
 	w.submit(on("C", "call", "call", "never"))
 	w.submit(on("C", "call", "call", "another"))
 	w.submit(on("F", "carry", "carry", "late"))

@@ -16,7 +16,8 @@ const MaxTestName = 60
 
 // CheckTests parses the tests of a module and returns what is not as it should be, in the order of the files: a name of a
 // test, or one written out of a subtest, that is longer than [MaxTestName], and a call of time.Sleep, because a sleep that
-// stands for a signal is too short on a busy machine and too long on every other. What waits uses package await.
+// stands for a signal is too short on a busy machine and too long on every other. What waits uses package await. And a
+// function that asks whether the tests are to be short and is no test itself: make test-long would not find whose it is.
 func CheckTests(fsys fs.FS) (violations []string, err error) {
 	err = walk(fsys, func(name string) error {
 		if !strings.HasSuffix(name, "_test.go") {
@@ -48,12 +49,15 @@ func testViolation(n ast.Node) string {
 		if n.Recv == nil && isTest(n.Name.Name) {
 			return nameViolation(n.Name.Name)
 		}
+		if asksWhetherShort(n) {
+			return "pgtest.Long or testing.Short outside of a test: make test-long leaves it out"
+		}
 	case *ast.CallExpr:
 		called, ok := n.Fun.(*ast.SelectorExpr)
 		if !ok {
 			return ""
 		}
-		if of, ok := called.X.(*ast.Ident); ok && of.Name == "time" && called.Sel.Name == "Sleep" {
+		if nameOf(called) == "time.Sleep" {
 			return "time.Sleep: use package await"
 		}
 		if called.Sel.Name != "Run" || len(n.Args) != 2 {
@@ -64,6 +68,24 @@ func testViolation(n ast.Node) string {
 				return nameViolation(name)
 			}
 		}
+	}
+	return ""
+}
+
+func asksWhetherShort(f *ast.FuncDecl) (asks bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			asks = asks || nameOf(s) == "pgtest.Long" || nameOf(s) == "testing.Short"
+		}
+		return !asks
+	})
+	return asks
+}
+
+// nameOf is a name of another package as it is written, and empty for what is no name.
+func nameOf(s *ast.SelectorExpr) string {
+	if of, ok := s.X.(*ast.Ident); ok {
+		return of.Name + "." + s.Sel.Name
 	}
 	return ""
 }

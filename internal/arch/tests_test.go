@@ -24,6 +24,8 @@ func TestLongNamesAndSleepsAreFound(t *testing.T) {
 	found, err := CheckTests(fstest.MapFS{
 		"a_test.go": {Data: []byte("package a\n\nfunc Test" + long + "(t *testing.T) {\n\ttime.Sleep(1)\n\tt.Run(\"" + long +
 			"\", nil)\n\tt.Run(\"short\", nil)\n\tawait.Pass(\"\", 1)\n}\n\nfunc " + long + "() {}\n\nfunc (t) Test" + long + "() {}\n")},
+		"c_test.go": {Data: []byte("package a\n\nfunc few() bool { return testing.Short () }\n\n" +
+			"func TestA(t *testing.T) { pgtest.Long (t) }\n")},
 		"a.go":               {Data: []byte("package a\n\nfunc Test" + long + "() { time.Sleep(1) }\n")},
 		"testdata/b_test.go": {Data: []byte("package b\n\nfunc f() { time.Sleep(1) }\n")},
 	})
@@ -35,7 +37,7 @@ func TestLongNamesAndSleepsAreFound(t *testing.T) {
 		place, _, _ := strings.Cut(v, ": ")
 		places = append(places, place)
 	}
-	if want := []string{"a_test.go:3:1", "a_test.go:4:2", "a_test.go:5:2"}; !slices.Equal(places, want) {
+	if want := []string{"a_test.go:3:1", "a_test.go:4:2", "a_test.go:5:2", "c_test.go:3:1"}; !slices.Equal(places, want) {
 		t.Errorf("found %q, want those at %q", found, want)
 	}
 	if _, err := CheckTests(fstest.MapFS{"a_test.go": {Data: []byte("package")}}); err == nil {

@@ -9,18 +9,17 @@ import (
 // Patience is for what never happens; a slow machine is no failure.
 const Patience = 2 * time.Minute
 
-// Eventually waits until the condition is met, which it asks from the test's goroutine every few milliseconds. The test
-// fails when its patience ends.
+// Eventually waits until the condition is met, which it asks from the test's goroutine: at first every few milliseconds, and
+// the longer it waits the more seldom, so that waiting takes little from what it waits for. The test fails when its patience
+// ends.
 func Eventually(t testing.TB, what string, met func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
+	for begun := time.Now(); !met(); {
+		waited := time.Since(begun)
+		if waited > Patience {
 			t.Fatalf("not in time: %s", what)
 		}
-		<-tick.C
+		time.Sleep(min(max(waited/8, 2*time.Millisecond), 25*time.Millisecond))
 	}
 }
 

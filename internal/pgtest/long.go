@@ -2,8 +2,8 @@ package pgtest
 
 import "testing"
 
-// Long skips a test under -short, as make test runs: one that takes many seconds of a processor. make test-long runs the packages
-// that have such tests, whole, and so does CI.
+// Long skips a test under -short, as make test runs: one that takes seconds of a processor. make test-long runs those that call
+// it, or testing.Short, in their own body, and so does CI.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

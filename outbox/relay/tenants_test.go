@@ -101,6 +101,7 @@ func TestLogThatGrewUnnoticedIsFoundByThePoll(t *testing.T) {
 // A sink that is new gets what there is of all tenants, step by step; one that is for
 // few does not pass over the others.
 func TestSinkGetsTheLogsOfMoreTenantsThanAStepHas(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	url := pgtest.URL(t)
 	manyTenants(t, poolOf(t, url, nil), 2500, 1, "all", "few")

@@ -78,7 +78,7 @@ func (m *Maker) breakQuery(d *draft) string {
 
 // headers that nobody has declared, and that are read all the same.
 var undeclared = []string{"Accept", "Prefer", "If-Match", "If-None-Match", "Pawl-Not-Before", "Pawl-Happened-At", "Pawl-Replay-For",
-	"Pawl-Tombstone-For",
+	"Pawl-Tombstone-For", "Pawl-Reason",
 	"Pawl-Actor", "Pawl-Tenant", "Pawl-Roles", "Idempotency-Key", "Idempotency-Scope", "X-Request-Id", "Traceparent", "Origin", "Cookie"}
 
 func (m *Maker) breakHeader(d *draft) string {

@@ -123,7 +123,7 @@ func TestLogEndsAsTheFoldSays(t *testing.T) {
 	}
 	// The race detector has nothing to find in one goroutine, and is slow at it.
 	if raceDetector {
-		compare(t, log, 20_000)
+		compare(t, log, 5_000)
 		return
 	}
 	digest, totals := compare(t, log, 0)
