@@ -34,8 +34,11 @@ const (
 	every = 5 * time.Second
 	lease = 15 * time.Second
 	// A page is a group of the pipeline: while it is written, the callers of its tenant wait for the head of their log.
-	page   = 10
-	budget = 30 * time.Second // of what is not the instances' own
+	page = 10
+	// Where a page took longer than the quickest one of its batch, it has waited for others, most likely callers. It is so many times
+	// as long until the next page, so that callers who come to be behind are left alone.
+	restPerWait = 3
+	budget      = 30 * time.Second // of what is not the instances' own
 	// again is after how long a batch is looked at anew in which everybody waits.
 	again = 2 * time.Second
 )
@@ -53,6 +56,7 @@ type Runner struct {
 
 	doing *batch          // nil: none
 	looks *store.OpenLook // of that
+	quick time.Duration   // what the quickest page of that took; 0: there was none
 }
 
 // New makes a runner; Start begins its work.
@@ -130,8 +134,16 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 	if err := r.take(ctx, b); err != nil {
 		return 0, err
 	}
-	took := time.Since(begun)
-	return max(time.Duration(n)*time.Second/time.Duration(b.PerSecond)-took, took/4), nil
+	return r.rest(n, b.PerSecond, time.Since(begun)), nil
+}
+
+// rest is how long nothing is done after a page of so many that took so long.
+func (r *Runner) rest(n, perSecond int, took time.Duration) time.Duration {
+	if r.quick == 0 {
+		r.quick = took
+	}
+	r.quick = min(r.quick, took)
+	return max(time.Duration(n)*time.Second/time.Duration(perSecond)-took, took/4, restPerWait*(took-r.quick))
 }
 
 func (r *Runner) claim(ctx context.Context) (time.Duration, error) {
@@ -141,7 +153,7 @@ func (r *Runner) claim(ctx context.Context) (time.Duration, error) {
 	if err != nil || b == nil {
 		return r.config.Every, err
 	}
-	r.doing, r.looks = b, nil
+	r.doing, r.looks, r.quick = b, nil, 0
 	return 0, nil
 }
 
