@@ -176,7 +176,8 @@ func eventWorld(t *testing.T, sinks ...relay.Sink) (s *server, id uuid.UUID, cha
 	a.want(t, 201)
 	id = read[transitions.Result](t, a).Instance
 	path := "/v1/instances/" + id.String() + "/"
-	s.post(path+"note", "n-1", `{}`, "Pawl-Actor", "ann", "Pawl-Not-Before", s.soon()).want(t, 202)
+	s.post(path+"note", "n-1", `{}`, "Pawl-Actor", "ann", "Pawl-Not-Before", inAnHour()).want(t, 202)
+	s.comes("n-1")
 	s.post(path+"move", "m-1", `{"team":"blue"}`, "Pawl-Actor", "bob", "Idempotency-Scope", "moves").want(t, 200)
 	s.post(path+"split", "s-1", `{}`, "Pawl-Actor", "ann").want(t, 200)
 	if _, err := s.engine.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: "msg-1", Body: []byte(`"J-1"`)}); err != nil {
@@ -193,8 +194,14 @@ func eventWorld(t *testing.T, sinks ...relay.Sink) (s *server, id uuid.UUID, cha
 	return s, id, charged
 }
 
-// soon is a time that has not come when a command of now arrives.
-func (s *server) soon() string { return time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339Nano) }
+// inAnHour is a time that has not come when a command of now arrives.
+func inAnHour() string { return time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano) }
+
+// comes lets the time come of the command that is scheduled with a key.
+func (s *server) comes(key string) {
+	s.t.Helper()
+	s.exec("UPDATE pawl.command SET run_at = now() WHERE key = $1 AND phase = 'scheduled'", key)
+}
 
 // happened waits until there are events of these types.
 func (s *server) happened(types ...string) {

@@ -89,10 +89,11 @@ func TestACommandInFlightKeepsItsReason(t *testing.T) {
 	s := newServer(t)
 	why := []string{"Pawl-Reason", aReason[:10]}
 	id := s.booked()
-	later := append(why, "Pawl-Not-Before", s.soon())
+	later := append(why, "Pawl-Not-Before", inAnHour())
 	of := "/v1/instances/" + id.String()
 	s.post(of+"/note", "later", `{}`, later...).want(t, http.StatusAccepted)
 	s.post(of+"/note", "later", `{}`, later[2:]...).wantProblem(t, 422, workflow.KeyReused)
+	s.comes("later")
 	s.post(of+"/note", "later", `{}`, append(later, "Prefer", "wait=60")...).want(t, 200)
 
 	s.deliver(id, "d", why...).want(t, http.StatusAccepted)

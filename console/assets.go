@@ -30,8 +30,13 @@ func readAssets() map[string]asset {
 		if err != nil {
 			panic(err)
 		}
-		sum := sha256.Sum256(body)
-		all[entry.Name()] = asset{media[path.Ext(entry.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`, body}
+		all[entry.Name()] = asset{media[path.Ext(entry.Name())], tagOf(body), body}
 	}
 	return all
+}
+
+// tagOf is the entity tag of what is sent.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }

@@ -2,15 +2,14 @@ package console
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -92,13 +91,9 @@ func (v *visit) write(status int, name, frame string, s shown) error {
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if status == http.StatusOK && v.r.Method == http.MethodGet {
-		sum := sha256.Sum256(b.Bytes())
-		tag := `"` + hex.EncodeToString(sum[:16]) + `"`
-		v.w.Header().Set("ETag", tag)
-		if v.r.Header.Get("If-None-Match") == tag {
-			v.w.WriteHeader(http.StatusNotModified)
-			return nil
-		}
+		v.w.Header().Set("ETag", tagOf(b.Bytes()))
+		http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(b.Bytes()))
+		return nil
 	}
 	v.w.WriteHeader(status)
 	_, _ = v.w.Write(b.Bytes())

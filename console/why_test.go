@@ -93,8 +93,8 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	} {
 		s.wantReason(c.make("W-"+uuid.NewString()), c.actor, c.roles, c.kind, c.text)
 	}
-	idle.wantReason(idle.calling("I-1"), "olga", nil, "waits", "it waits for its time, or for a worker")
-	idle.wantReason(idle.overdue("I-2"), "olga", nil, "waits", "it is due since then, and nobody takes it")
+	idle.wantReason(idle.due("I-1", "1 hour"), "olga", nil, "waits", "it waits for its time, or for a worker")
+	idle.wantReason(idle.due("I-2", "-1 minute"), "olga", nil, "waits", "it is due since then, and nobody takes it")
 	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "gone-1 is not heard of since its lease of attempt 1 has run out")
 	// A workflow that is paused, and who stands in the way of a transition.
 	id := s.filed("W-last", 100_000)
@@ -121,11 +121,11 @@ func (s *stand) calling(number string) uuid.UUID {
 	return id
 }
 
-// overdue is one that nobody takes for a minute.
-func (s *stand) overdue(number string) uuid.UUID {
+// due is one that is due so long from now.
+func (s *stand) due(number, in string) uuid.UUID {
 	s.t.Helper()
 	id := s.calling(number)
-	s.exec(`UPDATE pawl.command SET run_at = run_at - interval '1 minute' WHERE instance = $1 AND phase = 'working'`, id)
+	s.exec(`UPDATE pawl.command SET run_at = now() + $2::text::interval WHERE instance = $1 AND phase = 'working'`, id, in)
 	return id
 }
 

@@ -78,7 +78,8 @@ func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
 	pool := database(t)
 	traced, queries := tracedPool(t, pool)
 	one, two := &receiver{}, &receiver{}
-	e := newEngine(t, traced, with(loans(1)), sinks(relay.Sink{Name: "one", To: one}, relay.Sink{Name: "two", To: two}))
+	e := newEngine(t, traced, with(loans(1)), sinks(relay.Sink{Name: "one", To: one}, relay.Sink{Name: "two", To: two}),
+		func(c *engine.Config) { c.SinkLease = 15 * time.Second }) // less than the test takes, and more than this machine stalls
 	submit(t, e, applied("1", 100))
 	delivered(t, e, "one", "two")
 	await.Pass("the log is followed no longer; from here on, nothing happens", 8*time.Second)

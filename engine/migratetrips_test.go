@@ -121,7 +121,12 @@ func TestADryRunWritesNothing(t *testing.T) {
 	pool := database(t)
 	pay, going, goOn := heldWork()
 	defer close(goOn)
-	e := bothClaims(t, pool, claims1(pay), claims2(pays))
+	e := newEngine(t, pool, running(claims1(pay), claims2(pays)), func(c *engine.Config) { // and nothing of its own, however long it takes
+		c.InFlight.Lease, c.Retention.Off = time.Hour, true
+	})
+	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+		t.Fatal(err)
+	}
 	good, bad := file(t, e, "", "1", 1).Instance, file(t, e, "", "2", -1).Instance
 	held, busy := file(t, e, "", "3", 1).Instance, file(t, e, "", "4", 1).Instance
 	submit(t, e, onClaim(held, "hold", "h"))

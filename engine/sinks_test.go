@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -169,7 +170,8 @@ func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
 	receivers := []*receiver{{}, {}}
 	var nodes []*engine.Engine
 	for _, r := range receivers {
-		nodes = append(nodes, newEngine(t, pool, sinks(relay.Sink{Name: "main", To: r})))
+		nodes = append(nodes, newEngine(t, pool, sinks(relay.Sink{Name: "main", To: r}),
+			func(c *engine.Config) { c.SinkLease = await.Patience })) // nobody takes over what was not given back
 	}
 	eventually(t, "one has the sink", func() bool { return nodes[0].SinkStats().Claimed+nodes[1].SinkStats().Claimed == 1 })
 	first := 0

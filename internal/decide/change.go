@@ -55,14 +55,14 @@ func (c *change) decide() Decision {
 	if err != nil {
 		return failed(workflow.AsError(err))
 	}
-	after := *c.inst
-	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
-	after.Attributes = c.attributes(attrs)
 	for name, value := range attrs {
 		if strings.IndexByte(value, 0) >= 0 { // the database would refuse it, and nobody would learn why
 			return failed(defect("attribute %q of %s contains a NUL", name, c.w.Name))
 		}
 	}
+	after := *c.inst
+	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
+	after.Attributes = c.attributes(attrs)
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,

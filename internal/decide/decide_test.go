@@ -314,3 +314,13 @@ func TestTheTimeOfTheDecisionIsTheOneGiven(t *testing.T) {
 		}
 	}
 }
+
+// The database could not store it, and its error would say nothing of whose attribute it is.
+func TestAnAttributeWithANULIsADefectOfTheWorkflow(t *testing.T) {
+	w := built(t, definition(1).Attr("odd", func(expense) string { return "a\x00" }))
+	d := Decide(prepared(t, w, onE1("add", `{"amounts":[1]}`, "bob")), w, expenseIn(open, 1, "1"), noon)
+	wantCode(t, d.Err, workflow.Internal)
+	if d.Stored || d.Err == nil || !strings.Contains(d.Err.Cause.Error(), `attribute "odd" of expense contains a NUL`) {
+		t.Errorf("got %+v", d)
+	}
+}

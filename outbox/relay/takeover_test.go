@@ -170,7 +170,7 @@ func TestLateBatchOfAZombieChangesNothing(t *testing.T) {
 
 	frost.thaw()
 	eventually(t, "the late batch is answered", func() bool { return frost.done.Load() > answered })
-	eventually(t, "the first one knows", func() bool { return first.Stats().Lost == 1 })
+	eventually(t, "the first one knows", func() bool { return first.Stats().Lost >= 1 })
 	if rows := number(t, pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
 		t.Errorf("the late batch parked %d events", rows)
 	}
@@ -467,7 +467,7 @@ func TestLostLeaseIsNotProlonged(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease is lost", func() bool { return first.Stats().Lost == 1 })
+	eventually(t, "the lease is lost", func() bool { return first.Stats().Lost >= 1 })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

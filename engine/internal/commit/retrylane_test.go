@@ -28,9 +28,14 @@ func (b *bench) theirs(tenant, key, text string) *decide.Prepared {
 	return p
 }
 
-// holdHead takes the head of a tenant's log, which must be there, until the test ends or release
-// is called.
+// holdHead takes the head of a tenant's log, which must be there.
 func (b *bench) holdHead(tenant string) (release func()) {
+	b.t.Helper()
+	return b.hold("SELECT FROM pawl.log WHERE tenant = '" + tenant + "' FOR UPDATE")
+}
+
+// hold has the locks of a statement until the test ends or release is called.
+func (b *bench) hold(sql string) (release func()) {
 	b.t.Helper()
 	conn, err := pgx.ConnectConfig(b.t.Context(), b.pool.Config().ConnConfig.Copy())
 	if err != nil {
@@ -38,7 +43,7 @@ func (b *bench) holdHead(tenant string) (release func()) {
 	}
 	release = sync.OnceFunc(func() { _ = conn.Close(context.Background()) })
 	b.t.Cleanup(release)
-	for _, sql := range []string{"BEGIN", "SELECT 1 FROM pawl.log WHERE tenant = '" + tenant + "' FOR UPDATE"} {
+	for _, sql := range []string{"BEGIN", sql} {
 		if _, err := conn.Exec(b.t.Context(), sql); err != nil {
 			b.t.Fatal(err)
 		}
