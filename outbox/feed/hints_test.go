@@ -81,7 +81,7 @@ func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
 	n.NoteHead(tenant, 1_000_000)
 	eventually(t, "the tail reads", func() bool { return n.Count(logRead) > reads })
 	await.Pass("what it does when left alone", 200*time.Millisecond)
-	if got := n.Count(logRead) - reads; got > 5 { // two, and what was under way or asked for before
+	if got := n.Count(logRead) - reads; got > 20 { // two, and the polls of a machine that stalls; a tail that went on would make hundreds
 		t.Errorf("%d reads because of one wrong hint", got)
 	}
 	r.mustReadTo(t, n.publish(t, 2))

@@ -1,7 +1,7 @@
 // Package commit is the commit pipeline: it turns commands into transitions,
 // many in one transaction.
 //
-// A committer has one connection for a group. It takes every command that waits, commits
+// A committer runs each group on one connection. It takes every command that waits, commits
 // them together and answers them; meanwhile the next group gathers. So groups
 // grow under load and are of one when idle, without a timer, but where other nodes
 // write the same logs; see siblings. All committers take from one queue. The commands of
