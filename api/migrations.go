@@ -60,6 +60,7 @@ type (
 		Migrated int64          `json:"migrated"` // would go on
 		Waiting  int64          `json:"waiting"`  // would have to wait for an activity
 		Rejected int64          `json:"rejected"`
+		Overdue  int64          `json:"overdue"` // of those that would go on: with a timer then whose time has passed, and which fires at once
 	}
 )
 

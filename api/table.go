@@ -222,7 +222,7 @@ var migrationRoutes = []Route{
 		Doc: "the newest migrations of all instances of a version, the newest first", Answers: []Answer{answer[MigrationList](200)}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations", Grant: OperateAll, handle: (*API).migrate, NoKey: true,
 		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state " +
-			"what would become of its instances, which of them the plan does not take, and why",
+			"what would become of its instances, which of them the plan does not take, and why, and how many would have an overdue timer",
 		Params: params(dryRun), Body: bodyOfOperation[NewMigration](),
 		Answers: []Answer{answer[Migration](202), answer[MigrationPreview](200)}, Headers: []Header{dry},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict}},

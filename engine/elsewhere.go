@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -30,6 +31,10 @@ func (e *Engine) elsewhereAbout(
 ) error {
 	switch workflow.CodeOf(failure) {
 	case workflow.TransitionNotFound, workflow.InvalidPayload, workflow.MessageNotTaken:
+	case workflow.InvalidRequest:
+		if !errors.Is(failure, decide.ErrOnlyCreates) {
+			return failure
+		}
 	default:
 		return failure
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pawlhq/pawl/engine/internal/migrate"
 	"github.com/pawlhq/pawl/inspect"
@@ -18,8 +19,12 @@ const (
 
 func (e *Engine) newMigrations(node string) *migrate.Runner {
 	return migrate.New(migrate.Config{Table: e.migrations, Reader: e.reader, Node: node, Clock: e.clock, Plans: e.registry.Plans(),
-		Lacking: e.lacking, Submit: e.submitPrepared, Log: e.config.Log})
+		Lacking: e.lacking, Submit: e.submitPrepared, Log: e.config.Log, Lease: e.config.Pipeline.LockWait + beyondLocks})
 }
+
+// beyondLocks is for how much longer than for a lock the lease of a migration lasts: else another node takes a page over in which one
+// instance is locked by a caller's transaction, and waits for it as long.
+const beyondLocks = 5 * time.Second
 
 // submitPrepared brings commands through the pipeline and waits for room, and for all of them.
 func (e *Engine) submitPrepared(ctx context.Context, list []*decide.Prepared) []transitions.Reply {

@@ -75,6 +75,7 @@ type MigrationState struct {
 	Migrated  int64 // of these: they would go on
 	Waiting   int64 // they would have to wait for an activity
 	Rejected  int64 // the plan does not take them
+	Overdue   int64 // of those that would go on: how many have a timer then whose time has passed, and which fires at once
 }
 
 // Refused adds a refusal to a list, each reason of a state once.

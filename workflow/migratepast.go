@@ -22,6 +22,7 @@ func (c *migrationCheck) checkPast() {
 				"and nobody is excluded for it", name, c.To.Version, c.From.Version)
 		}
 	}
+	c.checkNames(say)
 	for _, s := range c.From.Steps {
 		if s.Work != nil && c.To.UndoneByOthers(s.Name) && !c.From.UndoneByOthers(s.Name) {
 			say(s.Name, "leaves effects of %q behind, which version %d undoes after a failure and version %d does not keep: say Forget, "+
@@ -33,4 +34,53 @@ func (c *migrationCheck) checkPast() {
 			c.add("forgets %q, of which version %d needs nothing that version %d does not keep", name, c.To.Version, c.From.Version)
 		}
 	}
+}
+
+// checkNames looks for those who were excluded under a name that the new version does not have: it may ask for them under another one.
+func (c *migrationCheck) checkNames(say func(name, format string, args ...any)) {
+	for _, old := range slices.Sorted(maps.Keys(c.plan.names)) {
+		now := c.plan.names[old]
+		switch {
+		case !c.From.watched[old]:
+			c.add("maps transition %q, of which version %d does not keep who did it", old, c.From.Version)
+		case len(c.To.byName[old]) > 0:
+			c.add("maps transition %q, which version %d has too", old, c.To.Version)
+		case !c.To.watched[now]:
+			c.add("maps transition %q to %q, of which version %d does not ask who did it", old, now, c.To.Version)
+		case c.To.watchedLast[now] && (!c.From.watchedLast[old] || c.namesFor(now) > 1):
+			c.add("maps transition %q to %q, and nobody knows who was the last to do that", old, now)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.From.watched)) {
+		if _, mapped := c.plan.names[name]; !mapped && len(c.To.byName[name]) == 0 && len(c.To.watched) > 0 {
+			say(name, "leaves open who did %q, which version %d excluded, and by which name version %d asks for them: say Transition, or Forget, "+
+				"and nobody is excluded for it", name, c.From.Version, c.To.Version)
+		}
+	}
+}
+
+// namesFor is how many transitions of the old version the new one knows by a name.
+func (c *migrationCheck) namesFor(now string) int {
+	n := min(len(c.From.byName[now]), 1)
+	for _, to := range c.plan.names {
+		if to == now {
+			n++
+		}
+	}
+	return n
+}
+
+// Actors are those who did what others exclude them from, by the names of the new version.
+func (m *Migration) Actors(before map[string][]string) map[string][]string {
+	after := maps.Clone(before)
+	for _, old := range slices.Sorted(maps.Keys(m.plan.names)) {
+		now := m.plan.names[old]
+		for _, actor := range before[old] {
+			if !slices.Contains(after[now], actor) {
+				after[now] = append(slices.Clip(after[now]), actor)
+			}
+		}
+		delete(after, old)
+	}
+	return after
 }

@@ -56,6 +56,52 @@ func TestAPlanSaysWhatOfThePastIsForgotten(t *testing.T) {
 	}
 }
 
+// drafts is a version in which who did one thing may not do another one, under names of its own.
+func drafts(version int, wrote string, last bool, plans ...Plan[claimV1]) *Definition[claimV1] {
+	end := On("close", From("open"), "closed", noAction[claimV1, None])
+	if last {
+		end.NotByLast(wrote)
+	} else if wrote != "" {
+		end.NotBy(wrote)
+	}
+	parts := []Part[claimV1]{Start("begin", "open", noAction[claimV1, None]), On("other", From("open"), Stay, noAction[claimV1, None]), end}
+	if wrote != "" && wrote != "other" {
+		parts = append(parts, On(wrote, From("open"), Stay, noAction[claimV1, None]))
+	}
+	return Define("desk", version, parts...).Final("closed").Migrate(plans...)
+}
+
+// Who wrote under the name of the old version could close under the new one: the plan has to say what that calls it.
+func TestAPlanSaysByWhichNameTheNewVersionAsksWhoDidIt(t *testing.T) {
+	t.Parallel()
+	plan := func() *FromVersionPlan[claimV1, claimV1] { return FromVersion[claimV1, claimV1](1, nil) }
+	for name, test := range map[string]struct {
+		from, to *Definition[claimV1]
+		want     []string
+	}{
+		"another name":      {drafts(1, "draft", false), drafts(2, "write", false, plan()), []string{`leaves open who did "draft"`}},
+		"it is mapped":      {drafts(1, "draft", false), drafts(2, "write", false, plan().Transition("draft", "write")), nil},
+		"it is forgotten":   {drafts(1, "draft", false), drafts(2, "write", false, plan().Forget("draft")), nil},
+		"nobody is asked":   {drafts(1, "draft", false), drafts(2, "", false, plan()), nil},
+		"one of that name":  {drafts(1, "draft", false), drafts(2, "other", false, plan().Transition("draft", "other").Forget("other")), nil},
+		"the last is known": {drafts(1, "draft", true), drafts(2, "write", true, plan().Transition("draft", "write")), nil},
+		"the last is not": {drafts(1, "draft", false), drafts(2, "write", true, plan().Transition("draft", "write")),
+			[]string{`nobody knows who was the last`}},
+		"of two the last is not": {drafts(1, "draft", true), drafts(2, "other", true, plan().Transition("draft", "other").Forget("other")),
+			[]string{`the last`}},
+		"it was not kept": {drafts(1, "", false), drafts(2, "write", false, plan().Transition("other", "write")), []string{`does not keep`}},
+		"it is there too": {drafts(1, "other", false), drafts(2, "write", false, plan().Transition("other", "write")), []string{`has too`}},
+		"not asked for":   {drafts(1, "draft", false), drafts(2, "write", false, plan().Transition("draft", "other")), []string{`does not ask`}},
+		"twice": {drafts(1, "draft", false), drafts(2, "write", false, plan().Transition("draft", "other").Transition("draft", "write")),
+			[]string{`maps transition "draft" twice`}},
+	} {
+		_, got := migrationOf(t, test.from, test.to)
+		if len(got) != len(test.want) || !slices.EqualFunc(got, test.want, strings.Contains) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // An activity is not carried to where nothing ends, either.
 func TestAPlanDoesNotCarryToWhereNothingEnds(t *testing.T) {
 	t.Parallel()

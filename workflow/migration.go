@@ -37,7 +37,7 @@ type FromVersionPlan[O, D any] struct {
 // stay. All else the plan has to say.
 func FromVersion[O, D any](version int, data func(old O) (D, error)) *FromVersionPlan[O, D] {
 	return &FromVersionPlan[O, D]{data: data, at: map[string]func(time.Time, D) time.Time{},
-		spec: plan{from: version, states: map[State]State{}, timers: map[string]timerRule{}}}
+		spec: plan{from: version, states: map[State]State{}, names: map[string]string{}, timers: map[string]timerRule{}}}
 }
 
 // State says in which state of the new version an instance goes on that is in a state of the old one.
@@ -46,6 +46,15 @@ func (p *FromVersionPlan[O, D]) State(old, now State) *FromVersionPlan[O, D] {
 		p.spec.mistakes = append(p.spec.mistakes, fmt.Sprintf("maps state %q twice", old))
 	}
 	p.spec.states[old] = now
+	return p
+}
+
+// Transition says by which name the new version asks who did a transition of the old one that it does not have; see [Transition.NotBy].
+func (p *FromVersionPlan[O, D]) Transition(old, now string) *FromVersionPlan[O, D] {
+	if _, twice := p.spec.names[old]; twice {
+		p.spec.mistakes = append(p.spec.mistakes, fmt.Sprintf("maps transition %q twice", old))
+	}
+	p.spec.names[old] = now
 	return p
 }
 
@@ -67,7 +76,7 @@ func (p *FromVersionPlan[O, D]) RestartTimer(name string) *FromVersionPlan[O, D]
 }
 
 // SetTimer says when a timer that both versions have fires, from the time of the migration and the new data. The zero
-// time is never; one that has passed is now.
+// time is never; one that has passed is now, which a dry run tells.
 func (p *FromVersionPlan[O, D]) SetTimer(name string, at func(now time.Time, data D) time.Time) *FromVersionPlan[O, D] {
 	if at == nil {
 		p.spec.mistakes = append(p.spec.mistakes, fmt.Sprintf("sets timer %q by no function", name))
@@ -82,8 +91,8 @@ func (p *FromVersionPlan[O, D]) DropTimer(name string) *FromVersionPlan[O, D] {
 }
 
 // Forget says that nothing follows from what instances did by the named transitions under the old version, where that did not keep
-// it and the new one asks for it: nobody is excluded for it (see [Transition.NotBy]), and no failure undoes it (see
-// [Activity.Undoes]).
+// it and the new one asks for it, or where the new one does not have them: nobody is excluded for it (see [Transition.NotBy]), and no
+// failure undoes it (see [Activity.Undoes]).
 func (p *FromVersionPlan[O, D]) Forget(transitions ...string) *FromVersionPlan[O, D] {
 	p.spec.forgotten = append(p.spec.forgotten, transitions...)
 	return p
@@ -101,6 +110,7 @@ func (p *FromVersionPlan[O, D]) timer(name string, rule timerRule) *FromVersionP
 type plan struct {
 	from      int
 	states    map[State]State
+	names     map[string]string // of transitions
 	carried   []string
 	forgotten []string
 	timers    map[string]timerRule

@@ -103,6 +103,7 @@ func (p *Prepared) planFrom(version int) *workflow.Migration {
 // migrate makes the instance one of the new version. What is in flight on it stays so.
 func (c *change) migrate(after *transitions.Instance) {
 	after.Definition = c.plan.To.Version
+	after.Actors = c.plan.Actors(after.Actors)
 	after.Links.Migrations = append(slices.Clip(after.Links.Migrations),
 		transitions.Migrated{Version: after.Version, From: c.plan.From.Version})
 }

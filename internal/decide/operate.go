@@ -31,10 +31,12 @@ func MigrationScope(batch int64) string {
 	return transitions.Reserved + "migration:" + strconv.FormatInt(batch, 10)
 }
 
-// MigrateOne is Operate for an instance of a migration of many.
-func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plans ...*workflow.Migration) (*Prepared, error) {
+// MigrateOne is Operate for an instance of a migration of many, by its plan. Its key stays for 30 days at least, as a migration may
+// wait for longer than a workflow keeps its keys, and asks for what it finds no key of.
+func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plan *workflow.Migration) (*Prepared, error) {
 	c.Scope, c.Key = MigrationScope(batch), c.Instance.String()
-	return operate(c.WithDefaults(), o, plans)
+	rememberLong(&c, plan.To)
+	return operate(c.WithDefaults(), o, []*workflow.Migration{plan})
 }
 
 func operate(c transitions.Command, o transitions.Operation, plans []*workflow.Migration) (*Prepared, error) {

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -120,17 +121,16 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 }
 
 // able settles whether the command creates an instance, and lists the versions that
-// have such a transition, the newest first. Only the newest version creates.
+// have such a transition, the newest first. Only the newest version creates; what is on an instance any version can mean that it may be on.
 func (p *Prepared) able(newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
-	creating := newest.Creating(p.Transition) != nil
-	p.Creates = creating && (p.Creates || len(newest.Moving(p.Transition)) == 0)
-	if p.Creates {
-		return []*workflow.Workflow{newest}
-	}
 	for _, w := range append([]*workflow.Workflow{newest}, older...) {
 		if len(w.Moving(p.Transition)) > 0 {
 			able = append(able, w)
 		}
+	}
+	p.Creates = newest.Creating(p.Transition) != nil && (p.Creates || len(able) == 0)
+	if p.Creates {
+		return []*workflow.Workflow{newest}
 	}
 	return able
 }
@@ -143,12 +143,16 @@ func (p *Prepared) steps(w *workflow.Workflow) []*workflow.Step {
 	return w.Moving(p.Transition)
 }
 
+// ErrOnlyCreates is why a command cannot be on the instance that it names: no version that is known here takes it there.
+var ErrOnlyCreates = errors.New("the transition only creates instances")
+
 func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
 	c := &p.Command
 	addressed := c.Instance != uuid.Nil || c.BusinessKey != ""
 	switch {
 	case p.Creates && c.Instance != uuid.Nil:
-		return workflow.Errorf(workflow.InvalidRequest, "transition %q creates an instance; it cannot be applied to one", c.Transition)
+		return &workflow.Error{Code: workflow.InvalidRequest, Cause: ErrOnlyCreates,
+			Message: fmt.Sprintf("transition %q creates an instance; it cannot be applied to one", c.Transition)}
 	case p.Creates && c.BusinessKey != "" && c.BusinessKey != p.Payload.BusinessKey():
 		return workflow.Errorf(workflow.InvalidRequest, "the business key is not the one that the payload names")
 	case !p.Creates && !addressed:

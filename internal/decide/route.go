@@ -13,9 +13,16 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// messageTombstone is how long a message is remembered at least when its answer has
-// expired, whatever its workflow says: who sends it again does not know that.
-const messageTombstone = 30 * 24 * time.Hour
+// leastTombstone is how long a message, and an instance of a migration of many, is remembered at least when its answer has
+// expired, whatever its workflow says: who sends or asks again does not know that.
+const leastTombstone = 30 * 24 * time.Hour
+
+// rememberLong has the key of a command stay for so long.
+func rememberLong(c *transitions.Command, w *workflow.Workflow) {
+	if said := w.Horizons.Tombstone; said != 0 && said < leastTombstone {
+		c.Tombstone = leastTombstone
+	}
+}
 
 // MessageRoute is a step that receives messages from a consumer.
 type MessageRoute struct {
@@ -66,9 +73,7 @@ func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() u
 	if err != nil {
 		return nil, err
 	}
-	if asked := route.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
-		c.Tombstone = messageTombstone
-	}
+	rememberLong(&c, route.Workflow)
 	p, err := prepare(c, route.Step.Start, route.Workflow, newID, route.Others...)
 	if err != nil {
 		return nil, err

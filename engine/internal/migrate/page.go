@@ -67,19 +67,19 @@ func (r *Runner) take(ctx context.Context, b *batch) error {
 
 // ask asks for the migration of each instance of the page.
 func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
-	plans := r.plansOf(b)
+	plan := r.planOf(b)
 	list := make([]*decide.Prepared, len(b.page))
 	for i, one := range b.page {
 		c := transitions.Command{Tenant: one.Tenant, Workflow: b.Workflow, Instance: one.ID, Actor: b.Actor, Proof: b.Proof}
 		o := transitions.Operation{Action: transitions.Migrate, To: b.To, Reason: b.Reason}
-		if list[i], err = decide.MigrateOne(c, o, b.ID, plans...); err != nil {
+		if list[i], err = decide.MigrateOne(c, o, b.ID, plan); err != nil {
 			return t, fmt.Errorf("instance %s: %w", one.ID, err)
 		}
 	}
 	replies := r.config.Submit(ctx, list)
 	r.refuseUnfit(ctx, list, replies)
 	for i, reply := range replies {
-		t.count(b.page[i], reply, plans)
+		t.count(b.page[i], reply, plan)
 	}
 	return t, ctx.Err()
 }
@@ -102,14 +102,13 @@ func (r *Runner) refuseUnfit(ctx context.Context, list []*decide.Prepared, repli
 	}
 }
 
-// plansOf are the plan of the batch.
-func (r *Runner) plansOf(b *batch) []*workflow.Migration {
-	at := slices.Index(r.names, planName(b.Workflow, b.From, b.To))
-	return r.config.Plans[at : at+1]
+// planOf is the plan of the batch.
+func (r *Runner) planOf(b *batch) *workflow.Migration {
+	return r.config.Plans[slices.Index(r.names, planName(b.Workflow, b.From, b.To))]
 }
 
 // count adds what has become of an instance. What is not decided for good comes again in the next look.
-func (t *tally) count(one item, reply transitions.Reply, plans []*workflow.Migration) {
+func (t *tally) count(one item, reply transitions.Reply, plan *workflow.Migration) {
 	if code := workflow.CodeOf(reply.Err); code == workflow.KeyExpired {
 		t.skipped++ // long ago
 		return
@@ -122,7 +121,7 @@ func (t *tally) count(one item, reply transitions.Reply, plans []*workflow.Migra
 	switch {
 	case !reply.Receipt.Refused() && reply.Receipt.Version > 0:
 		t.migrated++
-	case !reply.Receipt.Refused() || plans[0].From.IsFinal(refusal.State):
+	case !reply.Receipt.Refused() || plan.From.IsFinal(refusal.State):
 		t.skipped++
 	default:
 		t.rejected++

@@ -47,6 +47,9 @@ func preview(p *inspect.MigrationPreview, plan *workflow.Migration, i *transitio
 	switch {
 	case d.After != nil:
 		s.Migrated++
+		if len(d.Overdue) > 0 {
+			s.Overdue++
+		}
 	case d.Stored || workflow.CodeOf(d.Err) != workflow.MigrationWaits:
 		s.Rejected++
 		told := len(p.Refusals)

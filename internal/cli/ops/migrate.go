@@ -172,10 +172,10 @@ func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.
 		return err
 	}
 	return o.print(c, api.PreviewOf(&p), func(w io.Writer) error {
-		header := []string{"state", "goes on in", ">instances", ">migrated", ">wait", ">rejected"}
+		header := []string{"state", "goes on in", ">instances", ">migrated", ">wait", ">rejected", ">overdue"}
 		err := output.Table(w, header, p.States, func(s *inspect.MigrationState) []string {
 			return []string{string(s.State), output.OrNone(string(s.To)), fmt.Sprint(s.Count), fmt.Sprint(s.Migrated), fmt.Sprint(s.Waiting),
-				fmt.Sprint(s.Rejected)}
+				fmt.Sprint(s.Rejected), fmt.Sprint(s.Overdue)}
 		})
 		if err != nil {
 			return err

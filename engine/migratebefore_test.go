@@ -1,0 +1,231 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What an instance brings along from before its migration: timers whose time has passed, work that goes back to where it came from, keys.
+
+type appointment struct {
+	At   time.Time `json:"at"`
+	Rung int       `json:"rung"`
+}
+
+type arranged struct {
+	At time.Time `json:"at"`
+}
+
+// appointments have a timer for each rule of a plan; what timers do counts. late is added to the time of the data.
+func appointments(
+	version int, state workflow.State, late time.Duration, plans ...workflow.Plan[appointment],
+) *workflow.Definition[appointment] {
+	in, at := workflow.From(state), func(a appointment) time.Time { return a.At }
+	return workflow.Define("appointment", version,
+		workflow.Start("arrange", state, func(_ *workflow.Call, d *appointment, p arranged) error { d.At = p.At; return nil }),
+		workflow.On("ring", in, workflow.Stay, func(_ *workflow.Call, d *appointment, _ workflow.None) error { d.Rung++; return nil }),
+		workflow.On("end", in, "ended", nothing[appointment, workflow.None])).Final("ended").
+		After("same", in, time.Hour, "ring").After("kept", in, time.Hour, "ring").After("again", in, 24*time.Hour, "ring").
+		At("from-data", in, at, "ring").
+		At("later", in, func(a appointment) time.Time { return a.At.Add(late) }, "ring").
+		At("said", in, at, "ring").Migrate(plans...)
+}
+
+// A timer that an import found overdue does what the plan says: what remains is what the import has left it, computed anew is the time of
+// the new version, and what has passed is told before it fires.
+func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	plan := workflow.FromVersion[appointment, appointment](1, nil).State("open", "waiting").KeepTimer("kept").RestartTimer("again").
+		SetTimer("said", func(now time.Time, a appointment) time.Time { return a.At.Add(-time.Hour) })
+	e := newEngine(t, pool, running(appointments(1, "open", 0), appointments(2, "waiting", time.Minute, plan)), clock.set)
+	if err := e.BeginVersion(t.Context(), "appointment", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	begun := clock.Now()
+	year := begun.AddDate(-1, 0, 0).Truncate(time.Second)
+	r := submit(t, e, transitions.Command{Workflow: "appointment", Transition: "arrange", Key: "1", HappenedAt: year,
+		Payload: fmt.Appendf(nil, `{"at":%q}`, year.Format(time.RFC3339))})
+	grace := begun.Add(time.Hour)
+	due := func() map[string]time.Time {
+		found := map[string]time.Time{}
+		rows, err := pool.Query(t.Context(), `SELECT split_part(scope, ':', 4), run_at FROM pawl.command
+			WHERE instance = $1 AND starts_with(scope, 'pawl:timer') AND phase IS NOT NULL`, r.Instance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			var at time.Time
+			if err := rows.Scan(&name, &at); err != nil {
+				t.Fatal(err)
+			}
+			found[name] = at.UTC()
+		}
+		return found
+	}
+	names := []string{"again", "from-data", "kept", "later", "said", "same"}
+	if got := due(); !slices.Equal(slices.Sorted(maps.Keys(got)), names) {
+		t.Fatalf("%v", got)
+	}
+	for name, at := range due() {
+		if !at.Equal(grace) {
+			t.Errorf("%s is due at %s, want %s", name, at, grace)
+		}
+	}
+	clock.skip(10 * time.Minute)
+	now := clock.Now()
+	p, err := e.PreviewMigration(t.Context(), "appointment", 1, 2)
+	if err != nil || len(p.States) != 1 || p.States[0].Migrated != 1 || p.States[0].Overdue != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	dry, _, err := e.DryRunOperation(t.Context(), transitions.Command{Instance: r.Instance},
+		transitions.Operation{Action: transitions.Migrate, To: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := migrateOne(t, e, r.Instance, "m")
+	if err != nil || m.Err() != nil {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	const overdue = `{"timer":%q,"transition":"ring","due":%q,"fires":%q}`
+	fires := now.Format(time.RFC3339Nano)
+	told := fmt.Sprintf(`"overdue":[`+overdue+`,`+overdue+`]`, "later", year.Add(time.Minute).Format(time.RFC3339), fires,
+		"said", year.Add(-time.Hour).Format(time.RFC3339), fires)
+	for _, body := range [][]byte{dry.Body, m.Body} {
+		if !strings.Contains(string(body), told) {
+			t.Errorf("got %s, want %s", body, told)
+		}
+	}
+	rung := func(n int) {
+		t.Helper()
+		eventually(t, fmt.Sprint(n, " timers have fired"), func() bool {
+			inst, err := e.Instance(t.Context(), "", r.Instance)
+			return err == nil && strings.HasSuffix(string(inst.Data), fmt.Sprintf(`"rung":%d}`, n))
+		})
+	}
+	rung(2)
+	want := map[string]time.Time{"from-data": grace, "kept": grace, "same": grace, "again": now.Add(24 * time.Hour)}
+	if got := due(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	clock.skip(time.Hour)
+	rung(5)
+	clock.skip(24 * time.Hour)
+	rung(6)
+	wantIntact(t, e, "")
+}
+
+// calls is a version in which an attempt that fails goes back to where it came from; later is the second of its states.
+func calls(
+	version int, later workflow.State, call func(context.Context) error, plans ...workflow.Plan[letterData],
+) *workflow.Definition[letterData] {
+	return workflow.Define("claim", version,
+		workflow.Start("file", "open", nothing[letterData, filed]),
+		workflow.On("put-off", workflow.From("open"), later, nothing[letterData, workflow.None]),
+		workflow.On("call-off", workflow.From("calling"), later, nothing[letterData, workflow.None]),
+		workflow.Do("call", workflow.From("open", later), "calling", "reached", claimWork[letterData](call), nothing[letterData, int]).
+			OrElse(workflow.Stay, func(_ *workflow.Call, d *letterData, _ workflow.Failure) error { d.Texts++; return nil })).
+		Final("reached").Migrate(plans...)
+}
+
+// An attempt is under way whose instance goes back to a state that the new version calls otherwise: it ends by the old version first, also
+// where the instance has gone on without it.
+func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	going, goOn := make(chan struct{}, 10), make(chan struct{})
+	call := func(ctx context.Context) error {
+		going <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return workflow.Final(errors.New("nobody answers"))
+	}
+	e := bothClaims(t, pool, calls(1, "waiting", call),
+		calls(2, "later", call, workflow.FromVersion[letterData, letterData](1, nil).State("waiting", "later")))
+	const all = 3 // open, waiting, and one that goes on without
+	var ids []uuid.UUID
+	var begin []transitions.Receipt
+	for i := range all {
+		ids = append(ids, file(t, e, "", fmt.Sprint(i), 1).Instance)
+		if i > 0 {
+			submit(t, e, onClaim(ids[i], "put-off", "put-off"))
+		}
+		begin = append(begin, submit(t, e, onClaim(ids[i], "call", "call")))
+		<-going
+	}
+	m := begun(t, e, 1000)
+	eventually(t, "all wait", func() bool {
+		now, err := e.Migration(t.Context(), m.ID)
+		return err == nil && now.Waiting == all
+	})
+	submit(t, e, onClaim(ids[2], "call-off", "call-off"))
+	if r, err := migrateOne(t, e, ids[2], "m"); err != nil || r.Err() != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	close(goOn)
+	if m = migrated(t, e, m.ID); m.Migrated != 2 || m.Rejected+m.Skipped != 0 {
+		t.Errorf("%+v", m)
+	}
+	for i, want := range []workflow.State{"open", "later", "later"} {
+		if r, err := e.Await(t.Context(), "", begin[i].Record.Scope, "call"); err != nil || r.Err() == nil {
+			t.Errorf("%d: %+v, %v", i, r, err)
+		}
+		again := submit(t, e, onClaim(ids[i], "call", "again"))
+		if r, err := e.Await(t.Context(), "", again.Record.Scope, "again"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
+			t.Errorf("%d: %+v, %v", i, r, err)
+		}
+		if inst, err := e.Instance(t.Context(), "", ids[i]); err != nil || inst.Definition != 2 || inst.State != want {
+			t.Errorf("%d: %+v, %v", i, inst, err)
+		}
+	}
+	wantIntact(t, e, "")
+}
+
+// A migration may wait for an activity for longer than the workflow keeps its keys. What it has refused it does not ask for again.
+func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	pay, going, goOn := heldWork()
+	e := newEngine(t, pool, running(claims1(pay).Keep(hourly), claims2(pays).Keep(hourly)), clock.set)
+	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	busy := file(t, e, "", "busy", 1).Instance
+	submit(t, e, onClaim(busy, "pay", "p"))
+	<-going
+	file(t, e, "", "bad", -1)
+	old := file(t, e, "", "good", 1)
+	m := begun(t, e, 1000)
+	eventually(t, "one waits, and the others are decided", func() bool {
+		now, err := e.Migration(t.Context(), m.ID)
+		return err == nil && now.Waiting == 1 && now.Migrated == 1 && now.Rejected == 1
+	})
+	clock.skip(10 * 24 * time.Hour)
+	retain(t, pool, clock.Now())
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE key = 'good'"); n != 0 {
+		t.Error("the keys of callers are there")
+	}
+	close(goOn)
+	if m = migrated(t, e, m.ID); m.Migrated != 1 || m.Rejected != 1 || m.Skipped != 0 { // what was paid has ended
+		t.Errorf("%+v", m)
+	}
+	if inst, err := e.Instance(t.Context(), "", old.Instance); err != nil || inst.Version != 2 {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	wantIntact(t, e, "")
+}
