@@ -158,9 +158,9 @@ func (s *server) allEvents(query string) []jsontext.Value {
 // settle does what an operator says to the next command that is stuck.
 func (s *server) settle(action, more string) transitions.Ref {
 	s.t.Helper()
-	var page api.StuckPage
+	var page api.CommandPage
 	await.Eventually(s.t, "a command is stuck", func() bool {
-		page = read[api.StuckPage](s.t, s.get("/v1/ops/stuck"))
+		page = read[api.CommandPage](s.t, s.get("/v1/ops/stuck"))
 		return len(page.Commands) == 1
 	})
 	c := page.Commands[0]
