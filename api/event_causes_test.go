@@ -437,6 +437,8 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=" +
 			"&created_before=&updated_after=&updated_before=&order=&limit=&cursor=": string(list.body),
 		"/v1/ops/stuck?workflow=&business_key=&instance=&limit=&cursor=":         string(s.get("/v1/ops/stuck").body),
+		"/v1/ops/commands?status=&workflow=&limit=&cursor=":                      string(s.get("/v1/ops/commands").body),
+		"/v1/ops/paused?workflow=&limit=&cursor=":                                string(s.get("/v1/ops/paused").body),
 		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=": string(s.get("/v1/ops/inbox").body),
 	} {
 		if got := s.get(path); got.status != 200 || string(got.body) != want {

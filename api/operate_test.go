@@ -203,6 +203,7 @@ func TestOnlyOperatorsOperate(t *testing.T) {
 	for _, c := range []struct{ method, path, body string }{
 		{"GET", "/v1/ops/verify", ""},
 		{"GET", "/v1/ops/stuck", ""},
+		{"GET", "/v1/ops/commands", ""},
 		{"GET", "/v1/ops/paused", ""},
 		{"PUT", "/v1/ops/paused/delivery", `{}`},
 		{"DELETE", "/v1/ops/paused/delivery", ""},

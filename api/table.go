@@ -231,7 +231,7 @@ var migrationRoutes = []Route{
 			"what would become of its instances, which of them the plan does not take, and why",
 		Params: params(dryRun, migrationKey), Body: bodyOfOperation[NewMigration](),
 		Answers: []Answer{answer[Migration](202), answer[MigrationPreview](200)}, Headers: []Header{dry},
-		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict, workflow.KeyInvalid, workflow.KeyReused}},
+		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict, workflow.KeyMissing, workflow.KeyInvalid, workflow.KeyReused}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations/{migration}", Grant: OperateAll, handle: show((*API).migration),
 		Doc:     "one of them: how many are `migrated`, `skipped` and `rejected`, and why; how many are `waiting`, and what it is `held` up by",
 		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
