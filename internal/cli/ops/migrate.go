@@ -99,7 +99,7 @@ func (o *ops) stopMigrationCommand() *cobra.Command {
 		Short: "End a migration of instances",
 		Long: `End a migration of instances. What was migrated stays so. Who has asked first, and
 why, is kept.`,
-		Args:  flags.Operands("ID"),
+		Args: flags.Operands("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 1 {
