@@ -65,7 +65,7 @@ var (
 	messageStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.MessageWaiting),
 		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)},
 		Doc:    "how the messages stand"}
-	commandKind = Param{Name: "status", In: InQuery, Kind: Text, Values: namesOf(inspect.CommandKinds),
+	commandKind = Param{Name: "status", In: InQuery, Kind: Text, Values: CommandKinds,
 		Doc: "of which status, or which of the other numbers; without it all"}
 	deadStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.DeadWaiting),
 		Values: []string{string(inspect.DeadWaiting), string(inspect.DeadQueued), string(inspect.DeadRedriven), string(inspect.DeadSkipped)},
@@ -116,9 +116,8 @@ var (
 var migrationKey = Param{Name: headerKey, In: InHeader, Kind: Key,
 	Doc: "the same request with it is the same migration: 1 to 255 bytes, opaque"}
 
-func namesOf[T ~string](list []T) []string {
-	return each(list, func(v *T) string { return string(*v) })
-}
+// CommandKinds are what a list of commands in flight can be asked for.
+var CommandKinds = each(inspect.CommandKinds, func(k *inspect.CommandKind) string { return string(*k) })
 
 // naming are the headers by which a caller says who he is where he is believed. The actor he may say with a credential too, of what
 // he may do as others.

@@ -4,7 +4,6 @@ import (
 	"net/url"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/inspect"
 )
 
 // commandList is a page of the commands in flight that the address selects.
@@ -12,7 +11,7 @@ type commandList struct {
 	lookedAt
 	api.CommandPage
 	Filter    map[string]string
-	Kinds     []inspect.CommandKind
+	Kinds     []string
 	Workflows []string // that the user may see; nil where he may not see the list
 	Next      string   // the address of the next page
 }
@@ -30,7 +29,7 @@ func (v *visit) commands() error {
 	if only(err) != nil {
 		return err
 	}
-	page := commandList{CommandPage: list, Kinds: inspect.CommandKinds, Next: v.nextPage(list.Next),
+	page := commandList{CommandPage: list, Kinds: api.CommandKinds, Next: v.nextPage(list.Next),
 		Filter: map[string]string{"status": v.query("status"), "workflow": v.query("workflow")}}
 	for _, w := range known.Workflows {
 		page.Workflows = append(page.Workflows, w.Name)
