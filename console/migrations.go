@@ -30,6 +30,7 @@ func (v *visit) migrations() error {
 type newMigrationPage struct {
 	api.MigrationPlan
 	Preview           *api.MigrationPreview // nil before it was tried
+	Form              bool                  // it can be begun
 	Key, Rate, Reason string
 	Problem           string
 }
@@ -50,6 +51,7 @@ func (v *visit) migrationForm() error {
 	if page.Preview, err = v.tried(page); err != nil {
 		return v.migrationProblem(page, err)
 	}
+	page.Form = true
 	return v.showMigration(http.StatusOK, page)
 }
 
@@ -69,7 +71,13 @@ func (v *visit) beginMigration() error {
 	if err != nil {
 		return err
 	}
-	page.Key, page.Rate, page.Reason = v.form("_key"), v.form("rate"), v.form("reason")
+	page.Form, page.Key, page.Rate, page.Reason = true, v.form("_key"), v.form("rate"), v.form("reason")
+	if err := needs("operate:all", v.Has("operate:all")); err != nil {
+		return err
+	}
+	if page.Reason == "" {
+		return v.migrationProblem(page, workflow.Errorf(workflow.InvalidRequest, "say why: the reason is in the audit for good"))
+	}
 	in := api.NewMigration{Workflow: page.Workflow, From: page.From, To: page.To, Reason: page.Reason}
 	if page.Rate != "" {
 		if in.PerSecond, err = strconv.Atoi(page.Rate); err != nil || in.PerSecond < 1 {

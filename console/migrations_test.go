@@ -120,6 +120,7 @@ func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 	olga.fill("/console/migrations/new", pairs...).want(403)
 	chief.fill("/console/migrations/new", append(pairs, "rate", "much")...).want(400, "not an integer", "smaller &lt;boxes&gt;", `value="much"`)
 	chief.fill("/console/migrations/new", append(pairs, "rate", "9999999")...).want(400, `role="alert"`)
+	chief.fill("/console/migrations/new", pairs[:6]...).want(400, "say why", `name="rate"`)
 	form := chief.form(append(pairs, "rate", "1000")...)
 	first := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location()
 	await.Eventually(t, "it has ended", func() bool {
