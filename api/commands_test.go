@@ -92,7 +92,8 @@ func TestWhatIsPausedIsListed(t *testing.T) {
 	s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"it snows"}`), "Content-Type", "application/json").want(t, 204)
 	first := read[api.PausedList](t, s.get("/v1/ops/paused?limit=1"))
 	second := read[api.PausedList](t, s.get("/v1/ops/paused?limit=1&cursor="+first.Next))
-	if len(first.Workflows) != 1 || len(second.Workflows) != 1 || len(first.Instances) != 1 || len(second.Instances) != 1 || second.Next != "" ||
+	if len(first.Workflows) != 1 || len(second.Workflows) != 1 || len(first.Instances) != 1 || len(second.Instances) != 1 ||
+		second.Next != "" ||
 		first.Instances[0].Instance == second.Instances[0].Instance {
 		t.Errorf("%+v, then %+v", first, second)
 	}

@@ -183,7 +183,7 @@ func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
 		list.Workflows[0].Reason != "snow" || list.Workflows[0].At.IsZero() {
 		t.Errorf("%+v", list)
 	}
-	if other := s.get("/v1/ops/paused", "Pawl-Tenant", "other"); string(other.body) != `{"workflows":[]}` {
+	if other := s.get("/v1/ops/paused", "Pawl-Tenant", "other"); string(other.body) != `{"workflows":[],"instances":[]}` {
 		t.Errorf("another tenant sees %s", other.body)
 	}
 	s.deliver(id, "k").wantProblem(t, 503, workflow.Paused)

@@ -174,7 +174,7 @@ func askedFor(r *transitions.Record) string {
 		Reason string `json:"reason"`
 	}{r.Reason}
 	if r.InFlight() && len(r.Request) > 0 {
-		_ = json.Unmarshal(r.Request, &asked, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // what cannot be read says none
+		_ = json.Unmarshal(r.Request, &asked, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // else none
 	}
 	return asked.Reason
 }

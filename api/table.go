@@ -206,7 +206,8 @@ var caseRoutes = append(both(
 		Params: params(ofFlow, ofKey, ofOne, pageLimit, pageCursor), Answers: []Answer{answer[CommandPage](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/commands", Grant: Operate, handle: show((*API).commands), EmptyIsNone: true,
-		Doc:    "the commands in flight, timers among them, as `GET /v1/ops/keys` counts them, see [commands in flight](#lists-of-commands-in-flight)",
+		Doc: "the commands in flight, timers among them, as `GET /v1/ops/keys` counts them, see " +
+			"[commands in flight](#lists-of-commands-in-flight)",
 		Params: params(commandKind, ofFlow, pageLimit, pageCursor), Answers: []Answer{answer[CommandPage](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	operation[Operation](ops+"/commands/retry", operateCommand(transitions.Retry), "let one that is stuck begin again with all its attempts"),
@@ -225,18 +226,21 @@ var caseRoutes = append(both(
 
 var migrationRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations", Grant: OperateAll, handle: show((*API).migrations),
-		Doc: "the newest migrations of all instances of a version, the newest first; `plans` are those of the node that answers", Answers: []Answer{answer[MigrationList](200)}},
+		Doc:     "the newest migrations of all instances of a version, the newest first; `plans` are those of the node that answers",
+		Answers: []Answer{answer[MigrationList](200)}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations", Grant: OperateAll, handle: (*API).migrate, NoKey: true,
 		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state " +
 			"what would become of its instances, which of them the plan does not take, and why",
 		Params: params(dryRun, migrationKey), Body: bodyOfOperation[NewMigration](),
 		Answers: []Answer{answer[Migration](202), answer[MigrationPreview](200)}, Headers: []Header{dry},
-		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict, workflow.KeyMissing, workflow.KeyInvalid, workflow.KeyReused}},
+		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict, workflow.KeyMissing,
+			workflow.KeyInvalid, workflow.KeyReused}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations/{migration}", Grant: OperateAll, handle: show((*API).migration),
 		Doc:     "one of them: how many are `migrated`, `skipped` and `rejected`, and why; how many are `waiting`, and what it is `held` up by",
 		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations/{migration}/stop", Grant: OperateAll, NoKey: true,
-		handle: answered((*API).stopMigration), Doc: "end it; what was migrated stays so. Who has asked first, and why, is kept", Body: bodyOfOperation[Reason](),
+		handle: answered((*API).stopMigration), Doc: "end it; what was migrated stays so. Who has asked first, and why, is kept",
+		Body:    bodyOfOperation[Reason](),
 		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 }
 

@@ -62,7 +62,8 @@ func TestWhatIsPausedIsListedAndResumed(t *testing.T) {
 	olga.fill("/console/instances/"+id.String()+"/pause", "reason", "the <office> burns").want(http.StatusSeeOther)
 	olga.fill("/console/workflows/order/pause", "reason", "stock <taking>").want(http.StatusSeeOther)
 	resume, all := "/console/instances/"+id.String()+"/resume", "/console/workflows/order/resume"
-	olga.get("/console/paused").want(200, "P-&lt;1&gt;", "the &lt;office&gt; burns", "stock &lt;taking&gt;", "<bdi>olga</bdi>", `href="`+resume+`"`,
+	olga.get("/console/paused").want(200, "P-&lt;1&gt;", "the &lt;office&gt; burns", "stock &lt;taking&gt;", "<bdi>olga</bdi>",
+		`href="`+resume+`"`,
 		`href="`+all+`"`)
 	olga.get("/console/paused?workflow=order").want(200, "stock &lt;taking&gt;", "There are none.")
 	for _, path := range []string{resume, all} {

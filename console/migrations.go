@@ -131,7 +131,8 @@ func (v *visit) stopMigrationForm() error {
 	if err != nil {
 		return err
 	}
-	return v.confirmation(confirm{Heading: "Stop the migration", Button: "Stop it", Bad: true, Reason: true, Runbook: runbook("migration-held-up"),
+	return v.confirmation(confirm{Heading: "Stop the migration", Button: "Stop it", Bad: true, Reason: true,
+		Runbook: runbook("migration-held-up"),
 		Says: "No more instances are taken to the new version. Those that are there stay there; the others can be migrated later, by another " +
 			"migration.",
 		Facts: []attribute{{"Workflow", m.Workflow}, {"From version", strconv.Itoa(m.From)}, {"To version", strconv.Itoa(m.To)},

@@ -84,8 +84,8 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 	chief.get("/console/migrations/"+id+"/stop").want(200, "No more instances are taken")
 	chief.fill("/console/migrations/"+id+"/stop", "reason", "the <rate> is wrong").want(http.StatusSeeOther)
 	chief.fill("/console/migrations/"+id+"/stop", "reason", "too late").want(http.StatusSeeOther)
-	if p := chief.get("/console/migrations").want(200, "stopped <time", "by <bdi>carl</bdi>", "the &lt;rate&gt; is wrong"); strings.Contains(p.text,
-		"too late") {
+	p := chief.get("/console/migrations").want(200, "stopped <time", "by <bdi>carl</bdi>", "the &lt;rate&gt; is wrong")
+	if strings.Contains(p.text, "too late") {
 		t.Error("who asks later changes the reason")
 	}
 	chief.get("/console/migrations/99/stop").want(404)
@@ -118,7 +118,8 @@ func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 	}
 	pairs := []string{"workflow", "parcel", "from", "1", "to", "2", "reason", "smaller <boxes>"}
 	olga.fill("/console/migrations/new", pairs...).want(403)
-	chief.fill("/console/migrations/new", append(pairs, "rate", "much")...).want(400, "not an integer", "smaller &lt;boxes&gt;", `value="much"`)
+	chief.fill("/console/migrations/new", append(pairs, "rate", "much")...).want(400, "not an integer",
+		"smaller &lt;boxes&gt;", `value="much"`)
 	chief.fill("/console/migrations/new", append(pairs, "rate", "9999999")...).want(400, `role="alert"`)
 	chief.fill("/console/migrations/new", pairs[:6]...).want(400, "say why", `name="rate"`)
 	form := chief.form(append(pairs, "rate", "1000")...)

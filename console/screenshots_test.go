@@ -67,7 +67,8 @@ func (s *stand) picture(p *chromium.Page, name, path string) {
 	if slices.Contains([]string{"overview", "instance", "stuck", "sink"}, name) {
 		take("-dark", 1280, "dark")
 	}
-	if slices.Contains([]string{"sign-in", "overview", "instances", "instance", "transition", "stuck", "commands", "paused", "new-migration"}, name) {
+	if slices.Contains([]string{"sign-in", "overview", "instances", "instance", "transition", "stuck", "commands", "paused",
+		"new-migration"}, name) {
 		take("-360", 360, "light")
 	}
 }
@@ -149,7 +150,8 @@ func (s *stand) busyDay() map[string]string {
 		"?version=2",
 		"transition": "/workflows/claim/do/file", "bulk": chosen, "pause": of + "/pause",
 		"command": "/commands" + ref, "commands": "/commands", "paused": "/paused",
-		"new-migration": "/migrations/new?workflow=parcel&from=1&to=2&try=1", "stuck": "/stuck", "settle": "/stuck/resolve" + ref, "sinks": "/sinks", "sink": "/sinks/bookkeeping",
+		"new-migration": "/migrations/new?workflow=parcel&from=1&to=2&try=1",
+		"stuck":         "/stuck", "settle": "/stuck/resolve" + ref, "sinks": "/sinks", "sink": "/sinks/bookkeeping",
 		"messages": "/messages", "log": "/log?workflow=claim", "workflows": "/workflows", "migrations": "/migrations",
 		"workflow": "/workflows/claim", "keys": "/keys",
 		"new-key": "/keys/new",

@@ -125,7 +125,8 @@ func TestAListOfCommandsSaysWhatItWasAskedFor(t *testing.T) {
 	if page, err = e.Commands(t.Context(), inspect.CommandFilter{Workflow: "fare"}); err != nil || len(page.Commands) != 0 {
 		t.Errorf("of another workflow: %+v, %v", page, err)
 	}
-	for f, code := range map[inspect.CommandFilter]workflow.Code{{Kind: "succeeded"}: workflow.InvalidRequest, {Workflow: "x"}: workflow.WorkflowNotFound,
+	for f, code := range map[inspect.CommandFilter]workflow.Code{{Kind: "succeeded"}: workflow.InvalidRequest,
+		{Workflow: "x"}:   workflow.WorkflowNotFound,
 		{Tenant: "a\x00"}: workflow.InvalidRequest} {
 		_, err := e.Commands(t.Context(), f)
 		wantCode(t, err, code)

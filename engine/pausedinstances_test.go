@@ -58,7 +58,8 @@ func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	for _, p := range list[1:] {
-		if reason, is := want[p.Instance]; !is || p.Reason != reason || p.Actor != "olga" || p.At.IsZero() || p.State != "open" || p.BusinessKey == "" {
+		if reason, is := want[p.Instance]; !is || p.Reason != reason || p.Actor != "olga" || p.At.IsZero() || p.State != "open" ||
+			p.BusinessKey == "" {
 			t.Errorf("%+v", p)
 		}
 		delete(want, p.Instance)

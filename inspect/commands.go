@@ -25,7 +25,8 @@ const (
 )
 
 // CommandKinds are the kinds that can be asked for.
-var CommandKinds = []CommandKind{CommandsPending, CommandsProcessing, CommandsRetryable, CommandsScheduled, CommandsDue, CommandsStale, CommandsLapsed,
+var CommandKinds = []CommandKind{CommandsPending, CommandsProcessing, CommandsRetryable, CommandsScheduled, CommandsDue, CommandsStale,
+	CommandsLapsed,
 	CommandsStuck}
 
 // CommandFilter selects commands in flight. Empty fields select everything.

@@ -159,7 +159,8 @@ func (p part) page(f *inspect.CommandFilter, limit int) *query {
 		from = " >= ("
 	}
 	s.WriteString(" AS hit FROM pawl.command WHERE " + p.from + " AND (" + columns + ")" + from)
-	p.place(s, &f.After).add(") ORDER BY "+columns+" FETCH FIRST %s ROWS WITH TIES) AS x) AS looked WHERE hit OR n = %s", maxScanned, maxScanned)
+	p.place(s, &f.After).add(") ORDER BY "+columns+" FETCH FIRST %s ROWS WITH TIES) AS x) AS looked WHERE hit OR n = %s",
+		maxScanned, maxScanned)
 	s.add(" ORDER BY "+p.order("grp", "sub", "at")+", scope, key LIMIT %s) AS e", limit+2)
 	s.WriteString(" LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE e.hit AND c.tenant = $1 AND c.scope = e.scope AND c.key = e.key " +
 		"LIMIT 1) c ON true" + audit.Position("$1") + BusinessKey("$1", "c.instance"))

@@ -18,7 +18,8 @@ func TestOpsCommandsListsWhatIsInFlight(t *testing.T) {
 	if got := p.run("commands --status stuck"); !strings.Contains(got, " asked ") || !strings.Contains(got, "ask_person") {
 		t.Error(got)
 	}
-	if stdout, stderr, err := p.try("commands --limit 1"); err != nil || strings.Count(stdout, "\n") != 2 || !strings.Contains(stderr, "there are more") {
+	if stdout, stderr, err := p.try("commands --limit 1"); err != nil || strings.Count(stdout, "\n") != 2 ||
+		!strings.Contains(stderr, "there are more") {
 		t.Errorf("%v, %s%s", err, stdout, stderr)
 	}
 	p.fails("commands --status succeeded", "--status is one of pending")
