@@ -154,7 +154,7 @@ var badOperations = []badCase{
 	{"limit 0", "GET", "/v1/ops/stuck?limit=0", "", nil, workflow.InvalidRequest},
 	{"unknown parameter", "GET", "/v1/ops/stuck?state=x", "", nil, workflow.InvalidRequest},
 	{"NUL in a stuck workflow", "GET", "/v1/ops/stuck?workflow=%00", "", nil, workflow.InvalidRequest},
-	{"a parameter of the paused", "GET", "/v1/ops/paused?workflow=x", "", nil, workflow.InvalidRequest},
+	{"a parameter of the paused", "GET", "/v1/ops/paused?colour=x", "", nil, workflow.InvalidRequest},
 }
 
 func TestBadInputAboutCommandsInFlightLeavesNoTrace(t *testing.T) {

@@ -39,7 +39,7 @@ func TestWhatWaitsForAnOperatorIsToldOfItsInstance(t *testing.T) {
 	}
 	for query, n := range map[string]int{"instance=" + status.Instance.String(): 1, "workflow=delivery&business_key=none": 0,
 		"workflow=delivery": 1} {
-		if page := read[api.StuckPage](t, s.get("/v1/ops/stuck?"+query)); len(page.Commands) != n {
+		if page := read[api.CommandPage](t, s.get("/v1/ops/stuck?"+query)); len(page.Commands) != n {
 			t.Errorf("%s: %+v", query, page)
 		}
 	}

@@ -79,6 +79,7 @@ var rightly = map[string]int{
 	"GET /v1/ops/migrations/{migration}":                             404,
 	"POST /v1/ops/migrations/{migration}/stop":                       404,
 	"GET /v1/ops/stuck":                                              200,
+	"GET /v1/ops/commands":                                           200,
 	"POST /v1/ops/commands/retry":                                    400,
 	"POST /v1/ops/commands/resolve":                                  400,
 	"POST /v1/ops/commands/abandon":                                  400,

@@ -30,6 +30,18 @@ var (
 		func(r *transitions.Record) bool {
 			return transitions.CheckScope(r.Scope) == nil && transitions.CheckKey(r.Key) == nil
 		}}
+	byInFlight = cursor[inspect.CommandPlace]{9,
+		func(p *inspect.CommandPlace) []any {
+			return []any{&p.Part, &p.Group, &p.Subgroup, &p.At, &p.Instance, &p.Scope, &p.Key}
+		},
+		func(p *inspect.CommandPlace) bool {
+			named := p.Scope == "" && p.Key == "" || transitions.CheckScope(p.Scope) == nil && transitions.CheckKey(p.Key) == nil
+			return named && p.Part >= 0 && transitions.TextProblem(p.Group, maxText) == "" && transitions.TextProblem(p.Subgroup, maxText) == ""
+		}}
+	byPause = cursor[inspect.PausedInstance]{10, func(p *inspect.PausedInstance) []any { return []any{&p.Instance, &p.Workflow} },
+		func(p *inspect.PausedInstance) bool {
+			return p.Workflow != "" && transitions.TextProblem(p.Workflow, maxText) == ""
+		}}
 	byTenant = cursor[inspect.SinkCursor]{3, func(c *inspect.SinkCursor) []any { return []any{&c.Tenant} },
 		func(c *inspect.SinkCursor) bool { return c.Tenant != "" && transitions.CheckTenant(c.Tenant) == nil }}
 	byDead = cursor[inspect.DeadLetter]{4,

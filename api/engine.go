@@ -56,7 +56,10 @@ type Engine interface {
 	Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error)
 	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
 	Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error)
+	// Commands lists those in flight.
+	Commands(ctx context.Context, f inspect.CommandFilter) (inspect.CommandPage, error)
 	PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error)
+	PausedInstances(ctx context.Context, f inspect.PausedFilter) (list []inspect.PausedInstance, more bool, err error)
 	DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error)
 	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
 	SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error)
@@ -110,12 +113,14 @@ type Engine interface {
 
 	// PreviewMigration says what a migration would do. Errors: WorkflowNotFound, NotOnThisNode.
 	PreviewMigration(ctx context.Context, workflow string, from, to int) (inspect.MigrationPreview, error)
-	// MigrateInstances begins one. Errors: those of PreviewMigration; Conflict, InvalidRequest.
+	// MigrateInstances begins one. Errors: those of PreviewMigration; Conflict, KeyReused, InvalidRequest.
 	MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (inspect.Migration, error)
 	// Migrations lists the newest. Migration is one, which StopMigration ends. Error: NotFound.
 	Migrations(ctx context.Context) ([]inspect.Migration, error)
 	Migration(ctx context.Context, id int64) (inspect.Migration, error)
-	StopMigration(ctx context.Context, id int64) (inspect.Migration, error)
+	StopMigration(ctx context.Context, id int64, actor, reason string) (inspect.Migration, error)
+	// MigrationPlans lists the plans that this node has.
+	MigrationPlans() []inspect.MigrationPlan
 
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.

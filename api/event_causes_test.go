@@ -158,9 +158,9 @@ func (s *server) allEvents(query string) []jsontext.Value {
 // settle does what an operator says to the next command that is stuck.
 func (s *server) settle(action, more string) transitions.Ref {
 	s.t.Helper()
-	var page api.StuckPage
+	var page api.CommandPage
 	await.Eventually(s.t, "a command is stuck", func() bool {
-		page = read[api.StuckPage](s.t, s.get("/v1/ops/stuck"))
+		page = read[api.CommandPage](s.t, s.get("/v1/ops/stuck"))
 		return len(page.Commands) == 1
 	})
 	c := page.Commands[0]
@@ -444,6 +444,8 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=" +
 			"&created_before=&updated_after=&updated_before=&order=&limit=&cursor=": string(list.body),
 		"/v1/ops/stuck?workflow=&business_key=&instance=&limit=&cursor=":         string(s.get("/v1/ops/stuck").body),
+		"/v1/ops/commands?status=&workflow=&limit=&cursor=":                      string(s.get("/v1/ops/commands").body),
+		"/v1/ops/paused?workflow=&limit=&cursor=":                                string(s.get("/v1/ops/paused").body),
 		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=": string(s.get("/v1/ops/inbox").body),
 	} {
 		if got := s.get(path); got.status != 200 || string(got.body) != want {

@@ -34,6 +34,10 @@ type (
 		Refusals  []MigrationRefusal `json:"refusals,omitempty"` // why some are rejected
 		StoppedAt time.Time          `json:"stopped_at,omitzero"`
 		EndedAt   time.Time          `json:"ended_at,omitzero"`
+
+		// Who has asked for its end first, and why.
+		StoppedBy  string `json:"stopped_by,omitempty"`
+		StopReason string `json:"stop_reason,omitempty"`
 	}
 	MigrationRefusal struct {
 		State    workflow.State `json:"state,omitempty"`
@@ -42,7 +46,13 @@ type (
 		Instance uuid.UUID      `json:"instance,omitzero"` // one of them
 	}
 	MigrationList struct {
-		Migrations []Migration `json:"migrations"`
+		Migrations []Migration     `json:"migrations"`
+		Plans      []MigrationPlan `json:"plans"` // of the node that answers: what can be begun there
+	}
+	MigrationPlan struct {
+		Workflow string `json:"workflow"`
+		From     int    `json:"from"`
+		To       int    `json:"to"`
 	}
 	MigrationPreview struct {
 		Workflow string             `json:"workflow"`
@@ -77,7 +87,8 @@ type NewMigration struct {
 func MigrationOf(m *inspect.Migration) Migration {
 	return Migration{ID: m.ID, Workflow: m.Workflow, From: m.From, To: m.To, PerSecond: m.PerSecond, Actor: m.Actor, Reason: m.Reason,
 		CreatedAt: m.CreatedAt, Expected: m.Expected, Migrated: m.Migrated, Skipped: m.Skipped, Rejected: m.Rejected, Waiting: m.Waiting,
-		Held: m.Held, Node: m.Node, Refusals: refusalsOf(m.Refusals), StoppedAt: m.StoppedAt, EndedAt: m.EndedAt}
+		Held: m.Held, Node: m.Node, Refusals: refusalsOf(m.Refusals), StoppedAt: m.StoppedAt, EndedAt: m.EndedAt,
+		StoppedBy: m.StoppedBy, StopReason: m.StopReason}
 }
 
 // PreviewOf is what the interface shows of a preview.
@@ -93,7 +104,10 @@ func refusalsOf(list []inspect.MigrationRefusal) []MigrationRefusal {
 // migrations lists the newest.
 func (a *API) migrations(r *request) (MigrationList, error) {
 	list, err := a.engine.Migrations(r.Context())
-	return MigrationList{each(list, func(m *inspect.Migration) Migration { return MigrationOf(m) })}, err
+	return MigrationList{
+		Migrations: each(list, MigrationOf),
+		Plans:      each(a.engine.MigrationPlans(), func(p *inspect.MigrationPlan) MigrationPlan { return MigrationPlan(*p) }),
+	}, err
 }
 
 // migration is one of them.
@@ -102,7 +116,7 @@ func (a *API) migration(r *request) (Migration, error) {
 	return MigrationOf(&m), err
 }
 
-// migrate begins one, or says what it would do.
+// migrate begins one, or says what it would do. A key is not asked for.
 func (a *API) migrate(w http.ResponseWriter, r *request) error {
 	in, err := readJSON[NewMigration](a, w, r)
 	if err != nil {
@@ -117,11 +131,14 @@ func (a *API) migrate(w http.ResponseWriter, r *request) error {
 		return sendJSON(w, http.StatusOK, PreviewOf(&p))
 	}
 	var by transitions.Command
+	if err := named(r.Request, &by, true); err != nil {
+		return err
+	}
 	if err := a.by(r, &by); err != nil {
 		return err
 	}
 	m, err := a.engine.MigrateInstances(r.Context(), inspect.MigrationRequest{Workflow: in.Workflow, From: in.From, To: in.To,
-		PerSecond: in.PerSecond, Actor: by.Actor, Proof: by.Proof, Reason: in.Reason})
+		PerSecond: in.PerSecond, Actor: by.Actor, Proof: by.Proof, Reason: in.Reason, Key: by.Key})
 	if err != nil {
 		return err
 	}
@@ -129,8 +146,8 @@ func (a *API) migrate(w http.ResponseWriter, r *request) error {
 }
 
 // stopMigration ends one.
-func (a *API) stopMigration(r *request, _ Reason) (Migration, error) {
-	m, err := a.engine.StopMigration(r.Context(), r.integer("migration"))
+func (a *API) stopMigration(r *request, in Reason) (Migration, error) {
+	m, err := a.engine.StopMigration(r.Context(), r.integer("migration"), r.caller.Actor, in.Reason)
 	return MigrationOf(&m), err
 }
 

@@ -81,6 +81,10 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Migrations) != 1 || list.Migrations[0].ID != m.ID {
 		t.Errorf("%+v", list)
 	}
+	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Plans) != 1 ||
+		list.Plans[0] != (api.MigrationPlan{Workflow: "box", From: 1, To: 2}) {
+		t.Errorf("%+v", list.Plans)
+	}
 	stopped := s.do(http.MethodPost, at+"/stop", []byte(`{}`), json...)
 	stopped.want(t, http.StatusOK) // it has ended, and stays so
 	if now := read[api.Migration](t, stopped); !now.StoppedAt.IsZero() {
@@ -94,9 +98,47 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 		s.do(http.MethodPost, "/v1/ops/migrations", []byte(body), json...).wantProblem(t, code.Info().Status, code)
 	}
 	s.exec("INSERT INTO pawl.instance_migration (workflow, from_version, to_version, per_second, actor, created_at, expected, next_at) " +
-		"VALUES ('box', 1, 2, 1, 'ann', now(), 0, 'infinity')")
+		"VALUES ('box', 1, 2, 1, 'ann', now(), 0, now() + interval '9 years')")
 	s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2}`), json...).wantProblem(t, http.StatusConflict,
 		workflow.Conflict)
+	at = fmt.Sprint("/v1/ops/migrations/", read[api.MigrationList](t, s.get("/v1/ops/migrations")).Migrations[0].ID)
+	for _, body := range []string{`{"reason":"` + strings.Repeat("x", 5000) + `"}`, `{"reason":"a\u0000"}`, `{"reason":1}`, `{"why":"x"}`} {
+		s.do(http.MethodPost, at+"/stop", []byte(body), json...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
+	}
+	for range 2 { // and the first to ask stays who has asked
+		s.do(http.MethodPost, at+"/stop", []byte(`{"reason":"wrong boxes"}`), append(json, "Pawl-Actor", "olga")...).want(t, http.StatusOK)
+		s.do(http.MethodPost, at+"/stop", nil, json...).want(t, http.StatusOK)
+	}
+	if m := read[api.Migration](t, s.get(at)); m.StoppedBy != "olga" || m.StopReason != "wrong boxes" || m.StoppedAt.IsZero() {
+		t.Errorf("%+v", m)
+	}
+}
+
+// With a key a migration is begun once, also after its end.
+func TestAMigrationIsBegunOnceWithAKey(t *testing.T) {
+	s := newServerOf(t, boxes(), nil)
+	begin := func(key, body string, headers ...string) answer {
+		return s.do(http.MethodPost, "/v1/ops/migrations", []byte(body),
+			append([]string{"Content-Type", "application/json", "Idempotency-Key", key}, headers...)...)
+	}
+	const body = `{"workflow":"box","from":1,"to":2,"reason":"all"}`
+	first := begin("k", body)
+	first.want(t, http.StatusAccepted)
+	m := read[api.Migration](t, first)
+	await.Eventually(t, "the migration ends", func() bool {
+		return !read[api.Migration](t, s.get(fmt.Sprint("/v1/ops/migrations/", m.ID))).EndedAt.IsZero()
+	})
+	if again := read[api.Migration](t, begin("k", body)); again.ID != m.ID || again.EndedAt.IsZero() {
+		t.Errorf("%+v", again)
+	}
+	begin("k", `{"workflow":"box","from":1,"to":2}`).wantProblem(t, 422, workflow.KeyReused)
+	begin("k", body, "Pawl-Actor", "bob").wantProblem(t, 422, workflow.KeyReused)
+	begin(strings.Repeat("k", 256), body).wantProblem(t, 400, workflow.KeyInvalid)
+	begin("", body).wantProblem(t, 400, workflow.KeyMissing)
+	begin("k", body, "Idempotency-Scope", "s").wantProblem(t, 400, workflow.InvalidRequest)
+	if other := read[api.Migration](t, begin("another", body)); other.ID == m.ID {
+		t.Errorf("%+v", other)
+	}
 }
 
 func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {

@@ -53,7 +53,7 @@ func TestStuckCommandsAreListedPageByPage(t *testing.T) {
 		}
 		a := s.get("/v1/ops/stuck" + query)
 		a.want(t, 200)
-		page := read[api.StuckPage](t, a)
+		page := read[api.CommandPage](t, a)
 		for _, c := range page.Commands {
 			if c.Stuck == "" || c.Failures != 1 || c.Failure == "" || c.Status != transitions.FailedRetryable ||
 				c.Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: c.Scope, Key: c.Key}) {
@@ -68,10 +68,10 @@ func TestStuckCommandsAreListedPageByPage(t *testing.T) {
 	if strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("listed %q, want %q", got, want)
 	}
-	if page := read[api.StuckPage](t, s.get("/v1/ops/stuck?workflow=parcel")); len(page.Commands) != 0 || page.Next != "" {
+	if page := read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=parcel")); len(page.Commands) != 0 || page.Next != "" {
 		t.Errorf("%+v", page)
 	}
-	if page := read[api.StuckPage](t, s.get("/v1/ops/stuck?workflow=delivery")); len(page.Commands) != 3 {
+	if page := read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=delivery")); len(page.Commands) != 3 {
 		t.Errorf("%+v", page)
 	}
 	s.get("/v1/ops/stuck?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
@@ -183,7 +183,7 @@ func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
 		list.Workflows[0].Reason != "snow" || list.Workflows[0].At.IsZero() {
 		t.Errorf("%+v", list)
 	}
-	if other := s.get("/v1/ops/paused", "Pawl-Tenant", "other"); string(other.body) != `{"workflows":[]}` {
+	if other := s.get("/v1/ops/paused", "Pawl-Tenant", "other"); string(other.body) != `{"workflows":[],"instances":[]}` {
 		t.Errorf("another tenant sees %s", other.body)
 	}
 	s.deliver(id, "k").wantProblem(t, 503, workflow.Paused)
@@ -203,6 +203,7 @@ func TestOnlyOperatorsOperate(t *testing.T) {
 	for _, c := range []struct{ method, path, body string }{
 		{"GET", "/v1/ops/verify", ""},
 		{"GET", "/v1/ops/stuck", ""},
+		{"GET", "/v1/ops/commands", ""},
 		{"GET", "/v1/ops/paused", ""},
 		{"PUT", "/v1/ops/paused/delivery", `{}`},
 		{"DELETE", "/v1/ops/paused/delivery", ""},

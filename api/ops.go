@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,28 +69,56 @@ func (a *API) ready(r *request) (Health, error) {
 }
 
 // stuck lists the commands that wait for an operator.
-func (a *API) stuck(r *request) (out StuckPage, err error) {
+func (a *API) stuck(r *request) (out CommandPage, err error) {
 	f := inspect.StuckFilter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"),
 		Instance: r.id("instance"), Limit: r.limit()}
 	if f.After, err = byStuck.after(r); err != nil {
 		return out, err
 	}
 	list, more, err := a.engine.Stuck(r.Context(), f)
-	stuck := func(r *transitions.Record) CommandStatus { return StuckOf(f.Tenant, r) }
-	return StuckPage{Commands: each(list, stuck), Next: byStuck.next(list, more)}, err
+	return CommandPage{Commands: each(list, ListedIn(f.Tenant)), Next: byStuck.next(list, more)}, err
 }
 
-// StuckOf is how REST tells of a stuck command.
-func StuckOf(tenant string, r *transitions.Record) CommandStatus {
+// commands lists the commands in flight.
+func (a *API) commands(r *request) (out CommandPage, err error) {
+	f := inspect.CommandFilter{Tenant: r.tenant(), Kind: inspect.CommandKind(r.text("status")), Workflow: r.text("workflow"), Limit: r.limit()}
+	if f.After, err = byInFlight.after(r); err != nil {
+		return out, err
+	}
+	page, err := a.engine.Commands(r.Context(), f)
+	out.Commands = each(page.Commands, ListedIn(f.Tenant))
+	if page.More {
+		out.Next = byInFlight.encode(&page.Next)
+	}
+	return out, err
+}
+
+// ListedIn is how REST tells of commands in the lists of a tenant's.
+func ListedIn(tenant string) func(*transitions.Record) CommandStatus {
+	return func(r *transitions.Record) CommandStatus { return listedOf(tenant, r) }
+}
+
+func listedOf(tenant string, r *transitions.Record) CommandStatus {
 	s := operatedStatusOf(r)
 	s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
 	return s
 }
 
-// paused lists the workflows of which nothing new is begun.
-func (a *API) paused(r *request) (PausedList, error) {
-	list, err := a.engine.PausedWorkflows(r.Context(), r.tenant())
-	return PausedList{Workflows: PausedOf(list)}, err
+// paused lists the workflows and the instances of which nothing new is begun.
+func (a *API) paused(r *request) (out PausedList, err error) {
+	f := inspect.PausedFilter{Tenant: r.tenant(), Workflow: r.text("workflow"), Limit: r.limit()}
+	if f.After, err = byPause.after(r); err != nil {
+		return out, err
+	}
+	instances, more, err := a.engine.PausedInstances(r.Context(), f)
+	if err != nil {
+		return out, err
+	}
+	workflows, err := a.engine.PausedWorkflows(r.Context(), f.Tenant)
+	if f.Workflow != "" {
+		workflows = slices.DeleteFunc(workflows, func(w inspect.PausedWorkflow) bool { return w.Workflow != f.Workflow })
+	}
+	return PausedList{Workflows: PausedOf(workflows), Instances: PausedInstancesOf(instances), Next: byPause.next(instances, more)}, err
 }
 
 // pauseWorkflow lets a workflow begin nothing new.

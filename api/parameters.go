@@ -65,6 +65,8 @@ var (
 	messageStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.MessageWaiting),
 		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)},
 		Doc:    "how the messages stand"}
+	commandKind = Param{Name: "status", In: InQuery, Kind: Text, Values: CommandKinds,
+		Doc: "of which status, or which of the other numbers; without it all"}
 	deadStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.DeadWaiting),
 		Values: []string{string(inspect.DeadWaiting), string(inspect.DeadQueued), string(inspect.DeadRedriven), string(inspect.DeadSkipped)},
 		Doc:    "how the dead letters stand"}
@@ -109,6 +111,13 @@ var (
 	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
 )
+
+// migrationKey is not asked for: what is under way is not begun once more in any case.
+var migrationKey = Param{Name: headerKey, In: InHeader, Kind: Key,
+	Doc: "the same request with it is the same migration: 1 to 255 bytes, opaque"}
+
+// CommandKinds are what a list of commands in flight can be asked for.
+var CommandKinds = each(inspect.CommandKinds, func(k *inspect.CommandKind) string { return string(*k) })
 
 // naming are the headers by which a caller says who he is where he is believed. The actor he may say with a credential too, of what
 // he may do as others.

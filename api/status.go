@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -58,7 +61,11 @@ func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.R
 	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, statusTag(&record)) {
 		return record, err
 	}
+	request := record.Request
 	record, waited, err := a.streams.Changed(r.Context(), ref, record, wait)
+	if record.InFlight() {
+		record.Request = request // which never changes
+	}
 	if waited && err == nil {
 		err = r.stillHolds(w.Header())
 		w.Header().Set(headerApplied, "wait")
@@ -148,7 +155,7 @@ func statusOf(r *transitions.Record) CommandStatus {
 	s := CommandStatus{
 		Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, Transition: r.Transition,
 		Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0), Code: r.Code,
-		Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Progress: r.Progress, RunAt: r.RunAt.UTC(),
+		Reason: askedFor(r), Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Progress: r.Progress, RunAt: r.RunAt.UTC(),
 		LockedUntil: r.LockedUntil.UTC(), CancelledBy: r.CancelledBy, Stuck: r.Stuck,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
 	}
@@ -159,6 +166,17 @@ func statusOf(r *transitions.Record) CommandStatus {
 		s.Problem = transitions.WithPosition(r.Body, s.Position)
 	}
 	return s
+}
+
+// askedFor is why a command in flight was asked, as far as the record says it: who watches it has no request.
+func askedFor(r *transitions.Record) string {
+	asked := struct {
+		Reason string `json:"reason"`
+	}{r.Reason}
+	if r.InFlight() && len(r.Request) > 0 {
+		_ = json.Unmarshal(r.Request, &asked, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // else none
+	}
+	return asked.Reason
 }
 
 // operatedStatusOf is statusOf for operators. The names of nodes are nobody else's.

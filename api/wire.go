@@ -60,16 +60,17 @@ func refOf(b *transitions.CommandRef) *CommandRef {
 	return &CommandRef{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
 }
 
-// StuckPage is a page of commands that wait for an operator, the longest waiting
-// first.
-type StuckPage struct {
+// CommandPage is a page of commands in flight.
+type CommandPage struct {
 	Commands []CommandStatus `json:"commands"`
 	Next     string          `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
-// PausedList is the workflows of which nothing new is begun.
+// PausedList is the workflows and the instances of which nothing new is begun.
 type PausedList struct {
-	Workflows []PausedWorkflow `json:"workflows"`
+	Workflows []PausedWorkflow `json:"workflows"` // all, on every page
+	Instances []PausedInstance `json:"instances"`
+	Next      string           `json:"next,omitempty"` // the cursor of the next page of instances, "" on the last
 }
 
 // SinkList is the sinks, by name.

@@ -167,6 +167,15 @@ type (
 		Reason   string    `json:"reason,omitempty"`
 		At       time.Time `json:"at"`
 	}
+	PausedInstance struct {
+		Workflow    string         `json:"workflow"`
+		Instance    uuid.UUID      `json:"instance"`
+		BusinessKey string         `json:"business_key,omitempty"`
+		State       workflow.State `json:"state"`
+		Actor       string         `json:"actor"`
+		Reason      string         `json:"reason,omitempty"`
+		At          time.Time      `json:"at"`
+	}
 	// Settled is the answer to an operation on a command.
 	Settled struct {
 		Operation transitions.Action `json:"operation"`
@@ -244,6 +253,11 @@ func DeadLettersOf(list []inspect.DeadLetter) []DeadLetter {
 // PausedOf is what the interface shows of workflows that are paused.
 func PausedOf(list []inspect.PausedWorkflow) []PausedWorkflow {
 	return each(list, func(p *inspect.PausedWorkflow) PausedWorkflow { return PausedWorkflow(*p) })
+}
+
+// PausedInstancesOf is what the interface shows of instances that are paused.
+func PausedInstancesOf(list []inspect.PausedInstance) []PausedInstance {
+	return each(list, func(p *inspect.PausedInstance) PausedInstance { return PausedInstance(*p) })
 }
 
 // each converts a list; nil is an empty one.

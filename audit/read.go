@@ -38,6 +38,14 @@ func Position(tenant string) string {
 	WHERE a.tenant = ` + tenant + ` AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
 }
 
+// Newest joins the newest audit row a of an instance that is of a transition; all are SQL expressions. It reads back from the
+// instance's newest row.
+func Newest(tenant, instance, transition string) string {
+	return `
+LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
+	AND x.transition = ` + transition + ` ORDER BY x.version DESC LIMIT 1) AS a ON true`
+}
+
 // RowOf joins the audit row a of a version of an instance, which can only be a probe
 // of the primary key. All are SQL expressions.
 func RowOf(tenant, instance, version string) string {

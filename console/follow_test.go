@@ -25,7 +25,8 @@ func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	s.stuck("A-1")
 	s.awaitDead()
 	v := s.visitor(s.key("boss", everything))
-	for _, path := range []string{"/stuck", "/sinks", "/sinks/books?status=waiting", "/messages", "/keys", "/migrations", "/workflows",
+	for _, path := range []string{"/stuck", "/sinks", "/sinks/books?status=waiting", "/messages", "/keys", "/migrations", "/commands",
+		"/paused", "/workflows",
 		"/workflows/claim", "/"} {
 		v.get("/console"+path).want(200, ` data-look="3000"`, " data-part")
 		await.Eventually(t, path+" is not sent again", func() bool { // but where a lease or a last use has been noted between

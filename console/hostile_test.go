@@ -64,7 +64,8 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	if err := s.Engine().PauseWorkflow(t.Context(), "default", "order", "olga", all[:400]); err != nil {
 		t.Fatal(err)
 	}
-	paths = append(paths, "/", "/log", "/keys", "/stuck", "/instances?workflow=claim", "/messages", "/messages?status=discarded", "/sinks",
+	paths = append(paths, "/", "/log", "/keys", "/stuck", "/commands", "/paused", "/instances?workflow=claim",
+		"/messages", "/messages?status=discarded", "/sinks",
 		"/sinks/books",
 		"/sinks/books?status=skipped", "/workflows", "/workflows/order")
 	for _, path := range paths {

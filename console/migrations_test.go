@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -81,8 +82,59 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 	id := s.migration()
 	chief.get("/console/migrations").want(200, "<b>under way</b>", "0 of about 1\u202f200", "/console/migrations/"+id+"/stop")
 	chief.get("/console/migrations/"+id+"/stop").want(200, "No more instances are taken")
-	chief.fill("/console/migrations/" + id + "/stop").want(http.StatusSeeOther)
-	chief.get("/console/migrations").want(200, "stopped <time")
+	chief.fill("/console/migrations/"+id+"/stop", "reason", "the <rate> is wrong").want(http.StatusSeeOther)
+	chief.fill("/console/migrations/"+id+"/stop", "reason", "too late").want(http.StatusSeeOther)
+	p := chief.get("/console/migrations").want(200, "stopped <time", "by <bdi>carl</bdi>", "the &lt;rate&gt; is wrong")
+	if strings.Contains(p.text, "too late") {
+		t.Error("who asks later changes the reason")
+	}
 	chief.get("/console/migrations/99/stop").want(404)
 	s.visitor(s.key("olga", identities["operator"])).get("/console/migrations").want(403)
+}
+
+// A migration is tried, and begun with a rate and a reason; the form that is sent twice begins one.
+func TestAMigrationIsBegunInTheConsole(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
+	if err := s.Engine().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, weight := range []string{"1", "2", "101"} {
+		s.submit(transitions.Command{Workflow: "parcel", Transition: "fill", Payload: []byte(`{"weight":` + weight + `}`)})
+	}
+	chief, olga := s.visitor(s.key("carl", identities["chief"])), s.visitor(s.key("olga", identities["operator"]))
+	const plan = "?workflow=parcel&from=1&to=2"
+	chief.get("/console/migrations").want(200, `href="/console/migrations/new?from=1&amp;to=2&amp;workflow=parcel"`)
+	if p := chief.get("/console/migrations/new"+plan).want(200, "Try it first"); strings.Contains(p.text, `name="rate"`) {
+		t.Error("it can be begun untried")
+	}
+	chief.get("/console/migrations/new"+plan+"&try=1").want(200, "<bdi>packed</bdi>", "<td>3</td><td>2</td><td>0</td><td>1</td>",
+		"it is &lt;too&gt; heavy", `name="rate"`)
+	olga.get("/console/migrations/new" + plan + "&try=1").want(403)
+	olga.get("/console/migrations/new" + plan).want(403)
+	for path, status := range map[string]int{"": 400, "?workflow=parcel&from=x&to=2": 400, "?workflow=nothing&from=1&to=2&try=1": 404,
+		"?workflow=parcel&from=2&to=1&try=1": 503, "?workflow=parcel&from=1&to=1&try=1": 400} {
+		chief.get("/console/migrations/new" + path).want(status)
+	}
+	pairs := []string{"workflow", "parcel", "from", "1", "to", "2", "reason", "smaller <boxes>"}
+	olga.fill("/console/migrations/new", pairs...).want(403)
+	chief.fill("/console/migrations/new", append(pairs, "rate", "much")...).want(400, "not an integer",
+		"smaller &lt;boxes&gt;", `value="much"`)
+	chief.fill("/console/migrations/new", append(pairs, "rate", "9999999")...).want(400, `role="alert"`)
+	chief.fill("/console/migrations/new", pairs[:6]...).want(400, "say why", `name="rate"`)
+	form := chief.form(append(pairs, "rate", "1000")...)
+	first := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location()
+	await.Eventually(t, "it has ended", func() bool {
+		list, err := s.Engine().Migrations(t.Context())
+		return err == nil && len(list) == 1 && !list[0].EndedAt.IsZero()
+	})
+	if again := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location(); again != first {
+		t.Errorf("%s, and then %s", first, again)
+	}
+	if list, err := s.Engine().Migrations(t.Context()); err != nil || len(list) != 1 || list[0].Reason != "smaller <boxes>" ||
+		list[0].Actor != "carl" || list[0].PerSecond != 1000 || list[0].Migrated != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	form.Set("reason", "another")
+	chief.post("/console/migrations/new", form).want(422, "the key was used for migration")
 }

@@ -16,7 +16,7 @@ type overview struct {
 	Keys   *api.Keys
 	Sinks  []api.SinkInfo
 	Nodes  []api.Node
-	Paused []api.PausedWorkflow
+	Paused *api.PausedList
 	Recent []wire.Event // the newest first
 	Moved  bool         // there is a log that he may read
 	stream string
@@ -103,8 +103,8 @@ func (v *visit) forOperators(page *overview) error {
 		return err
 	}
 	page.Nodes = nodes.Nodes
-	paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
-	page.Paused = paused.Workflows
+	paused, err := v.pausedFirst("100")
+	page.Paused = &paused
 	return err
 }
 

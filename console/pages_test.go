@@ -15,13 +15,16 @@ import (
 
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // newFullStand is a node that has something on every page.
 func newFullStand(t *testing.T) *stand {
 	t.Helper()
-	return newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: &receiver{}}} })
+	return newStand(t, func(c *service.Config) {
+		c.Sinks, c.Workflows = []relay.Sink{{Name: "books", To: &receiver{}}}, append(c.Workflows, parcels()...)
+	})
 }
 
 // addresses are those of every page of a full stand.
@@ -39,6 +42,7 @@ func (s *stand) addresses() []string {
 		s.t.Fatal(err)
 	}
 	s.awaitDead()
+	s.operate(transitions.Pause, s.filed("A-3", 7), "the <office> burns")
 	scope, key := c.InFlight[0].Scope, c.InFlight[0].Key
 	ref := "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
 	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00",
@@ -47,7 +51,9 @@ func (s *stand) addresses() []string {
 			"/do/note",
 		"/instances/" + id + "/do/note?raw=1", "/instances/" + id + "/pause", "/instances/" + id + "/resume", "/bulk?action=do+note&id=" + id,
 		"/bulk?action=pause&id=" + id, "/workflows", "/workflows/claim",
-		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref,
+		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/commands", "/commands?status=stuck&workflow=claim", "/paused",
+		"/migrations/new?workflow=parcel&from=1&to=2", "/migrations/new?workflow=parcel&from=1&to=2&try=1",
+		"/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref,
 		"/stuck/abandon" + ref,
 		"/sinks", "/sinks/books", "/sinks/books/redrive?position=1",
 		"/sinks/books/move", "/migrations", "/migrations/" + s.migration() + "/stop", "/messages",

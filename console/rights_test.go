@@ -111,6 +111,8 @@ func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) 
 			noters},
 		one("pause a workflow", "/workflows/order", "/workflows/order/pause", []string{"reason", "r"}, operators),
 		one("resume a workflow", "/workflows/order", "/workflows/order/resume", nil, operators),
+		{"begin a migration", "/migrations", `"/console/migrations/new?`, "/migrations/new",
+			[]string{"workflow", "parcel", "from", "1", "to", "2", "try", "1", "reason", "r"}, chief},
 		one("stop a migration", "/migrations", "/migrations/"+migration+"/stop", nil, chief),
 		{"stop", "/commands?" + queryOf(stopped), `action="/console/commands/cancel"`, "/commands/cancel", stopped, submitters},
 		{"retry", "/stuck", "/console/stuck/retry?", "/stuck/retry", retried, operators},

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/internal/await"
@@ -33,7 +34,12 @@ func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		t.Skip("-screenshots names no folder")
 	}
-	s := newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "bookkeeping", To: accountant{}}} })
+	s := newStand(t, func(c *service.Config) {
+		c.Sinks, c.Workflows = []relay.Sink{{Name: "bookkeeping", To: accountant{}}}, append(c.Workflows, parcels()...)
+	})
+	if err := s.Engine().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+		t.Fatal(err)
+	}
 	shown := s.busyDay()
 	p := chromium.Start(t).Open(s.URL() + "/console/sign-in")
 	s.picture(p, "sign-in", "")
@@ -61,7 +67,8 @@ func (s *stand) picture(p *chromium.Page, name, path string) {
 	if slices.Contains([]string{"overview", "instance", "stuck", "sink"}, name) {
 		take("-dark", 1280, "dark")
 	}
-	if slices.Contains([]string{"sign-in", "overview", "instances", "instance", "transition", "stuck"}, name) {
+	if slices.Contains([]string{"sign-in", "overview", "instances", "instance", "transition", "stuck", "commands", "paused",
+		"new-migration"}, name) {
 		take("-360", 360, "light")
 	}
 }
@@ -124,6 +131,16 @@ func (s *stand) busyDay() map[string]string {
 	})
 	s.awaitDead()
 	s.migration()
+	for _, weight := range []string{"12", "30", "140"} {
+		s.submit(transitions.Command{Workflow: "parcel", Transition: "fill", Payload: []byte(`{"weight":` + weight + `}`)})
+	}
+	s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "ann", Payload: []byte(`{"note":"ask again"}`), Key: "remind",
+		Reason: "she is away until then", NotBefore: time.Now().Add(72 * time.Hour)})
+	held := s.filed("C-1046", 310)
+	s.operate(transitions.Pause, held, "the police have the file")
+	if err := s.Engine().PauseWorkflow(s.t.Context(), "default", "parcel", "olga", "stock-taking"); err != nil {
+		s.t.Fatal(err)
+	}
 	keeper := s.visitor(s.key("olga", everything))
 	keeper.fill("/console/keys/new", "name", "till 3", "actor", "till-3", "grants", "read submit:order/place submit:order/pay").want(201)
 	keeper.fill("/console/keys/new", "name", "warehouse", "actor", "depot", "grants", "read:order submit:order/ship stream").want(201)
@@ -132,7 +149,9 @@ func (s *stand) busyDay() map[string]string {
 	return map[string]string{"overview": "/", "instances": "/instances?workflow=claim&order=updated", "instance": of, "instance-then": of +
 		"?version=2",
 		"transition": "/workflows/claim/do/file", "bulk": chosen, "pause": of + "/pause",
-		"command": "/commands" + ref, "stuck": "/stuck", "settle": "/stuck/resolve" + ref, "sinks": "/sinks", "sink": "/sinks/bookkeeping",
+		"command": "/commands" + ref, "commands": "/commands", "paused": "/paused",
+		"new-migration": "/migrations/new?workflow=parcel&from=1&to=2&try=1",
+		"stuck":         "/stuck", "settle": "/stuck/resolve" + ref, "sinks": "/sinks", "sink": "/sinks/bookkeeping",
 		"messages": "/messages", "log": "/log?workflow=claim", "workflows": "/workflows", "migrations": "/migrations",
 		"workflow": "/workflows/claim", "keys": "/keys",
 		"new-key": "/keys/new",

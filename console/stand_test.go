@@ -119,6 +119,19 @@ func (s *stand) do(id uuid.UUID, transition, actor, payload string) transitions.
 	return s.submit(transitions.Command{Instance: id, Transition: transition, Actor: actor, Payload: []byte(payload)})
 }
 
+// operate pauses or resumes an instance.
+func (s *stand) operate(action transitions.Action, id uuid.UUID, reason string) {
+	s.t.Helper()
+	c := transitions.Command{Instance: id, Key: uuid.NewString(), Actor: "olga"}
+	r, err := s.Engine().Operate(s.t.Context(), c, transitions.Operation{Action: action, Reason: reason})
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // stuck makes a claim whose payment nobody knows of.
 func (s *stand) stuck(number string) uuid.UUID {
 	s.t.Helper()

@@ -26,7 +26,7 @@ type stuckPage struct {
 
 func (v *visit) stuck() error {
 	q := v.listed("workflow", "instance", "business_key")
-	list, err := get[api.StuckPage](v, "/v1/ops/stuck", q)
+	list, err := get[api.CommandPage](v, "/v1/ops/stuck", q)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (v *visit) pauses(page *instancePage) error {
 	if !v.can.May("operate", everything) {
 		return nil
 	}
-	list, err := get[api.PausedList](v, "/v1/ops/paused", nil)
+	list, err := v.pausedFirst("1")
 	for _, p := range list.Workflows {
 		if p.Workflow == page.Workflow {
 			page.add(why{Kind: whyPaused, Text: "the workflow is paused: nothing new is begun on any of its instances", When: p.At,

@@ -25,7 +25,7 @@ func (v *visit) workflows() error {
 	}
 	page := flowList{Workflows: list.Workflows, Paused: map[string]api.PausedWorkflow{}}
 	if v.can.May("operate", everything) {
-		paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
+		paused, err := v.pausedFirst("1")
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (v *visit) workflow() error {
 		page.Versions = addVersion(page.Versions, c)
 	}
 	if v.can.May("operate", everything) {
-		paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
+		paused, err := v.pausedFirst("1")
 		if err != nil {
 			return err
 		}

@@ -251,7 +251,8 @@ func (q *told) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQ
 		q.begin = data.SQL
 	}
 	if strings.Contains(data.SQL, " AS entries") || strings.Contains(data.SQL, " AS kinds") || strings.Contains(data.SQL, "kinds AS ") ||
-		strings.Contains(data.SQL, "RECURSIVE child") || strings.Contains(data.SQL, " AS leased") || strings.HasPrefix(data.SQL, "SET LOCAL") {
+		strings.Contains(data.SQL, "RECURSIVE child") || strings.Contains(data.SQL, " AS leased") ||
+		strings.Contains(data.SQL, " AS looked") || strings.Contains(data.SQL, "WHERE paused AND") || strings.HasPrefix(data.SQL, "SET LOCAL") {
 		q.list = append(q.list, data)
 	}
 	return ctx

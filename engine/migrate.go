@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -87,7 +88,9 @@ func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int
 // becomes of a node, until each instance is migrated, has ended, or was refused for good; [Engine.Migrations] tells how it
 // stands. As long as a node serves that does not know the version, nothing is taken.
 //
-// Errors: those of PreviewMigration; Conflict where one is under way; InvalidRequest.
+// With a key it is begun once: asked for once more, it is the same one, however it stands by then.
+//
+// Errors: those of PreviewMigration; Conflict where one is under way; KeyReused where the key is another migration's; InvalidRequest.
 func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (m inspect.Migration, err error) {
 	setDefault(&r.PerSecond, defaultMigrations)
 	if r.Actor, err = operator(r.Actor, r.Reason); err != nil {
@@ -95,6 +98,11 @@ func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationReques
 	}
 	if r.PerSecond < 0 || r.PerSecond > mostMigrations {
 		return m, workflow.Errorf(workflow.InvalidRequest, "between 1 and %d instances can be taken in a second", mostMigrations)
+	}
+	if r.Key != "" {
+		if err := transitions.CheckKey(r.Key); err != nil {
+			return m, err
+		}
 	}
 	if problem := transitions.TextProblem(r.Proof, transitions.MaxProof); problem != "" {
 		return m, workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
@@ -108,7 +116,7 @@ func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationReques
 		return m, err
 	}
 	m = inspect.Migration{Workflow: r.Workflow, From: r.From, To: r.To, PerSecond: r.PerSecond,
-		Actor: r.Actor, Proof: r.Proof, Reason: r.Reason, CreatedAt: e.clock.Now()}
+		Actor: r.Actor, Proof: r.Proof, Reason: r.Reason, Key: r.Key, CreatedAt: e.clock.Now()}
 	for _, c := range counts.Counts {
 		m.Expected += c.Count
 	}
@@ -116,6 +124,17 @@ func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationReques
 		e.migrating.Wake()
 	}
 	return m, err
+}
+
+// MigrationPlans lists the plans of this node, by workflow and version.
+func (e *Engine) MigrationPlans() (list []inspect.MigrationPlan) {
+	for _, m := range e.registry.Plans() {
+		list = append(list, inspect.MigrationPlan{Workflow: m.To.Name, From: m.From.Version, To: m.To.Version})
+	}
+	slices.SortFunc(list, func(a, b inspect.MigrationPlan) int {
+		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From))
+	})
+	return list
 }
 
 // maxMigrations is how many migrations are listed.
@@ -140,12 +159,16 @@ func (e *Engine) Migration(ctx context.Context, id int64) (inspect.Migration, er
 
 // StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as
 // it is. It ends at once, or when the node that is at work has counted what it takes; where no node has worked at it for a minute,
-// it ends all the same, and those are not counted. Errors: as Migration.
-func (e *Engine) StopMigration(ctx context.Context, id int64) (inspect.Migration, error) {
+// it ends all the same, and those are not counted. Who asks first, and why, is kept. Errors: as Migration; InvalidRequest.
+func (e *Engine) StopMigration(ctx context.Context, id int64, actor, reason string) (inspect.Migration, error) {
+	actor, err := operator(actor, reason)
+	if err != nil {
+		return inspect.Migration{}, err
+	}
 	if _, err := e.Migration(ctx, id); err != nil {
 		return inspect.Migration{}, err
 	}
-	if err := e.migrations.Stop(ctx, id, e.clock.Now()); err != nil {
+	if err := e.migrations.Stop(ctx, id, e.clock.Now(), actor, reason); err != nil {
 		return inspect.Migration{}, err
 	}
 	return e.Migration(ctx, id)

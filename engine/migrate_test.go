@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -384,6 +386,49 @@ func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
 	}
 }
 
+// A request that is sent again, beside the first or after its end, is the same migration.
+func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	file(t, e, "", "1", 1)
+	r := inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, PerSecond: 1000, Actor: "olga", Reason: "r", Key: "k"}
+	const times = 8
+	ids := make(chan int64, times)
+	for range times {
+		go func() {
+			m, err := e.MigrateInstances(t.Context(), r)
+			if err != nil {
+				t.Error(err)
+			}
+			ids <- m.ID
+		}()
+	}
+	first := await.Receive(t, "a migration", ids)
+	for range times - 1 {
+		if id := await.Receive(t, "a migration", ids); id != first {
+			t.Errorf("migration %d beside %d", id, first)
+		}
+	}
+	ended := migrated(t, e, first)
+	if m, err := e.MigrateInstances(t.Context(), r); err != nil || m.ID != first || !m.EndedAt.Equal(ended.EndedAt) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	r.Reason = "another"
+	_, err := e.MigrateInstances(t.Context(), r)
+	wantCode(t, err, workflow.KeyReused)
+	r.Key = "k\x00"
+	_, err = e.MigrateInstances(t.Context(), r)
+	wantCode(t, err, workflow.KeyInvalid)
+	if list, err := e.Migrations(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	want := []inspect.MigrationPlan{{Workflow: "claim", From: 1, To: 2}}
+	if got := e.MigrationPlans(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAMigrationCanBeStopped(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -391,15 +436,20 @@ func TestAMigrationCanBeStopped(t *testing.T) {
 	old := newEngine(t, pool, running(claims1(pays)))
 	file(t, e, "", "1", 1)
 	m := begun(t, e, 1000)
-	m, err := e.StopMigration(t.Context(), m.ID)
-	if err != nil || m.EndedAt.IsZero() || m.StoppedAt.IsZero() {
+	m, err := e.StopMigration(t.Context(), m.ID, "olga", "the price was wrong")
+	if err != nil || m.EndedAt.IsZero() || m.StoppedAt.IsZero() || m.StoppedBy != "olga" || m.StopReason != "the price was wrong" {
 		t.Errorf("%+v, %v", m, err)
 	}
+	if again, err := e.StopMigration(t.Context(), m.ID, "bob", ""); err != nil || !reflect.DeepEqual(again, m) {
+		t.Errorf("who asks later changes it: %+v, %v", again, err)
+	}
+	_, err = e.StopMigration(t.Context(), m.ID, "olga", "a\x00")
+	wantCode(t, err, workflow.InvalidRequest)
 	old.Stop(t.Context())
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); n != 0 {
 		t.Errorf("%d were migrated", n)
 	}
-	_, err = e.StopMigration(t.Context(), 99)
+	_, err = e.StopMigration(t.Context(), 99, "", "")
 	wantCode(t, err, workflow.NotFound)
 	_, err = e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})
 	wantCode(t, err, workflow.NotOnThisNode)

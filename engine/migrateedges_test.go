@@ -176,11 +176,11 @@ func TestAMigrationThatNobodyCanGoOnWithCanBeStopped(t *testing.T) {
 			locked_until = clock_timestamp() - $2::text::interval WHERE id = $1`, m.ID, ago)
 	}
 	left("1 second")
-	if m, err := old.StopMigration(t.Context(), m.ID); err != nil || m.StoppedAt.IsZero() || !m.EndedAt.IsZero() {
+	if m, err := old.StopMigration(t.Context(), m.ID, "", ""); err != nil || m.StoppedAt.IsZero() || !m.EndedAt.IsZero() {
 		t.Errorf("its node may be back in a moment: %+v, %v", m, err)
 	}
 	left("2 minutes")
-	if m, err := old.StopMigration(t.Context(), m.ID); err != nil || m.EndedAt.IsZero() || m.Node != "" {
+	if m, err := old.StopMigration(t.Context(), m.ID, "", ""); err != nil || m.EndedAt.IsZero() || m.Node != "" {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

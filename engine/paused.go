@@ -147,6 +147,19 @@ func (e *Engine) PausedWorkflows(ctx context.Context, tenant string) ([]inspect.
 	return e.pauses.rows.List(ctx, tenantOr(tenant))
 }
 
+// PausedInstances lists the instances that are paused themselves, by workflow and id, and says whether there are more.
+// Errors: InvalidRequest, WorkflowNotFound, Unavailable.
+func (e *Engine) PausedInstances(ctx context.Context, f inspect.PausedFilter) (list []inspect.PausedInstance, more bool, err error) {
+	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
+		return nil, false, err
+	}
+	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
+		return nil, false, definitions.NotFound(f.Workflow)
+	}
+	return e.reader.PausedInstances(ctx, f)
+}
+
 func (e *Engine) pausable(tenant, name string) (string, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return "", err

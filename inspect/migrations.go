@@ -16,6 +16,7 @@ type MigrationRequest struct {
 	Actor     string // who asks. Default transitions.DefaultActor
 	Proof     string // how it is known who that is
 	Reason    string
+	Key       string // asked for once more with it, it is the same migration; "": each is another one
 }
 
 // Migration is how a migration of instances stands.
@@ -39,6 +40,15 @@ type Migration struct {
 	Refusals  []MigrationRefusal
 	StoppedAt time.Time // zero: nobody has asked for its end
 	EndedAt   time.Time // zero: it has not ended
+	Key       string    // that it was asked for with, "" none
+
+	StoppedBy, StopReason string // who has asked for its end first, and why
+}
+
+// MigrationPlan is a plan that a node has: instances of a workflow can be taken from the one version to the other.
+type MigrationPlan struct {
+	Workflow string
+	From, To int
 }
 
 // Left is how many instances it has still to decide about, about.

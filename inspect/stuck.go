@@ -84,6 +84,25 @@ type StuckFilter struct {
 	Limit       int                // 1 to 1000; 0 is 100
 }
 
+// PausedFilter selects instances that are paused. Empty fields select everything.
+type PausedFilter struct {
+	Tenant   string
+	Workflow string
+	After    PausedInstance // the cursor: the last of the page before, of which Workflow and Instance count
+	Limit    int            // 1 to 1000; 0 is 100
+}
+
+// PausedInstance is an instance on which nothing new is begun.
+type PausedInstance struct {
+	Workflow    string
+	Instance    uuid.UUID
+	BusinessKey string
+	State       workflow.State
+	Actor       string // who has paused it, as the audit has it
+	Reason      string
+	At          time.Time
+}
+
 // PausedWorkflow is a workflow of which nothing new is begun.
 type PausedWorkflow struct {
 	Tenant   string

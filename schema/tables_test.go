@@ -122,6 +122,9 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance_migration", row{"token": "-1"}},
 		{"instance_migration", row{"expected": "-1"}},
 		{"instance_migration", row{"proof": "''"}},
+		{"instance_migration", row{"key": "''"}},
+		{"instance_migration", row{"stopped_at": "now()"}},                   // by nobody
+		{"instance_migration", row{"stop_reason": "'r'"}},                    // that was not stopped
 		{"instance_migration", row{"claimed_by": "'n'", "ended_at": "NULL"}}, // for ever
 		{"instance_migration", row{"ended_at": "now()", "page": "'[]'"}},     // with work under way
 		{"begins", row{"workflow": "''"}},

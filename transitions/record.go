@@ -73,7 +73,9 @@ type Record struct {
 	Stuck       string    // why it waits for an operator
 	CancelledBy string    // who asked it to stop
 
-	BusinessKey string // of its instance, "" where it has none; only in the list of what is stuck
+	// Only in lists of commands in flight:
+	BusinessKey string // of its instance, "" where it has none
+	Reason      string // why it was asked; elsewhere the request has it
 }
 
 // InFlight reports whether the command is accepted and not finished.

@@ -21,6 +21,9 @@ type CommandStatus struct {
 	Position   int64              `json:"position,omitzero"` // of that transition in the log
 	Code       int                `json:"code,omitzero"`     // the HTTP status of the answer
 
+	// Of a command that is in flight, and not while it is watched:
+	Reason string `json:"reason,omitempty"` // why it was asked
+
 	// Of a command that is or was in flight:
 	Attempt     int            `json:"attempt,omitzero"`       // which one it is, from 1
 	Failures    int            `json:"failures,omitzero"`      // attempts that failed or were lost
@@ -35,7 +38,7 @@ type CommandStatus struct {
 	ClaimedBy string    `json:"claimed_by,omitempty"` // the node that works on it, or did last
 	ClaimedAt time.Time `json:"claimed_at,omitzero"`  // since when
 
-	// In the list of those that wait for an operator:
+	// In lists of commands in flight:
 	BusinessKey string `json:"business_key,omitempty"` // of the instance
 	Undo        bool   `json:"undo,omitzero"`          // it is the undo of the transition's effect
 	Effect      string `json:"effect,omitempty"`       // the key that its activity sends along

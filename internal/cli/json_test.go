@@ -18,7 +18,7 @@ var inJSON = map[string]string{
 	"submit": `submit order place {"customer":"c","cart":"1","total":1,"currency":"EUR"}`, "get": "get order#c:1", "list": "list",
 	"history": "history order#c:1", "children": "children order#c:1", "can": "can order#c:1", "tail": "tail --after start -n 1", "watch": "",
 	"auth can-i": "",
-	"ops counts": "ops counts", "ops keys": "ops keys", "ops show": "ops show c:1", "ops stuck": "ops stuck",
+	"ops counts": "ops counts", "ops keys": "ops keys", "ops show": "ops show c:1", "ops stuck": "ops stuck", "ops commands": "ops commands",
 	"ops retry": "", "ops resolve": "", "ops abandon": "",
 	"ops pause": "ops pause order", "ops resume": "ops resume order", "ops paused": "ops paused",
 	"ops sinks list": "ops sinks list", "ops sinks show": "", "ops sinks pause": "", "ops sinks resume": "", "ops sinks forget": "",

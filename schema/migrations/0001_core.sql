@@ -84,6 +84,9 @@ CREATE STATISTICS pawl.instance_kinds_all (mcv) ON workflow, definition, state, 
 -- Lists by declared attribute. Workflows that declare none pay nothing.
 CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_path_ops) WHERE attributes IS NOT NULL;
 
+-- What is paused. Only these instances have an entry.
+CREATE INDEX instance_paused ON pawl.instance (tenant, workflow, id) WHERE paused;
+
 -- The columns from phase on are of commands in flight: work outside of the
 -- database, scheduled commands, timers, and what SQL callers hold. They are NULL in
 -- the row of a command that is done at once, and cost it nothing; and what is
@@ -212,7 +215,8 @@ COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, s
 -- aside, so that no look reads it until the pause ends.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
 -- The same by tenant, so that each has its turn. Its condition is written otherwise, so that no query can choose between the two.
-CREATE INDEX command_due_turn ON pawl.command (tenant, run_at)
+-- Any number may be due at one moment, such as at midnight: by the instance a list of them goes on in the midst of those.
+CREATE INDEX command_due_turn ON pawl.command (tenant, run_at, instance)
 	WHERE phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= '';
 -- What is set aside, by what it waits for.
 CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
@@ -471,12 +475,16 @@ CREATE TABLE pawl.instance_migration (
 	actor        text NOT NULL,
 	proof        text CHECK (octet_length(proof) BETWEEN 1 AND 512),
 	reason       text,
+	key          text COLLATE "C" CHECK (octet_length(key) BETWEEN 1 AND 255),
+	stopped_by   text,
+	stop_reason  text,
 	held         text,
 	place        json NOT NULL DEFAULT '{}',
 	page         json,
 	refusals     json NOT NULL DEFAULT '[]',
 	CONSTRAINT instance_migration_lease CHECK ((claimed_by IS NULL) = (locked_until IS NULL) AND (claimed_by IS NULL) = (claimed_at IS NULL)),
-	CHECK (ended_at IS NULL OR (claimed_by IS NULL AND page IS NULL))
+	CHECK (ended_at IS NULL OR (claimed_by IS NULL AND page IS NULL)),
+	CHECK ((stopped_by IS NULL) = (stopped_at IS NULL) AND (stop_reason IS NULL OR stopped_by IS NOT NULL))
 );
 COMMENT ON TABLE pawl.instance_migration IS
 	'Migrations of all instances of a version that were under way, to another one. What has become of each instance is the answer of a '
@@ -505,10 +513,14 @@ COMMENT ON COLUMN pawl.instance_migration.claimed_by IS 'The node that does it; 
 COMMENT ON COLUMN pawl.instance_migration.claimed_at IS 'Since when.';
 COMMENT ON COLUMN pawl.instance_migration.locked_until IS 'Until when its lease lasts unless it is renewed. After it any node takes over.';
 COMMENT ON COLUMN pawl.instance_migration.next_at IS 'When it goes on, where nobody does it.';
+COMMENT ON COLUMN pawl.instance_migration.key IS 'The caller''s idempotency key, where he gave one: asked for once more it is the same migration.';
 COMMENT ON COLUMN pawl.instance_migration.stopped_at IS 'When somebody asked for its end.';
+COMMENT ON COLUMN pawl.instance_migration.stopped_by IS 'Who did.';
+COMMENT ON COLUMN pawl.instance_migration.stop_reason IS 'Why.';
 COMMENT ON COLUMN pawl.instance_migration.ended_at IS 'When it ended.';
 -- One at a time of a workflow.
 CREATE UNIQUE INDEX instance_migration_open ON pawl.instance_migration (workflow) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX instance_migration_key ON pawl.instance_migration (key) WHERE key IS NOT NULL;
 
 CREATE TABLE pawl.paused (
 	tenant   text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),

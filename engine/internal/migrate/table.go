@@ -18,14 +18,15 @@ import (
 
 // Table is the table of migrations. It needs no runner.
 type Table struct {
-	pool                                                         *pgxpool.Pool
-	insert, list, stop, claim, give, turnPage, countPage, finish string
+	pool                                                                *pgxpool.Pool
+	insert, ofKey, list, stop, claim, give, turnPage, countPage, finish string
 }
 
 // columns are those of an inspect.Migration.
 const columns = `m.id, m.workflow, m.from_version, m.to_version, m.per_second, m.actor, coalesce(m.proof, ''), coalesce(m.reason, ''),
 	m.created_at, m.expected, m.migrated, m.skipped, m.rejected, m.waiting, coalesce(m.held, ''), coalesce(m.claimed_by, ''),
-	coalesce(m.locked_until, m.next_at), m.refusals, m.stopped_at, m.ended_at`
+	coalesce(m.locked_until, m.next_at), m.refusals, m.stopped_at, m.ended_at, coalesce(m.key, ''),
+	coalesce(m.stopped_by, ''), coalesce(m.stop_reason, '')`
 
 // held is the condition of whatever a node writes about the batch that it does.
 const held = ` WHERE m.id = $1 AND m.token = $2 AND m.ended_at IS NULL`
@@ -35,10 +36,12 @@ func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table {
 	return &Table{
 		pool: pool,
 		insert: in(`INSERT INTO pawl.instance_migration AS m
-	(workflow, from_version, to_version, per_second, actor, proof, reason, created_at, expected)
-VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9) RETURNING ` + columns),
-		list: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
+	(workflow, from_version, to_version, per_second, actor, proof, reason, created_at, expected, key)
+VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9, nullif($10, '')) RETURNING ` + columns),
+		ofKey: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE m.key = $1`),
+		list:  in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
 		stop: in(`UPDATE pawl.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
+	stopped_by = coalesce(m.stopped_by, $3), stop_reason = CASE WHEN m.stopped_at IS NULL THEN nullif($4, '') ELSE m.stop_reason END,
 	ended_at = CASE WHEN f.free THEN $2 END, page = CASE WHEN NOT f.free THEN m.page END,
 	claimed_by = CASE WHEN NOT f.free THEN m.claimed_by END, claimed_at = CASE WHEN NOT f.free THEN m.claimed_at END,
 	locked_until = CASE WHEN NOT f.free THEN m.locked_until END
@@ -92,7 +95,8 @@ func scan(row pgx.CollectableRow, more ...any) (m inspect.Migration, err error) 
 	var refusals []byte
 	var stopped, ended *time.Time
 	err = row.Scan(append([]any{&m.ID, &m.Workflow, &m.From, &m.To, &m.PerSecond, &m.Actor, &m.Proof, &m.Reason, &m.CreatedAt, &m.Expected,
-		&m.Migrated, &m.Skipped, &m.Rejected, &m.Waiting, &m.Held, &m.Node, &m.Next, &refusals, &stopped, &ended}, more...)...)
+		&m.Migrated, &m.Skipped, &m.Rejected, &m.Waiting, &m.Held, &m.Node, &m.Next, &refusals, &stopped, &ended,
+		&m.Key, &m.StoppedBy, &m.StopReason}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(refusals, &m.Refusals)
 	}
@@ -105,20 +109,47 @@ func scan(row pgx.CollectableRow, more ...any) (m inspect.Migration, err error) 
 	return m, err
 }
 
-// Begin writes a new one down. Error: Conflict where one of the workflow has not ended.
+// Begin writes a new one down, or finds the one that was asked for with the same key. Errors: Conflict where one of the workflow
+// has not ended; KeyReused where the key is that of another request.
 func (t *Table) Begin(ctx context.Context, m inspect.Migration) (inspect.Migration, error) {
-	found, err := t.pool.Query(ctx, t.insert, m.Workflow, m.From, m.To, m.PerSecond, m.Actor, m.Proof, m.Reason, m.CreatedAt, m.Expected)
+	found, err := t.pool.Query(ctx, t.insert, m.Workflow, m.From, m.To, m.PerSecond, m.Actor, m.Proof, m.Reason, m.CreatedAt, m.Expected,
+		m.Key)
+	var begun inspect.Migration
 	if err == nil {
-		m, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (inspect.Migration, error) { return scan(row) })
+		begun, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (inspect.Migration, error) { return scan(row) })
 	}
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.ConstraintName == "instance_migration_open" {
+	e, refused := errors.AsType[*pgconn.PgError](err)
+	if refused && m.Key != "" && e.Code == "23505" { // of whichever index: both may refuse the same request
+		if known, is, err := t.asked(ctx, &m); is || err != nil {
+			return known, err
+		}
+	}
+	if refused && e.ConstraintName == "instance_migration_open" {
 		return m, workflow.Errorf(workflow.Conflict, "a migration of workflow %q is under way; it has to end, or to be stopped, before the next",
 			m.Workflow)
 	}
 	if err != nil {
 		return m, &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}
 	}
-	return m, nil
+	return begun, nil
+}
+
+// asked finds the migration that has the key. Error: KeyReused.
+func (t *Table) asked(ctx context.Context, m *inspect.Migration) (known inspect.Migration, is bool, err error) {
+	found, err := t.pool.Query(ctx, t.ofKey, m.Key)
+	if err == nil {
+		known, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (inspect.Migration, error) { return scan(row) })
+	}
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return known, false, nil
+	case err != nil:
+		return known, false, store.ReadError("migrations", err)
+	case known.Workflow != m.Workflow || known.From != m.From || known.To != m.To || known.PerSecond != m.PerSecond ||
+		known.Actor != m.Actor || known.Reason != m.Reason:
+		return known, false, workflow.Errorf(workflow.KeyReused, "the key was used for migration %d, which is another one", known.ID)
+	}
+	return known, true, nil
 }
 
 // List lists the newest, or the one with an id. Error: NotFound.
@@ -138,9 +169,9 @@ func (t *Table) List(ctx context.Context, id int64, limit int) ([]inspect.Migrat
 }
 
 // Stop asks for the end of one. It ends at once, or when the instances are counted that are being taken; where nobody has the plan
-// any more who could do that, for a minute, it ends without. One that has ended stays so.
-func (t *Table) Stop(ctx context.Context, id int64, at time.Time) error {
-	if _, err := t.pool.Exec(ctx, t.stop, id, at); err != nil {
+// any more who could do that, for a minute, it ends without. One that has ended stays so, and who has asked first.
+func (t *Table) Stop(ctx context.Context, id int64, at time.Time, actor, reason string) error {
+	if _, err := t.pool.Exec(ctx, t.stop, id, at, actor, reason); err != nil {
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}
 	}
 	return nil

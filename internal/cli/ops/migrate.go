@@ -86,25 +86,27 @@ func (o *ops) migrationsCommand() *cobra.Command {
 					left = 0
 				}
 				return []string{fmt.Sprint(m.ID), output.Moment(m.CreatedAt), m.Workflow, fmt.Sprint(m.From), fmt.Sprint(m.To), fmt.Sprint(m.Migrated),
-					fmt.Sprint(m.Skipped), fmt.Sprint(m.Rejected), fmt.Sprint(left), migrationState(m.Held, m.StoppedAt, m.EndedAt)}
+					fmt.Sprint(m.Skipped), fmt.Sprint(m.Rejected), fmt.Sprint(left), migrationState(m)}
 			})
 		},
 	}
 }
 
 func (o *ops) stopMigrationCommand() *cobra.Command {
-	return &cobra.Command{
+	var a author
+	c := &cobra.Command{
 		Use:   "stop-migration ID",
 		Short: "End a migration of instances",
-		Long:  "End a migration of instances. What was migrated stays so.",
-		Args:  flags.Operands("ID"),
+		Long: `End a migration of instances. What was migrated stays so. Who has asked first, and
+why, is kept.`,
+		Args: flags.Operands("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 1 {
 				return usage.Errorf("%q is not the number of a migration", args[0])
 			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				m, err := e.StopMigration(ctx, id)
+				m, err := e.StopMigration(ctx, id, a.by, a.reason)
 				if err != nil {
 					return err
 				}
@@ -112,6 +114,8 @@ func (o *ops) stopMigrationCommand() *cobra.Command {
 			})
 		},
 	}
+	a.flags(c)
+	return c
 }
 
 // tellIdle says so where no node serves that could do the migration.
@@ -192,8 +196,9 @@ func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.
 }
 
 func printMigration(w io.Writer, m *inspect.Migration) error {
+	shown := api.MigrationOf(m)
 	lines := [][2]string{{"migration", fmt.Sprintf("%d of %s, version %d to version %d", m.ID, m.Workflow, m.From, m.To)},
-		{"state", migrationState(m.Held, m.StoppedAt, m.EndedAt)},
+		{"state", migrationState(&shown)},
 		{"migrated", fmt.Sprint(m.Migrated)}, {"skipped", fmt.Sprint(m.Skipped)}, {"rejected", fmt.Sprint(m.Rejected)}}
 	if err := output.Lines(w, 10, lines); err != nil {
 		return err
@@ -201,14 +206,16 @@ func printMigration(w io.Writer, m *inspect.Migration) error {
 	return printRefusals(w, m.Refusals)
 }
 
-func migrationState(held string, stopped, ended time.Time) string {
+func migrationState(m *api.Migration) string {
 	switch {
-	case !ended.IsZero() && !stopped.IsZero():
-		return "stopped"
-	case !ended.IsZero():
+	case !m.StoppedAt.IsZero() && m.StopReason != "":
+		return "stopped by " + m.StoppedBy + ": " + m.StopReason
+	case !m.StoppedAt.IsZero():
+		return "stopped by " + m.StoppedBy
+	case !m.EndedAt.IsZero():
 		return "ended"
-	case held != "":
-		return "held: " + held
+	case m.Held != "":
+		return "held: " + m.Held
 	}
 	return "under way"
 }

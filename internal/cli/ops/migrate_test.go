@@ -62,7 +62,11 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	p.fails("migrate sack 1 2 --background", "is under way")
-	if got := p.run(fmt.Sprint("stop-migration ", m.ID)); !strings.Contains(got, "stopped") {
+	if stdout, _, err := p.try(fmt.Sprint("stop-migration ", m.ID, " --by olga --reason"), "wrong sacks"); err != nil ||
+		!strings.Contains(stdout, "stopped by olga: wrong sacks") {
+		t.Errorf("%v, %s", err, stdout)
+	}
+	if got := p.run("migrations"); !strings.Contains(got, "stopped by olga: wrong sacks") {
 		t.Error(got)
 	}
 	p.fails("migrate sack 1 x", "is not a version")

@@ -24,7 +24,7 @@ type Run func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) e
 func Command(run Run) *cobra.Command {
 	o := &ops{run: run}
 	c := flags.Group("ops", "See how everything stands, and see to what does not go on by itself",
-		o.countsCommand(), o.keysCommand(), o.showCommand(), o.stuckCommand(),
+		o.countsCommand(), o.keysCommand(), o.showCommand(), o.commandsCommand(), o.stuckCommand(),
 		o.settleCommand(transitions.Retry, "Have a stuck command done once more, with all its attempts"),
 		o.settleCommand(transitions.Resolve, "Say of a stuck command that it has happened, with its result"),
 		o.settleCommand(transitions.Abandon, "Give a stuck command up"),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
@@ -59,11 +60,18 @@ func (o *ops) pauseOrResume(
 
 func (o *ops) pausedCommand() *cobra.Command {
 	var tenant string
+	var instances bool
+	var f inspect.PausedFilter
 	c := &cobra.Command{
 		Use:   "paused",
-		Short: "List the workflows that are paused",
-		Args:  cobra.NoArgs,
+		Short: "List the workflows, or the instances, that are paused",
+		Long: `List the workflows of a tenant that are paused; with --instances the instances that
+are paused themselves, by whom, since when and why.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if f.Tenant = tenant; instances {
+				return o.pausedInstances(c, f)
+			}
 			header := []string{"since", "workflow", "by", "reason"}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.PausedWorkflow, bool, error) {
 				found, err := e.PausedWorkflows(ctx, tenant)
@@ -74,5 +82,19 @@ func (o *ops) pausedCommand() *cobra.Command {
 		},
 	}
 	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose instances")
+	c.Flags().BoolVar(&instances, "instances", false, "list instances")
+	c.Flags().StringVar(&f.Workflow, "workflow", "", "with --instances: only those of a workflow")
+	flags.Limit(c, &f.Limit)
 	return c
+}
+
+func (o *ops) pausedInstances(c *cobra.Command, f inspect.PausedFilter) error {
+	header := []string{"since", "workflow", "business key", "instance", "state", "by", "reason"}
+	return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.PausedInstance, bool, error) {
+		found, more, err := e.PausedInstances(ctx, f)
+		return api.PausedInstancesOf(found), more, err
+	}, func(p *api.PausedInstance) []string {
+		return []string{output.Moment(p.At), p.Workflow, output.OrNone(p.BusinessKey), p.Instance.String(), string(p.State), p.Actor,
+			output.OrNone(p.Reason)}
+	})
 }

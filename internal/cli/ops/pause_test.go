@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -42,4 +43,34 @@ since                 workflow  by   reason
 		t.Error(got)
 	}
 	p.fails("pause ordre", "workflow_not_found")
+}
+
+func TestOpsPausedListsInstances(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	p.serve(func(e *engine.Engine) {
+		r, err := e.Submit(t.Context(), place(1))
+		if err == nil {
+			r, err = e.Operate(t.Context(), transitions.Command{Instance: r.Instance, Key: "p", Actor: "ann"},
+				transitions.Operation{Action: transitions.Pause, Reason: "flood"})
+		}
+		if err == nil {
+			err = r.Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	var list []api.PausedInstance
+	if err := json.Unmarshal([]byte(p.run("paused --instances -o json --workflow order")), &list); err != nil || len(list) != 1 ||
+		list[0].Actor != "ann" || list[0].Reason != "flood" || list[0].BusinessKey != "c:1" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if got := p.run("paused --instances"); !strings.Contains(got, "flood") || !strings.Contains(got, list[0].Instance.String()) {
+		t.Error(got)
+	}
+	if got := p.run("paused --instances -o json --tenant other"); got != "[]\n" {
+		t.Error(got)
+	}
+	p.fails("paused --instances --workflow ordre", "workflow_not_found")
 }

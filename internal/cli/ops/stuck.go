@@ -25,13 +25,13 @@ retry, resolve and abandon.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []stuckCommand, more bool, err error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []flightCommand, more bool, err error) {
 				found, more, err := e.Stuck(ctx, f)
 				for i := range found {
-					stuck = append(stuck, stuckCommand{api.StuckOf(f.Tenant, &found[i]), found[i].Actor})
+					stuck = append(stuck, flightCommand{api.ListedIn(f.Tenant)(&found[i]), found[i].Actor})
 				}
 				return stuck, more, err
-			}, func(s *stuckCommand) []string {
+			}, func(s *flightCommand) []string {
 				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
 					s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
 			})
@@ -43,8 +43,8 @@ retry, resolve and abandon.`,
 	return c
 }
 
-// stuckCommand is what REST tells of one, and who asked for it.
-type stuckCommand struct {
+// flightCommand is what REST tells of one, and who asked for it.
+type flightCommand struct {
 	api.CommandStatus
 	Actor string `json:"actor"`
 }

@@ -1,0 +1,180 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// ofAll reads all pages of a list of commands.
+func ofAll(t *testing.T, e *engine.Engine, f inspect.CommandFilter) (list []transitions.Record, pages int) {
+	t.Helper()
+	for {
+		page, err := e.Commands(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, f.After = append(list, page.Commands...), page.Next
+		if pages++; !page.More {
+			return list, pages
+		}
+		if len(page.Commands) > f.Limit || pages > 10_000 {
+			t.Fatalf("%+v: page %d has %d and goes on at %+v", f, pages, len(page.Commands), page.Next)
+		}
+	}
+}
+
+// bareEngine is one that works at nothing.
+func bareEngine(t *testing.T, pool *pgxpool.Pool) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Stop(context.Background()) })
+	return e
+}
+
+// The list of each kind has as many commands as is counted of it, each once, however long its pages are.
+func TestEveryNumberOfCommandsHasAListOfThem(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	population(t, pool)
+	waits := "status, phase, attempt, run_at"
+	inFlightRows(t, pool, 3, "a", waits+", paused", `'pending', 'scheduled', 0, now() - interval '1 hour', 'workflow:loan'`)
+	inFlightRows(t, pool, 2, "b", waits+", paused", `'pending', 'scheduled', 0, now() - interval '1 hour', 'workflow:loan'`)
+	inFlightRows(t, pool, 2, "a", waits, `'failed_retryable', 'scheduled', 0, now() - interval '1 hour'`)
+	e := bareEngine(t, pool)
+	for _, tenant := range []string{"a", "b", "nobody"} {
+		k, err := e.Keys(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[inspect.CommandKind]int64{inspect.CommandsScheduled: k.Scheduled, inspect.CommandsDue: k.Due, inspect.CommandsStale: k.Stale,
+			inspect.CommandsLapsed: k.Lapsed, inspect.CommandsStuck: k.Stuck}
+		for _, s := range k.Statuses[:3] {
+			want[inspect.CommandKind(s.Status)] = s.Count
+			want[inspect.CommandsAll] += s.Count
+		}
+		for kind, n := range want {
+			for _, limit := range []int{1, 2, 100} {
+				list, _ := ofAll(t, e, inspect.CommandFilter{Tenant: tenant, Kind: kind, Limit: limit})
+				seen := map[string]bool{}
+				for _, r := range list {
+					seen[r.Scope+"\n"+r.Key] = true
+				}
+				if len(list) != int(n) || len(seen) != len(list) {
+					t.Errorf("of %s %q by %d: %d commands, %d of them unlike, of %d", tenant, kind, limit, len(list), len(seen), n)
+				}
+			}
+		}
+	}
+}
+
+// Many at one moment are read page after page, and of those that are not selected a page looks at a bounded number.
+func TestAPageOfCommandsIsBoundedAndNoneIsLost(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	at := "timestamptz '2099-01-01'"
+	inFlightRows(t, pool, 11_000, "a", "status, phase, attempt, run_at", "'pending', 'scheduled', 0, "+at)
+	inFlightRows(t, pool, 3, "a", "status, phase, attempt, run_at", "'failed_retryable', 'scheduled', 1, "+at+" + interval '1 s'")
+	inFlightRows(t, pool, 10_500, "a", "status, phase, attempt, run_at, paused", "'pending', 'scheduled', 0, now(), 'workflow:loan'")
+	inFlightRows(t, pool, 2, "b", "status, phase, attempt, run_at, paused", "'pending', 'scheduled', 0, now(), 'workflow:loan'")
+	e := bareEngine(t, pool)
+	list, pages := ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsScheduled, Limit: 1000})
+	if len(list) != 11_003 || pages != 12 {
+		t.Errorf("%d commands on %d pages", len(list), pages)
+	}
+	list, pages = ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsRetryable, Limit: 2})
+	if len(list) != 3 || pages < 3 || pages > 6 {
+		t.Errorf("%d commands on %d pages", len(list), pages)
+	}
+	if list, _ = ofAll(t, e, inspect.CommandFilter{Tenant: "b", Kind: inspect.CommandsDue, Limit: 100}); len(list) != 2 {
+		t.Errorf("%d commands", len(list))
+	}
+	if list, _ = ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsDue, Limit: 1000}); len(list) != 10_500 {
+		t.Errorf("%d commands", len(list))
+	}
+}
+
+func TestAListOfCommandsSaysWhatItWasAskedFor(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, flows(fares()), func(c *engine.Config) { c.Workflows = append(c.Workflows, loans(1)) })
+	submit(t, e, applied("L-1", 100))
+	later := on("pay", "L-1", "later", 100, "")
+	later.Reason, later.NotBefore = "salary", time.Now().Add(time.Hour)
+	submit(t, e, later)
+	page, err := e.Commands(t.Context(), inspect.CommandFilter{Kind: inspect.CommandsScheduled, Workflow: "loan"})
+	if err != nil || page.More || len(page.Commands) != 1 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if r := page.Commands[0]; r.Reason != "salary" || r.BusinessKey != "L-1" || r.Transition != "pay" || r.Phase != transitions.Scheduled ||
+		r.RunAt.IsZero() || r.Request != nil || r.Instance != loanID("L-1") {
+		t.Errorf("%+v", r)
+	}
+	if page, err = e.Commands(t.Context(), inspect.CommandFilter{Workflow: "fare"}); err != nil || len(page.Commands) != 0 {
+		t.Errorf("of another workflow: %+v, %v", page, err)
+	}
+	for f, code := range map[inspect.CommandFilter]workflow.Code{{Kind: "succeeded"}: workflow.InvalidRequest,
+		{Workflow: "x"}:   workflow.WorkflowNotFound,
+		{Tenant: "a\x00"}: workflow.InvalidRequest} {
+		_, err := e.Commands(t.Context(), f)
+		wantCode(t, err, code)
+	}
+}
+
+// Every list is read by its indexes, on an empty table and on a full one, whatever the planner believes of it.
+func TestListsOfCommandsAreRangesOfIndexes(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	exec(t, pool, "ALTER TABLE pawl.command SET (autovacuum_enabled = false)")
+	last := &told{}
+	e := bareEngine(t, poolWith(t, pool, last))
+	explain := func(t *testing.T) {
+		for _, kind := range append([]inspect.CommandKind{inspect.CommandsAll}, inspect.CommandKinds...) {
+			for _, name := range []string{"", "loan"} {
+				f := inspect.CommandFilter{Tenant: "a", Kind: kind, Workflow: name, Limit: 700}
+				for range 4 { // pages
+					page, err := e.Commands(t.Context(), f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					wantRanges(t, pool, last, fmt.Sprintf("%s of %q", kind, name))
+					if f.After = page.Next; !page.More {
+						break
+					}
+				}
+			}
+		}
+	}
+	t.Run("empty", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.command")
+	waits, works := "status, phase, attempt, run_at", "status, phase, attempt, claimed_by, claimed_at, locked_until"
+	for _, tenant := range []string{"a", "b"} {
+		const many = 3000
+		inFlightRows(t, pool, many, tenant, waits, `'pending', 'scheduled', 0, now() + generate_series * interval '1 hour'`)
+		inFlightRows(t, pool, many, tenant, waits, `'pending', 'scheduled', 0, now() - generate_series * interval '1 s'`)
+		inFlightRows(t, pool, many, tenant, waits, `'failed_retryable', 'working', 2, now() - generate_series * interval '1 s'`)
+		inFlightRows(t, pool, many, tenant, works, `'processing', 'working', 1, 'n', now(), now() - generate_series * interval '1 s'`)
+		inFlightRows(t, pool, many, tenant, strings.Replace(works, "locked", "held", 1),
+			`'processing', 'sql', 1, 'sql ann', now(), now() - generate_series * interval '1 s'`)
+		inFlightRows(t, pool, many, tenant, "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
+		inFlightRows(t, pool, many, tenant, "status, phase, attempt, given_up_at",
+			`'failed_retryable', 'sql', 1, now() + generate_series * interval '1 s'`)
+		inFlightRows(t, pool, many, tenant, waits+", paused", `'pending', 'scheduled', 0, now() - interval '1 hour', 'workflow:loan'`)
+	}
+	finished(t, pool, 40_000, "succeeded", "now() + interval '1 day'")
+	t.Run("full, with the statistics of the empty one", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.command")
+	t.Run("full", explain)
+}

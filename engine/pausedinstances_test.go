@@ -1,0 +1,98 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), flows(fares(), loans(1)))
+	pause := func(action transitions.Action, id uuid.UUID, tenant, reason string) {
+		t.Helper()
+		c := transitions.Command{Tenant: tenant, Instance: id, Key: string(action) + id.String(), Actor: "olga"}
+		r, err := e.Operate(t.Context(), c, transitions.Operation{Action: action, Reason: reason})
+		if err == nil {
+			err = r.Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[uuid.UUID]string{}
+	for n := range 5 {
+		id := submit(t, e, applied(fmt.Sprint("L-", n), 100)).Instance
+		if n == 4 {
+			pause(transitions.Pause, id, "", "for a moment")
+			pause(transitions.Resume, id, "", "over")
+			continue
+		}
+		want[id] = fmt.Sprint("reason ", n)
+		pause(transitions.Pause, id, "", want[id])
+	}
+	board := fare("board", "F-1")
+	board.BusinessKey, board.Payload = "", []byte(`{"number":"F-1"}`)
+	other := submit(t, e, board).Instance
+	pause(transitions.Pause, other, "", "")
+	another := applied("L-1", 100)
+	another.Tenant = "another"
+	pause(transitions.Pause, submit(t, e, another).Instance, "another", "")
+
+	f := inspect.PausedFilter{Limit: 2}
+	var list []inspect.PausedInstance
+	for more := true; more; f.After = list[len(list)-1] {
+		var page []inspect.PausedInstance
+		var err error
+		if page, more, err = e.PausedInstances(t.Context(), f); err != nil || len(page) == 0 || len(page) > 2 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		list = append(list, page...)
+	}
+	if len(list) != 5 || list[0].Instance != other || list[0].Workflow != "fare" || list[0].Reason != "" {
+		t.Fatalf("%+v", list)
+	}
+	for _, p := range list[1:] {
+		if reason, is := want[p.Instance]; !is || p.Reason != reason || p.Actor != "olga" || p.At.IsZero() || p.State != "open" ||
+			p.BusinessKey == "" {
+			t.Errorf("%+v", p)
+		}
+		delete(want, p.Instance)
+	}
+	if list, _, err := e.PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "fare"}); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	_, _, err := e.PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "x"})
+	wantCode(t, err, workflow.WorkflowNotFound)
+	_, _, err = e.PausedInstances(t.Context(), inspect.PausedFilter{Tenant: "a\x00"})
+	wantCode(t, err, workflow.InvalidRequest)
+}
+
+// The list is read by an index that has nothing but it, whatever the planner believes of the table.
+func TestTheListOfPausedInstancesIsARangeOfAnIndex(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	last := &told{}
+	e := lists(t, poolWith(t, pool, last))
+	explain := func(t *testing.T) {
+		for _, f := range []inspect.PausedFilter{{Limit: 10}, {Workflow: "loan", Limit: 10},
+			{Limit: 10, After: inspect.PausedInstance{Workflow: "loan", Instance: uuid.Max}}} {
+			if _, _, err := e.PausedInstances(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+			wantRanges(t, pool, last, fmt.Sprintf("%+v", f))
+		}
+	}
+	t.Run("empty", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance")
+	seedTimes(t, pool, 20_000)
+	exec(t, pool, "UPDATE pawl.instance SET paused = true WHERE ctid IN (SELECT ctid FROM pawl.instance LIMIT 3000)")
+	t.Run("full, with the statistics of the empty one", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance")
+	t.Run("full", explain)
+}
