@@ -233,7 +233,7 @@ func TestAMigrationDoesWhatItsDryRunSays(t *testing.T) {
 				}
 				return m.Waiting > 0
 			})
-			if _, err := e.StopMigration(t.Context(), m.ID); err != nil {
+			if _, err := e.StopMigration(t.Context(), m.ID, "", "it waits"); err != nil {
 				t.Fatal(err)
 			}
 		} else {
