@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
@@ -50,6 +51,16 @@ func changing(transition string) commander {
 }
 
 var flips = changing(flipping)
+
+// flipsAtRandom are flips of any of a caller's orders. In turns they would go to those that nobody has touched for longest, which are
+// those that a migration takes first: the two would keep meeting.
+func flipsAtRandom(e *env, i, n int) func() transitions.Command {
+	own, k, random := share(e.orders, i, n), 0, rand.New(rand.NewPCG(uint64(i), 0))
+	return func() transitions.Command {
+		k++
+		return change(flipping, &own[random.IntN(len(own))], commandKey(firstCaller+i, k))
+	}
+}
 
 // notes are transitions that all go to one instance.
 func notes(e *env, i, _ int) func() transitions.Command {
@@ -104,11 +115,11 @@ func submitter(eng *engine.Engine, next func() transitions.Command, replayed boo
 	}
 }
 
-// submitters flip orders of their own.
-func submitters(e *env, eng *engine.Engine, n int) []caller {
+// submitters submit commands that are new.
+func submitters(e *env, eng *engine.Engine, n int, of commander) []caller {
 	list := make([]caller, n)
 	for i := range list {
-		list[i] = submitter(eng, flips(e, i, n), false)
+		list[i] = submitter(eng, of(e, i, n), false)
 	}
 	return list
 }

@@ -73,7 +73,7 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		list := submitters(whole, eng, n)
+		list := submitters(whole, eng, n, flipsAtRandom)
 		peak, err := e.drive(ctx, list)
 		if err != nil {
 			return nil, err

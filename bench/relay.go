@@ -178,7 +178,7 @@ func submittingTo(name string, to opener) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		s, err := e.drive(ctx, submitters(e, eng, 256))
+		s, err := e.drive(ctx, submitters(e, eng, 256, flips))
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +225,7 @@ func halved(name, floor string, purging bool, to ...opener) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		list := submitters(e, eng, 256)
+		list := submitters(e, eng, 256, flips)
 		peak, err := e.drive(ctx, list)
 		if err != nil {
 			return nil, err

@@ -58,7 +58,7 @@ func streaming(n, rate int) *scenario {
 			return nil, err
 		}
 		runtime.GC()
-		callers := submitters(e, eng, pacedCallers)
+		callers := submitters(e, eng, pacedCallers, flips)
 		warm, err := phase(ctx, callers, float64(rate), e.Duration/5)
 		if err != nil {
 			return nil, err
