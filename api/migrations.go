@@ -116,7 +116,7 @@ func (a *API) migration(r *request) (Migration, error) {
 	return MigrationOf(&m), err
 }
 
-// migrate begins one, or says what it would do. A key is not asked for.
+// migrate begins one, or says what it would do. An idempotency key is optional.
 func (a *API) migrate(w http.ResponseWriter, r *request) error {
 	in, err := readJSON[NewMigration](a, w, r)
 	if err != nil {

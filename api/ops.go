@@ -95,13 +95,11 @@ func (a *API) commands(r *request) (out CommandPage, err error) {
 
 // ListedIn is how REST tells of commands in the lists of a tenant's.
 func ListedIn(tenant string) func(*transitions.Record) CommandStatus {
-	return func(r *transitions.Record) CommandStatus { return listedOf(tenant, r) }
-}
-
-func listedOf(tenant string, r *transitions.Record) CommandStatus {
-	s := operatedStatusOf(r)
-	s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
-	return s
+	return func(r *transitions.Record) CommandStatus {
+		s := operatedStatusOf(r)
+		s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
+		return s
+	}
 }
 
 // paused lists the workflows and the instances of which nothing new is begun.

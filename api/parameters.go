@@ -112,7 +112,7 @@ var (
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
 )
 
-// migrationKey is not asked for: what is under way is not begun once more in any case.
+// migrationKey is optional: a migration that is under way is not begun once more in any case.
 var migrationKey = Param{Name: headerKey, In: InHeader, Kind: Key,
 	Doc: "the same request with it is the same migration: 1 to 255 bytes, opaque"}
 

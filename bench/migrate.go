@@ -21,11 +21,12 @@ const (
 	migratedEachSecond = 500
 	migratedEachKill   = 5000
 	killedIdle         = 2
+	migratingNodes     = 2 // at one time: one that migrates, and one that goes on when it is killed
 )
 
 // amid is what is known of a migration beside a scenario's commands.
 type amid struct {
-	without  float64 // the p99 of the same commands at the same rate, in ms: the mean of before and after
+	without  float64 // the p99 of the same commands at the same rate, in ms: the mean of before and after, by their time
 	idle     float64 // the p99 where nodes are killed as often that do nothing
 	migrated float64 // instances a second, from the beginning to the end, with the nodes' starts
 	kills    int
@@ -61,11 +62,11 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		nodes, err := e.standby(ctx, 1+max(1, len(whole.orders)/migratedEachKill))
+		nodes, err := e.standby(ctx, 1+max(1, len(whole.orders)/migratedEachKill), migratingNodes)
 		if err != nil {
 			return nil, err
 		}
-		idle, err := e.standby(ctx, killedIdle)
+		idle, err := e.standby(ctx, killedIdle, killedIdle)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +79,8 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		// As long together as the migration takes: what comes in such a time also without it, such as autovacuum, is in both figures.
+		// As long together as the migration takes, if it waits for nobody before, and as it has taken after: what comes in such a time also
+		// without it, such as autovacuum and checkpoints, is in both figures.
 		alone := max(purgeTimes*e.Duration, time.Duration(len(whole.orders))*time.Second/migratedEachSecond/2)
 		before, err := phase(ctx, list, peak.rate()/2, alone)
 		if err != nil {
@@ -99,15 +101,25 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		after, err := phase(ctx, list, peak.rate()/2, alone)
+		after, err := phase(ctx, list, peak.rate()/2, max(alone, s.took-before.took))
 		if err != nil {
 			return nil, err
 		}
 		s.all += placed + peak.all + before.all + killing.all + after.all + m.Migrated
-		s.amid = &amid{without: (p99(before) + p99(after)) / 2, idle: p99(killing), kills: started - len(nodes),
+		s.amid = &amid{without: meanP99(before, after), idle: p99(killing), kills: started - len(nodes),
 			migrated: float64(m.Migrated) / m.EndedAt.Sub(m.CreatedAt).Seconds()}
 		return s, e.verifyMigrated(ctx, eng, int64(len(whole.orders)))
 	}}
+}
+
+// meanP99 is that of some phases, by their time.
+func meanP99(phases ...*sample) (mean float64) {
+	var took float64
+	for _, s := range phases {
+		took += s.took.Seconds()
+		mean += p99(s) * s.took.Seconds()
+	}
+	return mean / took
 }
 
 // more places orders until there are n, and returns what has them all.
@@ -147,9 +159,9 @@ func beside(ctx context.Context, callers []caller, rate float64, do func(context
 	return s, errors.Join(<-ended, err)
 }
 
-// standby starts nodes that can migrate. They stand by from before anything is measured: to start them takes the processor's time, which
-// the callers would wait for.
-func (e *env) standby(ctx context.Context, count int) (map[int]*node, error) {
+// standby starts nodes that can migrate, from before anything is measured: to start them takes the processor's time, which the callers
+// would wait for. So does each that stands by, for its polls: all but a few are frozen until they are needed.
+func (e *env) standby(ctx context.Context, count, awake int) (map[int]*node, error) {
 	nodes := map[int]*node{}
 	e.later(func() error {
 		for _, n := range nodes {
@@ -163,8 +175,23 @@ func (e *env) standby(ctx context.Context, count int) (map[int]*node, error) {
 			return nil, err
 		}
 		nodes[n.command.Process.Pid] = n
+		if len(nodes) > awake {
+			if err := n.freeze(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return nodes, nil
+}
+
+// wakeOne has one of the frozen nodes go on, if there is one.
+func wakeOne(nodes map[int]*node) error {
+	for _, n := range nodes {
+		if n.frozen {
+			return n.goOn()
+		}
+	}
+	return nil
 }
 
 // killEvenly kills nodes that do nothing, in so long.
@@ -186,6 +213,9 @@ const lapse = "UPDATE pawl.instance_migration SET locked_until = clock_timestamp
 // out at once: what is measured is a migration that goes on.
 func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all int, nodes map[int]*node) (m inspect.Migration, err error) {
 	for _, n := range nodes {
+		if n.frozen {
+			continue
+		}
 		if _, err := io.WriteString(n.input, "begin\n"); err != nil {
 			return m, err
 		}
@@ -202,7 +232,7 @@ func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all int, n
 		}
 		nodes[pid].kill()
 		delete(nodes, pid)
-		err = e.db.exec(ctx, lapse)
+		err = errors.Join(e.db.exec(ctx, lapse), wakeOne(nodes))
 	}
 	if err != nil {
 		return m, err

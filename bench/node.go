@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/workflow"
@@ -53,6 +54,7 @@ func RunNode(ctx context.Context) error {
 type node struct {
 	command *exec.Cmd
 	input   io.WriteCloser
+	frozen  bool
 }
 
 // startNode starts a node, and waits until it is ready.
@@ -79,6 +81,17 @@ func startNode(ctx context.Context, url string) (*node, error) {
 		return nil, fmt.Errorf("the node said %q: %w", line, err)
 	}
 	return n, nil
+}
+
+// freeze has the node's process stand still, which costs nobody anything, until it is to go on.
+func (n *node) freeze() error {
+	n.frozen = true
+	return n.command.Process.Signal(syscall.SIGSTOP)
+}
+
+func (n *node) goOn() error {
+	n.frozen = false
+	return n.command.Process.Signal(syscall.SIGCONT)
 }
 
 // kill ends the node as a power cut does.

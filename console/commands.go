@@ -8,7 +8,7 @@ import (
 
 // commandList is a page of the commands in flight that the address selects.
 type commandList struct {
-	lookedAt
+	polled
 	api.CommandPage
 	Filter    map[string]string
 	Kinds     []string
@@ -39,7 +39,7 @@ func (v *visit) commands() error {
 
 // pausedPage is what is paused.
 type pausedPage struct {
-	lookedAt
+	polled
 	api.PausedList
 	Next string // the address of the next page
 }

@@ -34,7 +34,7 @@ func (c confirm) live() *Live {
 	if !c.follows {
 		return nil
 	}
-	return lookedAt{}.live()
+	return polled{}.live()
 }
 
 // confirmation shows the page.

@@ -9,7 +9,7 @@
 // this very origin, with the token of its session, and with an idempotency key that was made with the form, so a double click
 // is one effect. What was done is answered with a redirection to where it is to be seen.
 //
-// A page says in data-live which event streams of the API tell that it has changed, and in data-look how often to ask for it where
+// A page says in data-live which event streams of the API tell that it has changed, and in data-poll how often to ask for it where
 // no stream tells of all of it. Then the script asks for the page again, and puts the parts of it that are different in the place
 // of those that it has. Nothing is rendered twice, and without the script everything works but that.
 package console

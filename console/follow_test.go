@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// Of a page that has not changed, who has it is answered with so much; and each page of which no stream tells is looked at again.
+// Of a page that has not changed, who has it is answered with so much; and each page of which no stream tells is polled.
 func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
@@ -28,7 +28,7 @@ func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	for _, path := range []string{"/stuck", "/sinks", "/sinks/books?status=waiting", "/messages", "/keys", "/migrations", "/commands",
 		"/paused", "/workflows",
 		"/workflows/claim", "/"} {
-		v.get("/console"+path).want(200, ` data-look="3000"`, " data-part")
+		v.get("/console"+path).want(200, ` data-poll="3000"`, " data-part")
 		await.Eventually(t, path+" is not sent again", func() bool { // but where a lease or a last use has been noted between
 			again := v.get("/console"+path, "If-None-Match", "W/"+v.get("/console"+path).header.Get("ETag")) // as a proxy that compresses has it
 			return again.status == http.StatusNotModified && again.text == ""
@@ -38,7 +38,7 @@ func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	s.stuck("A-2")
 	v.get("/console/stuck", "If-None-Match", tag).want(200, "A-2")
 	for _, path := range []string{"/keys/new", "/me", "/nowhere", "/instances/" + uuid.NewString()} {
-		if p := v.get("/console" + path); strings.Contains(p.text, "data-look") {
+		if p := v.get("/console" + path); strings.Contains(p.text, "data-poll") {
 			t.Errorf("%s follows: %s", path, p.text)
 		}
 	}

@@ -35,7 +35,7 @@ func (p instancePage) live() *Live {
 	if !p.Open || p.Chain != nil {
 		return nil
 	}
-	return &Live{Streams: p.streams, Every: 50, Look: looked}
+	return &Live{Streams: p.streams, Every: 50, Poll: pollEvery}
 }
 
 // option is a transition, and what is against it.

@@ -13,7 +13,7 @@ import (
 
 // keyList is the API keys of the tenant.
 type keyList struct {
-	lookedAt
+	polled
 	Keys []api.APIKey
 	Next string
 }

@@ -11,7 +11,7 @@ import (
 
 // messageList is the messages that were not consumed.
 type messageList struct {
-	lookedAt
+	polled
 	Status   string
 	Messages []api.DeadMessage
 	Next     string

@@ -14,7 +14,7 @@ import (
 
 // migrationList is the newest migrations of all instances of a version to another one.
 type migrationList struct {
-	lookedAt
+	polled
 	api.MigrationList
 }
 

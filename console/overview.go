@@ -38,7 +38,7 @@ type countedFlow struct {
 
 // live: the log tells what moved, and nobody of what waits for an operator.
 func (o overview) live() *Live {
-	live := &Live{Every: 1000, Look: looked}
+	live := &Live{Every: 1000, Poll: pollEvery}
 	if o.stream != "" {
 		live.Streams = []string{o.stream}
 	}

@@ -49,16 +49,16 @@ type shown struct {
 type Live struct {
 	Streams []string
 	Every   int // milliseconds
-	Look    int // milliseconds; 0: never
+	Poll    int // milliseconds; 0: never
 }
 
-// looked is how often a page is asked for again of which no stream tells: in milliseconds, by the tab that is looked at.
-const looked = 3000
+// pollEvery is how often a page is asked for again of which no stream tells: in milliseconds, by the tab that is looked at.
+const pollEvery = 3000
 
-// lookedAt is a page that follows so. What it shows costs a few statements, each on an index.
-type lookedAt struct{}
+// polled is a page that follows so. What it shows costs a few statements, each on an index.
+type polled struct{}
 
-func (lookedAt) live() *Live { return &Live{Look: looked} }
+func (polled) live() *Live { return &Live{Poll: pollEvery} }
 
 // Live is nil for a page that stays as it is.
 func (s shown) Live() *Live {

@@ -14,7 +14,7 @@ const waiting = "waiting"
 
 // sinkList is the sinks, and how they stand.
 type sinkList struct {
-	lookedAt
+	polled
 	api.SinkList
 }
 
@@ -28,7 +28,7 @@ func (v *visit) sinks() error {
 
 // sinkPage is one sink, with its dead letters.
 type sinkPage struct {
-	lookedAt
+	polled
 	api.SinkPage
 	Dead   []api.DeadLetter
 	Status string

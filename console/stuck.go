@@ -19,7 +19,7 @@ import (
 
 // stuckPage is the commands that wait for an operator.
 type stuckPage struct {
-	lookedAt
+	polled
 	Commands []wire.CommandStatus
 	Next     string
 }

@@ -12,7 +12,7 @@ import (
 
 // flowList is the workflows that this node knows.
 type flowList struct {
-	lookedAt
+	polled
 	Workflows []api.WorkflowSummary
 	Paused    map[string]api.PausedWorkflow
 	Counts    map[string][]countedVersion // nil: not for him
@@ -71,7 +71,7 @@ func addVersion(all []countedVersion, c api.InstanceCount) []countedVersion {
 
 // flowPage is a workflow in one of its versions.
 type flowPage struct {
-	lookedAt
+	polled
 	workflow.Description
 	Counts   []api.InstanceCount
 	Versions []countedVersion // of which there are instances, and this one

@@ -24,7 +24,7 @@ const nameOf = (address) => {
 // follow opens the event streams that the page names, and closes those that it does not name any more. A tab that nobody looks at
 // has none: without HTTP/2 a browser has six connections to a server for all of them, and pages would wait for streams to end.
 function follow() {
-  const { live, look } = document.body.dataset;
+  const { live, poll } = document.body.dataset;
   const wanted = document.hidden ? [] : (live ?? '').split(' ').filter(Boolean);
   const names = wanted.map(nameOf);
   for (const [name, source] of streams) {
@@ -43,7 +43,7 @@ function follow() {
     source.addEventListener('unauthorized', leave);
     streams.set(names[i], source);
   });
-  if (streams.size === 0) tell(look && !document.hidden ? 'live' : '');
+  if (streams.size === 0) tell(poll && !document.hidden ? 'live' : '');
   else if ([...streams.values()].every((s) => s.readyState === EventSource.OPEN)) tell('live');
   plan();
 }
@@ -51,7 +51,7 @@ function follow() {
 // stopped is for a stream that has ended for good, such as that of a command that has.
 function stopped(name) {
   streams.delete(name);
-  return streams.size || document.body.dataset.look ? 'live' : 'not live';
+  return streams.size || document.body.dataset.poll ? 'live' : 'not live';
 }
 
 function changed() {
@@ -63,7 +63,7 @@ function changed() {
 // one of which no stream tells. Nobody asks for a tab that nobody looks at.
 function plan() {
   clearTimeout(timer);
-  const at = waiting ? soonest : Math.max(soonest, asked + Number(document.body.dataset.look || Infinity));
+  const at = waiting ? soonest : Math.max(soonest, asked + Number(document.body.dataset.poll || Infinity));
   if (!asking && !document.hidden && at < Infinity) timer = setTimeout(ask, Math.max(0, at - performance.now()));
 }
 
@@ -129,7 +129,7 @@ function show(page) {
   }
   back();
   if (texts.length) write(news, texts.join('. '));
-  for (const name of ['live', 'every', 'look']) {
+  for (const name of ['live', 'every', 'poll']) {
     if (name in page.body.dataset) document.body.dataset[name] = page.body.dataset[name];
     else delete document.body.dataset[name];
   }
@@ -227,8 +227,8 @@ document.addEventListener('submit', (event) => {
 addEventListener('pageshow', () => { for (const form of document.forms) delete form.dataset.sent; }); // for who comes back to it
 
 document.addEventListener('visibilitychange', () => {
-  const { live, look } = document.body.dataset;
-  if (!document.hidden && (live || look)) waiting = true; // what there is meanwhile is shown at once
+  const { live, poll } = document.body.dataset;
+  if (!document.hidden && (live || poll)) waiting = true; // what there is meanwhile is shown at once
   follow();
 });
 

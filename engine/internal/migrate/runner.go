@@ -35,8 +35,8 @@ const (
 	lease = 15 * time.Second
 	// A page is a group of the pipeline: while it is written, the callers of its tenant wait for the head of their log.
 	page = 10
-	// Where a page took longer than the quickest one of its batch, it has waited for others, most likely callers. It is so many times
-	// as long until the next page, so that callers who come to be behind are left alone.
+	// A page that took longer than the quickest one of its batch has waited for others, most likely callers. The rest after it is so
+	// many times what it waited, so that callers who come to be behind are left alone.
 	restPerWait = 3
 	budget      = 30 * time.Second // of what is not the instances' own
 	// again is after how long a batch is looked at anew in which everybody waits.
