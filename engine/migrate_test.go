@@ -282,6 +282,37 @@ func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 	return m
 }
 
+// What a node notes of each page waits for no disk; the page itself does, and so does that the batch begins, is taken and has ended.
+func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	for i := range 25 {
+		file(t, e, "a", fmt.Sprint(i), i)
+	}
+	exec(t, pool, `CREATE TABLE public.seen (what text, setting text);
+		CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF TG_TABLE_NAME = 'audit' THEN
+				INSERT INTO public.seen VALUES ('the page itself', current_setting('synchronous_commit'));
+				RETURN NULL;
+			END IF;
+			INSERT INTO public.seen VALUES (CASE WHEN TG_OP = 'INSERT' THEN 'begun' WHEN NEW.ended_at IS NOT NULL THEN 'ended'
+				WHEN NEW.token > OLD.token THEN 'taken' WHEN NEW.page IS NOT NULL THEN 'turned' WHEN OLD.page IS NOT NULL THEN 'counted'
+				ELSE 'given back' END, current_setting('synchronous_commit'));
+			RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON pawl.instance_migration
+			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see();
+		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT ON pawl.audit
+			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see()`)
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`)
+	pool.Reset() // connections that begin now have it
+	migrated(t, e, begun(t, e, 1000).ID)
+	seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT what || ' ' || setting ORDER BY what || ' ' || setting) FROM public.seen")
+	if want := []string{"begun on", "counted off", "ended on", "taken on", "the page itself on", "turned off"}; !slices.Equal(seen, want) {
+		t.Errorf("%q, want %q", seen, want)
+	}
+}
+
 func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

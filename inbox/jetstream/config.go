@@ -58,9 +58,11 @@ type Config struct {
 	// new, also not what they wait for. 0 is 10,000. It is for a durable consumer
 	// that is made.
 	Waiting int
-	// Retry says when a message that could not be consumed for now comes again.
-	// First: 0 is 500 ms. Max: 0 is 1 min, or First where that is longer. The rest is not used: whoever consumes
-	// says when there have been enough attempts.
+	// Retry says when a message that could not be consumed for now comes again: at random before First, doubled with each delivery up to
+	// Max. First: 0 is 500 ms. Max: 0 is 1 min, or First where that is longer. The server delivers what comes again before what is new, so
+	// Max also says how much of the nodes' time the messages that wait may take: n of them come 2 n / Max times a second, and where the
+	// nodes cannot take so many, what these wait for does not come. The rest is not used: whoever consumes says when there have been
+	// enough attempts.
 	Retry workflow.Retry
 	// Timeout bounds the wait for one answer of the server; 0 is 5 s.
 	Timeout time.Duration

@@ -31,6 +31,11 @@ const columns = `m.id, m.workflow, m.from_version, m.to_version, m.per_second, m
 // held is the condition of whatever a node writes about the batch that it does.
 const held = ` WHERE m.id = $1 AND m.token = $2 AND m.ended_at IS NULL`
 
+// unflushed has a statement's own transaction wait for no disk. That is for what a node notes about a page: the page that it is about to do
+// is on the disk before the page's transitions, because the log is written in order; and where a crash loses that a page was done and
+// counted, it is done once more, by the same keys, and counted by their answers.
+const unflushed = ` FROM (SELECT set_config('synchronous_commit', 'off', true)) AS unflushed`
+
 // NewTable prepares to work. in puts the schema's name into a statement.
 func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table {
 	return &Table{
@@ -58,10 +63,10 @@ WHERE m.id = found.id RETURNING ` + columns + `, m.token, m.place, m.page`),
 		give: in(`UPDATE pawl.instance_migration AS m SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
 	next_at = clock_timestamp() + $3::bigint * interval '1 microsecond', held = nullif($4, ''), waiting = $5, place = $6` + held),
 		turnPage: in(`UPDATE pawl.instance_migration AS m SET page = $3, place = $5,
-	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'` + held + ` AND m.stopped_at IS NULL`),
+	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'` + unflushed + held + ` AND m.stopped_at IS NULL`),
 		countPage: in(`UPDATE pawl.instance_migration AS m SET page = NULL, place = $3, migrated = m.migrated + $4, skipped = m.skipped + $5,
-	rejected = m.rejected + $6, refusals = $7, held = NULL, locked_until = clock_timestamp() + $8::bigint * interval '1 microsecond'` + held +
-			` RETURNING m.stopped_at IS NOT NULL`),
+	rejected = m.rejected + $6, refusals = $7, held = NULL, locked_until = clock_timestamp() + $8::bigint * interval '1 microsecond'` +
+			unflushed + held + ` RETURNING m.stopped_at IS NOT NULL`),
 		finish: in(`UPDATE pawl.instance_migration AS m SET ended_at = $3, claimed_by = NULL, claimed_at = NULL, locked_until = NULL, held = NULL,
 	waiting = 0, place = '{}'` + held),
 	}
