@@ -38,6 +38,7 @@ func TestAPageThatIsLookedAtCountsAsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := &clockedKeys{key: ticket.Key{ID: uuid.NewString(), Secret: bytes.Repeat([]byte{1}, 32)}}
+	keys.now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 	pages, err := console.New(console.Config{API: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(node) }},
 		Sessions: session.New(keys)})
 	if err != nil {
