@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -285,7 +286,7 @@ func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 // What a node notes of each page waits for no disk; the page itself does, and so does that the batch begins, is taken and has ended.
 func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.DirectTo(t, database(t)) // a pooler has sessions that were begun with the setting before
 	e := bothClaims(t, pool)
 	for i := range 25 {
 		file(t, e, "a", fmt.Sprint(i), i)
