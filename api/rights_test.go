@@ -356,6 +356,12 @@ func TestStreamsEndWhenTheirCredentialIsTakenBack(t *testing.T) {
 		}
 		streams = append(streams, lines)
 	}
+	// The stream of the log has told all that there is: it ends after it, and not before.
+	for head := "id: " + strconv.FormatInt(g.head(), 10); streams[0].Text() != head; {
+		if !streams[0].Scan() {
+			t.Fatalf("the stream of the log ended before %s: %v", head, streams[0].Err())
+		}
+	}
 	if _, err := g.keys.Revoke(t.Context(), "acme", made.ID, "test"); err != nil {
 		t.Fatal(err)
 	}
