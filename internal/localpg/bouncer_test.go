@@ -1,6 +1,7 @@
 package localpg
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -63,6 +64,13 @@ func TestACrashOfABouncerIsTold(t *testing.T) {
 		t.Skip(err)
 	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	if err := poll(ctx, "PgBouncer to say that it listens", func() (bool, error) { // it listens before it says so
+		return strings.Contains(tail(b.path("bouncer.log")), "listening on"), nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.child.process.Kill(); err != nil {
