@@ -12,7 +12,7 @@ import (
 // Layout is what a value of a type consists of in JSON, as far as others may look into it.
 type Layout struct {
 	Kind    Kind
-	Elem    reflect.Type            // of a Map or an Array
+	Elem    reflect.Type            // of a Map or an Array; of a Struct, of the members that an embedded map takes
 	members map[string]reflect.Type // of a Struct
 	anyCase map[string]string       // the names of those that are known in any case, by the name folded
 	rest    bool                    // a Struct takes all other members too
@@ -57,6 +57,9 @@ func layoutOf(t reflect.Type) Layout {
 	}
 	fields, rest := fieldsOf(t)
 	l := Layout{Kind: Struct, members: map[string]reflect.Type{}, anyCase: map[string]string{}, rest: rest != nil}
+	if rest != nil && rest.Kind() == reflect.Map {
+		l.Elem = rest.Elem()
+	}
 	for _, f := range fields {
 		l.members[f.name] = f.typ
 		if f.anyCase {
@@ -66,8 +69,8 @@ func layoutOf(t reflect.Type) Layout {
 	return l
 }
 
-// Member is the name by which the type writes a member, and its type, which is nil where the type
-// takes any. known: the type takes the member.
+// Member is the name by which the type writes a member, and its type, which is nil where it is one of
+// those that the type does not name, but takes. known: the type takes the member.
 func (l *Layout) Member(name string) (own string, t reflect.Type, known bool) {
 	if t, known = l.members[name]; known {
 		return name, t, true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -39,6 +40,19 @@ func Path(parent, name string) string {
 
 // none is an object of which nothing is known.
 var none = jsontext.Value("{}")
+
+// nothing is a value of which nothing is known, in the place of one that is written as nothing: an
+// array of fixed length has its elements all the same.
+func nothing(t reflect.Type) jsontext.Value {
+	if t.Kind() != reflect.Array {
+		return none
+	}
+	elem := jsontext.Value("null")
+	if t.Elem().Kind() != reflect.Pointer {
+		elem = nothing(t.Elem())
+	}
+	return encodeArray(slices.Repeat([]jsontext.Value{elem}, t.Len()))
+}
 
 func (k *keeper) value(t reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
 	for t.Kind() == reflect.Pointer {
@@ -78,15 +92,21 @@ func (k *keeper) members(l *schemagen.Layout, path string, stored, before, after
 		name, t, known := l.Member(found)
 		kept, at := was.values[i], Path(path, name)
 		switch {
-		case !known && k.gone[at], known && t == nil:
+		case !known && k.gone[at]:
 			continue
+		case known && t == nil && l.Elem == nil:
+			continue
+		case known && t == nil:
+			if kept, err = k.entry(l.Elem, path, kept, read.get(name), is.get(name)); err != nil {
+				return nil, err
+			}
 		case known:
 			if kept, err = k.member(t, at, kept, read.get(name), is.get(name)); err != nil {
 				return nil, err
 			}
-			if kept == nil {
-				continue
-			}
+		}
+		if kept == nil {
+			continue
 		}
 		is.set(name, kept)
 		changed = true
@@ -105,15 +125,24 @@ func (k *keeper) member(t reflect.Type, path string, stored, before, after jsont
 		if before != nil && t.Kind() == reflect.Pointer {
 			return nil, nil
 		}
-		kept, err := k.value(t, path, stored, none, none)
-		if err != nil || bytes.Equal(kept, none) {
-			return nil, err
-		}
-		return kept, nil
+		before, after = nothing(t), nothing(t)
 	}
 	if before == nil {
-		before = none
+		before = nothing(t)
 	}
+	return k.replaced(t, path, stored, before, after)
+}
+
+// entry is what an entry of a map is, nil where that needs no change.
+func (k *keeper) entry(elem reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
+	if before == nil || after == nil {
+		return nil, nil
+	}
+	return k.replaced(elem, path+"/*", stored, before, after)
+}
+
+// replaced is value, but nil where that is after.
+func (k *keeper) replaced(t reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
 	kept, err := k.value(t, path, stored, before, after)
 	if err != nil || bytes.Equal(kept, after) {
 		return nil, err
@@ -128,15 +157,11 @@ func (k *keeper) entries(elem reflect.Type, path string, stored, before, after j
 	}
 	changed := false
 	for i, key := range was.names {
-		now := is.get(key)
-		if now == nil || read.get(key) == nil {
-			continue
-		}
-		kept, err := k.value(elem, path+"/*", was.values[i], read.get(key), now)
+		kept, err := k.entry(elem, path, was.values[i], read.get(key), is.get(key))
 		if err != nil {
 			return nil, err
 		}
-		if !bytes.Equal(kept, now) {
+		if kept != nil {
 			is.set(key, kept)
 			changed = true
 		}

@@ -28,6 +28,14 @@ type data struct {
 	ByRoom map[string]address `json:"by_room,omitempty"`
 	Number int                `json:"number,omitzero,case:ignore"`
 	Own    own                `json:"own,omitzero"`
+	Ends   [2]address         `json:"ends,omitzero"`
+	Links  [2]*address        `json:"links,omitzero"`
+	Named  named              `json:"named,omitzero"`
+}
+
+// named takes every other member too.
+type named struct {
+	Others map[string]address `json:",embed"`
 }
 
 // own keeps what it wants to keep: "a".
@@ -95,6 +103,20 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 		"in a map": {`{"name":"","by_room":{"a":{"street":"s","zip":"1"},"b":{"street":"t","zip":"2"}}}`,
 			func(d *data) { delete(d.ByRoom, "a"); d.ByRoom["c"] = address{"u"} },
 			`{"name":"","by_room":{"b":{"street":"t","zip":"2"},"c":{"street":"u"}}}`},
+		"in an embedded map": {`{"name":"","named":{"a":{"street":"s","zip":"1"},"b":{"street":"t","zip":"2"}}}`,
+			func(d *data) {
+				delete(d.Named.Others, "a")
+				d.Named.Others["b"] = address{"u"}
+				d.Named.Others["c"] = address{"v"}
+			},
+			`{"name":"","named":{"b":{"street":"u","zip":"2"},"c":{"street":"v"}}}`},
+		"in an array of fixed length": {`{"name":"","ends":[{"street":"s","zip":"1"},{"zip":"2"}]}`, func(d *data) { d.Ends[1].Street = "t" },
+			`{"name":"","ends":[{"street":"s","zip":"1"},{"street":"t","zip":"2"}]}`},
+		"in an array of fixed length that becomes zero": {`{"name":"","ends":[{"street":"s","zip":"1"},{"zip":"2"}]}`,
+			func(d *data) { d.Ends = [2]address{} }, `{"name":"","ends":[{"zip":"1"},{"zip":"2"}]}`},
+		"in an array of fixed length that was and is zero": {`{"name":"","ends":[{"zip":"1"},{"zip":"2"}]}`, nothing,
+			`{"name":"","ends":[{"zip":"1"},{"zip":"2"}]}`},
+		"in an array of fixed length, removed": {`{"name":"","links":[{"zip":"1"},null]}`, func(d *data) { d.Links[0] = nil }, `{"name":""}`},
 		"in an array, in place": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
 			func(d *data) { d.Lines[1].Count = 3 }, `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":3,"x":2}]}`},
 		"in an array, replaced in place": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,

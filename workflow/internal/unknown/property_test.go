@@ -3,6 +3,7 @@ package unknown
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -14,9 +15,9 @@ import (
 
 // node is a type in the making.
 type node struct {
-	kind   reflect.Kind // Int, String, Struct, Pointer, Slice or Map
+	kind   reflect.Kind // Int, String, Struct, Pointer, Slice, Array (of two) or Map
 	fields []field      // of a Struct
-	elem   *node        // of the last three
+	elem   *node        // of the last four
 }
 
 type field struct {
@@ -24,10 +25,16 @@ type field struct {
 	node          *node
 }
 
+// embed is of a field that takes the members which no other does.
+const embed = ",embed"
+
 func randomStruct(r *rand.Rand, depth int) *node {
 	n := &node{kind: reflect.Struct}
 	for i := range 1 + r.IntN(4) {
 		n.fields = append(n.fields, field{fmt.Sprintf("f%d", i), []string{"", ",omitzero", ",omitempty"}[r.IntN(3)], randomNode(r, depth-1)})
+	}
+	if r.IntN(4) == 0 {
+		n.fields = append(n.fields, field{"", embed, &node{kind: reflect.Map, elem: randomNode(r, depth-1)}})
 	}
 	return n
 }
@@ -36,7 +43,7 @@ func randomNode(r *rand.Rand, depth int) *node {
 	if depth <= 0 || r.IntN(3) == 0 {
 		return &node{kind: []reflect.Kind{reflect.Int, reflect.String}[r.IntN(2)]}
 	}
-	switch kind := []reflect.Kind{reflect.Struct, reflect.Pointer, reflect.Slice, reflect.Map}[r.IntN(4)]; kind {
+	switch kind := []reflect.Kind{reflect.Struct, reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}[r.IntN(5)]; kind {
 	case reflect.Struct:
 		return randomStruct(r, depth)
 	default:
@@ -69,13 +76,15 @@ func (n *node) typ(without *field) reflect.Type {
 		return reflect.PointerTo(n.elem.typ(without))
 	case reflect.Slice:
 		return reflect.SliceOf(n.elem.typ(without))
+	case reflect.Array:
+		return reflect.ArrayOf(2, n.elem.typ(without))
 	case reflect.Map:
 		return reflect.MapOf(reflect.TypeFor[string](), n.elem.typ(without))
 	}
 	var fields []reflect.StructField
 	for i := range n.fields {
 		if f := &n.fields[i]; f != without {
-			fields = append(fields, reflect.StructField{Name: "F" + f.name[1:], Type: f.node.typ(without),
+			fields = append(fields, reflect.StructField{Name: "F" + f.name, Type: f.node.typ(without),
 				Tag: reflect.StructTag(fmt.Sprintf(`json:%q`, f.name+f.options))})
 		}
 	}
@@ -143,6 +152,15 @@ func change(r *rand.Rand, v reflect.Value) {
 	}
 }
 
+// others are the members that none of the fields has by its name.
+func others(members map[string]any, fields []field) map[string]any {
+	list := maps.Clone(members)
+	for _, f := range fields {
+		delete(list, f.name)
+	}
+	return list
+}
+
 // unknownIn lists what the data has at the place of the field, wherever that is, in some order.
 func unknownIn(n *node, without *field, v any) (list []string) {
 	switch at := v.(type) {
@@ -153,6 +171,10 @@ func unknownIn(n *node, without *field, v any) (list []string) {
 		for i := range n.fields {
 			f := &n.fields[i]
 			value, ok := at[f.name]
+			if f.options == embed {
+				rest := others(at, n.fields)
+				value, ok = rest, len(rest) > 0
+			}
 			switch {
 			case !ok:
 			case f == without:
@@ -187,6 +209,9 @@ func tryOne(t *testing.T, seed uint64) bool {
 	owners := n.structs()
 	owner := owners[r.IntN(len(owners))]
 	without := &owner.fields[r.IntN(len(owner.fields))]
+	if last := &owner.fields[len(owner.fields)-1]; last.options == embed { // it would take any other that is not known
+		without = last
+	}
 
 	newer := reflect.New(n.typ(nil))
 	fill(r, newer.Elem())
