@@ -61,7 +61,9 @@ func TestCommandsInFlightAreListed(t *testing.T) {
 	if one := read[api.CommandStatus](t, s.get(at)); one.Reason != "as promised" {
 		t.Errorf("%+v", one)
 	}
-	s.do(http.MethodDelete, at, nil).want(t, 202)
+	if a := s.do(http.MethodDelete, at, nil); a.status != 202 && a.status != 200 { // it may have ended by then
+		t.Errorf("%d %s", a.status, a.body)
+	}
 	var one api.CommandStatus
 	await.Eventually(t, "it has ended", func() bool {
 		one = read[api.CommandStatus](t, s.get(at))
