@@ -218,10 +218,10 @@ func lasting(what, value string, endless bool, into *time.Duration) error {
 	return nil
 }
 
-// happened reads a time at which something has happened.
+// happened reads a time at which something has happened. The year 1 is none: it is how many a program writes a time that it does not have.
 func happened(what, value string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, value)
-	if err != nil || at.UTC().Year() < 1 {
+	if err != nil || at.UTC().Year() <= 1 {
 		return time.Time{}, workflow.Errorf(workflow.InvalidRequest, "%s is not a time such as 2020-01-31T12:00:00Z (RFC 3339)", what)
 	}
 	return at.UTC().Truncate(time.Microsecond), nil

@@ -18,24 +18,25 @@ func TestAnImportTakesAGrantAndIsAuditedAsSuch(t *testing.T) {
 	g.post(path, "1", `{}`, append(g.with("submit"), at...)...).wantProblem(t, 403, workflow.Forbidden)
 	g.post(path+"?dry_run=true", "1", `{}`, append(g.with("submit"), at...)...).wantProblem(t, 403, workflow.Forbidden)
 	g.post(path, "1", `{}`, append(g.with("submit import:parcel/pack"), at...)...).wantProblem(t, 404, workflow.InstanceNotFound)
-	g.post(path, "1", `{}`, append(g.with("submit import:parcel/stamp"), "Pawl-Happened-At", "yesterday")...).wantProblem(t, 400,
-		workflow.InvalidRequest)
-	g.post(path, "1", `{}`, append(g.with("submit import:parcel/stamp"), "Pawl-Happened-At", "2999-01-31T12:00:00Z")...).wantProblem(t, 400,
-		workflow.InvalidRequest)
+	for _, wrong := range []string{"yesterday", "2999-01-31T12:00:00Z", "", // and how programs write a time that they do not have
+		"0001-01-01T00:00:00Z", "0001-01-01T00:00:00.0000001Z", "0000-00-00T00:00:00Z"} {
+		g.post(path, "1", `{}`, append(g.with("submit import:parcel/stamp"), "Pawl-Happened-At", wrong)...).wantProblem(t, 400,
+			workflow.InvalidRequest)
+	}
 	g.post(path, "1", `{}`, append(g.with("submit import:parcel/stamp"), at...)...).want(t, 200)
 	g.post(path, "1", `{}`, g.with("submit")...).wantProblem(t, 422, workflow.KeyReused)
 	item := func(key, more string) string {
 		return `{"transition":"stamp","workflow":"parcel","business_key":"L-1","key":"` + key + `"` + more + `}`
 	}
 	bulk := "[" + item("2", `,"happened_at":"2021-01-31T12:00:00+01:00"`) + "," + item("3", "") + "," + item("4", `,"happened_at":"once"`) +
-		"]"
+		"," + item("5", `,"happened_at":"0001-01-01T00:00:00Z"`) + "]"
 	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
 		list[1].Status != 200 {
 		t.Errorf("%d, %d", list[0].Status, list[1].Status)
 	}
 	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit import")...))
-	if list[0].Status != 200 || list[1].Status != 200 || list[2].Status != 400 {
-		t.Errorf("%d, %d, %d", list[0].Status, list[1].Status, list[2].Status)
+	if list[0].Status != 200 || list[1].Status != 200 || list[2].Status != 400 || list[3].Status != 400 {
+		t.Errorf("%+v", list)
 	}
 	var imports []string
 	for _, e := range read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries {

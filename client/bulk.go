@@ -119,6 +119,7 @@ func (b *batch) send(ctx context.Context, at int64, t *trial) *failed {
 		case f == nil:
 		case f.again:
 			t.unsure = t.unsure || f.unsure
+			f.elsewhere = f.elsewhere || newest != nil && newest.elsewhere
 			newest, still = f, append(still, place)
 		default:
 			b.replies[place].end(ctx, t, f)
@@ -156,7 +157,7 @@ func (r *Reply) take(result *wire.BulkResult) *failed {
 	r.Receipt = Receipt{Key: key, Receipt: stored}
 	f := refused(&answer{status: result.Status, header: http.Header{}, body: result.Body})
 	r.Err = f.err
-	f.wait, f.elsewhere = itemWait, false
+	f.wait, f.elsewhere = itemWait, f.err.Code == workflow.NotOnThisNode // the address has answered: it is kept to for all else
 	return f
 }
 

@@ -109,7 +109,7 @@ func failedWith(p *transitions.Problem) *failed {
 	info := p.Code.Info()
 	known := info.Code == p.Code // another version of Pawl has others
 	return &failed{err: p.Err(), again: known && info.Retry || !known && mayPass(p.Status),
-		elsewhere: p.Code == workflow.ShuttingDown || p.Code == workflow.Unavailable,
+		elsewhere: p.Code == workflow.ShuttingDown || p.Code == workflow.Unavailable || p.Code == workflow.NotOnThisNode,
 		unsure:    p.Code == workflow.Unavailable || p.Code == workflow.TimedOut}
 }
 

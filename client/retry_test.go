@@ -124,6 +124,40 @@ func TestWhoAnswersIsKeptTo(t *testing.T) {
 	})
 }
 
+// During a roll-out an address may be that of a node which does not know a version that another one knows.
+func TestWhoDoesNotKnowAVersionIsLeftForWhoDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unknown := `{"code":"` + string(workflow.NotOnThisNode) + `","status":503,"detail":"another node may"}`
+		for name, c := range map[string]struct {
+			answers []func(*http.Request) (*http.Response, error)
+			submit  func(*client.Client) error
+		}{
+			"a command": {[]func(*http.Request) (*http.Response, error){problem(workflow.NotOnThisNode, "Retry-After", "9"), reply(200, done)},
+				func(c *client.Client) error {
+					_, err := c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
+					return err
+				}},
+			"one of many": {[]func(*http.Request) (*http.Response, error){
+				reply(200, `[{"status":503,"body":`+unknown+`},{"status":503,"body":{"code":"locked","status":503,"detail":"not now"}}]`),
+				reply(200, `[{"status":200,"body":`+done+`},{"status":200,"body":`+done+`}]`),
+			}, func(c *client.Client) error {
+				many := c.SubmitMany(t.Context(), []client.Command{{Workflow: "w", Transition: "t"}, {Workflow: "w", Transition: "t"}})
+				return errors.Join(many[0].Err, many[1].Err)
+			}},
+		} {
+			a := &answers{list: c.answers}
+			config := client.Config{URLs: []string{"http://old", "http://new"}, HTTP: &http.Client{Transport: a}}
+			one, err := client.New(config)
+			if err == nil {
+				err = c.submit(one)
+			}
+			if err != nil || !slices.Equal(a.hosts, []string{"old", "new"}) || a.times[1] != a.times[0] {
+				t.Errorf("%s: asked are %v at %v, %v", name, a.hosts, a.times, err)
+			}
+		}
+	})
+}
+
 func TestWhatCannotPassIsNotTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer   func(*http.Request) (*http.Response, error)

@@ -54,7 +54,7 @@ func CheckCommand(c transitions.Command) error {
 	if c.NotBefore.UTC().Year() > maxYear {
 		return workflow.Errorf(workflow.InvalidRequest, "the command is for after the year %d", maxYear)
 	}
-	if at := c.HappenedAt.UTC(); !c.HappenedAt.IsZero() && (at.Year() < 1 || at.Year() > maxYear) {
+	if at := c.HappenedAt.UTC(); !c.HappenedAt.IsZero() && (at.Year() <= 1 || at.Year() > maxYear) {
 		return workflow.Errorf(workflow.InvalidRequest, "the command has happened at a time that cannot be stored")
 	}
 	if !c.HappenedAt.IsZero() && !c.NotBefore.IsZero() {

@@ -92,7 +92,7 @@ func (s *submitting) read(c *cobra.Command, args []string) (err error) {
 		}
 	}
 	if s.happenedAt != "" {
-		if s.command.HappenedAt, err = time.Parse(time.RFC3339, s.happenedAt); err != nil {
+		if s.command.HappenedAt, err = time.Parse(time.RFC3339, s.happenedAt); err != nil || s.command.HappenedAt.IsZero() {
 			return usage.Errorf("--happened-at %s is not a time such as 2020-01-31T12:00:00Z", s.happenedAt)
 		}
 	}
