@@ -29,14 +29,14 @@ func (d *storedDefinition) compare(w *workflow.Workflow, hash string) {
 	if d.Changed {
 		return // its data is another version's
 	}
-	if d.Lacking, d.Unreadable = w.Unlike(d.members); slices.Contains(d.builds, w.MembersHash()) {
-		d.Lacking = nil // it keeps what it does not know
+	if !slices.Contains(d.builds, w.MembersHash()) { // else it keeps what it does not know, and leaves to others what it cannot read
+		d.Lacking, d.Unreadable = w.Unlike(d.members)
 	}
 }
 
 // takeMembers accepts the data type of a build, or refuses it: with a member that it may not be able
 // to read, and with one that it does not have, unless it is a build that ran here before. That one
-// keeps what it does not know, and a new one would leave it to its instances for ever without
+// keeps what it does not know, and leaves what it cannot read to other nodes. A new one would do so for ever without
 // a word.
 func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config, w *workflow.Workflow) error {
 	build := w.MembersHash()

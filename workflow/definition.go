@@ -156,7 +156,7 @@ func attributes[D any](attrs []attribute[D]) func(data []byte) (map[string]strin
 		if len(attrs) == 0 {
 			return nil, nil
 		}
-		v, err := decodeStored[D]("data", data)
+		v, err := decodeData[D](data)
 		if err != nil {
 			return nil, err
 		}

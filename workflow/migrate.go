@@ -159,7 +159,7 @@ func (c *migrationCheck) checkData() {
 	if !c.plan.same {
 		return
 	}
-	lacks, cannot := schemagen.Unlike(c.From.members, c.To.members)
+	lacks, cannot := schemagen.Unlike(whole(c.From.members)[""], whole(c.To.members)[""])
 	for _, path := range slices.Sorted(maps.Keys(lacks)) {
 		if strings.HasPrefix(path, attributeMember) || c.To.means(path) {
 			continue // attributes are computed anew

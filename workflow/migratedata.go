@@ -41,7 +41,7 @@ func unchanged[O, D any](data []byte, gone map[string]bool) ([]byte, error) {
 			data = kept
 		}
 	}
-	if _, err := decodeStored[D]("data", data); err != nil {
+	if _, err := decodeData[D](data); err != nil {
 		return nil, &Error{Code: MigrationRefused, Cause: err,
 			Message: "the data has a member that the new version reads as another type, " + pointerOfStored(err)}
 	}

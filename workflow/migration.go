@@ -143,7 +143,7 @@ func (p *FromVersionPlan[O, D]) plan() *plan {
 		return convert(data, gone, p.data)
 	}
 	s.at = func(timer string, now time.Time, data []byte) (time.Time, error) {
-		d, err := decodeStored[D]("data", data)
+		d, err := decodeData[D](data)
 		if err != nil {
 			return time.Time{}, err
 		}

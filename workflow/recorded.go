@@ -12,13 +12,16 @@ import (
 	"github.com/pawlhq/pawl/workflow/internal/schemagen"
 )
 
-// attributeMember is what the path of an attribute begins with among the members of the data.
-const attributeMember = "attribute "
+// What the paths of others begin with among the members of the data: of an attribute, and of what an activity's result consists of.
+const (
+	attributeMember = "attribute "
+	resultMember    = "result "
+)
 
 // DataChanged says that this build means what would be refused otherwise: that members which are
 // recorded for this version of the workflow are not read any more, or as another type. Each is
 // named by its path as in RFC 6901, where "*" is every entry of a map or an array, such as
-// "/lines/*/discount"; an attribute as "attribute region". A member that the data type does not
+// "/lines/*/discount"; an attribute as "attribute region"; a member of an activity's result as "result charge/number". A member that the data type does not
 // have any more is dropped from an instance with its next transition. To read what is stored in one
 // form as another is for the member's type, by its own UnmarshalJSON.
 func (d *Definition[D]) DataChanged(members ...string) *Definition[D] {
@@ -29,17 +32,25 @@ func (d *Definition[D]) DataChanged(members ...string) *Definition[D] {
 // checkChanged looks for what cannot be the path of a member.
 func (d *Definition[D]) checkChanged(m *Mistakes) {
 	for _, path := range d.changed {
-		if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, attributeMember) {
-			m.add("DataChanged names %q, which is neither a path that begins with \"/\" nor %q and a name", path, attributeMember)
+		if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, attributeMember) && !strings.HasPrefix(path, resultMember) {
+			m.add("DataChanged names %q, which is neither a path that begins with \"/\" nor %q or %q and a name", path, attributeMember,
+				resultMember)
 		}
 	}
 }
 
-// takeMembers notes what the data consists of.
+// takeMembers notes what the data consists of, and what is kept of what activities came to: their results.
 func (d *Definition[D]) takeMembers(w *Workflow) {
 	w.members = schemagen.Stored(reflect.TypeFor[D]())
 	for _, a := range d.attrs {
 		w.members[attributeMember+a.name] = "attribute"
+	}
+	for _, s := range w.Steps {
+		if s.Work != nil {
+			for path, kind := range schemagen.Stored(s.Work.body.resultType()) {
+				w.members[w.resultOf(s)+path] = kind
+			}
+		}
 	}
 	w.gone = make(map[string]bool, len(d.changed))
 	for _, path := range d.changed {
@@ -50,7 +61,15 @@ func (d *Definition[D]) takeMembers(w *Workflow) {
 	}
 }
 
-// Members are the members of an instance's data, by path, each with its kind, and the attributes:
+// resultOf names the result of an activity. Of several of one name it has the states that the activity leaves.
+func (w *Workflow) resultOf(s *Step) string {
+	if activities(w.byName[s.Name]) == 1 {
+		return resultMember + s.Name
+	}
+	return fmt.Sprint(resultMember, s.Name, " from ", s.From)
+}
+
+// Members are the members of an instance's data, by path, each with its kind, the attributes, and the results of activities:
 // what a database remembers of a version, so that no build loses what another has stored. They
 // are no part of the hash.
 func (w *Workflow) Members() map[string]string { return maps.Clone(w.members) }
@@ -68,16 +87,37 @@ func (w *Workflow) MembersHash() string {
 // lacks, and those that it may not be able to read, in words. What the definition says it
 // means is in neither.
 func (w *Workflow) Unlike(recorded map[string]string) (lacking, unreadable []string) {
-	lacks, cannot := schemagen.Unlike(recorded, w.members)
-	say := func(found map[string]string) (list []string) {
-		for _, path := range slices.Sorted(maps.Keys(found)) {
-			if !w.means(path) {
-				list = append(list, fmt.Sprintf("%q (%s)", path, found[path]))
+	before, now := whole(recorded), whole(w.members)
+	for _, root := range slices.Sorted(maps.Keys(before)) {
+		lacks, cannot := schemagen.Unlike(before[root], now[root])
+		say := func(list []string, found map[string]string) []string {
+			for _, path := range slices.Sorted(maps.Keys(found)) {
+				if !w.means(root + path) {
+					list = append(list, fmt.Sprintf("%q (%s)", root+path, found[path]))
+				}
 			}
+			return list
 		}
-		return list
+		lacking, unreadable = say(lacking, lacks), say(unreadable, cannot)
 	}
-	return say(lacks), say(cannot)
+	return lacking, unreadable
+}
+
+// whole divides members into those of the data, with the attributes, which are under "", and those of each result, under its name.
+func whole(members map[string]string) map[string]map[string]string {
+	parts := map[string]map[string]string{}
+	for path, kind := range members {
+		root := ""
+		if strings.HasPrefix(path, resultMember) {
+			root, _, _ = strings.Cut(path, "/")
+			path = strings.TrimPrefix(path, root)
+		}
+		if parts[root] == nil {
+			parts[root] = map[string]string{}
+		}
+		parts[root][path] = kind
+	}
+	return parts
 }
 
 // means reports whether the definition says that the member, or what it is a part of, has changed.

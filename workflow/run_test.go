@@ -190,17 +190,17 @@ func TestMisuseOfTheCallIsADefect(t *testing.T) {
 	}
 }
 
-func TestStoredDataThatDoesNotFitIsADefect(t *testing.T) {
+func TestDataThatABuildCannotReadIsForAnother(t *testing.T) {
 	s := ledgerStep(t, book, func(*Call, ledger) error { return nil })
 	p := decoded(t, s, `{}`)
 	for _, data := range []string{`{"total":"x"}`, `[`, `{"total":1`} {
-		if _, err := s.Run(someFacts, []byte(data), p); CodeOf(err) != Internal {
+		if _, err := s.Run(someFacts, []byte(data), p); CodeOf(err) != NotOnThisNode {
 			t.Errorf("Run on %s: %v", data, err)
 		}
-		if refusals := s.Check(someFacts, []byte(data)); len(refusals) != 1 || CodeOf(refusals[0]) != Internal {
+		if refusals := s.Check(someFacts, []byte(data)); len(refusals) != 1 || CodeOf(refusals[0]) != NotOnThisNode {
 			t.Errorf("Check on %s: %v", data, refusals)
 		}
-		if _, _, err := s.Typed([]byte(data), p); CodeOf(err) != Internal {
+		if _, _, err := s.Typed([]byte(data), p); CodeOf(err) != NotOnThisNode {
 			t.Errorf("Typed on %s: %v", data, err)
 		}
 	}

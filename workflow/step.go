@@ -96,8 +96,8 @@ func (s *Step) Check(f Facts, data []byte) []error {
 
 // Run decides: guards, then the action, on a copy of the data that it decodes
 // anew. A step with Work is accepted by it and goes to Via. The error is an
-// *Error: GuardRefused with the refusal's text, or Internal for a defect of the
-// workflow. Run does not recover panics.
+// *Error: GuardRefused with the refusal's text, Internal for a defect of the
+// workflow, or NotOnThisNode for data that another build may know more of. Run does not recover panics.
 func (s *Step) Run(f Facts, data []byte, p Payload) (Outcome, error) {
 	if refusals := s.Check(f, data); len(refusals) > 0 {
 		return Outcome{}, oneRefusal(refusals)
@@ -146,7 +146,7 @@ func (s *Step) call(f Facts, targets []State) *Call {
 // its code only where that code is final: an action cannot choose to be
 // retried.
 func refusal(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok && (e.Code == GuardRefused || e.Code == Internal) {
+	if e, ok := errors.AsType[*Error](err); ok && (e.Code == GuardRefused || e.Code == Internal || errors.Is(e, ErrUnreadable)) {
 		return e
 	}
 	return &Error{Code: GuardRefused, Message: cmp.Or(err.Error(), "the workflow refuses it")}
@@ -157,7 +157,7 @@ func oneRefusal(refusals []error) error {
 	var text []string
 	for _, r := range refusals {
 		e := refusal(r)
-		if e.Code == Internal {
+		if e.Code != GuardRefused {
 			return e
 		}
 		text = append(text, e.Message)
@@ -169,7 +169,7 @@ func (t *Transition[D, P]) guard(c *Call, data []byte) []error {
 	if len(t.guards) == 0 {
 		return nil
 	}
-	d, err := decodeStored[D]("data", data)
+	d, err := decodeData[D](data)
 	if err != nil {
 		return []error{err}
 	}
@@ -218,7 +218,7 @@ func decodeToChange[D any](data []byte) (d D, before []byte, err error) {
 	if err = json.Unmarshal(data, &d, jsonKnown); err == nil {
 		return d, nil, nil
 	}
-	if d, err = decodeStored[D]("data", data); err != nil {
+	if d, err = decodeData[D](data); err != nil {
 		return d, nil, err
 	}
 	before, err = encodeData(&d)
@@ -234,7 +234,7 @@ func encodeData[D any](d *D) ([]byte, error) {
 }
 
 func (t *Transition[D, P]) typed(data []byte, p Payload) (any, any, error) {
-	d, err := decodeStored[D]("data", data)
+	d, err := decodeData[D](data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,6 +256,20 @@ func (t *Transition[D, P]) incomplete() []string {
 		missing = append(missing, "has a business key without a function")
 	}
 	return missing
+}
+
+// ErrUnreadable is wrapped by the errors of a step and of [Work.Do], [Work.Check] and [Work.Undo] that say: this build cannot read the data
+// of the instance. Nothing was done, and another build may be able to.
+var ErrUnreadable = errors.New("the data is not of this build's type")
+
+// decodeData reads the data of an instance; nothing is the zero value.
+func decodeData[D any](raw []byte) (D, error) {
+	d, err := decodeStored[D]("data", raw)
+	if err != nil {
+		return d, &Error{Code: NotOnThisNode, Cause: fmt.Errorf("%w: %w", ErrUnreadable, err),
+			Message: "this node cannot read the data of the instance (" + pointerOfStored(err) + "); another node may"}
+	}
+	return d, nil
 }
 
 // decodeStored reads what an engine has kept; nothing is the zero value.

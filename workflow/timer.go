@@ -62,7 +62,7 @@ func (t timer[D]) erase() *Timer {
 	erased.In = slices.Clone(t.In)
 	if t.fromData {
 		erased.at = func(data []byte) (time.Time, error) {
-			d, err := decodeStored[D]("data", data)
+			d, err := decodeData[D](data)
 			if err != nil {
 				return time.Time{}, err
 			}

@@ -59,7 +59,7 @@ func TestTimerIsDue(t *testing.T) {
 	if due, err := until.Due(entered, []byte(`{}`)); err != nil || !due.IsZero() {
 		t.Errorf("never: %s, %v", due, err)
 	}
-	if _, err := until.Due(entered, []byte(`{"until":5}`)); CodeOf(err) != Internal {
+	if _, err := until.Due(entered, []byte(`{"until":5}`)); CodeOf(err) != NotOnThisNode {
 		t.Errorf("other data: %v", err)
 	}
 }

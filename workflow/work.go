@@ -138,7 +138,7 @@ func (s *Step) Done(f Facts, data, result []byte) (Outcome, error) {
 }
 
 // Fail decides what a failure makes of the instance, at a step with Work. It is
-// pure. Its error is always Internal: the failure action cannot refuse.
+// pure. Its error is Internal, or NotOnThisNode as that of Run: the failure action cannot refuse.
 func (s *Step) Fail(f Facts, data []byte, failure Failure) (Outcome, error) {
 	c := s.call(f, []State{s.Work.failedTo(s.cameFrom(f))})
 	after, err := s.Work.body.fail(c, data, failure)

@@ -71,7 +71,7 @@ func (a *Activity[D, P, R]) fail(c *Call, data []byte, f Failure) ([]byte, error
 
 // input decodes what an attempt gets, anew for each.
 func (a *Activity[D, P, R]) input(data, payload []byte) (d D, p P, err error) {
-	if d, err = decodeStored[D]("data", data); err != nil {
+	if d, err = decodeData[D](data); err != nil {
 		return d, p, err
 	}
 	p, err = decodeStored[P]("payload", payload)

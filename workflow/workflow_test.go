@@ -68,7 +68,7 @@ func TestAttributesOf(t *testing.T) {
 			t.Errorf("%s: %v, %v", data, got, err)
 		}
 	}
-	if _, err := w.AttributesOf([]byte(`{"total":"x"}`)); CodeOf(err) != Internal {
+	if _, err := w.AttributesOf([]byte(`{"total":"x"}`)); CodeOf(err) != NotOnThisNode {
 		t.Errorf("got %v", err)
 	}
 	none, err := Define("w", 1, Start("go", "end", func(*Call, *struct{}, None) error { return nil })).Final("end").Build()

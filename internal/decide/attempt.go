@@ -29,6 +29,7 @@ type Back struct {
 	Failed      bool          // one failure more
 	Failure     string        // its message; "" leaves the one before
 	Stuck       string        // why an operator has to see to it; "": it is due
+	Request     []byte        // replaces what was asked; nil: that stays
 	Unsure      bool          // the attempt was begun, and it is not known what it has done
 	None        bool          // the attempt was begun, and has certainly done nothing
 }
@@ -82,6 +83,27 @@ func Later(wait time.Duration) Verdict {
 // NotHere gives a command back that this node cannot work on now.
 func (f *InFlight) NotHere() Verdict { return Later(notNow.Ceiling(f.Attempt)) }
 
+// HandOver gives back a command with what it came to, which this node's build cannot store: err says why. It
+// is not done again for that.
+func (f *InFlight) HandOver(o Outcome, err error) Verdict {
+	asked, broken := f.Asked()
+	if broken != nil {
+		return Undecidable(broken)
+	}
+	asked.Outcome = &o
+	v := f.NotHere()
+	v.Back.Request, v.Back.Failure = asked.encode(), messageOf(err)
+	return v
+}
+
+// handedOver is what another node has found the command to have come to, and could not store.
+func (f *InFlight) handedOver() *Outcome {
+	if asked, err := f.Asked(); err == nil {
+		return asked.Outcome
+	}
+	return nil // what to say of that is for who needs the rest of it
+}
+
 // again gives it back to be tried again after a random time ("full jitter").
 func again(most time.Duration, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Most: most, Failed: true, Failure: failure}}
@@ -131,6 +153,9 @@ func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, de
 func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time) (v Verdict, decided bool) {
 	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
 	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
+	if o := f.handedOver(); o != nil {
+		return ended(*o), true
+	}
 	switch {
 	case strings.HasPrefix(f.Scope, LateScope):
 	case f.Phase == transitions.Undoing:
@@ -232,7 +257,7 @@ func (e *settledError) Unwrap() error { return e.was }
 // again.
 func settled(about string, err error) error {
 	e := &settledError{text: about + messageOf(err)}
-	for _, which := range []error{errNotDone, workflow.ErrResult, context.DeadlineExceeded} {
+	for _, which := range []error{errNotDone, workflow.ErrResult, workflow.ErrUnreadable, context.DeadlineExceeded} {
 		if errors.Is(err, which) {
 			e.was = which
 			break
@@ -278,6 +303,10 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 		return ask(transitions.StuckUndo, message)
 	case isCancelled:
 		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.None || f.earlier())
+	case errors.Is(t.Err, workflow.ErrUnreadable): // nothing was begun, and another node's build may be able to
+		v := f.NotHere()
+		v.Back.Failure = message
+		return v
 	case errors.Is(t.Err, errNotDone):
 		// It may be on its way still: a check can say what was, and not what will be.
 		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)

@@ -65,7 +65,7 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 		{"a stray target", onE1("add", `{"do":"stray"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
 		{"an event twice", onE1("add", `{"do":"emit twice"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
 		{"the transition's own event", onE1("add", `{"do":"emit its own"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
-		{"data that does not fit", onE1("add", "", "bob"), expenseIn(open, 1, `"much"`), workflow.Internal, ""},
+		{"data that does not fit", onE1("add", "", "bob"), expenseIn(open, 1, `"much"`), workflow.NotOnThisNode, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := Decide(prepared(t, w, tt.command), w, tt.inst, noon)

@@ -37,6 +37,9 @@ type Request struct {
 	// Trace is where in a trace it was asked, where that is sampled.
 	Trace tracing.Context `json:"trace,omitempty"`
 
+	// Outcome is what the command came to, where the node that knows that could not store it: another one is to, without an attempt.
+	Outcome *Outcome `json:"outcome,omitempty"`
+
 	// From is the state in which an activity was accepted, where it depends on that what becomes of it.
 	From workflow.State `json:"from,omitempty"`
 
@@ -128,8 +131,8 @@ func (f *InFlight) Activity(w *workflow.Workflow) *workflow.Step {
 
 // Outcome is what an attempt came to.
 type Outcome struct {
-	Result  []byte            // JSON, where it succeeded
-	Failure *workflow.Failure // nil: it succeeded
+	Result  jsontext.Value    `json:"result,omitzero"`   // where it succeeded
+	Failure *workflow.Failure `json:"failure,omitempty"` // nil: it succeeded
 }
 
 // Resumed says that a command goes on that is in flight already. It holds for as

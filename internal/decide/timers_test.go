@@ -148,17 +148,20 @@ func TestATimerThatFiresAndLeavesEndsTheOthers(t *testing.T) {
 
 func TestATimesFunctionThatFailsFailsTheCommandOnly(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ data, wish string }{
-		"it panics":                      {`{}`, `{"text":"panic"}`},
-		"it panics on the old data":      {`{"log":["edit panic"]}`, `{}`},
-		"it gives a year past all":       {`{}`, `{"leaves":"9999-12-31T23:59:59-01:00"}`},
-		"the data do not fit any longer": {`{"number":"many"}`, `{}`},
+	for name, tt := range map[string]struct {
+		data, wish string
+		want       workflow.Code
+	}{
+		"it panics":                     {`{}`, `{"text":"panic"}`, workflow.Internal},
+		"it panics on the old data":     {`{"log":["edit panic"]}`, `{}`, workflow.Internal},
+		"it gives a year past all":      {`{}`, `{"leaves":"9999-12-31T23:59:59-01:00"}`, workflow.Internal},
+		"the data are of another build": {`{"number":"many"}`, `{}`, workflow.NotOnThisNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)
 			l.inst = anyTrip(booked, tt.data)
 			_, d := l.decide(l.command("edit", tt.wish))
-			wantCode(t, d.Err, workflow.Internal)
+			wantCode(t, d.Err, tt.want)
 			checkRefusal(t, d, l.inst)
 		})
 	}

@@ -33,7 +33,7 @@ func TestCallersGetTheAnswerWhenTheConnectionEndsInACommit(t *testing.T) {
 	})
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.Outage = 4 * patience })
 	started.Store(true)
-	const callers, rounds = 8, 8
+	const callers, rounds = 8, 4
 	ctx := underLoad(t)
 	var work sync.WaitGroup
 	for caller := range callers {

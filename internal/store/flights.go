@@ -175,6 +175,7 @@ func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, n
 	reports, statuses, messages, reasons := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
 	times, dues, failures := make([]*time.Time, n), make([]*time.Time, n), make([]int32, n)
 	knew, unsure, untried := make([]bool, n), make([]*bool, n), make([]bool, n)
+	requests := make([]*string, n)
 	for i := range list {
 		n := &list[i]
 		k.Add(n.Ref, n.Attempt)
@@ -183,7 +184,7 @@ func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, n
 			continue
 		}
 		statuses[i], messages[i], reasons[i] = orNull(string(n.Back.Status)), orNull(n.Back.Failure), orNull(n.Back.Stuck)
-		times[i], dues[i] = orNull(n.At), orNull(n.RunAt)
+		times[i], dues[i], requests[i] = orNull(n.At), orNull(n.RunAt), orNull(string(n.Back.Request))
 		if n.Back.Failed {
 			failures[i] = 1
 		}
@@ -193,7 +194,7 @@ func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, n
 		untried[i] = !n.Back.Failed && !n.Back.Unsure && n.Back.Stuck == ""
 	}
 	b.Queue(f.keep, tenant, node, k.scopes, k.keys, k.attempts, now, lease.Microseconds(),
-		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues).Query(func(rows pgx.Rows) error {
+		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues, requests).Query(func(rows pgx.Rows) error {
 		var ord int
 		var by string
 		_, err := pgx.ForEachRow(rows, []any{&ord, &by}, func() error {

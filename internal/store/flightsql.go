@@ -188,20 +188,20 @@ const mine = `pawl.command x
 // of a lease in microseconds, reports of progress, statuses, times, failures to
 // count, their messages, why an operator has to see to it, whether it was asked to
 // stop before its claim, whether it is not known what the attempt has done (false: nothing, NULL: there was none), whether
-// it is given back without an attempt, when it was due before its claim.
+// it is given back without an attempt, when it was due before its claim, what replaces its request.
 const KeepSQL = `
 UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
 	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
-	progress = coalesce(u.progress::json, c.progress), failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
+	progress = coalesce(u.progress::json, c.progress), request = coalesce(u.request::json, c.request), failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
 	unsure = CASE WHEN u.unsure THEN true WHEN NOT u.unsure AND c.failures = 0 THEN coalesce(c.unsure, false) ELSE c.unsure END,
 	revision = c.revision + 1, updated_at = $6,
 	waits_since = CASE WHEN u.status IS NULL OR u.untried THEN coalesce(c.waits_since, CASE WHEN u.untried THEN coalesce(u.due, $6) END) END
 FROM (SELECT found.row, found.stops, u.*
 	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[],
-		$14::boolean[], $15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY
-		AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew, unsure, untried, due, ord)
+		$14::boolean[], $15::boolean[], $16::boolean[], $17::timestamptz[], $18::text[]) WITH ORDINALITY
+		AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew, unsure, untried, due, request, ord)
 	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND NOT u.knew AND x.phase <> 'undoing' AS stops FROM ` + mine + `
 		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1

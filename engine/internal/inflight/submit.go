@@ -38,6 +38,9 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome)
 			return decide.Verdict{}
 		case code == workflow.NotOnThisNode && r.version(f) == nil:
 			return f.NotHere() // it was cancelled before it was begun: nothing is lost
+		case code == workflow.NotOnThisNode:
+			r.config.Log.Warn("what a command came to cannot be stored by this node's build; another one is to", f.attrs("error", err)...)
+			return f.HandOver(o, err)
 		case !decide.IsTransient(code):
 			return r.undecidable(f, err)
 		}
