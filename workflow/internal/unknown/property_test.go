@@ -42,7 +42,8 @@ func randomNode(r *rand.Rand, depth int) *node {
 	if depth <= 0 || r.IntN(3) == 0 {
 		return &node{kind: []reflect.Kind{reflect.Int, reflect.String}[r.IntN(2)]}
 	}
-	switch kind := []reflect.Kind{reflect.Struct, reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}[r.IntN(5)]; kind {
+	kinds := []reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map, reflect.Pointer}
+	switch kind := append(kinds, slices.Repeat([]reflect.Kind{reflect.Struct}, 3)...)[r.IntN(8)]; kind {
 	case reflect.Struct:
 		return randomStruct(r, depth)
 	default:
