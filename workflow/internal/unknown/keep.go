@@ -41,11 +41,14 @@ func Keep(changed any, stored, before, written []byte, gone map[string]bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	k := keeper{gone}
+	k := keeper{gone, map[reflect.Type]string{}}
 	return k.value(reflect.TypeOf(changed), "", versions[jsontext.Value]{stored, before, after, written})
 }
 
-type keeper struct{ gone map[string]bool }
+type keeper struct {
+	gone   map[string]bool
+	within map[reflect.Type]string // the types of which the place is a part, with their paths
+}
 
 // versions are those of one value.
 type versions[V any] struct {
@@ -80,15 +83,23 @@ func (k *keeper) value(t reflect.Type, path string, v versions[jsontext.Value]) 
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch l := schemagen.LayoutOf(t); l.Kind {
+	l := schemagen.LayoutOf(t)
+	if l.Kind == schemagen.Whole {
+		return v.written, nil
+	}
+	if begins, inside := k.within[t]; inside { // the members of a type within itself have one path, as they are recorded
+		path = begins
+	} else {
+		k.within[t] = path
+		defer delete(k.within, t)
+	}
+	switch l.Kind {
 	case schemagen.Struct:
 		return k.members(&l, path, v)
 	case schemagen.Map:
 		return k.entries(l.Elem, path, v)
-	case schemagen.Array:
-		return k.elements(t, path, v)
 	default:
-		return v.written, nil
+		return k.elements(t, path, v)
 	}
 }
 

@@ -232,3 +232,28 @@ func TestWhatIsMeantToGoIsDropped(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 }
+
+// Of a type within itself each member has one path, as it is recorded.
+func TestWhatIsMeantToGoIsDroppedWhereverATypeIsWithinItself(t *testing.T) {
+	t.Parallel()
+	type tree struct {
+		V    int              `json:"v"`
+		Next *tree            `json:"next,omitzero"`
+		Many []tree           `json:"many,omitzero"`
+		By   map[string]*tree `json:"by,omitzero"`
+	}
+	d := struct {
+		Tree tree `json:"tree"`
+	}{}
+	const stored = `{"x":1,"tree":{"v":1,"x":1,"next":{"v":2,"x":2,"y":1,"next":{"v":3,"x":3}},"many":[{"v":4,"x":4,"many":[{"v":5,"x":5}]}],
+		"by":{"a":{"v":6,"x":6,"next":{"v":7,"x":7}}}}}`
+	if err := json.Unmarshal([]byte(stored), &d); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Keep(&d, []byte(stored), encodeToCompare(t, &d), encode(t, &d), map[string]bool{"/tree/x": true})
+	const want = `{"x":1,"tree":{"v":1,"next":{"v":2,"y":1,"next":{"v":3}},"many":[{"v":4,"many":[{"v":5}]}],
+		"by":{"a":{"v":6,"next":{"v":7}}}}}`
+	if err != nil || !same(string(got), want) {
+		t.Errorf("%s, %v", got, err)
+	}
+}
