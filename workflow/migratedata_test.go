@@ -76,7 +76,7 @@ func TestAPlanWithoutAFunctionMayLeaveWhatIsMeantToGo(t *testing.T) {
 }
 
 // A member has one path wherever a type is within itself, and is dropped everywhere.
-func TestAMigrationDropsWhatIsMeantToGoWhereverATypeIsWithinItself(t *testing.T) {
+func TestAMigrationDropsWhatIsMeantToGoInATypeWithinItself(t *testing.T) {
 	t.Parallel()
 	type chain struct {
 		V    int    `json:"v"`

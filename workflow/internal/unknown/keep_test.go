@@ -234,7 +234,7 @@ func TestWhatIsMeantToGoIsDropped(t *testing.T) {
 }
 
 // Of a type within itself each member has one path, as it is recorded.
-func TestWhatIsMeantToGoIsDroppedWhereverATypeIsWithinItself(t *testing.T) {
+func TestWhatIsMeantToGoIsDroppedInATypeWithinItself(t *testing.T) {
 	t.Parallel()
 	type tree struct {
 		V    int              `json:"v"`
