@@ -40,8 +40,7 @@ func corrects[D any](gone func() map[string]bool) func(data, correction []byte) 
 			return nil
 		})
 		if open, ok := errors.AsType[*unknown.Ambiguous](err); ok {
-			return nil, &Error{Code: NotOnThisNode, Cause: open,
-				Message: "the data has members that this node does not know, and could not keep; another node may know them"}
+			return nil, notKept(open, "")
 		}
 		return after, err
 	}

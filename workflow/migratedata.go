@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"errors"
-	"reflect"
 
 	"github.com/go-json-experiment/json"
 
@@ -54,7 +53,11 @@ func withoutGone[O any](data []byte, gone map[string]bool) (old O, kept []byte, 
 	if err != nil || before == nil {
 		return old, nil, err
 	}
-	kept, err = unknown.Keep(reflect.TypeFor[O](), data, before, before, gone)
+	written, err := encodeData(&old)
+	if err != nil {
+		return old, nil, err
+	}
+	kept, err = unknown.Keep(&old, data, before, written, gone)
 	return old, kept, err
 }
 

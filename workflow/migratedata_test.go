@@ -74,3 +74,29 @@ func TestAPlanWithoutAFunctionMayLeaveWhatIsMeantToGo(t *testing.T) {
 		t.Errorf("%q", mistakes)
 	}
 }
+
+// A member has one path wherever a type is within itself, and is dropped everywhere.
+func TestAMigrationDropsWhatIsMeantToGoInATypeWithinItself(t *testing.T) {
+	t.Parallel()
+	type chain struct {
+		V    int    `json:"v"`
+		Next *chain `json:"next,omitzero"`
+	}
+	type longChain struct {
+		V    int        `json:"v"`
+		X    int        `json:"x"`
+		Next *longChain `json:"next,omitzero"`
+	}
+	same := func(old chain) (chain, error) { return old, nil }
+	m, mistakes := migrationOf(t, letters[chain](1).DataChanged("/x"), letters(2, Plan[chain](FromVersion(1, same))))
+	if len(mistakes) > 0 {
+		t.Fatalf("%q", mistakes)
+	}
+	if data, err := m.Data([]byte(`{"v":1,"x":1,"next":{"v":2,"x":2}}`)); err != nil || string(data) != `{"v":1,"next":{"v":2}}` {
+		t.Errorf("%s, %v", data, err)
+	}
+	lacking, _ := membersOf[chain](t, "/x").Unlike(membersOf[longChain](t).Members())
+	if len(lacking) > 0 {
+		t.Errorf("%q", lacking)
+	}
+}

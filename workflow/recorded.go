@@ -21,9 +21,10 @@ const (
 // DataChanged says that this build means what would be refused otherwise: that members which are
 // recorded for this version of the workflow are not read any more, or as another type. Each is
 // named by its path as in RFC 6901, where "*" is every entry of a map or an array, such as
-// "/lines/*/discount"; an attribute as "attribute region"; a member of an activity's result as "result charge/number". A member that the data type does not
-// have any more is dropped from an instance with its next transition. To read what is stored in one
-// form as another is for the member's type, by its own UnmarshalJSON.
+// "/lines/*/discount", and within a type that contains itself by the path where that begins; an attribute as
+// "attribute region"; a member of an activity's result as "result charge/number". A member that the data type does not
+// have any more is dropped from an instance with its next transition. To read what is stored in one form as another is
+// for the member's type, by its own UnmarshalJSON.
 func (d *Definition[D]) DataChanged(members ...string) *Definition[D] {
 	d.changed = append(d.changed, members...)
 	return d

@@ -37,6 +37,8 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 		At    time.Time              `json:"at"`
 		Tree  storedTree             `json:"tree"`
 		Any   any                    `json:"any"`
+		Some  map[string]storedLine  `json:"some"`
+		Flag  []bool                 `json:"flag"`
 		Many  [3]int                 `json:"many"`
 		ByDay map[int64]*storedLine  `json:"by_day"`
 		Rest  map[string]interface{} `json:"rest"`
@@ -47,6 +49,8 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 		ByDay map[int64]storedLine  `json:"by_day"`
 		Many  []int                 `json:"many"`
 		Any   any                   `json:"any"`
+		Some  any                   `json:"some"`
+		Flag  []any                 `json:"flag"`
 		Tree  *storedTree           `json:"tree"`
 		At    string                `json:"at"`
 		By    map[string]storedLine `json:"by"`
@@ -68,6 +72,8 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 		At    int64                 `json:"at"`
 		Tree  struct{}              `json:"tree"`
 		Any   string                `json:"any"`
+		Some  map[string]storedLine `json:"some"`
+		Flag  []bool                `json:"flag"`
 		Many  [2]int                `json:"many"`
 		ByDay []storedLine          `json:"by_day"`
 		Rest  map[string]storedTree `json:"rest"`
@@ -108,5 +114,81 @@ func TestDataChangedNamesMembers(t *testing.T) {
 	})).Final("done").DataChanged("name").Build()
 	if err == nil {
 		t.Error("what is no path was taken")
+	}
+}
+
+// The numbers of an any are float64, which does not hold every int64; and what a float32 of an older build reads it rounds.
+func TestNoNumberIsRoundedByAnotherType(t *testing.T) {
+	t.Parallel()
+	type part struct {
+		N int64 `json:"n"`
+	}
+	type recorded struct {
+		Wide  int64   `json:"wide"`
+		Parts []part  `json:"parts"`
+		Part  part    `json:"part"`
+		Ratio float32 `json:"ratio"`
+		Share float32 `json:"share"`
+		Same  any     `json:"itself"`
+	}
+	type other struct {
+		Wide  any              `json:"wide"`
+		Parts []map[string]any `json:"parts"`
+		Part  any              `json:"part"`
+		Ratio float64          `json:"ratio"`
+		Share any              `json:"share"`
+		Same  any              `json:"itself"`
+	}
+	lacking, unreadable := membersOf[other](t).Unlike(membersOf[recorded](t).Members())
+	want := []string{`"/part/n" (int64, now any)`, `"/parts/*/n" (int64, now any)`, `"/ratio" (float32, now float64)`,
+		`"/share" (float32, now any)`, `"/wide" (int64, now any)`}
+	if len(lacking) > 0 || !slices.Equal(unreadable, want) {
+		t.Errorf("lacking %q, unreadable %q\nwant %q", lacking, unreadable, want)
+	}
+}
+
+// What a map has held without a name is what a newer build may have to read by its name.
+func TestAMemberThatAMapMayHaveHeldIsReadAsWhatItHeld(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		N int `json:"n"`
+	}
+	type recorded struct {
+		Count int             `json:"count"`
+		Rest  map[string]int  `json:",embed"`
+		Lines map[string]line `json:"lines"`
+	}
+	type able struct {
+		Count int            `json:"count"`
+		More  int64          `json:"more"`
+		Rest  map[string]int `json:",embed"`
+		Lines struct {
+			First line            `json:"first"`
+			Rest  map[string]line `json:",embed"`
+		} `json:"lines"`
+	}
+	type unable struct {
+		Count int            `json:"count"`
+		Name  string         `json:"name"`
+		Rest  map[string]int `json:",embed"`
+		Lines struct {
+			First struct {
+				N string `json:"n"`
+				M string `json:"m"`
+			} `json:"first"`
+			Rest map[string]line `json:",embed"`
+		} `json:"lines"`
+	}
+	before := membersOf[recorded](t).Members()
+	if lacking, unreadable := membersOf[able](t).Unlike(before); len(lacking)+len(unreadable) > 0 {
+		t.Errorf("it can read all: %q, %q", lacking, unreadable)
+	}
+	lacking, unreadable := membersOf[unable](t).Unlike(before)
+	want := []string{`"/lines/first/n" (int64, now string)`, `"/name" (int64, now string)`}
+	if len(lacking) > 0 || !slices.Equal(unreadable, want) {
+		t.Errorf("lacking %q, unreadable %q, want %q", lacking, unreadable, want)
+	}
+	if _, unreadable := membersOf[unable](t, "/name", "/lines/first/n").Unlike(before); len(unreadable) > 0 {
+		t.Errorf("it is meant: %q", unreadable)
 	}
 }

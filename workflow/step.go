@@ -121,8 +121,7 @@ func (s *Step) outcome(c *Call, f Facts, after []byte, err error) (Outcome, erro
 		return Outcome{}, &Error{Code: Internal, Message: "the workflow's code failed", Cause: c.err}
 	}
 	if open, ok := errors.AsType[*unknown.Ambiguous](err); ok {
-		return Outcome{}, &Error{Code: NotOnThisNode, State: f.State, Cause: open,
-			Message: "the data has members that this node does not know, and could not keep; another node may know them"}
+		return Outcome{}, notKept(open, f.State)
 	}
 	if err != nil {
 		return Outcome{}, refusal(err)
@@ -131,6 +130,13 @@ func (s *Step) outcome(c *Call, f Facts, after []byte, err error) (Outcome, erro
 		c.to = f.State
 	}
 	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, KeepAnswer: c.keep, Events: c.events, Spawns: c.spawns}, nil
+}
+
+// notKept says that another node may know the members that could not be kept.
+func notKept(open *unknown.Ambiguous, state State) *Error {
+	text := fmt.Sprintf("the data has members that this node does not know, and could not keep in the elements of %q; "+
+		"another node may know them", strings.TrimSuffix(open.Path, "/*"))
+	return &Error{Code: NotOnThisNode, State: state, Message: text, Cause: open}
 }
 
 // Typed returns the data and the payload as their Go values, for a Hook.
@@ -207,10 +213,10 @@ func change[D any](c *Call, data []byte, action func(*D) error) ([]byte, error) 
 	if err != nil || before == nil {
 		return after, err
 	}
-	return unknown.Keep(reflect.TypeFor[D](), data, before, after, c.step.gone)
+	return unknown.Keep(&d, data, before, after, c.step.gone)
 }
 
-// decodeToChange reads the data. before is what D says of it, where that is not all; else nil.
+// decodeToChange reads the data. before is what D says of it, for unknown.Keep, where that is not all; else nil.
 func decodeToChange[D any](data []byte) (d D, before []byte, err error) {
 	if len(data) == 0 {
 		return d, nil, nil
@@ -221,16 +227,22 @@ func decodeToChange[D any](data []byte) (d D, before []byte, err error) {
 	if d, err = decodeData[D](data); err != nil {
 		return d, nil, err
 	}
-	before, err = encodeData(&d)
-	return d, before, err
+	if before, err = unknown.Encode(&d); err != nil {
+		return d, nil, encodeFailure(err)
+	}
+	return d, before, nil
 }
 
 func encodeData[D any](d *D) ([]byte, error) {
 	raw, err := json.Marshal(d, jsonOut)
 	if err != nil {
-		return nil, &Error{Code: Internal, Message: "the workflow's data cannot be encoded", Cause: err}
+		return nil, encodeFailure(err)
 	}
 	return raw, nil
+}
+
+func encodeFailure(err error) error {
+	return &Error{Code: Internal, Message: "the workflow's data cannot be encoded", Cause: err}
 }
 
 func (t *Transition[D, P]) typed(data []byte, p Payload) (any, any, error) {

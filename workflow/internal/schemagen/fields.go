@@ -22,6 +22,7 @@ type field struct {
 	rules    string   // the validate tag
 	skipped  bool     // inside an embedded struct that the validator skips
 	pointers []string // the embedded pointers that are allocated when the field is present
+	again    bool     // an embedded struct of a type that is embedded elsewhere too
 }
 
 // JSONName is the name under which package json knows a struct field. It is ""
@@ -58,9 +59,10 @@ func Members(t reflect.Type) map[string]reflect.Type {
 // fieldsOf lists the members of struct t in order, those of embedded structs
 // among them, and the embedded map or raw value that takes all other members,
 // if there is one. Of several fields with one name the shallowest wins, then
-// the one that a tag names; otherwise none does.
+// the one that a tag names; otherwise none does. Of several that take all others
+// the shallowest wins; of two in one depth none does.
 func fieldsOf(t reflect.Type) (members []field, rest reflect.Type) {
-	var all []field
+	var all, rests []field
 	queue := []field{{typ: t}}
 	seen := map[reflect.Type]bool{t: true}
 	for len(queue) > 0 {
@@ -80,18 +82,22 @@ func fieldsOf(t reflect.Type) (members []field, rest reflect.Type) {
 				inner = inner.Elem()
 				f.pointers = append(slices.Clone(f.pointers), fmt.Sprint(f.index))
 			}
-			if inner.Kind() != reflect.Struct {
-				rest = inner
-				continue
-			}
-			if seen[inner] {
-				continue
-			}
-			seen[inner] = true
 			f.typ = inner
+			if inner.Kind() != reflect.Struct {
+				rests = append(rests, f)
+				continue
+			}
+			if parent.again {
+				continue
+			}
+			f.again = seen[inner] // its fields are there twice, as package json has it
+			seen[inner] = true
 			f.skipped = f.skipped || parseRules(f.rules).skipsNested()
 			queue = append(queue, f)
 		}
+	}
+	if n := len(rests); n == 1 || n > 1 && len(rests[0].index) != len(rests[1].index) {
+		rest = rests[0].typ
 	}
 	return dominant(all), rest
 }

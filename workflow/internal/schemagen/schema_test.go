@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
 	"github.com/google/uuid"
@@ -238,6 +239,11 @@ func TestFieldsAreThoseOfTheDecoder(t *testing.T) {
 			twin
 		}{}, "Deep"},
 		{struct {
+			leftC
+			rightC
+			Own string
+		}{}, "Own"},
+		{struct {
 			Shallow `json:"inner"`
 			Skip    int `json:"-"`
 			Quoted  int `json:"a b,string"`
@@ -254,6 +260,58 @@ func TestFieldsAreThoseOfTheDecoder(t *testing.T) {
 		}
 		if err := probe(reflect.TypeOf(c.typ), members); err != nil {
 			t.Errorf("%T: %v", c.typ, err)
+		}
+	}
+}
+
+type (
+	restA struct {
+		Others map[string]int `json:",embed"`
+	}
+	restB struct {
+		More map[string]string `json:",embed"`
+	}
+	deepA  struct{ restA }
+	Common struct{ Same string }
+	leftC  struct{ Common }
+	rightC struct{ Common }
+)
+
+// Who takes the members that have no name is decided as package json does; it is asked, too.
+func TestWhoTakesAllOtherMembersIsAsForTheDecoder(t *testing.T) {
+	for _, c := range []struct {
+		typ  any
+		want reflect.Type
+	}{
+		{struct{ restA }{}, reflect.TypeFor[map[string]int]()},
+		{struct {
+			restA
+			restB
+		}{}, nil},
+		{struct {
+			deepA
+			restB
+		}{}, reflect.TypeFor[map[string]string]()},
+		{struct {
+			restA
+			Own map[string]string `json:",embed"`
+		}{}, reflect.TypeFor[map[string]string]()},
+	} {
+		typ := reflect.TypeOf(c.typ)
+		if _, rest := fieldsOf(typ); rest != c.want {
+			t.Errorf("%s: %v, want %v", typ, rest, c.want)
+		}
+		v := reflect.New(typ).Interface()
+		err := json.Unmarshal([]byte(`{"none":null}`), v, json.RejectUnknownMembers(true))
+		if taken := err == nil; taken != (c.want != nil) {
+			t.Errorf("%s: the decoder says %v", typ, err)
+		}
+		l := LayoutOf(typ)
+		if _, _, known := l.Member("none"); known != (c.want != nil) {
+			t.Errorf("%s: the layout says %v", typ, known)
+		}
+		if err := Storable(typ); err != nil {
+			t.Errorf("%s: %v", typ, err)
 		}
 	}
 }

@@ -96,12 +96,16 @@ func memberPath(parent, name string) string {
 func Unlike(recorded, own map[string]string) (lacking, unreadable map[string]string) {
 	lacking, unreadable = map[string]string{}, map[string]string{}
 	var named []string
-	for _, path := range slices.Sorted(maps.Keys(recorded)) {
+	all := maps.Clone(own) // a member that the other type names may be recorded as one of those that have no name
+	maps.Copy(all, recorded)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if slices.ContainsFunc(named, func(parent string) bool { return strings.HasPrefix(path, parent+"/") }) {
 			continue
 		}
 		was, is := kindAt(recorded, path), kindAt(own, path)
 		switch {
+		case was == "":
+			continue // new
 		case is == "":
 			lacking[path] = was
 		case !reads(was, is):
@@ -146,11 +150,14 @@ func resolve(kinds map[string]string, at *string) string {
 	return kinds[*at]
 }
 
-// reads reports whether what is stored as one kind can always be read as another.
+// reads reports whether what is stored as one kind can always be read as another, and is written as it was. Of an object or an array
+// the parts are for themselves.
 func reads(was, is string) bool {
 	switch {
-	case was == is, is == "any", is == "custom":
+	case was == is, is == "custom":
 		return true
+	case is == "any":
+		return anyReads(was)
 	case is == "string":
 		return slices.Contains([]string{"time", "uuid", "text", "[]byte"}, was)
 	case is == "object":
@@ -158,13 +165,26 @@ func reads(was, is string) bool {
 	case is == "array":
 		return strings.HasPrefix(was, "array of ")
 	case is == "float64":
-		return was == "float32" || 0 < bits(was, "int")+bits(was, "uint") && bits(was, "int")+bits(was, "uint") <= 32
+		return smallInteger(was)
 	}
 	if wide := bits(is, "uint"); wide > 0 {
 		return bits(was, "uint") > 0 && bits(was, "uint") <= wide
 	}
 	wide := bits(is, "int")
 	return bits(was, "int") > 0 && bits(was, "int") <= wide || bits(was, "uint") > 0 && bits(was, "uint") < wide
+}
+
+// anyReads reports whether an any, whose numbers are float64, holds what is stored as a kind exactly. With float32 an older build
+// would round what it is given of a newer one.
+func anyReads(was string) bool {
+	return slices.Contains([]string{"string", "time", "uuid", "text", "[]byte", "bool", "float64", "object", "array"}, was) ||
+		strings.HasPrefix(was, "object by ") || strings.HasPrefix(was, "array of ") || smallInteger(was)
+}
+
+// smallInteger reports whether a float64 holds all integers of a kind.
+func smallInteger(kind string) bool {
+	n := bits(kind, "int") + bits(kind, "uint")
+	return 0 < n && n <= 32
 }
 
 // bits is how many bits an integer of that kind has, 0 for another one.

@@ -9,44 +9,52 @@ import (
 )
 
 // elements keeps what is unknown of an array's elements. Most arrays have nothing of that.
-func (k *keeper) elements(elem reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
-	was, ok1, err1 := arrayOf(stored)
-	read, ok2, err2 := arrayOf(before)
-	is, ok3, err3 := arrayOf(after)
-	for _, err := range []error{err1, err2, err3} {
-		if err != nil {
-			return nil, err
-		}
+func (k *keeper) elements(t reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
+	a, ok, err := arrays(v)
+	if !ok || err != nil || len(a.stored) != len(a.before) {
+		return v.written, err
 	}
-	if !ok1 || !ok2 || !ok3 || len(was) != len(read) {
-		return after, nil
-	}
+	elem, changed := t.Elem(), false
 	path += "/*"
-	kept, changed := make([]jsontext.Value, len(was)), false
-	for i := range was { // as if nothing had happened
-		var err error
-		if kept[i], err = k.value(elem, path, was[i], read[i], read[i]); err != nil {
+	kept := make([]jsontext.Value, len(a.stored))
+	for i, read := range a.before { // as if nothing had happened
+		if kept[i], err = k.value(elem, path, versions[jsontext.Value]{a.stored[i], read, read, read}); err != nil {
 			return nil, err
 		}
-		changed = changed || !bytes.Equal(kept[i], read[i])
+		changed = changed || !bytes.Equal(kept[i], read)
 	}
 	if !changed {
-		return after, nil
+		return v.written, nil
 	}
-	m := newMatching(read, kept, is)
-	if !m.find() {
+	m := newMatching(a.before, kept, a.after)
+	if t.Kind() == reflect.Array {
+		m.findFixed()
+	} else if !m.find() {
 		return nil, &Ambiguous{path}
 	}
 	for j, i := range m.from {
 		if i < 0 {
 			continue
 		}
-		var err error
-		if is[j], err = k.value(elem, path, was[i], read[i], is[j]); err != nil {
+		of := versions[jsontext.Value]{a.stored[i], a.before[i], a.after[j], a.written[j]}
+		if a.written[j], err = k.value(elem, path, of); err != nil {
 			return nil, err
 		}
 	}
-	return encodeArray(is), nil
+	return encodeArray(a.written), nil
+}
+
+// arrays reads a value; false: it is not an array in all versions.
+func arrays(v versions[jsontext.Value]) (a versions[[]jsontext.Value], ok bool, err error) {
+	for _, of := range []struct {
+		list  *[]jsontext.Value
+		value jsontext.Value
+	}{{&a.stored, v.stored}, {&a.before, v.before}, {&a.after, v.after}, {&a.written, v.written}} {
+		if *of.list, ok, err = arrayOf(of.value); err != nil || !ok {
+			return a, false, err
+		}
+	}
+	return a, true, nil
 }
 
 // matching says which element was which.
@@ -63,31 +71,52 @@ func newMatching(read, kept, is []jsontext.Value) *matching {
 // find matches what can be; false: something is open.
 func (m *matching) find() bool { return m.same() && m.inPlace() }
 
+// findFixed matches the elements of an array of fixed length. To that nothing is added and nothing removed, and the place says
+// which element it is, unless one that is as it was stands elsewhere now.
+func (m *matching) findFixed() {
+	m.stay(func(i int) bool { return bytes.Equal(m.read[i], m.is[i]) })
+	m.same()
+	m.stay(func(i int) bool { return m.gone[i] && m.from[i] < 0 })
+	m.pair(m.left(0, len(m.read)), m.added(0, len(m.is)))
+}
+
+// stay matches those with themselves that are where they were.
+func (m *matching) stay(is func(i int) bool) {
+	for i := range m.read {
+		if is(i) {
+			m.match(i, i)
+		}
+	}
+}
+
 // unknown reports whether something of the element is.
 func (m *matching) unknown(i int) bool { return !bytes.Equal(m.kept[i], m.read[i]) }
 
 func (m *matching) match(i, j int) { m.from[j], m.gone[i] = i, false }
 
 // same matches those that are as they were. false: of several that look the same some are gone,
-// and what is unknown of them differs.
+// and what is unknown of them differs; or there are more now, and which the new ones are is open.
 func (m *matching) same() bool {
-	were, are := map[string][]int{}, map[string][]int{}
-	for i, v := range m.read {
-		were[string(v)] = append(were[string(v)], i)
+	were, are, certain := map[string][]int{}, map[string][]int{}, true
+	for _, i := range m.left(0, len(m.read)) {
+		were[string(m.read[i])] = append(were[string(m.read[i])], i)
 	}
-	for j, v := range m.is {
-		are[string(v)] = append(are[string(v)], j)
+	for _, j := range m.added(0, len(m.is)) {
+		are[string(m.is[j])] = append(are[string(m.is[j])], j)
 	}
 	for v, places := range are {
 		old := were[v]
-		if len(places) < len(old) && slices.ContainsFunc(old, func(i int) bool { return !bytes.Equal(m.kept[i], m.kept[old[0]]) }) {
-			return false
+		n := min(len(old), len(places))
+		switch {
+		case len(old) > n && slices.ContainsFunc(old, func(i int) bool { return !bytes.Equal(m.kept[i], m.kept[old[0]]) }),
+			len(places) > n && slices.ContainsFunc(old, m.unknown) && !slices.Equal(old, places[:n]):
+			certain = false
 		}
-		for n := range min(len(old), len(places)) {
-			m.match(old[n], places[n])
+		for k := range n {
+			m.match(old[k], places[k])
 		}
 	}
-	return true
+	return certain
 }
 
 // inPlace matches those that have changed, between two that have not. false: it is open which
@@ -98,7 +127,7 @@ func (m *matching) inPlace() bool {
 	case len(are) == 0 || !slices.ContainsFunc(were, m.unknown):
 		return true // all that have gone were removed, or nothing is unknown of them
 	case !m.ordered():
-		return len(were) == 1 && m.pair(were, are)
+		return len(were) == 1 && slices.Equal(were, are) && m.pair(were, are)
 	}
 	i, j := 0, 0
 	for end := 0; end <= len(m.is); end++ {

@@ -6,32 +6,57 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/pawlhq/pawl/workflow/internal/schemagen"
 )
 
 // Ambiguous says that an array has changed in such a way that nobody can tell to which of its
-// elements the unknown members belong.
+// elements the unknown members belong: some were added or removed and others changed, or changed and moved, or
+// they look alike to this build.
 type Ambiguous struct{ Path string }
 
 // Error says where.
 func (e *Ambiguous) Error() string {
-	return fmt.Sprintf("elements of %q were added, removed and changed at once, and some have members that this build does not know", e.Path)
+	return fmt.Sprintf("it is open which elements of %q were which: some have members that this build does not know, "+
+		"and look alike without them, or were added, removed, moved or changed at once", e.Path)
 }
 
-// Keep is after with what type t does not know of stored. All are JSON: stored is the data as it
-// was found, before is what t reads of it, encoded again, and after the same after the change.
+// Encode is a value as Keep compares it. A pointer that is not nil is seen in it, also where nothing is in
+// what it leads to and `omitempty` therefore leaves it out of what is stored.
+func Encode(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), jsonv1.OmitEmptyWithLegacySemantics(true))
+}
+
+// Keep is what is to be stored of a changed value: written, which is its encoding, with what its type does not know of
+// stored, the data as it was found. before is what the type read of that, by Encode, before the change.
 // gone are the members that are not kept, as paths: RFC 6901, where "*" is every entry of a map or an
-// array. after is returned as it is where there is nothing to keep, and never changed.
+// array. written is returned as it is where there is nothing to keep, and never changed.
 //
-// Error: Ambiguous; that of malformed JSON.
-func Keep(t reflect.Type, stored, before, after []byte, gone map[string]bool) ([]byte, error) {
-	k := keeper{gone}
-	return k.value(t, "", stored, before, after)
+// Error: Ambiguous; that of malformed JSON, or of a value that cannot be encoded.
+func Keep(changed any, stored, before, written []byte, gone map[string]bool) ([]byte, error) {
+	after, err := Encode(changed)
+	if err != nil {
+		return nil, err
+	}
+	k := keeper{gone, map[reflect.Type]string{}}
+	return k.value(reflect.TypeOf(changed), "", versions[jsontext.Value]{stored, before, after, written})
 }
 
-type keeper struct{ gone map[string]bool }
+type keeper struct {
+	gone   map[string]bool
+	within map[reflect.Type]string // the types of which the place is a part, with their paths
+}
+
+// versions are those of one value.
+type versions[V any] struct {
+	stored  V
+	before  V // what the type read of that, by Encode
+	after   V // the same after the change
+	written V // and as it is to be stored
+}
 
 // Path is the path of a member of what has a path.
 func Path(parent, name string) string {
@@ -54,120 +79,133 @@ func nothing(t reflect.Type) jsontext.Value {
 	return encodeArray(slices.Repeat([]jsontext.Value{elem}, t.Len()))
 }
 
-func (k *keeper) value(t reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
+func (k *keeper) value(t reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch l := schemagen.LayoutOf(t); l.Kind {
+	l := schemagen.LayoutOf(t)
+	if l.Kind == schemagen.Whole {
+		return v.written, nil
+	}
+	if begins, inside := k.within[t]; inside { // the members of a type within itself have one path, as they are recorded
+		path = begins
+	} else {
+		k.within[t] = path
+		defer delete(k.within, t)
+	}
+	switch l.Kind {
 	case schemagen.Struct:
-		return k.members(&l, path, stored, before, after)
+		return k.members(&l, path, v)
 	case schemagen.Map:
-		return k.entries(l.Elem, path, stored, before, after)
-	case schemagen.Array:
-		return k.elements(l.Elem, path, stored, before, after)
+		return k.entries(l.Elem, path, v)
 	default:
-		return after, nil
+		return k.elements(t, path, v)
 	}
 }
 
-// objects reads the three; false: they are not all objects.
-func objects(stored, before, after jsontext.Value) (was, read, is *object, ok bool, err error) {
-	if was, err = objectOf(stored); err != nil {
-		return nil, nil, nil, false, err
+// objects reads a value; false: it is not an object in all versions.
+func objects(v versions[jsontext.Value]) (o versions[*object], ok bool, err error) {
+	for _, of := range []struct {
+		object **object
+		value  jsontext.Value
+	}{{&o.stored, v.stored}, {&o.before, v.before}, {&o.after, v.after}, {&o.written, v.written}} {
+		if *of.object, err = objectOf(of.value); err != nil || *of.object == nil {
+			return o, false, err
+		}
 	}
-	if read, err = objectOf(before); err != nil {
-		return nil, nil, nil, false, err
-	}
-	is, err = objectOf(after)
-	return was, read, is, was != nil && read != nil && is != nil, err
+	return o, true, nil
 }
 
-func (k *keeper) members(l *schemagen.Layout, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
-	was, read, is, ok, err := objects(stored, before, after)
+// member is one that is stored, in all versions.
+func member(o *versions[*object], i int, name string) versions[jsontext.Value] {
+	return versions[jsontext.Value]{o.stored.values[i], o.before.get(name), o.after.get(name), o.written.get(name)}
+}
+
+func (k *keeper) members(l *schemagen.Layout, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
+	o, ok, err := objects(v)
 	if !ok || err != nil {
-		return after, err
+		return v.written, err
 	}
 	changed := false
-	for i, found := range was.names {
+	for i, found := range o.stored.names {
 		name, t, known := l.Member(found)
-		kept, at := was.values[i], Path(path, name)
+		kept, at := o.stored.values[i], Path(path, name)
 		switch {
 		case !known && k.gone[at]:
 			continue
 		case known && t == nil && l.Elem == nil:
 			continue
 		case known && t == nil:
-			if kept, err = k.entry(l.Elem, path, kept, read.get(name), is.get(name)); err != nil {
+			if kept, err = k.entry(l.Elem, path, member(&o, i, name)); err != nil {
 				return nil, err
 			}
 		case known:
-			if kept, err = k.member(t, at, kept, read.get(name), is.get(name)); err != nil {
+			if kept, err = k.member(t, at, member(&o, i, name)); err != nil {
 				return nil, err
 			}
 		}
 		if kept == nil {
 			continue
 		}
-		is.set(name, kept)
+		o.written.set(name, kept)
 		changed = true
 	}
 	if !changed {
-		return after, nil
+		return v.written, nil
 	}
-	return is.encode()
+	return o.written.encode()
 }
 
 // member is what a member is that the type knows, nil where that needs no change. One that is
 // written as nothing is still there if it was written so before the change too, or cannot be
 // taken away.
-func (k *keeper) member(t reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
-	if after == nil {
-		if before != nil && t.Kind() == reflect.Pointer {
-			return nil, nil
+func (k *keeper) member(t reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
+	if v.after == nil && v.before != nil && t.Kind() == reflect.Pointer {
+		return nil, nil
+	}
+	for _, version := range []*jsontext.Value{&v.before, &v.after, &v.written} {
+		if *version == nil {
+			*version = nothing(t)
 		}
-		before, after = nothing(t), nothing(t)
 	}
-	if before == nil {
-		before = nothing(t)
-	}
-	return k.replaced(t, path, stored, before, after)
+	return k.replaced(t, path, v)
 }
 
 // entry is what an entry of a map is, nil where that needs no change.
-func (k *keeper) entry(elem reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
-	if before == nil || after == nil {
+func (k *keeper) entry(elem reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
+	if v.before == nil || v.after == nil {
 		return nil, nil
 	}
-	return k.replaced(elem, path+"/*", stored, before, after)
+	return k.replaced(elem, path+"/*", v)
 }
 
-// replaced is value, but nil where that is after.
-func (k *keeper) replaced(t reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
-	kept, err := k.value(t, path, stored, before, after)
-	if err != nil || bytes.Equal(kept, after) {
+// replaced is value, but nil where that is what is written.
+func (k *keeper) replaced(t reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
+	kept, err := k.value(t, path, v)
+	if err != nil || bytes.Equal(kept, v.written) {
 		return nil, err
 	}
 	return kept, nil
 }
 
-func (k *keeper) entries(elem reflect.Type, path string, stored, before, after jsontext.Value) (jsontext.Value, error) {
-	was, read, is, ok, err := objects(stored, before, after)
+func (k *keeper) entries(elem reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
+	o, ok, err := objects(v)
 	if !ok || err != nil {
-		return after, err
+		return v.written, err
 	}
 	changed := false
-	for i, key := range was.names {
-		kept, err := k.entry(elem, path, was.values[i], read.get(key), is.get(key))
+	for i, key := range o.stored.names {
+		kept, err := k.entry(elem, path, member(&o, i, key))
 		if err != nil {
 			return nil, err
 		}
 		if kept != nil {
-			is.set(key, kept)
+			o.written.set(key, kept)
 			changed = true
 		}
 	}
 	if !changed {
-		return after, nil
+		return v.written, nil
 	}
-	return is.encode()
+	return o.written.encode()
 }

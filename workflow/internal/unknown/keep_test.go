@@ -3,7 +3,7 @@ package unknown
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -31,6 +31,12 @@ type data struct {
 	Ends   [2]address         `json:"ends,omitzero"`
 	Links  [2]*address        `json:"links,omitzero"`
 	Named  named              `json:"named,omitzero"`
+	Office office             `json:"office,omitzero"`
+	Many   []office           `json:"many,omitempty"`
+}
+
+type office struct {
+	At *address `json:"at,omitempty"`
 }
 
 // named takes every other member too.
@@ -59,20 +65,28 @@ func kept(t *testing.T, stored string, change func(*data), gone ...string) (stri
 	if err := json.Unmarshal([]byte(stored), &d); err != nil {
 		t.Fatal(err)
 	}
-	before := encode(t, &d)
+	before := encodeToCompare(t, &d)
 	change(&d)
-	after := encode(t, &d)
 	drop := map[string]bool{}
 	for _, path := range gone {
 		drop[path] = true
 	}
-	got, err := Keep(reflect.TypeFor[data](), []byte(stored), before, after, drop)
+	got, err := Keep(&d, []byte(stored), before, encode(t, &d), drop)
 	return string(got), err
 }
 
 func encode(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func encodeToCompare(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := Encode(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +114,13 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 		"of a zero struct": {`{"name":"","home":{"street":"s","zip":"1"}}`, func(d *data) { d.Home = address{} },
 			`{"name":"","home":{"zip":"1"}}`},
 		"of what is removed": {`{"name":"","work":{"street":"s","zip":"1"}}`, func(d *data) { d.Work = nil }, `{"name":""}`},
+		"of what a pointer leads to, of which all that is known becomes zero": {`{"name":"","work":{"street":"s","zip":"1"}}`,
+			func(d *data) { d.Work.Street = "" }, `{"name":"","work":{"zip":"1"}}`},
+		"of what is removed, of which nothing was known": {`{"name":"","work":{"zip":"1"}}`, func(d *data) { d.Work = nil }, `{"name":""}`},
+		"of what is removed with a zero struct": {`{"name":"","office":{"at":{"zip":"1"},"x":2}}`, func(d *data) { d.Office = office{} },
+			`{"name":"","office":{"x":2}}`},
+		"of what is moved, and nothing is in it": {`{"name":"","many":[{"at":{"zip":"1"}},{}]}`, func(d *data) { slices.Reverse(d.Many) },
+			`{"name":"","many":[{},{"at":{"zip":"1"}}]}`},
 		"in a map": {`{"name":"","by_room":{"a":{"street":"s","zip":"1"},"b":{"street":"t","zip":"2"}}}`,
 			func(d *data) { delete(d.ByRoom, "a"); d.ByRoom["c"] = address{"u"} },
 			`{"name":"","by_room":{"b":{"street":"t","zip":"2"},"c":{"street":"u"}}}`},
@@ -128,6 +149,13 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 		"in an array, moved and added": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
 			func(d *data) { d.Lines = []line{d.Lines[1], {"c", 3}, d.Lines[0]} },
 			`{"name":"","lines":[{"article":"b","count":2,"x":2},{"article":"c","count":3},{"article":"a","count":1,"x":1}]}`},
+		"in an array, moved, and another one replaced in place": {
+			`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2},{"article":"c","count":3,"x":3}]}`,
+			func(d *data) { d.Lines = []line{d.Lines[2], {"d", 4}, d.Lines[0]} },
+			`{"name":"","lines":[{"article":"c","count":3,"x":3},{"article":"d","count":4,"x":2},{"article":"a","count":1,"x":1}]}`},
+		"in an array, one like another added at the end": {`{"name":"","lines":[{"article":"a","count":1,"x":1}]}`,
+			func(d *data) { d.Lines = append(d.Lines, d.Lines[0]) },
+			`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"a","count":1}]}`},
 		"an array without anything unknown": {`{"name":"","lines":[{"article":"a","count":1}],"x":1}`,
 			func(d *data) { d.Lines = []line{{"b", 1}, {"c", 1}} },
 			`{"name":"","lines":[{"article":"b","count":1},{"article":"c","count":1}],"x":1}`},
@@ -142,23 +170,57 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 
 func TestWhatIsOpenIsNotGuessed(t *testing.T) {
 	t.Parallel()
-	const stored = `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2},{"article":"b","count":2,"x":3}]}`
-	for name, change := range map[string]func(*data){
-		"one removed, one added elsewhere":   func(d *data) { d.Lines = append(d.Lines[1:], line{"c", 1}) },
-		"one of two that look alike removed": func(d *data) { d.Lines = d.Lines[:2] },
-		"two became one":                     func(d *data) { d.Lines = []line{{"c", 1}} },
-		"all moved, two changed": func(d *data) {
+	const (
+		alike    = `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2},{"article":"b","count":2,"x":3}]}`
+		distinct = `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2},{"article":"c","count":3,"x":3}]}`
+	)
+	for name, c := range map[string]struct {
+		stored string
+		change func(*data)
+	}{
+		"one removed, one added elsewhere":   {alike, func(d *data) { d.Lines = append(d.Lines[1:], line{"d", 1}) }},
+		"one of two that look alike removed": {alike, func(d *data) { d.Lines = d.Lines[:2] }},
+		"two became one":                     {alike, func(d *data) { d.Lines = []line{{"d", 1}} }},
+		"all moved, two changed": {alike, func(d *data) {
 			d.Lines[0].Count, d.Lines[1].Count = 7, 8
-			d.Lines = []line{d.Lines[2], d.Lines[1], d.Lines[0]}
-		},
+			slices.Reverse(d.Lines)
+		}},
+		"moved, one removed and one added elsewhere": {distinct, func(d *data) { d.Lines = []line{d.Lines[2], d.Lines[1], {"d", 1}} }},
+		"one changed to look as another":             {distinct, func(d *data) { d.Lines[0] = d.Lines[1] }},
 	} {
-		_, err := kept(t, stored, change)
+		_, err := kept(t, c.stored, c.change)
 		open, ok := errors.AsType[*Ambiguous](err)
 		if !ok || open.Path != "/lines/*" {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := kept(t, stored, change, "/lines/*/x"); err != nil {
+		if _, err := kept(t, c.stored, c.change, "/lines/*/x"); err != nil {
 			t.Errorf("%s, where the member is not kept: %v", name, err)
+		}
+	}
+}
+
+// The place says which element it is.
+func TestAnArrayOfFixedLengthIsNeverOpen(t *testing.T) {
+	t.Parallel()
+	const (
+		alike    = `{"name":"","ends":[{"street":"s","zip":"1"},{"street":"s","zip":"2"}]}`
+		distinct = `{"name":"","ends":[{"street":"s","zip":"1"},{"street":"t","zip":"2"}]}`
+	)
+	for name, c := range map[string]struct {
+		stored string
+		ends   [2]address
+		want   string
+	}{
+		"the first of two that look alike changed":  {alike, [2]address{{"u"}, {"s"}}, `[{"street":"u","zip":"1"},{"street":"s","zip":"2"}]`},
+		"the second of two that look alike changed": {alike, [2]address{{"s"}, {"u"}}, `[{"street":"s","zip":"1"},{"street":"u","zip":"2"}]`},
+		"both changed":          {distinct, [2]address{{"u"}, {"v"}}, `[{"street":"u","zip":"1"},{"street":"v","zip":"2"}]`},
+		"changed to look alike": {distinct, [2]address{{"t"}, {"t"}}, `[{"street":"t","zip":"1"},{"street":"t","zip":"2"}]`},
+		"exchanged":             {distinct, [2]address{{"t"}, {"s"}}, `[{"street":"t","zip":"2"},{"street":"s","zip":"1"}]`},
+		"moved and changed":     {distinct, [2]address{{"t"}, {"u"}}, `[{"street":"t","zip":"2"},{"street":"u","zip":"1"}]`},
+	} {
+		got, err := kept(t, c.stored, func(d *data) { d.Ends = c.ends })
+		if want := `{"name":"","ends":` + c.want + `}`; err != nil || !same(got, want) {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
 		}
 	}
 }
@@ -167,6 +229,31 @@ func TestWhatIsMeantToGoIsDropped(t *testing.T) {
 	t.Parallel()
 	got, err := kept(t, `{"name":"a","x":1,"home":{"zip":"1","y":2}}`, func(*data) {}, "/x", "/home/zip")
 	if err != nil || !same(got, `{"name":"a","home":{"y":2}}`) {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// Of a type within itself each member has one path, as it is recorded.
+func TestWhatIsMeantToGoIsDroppedInATypeWithinItself(t *testing.T) {
+	t.Parallel()
+	type tree struct {
+		V    int              `json:"v"`
+		Next *tree            `json:"next,omitzero"`
+		Many []tree           `json:"many,omitzero"`
+		By   map[string]*tree `json:"by,omitzero"`
+	}
+	d := struct {
+		Tree tree `json:"tree"`
+	}{}
+	const stored = `{"x":1,"tree":{"v":1,"x":1,"next":{"v":2,"x":2,"y":1,"next":{"v":3,"x":3}},"many":[{"v":4,"x":4,"many":[{"v":5,"x":5}]}],
+		"by":{"a":{"v":6,"x":6,"next":{"v":7,"x":7}}}}}`
+	if err := json.Unmarshal([]byte(stored), &d); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Keep(&d, []byte(stored), encodeToCompare(t, &d), encode(t, &d), map[string]bool{"/tree/x": true})
+	const want = `{"x":1,"tree":{"v":1,"next":{"v":2,"y":1,"next":{"v":3}},"many":[{"v":4,"many":[{"v":5}]}],
+		"by":{"a":{"v":6,"next":{"v":7}}}}}`
+	if err != nil || !same(string(got), want) {
 		t.Errorf("%s, %v", got, err)
 	}
 }
