@@ -90,8 +90,8 @@ func (e *Engine) prepareOperation(ctx context.Context, c transitions.Command, o 
 // operator checks who asks for something, and why.
 func operator(by, reason string) (string, error) {
 	setDefault(&by, transitions.DefaultActor)
-	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
-		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	if err := decide.CheckActor(by); err != nil {
+		return by, err
 	}
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return by, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
