@@ -12,7 +12,8 @@ import (
 // Operate does what an operator asks: pause, resume, migrate or correct the instance that c names,
 // or retry, resolve or abandon the stuck command that o names. It is a command
 // like any other: named by c's key, audited with c's actor and o's reason, and
-// replayed.
+// replayed. It is decided at once: c.NotBefore and c.HappenedAt are refused, and
+// so is c.IfVersion unless it is about an instance.
 //
 // Errors: those of Submit; CommandNotFound; NotOnThisNode where this node has no such plan; MigrationWaits where an activity is in
 // flight that the plan lets end first, or a node serves that does not know the version.

@@ -81,5 +81,14 @@ func tryCorrection(ctx context.Context, e *engine.Engine, c transitions.Command,
 	if err != nil {
 		return err
 	}
-	return output.Lines(out, 6, [][2]string{{"state", string(after.State)}, {"data", string(after.Data)}, {"open", fmt.Sprint(after.Open)}})
+	result, err := receipt.Result()
+	if err != nil {
+		return err
+	}
+	lines := [][2]string{{"state", string(after.State)}, {"data", string(after.Data)}, {"open", fmt.Sprint(after.Open)}}
+	for _, t := range result.Overdue {
+		lines = append(lines, [2]string{"timer",
+			fmt.Sprintf("%s was due at %s, and fires at once: %s", t.Timer, output.Moment(t.Due), t.Transition)})
+	}
+	return output.Lines(out, 6, lines)
 }
