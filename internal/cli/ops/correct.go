@@ -52,11 +52,15 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 			case f.Instance == uuid.Nil && f.BusinessKey == "":
 				return usage.Errorf("say --instance, or --workflow and --business-key")
 			}
-			if f.Instance == uuid.Nil {
-				f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
-			}
 			cmd := transitions.Command{Tenant: f.Tenant, Instance: f.Instance, Key: uuid.NewString(), Actor: a.by}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				if f.BusinessKey != "" {
+					inst, err := e.InstanceByKey(ctx, f.Tenant, f.Workflow, f.BusinessKey)
+					if err != nil {
+						return err
+					}
+					cmd.Instance = inst.ID
+				}
 				if dryRun {
 					return tryCorrection(ctx, e, cmd, op, c.OutOrStdout())
 				}
