@@ -26,8 +26,15 @@ func (a *API) correctInstance(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	cmd := transitions.Command{Instance: id}
 	o := transitions.Operation{Action: transitions.Correct, Reason: in.Reason, State: in.State, Data: in.Data}
+	return a.operateOrTry(w, r, transitions.Command{Instance: id}, o)
+}
+
+// operateOrTry does what an operator asks of an instance, or says what would come of it.
+func (a *API) operateOrTry(w http.ResponseWriter, r *request, cmd transitions.Command, o transitions.Operation) (err error) {
+	if cmd.IfVersion, err = ifMatch(r.Request); err != nil {
+		return err
+	}
 	if !r.boolean(dryRun.Name) {
 		return a.operate(w, r, cmd, o)
 	}

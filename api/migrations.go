@@ -167,5 +167,6 @@ func (a *API) migrateInstance(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return a.operate(w, r, transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate, Reason: in.Reason, To: in.To})
+	return a.operateOrTry(w, r, transitions.Command{Instance: id},
+		transitions.Operation{Action: transitions.Migrate, Reason: in.Reason, To: in.To})
 }

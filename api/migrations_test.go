@@ -58,7 +58,16 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 		len(p.Refusals) != 1 || p.Refusals[0].Reason != "it is too heavy" || preview.header.Get("Pawl-Dry-Run") != "true" {
 		t.Errorf("%s", preview.body)
 	}
-	s.post(one+"/migrate", "m", `{"to":2,"reason":"first"}`).want(t, http.StatusOK)
+	tried := s.do(http.MethodPost, one+"/migrate?dry_run=true", []byte(`{"to":2}`), json...)
+	tried.want(t, http.StatusOK)
+	if r := read[transitions.Result](t, tried); r.State != "packed" || r.Version != 2 || tried.header.Get("Pawl-Dry-Run") != "true" {
+		t.Errorf("%s", tried.body)
+	}
+	s.do(http.MethodPost, heavy+"/migrate?dry_run=true", []byte(`{"to":2}`), json...).wantProblem(t, http.StatusConflict,
+		workflow.MigrationRefused)
+	s.post(one+"/migrate", "v", `{"to":2}`, "If-Match", `"2"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
+	s.post(one+"/migrate", "w", `{"to":2}`, "If-Match", `2`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
+	s.post(one+"/migrate", "m", `{"to":2,"reason":"first"}`, "If-Match", `"1"`).want(t, http.StatusOK)
 	s.post("/v1/ops/workflows/box/keys/B-1/migrate", "n", `{"to":2}`).want(t, http.StatusOK) // it is there
 	s.post(heavy+"/migrate", "m", `{"to":2}`).wantProblem(t, http.StatusConflict, workflow.MigrationRefused)
 	s.post("/v1/ops/workflows/box/keys/B-101/migrate", "n", `{"to":2}`).wantProblem(t, http.StatusConflict, workflow.MigrationRefused)

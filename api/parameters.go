@@ -92,7 +92,7 @@ var (
 			"`{workflow}:{transition}` for a creation, so that one key on two instances is two commands"},
 	}
 	ofOneCommand = append(itsKey[:2:2],
-		Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"},
+		atVersion,
 		Param{Name: headerReason, In: InHeader, Kind: Text, Doc: "why, for the audit row and the events: 4096 bytes " +
 			"of UTF-8 at most, as they are or as a Display String (RFC 9651) such as `%\"two%0alines\"`, see [reasons](#reasons)"},
 		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide it then, such as `2030-01-31T12:00:00Z`; at most ten years away"},
@@ -104,6 +104,7 @@ var (
 			Doc: "for how many seconds the key is refused after that, such as `86400`; or `forever`"},
 		preferEnd,
 	)
+	atVersion = Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"}
 	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
 		Doc: "`wait=N`: where the command takes time, wait up to N seconds (60 at most) " +
 			"for its end; `respond-async`: do not, which is what happens without any preference"}

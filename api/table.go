@@ -193,9 +193,9 @@ var caseRoutes = append(both(
 			"and whether its audit `chain` is intact", Answers: []Answer{answer[Case](200)}, Codes: instanceCodes},
 	operation[Reason](ops+atID+"/pause", operateInstance(transitions.Pause), "let an instance begin nothing new"),
 	operation[Reason](ops+atID+"/resume", operateInstance(transitions.Resume), "the end of that"),
-	withCodes(operation[InstanceMigration](ops+atID+"/migrate", (*API).migrateInstance,
+	tried(withCodes(operation[InstanceMigration](ops+atID+"/migrate", (*API).migrateInstance,
 		"take an instance to another version of its workflow, see [migration](changing-a-workflow.md#migration)"),
-		workflow.MigrationRefused, workflow.MigrationWaits),
+		workflow.MigrationRefused, workflow.MigrationWaits)),
 	tried(withCodes(operation[Correction](ops+atID+"/correct", (*API).correctInstance,
 		"put an instance into another state, or correct its data, with a reason: see "+
 			"[correcting one case](changing-a-workflow.md#correcting-one-case)"),

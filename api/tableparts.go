@@ -52,7 +52,7 @@ var (
 		workflow.KeyReused,
 		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
 		workflow.NotOnThisNode, workflow.Locked, workflow.ShuttingDown}
-	// Neither a message nor an operation expects a version, and an operation is decided at once.
+	// Neither a message nor most operations expect a version, and an operation is decided at once.
 	messageCodes = append(without(decidedCodes, workflow.VersionConflict), workflow.NotFound, workflow.MessageReused,
 		workflow.MessageNotTaken)
 	operationCodes = without(decidedCodes, workflow.VersionConflict, workflow.CommandAbandoned)
@@ -88,11 +88,11 @@ func withCodes(r Route, codes ...workflow.Code) Route {
 	return r
 }
 
-// tried is a route that can be asked for a dry run, too.
+// tried is a route of an operation on an instance that can be asked for a dry run, and for one version of it.
 func tried(r Route) Route {
-	r.Params = append(params(dryRun), r.Params...)
+	r.Params = slices.Concat(params(dryRun), r.Params, params(atVersion))
 	r.Headers = append(slices.Clone(r.Headers), dry)
-	return r
+	return withCodes(r, workflow.VersionConflict)
 }
 
 // change is the route of what an operator does that needs no key: the same request

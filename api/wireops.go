@@ -24,6 +24,7 @@ type (
 		Workflow     string       `json:"workflow"`
 		Version      int          `json:"version"`
 		Begins       bool         `json:"begins,omitzero"` // new instances begin with it
+		Said         bool         `json:"said,omitzero"`   // because an operator has said so; without it, because it is the newest
 		Open         int64        `json:"open"`
 		Exact        bool         `json:"exact"`
 		States       []StateCount `json:"states"`
@@ -200,7 +201,7 @@ func CountsOf(c *inspect.Counts) Counts {
 // VersionsOf is what the interface shows of versions.
 func VersionsOf(list []inspect.Version) []WorkflowVersion {
 	return each(list, func(v *inspect.Version) WorkflowVersion {
-		return WorkflowVersion{Workflow: v.Workflow, Version: v.Version, Begins: v.Begins, Open: v.Open, Exact: v.Exact,
+		return WorkflowVersion{Workflow: v.Workflow, Version: v.Version, Begins: v.Begins, Said: v.Said, Open: v.Open, Exact: v.Exact,
 			States: each(v.Counts, func(c *inspect.InstanceCount) StateCount { return StateCount{c.State, c.Open, c.Count, c.Exact} }),
 			Nodes:  each(v.Knowing, func(n *string) string { return *n }), NodesWithout: each(v.Lacking, func(n *string) string { return *n })}
 	})

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -60,6 +62,82 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 		transitions.Operation{Action: transitions.Correct, State: "held"})
 	wantCode(t, err, workflow.InvalidRequest) // no reason
 	wantIntact(t, e, "")
+}
+
+// What a command may say holds for an operation too, or is refused.
+func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	id := file(t, e, "", "1", 5).Instance
+	ops := []transitions.Operation{{Action: transitions.Pause}, {Action: transitions.Resume},
+		{Action: transitions.Correct, Data: []byte(`{"sum":7}`), Reason: "a clerk erred"}, {Action: transitions.Migrate, To: 2}}
+	for n, o := range ops {
+		c := transitions.Command{Instance: id, Key: string(o.Action), IfVersion: 9}
+		dry, after, err := e.DryRunOperation(t.Context(), c, o)
+		if err != nil || workflow.CodeOf(dry.Err()) != workflow.VersionConflict || after != nil {
+			t.Errorf("%s: %+v, %v", o.Action, dry, err)
+		}
+		for range 2 { // it is decided, and replayed
+			if r, err := e.Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
+				t.Errorf("%s: %+v, %v", o.Action, r, err)
+			}
+		}
+		later, before := c, c
+		later.NotBefore, before.HappenedAt = time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+		for _, c := range []transitions.Command{later, before} {
+			c.IfVersion = 0
+			_, err := e.Operate(t.Context(), c, o)
+			wantCode(t, err, workflow.InvalidRequest)
+			_, _, err = e.DryRunOperation(t.Context(), c, o)
+			wantCode(t, err, workflow.InvalidRequest)
+		}
+		c.Key, c.IfVersion = c.Key+" at the right version", int64(n+1)
+		if r, err := e.Operate(t.Context(), c, o); err != nil || r.Err() != nil {
+			t.Errorf("%s: %+v, %v", o.Action, r, err)
+		}
+		c.Key = "once more: " + c.Key // there is another version by now
+		if r, err := e.Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
+			t.Errorf("%s: %+v, %v", o.Action, r, err)
+		}
+	}
+	other := file(t, e, "", "2", 5).Instance
+	submit(t, e, onClaim(other, "hold", "h"))
+	_, err := e.Operate(t.Context(), transitions.Command{Key: "r", IfVersion: 1}, transitions.Operation{Action: transitions.Retry,
+		Target: transitions.CommandRef{Scope: "claim:" + other.String(), Key: "h"}})
+	wantCode(t, err, workflow.InvalidRequest)
+}
+
+// An operator may put an instance into a state whose timer has passed: the answer and the dry run say that it fires at once.
+func TestACorrectionTellsOfTimersThatAreOverdue(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	e := newEngine(t, pool, running(appointments(1, "open", 0)), clock.set)
+	begun := clock.Now().Truncate(time.Second)
+	r := submit(t, e, transitions.Command{Workflow: "appointment", Transition: "arrange", Key: "1",
+		Payload: fmt.Appendf(nil, `{"at":%q}`, begun.Add(48*time.Hour).Format(time.RFC3339))})
+	past := begun.Add(-time.Hour).Format(time.RFC3339)
+	c := transitions.Command{Instance: r.Instance, Key: "c"}
+	o := transitions.Operation{Action: transitions.Correct, Data: fmt.Appendf(nil, `{"at":%q}`, past), Reason: "it was yesterday"}
+	dry, _, err := e.DryRunOperation(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := e.Operate(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []transitions.Receipt{dry, done} {
+		result, err := r.Result()
+		if err != nil || len(result.Overdue) != 3 {
+			t.Fatalf("%s, %v", r.Body, err)
+		}
+		for _, timer := range result.Overdue {
+			if timer.Due.Format(time.RFC3339) != past || timer.Fires.Before(begun) || timer.Transition != "ring" {
+				t.Errorf("%+v", timer)
+			}
+		}
+	}
 }
 
 // Who is put into another state while an activity is in flight: the activity is asked to stop, as for any other transition.

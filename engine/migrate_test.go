@@ -418,6 +418,55 @@ func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
 	}
 }
 
+// That holds for one instance, too: nothing is stored under the key, the dry run says so, and what was done before is answered.
+func TestTheMigrationOfOneInstanceWaitsForNodesToo(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	before, id := file(t, e, "", "1", 1).Instance, file(t, e, "", "2", 2).Instance
+	done, err := migrateOne(t, e, before, "m")
+	if err != nil || done.Err() != nil {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	old := newEngine(t, pool, running(claims1(pays)))
+	name := query[string](t, pool, "SELECT name FROM pawl.node WHERE 'claim 2' <> ALL (versions)")
+	waits := func(err error) {
+		t.Helper()
+		wantCode(t, err, workflow.MigrationWaits)
+		if !strings.Contains(err.Error(), "do not know version 2: "+name) {
+			t.Errorf("it does not name the node: %v", err)
+		}
+	}
+	_, err = migrateOne(t, e, id, "m")
+	waits(err)
+	_, _, err = e.DryRunOperation(t.Context(), transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate, To: 2})
+	waits(err)
+	if again, err := migrateOne(t, e, before, "m"); err != nil || string(again.Body) != string(done.Body) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	submit(t, old, onClaim(id, "hold", "h")) // it works on as before
+	old.Stop(t.Context())
+	if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil || r.Replayed {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Nobody who asks for something is Pawl itself.
+func TestAnOperatorCannotTakeANameOfPawlsOwn(t *testing.T) {
+	t.Parallel()
+	e := bothClaims(t, database(t))
+	id := file(t, e, "", "1", 1).Instance
+	for _, actor := range []string{"pawl:timer", transitions.InboxScope("x")} {
+		_, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: actor})
+		wantCode(t, err, workflow.InvalidRequest)
+		wantCode(t, e.BeginVersion(t.Context(), "claim", 1, actor), workflow.InvalidRequest)
+		wantCode(t, e.PauseWorkflow(t.Context(), "", "claim", actor, ""), workflow.InvalidRequest)
+		_, err = e.Operate(t.Context(), transitions.Command{Instance: id, Key: "p", Actor: actor},
+			transitions.Operation{Action: transitions.Pause})
+		wantCode(t, err, workflow.InvalidRequest)
+	}
+}
+
 // A request that is sent again, beside the first or after its end, is the same migration.
 func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 	t.Parallel()

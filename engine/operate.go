@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/pawlhq/pawl/engine/internal/migrate"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -11,9 +12,11 @@ import (
 // Operate does what an operator asks: pause, resume, migrate or correct the instance that c names,
 // or retry, resolve or abandon the stuck command that o names. It is a command
 // like any other: named by c's key, audited with c's actor and o's reason, and
-// replayed.
+// replayed. It is decided at once: c.NotBefore and c.HappenedAt are refused, and
+// so is c.IfVersion unless it is about an instance.
 //
-// Errors: those of Submit; CommandNotFound; MigrationWaits, NotOnThisNode where this node has no such plan.
+// Errors: those of Submit; CommandNotFound; NotOnThisNode where this node has no such plan; MigrationWaits where an activity is in
+// flight that the plan lets end first, or a node serves that does not know the version.
 func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
 	p, err := e.prepareOperation(ctx, c, o)
 	if err != nil {
@@ -74,14 +77,22 @@ func (e *Engine) prepareOperation(ctx context.Context, c transitions.Command, o 
 	if err != nil {
 		return nil, err
 	}
-	return decide.Operate(c, o, e.registry.Migrations(c.Workflow, o.To)...)
+	p, err := decide.Operate(c, o, e.registry.Migrations(c.Workflow, o.To)...)
+	if err != nil || o.Action != transitions.Migrate {
+		return p, err
+	}
+	lacking, err := e.lacking(ctx, c.Workflow, o.To)
+	if len(lacking) > 0 {
+		p = p.Held(migrate.HeldBy(lacking, o.To))
+	}
+	return p, err
 }
 
 // operator checks who asks for something, and why.
 func operator(by, reason string) (string, error) {
 	setDefault(&by, transitions.DefaultActor)
-	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
-		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	if err := decide.CheckActor(by); err != nil {
+		return by, err
 	}
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return by, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)

@@ -170,7 +170,9 @@ func (e *Engine) Rollout(ctx context.Context) ([]inspect.Version, error) {
 	}
 	for i := range list {
 		v := &list[i]
+		_, said := begins[v.Workflow]
 		v.Begins = begunVersion(list, begins, v.Workflow) == v.Version
+		v.Said = v.Begins && said
 		for _, n := range nodes {
 			switch {
 			case !n.Alive:

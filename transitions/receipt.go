@@ -69,11 +69,11 @@ type Result struct {
 	At         time.Time      `json:"at"`
 	Existing   bool           `json:"existing,omitzero"` // the business key's instance, which was there before
 	Result     jsontext.Value `json:"result,omitzero"`
-	Overdue    []OverdueTimer `json:"overdue,omitempty"` // of an import, or a migration: timers whose time has passed
+	Overdue    []OverdueTimer `json:"overdue,omitempty"` // of an import, a migration or a correction: timers whose time has passed
 	Position   int64          `json:"position,omitzero"`
 }
 
-// OverdueTimer is a timer whose time had passed when an import, or a migration, armed it.
+// OverdueTimer is a timer whose time had passed when an import, a migration or a correction armed it.
 type OverdueTimer struct {
 	Timer      string    `json:"timer"`
 	Transition string    `json:"transition"` // that it causes

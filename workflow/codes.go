@@ -44,7 +44,7 @@ var Codes = []CodeInfo{
 	{Conflict, 409, "", false, false, "what is there already stands in the way, such as another one with this name"},
 	{LeaseLost, 409, "P4010", false, false, "the command is not, or no longer, held by this attempt"},
 	{InProgress, 409, "P4029", false, true, "a command with this key is being worked on"},
-	{MigrationWaits, 409, "", false, true, "an activity of the instance is in flight, and the plan lets it end first"},
+	{MigrationWaits, 409, "", false, true, "an activity is in flight that is to end first, or a node serves that does not know the version"},
 	{KeyExpired, 410, "", false, false, "the key is past its horizon: its answer is gone, and it will not run again"},
 	{EventsGone, 410, "", false, false, "events after this position were removed from the log; the first that is there is named"},
 	{VersionConflict, 412, "", true, false, "the instance has moved past the expected version"},

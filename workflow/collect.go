@@ -206,7 +206,7 @@ func (c *collector) array(t reflect.Type) error {
 		if entries > 0 {
 			array = array.Parent() // of the last entry's
 		}
-		c.add(FieldError{Pointer: string(array), Message: "must be an array"})
+		c.add(FieldError{Pointer: string(array), Message: "must be " + arrayOf(t)})
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestDecodeNamesEveryFieldThatCannotBeRead(t *testing.T) {
 			[]FieldError{{"/lines/0", "must be an object"}}},
 		{"no rule between fields", `{"customer":"c","from":"x","until":1,"phone":1,"channel":"web"}`,
 			[]FieldError{{"/from", integer}, {"/phone", text}}},
-		{"lists of another length", `{"customer":7,"pair":[1]}`, []FieldError{{"/customer", text}, {"/pair", "must be an array"}}},
+		{"lists of another length", `{"customer":7,"pair":[1]}`, []FieldError{{"/customer", text}, {"/pair", "must be an array of length 2"}}},
 		{"up to what is not JSON", `{"customer":7,"total":"x","gift":yes}`, []FieldError{
 			{"/customer", text}, {"/total", integer}, {"/gift", "is not valid JSON: invalid character 'y' at start of value"}}},
 		{"up to a field that occurs twice", `{"customer":7,"customer":"c","total":"x"}`, []FieldError{
@@ -80,7 +80,7 @@ func TestDecodeNamesEveryFieldOfTypesWithFormsOfTheirOwn(t *testing.T) {
 		`{"left":{"left":{"any":"x"},"any":"y"},"more":[null,{"any":[]}]}`: {
 			{"/left/left/any", integer}, {"/left/any", integer}, {"/more/1/any", integer}},
 		`{"ANY":"x","other":70000,"third":3}`: {{"/ANY", integer}, {"/other", "must be a non-negative integer of 16 bits"}},
-		`{"grid":[[1,"x"],[1,2,3]],"any":1}`:  {{"/grid/0/1", integer}, {"/grid/1", "must be an array"}},
+		`{"grid":[[1,"x"],[1,2,3]],"any":1}`:  {{"/grid/0/1", integer}, {"/grid/1", "must be an array of length 2"}},
 		`{"by":{"1":2,"x":"y","3":4},"any":"x"}`: {
 			{"/by/1", "must be a string"}, {"/by/x", integer}, {"/by/3", "must be a string"}, {"/any", integer}},
 		`{"names":{"EUR":1,"EURO":1,"USD":"x"},"left":7}`: {

@@ -95,13 +95,24 @@ func jsonTypeOf(e *json.SemanticError) string {
 	case reflect.String:
 		return "a string"
 	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 && t.Elem().PkgPath() == "" {
-			return "a base64 string"
-		}
-		return "an array"
+		return arrayOf(t)
 	default:
 		return "an object"
 	}
+}
+
+// arrayOf says what a list is in JSON, and how long one of fixed length is: another one is refused, too.
+func arrayOf(t reflect.Type) string {
+	fixed := t.Kind() == reflect.Array
+	switch bytes := t.Elem().Kind() == reflect.Uint8 && t.Elem().PkgPath() == ""; {
+	case bytes && fixed:
+		return fmt.Sprintf("a base64 string of %d bytes", t.Len())
+	case bytes:
+		return "a base64 string"
+	case fixed:
+		return fmt.Sprintf("an array of length %d", t.Len())
+	}
+	return "an array"
 }
 
 func decodesWith[I any](t reflect.Type) bool {

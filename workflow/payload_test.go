@@ -104,7 +104,7 @@ func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"an object as a list", ok + `,"lines":{}}`, []FieldError{{"/lines", "must be an array"}}},
 		{"a list as an object", ok + `,"labels":[]}`, []FieldError{{"/labels", "must be an object"}}},
 		{"a text as an entry", ok + `,"lines":[{"sku":"s","quantity":1},"x"]}`, []FieldError{{"/lines/1", "must be an object"}}},
-		{"a list too short", ok + `,"pair":[1]}`, []FieldError{{"/pair", "must be an array"}}},
+		{"a list too short", ok + `,"pair":[1]}`, []FieldError{{"/pair", "must be an array of length 2"}}},
 		{"not a time", ok + `,"at":"today"}`, []FieldError{{"/at", "must be an RFC 3339 time"}}},
 		{"not a UUID", ok + `,"id":"7"}`, []FieldError{{"/id", "must be a UUID"}}},
 		{"not base64", ok + `,"bytes":"?"}`, []FieldError{{"/bytes", "must be a base64 string"}}},

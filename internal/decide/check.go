@@ -27,8 +27,8 @@ func CheckCommand(c transitions.Command) error {
 	if err := transitions.CheckTenant(c.Tenant); err != nil {
 		return err
 	}
-	if problem := transitions.TextProblem(c.Actor, transitions.MaxActor); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	if err := actorProblem(c.Actor); err != nil {
+		return err
 	}
 	if problem := transitions.TextProblem(c.Proof, transitions.MaxProof); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
@@ -84,16 +84,33 @@ func CheckKeep(c transitions.Command, h workflow.Horizons) error {
 	return nil
 }
 
+// ownNames are what names begin with that are Pawl's own.
+var ownNames = []string{transitions.Reserved, transitions.InboxScope("")}
+
 // checkReserved refuses names that only Pawl itself may use: those of its own
 // commands, and of messages, whose keys are their senders'.
 func checkReserved(c transitions.Command) error {
-	for _, prefix := range []string{transitions.Reserved, transitions.InboxScope("")} {
+	for _, prefix := range ownNames {
 		if strings.HasPrefix(c.Scope, prefix) {
 			return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", prefix)
 		}
-		if strings.HasPrefix(c.Actor, prefix) {
+	}
+	return CheckActor(c.Actor)
+}
+
+// CheckActor refuses, as InvalidRequest, an actor that cannot be stored, or that only Pawl itself may be.
+func CheckActor(actor string) error {
+	for _, prefix := range ownNames {
+		if strings.HasPrefix(actor, prefix) {
 			return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", prefix)
 		}
+	}
+	return actorProblem(actor)
+}
+
+func actorProblem(actor string) error {
+	if problem := transitions.TextProblem(actor, transitions.MaxActor); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
 	}
 	return nil
 }

@@ -189,9 +189,8 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	if err := authorize(step, p, inst); err != nil {
 		return failed(err)
 	}
-	if p.IfVersion != 0 && p.IfVersion != inst.Version {
-		return refused(&workflow.Error{Code: workflow.VersionConflict, State: inst.State,
-			Message: fmt.Sprintf("expected version %d, but the instance is at version %d", p.IfVersion, inst.Version)})
+	if !p.expects(inst) {
+		return refused(p.conflict(inst))
 	}
 	payload := p.Payload
 	if w != p.Definition {
@@ -201,6 +200,16 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 		}
 	}
 	return run(p, w, step, inst, payload, now)
+}
+
+// expects reports whether the instance is at the version that the command asks for, if it asks for one.
+func (p *Prepared) expects(inst *transitions.Instance) bool {
+	return p.IfVersion == 0 || p.IfVersion == inst.Version
+}
+
+func (p *Prepared) conflict(inst *transitions.Instance) *workflow.Error {
+	return &workflow.Error{Code: workflow.VersionConflict, State: inst.State,
+		Message: fmt.Sprintf("expected version %d, but the instance is at version %d", p.IfVersion, inst.Version)}
 }
 
 // run decides by the workflow's own code.

@@ -36,13 +36,15 @@ func (p *Prepared) importable(step *workflow.Step, now time.Time) *workflow.Erro
 // imported, and somebody can look at what is overdue.
 const importGrace = time.Hour
 
-// fires is when a timer fires that is due at a time, and notes one that an import or a migration finds overdue.
+// fires is when a timer fires that is due at a time, and notes one that is overdue where somebody can be told: in the answer of an
+// import, a migration or a correction.
 func (c *change) fires(d *Decision, t *workflow.Timer, due time.Time) time.Time {
 	earliest := c.now
 	if !c.p.HappenedAt.IsZero() {
 		earliest = c.now.Add(importGrace)
 	}
-	if (earliest.After(c.now) || c.plan != nil) && due.Before(c.now) {
+	told := earliest.After(c.now) || c.plan != nil || c.name == correctedEntry
+	if told && due.Before(c.now) {
 		d.Overdue = append(d.Overdue, transitions.OverdueTimer{Timer: t.Name, Transition: t.Do, Due: due.UTC().Truncate(time.Microsecond),
 			Fires: earliest.UTC()})
 	}

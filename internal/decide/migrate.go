@@ -29,6 +29,9 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 			"this node has no plan that takes instances of workflow %q from version %d to version %d",
 			inst.Workflow, inst.Definition, p.Operation.To))
 	}
+	if p.held != "" {
+		return failed(&workflow.Error{Code: workflow.MigrationWaits, State: inst.State, Message: p.held})
+	}
 	if flight := inst.Links.InFlight; flight != nil && !plan.Carries(flight.Transition) {
 		return failed(&workflow.Error{Code: workflow.MigrationWaits, State: inst.State,
 			Message: fmt.Sprintf("%q is in flight; the plan lets it end first", flight.Transition)})
@@ -37,6 +40,14 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 		return refused(&workflow.Error{Code: workflow.MigrationRefused, State: inst.State, Message: p.unfit})
 	}
 	return migrateBy(p, plan, inst, now)
+}
+
+// Held is the same migration of one instance where something holds it up that is no matter of the instance: it waits, and nothing is
+// stored. What was decided before is answered all the same.
+func (p *Prepared) Held(why string) *Prepared {
+	again := *p
+	again.held = why
+	return &again
 }
 
 // Unfit is the same migration of one instance after what the plan makes of it could not be stored, or decided: it is refused, so that

@@ -46,6 +46,9 @@ func operate(c transitions.Command, o transitions.Operation, plans []*workflow.M
 	if c.Reason != "" {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "the reason of an operation is the operation's, not the command's")
 	}
+	if err := checkTerms(c, o); err != nil {
+		return nil, err
+	}
 	c.Transition = string(o.Action)
 	if o.Result != nil {
 		canonical, err := canonicalValue(o.Result)
@@ -111,6 +114,19 @@ func checkOperation(o *transitions.Operation) error {
 	return nil
 }
 
+// checkTerms refuses what commands may say and an operation cannot: it is done now, and a command that is stuck has no version.
+func checkTerms(c transitions.Command, o transitions.Operation) error {
+	switch {
+	case !c.NotBefore.IsZero():
+		return workflow.Errorf(workflow.InvalidRequest, "an operation is decided at once, and cannot be for later")
+	case !c.HappenedAt.IsZero():
+		return workflow.Errorf(workflow.InvalidRequest, "an operation happens now, and cannot have happened before")
+	case c.IfVersion != 0 && o.Target != (transitions.CommandRef{}):
+		return workflow.Errorf(workflow.InvalidRequest, "%q is about a command, and cannot expect a version of the instance", o.Action)
+	}
+	return nil
+}
+
 // checkCorrection refuses a correction of nothing, or without a reason.
 func checkCorrection(o *transitions.Operation) error {
 	switch corrects := o.State != "" || o.Data != nil; {
@@ -163,6 +179,8 @@ func operateOnInstance(p *Prepared, w *workflow.Workflow, inst *transitions.Inst
 	switch {
 	case inst == nil:
 		return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
+	case !p.expects(inst):
+		return refused(p.conflict(inst))
 	case action == transitions.Migrate:
 		return migrate(p, inst, now)
 	case action == transitions.Correct:

@@ -38,6 +38,7 @@ type Prepared struct {
 	parent *transitions.Parent // of a child
 	plans  []*workflow.Migration
 	unfit  string // why what the plan makes of the instance cannot be stored; "": nobody has tried
+	held   string // why no instance goes to the version of a migration now; "": nothing holds it
 
 	settled bool   // an operator settles the command
 	because string // the reason of that operator

@@ -17,8 +17,8 @@ import (
 
 func planName(name string, from, to int) string { return fmt.Sprint(name, " ", from, " ", to) }
 
-// heldBy says which nodes hold a migration up.
-func heldBy(nodes []string, version int) string {
+// HeldBy says which nodes hold a migration up.
+func HeldBy(nodes []string, version int) string {
 	return fmt.Sprintf("these nodes serve and do not know version %d: %s", version, strings.Join(nodes, ", "))
 }
 

@@ -171,7 +171,7 @@ func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
 	if lacking, err := r.config.Lacking(ctx, b.Workflow, b.To); err != nil {
 		return 0, err
 	} else if len(lacking) > 0 {
-		return 0, r.give(ctx, again, heldBy(lacking, b.To))
+		return 0, r.give(ctx, again, HeldBy(lacking, b.To))
 	}
 	found, err := r.look(ctx, b)
 	if err != nil {

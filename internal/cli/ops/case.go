@@ -65,8 +65,9 @@ func printTimeline(w io.Writer, c *inspect.Case) error {
 	}
 	return output.Part(w, title, false, []string{"at", ">version", "transition", "from", "to", "actor", "key", "reason"}, c.Timeline,
 		func(e *transitions.Entry) []string {
+			cause, by := transitions.CauseOf(e.Cause, e.Scope, e.Key)
 			return []string{output.Moment(e.At), fmt.Sprint(e.Version), e.Transition, output.OrNone(string(e.From)), string(e.To), e.Actor, e.Key,
-				output.OrNone(e.Reason)}
+				output.Why(e.Transition, cause, by, e.Payload, e.Reason)}
 		})
 }
 

@@ -52,11 +52,15 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 			case f.Instance == uuid.Nil && f.BusinessKey == "":
 				return usage.Errorf("say --instance, or --workflow and --business-key")
 			}
-			if f.Instance == uuid.Nil {
-				f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
-			}
 			cmd := transitions.Command{Tenant: f.Tenant, Instance: f.Instance, Key: uuid.NewString(), Actor: a.by}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				if f.BusinessKey != "" {
+					inst, err := e.InstanceByKey(ctx, f.Tenant, f.Workflow, f.BusinessKey)
+					if err != nil {
+						return err
+					}
+					cmd.Instance = inst.ID
+				}
 				if dryRun {
 					return tryCorrection(ctx, e, cmd, op, c.OutOrStdout())
 				}
@@ -81,5 +85,14 @@ func tryCorrection(ctx context.Context, e *engine.Engine, c transitions.Command,
 	if err != nil {
 		return err
 	}
-	return output.Lines(out, 6, [][2]string{{"state", string(after.State)}, {"data", string(after.Data)}, {"open", fmt.Sprint(after.Open)}})
+	result, err := receipt.Result()
+	if err != nil {
+		return err
+	}
+	lines := [][2]string{{"state", string(after.State)}, {"data", string(after.Data)}, {"open", fmt.Sprint(after.Open)}}
+	for _, t := range result.Overdue {
+		lines = append(lines, [2]string{"timer",
+			fmt.Sprintf("%s was due at %s, and fires at once: %s", t.Timer, output.Moment(t.Due), t.Transition)})
+	}
+	return output.Lines(out, 6, lines)
 }

@@ -3,9 +3,11 @@ package ops_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestOpsCorrectsOneInstance(t *testing.T) {
@@ -31,9 +33,35 @@ func TestOpsCorrectsOneInstance(t *testing.T) {
 		!strings.Contains(got, "weighed") {
 		t.Error(got)
 	}
+	p.fails("correct --workflow sack --business-key ZZ --state shipped --reason x", `workflow "sack" has no instance`, `"ZZ"`)
 	p.fails(about+" --state shipped", "--reason")
 	p.fails(about+" --reason x", "--state or --data")
 	p.fails("correct --state shipped --reason x", "--instance")
 	p.fails(about+" --data x --reason x", "not JSON")
 	p.fails(about+" --state lost --reason x", "no such state")
+}
+
+type tin struct {
+	Until time.Time `json:"until"`
+}
+
+// Who corrects a date that a timer waits for is told before it fires at once.
+func TestOpsTellsOfTheTimersThatACorrectionFindsOverdue(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	p.more = []workflow.Source{workflow.Define("tin", 1,
+		workflow.Start("fill", "full", func(_ *workflow.Call, d *tin, in tin) error { *d = in; return nil }).
+			BusinessKey(func(tin) string { return "T-1" }),
+		workflow.On("spoil", workflow.From("full"), "spoilt", func(*workflow.Call, *tin, workflow.None) error { return nil })).
+		Final("spoilt").At("spoils", workflow.From("full"), func(d tin) time.Time { return d.Until }, "spoil")}
+	p.serve(func(e *engine.Engine) {
+		submit(t, e, transitions.Command{Workflow: "tin", Transition: "fill", Key: "1", Payload: []byte(`{"until":"2999-01-01T00:00:00Z"}`)})
+	})
+	const about = `correct --workflow tin --business-key T-1 --reason misread --data {"until":"2020-01-01T00:00:00Z"}`
+	if got := p.run(about + " --dry-run"); !strings.Contains(got, "timer spoils was due at 2020-01-01T00:00:00Z, and fires at once: spoil\n") {
+		t.Error(got)
+	}
+	if got := p.run(about); !strings.Contains(got, `"overdue":[{"timer":"spoils","transition":"spoil","due":"2020-01-01T00:00:00Z"`) {
+		t.Error(got)
+	}
 }

@@ -82,8 +82,8 @@ func (o *ops) migrationsCommand() *cobra.Command {
 				return found, false, err
 			}, func(m *api.Migration) []string {
 				left := max(m.Expected-m.Migrated-m.Skipped-m.Rejected, m.Waiting, 0)
-				if !m.EndedAt.IsZero() {
-					left = 0
+				if !m.EndedAt.IsZero() && m.StoppedAt.IsZero() {
+					left = 0 // it went through: how many were expected was about right
 				}
 				return []string{fmt.Sprint(m.ID), output.Moment(m.CreatedAt), m.Workflow, fmt.Sprint(m.From), fmt.Sprint(m.To), fmt.Sprint(m.Migrated),
 					fmt.Sprint(m.Skipped), fmt.Sprint(m.Rejected), fmt.Sprint(left), migrationState(m)}

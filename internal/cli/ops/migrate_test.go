@@ -66,9 +66,10 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 		!strings.Contains(stdout, "stopped by olga: wrong sacks") {
 		t.Errorf("%v, %s", err, stdout)
 	}
-	if got := p.run("migrations"); !strings.Contains(got, "stopped by olga: wrong sacks") {
-		t.Error(got)
-	}
+	wantTable(t, p.run("migrations"), `
+id  begun                 workflow  from  to  migrated  skipped  rejected  left  state
+ 2  (a time in UTC)       sack         1   2         0        0         0     1  stopped by olga: wrong sacks
+ 1  (a time in UTC)       sack         1   2         2        0         1     0  ended`)
 	p.fails("migrate sack 1 x", "is not a version")
 	p.fails("migrate sack 2 1", "no plan")
 	p.fails("stop-migration 99", "no migration 99")

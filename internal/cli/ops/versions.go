@@ -25,8 +25,9 @@ func (o *ops) versionsCommand() *cobra.Command {
 		Use:   "versions",
 		Short: "List the versions of workflows, their instances, and the nodes that know them",
 		Long: `List the versions of workflows that have ever run on this database: which one
-new instances begin with, how many instances each still has, by state, and which
-nodes that serve know it and which do not. A version without open instances
+new instances begin with ("as said" where that is so because of ops begin), how
+many instances each still has, by state, and which nodes that serve know it and
+which do not. A version without open instances
 can be left out of the next build. Large counts are as those of ops counts.
 
 With --node a node is asked. Where that asks who calls, PAWL_TOKEN has the
@@ -57,7 +58,10 @@ func versionRow(v *api.WorkflowVersion) []string {
 		states = append(states, fmt.Sprint(s.State, " ", output.Count(s.Count, !s.Exact)))
 	}
 	begins := ""
-	if v.Begins {
+	switch {
+	case v.Said:
+		begins = "new ones, as said"
+	case v.Begins:
 		begins = "new ones"
 	}
 	return []string{v.Workflow, fmt.Sprint(v.Version), output.OrNone(begins), output.Count(v.Open, !v.Exact),
@@ -67,7 +71,22 @@ func versionRow(v *api.WorkflowVersion) []string {
 // begun is what was said of new instances.
 type begun struct {
 	Workflow string `json:"workflow"`
-	Version  int    `json:"version"`
+	Version  int    `json:"version"`         // 0: the newest
+	Begins   int    `json:"begins,omitzero"` // which one that is, 0 where none has run yet
+}
+
+// told is what was said, with which version that is, of those that have run.
+func (o *ops) told(c *cobra.Command, b begun, versions []api.WorkflowVersion) error {
+	if b.Begins = b.Version; b.Version > 0 {
+		return o.say(c, b, "%s: new instances begin with version %d", b.Workflow, b.Version)
+	}
+	now := ""
+	for _, v := range versions {
+		if v.Workflow == b.Workflow && v.Begins {
+			b.Begins, now = v.Version, fmt.Sprintf(", now %d", v.Version)
+		}
+	}
+	return o.say(c, b, "%s: new instances begin with the newest version that a node knows%s", b.Workflow, now)
 }
 
 func (o *ops) beginCommand() *cobra.Command {
@@ -91,14 +110,27 @@ credential: an API key or a token with the grant operate:all, and who it is says
 					return usage.Errorf("%q is neither a version from 1 on nor \"newest\"", args[1])
 				}
 			}
-			done, line := begun{args[0], version}, fmt.Sprintf("%s: new instances begin with version %s", args[0], args[1])
+			done := begun{Workflow: args[0], Version: version}
 			if node != "" {
 				if err := tellNode(c.Context(), node, done); err != nil {
 					return err
 				}
-				return o.say(c, done, "%s", line)
+				found, err := askNodeFor[api.VersionList](c.Context(), node, "v1/ops/versions")
+				if err != nil {
+					return err
+				}
+				return o.told(c, done, found.Versions)
 			}
-			return o.change(c, done, line, func(ctx context.Context, e *engine.Engine) error { return e.BeginVersion(ctx, args[0], version, by) })
+			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				if err := e.BeginVersion(ctx, args[0], version, by); err != nil {
+					return err
+				}
+				found, err := e.Rollout(ctx)
+				if err != nil {
+					return err
+				}
+				return o.told(c, done, api.VersionsOf(found))
+			})
 		},
 	}
 	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who says so, for the record")

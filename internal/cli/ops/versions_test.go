@@ -29,10 +29,27 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	}
-	if got := p.run("versions"); !strings.Contains(got, "nodes without it") || !strings.Contains(got, "new ones") {
+	if got := p.run("versions"); !strings.Contains(got, "nodes without it") || !strings.Contains(got, "new ones, as said") {
 		t.Error(got)
 	}
-	if got := p.run("begin order newest -o json"); !strings.Contains(got, `"version": 0`) {
+	if got := p.run("begin order newest -o json"); !strings.Contains(got, `"version": 0`) || !strings.Contains(got, `"begins": 1`) {
+		t.Error(got)
+	}
+	if got := p.run("versions"); strings.Contains(got, "as said") || !strings.Contains(got, "new ones") {
+		t.Error(got)
+	}
+}
+
+// Who goes back to the newest version hears which one that is.
+func TestOpsSaysWhichVersionTheNewestIs(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	p.more = sacks()
+	p.serve(func(*engine.Engine) {})
+	if got := p.run("begin sack 1"); got != "sack: new instances begin with version 1\n" {
+		t.Error(got)
+	}
+	if got := p.run("begin sack newest"); got != "sack: new instances begin with the newest version that a node knows, now 2\n" {
 		t.Error(got)
 	}
 }

@@ -18,8 +18,9 @@ func historyCommand(a asking) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history INSTANCE",
 		Short: "List the transitions of an instance, oldest first",
-		Long: `List the transitions of an instance, oldest first, as its audit rows say. With -o json
-each has its payload and the data after it.
+		Long: `List the transitions of an instance, oldest first, as its audit rows say. The reason begins
+with when something has happened that was imported, and with the versions of a migration.
+With -o json each has its payload and the data after it.
 
 ` + instanceUsage,
 		Args: flags.Operands("INSTANCE"),
@@ -32,7 +33,7 @@ each has its payload and the data after it.
 				header := []string{">version", "at", "transition", "from", "to", "actor", "key", "reason"}
 				_, err := list(&a, c, asked.History(ctx, of, after), limit, header, func(e *client.Entry) []string {
 					return []string{fmt.Sprint(e.Version), output.Moment(e.At), e.Transition, output.OrNone(string(e.From)), string(e.To),
-						e.Actor, e.Key, output.OrNone(e.Reason)}
+						e.Actor, e.Key, output.Why(e.Transition, e.Cause, e.CausedBy, e.Payload, e.Reason)}
 				})
 				return err
 			})
