@@ -5,10 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // What others are answered with must not be lost in a crash. So a caller's
@@ -73,6 +76,51 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 				t.Errorf("it is committed with %v", seen)
 			}
 		})
+	}
+}
+
+// So is what a node writes by itself, where the database's default is not to wait for
+// the disk: an answer that retention gives, and the word that a message is on the list.
+func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	pool.Reset()
+	exec(t, pool, `CREATE TABLE seen (what text);
+		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
+			VALUES (concat_ws(' ', TG_TABLE_NAME, to_json(NEW) ->> TG_ARGV[0], NEW.status, current_setting('synchronous_commit')));
+			RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON pawl.command DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN (NEW.status = 'failed_final') EXECUTE FUNCTION see('key');
+		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON pawl.inbox_dead DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION see('message')`)
+	accepts := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set, func(c *engine.Config) {
+		c.InFlight.Workers, c.Retention.Off = -1, true
+	})
+	submit(t, accepts, posted(submit(t, accepts, written("w", "x")).Instance, "unknown"))
+	clock.skip(50 * time.Hour)
+	e := newEngine(t, pool, clock.set, withBank) // which does not know letters
+	if r, err := e.Await(t.Context(), "", "s", "unknown"); err != nil || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
+		t.Fatalf("it ends with %+v, %v", r, err)
+	}
+
+	wrong := fromBank("wrong", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)
+	if _, err := e.Consume(t.Context(), wrong); workflow.CodeOf(err) != workflow.InvalidPayload {
+		t.Fatal(err)
+	}
+	if _, err := e.DiscardMessage(t.Context(), wrong.Ref(), "olga", ""); err != nil {
+		t.Fatal(err)
+	}
+
+	exec(t, pool, `SELECT pawl.fail('sql', 'purged', c.attempt, 'no') FROM
+		pawl.claim('sql', 'purged', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'l-1')) AS c`)
+	exec(t, pool, "SELECT pawl.purge(moment => now() + interval '100 days')")
+
+	got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what ORDER BY what) FROM seen")
+	want := []string{"command purged failed_final on", "command unknown failed_final on", "command wrong failed_final on",
+		"inbox_dead wrong discarded on", "inbox_dead wrong waiting on"}
+	if !slices.Equal(got, want) {
+		t.Errorf("they are committed as\n%q, not\n%q", got, want)
 	}
 }
 
