@@ -24,6 +24,7 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		command *transitions.Command
+		claimed bool // before, by another transaction
 		sql     []string
 		set     string
 		want    string
@@ -37,6 +38,8 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 		{name: "claim", sql: []string{"SELECT FROM " + claimed}},
 		{name: "succeed", sql: []string{"SELECT pawl.succeed('sql', 'k', c.attempt) FROM " + claimed}},
 		{name: "fail", sql: []string{"SELECT pawl.fail('sql', 'k', c.attempt, 'no', true) FROM " + claimed}},
+		{name: "succeed, in a transaction of its own", claimed: true, sql: []string{"SELECT pawl.succeed('sql', 'k', 1)"}},
+		{name: "fail, in a transaction of its own", claimed: true, sql: []string{"SELECT pawl.fail('sql', 'k', 1, 'no')"}},
 		{name: "transition", sql: []string{"SELECT pawl.transition('sql', 'k', c.attempt, version => 1, state => 'open', data => '{}') FROM " +
 			claimed, later}},
 		{name: "consume", sql: []string{"SELECT pawl.consume('them', 'm', sha256('x'))"}},
@@ -46,6 +49,9 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 			pool := database(t)
 			e := newEngine(t, pool)
 			submit(t, e, applied("L-1", 100))
+			if tt.claimed {
+				exec(t, pool, "SELECT FROM "+claimed)
+			}
 			// As late as can be: its name is behind that of ours.
 			exec(t, pool, `CREATE TABLE seen (setting text);
 				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
