@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -127,6 +128,63 @@ func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
 		"inbox_dead wrong discarded on", "inbox_dead wrong waiting on"}
 	if !slices.Equal(got, want) {
 		t.Errorf("they are committed as\n%q, not\n%q", got, want)
+	}
+}
+
+// So is what an operator is told to be done.
+func TestWhatAnOperatorDoesIsDurableWhateverTheDefault(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	for i := range 20 { // so that their migration takes its time
+		file(t, e, "", fmt.Sprint(i), 1)
+	}
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	pool.Reset()
+	exec(t, pool, `INSERT INTO pawl.outbox_sink (name) VALUES ('main');
+		CREATE TABLE seen (what text);
+		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
+			VALUES (concat_ws(' ', lower(TG_OP), TG_TABLE_NAME, current_setting('synchronous_commit'))); RETURN NULL; END $$`)
+	for table, events := range map[string]string{
+		"paused": "INSERT OR DELETE", "begins": "INSERT OR DELETE", "outbox_sink": "UPDATE OR DELETE",
+		"instance_migration": "INSERT OR UPDATE OF stopped_at",
+	} {
+		exec(t, pool, "CREATE CONSTRAINT TRIGGER zz_see AFTER "+events+" ON pawl."+table+
+			" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()")
+	}
+	var batch inspect.Migration
+	for _, act := range []struct {
+		want string
+		do   func() error
+	}{
+		{"insert paused on", func() error { return e.PauseWorkflow(t.Context(), "", "claim", "olga", "") }},
+		{"delete paused on", func() error { return e.ResumeWorkflow(t.Context(), "", "claim") }},
+		{"delete begins on", func() error { return e.BeginVersion(t.Context(), "claim", 0, "olga") }},
+		{"insert begins on", func() error { return e.BeginVersion(t.Context(), "claim", 1, "olga") }},
+		{"update outbox_sink on", func() error { return e.PauseSink(t.Context(), "main", "olga", "") }},
+		{"update outbox_sink on", func() error { return e.ResumeSink(t.Context(), "main") }},
+		{"update outbox_sink on", func() (err error) { // as to skip dead letters, and to move a cursor
+			_, err = e.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "default"}, "olga", "")
+			return err
+		}},
+		{"delete outbox_sink on", func() error { return e.ForgetSink(t.Context(), "main") }},
+		{"insert instance_migration on", func() (err error) {
+			batch, err = e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, PerSecond: 1,
+				Actor: "olga", Reason: "r"})
+			return err
+		}},
+		{"update instance_migration on", func() (err error) {
+			_, err = e.StopMigration(t.Context(), batch.ID, "olga", "")
+			return err
+		}},
+	} {
+		if err := act.do(); err != nil {
+			t.Fatalf("%s: %v", act.want, err)
+		}
+		if got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what) FROM seen"); !slices.Equal(got, []string{act.want}) {
+			t.Errorf("it is committed as %q, not %q", got, act.want)
+		}
+		exec(t, pool, "DELETE FROM seen")
 	}
 }
 
