@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // What others are answered with must not be lost in a crash. So a caller's
@@ -21,6 +25,7 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		command *transitions.Command
+		claimed bool // before, by another transaction
 		sql     []string
 		set     string
 		want    string
@@ -34,6 +39,8 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 		{name: "claim", sql: []string{"SELECT FROM " + claimed}},
 		{name: "succeed", sql: []string{"SELECT pawl.succeed('sql', 'k', c.attempt) FROM " + claimed}},
 		{name: "fail", sql: []string{"SELECT pawl.fail('sql', 'k', c.attempt, 'no', true) FROM " + claimed}},
+		{name: "succeed, in a transaction of its own", claimed: true, sql: []string{"SELECT pawl.succeed('sql', 'k', 1)"}},
+		{name: "fail, in a transaction of its own", claimed: true, sql: []string{"SELECT pawl.fail('sql', 'k', 1, 'no')"}},
 		{name: "transition", sql: []string{"SELECT pawl.transition('sql', 'k', c.attempt, version => 1, state => 'open', data => '{}') FROM " +
 			claimed, later}},
 		{name: "consume", sql: []string{"SELECT pawl.consume('them', 'm', sha256('x'))"}},
@@ -43,6 +50,9 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 			pool := database(t)
 			e := newEngine(t, pool)
 			submit(t, e, applied("L-1", 100))
+			if tt.claimed {
+				exec(t, pool, "SELECT FROM "+claimed)
+			}
 			// As late as can be: its name is behind that of ours.
 			exec(t, pool, `CREATE TABLE seen (setting text);
 				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
@@ -73,6 +83,108 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 				t.Errorf("it is committed with %v", seen)
 			}
 		})
+	}
+}
+
+// So is what a node writes by itself, where the database's default is not to wait for
+// the disk: an answer that retention gives, and the word that a message is on the list.
+func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	pool.Reset()
+	exec(t, pool, `CREATE TABLE seen (what text);
+		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
+			VALUES (concat_ws(' ', TG_TABLE_NAME, to_json(NEW) ->> TG_ARGV[0], NEW.status, current_setting('synchronous_commit')));
+			RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON pawl.command DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN (NEW.status = 'failed_final') EXECUTE FUNCTION see('key');
+		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON pawl.inbox_dead DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION see('message')`)
+	accepts := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set, func(c *engine.Config) {
+		c.InFlight.Workers, c.Retention.Off = -1, true
+	})
+	submit(t, accepts, posted(submit(t, accepts, written("w", "x")).Instance, "unknown"))
+	clock.skip(50 * time.Hour)
+	e := newEngine(t, pool, clock.set, withBank) // which does not know letters
+	if r, err := e.Await(t.Context(), "", "s", "unknown"); err != nil || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
+		t.Fatalf("it ends with %+v, %v", r, err)
+	}
+
+	wrong := fromBank("wrong", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)
+	if _, err := e.Consume(t.Context(), wrong); workflow.CodeOf(err) != workflow.InvalidPayload {
+		t.Fatal(err)
+	}
+	if _, err := e.DiscardMessage(t.Context(), wrong.Ref(), "olga", ""); err != nil {
+		t.Fatal(err)
+	}
+
+	exec(t, pool, `SELECT pawl.fail('sql', 'purged', c.attempt, 'no') FROM
+		pawl.claim('sql', 'purged', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'l-1')) AS c`)
+	exec(t, pool, "SELECT pawl.purge(moment => now() + interval '100 days')")
+
+	got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what ORDER BY what) FROM seen")
+	want := []string{"command purged failed_final on", "command unknown failed_final on", "command wrong failed_final on",
+		"inbox_dead wrong discarded on", "inbox_dead wrong waiting on"}
+	if !slices.Equal(got, want) {
+		t.Errorf("they are committed as\n%q, not\n%q", got, want)
+	}
+}
+
+// So is what an operator is told to be done.
+func TestWhatAnOperatorDoesIsDurableWhateverTheDefault(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	for i := range 20 { // so that their migration takes its time
+		file(t, e, "", fmt.Sprint(i), 1)
+	}
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	pool.Reset()
+	exec(t, pool, `INSERT INTO pawl.outbox_sink (name) VALUES ('main');
+		CREATE TABLE seen (what text);
+		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
+			VALUES (concat_ws(' ', lower(TG_OP), TG_TABLE_NAME, current_setting('synchronous_commit'))); RETURN NULL; END $$`)
+	for table, events := range map[string]string{
+		"paused": "INSERT OR DELETE", "begins": "INSERT OR DELETE", "outbox_sink": "UPDATE OR DELETE",
+		"instance_migration": "INSERT OR UPDATE OF stopped_at",
+	} {
+		exec(t, pool, "CREATE CONSTRAINT TRIGGER zz_see AFTER "+events+" ON pawl."+table+
+			" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()")
+	}
+	var batch inspect.Migration
+	for _, act := range []struct {
+		want string
+		do   func() error
+	}{
+		{"insert paused on", func() error { return e.PauseWorkflow(t.Context(), "", "claim", "olga", "") }},
+		{"delete paused on", func() error { return e.ResumeWorkflow(t.Context(), "", "claim") }},
+		{"delete begins on", func() error { return e.BeginVersion(t.Context(), "claim", 0, "olga") }},
+		{"insert begins on", func() error { return e.BeginVersion(t.Context(), "claim", 1, "olga") }},
+		{"update outbox_sink on", func() error { return e.PauseSink(t.Context(), "main", "olga", "") }},
+		{"update outbox_sink on", func() error { return e.ResumeSink(t.Context(), "main") }},
+		{"update outbox_sink on", func() (err error) { // as to skip dead letters, and to move a cursor
+			_, err = e.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "default"}, "olga", "")
+			return err
+		}},
+		{"delete outbox_sink on", func() error { return e.ForgetSink(t.Context(), "main") }},
+		{"insert instance_migration on", func() (err error) {
+			batch, err = e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, PerSecond: 1,
+				Actor: "olga", Reason: "r"})
+			return err
+		}},
+		{"update instance_migration on", func() (err error) {
+			_, err = e.StopMigration(t.Context(), batch.ID, "olga", "")
+			return err
+		}},
+	} {
+		if err := act.do(); err != nil {
+			t.Fatalf("%s: %v", act.want, err)
+		}
+		if got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what) FROM seen"); !slices.Equal(got, []string{act.want}) {
+			t.Errorf("it is committed as %q, not %q", got, act.want)
+		}
+		exec(t, pool, "DELETE FROM seen")
 	}
 }
 

@@ -58,6 +58,9 @@ const manyChunk = 256
 // for now (an error that says to try again, a defect of the workflow's code too),
 // the later ones of that instance are not done either, and their error has its
 // code and names its key: so submitting the whole list again is always right.
+// Where a command whose business key is only in its payload cannot be prepared for
+// now, nobody knows which instance it was to create: later commands of that instance
+// may get InstanceNotFound instead, which is not stored either.
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
 	ctx, span := e.traceMany(ctx, len(cs))
 	defer span.End(tracing.Outcome{})

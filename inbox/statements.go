@@ -26,12 +26,12 @@ const (
 )
 
 // The statements. One that locks both a row of the list and a command locks the row of
-// the list first.
+// the list first. What a caller or a sender hears of is durable, whatever the default is.
 const (
 	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
 			created_at, updated_at, workflow, business_key, instance)
-		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10,
-			nullif($12, ''), nullif($13, ''), nullif($14, '00000000-0000-0000-0000-000000000000'::uuid))
+		SELECT $1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10,
+			nullif($12, ''), nullif($13, ''), nullif($14, '00000000-0000-0000-0000-000000000000'::uuid) FROM pawl.durable()
 		ON CONFLICT (tenant, consumer, message, hash) DO UPDATE SET type = excluded.type, code = excluded.code, failure = excluded.failure,
 			workflow = excluded.workflow, business_key = excluded.business_key, instance = excluded.instance,
 			status = CASE d.status WHEN 'discarded' THEN 'discarded' ELSE 'waiting' END,
@@ -43,7 +43,8 @@ const (
 	listSQL   = selectPage + selectEnd
 	listOfSQL = selectPage + ` AND consumer = $10` + selectEnd
 
-	retriedSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried', changed_by = $5, reason = nullif($6, ''), updated_at = $7` + byKey
+	retriedSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried', changed_by = $5, reason = nullif($6, ''), updated_at = $7
+		FROM pawl.durable()` + byKey
 
 	forgetSQL = `DELETE FROM pawl.inbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.inbox_dead AS d
 		WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`
@@ -61,7 +62,7 @@ var (
 			END AND (SELECT count(*) FROM waiting) > 0`)
 
 	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''),
-		updated_at = $7` +
+		updated_at = $7 FROM pawl.durable()` +
 		byKey + ` AND d.status = 'waiting' RETURNING 1)` + store.InsertRefusal(
 		store.Refusal{Tenant: "$1", Scope: "$9", Key: "$3", Fingerprint: "$4",
 			Actor: "$5", Code: "$10", Body: "$11", At: "$7", Expires: "$8"},
@@ -70,7 +71,7 @@ var (
 
 	// A message that was done elsewhere was not discarded. It is a statement of its
 	// own, which also sees what the one before has waited for.
-	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded' AND ` +
+	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried' FROM pawl.durable()` + byKey + ` AND d.status = 'discarded' AND ` +
 		store.Succeeded(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3", Fingerprint: "$4"})
 )
 

@@ -15,6 +15,18 @@ import (
 // is given back and begun without waiting for the lease, once, and no person is asked.
 func TestAClaimWhoseCommitWasNotHeardIsGivenBack(t *testing.T) {
 	t.Parallel()
+	claimUnheard(t, 1)
+}
+
+// So it is when the node cannot ask at once what became of the claim: it asks again.
+func TestAClaimNotHeardInAnOutageIsGivenBack(t *testing.T) {
+	t.Parallel()
+	claimUnheard(t, 3)
+}
+
+// claimUnheard loses the answer to a claim, and then the node's questions, until so
+// many messages are lost.
+func claimUnheard(t *testing.T, lost int64) {
 	direct := database(t)
 	var attempts atomic.Int64
 	nothing := func(*workflow.Call, *parcel, workflow.None) error { return nil }
@@ -29,7 +41,13 @@ func TestAClaimWhoseCommitWasNotHeardIsGivenBack(t *testing.T) {
 	).Final("sent")
 	of := func(c *engine.Config) { c.Workflows, c.InFlight.Lease = []workflow.Source{w}, time.Hour }
 	accepts := start(t, direct, of, func(c *engine.Config) { c.InFlight.Workers = -1 }) // so that the other one claims
-	p, pool := startProxy(t, direct, func() fate { return passed })
+	var p *proxy
+	p, pool := startProxy(t, direct, func() fate {
+		if n := p.lost.Load(); 0 < n && n < lost {
+			return unsent
+		}
+		return passed
+	})
 	claim := "WITH claimed AS"
 	p.doomed.Store(&claim)
 	works := start(t, pool, of)
@@ -41,7 +59,7 @@ func TestAClaimWhoseCommitWasNotHeardIsGivenBack(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	c, err := accepts.Command(ctx, "", sent.Record.Scope, "send")
-	if err != nil || c.Failures != 0 || c.Attempt != 2 || attempts.Load() != 1 || p.lost.Load() != 1 {
+	if err != nil || c.Failures != 0 || c.Attempt != 2 || attempts.Load() != 1 || p.lost.Load() != lost {
 		t.Errorf("%d attempts began, %d answers were lost; %+v, %v", attempts.Load(), p.lost.Load(), c, err)
 	}
 	wantSound(t, works, direct)

@@ -64,6 +64,10 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 	await.Eventually(t, "the first node is back and prolongs its leases", func() bool {
 		return number(t, direct, "SELECT count(*) FROM pawl.command WHERE locked_until > clock_timestamp()") == count/2-1
 	})
+	polls := engines[0].InFlightStats().Polls
+	await.Eventually(t, "it has looked at the others' leases more than twice", func() bool {
+		return engines[0].InFlightStats().Polls > polls+2
+	})
 	proxies[1].setDown(false)
 	await.Eventually(t, "what the worker has left that is gone is taken over", func() bool {
 		return number(t, direct, "SELECT count(*) FROM pawl.command WHERE scope = $1 AND stuck IS NOT NULL", scopes[0]) == 1

@@ -23,11 +23,11 @@ func NewPauses(pool *pgxpool.Pool, in func(sql string) string) *Pauses {
 		pool: pool,
 		list: in(`SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused
 			WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow`),
-		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) VALUES ($1, $2, $3, nullif($4, ''), $5)
-			ON CONFLICT (tenant, workflow) DO NOTHING`),
+		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) SELECT $1, $2, $3, nullif($4, ''), $5
+			FROM pawl.durable() ON CONFLICT (tenant, workflow) DO NOTHING`),
 		exists: in("SELECT EXISTS (SELECT FROM pawl.paused WHERE tenant = $1 AND workflow = $2)"),
 		due:    in(dueInPauseSQL),
-		remove: in("DELETE FROM pawl.paused WHERE tenant = $1 AND workflow = $2"),
+		remove: in("DELETE FROM pawl.paused USING pawl.durable() WHERE tenant = $1 AND workflow = $2"),
 	}
 }
 

@@ -77,4 +77,5 @@ ended AS (
 		forget_at = CASE h.tombstone WHEN 9223372036854775807 THEN 'infinity'
 			ELSE $1 + h.replay + h.tombstone / 1000 * interval '1 microsecond' END
 	FROM held AS h WHERE c.ctid = h.place RETURNING 1)
-SELECT CASE WHEN (SELECT count(*) FROM looked) >= $5 THEN (SELECT max(run_at) FROM looked) END, (SELECT count(*) FROM ended)`
+SELECT CASE WHEN (SELECT count(*) FROM looked) >= $5 THEN (SELECT max(run_at) FROM looked) END, (SELECT count(*) FROM ended)
+FROM pawl.durable()`

@@ -29,9 +29,9 @@ func NewRollout(pool *pgxpool.Pool, in func(sql string) string) *Rollout {
 	ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at)
 SELECT workflow, version FROM pawl.begins`),
 		gone: in("DELETE FROM pawl.node WHERE name = $1 OR seen_at < clock_timestamp() - interval '1 hour'"),
-		begin: in(`INSERT INTO pawl.begins (workflow, version, actor, at) VALUES ($1, $2, $3, $4)
+		begin: in(`INSERT INTO pawl.begins (workflow, version, actor, at) SELECT $1, $2, $3, $4 FROM pawl.durable()
 ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, actor = excluded.actor, at = excluded.at`),
-		newest: in("DELETE FROM pawl.begins WHERE workflow = $1"),
+		newest: in("DELETE FROM pawl.begins USING pawl.durable() WHERE workflow = $1"),
 		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond'
 FROM pawl.node ORDER BY begun_at, name`),
 		begins: in("SELECT workflow, version FROM pawl.begins"),

@@ -31,6 +31,7 @@ const lockSQL = `SELECT true FROM pawl.outbox_sink WHERE name = $1 FOR NO KEY UP
 const pauseSQL = `
 WITH changed AS (
 	UPDATE pawl.outbox_sink SET paused_at = clock_timestamp(), paused_by = $2, pause_reason = nullif($3, ''), revision = revision + 1
+	FROM pawl.durable()
 	WHERE name = $1 AND paused_at IS NULL)
 SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
 
@@ -38,6 +39,7 @@ SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
 const resumeSQL = `
 WITH changed AS (
 	UPDATE pawl.outbox_sink SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, revision = revision + 1
+	FROM pawl.durable()
 	WHERE name = $1 AND paused_at IS NOT NULL)
 SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
 
@@ -54,12 +56,12 @@ WHERE locked_until > clock_timestamp() AND ($1 = '' OR tenants IS NULL OR $1 = A
 const (
 	dropDeadSQL    = `DELETE FROM pawl.outbox_dead WHERE sink = $1`
 	dropCursorsSQL = `DELETE FROM pawl.outbox_cursor WHERE sink = $1`
-	dropSinkSQL    = `DELETE FROM pawl.outbox_sink WHERE name = $1`
+	dropSinkSQL    = `DELETE FROM pawl.outbox_sink USING pawl.durable() WHERE name = $1`
 )
 
 // reviseSQL locks a sink, and lets its relay read again which events are aside, and the
-// cursors that were moved. Parameter: sink.
-const reviseSQL = `UPDATE pawl.outbox_sink SET revision = revision + 1 WHERE name = $1`
+// cursors that were moved. What is changed with it is durable. Parameter: sink.
+const reviseSQL = `UPDATE pawl.outbox_sink SET revision = revision + 1 FROM pawl.durable() WHERE name = $1`
 
 // positionSQL is where a cursor is, and how far it could go. Parameters: sink,
 // tenant.

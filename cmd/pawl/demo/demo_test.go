@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -220,5 +222,31 @@ func TestColoursAreForTerminals(t *testing.T) {
 	(&printer{out: &painted, color: true}).received("x")
 	if plain.String() != "     < x\n" || painted.String() != "     \x1b[32m<\x1b[0m x\n" {
 		t.Errorf("%q, %q", plain.String(), painted.String())
+	}
+}
+
+// Without a database the demo starts a server that nobody else uses, and that is gone
+// when the demo is.
+func TestTheDemoHasAPrivateServerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	for range 2 {
+		st, err := openStage(t.Context(), "", &printer{out: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := st.close(); err != nil {
+				t.Error(err)
+			}
+			if conn, err := pgx.Connect(context.Background(), st.url); err == nil {
+				_ = conn.Close(context.Background())
+				t.Error("its server goes on without it")
+			}
+		}()
+		urls = append(urls, st.url)
+	}
+	if urls[0] == urls[1] {
+		t.Errorf("two demos share the server %s", urls[0])
 	}
 }

@@ -80,14 +80,16 @@ func dealWorkflow(t *testing.T) *workflow.Workflow {
 
 // worker takes what lands, as the room inflight does, and does nothing with it.
 type worker struct {
-	mu   sync.Mutex
-	free int
-	list []decide.FlightUpdate
+	mu       sync.Mutex
+	free     int
+	reserved time.Time // when it was last asked for a worker
+	list     []decide.FlightUpdate
 }
 
 func (w *worker) Reserve(string, *workflow.Step) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.reserved = time.Now()
 	w.free--
 	if w.free < 0 {
 		w.free = 0
@@ -330,6 +332,17 @@ func TestAcceptedThenDoneIsTwoCommitsAndOneCommand(t *testing.T) {
 		t.Errorf("replayed %+v, want the body of %+v", replay, done)
 	}
 	b.wantHistory(id, "open:opened pay.accepted:paying pay:paid")
+}
+
+// A lease begins to run out at the time at which its group was decided. What is sent
+// after that may be under way for long, and must not make it look younger.
+func TestALeaseIsFromBeforeItsCommitIsSent(t *testing.T) {
+	b := newBench(t)
+	b.one(b.command("pay", "p1", b.opened()))
+	landed := b.worker.landed("p1")
+	if len(landed) != 1 || landed[0].Since.IsZero() || landed[0].Since.After(b.worker.reserved) {
+		t.Errorf("a worker was asked for at %s, before the commit was sent; the lease is from %v", b.worker.reserved, landed)
+	}
 }
 
 func TestWithoutAFreeWorkerTheCommandWaits(t *testing.T) {

@@ -24,7 +24,10 @@ func (r *Runner) claim(ctx context.Context, chosen []store.Candidate) (claimed i
 	kept := time.Now()
 	flights, err := r.lease(ctx, chosen)
 	if err != nil {
-		r.returnUnheard(ctx, chosen)
+		r.poller.unheard = chosen
+		if err := r.returnUnheard(ctx); err != nil {
+			r.config.Log.Warn("cannot ask for leases", "error", err)
+		}
 	}
 	changed := make([]transitions.Ref, 0, len(flights))
 	for _, f := range flights {
@@ -73,20 +76,25 @@ func (r *Runner) lease(ctx context.Context, chosen []store.Candidate) (flights [
 }
 
 // returnUnheard gives back what a claim may have leased whose answer was lost. No
-// attempt at it has begun. Only the poller claims, so a lease of the next attempt can
-// only be that claim's. If the database does not answer, or commits the claim later,
-// the leases run out.
-func (r *Runner) returnUnheard(ctx context.Context, chosen []store.Candidate) {
+// attempt at it has begun. Only the poller claims, and it asks before it claims again,
+// so a lease of the next attempt can only be that claim's. If the database commits the
+// claim later, or does not answer before the node ends, the leases run out.
+func (r *Runner) returnUnheard(ctx context.Context) error {
+	if len(r.poller.unheard) == 0 {
+		return nil
+	}
 	tenants := map[string][]*leaseUpdate{}
-	for _, c := range chosen {
+	for _, c := range r.poller.unheard {
 		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.Attempt + 1}}
 		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})
 	}
 	held, err := r.leased(ctx, tenants)
 	if err != nil {
-		r.config.Log.Warn("cannot ask for leases", "error", err)
+		return err
 	}
+	r.poller.unheard = nil
 	for n := range held {
 		r.giveBackUnbegun(n.flight)
 	}
+	return nil
 }

@@ -139,7 +139,11 @@ func (r *Runner) pause(most time.Duration) time.Duration {
 
 // poll finds due work, claims it and begins to work on it. tick: it is the regular poll.
 func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error {
-	found, err := r.findDue(ctx, q)
+	err := r.returnUnheard(ctx)
+	var found []store.Candidate
+	if err == nil {
+		found, err = r.findDue(ctx, q)
+	}
 	if err != nil {
 		r.poller.contact.failed = true
 		r.mu.Lock()

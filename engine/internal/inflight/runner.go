@@ -106,6 +106,7 @@ type poller struct {
 	later   turns // of scheduled commands
 	bounds  bounds
 	pauses  pauses
+	unheard []store.Candidate // what a claim may have leased whose answer was lost
 
 	// Guarded by Runner.mu:
 	running     bool

@@ -42,7 +42,7 @@ func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table {
 		pool: pool,
 		insert: in(`INSERT INTO pawl.instance_migration AS m
 	(workflow, from_version, to_version, per_second, actor, proof, reason, created_at, expected, key)
-VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9, nullif($10, '')) RETURNING ` + columns),
+SELECT $1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9, nullif($10, '') FROM pawl.durable() RETURNING ` + columns),
 		ofKey: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE m.key = $1`),
 		list:  in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
 		stop: in(`UPDATE pawl.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
@@ -51,7 +51,7 @@ VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9, nullif($10, 
 	claimed_by = CASE WHEN NOT f.free THEN m.claimed_by END, claimed_at = CASE WHEN NOT f.free THEN m.claimed_at END,
 	locked_until = CASE WHEN NOT f.free THEN m.locked_until END
 FROM (SELECT x.id, x.page IS NULL OR coalesce(x.locked_until, x.next_at) < clock_timestamp() - interval '1 minute' AS free
-	FROM pawl.instance_migration x WHERE x.id = $1 FOR NO KEY UPDATE) AS f
+	FROM pawl.instance_migration x WHERE x.id = $1 FOR NO KEY UPDATE) AS f, pawl.durable()
 WHERE m.id = f.id AND m.ended_at IS NULL`),
 		claim: in(`UPDATE pawl.instance_migration AS m SET token = m.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond'
