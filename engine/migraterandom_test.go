@@ -186,7 +186,7 @@ func TestAMigrationDoesWhatItsDryRunSays(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	workflows, instances := 6, 10
 	if !testing.Short() {
-		workflows, instances = 40, 30
+		workflows, instances = 20, 20
 	}
 	going := make(chan struct{})
 	work := func(ctx context.Context) error {
