@@ -68,6 +68,8 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	s.post(one+"/migrate", "v", `{"to":2}`, "If-Match", `"2"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
 	s.post(one+"/migrate", "w", `{"to":2}`, "If-Match", `2`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
 	s.post(one+"/migrate", "m", `{"to":2,"reason":"first"}`, "If-Match", `"1"`).want(t, http.StatusOK)
+	s.post("/v1/ops/workflows/box/keys/B-1/migrate", "u", `{"to":2}`, "If-Match", `"9"`).wantProblem(t, http.StatusPreconditionFailed,
+		workflow.VersionConflict)
 	s.post("/v1/ops/workflows/box/keys/B-1/migrate", "n", `{"to":2}`).want(t, http.StatusOK) // it is there
 	s.post(heavy+"/migrate", "m", `{"to":2}`).wantProblem(t, http.StatusConflict, workflow.MigrationRefused)
 	s.post("/v1/ops/workflows/box/keys/B-101/migrate", "n", `{"to":2}`).wantProblem(t, http.StatusConflict, workflow.MigrationRefused)
@@ -166,6 +168,10 @@ func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
 		`{"data":{"colour":3},"reason":"x"}`: workflow.InvalidPayload, `{"data":{"weight":"much"},"reason":"x"}`: workflow.InvalidPayload,
 		`{"data":[],"reason":"x"}`: workflow.InvalidPayload, `{"state":"lost","reason":"x"}`: workflow.CorrectionRefused} {
 		s.post(id+"/correct", uuid.NewString(), body).wantProblem(t, code.Info().Status, code)
+	}
+	for _, one := range []string{id, path} {
+		s.post(one+"/correct", uuid.NewString(), `{"data":{"weight":3},"reason":"weighed anew"}`, "If-Match", `"9"`).wantProblem(t,
+			http.StatusPreconditionFailed, workflow.VersionConflict)
 	}
 	s.post(id+"/correct", "c", `{"data":{"weight":3},"reason":"weighed anew"}`).want(t, http.StatusOK)
 	if view := s.get("/v1/workflows/box/keys/B-1"); !strings.Contains(string(view.body), `"weight":3`) {
