@@ -299,14 +299,14 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	switch {
 	case t.Cause == ErrLost:
 		return Verdict{}
-	case undo && (t.Final || last) && !stopped:
-		return ask(transitions.StuckUndo, message)
-	case isCancelled:
-		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.None || f.earlier())
 	case errors.Is(t.Err, workflow.ErrUnreadable): // nothing was begun, and another node's build may be able to
 		v := f.NotHere()
 		v.Back.Failure = message
 		return v
+	case undo && (t.Final || last) && !stopped:
+		return ask(transitions.StuckUndo, message)
+	case isCancelled:
+		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.None || f.earlier())
 	case errors.Is(t.Err, errNotDone):
 		// It may be on its way still: a check can say what was, and not what will be.
 		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)

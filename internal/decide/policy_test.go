@@ -81,6 +81,10 @@ func TestBeforeAnAttempt(t *testing.T) {
 			InFlight{Attempt: 3, Failures: 2, Nothing: true, CancelledBy: "bob"},
 			"cancelled after 2"},
 		{"not to be repeated, but nothing was done", "asks", InFlight{Attempt: 2, Failures: 1}, "go on"},
+		{"what another node has found it to have come to", "asks",
+			InFlight{Attempt: 3, TakenFrom: "n", CancelledBy: "bob", Request: []byte(`{"outcome":{"result":1}}`)}, "done 1"},
+		{"a failure that another node has found", "",
+			InFlight{Attempt: 2, Request: []byte(`{"outcome":{"failure":{"kind":"failed","message":"no","attempts":1}}}`)}, "failed after 1"},
 		{"an undo", "", InFlight{Phase: transitions.Undoing, Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
 		{"an undo that cannot be cancelled", "", InFlight{Phase: transitions.Undoing, Attempt: 1, CancelledBy: "bob"}, "go on"},
 		{"an undo after too many", "", InFlight{Phase: transitions.Undoing, Attempt: 4, Failures: 3, TakenFrom: "n"},
@@ -113,6 +117,7 @@ func TestAfterAnAttempt(t *testing.T) {
 	undo, lastUndo := InFlight{Phase: transitions.Undoing, Attempt: 1}, InFlight{Phase: transitions.Undoing, Attempt: 3, Failures: 2}
 	bob := &CancelledError{By: "bob"}
 	unsaid := fmt.Errorf("encode: %w", workflow.ErrResult)
+	unread := fmt.Errorf("decode: %w", workflow.ErrUnreadable)
 	for _, c := range []struct {
 		name   string
 		policy string
@@ -145,6 +150,10 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"a result that cannot be encoded, while the node stops", "", first, Try{Err: unsaid, Cause: ErrStopping},
 			"failed_retryable undecidable, counted, unsure"},
 		{"a result that cannot be encoded, of one that was cancelled", "", first, Try{Err: unsaid, Cause: bob}, "cancelled after 1, unknown"},
+		{"data that this build cannot read", "", first, Try{Err: unread}, "pending in 500ms..1s"},
+		{"data that this build cannot read, the last", "asks", last, Try{Err: unread}, "pending in 2s..4s"},
+		{"data that this build cannot read, of one that was cancelled", "", first, Try{Err: unread, Cause: bob}, "pending in 500ms..1s"},
+		{"data that this build cannot read, of an undo", "", lastUndo, Try{Err: unread, Final: true}, "pending in 2s..4s"},
 		{"a timeout", "", first, Try{Err: context.DeadlineExceeded, Cause: ErrTimeout}, "failed_retryable in 0s..1s, counted, unsure"},
 		{"cancelled", "", first, Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
 		{"cancelled at the last error", "", last, Try{Err: broken, Cause: bob}, "cancelled after 3, unknown"},
