@@ -224,8 +224,9 @@ func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now ti
 	d.Target = p.target()
 	d.Target.Status, d.Target.Version = transitions.Pending, stuck.Version
 	d.Target.Flight = &Flight{Phase: stuck.Phase, RunAt: now, Request: stuck.Request}
-	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil && stuck.Phase == transitions.Working {
-		asked.Tried = true
+	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil && stuck.Phase != transitions.Scheduled {
+		asked.Tried = stuck.Phase == transitions.Working
+		asked.Outcome = nil // it is to be done again, whatever another node has handed over
 		d.Target.Flight.Request = asked.encode()
 	}
 	return p.done(d, now)

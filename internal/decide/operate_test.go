@@ -252,6 +252,20 @@ func TestOperationsOnAStuckCommand(t *testing.T) {
 	}
 }
 
+func TestWhatIsTriedAgainIsDoneAgainWhateverWasHandedOver(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	f := l.accept("book", `{}`)
+	back := f.HandOver(Outcome{Result: []byte(`{"ticket":"T-1"}`)}, workflow.Errorf(workflow.NotOnThisNode, "not here")).Back
+	if f.Request, f.Attempt = back.Request, 3; back.Failure != "not_on_this_node: not here" || back.Failed || back.Unsure {
+		t.Errorf("it is given back as %+v", back)
+	}
+	d := l.operate(transitions.Retry, recordOf(f, transitions.FailedRetryable, "undecidable"))
+	if d.Target == nil || string(d.Target.Flight.Request) != `{"payload":{},"tried":true}` {
+		t.Errorf("it goes on as %+v", d.Target)
+	}
+}
+
 // checkTarget holds what becomes of the stuck command against what should.
 func checkTarget(t *testing.T, d Decision, stuck *transitions.Record, status transitions.Status, code int) {
 	t.Helper()
