@@ -132,7 +132,9 @@ func TestWhoDoesNotKnowAVersionIsLeftForWhoDoes(t *testing.T) {
 			answers []func(*http.Request) (*http.Response, error)
 			submit  func(*client.Client) error
 		}{
-			"a command": {[]func(*http.Request) (*http.Response, error){problem(workflow.NotOnThisNode, "Retry-After", "9"), reply(200, done)},
+			"a command": {[]func(*http.Request) (*http.Response, error){
+				problem(workflow.NotOnThisNode, "Retry-After", "9"), reply(200, done),
+			},
 				func(c *client.Client) error {
 					_, err := c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
 					return err

@@ -132,7 +132,8 @@ func TestABuildThatCannotReadResultsIsRefused(t *testing.T) {
 		{books(nothing, func() (receipt, error) { return receipt{}, nil }, nothing), ""}, // which ran here before
 		{books(nothing, func() (string, error) { return "", nil }, nothing), `"result print" (object, now string)`},
 		{books(nothing, func() (struct{}, error) { return struct{}{}, nil }, nothing), `"result print/number" (string)`},
-		{books(nothing, func() (struct{}, error) { return struct{}{}, nil }, nothing).DataChanged("result print/number", "result print/paper"), ""},
+		{books(nothing, func() (struct{}, error) { return struct{}{}, nil }, nothing).
+			DataChanged("result print/number", "result print/paper"), ""},
 	} {
 		err := startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{c.w}})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

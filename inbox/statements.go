@@ -71,7 +71,8 @@ var (
 
 	// A message that was done elsewhere was not discarded. It is a statement of its
 	// own, which also sees what the one before has waited for.
-	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried' FROM pawl.durable()` + byKey + ` AND d.status = 'discarded' AND ` +
+	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried' FROM pawl.durable()` +
+		byKey + ` AND d.status = 'discarded' AND ` +
 		store.Succeeded(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3", Fingerprint: "$4"})
 )
 

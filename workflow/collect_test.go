@@ -42,7 +42,8 @@ func TestDecodeNamesEveryFieldThatCannotBeRead(t *testing.T) {
 			[]FieldError{{"/lines/0", "must be an object"}}},
 		{"no rule between fields", `{"customer":"c","from":"x","until":1,"phone":1,"channel":"web"}`,
 			[]FieldError{{"/from", integer}, {"/phone", text}}},
-		{"lists of another length", `{"customer":7,"pair":[1]}`, []FieldError{{"/customer", text}, {"/pair", "must be an array of length 2"}}},
+		{"lists of another length", `{"customer":7,"pair":[1]}`,
+			[]FieldError{{"/customer", text}, {"/pair", "must be an array of length 2"}}},
 		{"up to what is not JSON", `{"customer":7,"total":"x","gift":yes}`, []FieldError{
 			{"/customer", text}, {"/total", integer}, {"/gift", "is not valid JSON: invalid character 'y' at start of value"}}},
 		{"up to a field that occurs twice", `{"customer":7,"customer":"c","total":"x"}`, []FieldError{

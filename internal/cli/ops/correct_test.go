@@ -58,7 +58,8 @@ func TestOpsTellsOfTheTimersThatACorrectionFindsOverdue(t *testing.T) {
 		submit(t, e, transitions.Command{Workflow: "tin", Transition: "fill", Key: "1", Payload: []byte(`{"until":"2999-01-01T00:00:00Z"}`)})
 	})
 	const about = `correct --workflow tin --business-key T-1 --reason misread --data {"until":"2020-01-01T00:00:00Z"}`
-	if got := p.run(about + " --dry-run"); !strings.Contains(got, "timer spoils was due at 2020-01-01T00:00:00Z, and fires at once: spoil\n") {
+	const timer = "timer spoils was due at 2020-01-01T00:00:00Z, and fires at once: spoil\n"
+	if got := p.run(about + " --dry-run"); !strings.Contains(got, timer) {
 		t.Error(got)
 	}
 	if got := p.run(about); !strings.Contains(got, `"overdue":[{"timer":"spoils","transition":"spoil","due":"2020-01-01T00:00:00Z"`) {
