@@ -192,3 +192,12 @@ func TestAMemberThatAMapMayHaveHeldIsReadAsWhatItHeld(t *testing.T) {
 		t.Errorf("it is meant: %q", unreadable)
 	}
 }
+
+func TestAResultThatIsRecordedAndIsNoMoreIsLacking(t *testing.T) {
+	w := fullWorkflow(t)
+	recorded := w.Members()
+	recorded["result gone"], recorded["result gone/number"] = "object", "string"
+	if lacking, unreadable := w.Unlike(recorded); !slices.Equal(lacking, []string{`"result gone" (object)`}) || unreadable != nil {
+		t.Errorf("lacking %q, unreadable %q", lacking, unreadable)
+	}
+}

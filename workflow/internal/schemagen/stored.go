@@ -96,7 +96,8 @@ func memberPath(parent, name string) string {
 func Unlike(recorded, own map[string]string) (lacking, unreadable map[string]string) {
 	lacking, unreadable = map[string]string{}, map[string]string{}
 	var named []string
-	all := maps.Clone(own) // a member that the other type names may be recorded as one of those that have no name
+	all := map[string]string{}
+	maps.Copy(all, own) // a member that the other type names may be recorded as one of those that have no name
 	maps.Copy(all, recorded)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if slices.ContainsFunc(named, func(parent string) bool { return strings.HasPrefix(path, parent+"/") }) {
