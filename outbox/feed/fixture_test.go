@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,8 +32,9 @@ const limit = await.Patience
 // queries are what a node asks the database.
 type queries struct {
 	pgtest.Queries
-	mu    sync.Mutex
-	after func() // to be called once, when a read of a log has ended
+	mu     sync.Mutex
+	before func() // to be called whenever a piece of a log is about to be read
+	after  func() // to be called once, when a read of a log has ended
 }
 
 // The kinds of queries.
@@ -45,6 +47,17 @@ const (
 
 func (q *queries) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	return context.WithValue(q.Queries.TraceQueryStart(ctx, conn, data), q, strings.Contains(data.SQL, logRead))
+}
+
+func (q *queries) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	ctx = q.Queries.TraceBatchStart(ctx, conn, data)
+	q.mu.Lock()
+	do := q.before
+	q.mu.Unlock()
+	if do != nil && slices.ContainsFunc(data.Batch.QueuedQueries, func(one *pgx.QueuedQuery) bool { return strings.Contains(one.SQL, logRead) }) {
+		do()
+	}
+	return ctx
 }
 
 func (q *queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
@@ -124,7 +137,7 @@ func (n *node) write(ctx context.Context, of string, count int) (head int64, err
 	return head, err
 }
 
-// publish commits n transitions and tells the node, as its pipeline does.
+// publish commits n transitions and tells the node, which has to read them.
 func (n *node) publish(t testing.TB, count int) int64 {
 	t.Helper()
 	head, err := n.write(t.Context(), tenant, count)
@@ -132,6 +145,21 @@ func (n *node) publish(t testing.TB, count int) int64 {
 		t.Fatal(err)
 	}
 	n.Committed(tenant, head, nil)
+	return head
+}
+
+// handOver commits n transitions and hands their events to the node, as its pipeline does.
+func (n *node) handOver(t testing.TB, log *outbox.Table, count int) int64 {
+	head, err := n.write(t.Context(), tenant, count)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	events, err := log.After(t.Context(), tenant, head-int64(count), count)
+	if err != nil {
+		t.Error(err)
+	}
+	n.Committed(tenant, head, func() []transitions.Event { return events })
 	return head
 }
 

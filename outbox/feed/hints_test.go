@@ -1,13 +1,13 @@
 package feed_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // A batch that arrives although nobody polled was announced by the other node.
@@ -131,23 +131,11 @@ func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 	url := pgtest.URL(t)
 	n, other := startNode(t, url, true), startNode(t, url, true)
 	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
-	commit := func(count int) int64 {
-		head, err := n.write(t.Context(), tenant, count)
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := log.After(t.Context(), tenant, head-int64(count), count)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.Committed(tenant, head, func() []transitions.Event { return events })
-		return head
-	}
 	r := n.reader(t, 0)
 	r.mustReadTo(t, n.publish(t, 1))
 	reads, polls := n.Count(logRead), n.Count(poll)
 	for i := range 100 {
-		r.mustReadTo(t, commit(1+i%7))
+		r.mustReadTo(t, n.handOver(t, log, 1+i%7))
 	}
 	// A busy node may hear of a commit, by a poll or a notification, before it is handed over here. Read, all hundred would be.
 	if got, polled := n.Count(logRead)-reads, n.Count(poll)-polls; got > 50+polled {
@@ -156,5 +144,34 @@ func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 	if _, err := other.write(t.Context(), tenant, 3); err != nil {
 		t.Fatal(err)
 	}
-	r.mustReadTo(t, commit(2))
+	r.mustReadTo(t, n.handOver(t, log, 2))
+}
+
+// A read may bring a commit before that is handed over. Its announcement is no reason for another read: during that
+// one the next commit would come, and so on, until every commit of a busy node is read.
+func TestACommitThatAReadHasBroughtIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	n, other := startNode(t, url, true), startNode(t, url, true)
+	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
+	r := n.reader(t, 0)
+	r.mustReadTo(t, n.publish(t, 1))
+	var during atomic.Int64 // commits while a read begins
+	reads := n.Count(logRead)
+	n.queries.mu.Lock()
+	n.before = func() {
+		if during.Load() < 50 {
+			n.handOver(t, log, 1)
+			during.Add(1)
+		}
+	}
+	n.queries.mu.Unlock()
+	r.mustReadTo(t, n.publish(t, 1)+1)
+	polls := n.Count(poll)
+	eventually(t, "the node polls twice", func() bool { return n.Count(poll) >= polls+2 })
+	got := n.Count(logRead) - reads
+	if polled := n.Count(poll); got > 1+polled { // a poll may hear of a commit before it is handed over
+		t.Errorf("%d reads, %d polls: each brought what was committed as it began", got, polled)
+	}
+	r.mustReadTo(t, n.handOver(t, log, 1))
 }

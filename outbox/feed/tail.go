@@ -95,7 +95,7 @@ func (t *tail) advance() error {
 	if !begun {
 		return t.begin(ctx)
 	}
-	if t.takeHanded() || !t.behind() { // it was woken for what a read has brought already
+	if !t.behind() || t.takeHanded() { // not behind: it was woken for what a read has brought already
 		return nil
 	}
 	events, err := t.pace.read(ctx, t.f.config.Log, t.tenant, last, t.known())
