@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -40,6 +42,8 @@ func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http
 		}
 		if seen.hijacked {
 			seen.status = http.StatusSwitchingProtocols
+		} else { // what follows takes none of the answer's time, of which the server may write the end when this returns
+			defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(await.Patience)) }()
 		}
 		headersDeclared(t, &route, w.Header())
 		asDocumented(t, contract, &route, r, sent, seen)
