@@ -93,7 +93,7 @@ type FlightUpdate struct {
 	Status   transitions.Status
 	Leased   bool                 // a worker of this node was reserved, and holds the lease
 	Since    time.Time            // where Leased: by the node's own clock, before the message was sent that took the lease
-	Unbegun  bool                 // this node holds the lease, but no worker began: the commit was confirmed too late
+	Unheard  bool                 // this node may hold the lease: the answer to the commit was lost, and nobody has begun the attempt
 	Stop     bool                 // whoever works on it should stop; only Ref is set
 	Receipt  *transitions.Receipt // the answer, where it has ended
 }

@@ -18,6 +18,17 @@ type parcel struct{}
 // begun without waiting for the lease, once, and no person is asked.
 func TestAnAcceptWhoseCommitWasNotHeardIsBegun(t *testing.T) {
 	t.Parallel()
+	acceptUnheard(t, false)
+}
+
+// So it is when the database is away for longer than a command waits, and its caller got an error.
+func TestAnAcceptNotHeardInALongOutageIsBegun(t *testing.T) {
+	t.Parallel()
+	acceptUnheard(t, true)
+}
+
+// acceptUnheard loses the answer to an accept, which its caller asks for again if it is given up.
+func acceptUnheard(t *testing.T, givenUp bool) {
 	direct := database(t)
 	var cut atomic.Bool
 	_, pool := startProxy(t, direct, func() fate {
@@ -39,6 +50,9 @@ func TestAnAcceptWhoseCommitWasNotHeardIsBegun(t *testing.T) {
 	).Final("sent")
 	e := start(t, pool, func(c *engine.Config) {
 		c.Workflows, c.InFlight.Lease = []workflow.Source{w}, time.Hour
+		if givenUp {
+			c.Pipeline.Outage = time.Nanosecond
+		}
 	})
 	ctx := underLoad(t)
 	for i := 0; ; i++ { // somebody else's commit may be the one that is not heard
@@ -47,6 +61,10 @@ func TestAnAcceptWhoseCommitWasNotHeardIsBegun(t *testing.T) {
 		send := transitions.Command{Workflow: "parcel", Transition: "send", Key: fmt.Sprint("send ", i), Instance: packed.Instance}
 		cut.Store(true)
 		accepted, err := e.Submit(ctx, send)
+		lost := err != nil
+		if lost && givenUp && workflow.CodeOf(err) == workflow.Unavailable {
+			accepted, err = e.Submit(ctx, send)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +76,7 @@ func TestAnAcceptWhoseCommitWasNotHeardIsBegun(t *testing.T) {
 		if err != nil || c.Failures != 0 || attempts.Load() != 1 {
 			t.Errorf("%d attempts began; %+v, %v", attempts.Load(), c, err)
 		}
-		if accepted.Replayed { // it was asked for again
+		if lost == givenUp && (lost || accepted.Replayed) { // it was asked for again
 			break
 		}
 	}

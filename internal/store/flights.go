@@ -116,13 +116,22 @@ func (p *PollRequest) Params() []any {
 type Keys struct {
 	scopes, keys []string
 	attempts     []int32
+	created      []*time.Time
 }
 
 // Add adds an attempt.
-func (k *Keys) Add(ref transitions.Ref, attempt int) {
+func (k *Keys) Add(ref transitions.Ref, attempt int) { k.AddOf(ref, attempt, time.Time{}) }
+
+// AddOf adds an attempt at a command that was created then; zero: whenever, which Held looks at.
+func (k *Keys) AddOf(ref transitions.Ref, attempt int, created time.Time) {
 	k.scopes = append(k.scopes, ref.Scope)
 	k.keys = append(k.keys, ref.Key)
 	k.attempts = append(k.attempts, int32(attempt))
+	if created.IsZero() {
+		k.created = append(k.created, nil)
+	} else {
+		k.created = append(k.created, &created)
+	}
 }
 
 // Claim queues the claim of commands, each as its attempt was seen. got is called
@@ -216,7 +225,7 @@ func orNull[V comparable](v V) *V {
 // Held queues the question which leases the node has. held is called with the
 // places of those.
 func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i int)) {
-	b.Queue(f.held, tenant, node, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
+	b.Queue(f.held, tenant, node, k.scopes, k.keys, k.attempts, k.created).Query(func(rows pgx.Rows) error {
 		var ord int
 		_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
 			held(ord - 1)

@@ -208,12 +208,12 @@ FROM (SELECT found.row, found.stops, u.*
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 RETURNING u.ord, coalesce(c.cancelled_by, '')`
 
-// HeldSQL tells which of the leases that could not be written this node still
-// has: somebody else has locked their rows. It returns their places. Parameters:
-// tenant, node, scopes, keys, attempts.
+// HeldSQL tells which of some leases this node has, and returns their places.
+// Parameters: tenant, node, scopes, keys, attempts, when the commands were created (NULL: whenever).
 const HeldSQL = `
-SELECT u.ord FROM unnest($3::text[], $4::text[], $5::int[]) WITH ORDINALITY AS u(scope, key, attempt, ord)
-CROSS JOIN LATERAL (SELECT 1 FROM ` + mine + `) AS found`
+SELECT u.ord FROM unnest($3::text[], $4::text[], $5::int[], $6::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, created, ord)
+CROSS JOIN LATERAL (SELECT x.created_at FROM ` + mine + `) AS found
+WHERE u.created IS NULL OR found.created_at = u.created`
 
 // CancelSQL asks a command to stop, if nobody has asked yet: one that waits is
 // due at once, to end. It returns no row for an unknown command, and else its

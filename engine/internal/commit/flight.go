@@ -168,28 +168,29 @@ func (g *group) markUnheard() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.leased {
-				o.unheard = attemptOf(o) + 1
+				l := decide.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Attempt: attemptOf(o) + 1}
+				if o.p.Resumed == nil {
+					l.CreatedAt = g.now
+				}
+				o.unheard = append(o.unheard, l)
 			}
 		}
 	}
 }
 
-// unbegun lists the attempts that an earlier run has leased after all. Its workers
-// were given back, so that nobody has begun them: others may have them. What another
-// command with the same key has leased since is its own.
-func (g *group) unbegun() (list []decide.FlightUpdate) {
-	for _, o := range g.ops {
-		r := o.record
-		if o.unheard == 0 || o.verdict == decide.KeyMismatch || r == nil ||
-			r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.config.Node {
-			continue
+// tellUnheard tells of the attempts that the ops may have leased unheard. By now it can be seen whether they have:
+// a later run has seen it, or the database has had the time of an outage.
+func (p *Pipeline) tellUnheard(ops []*op) {
+	var list []decide.FlightUpdate
+	for _, o := range ops {
+		for _, l := range o.unheard {
+			list = append(list, decide.FlightUpdate{Unheard: true, InFlight: l})
 		}
-		o.unheard = 0
-		list = append(list, decide.FlightUpdate{Unbegun: true, InFlight: decide.InFlight{
-			Ref: transitions.Ref{Tenant: o.p.Tenant, Scope: o.p.Scope, Key: o.p.Key}, Phase: r.Phase, Attempt: r.Attempt,
-			Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, CancelledBy: r.CancelledBy}})
+		o.unheard = nil
 	}
-	return list
+	if len(list) > 0 {
+		p.config.Flights.Updated(list)
+	}
 }
 
 // working reports whether the command was accepted with an activity.

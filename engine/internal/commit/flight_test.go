@@ -676,21 +676,3 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 	b.one(b.command("send", "s1", id))
 	b.wantHistory(id, "open:opened pay.accepted:paying pawl.paused:paying pay:paid pawl.resumed:paid send.accepted:sending")
 }
-
-// The key was used with another request: what that has leased is its own worker's.
-func TestWhatAnotherRequestHasLeasedIsNotGivenBack(t *testing.T) {
-	t.Parallel()
-	unheard := func(c decide.KeyVerdict) *op {
-		o := attempt("a", "till 7", "pay", c)
-		o.unheard, o.record = 1, &transitions.Record{Status: transitions.Processing, Attempt: 1, ClaimedBy: "node-a"}
-		return o
-	}
-	g := &group{config: &Config{Node: "node-a"}, ops: []*op{unheard(decide.KeyMismatch)}}
-	if list := g.unbegun(); len(list) != 0 {
-		t.Errorf("given back: %+v", list)
-	}
-	g.ops[0] = unheard(decide.KeyActive)
-	if list := g.unbegun(); len(list) != 1 {
-		t.Errorf("its own is not given back: %+v", list)
-	}
-}

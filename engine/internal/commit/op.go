@@ -37,9 +37,9 @@ type op struct {
 	receipt  transitions.Receipt
 	err      error
 
-	// unheard is the attempt that an earlier run has leased, whose commit was not
-	// answered: nobody works on it. 0: none.
-	unheard int
+	// unheard are the attempts that earlier runs may have leased, whose commits were not
+	// answered: nobody works on them. CreatedAt is that of a new command.
+	unheard []decide.InFlight
 
 	lostInHook int  // how often its own SQL has ended the connection
 	uncertain  bool // the connection of an earlier run was lost, which may have been committed

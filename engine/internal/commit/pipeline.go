@@ -264,10 +264,11 @@ func (p *Pipeline) finish(g *group) {
 		p.logFailure(o)
 	}
 	if p.config.Flights != nil {
-		if list := append(g.flightUpdates(), g.unbegun()...); len(list) > 0 {
+		if list := g.flightUpdates(); len(list) > 0 {
 			p.config.Flights.Updated(list)
 		}
 	}
+	p.tellUnheard(g.ops)
 	for _, o := range g.ops {
 		o.answer()
 	}
@@ -286,6 +287,7 @@ func (p *Pipeline) unbroken(ops []*op) []*op {
 	return slices.DeleteFunc(ops, func(o *op) bool {
 		err := o.batch.brokenBy(o.route)
 		if err != nil {
+			p.tellUnheard([]*op{o})
 			o.settle(transitions.Receipt{}, err)
 		}
 		return err != nil
@@ -294,6 +296,7 @@ func (p *Pipeline) unbroken(ops []*op) []*op {
 
 // fail answers commands that could not be committed.
 func (p *Pipeline) fail(ops []*op, err error, r reaction) {
+	p.tellUnheard(ops)
 	for _, o := range ops {
 		o.receipt, o.err = transitions.Receipt{}, answerTo(err, r)
 		p.logFailure(o)

@@ -24,7 +24,9 @@ func (r *Runner) claim(ctx context.Context, chosen []store.Candidate) (claimed i
 	kept := time.Now()
 	flights, err := r.lease(ctx, chosen)
 	if err != nil {
-		r.poller.unheard = chosen
+		for _, c := range chosen {
+			r.askLater(&leaseUpdate{flight: &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.Attempt + 1}}})
+		}
 		if err := r.returnUnheard(ctx); err != nil {
 			r.config.Log.Warn("cannot ask for leases", "error", err)
 		}
@@ -75,24 +77,37 @@ func (r *Runner) lease(ctx context.Context, chosen []store.Candidate) (flights [
 	return flights, nil
 }
 
-// returnUnheard gives back what a claim may have leased whose answer was lost. No
-// attempt at it has begun. Only the poller claims, and it asks before it claims again,
-// so a lease of the next attempt can only be that claim's. If the database commits the
-// claim later, or does not answer before the node ends, the leases run out.
+// askLater notes a lease of which this node does not know whether it has it: the answer to the commit was lost.
+func (r *Runner) askLater(n *leaseUpdate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.poller.unheard = append(r.poller.unheard, n)
+	r.want(false)
+}
+
+// returnUnheard gives back what this node has leased by commits and claims whose answers were lost. No attempt at it
+// has begun. Only the poller claims, and it asks before it claims again, so a lease of the next attempt at a command
+// that was there can only be the one that was not heard; one at a command that was new is told by when that was created.
+// If the database commits later, or does not answer before the node ends, the leases run out.
 func (r *Runner) returnUnheard(ctx context.Context) error {
-	if len(r.poller.unheard) == 0 {
+	r.mu.Lock()
+	list := r.poller.unheard
+	r.poller.unheard = nil
+	r.mu.Unlock()
+	if len(list) == 0 {
 		return nil
 	}
 	tenants := map[string][]*leaseUpdate{}
-	for _, c := range r.poller.unheard {
-		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.Attempt + 1}}
-		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})
+	for _, n := range list {
+		tenants[n.Tenant] = append(tenants[n.Tenant], n)
 	}
 	held, err := r.leased(ctx, tenants)
 	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.poller.unheard = append(list, r.poller.unheard...)
 		return err
 	}
-	r.poller.unheard = nil
 	for n := range held {
 		r.giveBackUnbegun(n.flight)
 	}

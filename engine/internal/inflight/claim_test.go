@@ -394,3 +394,29 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 type everything struct{ known }
 
 func (e everything) Versions(string) []*workflow.Workflow { return []*workflow.Workflow{e.w} }
+
+// An accept that was not heard may have leased its command, or have done nothing, and another one with the same key since:
+// that is told by when the command was created.
+func TestALeaseThatWasNotHeardIsGivenBackIfItIsTheOneThatIsMeant(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	w := job(t, atOnce, func(a *activityOfText) { a.AskOperator() })
+	n := startNode(t, pool, w)
+	mine, others := due("a", leased(n.name, time.Hour)), due("b", leased(n.name, time.Hour))
+	insert(t, pool, mine, others)
+	var created time.Time
+	if err := pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command WHERE key = 'a'").Scan(&created); err != nil {
+		t.Fatal(err)
+	}
+	unheard := func(r row, created time.Time) decide.FlightUpdate {
+		return decide.FlightUpdate{Unheard: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}
+	}
+	n.Updated([]decide.FlightUpdate{unheard(others, created.Add(-time.Second)), unheard(mine, created.Add(-time.Second)), unheard(mine, created)})
+	eventually(t, "it is done", func() bool { return len(n.ended()) > 0 && n.Stats().Busy == 0 })
+	if o := n.ended()[0]; len(n.ended()) != 1 || o.Key != "a" || o.Resumed.Attempt != 2 {
+		t.Errorf("attempt %d of %s has ended", o.Resumed.Attempt, o.Key)
+	}
+	if got := read(t, pool, others.ref()); got.Status != transitions.Processing || got.Attempt != 1 || got.Revision != 1 {
+		t.Errorf("another's lease is %+v", got.Record)
+	}
+}

@@ -40,14 +40,14 @@ func (r *Runner) Updated(list []decide.FlightUpdate) {
 	var changed []transitions.Ref
 	for i := range list {
 		l := &list[i]
-		if l.Receipt != nil || l.Stop || l.Attempt > 1 || l.Attempt == 1 && !l.Leased {
+		if l.Receipt != nil || l.Stop || !l.Unheard && (l.Attempt > 1 || l.Attempt == 1 && !l.Leased) {
 			changed = append(changed, l.Ref)
 		}
 		switch {
 		case l.Receipt != nil:
 			r.config.Watchers.Ended(l.Ref, *l.Receipt)
-		case l.Unbegun:
-			r.giveBackUnbegun(&flight{InFlight: l.InFlight})
+		case l.Unheard:
+			r.askLater(&leaseUpdate{flight: &flight{InFlight: l.InFlight}, created: l.CreatedAt})
 		case l.Leased:
 			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:

@@ -15,6 +15,7 @@ type leaseUpdate struct {
 	*flight
 	progress string       // the newest report, JSON; "" none
 	back     *decide.Back // nil: its lease goes on
+	created  time.Time    // of a lease of which it is not known whether it was taken: when the command was; zero: whenever
 
 	// Of one that is given back:
 	runAt time.Time // by the engine's clock; zero where it is stuck
@@ -83,6 +84,9 @@ func (r *Runner) keep(ctx context.Context) {
 		case <-r.keeper.woken:
 		case <-timer.C:
 		case <-r.keeper.drained:
+			if err := r.returnUnheard(ctx); err != nil {
+				r.config.Log.Warn("cannot ask for leases", "error", err)
+			}
 			r.write(ctx, r.gather(time.Now().Add(retryGap), false)) // also what could not be written a moment ago
 			return
 		}

@@ -100,7 +100,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 18}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5},
+	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 18}, "held": {store.HeldSQL, 6}, "cancel": {store.CancelSQL, 5},
 		"park a workflow's": {store.ParkWorkflowSQL, 5}, "park an instance's": {store.ParkInstanceSQL, 5}, "unpark": {store.UnparkSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {

@@ -106,9 +106,9 @@ type poller struct {
 	later   turns // of scheduled commands
 	bounds  bounds
 	pauses  pauses
-	unheard []store.Candidate // what a claim may have leased whose answer was lost
 
 	// Guarded by Runner.mu:
+	unheard     []*leaseUpdate // what commits and claims may have leased whose answers were lost
 	running     bool
 	wanted      wanted
 	emptyClaims int // claims in a row that got nothing

@@ -102,7 +102,7 @@ func (r *Runner) leased(ctx context.Context, notes map[string][]*leaseUpdate) (h
 		for tenant, list := range notes {
 			var k store.Keys
 			for _, n := range list {
-				k.Add(n.Ref, n.Attempt)
+				k.AddOf(n.Ref, n.Attempt, n.created)
 			}
 			r.sql.Held(b, tenant, r.config.Node, &k, func(i int) { held[list[i]] = true })
 		}
