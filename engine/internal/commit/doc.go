@@ -88,8 +88,8 @@
 //
 // The failure of a group is answered by what it means. Another transaction won:
 // run again. The connection is gone, and with it perhaps the answer to COMMIT:
-// ask again by key; an attempt that is found to be leased by a commit that nobody
-// heard of was never begun, and is given back. A lock: the retry lane. Anything else
+// ask again by key. An attempt that such a commit may have leased was never begun:
+// package inflight finds out, and gives it back. A lock: the retry lane. Anything else
 // is one command's fault, and halving the group finds it.
 //
 // What fails in the user's own SQL is its command's fault, whatever SQLSTATE it

@@ -178,8 +178,7 @@ func (g *group) markUnheard() {
 	}
 }
 
-// tellUnheard tells of the attempts that the ops may have leased unheard. By now it can be seen whether they have:
-// a later run has seen it, or the database has had the time of an outage.
+// tellUnheard tells of the attempts that the ops, which are settled, may have leased unheard.
 func (p *Pipeline) tellUnheard(ops []*op) {
 	var list []decide.FlightUpdate
 	for _, o := range ops {

@@ -676,3 +676,31 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 	b.one(b.command("send", "s1", id))
 	b.wantHistory(id, "open:opened pay.accepted:paying pawl.paused:paying pay:paid pawl.resumed:paid send.accepted:sending")
 }
+
+// What a run writes shows that no earlier one was committed. Who only finds what is there may have begun it unheard.
+func TestWhatALaterRunHasWrittenWasNotLeasedUnheard(t *testing.T) {
+	b := newBench(t)
+	id := b.opened()
+	scope := "deal:" + id.String()
+	unheard := func() (list []decide.FlightUpdate) {
+		p := b.command("pay", "p1", id)
+		o := &op{p: p, route: routeOf(p), batch: newBatch(), uncertain: true, unheard: []decide.InFlight{
+			{Ref: transitions.Ref{Scope: scope, Key: "p1"}, Attempt: 1, CreatedAt: b.now}}}
+		b.p.commit(t.Context(), []*op{o})
+		if receipt, err := o.outcome(); err != nil || receipt.Refused() {
+			t.Fatalf("%+v, %v", receipt, err)
+		}
+		for _, l := range b.worker.landed("p1") {
+			if l.Unheard {
+				list = append(list, l)
+			}
+		}
+		return list
+	}
+	if list := unheard(); len(list) != 0 {
+		t.Errorf("told of the accept that was written: %+v", list)
+	}
+	if list := unheard(); len(list) != 1 || list[0].Attempt != 1 || list[0].Scope != scope || !list[0].CreatedAt.Equal(b.now) {
+		t.Errorf("told of the one that was found: %+v", list)
+	}
+}

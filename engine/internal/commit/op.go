@@ -38,7 +38,8 @@ type op struct {
 	err      error
 
 	// unheard are the attempts that earlier runs may have leased, whose commits were not
-	// answered: nobody works on them. CreatedAt is that of a new command.
+	// answered: nobody works on them. CreatedAt is that of a new command. What a run writes
+	// shows that no earlier one was committed.
 	unheard []decide.InFlight
 
 	lostInHook int  // how often its own SQL has ended the connection

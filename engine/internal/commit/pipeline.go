@@ -268,6 +268,11 @@ func (p *Pipeline) finish(g *group) {
 			p.config.Flights.Updated(list)
 		}
 	}
+	for _, t := range g.parts {
+		for _, o := range t.stored {
+			o.unheard = nil // it could not have been written if an earlier run had been committed
+		}
+	}
 	p.tellUnheard(g.ops)
 	for _, o := range g.ops {
 		o.answer()

@@ -24,9 +24,11 @@ func (r *Runner) claim(ctx context.Context, chosen []store.Candidate) (claimed i
 	kept := time.Now()
 	flights, err := r.lease(ctx, chosen)
 	if err != nil {
+		r.mu.Lock()
 		for _, c := range chosen {
-			r.askLater(&leaseUpdate{flight: &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.Attempt + 1}}})
+			r.askLater(c.Ref, c.Attempt+1, time.Time{})
 		}
+		r.mu.Unlock()
 		if err := r.returnUnheard(ctx); err != nil {
 			r.config.Log.Warn("cannot ask for leases", "error", err)
 		}
@@ -77,18 +79,18 @@ func (r *Runner) lease(ctx context.Context, chosen []store.Candidate) (flights [
 	return flights, nil
 }
 
-// askLater notes a lease of which this node does not know whether it has it: the answer to the commit was lost.
-func (r *Runner) askLater(n *leaseUpdate) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.poller.unheard = append(r.poller.unheard, n)
-	r.want(false)
+// askLater notes a lease of which this node does not know whether it has it: the answer to the commit was lost. created
+// is when the command was, if it was new; else zero. r.mu is held.
+func (r *Runner) askLater(ref transitions.Ref, attempt int, created time.Time) {
+	f := &flight{InFlight: decide.InFlight{Ref: ref, Attempt: attempt}, kept: time.Now()}
+	r.poller.unheard = append(r.poller.unheard, &leaseUpdate{flight: f, created: created})
 }
 
-// returnUnheard gives back what this node has leased by commits and claims whose answers were lost. No attempt at it
-// has begun. Only the poller claims, and it asks before it claims again, so a lease of the next attempt at a command
-// that was there can only be the one that was not heard; one at a command that was new is told by when that was created.
-// If the database commits later, or does not answer before the node ends, the leases run out.
+// returnUnheard gives back what this node has leased by commits and claims whose answers were lost. No attempt at it has
+// begun. A lease of a command that was new is told by when that was created, and asked for until it has run out: the
+// commit may be seen later. One of the next attempt at a command that was there is asked for once: only the poller claims,
+// after it has asked, and whoever accepts for such a command has its lease until the pipeline has told of what it did not hear.
+// What the database commits after that, or does not tell before the node ends, runs out.
 func (r *Runner) returnUnheard(ctx context.Context) error {
 	r.mu.Lock()
 	list := r.poller.unheard
@@ -110,6 +112,13 @@ func (r *Runner) returnUnheard(ctx context.Context) error {
 	}
 	for n := range held {
 		r.giveBackUnbegun(n.flight)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range list {
+		if !held[n] && !n.created.IsZero() && time.Since(n.kept) < r.config.Lease {
+			r.poller.unheard = append(r.poller.unheard, n)
+		}
 	}
 	return nil
 }

@@ -420,3 +420,47 @@ func TestALeaseThatWasNotHeardIsGivenBackIfItIsTheOneThatIsMeant(t *testing.T) {
 		t.Errorf("another's lease is %+v", got.Record)
 	}
 }
+
+// The commit of an accept may be seen when its answer has long been lost.
+func TestALeaseThatWasNotHeardIsAskedForUntilItHasRunOut(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	n := startNode(t, pool, job(t, atOnce))
+	r := due("a", leased("somebody", time.Hour))
+	insert(t, pool, r)
+	var created time.Time
+	if err := pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command").Scan(&created); err != nil {
+		t.Fatal(err)
+	}
+	n.Updated([]decide.FlightUpdate{{Unheard: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}})
+	eventually(t, "it has asked twice", func() bool { return n.asked.Count("SELECT x.created_at FROM pawl.command x") > 1 })
+	exec(t, pool, "UPDATE pawl.command SET claimed_by = $1", n.name)
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 && n.Stats().Busy == 0 })
+	asked := n.asked.Count("SELECT x.created_at FROM pawl.command x")
+	polls := n.Stats().Polls
+	eventually(t, "it polls twice", func() bool { return n.Stats().Polls > polls+1 })
+	if got := n.asked.Count("SELECT x.created_at FROM pawl.command x"); got > asked+1 { // one may have been under way
+		t.Errorf("it has asked %d times more", got-asked)
+	}
+}
+
+// Where the database reads and does not write, due work is claimed at the regular polls, and not without a pause.
+func TestAClaimThatFailsIsTriedAgainAtTheNextPoll(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	exec(t, pool, `CREATE FUNCTION pawl.refuse() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE 'no space left on the device' USING ERRCODE = '53100'; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON pawl.command FOR EACH ROW EXECUTE FUNCTION pawl.refuse()`)
+	r := due("a")
+	insert(t, pool, r)
+	n := startNode(t, pool, job(t, atOnce))
+	const failed = "cannot poll for due work"
+	eventually(t, "a claim fails", func() bool { return n.log.Count(failed) > 0 })
+	before, begun := n.log.Count(failed), time.Now()
+	await.Pass("it fails again", 2*lookEvery)
+	if got, most := n.log.Count(failed)-before, int(time.Since(begun)/lookEvery)+3; got > most {
+		t.Errorf("it was tried %d times more, of at most %d", got, most)
+	}
+	exec(t, pool, "DROP TRIGGER refuse ON pawl.command")
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 && n.Stats().Busy == 0 })
+}

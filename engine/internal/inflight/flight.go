@@ -47,7 +47,10 @@ func (r *Runner) Updated(list []decide.FlightUpdate) {
 		case l.Receipt != nil:
 			r.config.Watchers.Ended(l.Ref, *l.Receipt)
 		case l.Unheard:
-			r.askLater(&leaseUpdate{flight: &flight{InFlight: l.InFlight}, created: l.CreatedAt})
+			r.mu.Lock()
+			r.askLater(l.Ref, l.Attempt, l.CreatedAt)
+			r.want(false)
+			r.mu.Unlock()
 		case l.Leased:
 			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:
