@@ -20,7 +20,11 @@ func TestOneSignsInWithACredential(t *testing.T) {
 		t.Errorf("it leads to %s", to)
 	}
 	v.get(p.location()).want(200, `value="/console/instances?workflow=claim"`, `type="password"`)
-	for _, wrong := range []string{"", "nonsense", key[:len(key)-1] + "x"} {
+	last := "x"
+	if strings.HasSuffix(key, last) {
+		last = "y"
+	}
+	for _, wrong := range []string{"", "nonsense", key[:len(key)-1] + last} {
 		p := v.post("/console/sign-in", url.Values{"credential": {wrong}})
 		if p.status != http.StatusUnauthorized || !strings.Contains(p.text, `role="alert"`) || len(p.header.Values("Set-Cookie")) != 0 ||
 			strings.Contains(p.text, key) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Patience is for what never happens; a slow machine is no failure.
-const Patience = 2 * time.Minute
+const Patience = 4 * time.Minute
 
 // Eventually waits until the condition is met, which it asks from the test's goroutine: at first every few milliseconds, and
 // the longer it waits the more seldom, so that waiting takes little from what it waits for. The test fails when its patience

@@ -163,6 +163,15 @@ func (n *node) handOver(t testing.TB, log *outbox.Table, count int) int64 {
 	return head
 }
 
+// awaitTail commits until the reader gets what nobody has read from the table: its tail has begun.
+func (n *node) awaitTail(t testing.TB, log *outbox.Table, r *reader) {
+	eventually(t, "its tail has begun", func() bool {
+		reads := n.Count(logRead)
+		r.mustReadTo(t, n.handOver(t, log, 1))
+		return n.Count(logRead) == reads
+	})
+}
+
 // reader follows a log and checks that it gets every event once and in order.
 type reader struct {
 	f    transitions.Follower

@@ -132,7 +132,7 @@ func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 	n, other := startNode(t, url, true), startNode(t, url, true)
 	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
 	r := n.reader(t, 0)
-	r.mustReadTo(t, n.publish(t, 1))
+	n.awaitTail(t, log, r)
 	reads, polls := n.Count(logRead), n.Count(poll)
 	for i := range 100 {
 		r.mustReadTo(t, n.handOver(t, log, 1+i%7))
@@ -155,7 +155,7 @@ func TestACommitThatAReadHasBroughtIsNotReadAgain(t *testing.T) {
 	n, other := startNode(t, url, true), startNode(t, url, true)
 	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
 	r := n.reader(t, 0)
-	r.mustReadTo(t, n.publish(t, 1))
+	n.awaitTail(t, log, r)
 	var during atomic.Int64 // commits while a read begins
 	reads := n.Count(logRead)
 	n.queries.mu.Lock()

@@ -256,7 +256,7 @@ func TestTenantsHaveTheirTurns(t *testing.T) {
 func TestTenantsHaveTheirTurnsWithScheduledCommands(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	const many = 10_000
+	const many = 4_000
 	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
 			attempt, failures, revision, run_at, created_at, updated_at)
 		SELECT 'big', 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(),

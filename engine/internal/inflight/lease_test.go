@@ -226,7 +226,10 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 			}
 			end()
 			g.tell <- ""
-			becomes(t, pool, ref, "it is given back, and done", func(r row) bool { return r.Status == transitions.Succeeded && r.Attempt == 2 })
+			becomes(t, pool, ref, "it is given back, and done", func(r row) bool {
+				n.Wake() // a poll that failed while no connection was free is made again
+				return r.Status == transitions.Succeeded && r.Attempt == 2
+			})
 		})
 	}
 }
