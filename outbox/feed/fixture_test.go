@@ -54,7 +54,8 @@ func (q *queries) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.
 	q.mu.Lock()
 	do := q.before
 	q.mu.Unlock()
-	if do != nil && slices.ContainsFunc(data.Batch.QueuedQueries, func(one *pgx.QueuedQuery) bool { return strings.Contains(one.SQL, logRead) }) {
+	isRead := func(one *pgx.QueuedQuery) bool { return strings.Contains(one.SQL, logRead) }
+	if do != nil && slices.ContainsFunc(data.Batch.QueuedQueries, isRead) {
 		do()
 	}
 	return ctx
@@ -163,13 +164,20 @@ func (n *node) handOver(t testing.TB, log *outbox.Table, count int) int64 {
 	return head
 }
 
-// awaitTail commits until the reader gets what nobody has read from the table: its tail has begun.
-func (n *node) awaitTail(t testing.TB, log *outbox.Table, r *reader) {
+// startFollowed starts a node with a reader, and another node that only commits and reads: log is its. The reader's
+// tail has begun: what was committed last nobody has read from the table.
+func startFollowed(t testing.TB) (n, other *node, log *outbox.Table, r *reader) {
+	t.Helper()
+	url := pgtest.URL(t)
+	n, other = startNode(t, url, true), startNode(t, url, true)
+	log = outbox.New(other.pool, func(sql string) string { return sql }, "")
+	r = n.reader(t, 0)
 	eventually(t, "its tail has begun", func() bool {
 		reads := n.Count(logRead)
 		r.mustReadTo(t, n.handOver(t, log, 1))
 		return n.Count(logRead) == reads
 	})
+	return n, other, log, r
 }
 
 // reader follows a log and checks that it gets every event once and in order.

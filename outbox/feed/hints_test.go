@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/outbox"
 )
 
 // A batch that arrives although nobody polled was announced by the other node.
@@ -128,11 +127,7 @@ func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
 // committed in between is.
 func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	n, other := startNode(t, url, true), startNode(t, url, true)
-	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
-	r := n.reader(t, 0)
-	n.awaitTail(t, log, r)
+	n, other, log, r := startFollowed(t)
 	reads, polls := n.Count(logRead), n.Count(poll)
 	for i := range 100 {
 		r.mustReadTo(t, n.handOver(t, log, 1+i%7))
@@ -151,11 +146,7 @@ func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 // one the next commit would come, and so on, until every commit of a busy node is read.
 func TestACommitThatAReadHasBroughtIsNotReadAgain(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	n, other := startNode(t, url, true), startNode(t, url, true)
-	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
-	r := n.reader(t, 0)
-	n.awaitTail(t, log, r)
+	n, _, log, r := startFollowed(t)
 	var during atomic.Int64 // commits while a read begins
 	reads := n.Count(logRead)
 	n.queries.mu.Lock()

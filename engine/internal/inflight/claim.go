@@ -79,18 +79,23 @@ func (r *Runner) lease(ctx context.Context, chosen []store.Candidate) (flights [
 	return flights, nil
 }
 
-// askLater notes a lease of which this node does not know whether it has it: the answer to the commit was lost. created
-// is when the command was, if it was new; else zero. r.mu is held.
+// askLater notes a lease that this node may have: the answer to the commit was lost. created is when the command was
+// created, if that commit was to create it; else zero. r.mu is held.
 func (r *Runner) askLater(ref transitions.Ref, attempt int, created time.Time) {
 	f := &flight{InFlight: decide.InFlight{Ref: ref, Attempt: attempt}, kept: time.Now()}
 	r.poller.unheard = append(r.poller.unheard, &leaseUpdate{flight: f, created: created})
 }
 
 // returnUnheard gives back what this node has leased by commits and claims whose answers were lost. No attempt at it has
-// begun. A lease of a command that was new is told by when that was created, and asked for until it has run out: the
-// commit may be seen later. One of the next attempt at a command that was there is asked for once: only the poller claims,
-// after it has asked, and whoever accepts for such a command has its lease until the pipeline has told of what it did not hear.
-// What the database commits after that, or does not tell before the node ends, runs out.
+// begun.
+//
+// Where the commit was to create the command, its time of creation tells it from another with the same key. The database
+// is asked for it until the lease would have run out, for the commit may be seen later.
+//
+// Where the command was there before, the database is asked once. Until then nobody else takes that attempt: the poller
+// claims only after it has asked, and the lease that the pipeline works under ends only after the pipeline has told of it.
+//
+// The lease runs out where the database commits later than that, or where the node ends before the answer.
 func (r *Runner) returnUnheard(ctx context.Context) error {
 	r.mu.Lock()
 	list := r.poller.unheard

@@ -37,10 +37,11 @@
 // and submitOutcome in the place of submitDue.
 //
 // One goroutine, the poller, polls for due work and claims it: every second or two,
-// and when it has reason to. Before it polls it asks for what this node may have leased by
-// a commit whose answer was lost, and that is given back; so does the keeper at its end. One goroutine, the keeper, prolongs leases, stores progress and
-// gives commands back, for all attempts of the node together. Every attempt has a
-// goroutine of its own and, when all goes well, asks the database nothing.
+// and when it has reason to. Before it polls it asks for what this node may have
+// leased by a commit whose answer was lost, which is given back; the keeper does so
+// when it ends. One goroutine, the keeper, prolongs leases, stores progress and gives
+// commands back, for all attempts of the node together. Every attempt has a goroutine
+// of its own and, when all goes well, asks the database nothing.
 //
 // What becomes of a command before, during and after an attempt is decided by
 // pure functions of internal/decide.

@@ -122,6 +122,9 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 	return n
 }
 
+// heldAsked is in the question which leases a node has.
+const heldAsked = "SELECT x.created_at FROM pawl.command x"
+
 // lookEvery is how often these nodes look for work without a reason to.
 const lookEvery = time.Second
 

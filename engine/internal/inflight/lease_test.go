@@ -87,7 +87,7 @@ func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
 	unlock := lock(t, pool, locked)
 	before := read(t, pool, locked)
 	becomes(t, pool, free, "the other is prolonged", func(r row) bool { return r.Revision > 1 })
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT x.created_at FROM pawl.command x") > 0 })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
 	if got := read(t, pool, locked); got.Revision != before.Revision {
 		t.Fatal("the row was written while it was locked")
 	}
@@ -115,7 +115,7 @@ func TestAGiveBackWaitsForNoLock(t *testing.T) {
 	unlock := lock(t, pool, locked)
 	close(fail)
 	becomes(t, pool, free, "the other is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT x.created_at FROM pawl.command x") > 0 })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
 	unlock()
 	got := becomes(t, pool, locked, "it is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
 	if got.Failures != 1 || got.Failure != "not now" {
@@ -181,7 +181,7 @@ func TestAZombieGivesNothingBack(t *testing.T) {
 	await.Receive(t, "the second attempt", g.begun)
 	before := read(t, pool, ref)
 	close(fail)
-	eventually(t, "the zombie has tried", func() bool { return zombie.asked.Count("SELECT x.created_at FROM pawl.command x") > 0 })
+	eventually(t, "the zombie has tried", func() bool { return zombie.asked.Count(heldAsked) > 0 })
 	if after := read(t, pool, ref); after.Revision != before.Revision || after.Status != transitions.Processing {
 		t.Errorf("the zombie changed the row: %+v", after.Record)
 	}
@@ -294,7 +294,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
 	n.Updated([]decide.FlightUpdate{l})
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT x.created_at FROM pawl.command x") > 0 })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
 	unlock()
 	n.Stop(t.Context())
 	if got := read(t, pool, r.ref()); got.Status != transitions.Pending || got.Failures != 0 || len(n.ended()) != 0 {
