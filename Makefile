@@ -20,6 +20,9 @@ TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
 export PAWL_PG_INSTALL := 1
 
+# Without the checkout's path in them, compiled packages are shared by all checkouts on a machine.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long requests test-bouncer test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
 
