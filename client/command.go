@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
 	"strconv"
 	"strings"
@@ -68,9 +67,6 @@ type Command struct {
 	// whole seconds.
 	Wait time.Duration
 }
-
-// NewKey makes an idempotency key: 130 random bits.
-func NewKey() string { return rand.Text() }
 
 // CommandOf is a command with the payload that its definition asks for, and a key of its own.
 func CommandOf[P any](name workflow.Name[P], on Target, payload P) Command {
