@@ -133,7 +133,7 @@ var badRequests = []struct {
 		workflow.InvalidRequest},
 	{"unknown parameter", "GET", "/v1/instances?colour=red", nil, 400, workflow.InvalidRequest},
 	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", keyed(), 400, workflow.InvalidRequest},
-	{"a parameter twice", "GET", "/v1/instances?order=id&order=id", nil, 400, workflow.InvalidRequest},
+	{"a parameter twice", "GET", "/v1/instances?order=created&order=created", nil, 400, workflow.InvalidRequest},
 	{"a state twice", "GET", "/v1/instances?state=a&state=a", nil, 400, workflow.InvalidRequest},
 	{"a state and an empty one", "GET", "/v1/instances?state=a&state=", nil, 400, workflow.InvalidRequest},
 	{"too many states", "GET", "/v1/instances?state=0" + manyStates(100), nil, 400, workflow.InvalidRequest},

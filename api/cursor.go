@@ -22,9 +22,9 @@ type cursor[T any] struct {
 }
 
 var (
-	byID     = cursor[inspect.Place]{1, func(p *inspect.Place) []any { return []any{&p.ID} }, nil}
-	byUpdate = cursor[inspect.Place]{6, func(p *inspect.Place) []any { return []any{&p.UpdatedAt, &p.ID} }, nil}
-	byStart  = cursor[inspect.ChildPlace]{8, func(p *inspect.ChildPlace) []any { return []any{&p.Version, &p.Ordinal} },
+	byCreation = cursor[inspect.Place]{1, func(p *inspect.Place) []any { return []any{&p.At, &p.ID} }, nil}
+	byUpdate   = cursor[inspect.Place]{6, func(p *inspect.Place) []any { return []any{&p.At, &p.ID} }, nil}
+	byStart    = cursor[inspect.ChildPlace]{8, func(p *inspect.ChildPlace) []any { return []any{&p.Version, &p.Ordinal} },
 		func(p *inspect.ChildPlace) bool { return p.Version >= 1 && p.Ordinal >= 0 }}
 	byStuck = cursor[transitions.Record]{2, func(r *transitions.Record) []any { return []any{&r.UpdatedAt, &r.Scope, &r.Key} },
 		func(r *transitions.Record) bool {

@@ -136,7 +136,7 @@ func TestACursorOfAnotherTenantLeadsNowhere(t *testing.T) {
 	for range 3 {
 		g.packedBy(t, g.with("submit")...)
 	}
-	for _, order := range []string{"id", "updated"} {
+	for _, order := range []string{"created", "updated"} {
 		path := "/v1/instances?limit=1&order=" + order
 		page := read[api.InstancePage](t, g.get(path, g.with("read")...))
 		if page.Next == "" {

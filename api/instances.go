@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,9 +30,10 @@ func (a *API) instances(r *request) (InstancePage, error) {
 }
 
 func filterOf(r *request) (inspect.Filter, *cursor[inspect.Place], error) {
-	list := &byID
-	f := inspect.Filter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Attributes: r.attributes(),
+	list := &byCreation
+	f := inspect.Filter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Limit: r.limit()}
+	f.Attributes, f.Ranges = rangesOf(r.attributes())
 	for name, t := range map[string]*time.Time{"created_after": &f.CreatedAfter, "created_before": &f.CreatedBefore,
 		"updated_after": &f.UpdatedAfter, "updated_before": &f.UpdatedBefore} {
 		if *t = r.time(name); r.given(name) && t.IsZero() { // it would mean that none is given
@@ -44,6 +46,30 @@ func filterOf(r *request) (inspect.Filter, *cursor[inspect.Place], error) {
 	var err error
 	f.After, err = list.after(r)
 	return f, list, err
+}
+
+// rangesOf splits the attributes that are asked for into those with a value and those with a range.
+func rangesOf(asked map[string]string) (exact map[string]string, ranges map[string]inspect.Range) {
+	ranges = map[string]inspect.Range{}
+	for name, value := range asked {
+		attribute, kind, isRange := strings.Cut(name, ".")
+		of := ranges[attribute]
+		switch "." + kind {
+		case suffixFrom:
+			of.From = value
+		case suffixBefore:
+			of.Before = value
+		case suffixPrefix:
+			of.Prefix = value
+		default:
+			isRange = false
+		}
+		if isRange {
+			ranges[attribute] = of
+			delete(asked, name)
+		}
+	}
+	return asked, ranges
 }
 
 // states are the states of the query, any of which is selected.
@@ -157,7 +183,7 @@ func (a *API) whole(r *request) (Case, error) {
 // counts tells how many instances there are of each workflow, version and state.
 func (a *API) counts(r *request) (Counts, error) {
 	counts, err := a.engine.Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
-		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open")})
+		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Attributes: r.attributes()})
 	return CountsOf(&counts), err
 }
 

@@ -34,13 +34,15 @@ func (d *describer) attributes(w *workflow.Workflow) {
 		}
 		o := d.doc.Paths[addressOf(r.Path)][strings.ToLower(r.Method)]
 		for _, name := range w.Attributes {
-			p := r.Params[family]
-			p.Name, p.Doc = p.Name+name, "an attribute of `"+w.Name+"`"
-			at := slices.IndexFunc(o.Parameters, func(known contract.Parameter) bool { return known.Name == p.Name })
-			if at < 0 {
-				o.Parameters = append(o.Parameters, parameterOf(&p))
-			} else {
-				o.Parameters[at].Description += ", of `" + w.Name + "`"
+			for _, suffix := range append([]string{""}, r.Params[family].Suffixes...) {
+				p := r.Params[family]
+				p.Name, p.Doc = p.Name+name+suffix, "an attribute of `"+w.Name+"`"
+				at := slices.IndexFunc(o.Parameters, func(known contract.Parameter) bool { return known.Name == p.Name })
+				if at < 0 {
+					o.Parameters = append(o.Parameters, parameterOf(&p))
+				} else {
+					o.Parameters[at].Description += ", of `" + w.Name + "`"
+				}
 			}
 		}
 	}

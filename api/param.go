@@ -23,6 +23,7 @@ type Param struct {
 	Values   []string // of a text: what it can be; nil: anything
 	Default  string   // what counts without it
 	Many     int      // how often it may be given; 0 is once
+	Suffixes []string // of one that stands for many: what the name of each may end in besides
 	Required bool
 	Needs    string // another parameter of the query, which has to be given with it
 	Grant    Grant  // what it takes to say true

@@ -15,6 +15,13 @@ const (
 	maxStates    = 100
 )
 
+// Suffixes of the name of an attribute, which has no dot.
+const (
+	suffixFrom   = ".from"
+	suffixBefore = ".before"
+	suffixPrefix = ".prefix"
+)
+
 // pathParams are the parts of a path. A name means the same in each.
 var pathParams = map[string]Param{
 	"id":           {Name: "id", In: InPath, Kind: UUID, Doc: "the id of an instance"},
@@ -47,8 +54,10 @@ var (
 	ofOpen     = Param{Name: "open", In: InQuery, Kind: Boolean, Doc: "`true`: in no final state; `false`: in one"}
 	attributes = Param{Name: "attr.", In: InQuery, Kind: Text,
 		Doc: "a declared attribute; one that the named workflow does not declare is refused"}
-	inOrder = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"id", "updated"}, Default: "id",
-		Doc: "`updated`: what was updated last comes first"}
+	attributeRanges = Param{Name: attributes.Name, In: InQuery, Kind: Text, Suffixes: []string{suffixFrom, suffixBefore, suffixPrefix},
+		Doc: attributes.Doc + ". `attr.NAME.from`, `attr.NAME.before` and `attr.NAME.prefix` select a [range](#lists)"}
+	inOrder = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"created", "updated"}, Default: "created",
+		Doc: "`created`: the oldest first; `updated`: the last updated first"}
 	aGrant = Param{Name: "can", In: InQuery, Kind: Text, Max: auth.MaxGrant, Doc: "a grant: does the caller have it, and if not, why?"}
 
 	aVersion = Param{Name: "version", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,

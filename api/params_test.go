@@ -15,7 +15,7 @@ import (
 func TestCursorIsItsOwnInverse(t *testing.T) {
 	for range 100 {
 		id := uuid.New()
-		if got, err := byID.decode(byID.encode(&inspect.Place{ID: id})); got.ID != id || err != nil {
+		if got, err := byCreation.decode(byCreation.encode(&inspect.Place{ID: id})); got.ID != id || err != nil {
 			t.Fatalf("%s became %s, %v", id, got, err)
 		}
 	}
@@ -41,15 +41,15 @@ func FuzzCursorsOfSinksHaveOneForm(f *testing.F) {
 }
 
 func FuzzCursorHasOneForm(f *testing.F) {
-	f.Add(byID.encode(&inspect.Place{ID: uuid.New()}))
+	f.Add(byCreation.encode(&inspect.Place{ID: uuid.New()}))
 	f.Add("")
 	f.Add("AQ")
 	f.Add(strings.Repeat("A", 23))
-	f.Add(byID.encode(&inspect.Place{ID: uuid.New()}) + "\n")
+	f.Add(byCreation.encode(&inspect.Place{ID: uuid.New()}) + "\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		place, err := byID.decode(s)
-		if err == nil && byID.encode(&place) != s {
-			t.Errorf("%q was taken for %q", s, byID.encode(&place))
+		place, err := byCreation.decode(s)
+		if err == nil && byCreation.encode(&place) != s {
+			t.Errorf("%q was taken for %q", s, byCreation.encode(&place))
 		}
 		if err != nil && workflow.CodeOf(err) != workflow.InvalidRequest {
 			t.Errorf("%q: %v", s, err)

@@ -74,7 +74,7 @@ func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
 	if got, err := byStuck.decode(cursor); err != nil || !got.UpdatedAt.Equal(noon) || got.Scope != "s" || got.Key != "k" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := byID.decode(cursor); err == nil {
+	if _, err := byCreation.decode(cursor); err == nil {
 		t.Error("it is a cursor of the list of instances, too")
 	}
 	if _, err := byStuck.decode("AQGTaw56bHAAgAAAAAAAAAEA"); err == nil {

@@ -50,11 +50,19 @@ type InstanceFilter struct {
 	Open         *bool            // not in a final state
 	BusinessKey  string           // with Workflow
 	Attributes   map[string]string
-	CreatedAfter time.Time // or at that time; so UpdatedAfter
+	Ranges       map[string]AttributeRange // by attribute
+	CreatedAfter time.Time                 // or at that time; so UpdatedAfter
 
 	CreatedBefore, UpdatedAfter, UpdatedBefore time.Time
 
-	NewestUpdateFirst bool // else in the order of ids
+	NewestUpdateFirst bool // defaults to the oldest first
+}
+
+// AttributeRange selects values of an attribute, which are compared byte by byte as text. An empty bound selects everything.
+type AttributeRange struct {
+	From   string // this value or a later one
+	Before string // an earlier value
+	Prefix string // values that begin with this
 }
 
 func (f *InstanceFilter) query() url.Values {
@@ -72,6 +80,11 @@ func (f *InstanceFilter) query() url.Values {
 	add(q, "business_key", f.BusinessKey)
 	for name, value := range f.Attributes {
 		q.Set("attr."+name, value)
+	}
+	for name, r := range f.Ranges {
+		add(q, "attr."+name+".from", r.From)
+		add(q, "attr."+name+".before", r.Before)
+		add(q, "attr."+name+".prefix", r.Prefix)
 	}
 	for name, at := range map[string]time.Time{"created_after": f.CreatedAfter, "created_before": f.CreatedBefore,
 		"updated_after": f.UpdatedAfter, "updated_before": f.UpdatedBefore} {

@@ -28,11 +28,14 @@ func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
 		"of a workflow":           {Tenant: "default", Workflow: "gift"},
 		"open":                    {Tenant: "default", Open: &yes},
 		"a definition in states":  {Definition: 2, States: []workflow.State{"open", "settled"}},
+		"an attribute":            {Tenant: "default", Attributes: map[string]string{"region": "r-1"}},
+		"an attribute in a state": {Workflow: "loan", States: []workflow.State{"open"}, Attributes: map[string]string{"customer": "c-4"}},
+		"a value of no instance":  {Attributes: map[string]string{"customer": "c-1000"}},
 	} {
 		want, total := map[kind]int64{}, int64(0)
 		for _, tenant := range []string{"default", "acme"} {
 			for _, i := range everything(t, pool, tenant) {
-				list := inspect.Filter{Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
+				list := inspect.Filter{Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open, Attributes: f.Attributes}
 				if selects(&list, &i) && (f.Tenant == "" || f.Tenant == tenant) {
 					want[kind{i.Workflow, i.Definition, i.State, i.Open}]++
 					total++
@@ -188,4 +191,25 @@ func TestCountsRefuseWhatCannotBeMeant(t *testing.T) {
 	}
 	_, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "a\x00b"})
 	wantCode(t, err, workflow.InvalidRequest)
+}
+
+func TestCountsByAttribute_Many(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	const n = 24_000
+	exec(t, pool, "ALTER TABLE pawl.instance SET (autovacuum_enabled = false)")
+	seedTimes(t, pool, n)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance")
+	c, err := e.Counts(t.Context(), inspect.CountFilter{Attributes: map[string]string{"region": "r-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(n / 2); c.Exact || c.Total < want/2 || c.Total > 2*want {
+		t.Errorf("%d instances, exact %t, want an estimate of %d", c.Total, c.Exact, want)
+	}
+	if _, err := e.Counts(t.Context(), inspect.CountFilter{Workflow: "loan", Attributes: map[string]string{"size": "1"}}); workflow.CodeOf(err) !=
+		workflow.InvalidRequest {
+		t.Errorf("undeclared attribute: %v", err)
+	}
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -76,6 +77,12 @@ func selects(f *inspect.Filter, i *transitions.Instance) bool {
 			return false
 		}
 	}
+	for name, r := range f.Ranges {
+		value, has := i.Attributes[name]
+		if !has || value < r.From || r.Before != "" && value >= r.Before || !strings.HasPrefix(value, r.Prefix) {
+			return false
+		}
+	}
 	return (f.Workflow == "" || f.Workflow == i.Workflow) && (f.Definition == 0 || f.Definition == i.Definition) &&
 		(len(f.States) == 0 || slices.Contains(f.States, i.State)) && (f.Open == nil || *f.Open == i.Open) &&
 		within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore) && within(i.UpdatedAt, f.UpdatedAfter, f.UpdatedBefore)
@@ -100,6 +107,11 @@ func anyFilter(random *rand.Rand, minutes int) (f inspect.Filter) {
 	if random.IntN(3) == 0 && f.Workflow != "gift" { // which declares none
 		f.Attributes = map[string]string{"customer": fmt.Sprintf("c-%d", random.IntN(101))}
 	}
+	if random.IntN(4) == 0 && f.Workflow != "gift" {
+		f.Ranges = map[string]inspect.Range{"customer": []inspect.Range{
+			{Prefix: "c-1"}, {From: "c-5"}, {Before: "c-3"}, {From: "c-2", Before: "c-22", Prefix: "c-2"},
+		}[random.IntN(4)]}
+	}
 	if random.IntN(3) == 0 {
 		f.CreatedAfter = moment()
 	} else if random.IntN(3) == 0 {
@@ -123,7 +135,9 @@ func TestListsAreWhatTheirFiltersMean(t *testing.T) {
 	for _, tenant := range []string{"default", "acme"} {
 		all := everything(t, pool, tenant)
 		orders := map[inspect.Order]func(a, b transitions.Instance) int{
-			inspect.ByID: func(a, b transitions.Instance) int { return bytes.Compare(a.ID[:], b.ID[:]) },
+			inspect.ByCreation: func(a, b transitions.Instance) int {
+				return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
+			},
 			inspect.ByUpdate: func(a, b transitions.Instance) int {
 				if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
 					return c
@@ -162,6 +176,10 @@ func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
 		"an order that is none":             {Order: 7},
 		"created in no time":                {CreatedAfter: dawn, CreatedBefore: dawn},
 		"updated in no time":                {UpdatedAfter: dawn, UpdatedBefore: dawn.Add(-time.Second)},
+		"a range of nothing":                {Ranges: map[string]inspect.Range{"customer": {From: "b", Before: "b"}}},
+		"a range of an unknown attribute":   {Workflow: "loan", Ranges: map[string]inspect.Range{"size": {From: "1"}}},
+		"a prefix that is no text":          {Ranges: map[string]inspect.Range{"customer": {Prefix: "\x00"}}},
+		"a prefix that is too long":         {Ranges: map[string]inspect.Range{"customer": {Prefix: strings.Repeat("x", 256)}}},
 	} {
 		if _, err := e.Instances(t.Context(), f); workflow.CodeOf(err) != workflow.InvalidRequest {
 			t.Errorf("%s: %v", name, err)
@@ -206,15 +224,18 @@ func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := lists(t, pool)
-	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, attributes, created_at,
+			updated_at)
 		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 2 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 2 = 0, sha256('x'),
+			jsonb_build_object('customer', CASE WHEN i < 3 THEN 'a' ELSE 'b' END),
 			$1::timestamptz + i * interval '1 second',
 			$1::timestamptz + i * interval '1 second' FROM generate_series(0, 24999) i`, dawn)
-	for _, order := range []inspect.Order{inspect.ByID, inspect.ByUpdate} {
+	first := map[string]inspect.Range{"customer": {Prefix: "a"}}
+	for _, order := range []inspect.Order{inspect.ByCreation, inspect.ByUpdate} {
 		for _, f := range []inspect.Filter{
-			{Order: order, CreatedBefore: dawn.Add(3 * time.Second)},
-			{Order: order, Workflow: "loan", CreatedBefore: dawn.Add(3 * time.Second)},
-			{Order: order, Attributes: map[string]string{}, CreatedBefore: dawn.Add(3 * time.Second), Definition: 1},
+			{Order: order, Ranges: first},
+			{Order: order, Workflow: "loan", Ranges: first},
+			{Order: order, Attributes: map[string]string{}, Ranges: first, Definition: 1},
 		} {
 			var found, count int
 			for {
@@ -288,11 +309,14 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 		"an attribute of half":       {Attributes: map[string]string{"region": "r-1"}},
 		"a business key":             {Workflow: "loan", BusinessKey: "L-1"},
 		"created before":             {CreatedBefore: dawn.Add(time.Hour)},
+		"created late":               {CreatedAfter: dawn.Add(39_000 * time.Minute)},
+		"a prefix of an attribute":   {Workflow: "loan", Ranges: map[string]inspect.Range{"customer": {Prefix: "c-9"}}},
+		"a range of an attribute":    {Ranges: map[string]inspect.Range{"customer": {From: "c-5", Before: "c-6"}}},
 		"open and updated in a time": {Open: &yes, UpdatedAfter: dawn.Add(time.Hour), UpdatedBefore: dawn.Add(2 * time.Hour)},
 	}
 	explain := func(t *testing.T) {
 		for name, f := range filters {
-			for _, order := range []inspect.Order{inspect.ByID, inspect.ByUpdate} {
+			for _, order := range []inspect.Order{inspect.ByCreation, inspect.ByUpdate} {
 				f.Order, f.Limit = order, 10
 				page, err := e.Instances(t.Context(), f)
 				for page.More && err == nil && f.After == (inspect.Place{}) { // and the second page
@@ -306,7 +330,9 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 				wantRanges(t, pool, last, fmt.Sprintf("%s, order %d", name, order))
 			}
 		}
-		for _, f := range []inspect.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes}} {
+		some, half := map[string]string{"customer": "c-1"}, map[string]string{"region": "r-1"}
+		for _, f := range []inspect.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes},
+			{Tenant: "default", Attributes: some}, {Tenant: "default", Workflow: "loan", Attributes: half}, {Attributes: some}} {
 			if _, err := e.Counts(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}
@@ -350,4 +376,33 @@ func wantRanges(t *testing.T, pool *pgxpool.Pool, last *told, name string) {
 			}
 		}
 	}
+}
+
+// The order of creation is that of the times, although ids are hashes of business keys and an import happened before.
+func TestListsOldestFirst(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	year := time.Now().Add(-365 * 24 * time.Hour).Truncate(time.Second)
+	var want []uuid.UUID
+	for i := range 12 {
+		c := applied(fmt.Sprint("L-", i), 1)
+		if i == 11 {
+			c.HappenedAt = year
+		}
+		want = append(want, submit(t, e, c).Instance)
+	}
+	want = append(want[11:], want[:11]...)
+	var got []uuid.UUID
+	list := pages(t, e, inspect.Filter{Limit: 5}, func() {})
+	for _, i := range list {
+		got = append(got, i.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !list[0].CreatedAt.Equal(year) || list[0].UpdatedAt.Before(time.Now().Add(-time.Hour)) {
+		t.Errorf("import: created at %s, updated at %s", list[0].CreatedAt, list[0].UpdatedAt)
+	}
+	intact(t, e)
 }

@@ -47,9 +47,9 @@ func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, 
 	if err != nil {
 		return inspect.Past{}, store.ReadError("history", err)
 	}
-	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
-		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s did not exist yet at %s: it was created at %s",
-			id, at.UTC().Format(time.RFC3339Nano), now.CreatedAt.Format(time.RFC3339Nano))
+	return e.past(ctx, tenant, id, entries, func(*transitions.Instance) error {
+		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s has no history at %s: it was created, or imported, later",
+			id, at.UTC().Format(time.RFC3339Nano))
 	})
 }
 

@@ -19,6 +19,7 @@ type Filter struct {
 	Open        *bool            // whether they are in no final state
 	BusinessKey string           // with Workflow
 	Attributes  map[string]string
+	Ranges      map[string]Range // by attribute
 
 	// The times are compared as they are stored, to the microsecond: After is that time
 	// or later, Before is earlier than it. So two lists that meet at a time have every
@@ -38,7 +39,7 @@ func (f *Filter) Check(versions []*workflow.Workflow) error {
 	switch {
 	case f.BusinessKey != "" && f.Workflow == "":
 		return workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
-	case f.Order != ByID && f.Order != ByUpdate:
+	case f.Order != ByCreation && f.Order != ByUpdate:
 		return workflow.Errorf(workflow.InvalidRequest, "there is no such order of instances")
 	case never(f.CreatedAfter, f.CreatedBefore):
 		return workflow.Errorf(workflow.InvalidRequest, "nothing is created after one time and before another that is not later")
@@ -54,7 +55,25 @@ func (f *Filter) Check(versions []*workflow.Workflow) error {
 	if err := transitions.CheckAttributes(f.Workflow, f.Attributes, versions); err != nil {
 		return err
 	}
+	for name, r := range f.Ranges {
+		for _, bound := range []string{r.From, r.Before, r.Prefix} {
+			if err := transitions.CheckAttributes(f.Workflow, map[string]string{name: bound}, versions); err != nil {
+				return err
+			}
+		}
+		if r.From != "" && r.Before != "" && r.Before <= r.From {
+			return workflow.Errorf(workflow.InvalidRequest, "no value of attribute %q is from %q on and before %q", name, r.From, r.Before)
+		}
+	}
 	return checkDefinition(f.Definition)
+}
+
+// Range selects the values of an attribute. Values are compared byte by byte, as the text they are: dates and times in ISO 8601 and
+// numbers of equal length sort as expected. An empty bound selects everything.
+type Range struct {
+	From   string // this value or a later one
+	Before string // an earlier value
+	Prefix string // values that begin with this
 }
 
 // never reports whether no time is at or after the one and before the other.
@@ -66,9 +85,9 @@ func never(after, before time.Time) bool {
 type Order int
 
 const (
-	// ByID is the order of their ids, which never change: who reads page after page
-	// sees no instance twice, and each that is selected all the time.
-	ByID Order = iota
+	// ByCreation lists the oldest first, by the time of creation and then by id. Neither changes: page after page shows no instance
+	// twice, and each instance that is selected all the time.
+	ByCreation Order = iota
 	// ByUpdate has the latest update first. An instance that is updated while somebody
 	// reads page after page moves to the front, and is missing from the later pages.
 	ByUpdate
@@ -76,8 +95,8 @@ const (
 
 // Place is where a list of instances goes on. The zero value is its beginning.
 type Place struct {
-	ID        uuid.UUID
-	UpdatedAt time.Time // in the order ByUpdate
+	At time.Time // of the creation, or of the last transition in the order ByUpdate
+	ID uuid.UUID
 }
 
 // Page is a page of instances.
@@ -96,14 +115,19 @@ type CountFilter struct {
 	Definition int
 	States     []workflow.State // any of these
 	Open       *bool
+	Attributes map[string]string
 }
 
-// Check refuses a filter that cannot be meant. Error: InvalidRequest.
-func (f *CountFilter) Check() error {
+// Check refuses a filter that cannot be meant, such as an attribute that none of the versions of its workflow declares, where there are
+// versions. Error: InvalidRequest.
+func (f *CountFilter) Check(versions []*workflow.Workflow) error {
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return err
 	}
 	if err := checkStates(f.States); err != nil {
+		return err
+	}
+	if err := transitions.CheckAttributes(f.Workflow, f.Attributes, versions); err != nil {
 		return err
 	}
 	return checkDefinition(f.Definition)

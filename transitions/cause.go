@@ -26,6 +26,19 @@ func Imported(at time.Time) Cause {
 	return CausedByImport + " " + Cause(at.UTC().Format(time.RFC3339Nano))
 }
 
+// HappenedAt returns the time of an import as the database stores it, to the microsecond, and the zero time of any other stored cause.
+func (c Cause) HappenedAt() time.Time {
+	kind, at, _ := strings.Cut(string(c), " ")
+	if Cause(kind) != CausedByImport {
+		return time.Time{}
+	}
+	happened, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return time.Time{}
+	}
+	return happened.Truncate(time.Microsecond)
+}
+
 // CauseOf is what a command with this scope and key comes from, and the name of
 // that. stored is the cause in its audit row: there is one where the scope does not
 // tell, which is so of what operators do and of imports.

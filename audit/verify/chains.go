@@ -30,7 +30,7 @@ type walk struct {
 	seen    int64
 	prev    [32]byte
 	last    transitions.Entry     // the newest row
-	first   time.Time             // the time of the first
+	created time.Time             // when the first happened
 	stands  decide.Standing       // as the rows so far say
 	before  [32]byte              // its digest
 	is      *transitions.Instance // as its own row has it; known with the first row
@@ -110,7 +110,9 @@ func (v *walk) read(row pgx.Rows) error {
 // has that in its hash; and each row has the version of the definition that the instance is on.
 func (v *walk) begin(e *transitions.Entry, s *stored) {
 	v.is, v.illegal = s.read()
-	v.first = e.At
+	if v.created = e.Cause.HappenedAt(); v.created.IsZero() {
+		v.created = e.At
+	}
 	v.stands = decide.Standing{BusinessKey: v.is.BusinessKey, Parent: v.is.Links.Parent, Rest: decide.NoRest}
 	if key := v.is.BusinessKey; key != "" && transitions.InstanceID(v.tenant, v.is.Workflow, key) != v.id {
 		v.report(1, "the instance's id is not that of its workflow and its business key")
@@ -185,7 +187,7 @@ func (v *walk) strayed() string {
 		return "attributes, actors or effects (in links) are"
 	case !s.WaitsFor(i.Links.InFlight, v.id):
 		return "command in flight (in links) is"
-	case !i.CreatedAt.Equal(v.first):
+	case !i.CreatedAt.Equal(v.created):
 		return "column created_at is"
 	case !i.UpdatedAt.Equal(v.last.At):
 		return "column updated_at is"

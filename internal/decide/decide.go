@@ -146,7 +146,7 @@ func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instanc
 	}
 	fresh := &transitions.Instance{
 		Tenant: p.Tenant, ID: p.Instance, Workflow: w.Name, Definition: w.Version,
-		BusinessKey: p.BusinessKey, CreatedAt: now, Links: transitions.Links{Parent: p.parent},
+		BusinessKey: p.BusinessKey, CreatedAt: p.asOf(now).Truncate(time.Microsecond), Links: transitions.Links{Parent: p.parent},
 	}
 	return run(p, w, step, fresh, p.Payload, now)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// An import is a transition that has happened before. It is decided as of then: that is the time which the
-// workflow's code and its timers see. It is done now: that is the time of its row, and its place in the log.
+// An import is a transition that has happened before. It is decided as of then: the workflow's code and its timers
+// see that time, and an instance that it creates was created then. Its row and its place in the log are of now.
 
 // asOf is the time that the workflow's code sees.
 func (p *Prepared) asOf(now time.Time) time.Time {

@@ -20,7 +20,7 @@ func TestAnImportIsDecidedAsOfThenAndDoneNow(t *testing.T) {
 	t.Parallel()
 	l := &life{t: t, w: built(t, tripDefinition()), now: noon}
 	d := l.must(l.decide(past(l.command("plan", `{}`), 2*time.Hour)))
-	if e := d.Entry; !e.At.Equal(noon) || e.Cause != "import 2026-03-01T10:00:00.123456Z" || !d.After.CreatedAt.Equal(noon) ||
+	if e := d.Entry; !e.At.Equal(noon) || e.Cause != "import 2026-03-01T10:00:00.123456Z" || !d.After.CreatedAt.Equal(noon.Add(-2*time.Hour)) ||
 		!d.Events[0].At.Equal(noon) {
 		t.Errorf("the entry is %+v", e)
 	}

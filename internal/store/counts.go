@@ -24,6 +24,10 @@ const (
 // tenants together, and those that are known besides; then it is not exact.
 func (q *Reader) Counts(ctx context.Context, f *inspect.CountFilter, known []Kind) (list []inspect.InstanceCount, exact bool, err error) {
 	err = q.listing(ctx, func(l *lister) error {
+		if len(f.Attributes) > 0 {
+			list, exact, err = l.countedWith(ctx, f)
+			return err
+		}
 		kinds, whole, err := l.kinds(ctx, f, walked(f))
 		if err != nil {
 			return err
@@ -68,7 +72,7 @@ func (l *lister) counted(ctx context.Context, kinds []Kind) ([]inspect.InstanceC
 	for i, k := range kinds {
 		c := k.counted(counts[i])
 		if c.Exact = c.Count <= most; !c.Exact {
-			guess, err := l.expectedOf(ctx, k)
+			guess, err := l.expectedOf(ctx, k, "")
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +109,7 @@ func (l *lister) guessed(ctx context.Context, kinds []Kind) (list []inspect.Inst
 			continue
 		}
 		done[k] = true
-		guess, err := l.expectedOf(ctx, k)
+		guess, err := l.expectedOf(ctx, k, "")
 		if err != nil {
 			return nil, err
 		}
@@ -116,14 +120,66 @@ func (l *lister) guessed(ctx context.Context, kinds []Kind) (list []inspect.Inst
 	return list, nil
 }
 
-// expectedOf is how many instances of a kind the planner expects, of all tenants
-// for the kind of none.
-func (l *lister) expectedOf(ctx context.Context, k Kind) (int64, error) {
+// countedWith counts instances by their attributes, and estimates them where the index of attributes has more than are counted.
+func (l *lister) countedWith(ctx context.Context, f *inspect.CountFilter) (list []inspect.InstanceCount, exact bool, err error) {
+	attributes, err := marshalAttributes(f.Attributes)
+	if err != nil {
+		return nil, false, err
+	}
+	few, err := l.fewWithAttributes(ctx, &inspect.Filter{Tenant: f.Tenant, Attributes: f.Attributes}, attributes)
+	if err != nil {
+		return nil, false, err
+	}
+	if few == nil {
+		list, err = l.expectedWith(ctx, f, attributes)
+		return list, false, err
+	}
+	var s query
+	s.WriteString("SELECT workflow, definition, state, open, count(*) FROM pawl.instance WHERE ")
+	withAttributes(&s, f.Tenant, attributes)
+	s.ofKind(f)
+	s.WriteString(" GROUP BY workflow, definition, state, open")
+	found, err := l.query(ctx, &s)
+	if err != nil {
+		return nil, false, err
+	}
+	list, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (c inspect.InstanceCount, err error) {
+		err = row.Scan(&c.Workflow, &c.Definition, &c.State, &c.Open, &c.Count)
+		c.Exact = true
+		return c, err
+	})
+	return list, true, err
+}
+
+// expectedWith estimates the instances of each kind that have attributes.
+func (l *lister) expectedWith(ctx context.Context, f *inspect.CountFilter, attributes string) (list []inspect.InstanceCount, err error) {
+	kinds, _, err := l.kinds(ctx, f, maxKinds)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		guess, err := l.expectedOf(ctx, k, attributes)
+		if err != nil {
+			return nil, err
+		}
+		if guess > 1 {
+			list = append(list, k.counted(guess))
+		}
+	}
+	return list, nil
+}
+
+// expectedOf returns how many instances of a kind the planner expects: of its tenant or, with "", of all, and with the attributes if any
+// are given.
+func (l *lister) expectedOf(ctx context.Context, k Kind, attributes string) (int64, error) {
 	var s query
 	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s",
 		k.Workflow, k.Definition, string(k.State), k.Open)
 	if k.Tenant != "" {
 		s.add(" AND tenant = %s", k.Tenant)
+	}
+	if attributes != "" {
+		s.add(" AND attributes @> %s::jsonb", attributes)
 	}
 	return l.expected(ctx, l.tx, s.String(), s.args...)
 }

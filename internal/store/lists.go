@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -19,17 +20,35 @@ import (
 // maxScanned is how many entries of an index one page looks at.
 const maxScanned = 10_000
 
-// byUpdate is the order of the index of lists, within a kind.
-const byUpdate = " ORDER BY at DESC, entry DESC"
+// order is an order of instances: by a time, then by id.
+type order struct {
+	column, direction, beyond string
+}
 
-// source is where a page has its entries from: the instances that meet one of
-// several conditions. None meets two.
+var (
+	byUpdate   = &order{"updated_at", " DESC", "<"} // of the index instance_list, within a kind
+	byCreation = &order{"created_at", "", ">"}      // of the index instance_created
+)
+
+// of returns the clause that orders rows by a time and an id.
+func (o *order) of(time, id string) string {
+	return " ORDER BY " + time + o.direction + ", " + id + o.direction
+}
+
+// orderOf returns the order that a filter asks for.
+func orderOf(f *inspect.Filter) *order {
+	if f.Order == inspect.ByUpdate {
+		return byUpdate
+	}
+	return byCreation
+}
+
+// source selects the entries of a page: the instances that meet one of several conditions. None meets two.
 type source struct {
 	conditions []func(*query)
-	// ranges says that each condition is a range of the index of lists. It is read in
-	// that order, which the planner sees only where the range is a query of its own;
-	// then it merges them, and reads no more of each than a page needs.
-	ranges bool
+	// ranges is the order of the index that each condition is a range of; nil if they are no ranges of an index. The planner merges
+	// ranges and reads no more of each than a page needs, but only if each is a query with an order of its own.
+	ranges *order
 }
 
 func entries(condition func(*query)) *source { return &source{conditions: []func(*query){condition}} }
@@ -83,15 +102,15 @@ func (q *Reader) Instances(ctx context.Context, f *inspect.Filter) (page inspect
 // instances reads a page. It takes entries from an index in the order of the list,
 // as many as it may look at, and then those whose instances are selected.
 func (l *lister) instances(ctx context.Context, f *inspect.Filter) (page inspect.Page, err error) {
-	attributes, err := json.Marshal(f.Attributes, jsontext.AllowInvalidUTF8(true))
+	attributes, err := marshalAttributes(f.Attributes)
 	if err != nil {
 		return page, err
 	}
-	from, err := l.sourceOf(ctx, f, string(attributes))
+	from, err := l.sourceOf(ctx, f, attributes)
 	if err != nil || from == nil {
 		return page, err
 	}
-	s := pageOf(from, f, string(attributes))
+	s := pageOf(from, f, attributes)
 	found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
 	if err != nil {
 		return page, err
@@ -99,19 +118,22 @@ func (l *lister) instances(ctx context.Context, f *inspect.Filter) (page inspect
 	return readPage(found, f)
 }
 
+// marshalAttributes returns attributes as the JSON that a row with them contains.
+func marshalAttributes(attributes map[string]string) (string, error) {
+	text, err := json.Marshal(attributes, jsontext.AllowInvalidUTF8(true))
+	return string(text), err
+}
+
 // pageOf is the statement that reads a page: entries in the order of the list,
 // numbered, and the instances of those that are selected, and of the last one that
 // the page may look at.
 func pageOf(from *source, f *inspect.Filter, attributes string) *query {
-	order := " ORDER BY entry"
-	if f.Order == inspect.ByUpdate {
-		order = byUpdate
-	}
+	order := orderOf(f).of("at", "entry")
 	s := &query{}
 	s.WriteString("SELECT " + instanceSelect + ", n, coalesce(")
 	selected(s, f, attributes)
 	s.WriteString(", false) AS hit, at, entry FROM (SELECT at, entry, row_number() OVER (" + order + ") AS n FROM (")
-	from.write(s, f)
+	from.write(s, f, true)
 	s.add(") AS entries"+order+" LIMIT %s) AS e", maxScanned)
 	s.add(" CROSS JOIN LATERAL ("+newest("*", "%s", "e.entry")+") AS i", f.Tenant)
 	s.add(" WHERE n = %s OR ", maxScanned)
@@ -125,7 +147,7 @@ func readPage(found pgx.Rows, f *inspect.Filter) (page inspect.Page, err error) 
 	for !page.More && found.Next() {
 		row := rows.Read(found.RawValues())
 		inst, err := mustInstance(row, f.Tenant)
-		n, hit, place := row.Int8(), row.Bool(), inspect.Place{UpdatedAt: row.Time(), ID: row.UUID()}
+		n, hit, place := row.Int8(), row.Bool(), inspect.Place{At: row.Time(), ID: row.UUID()}
 		if err = cmp.Or(err, row.Err()); err != nil {
 			return page, err
 		}
@@ -153,17 +175,41 @@ func kindsOf(f *inspect.Filter) *inspect.CountFilter {
 func selected(s *query, f *inspect.Filter, attributes string) {
 	s.WriteString("(true")
 	s.ofKind(kindsOf(f))
-	if !f.CreatedAfter.IsZero() {
-		s.add(" AND created_at >= %s", f.CreatedAfter)
-	}
-	if !f.CreatedBefore.IsZero() {
-		s.add(" AND created_at < %s", f.CreatedBefore)
-	}
+	s.WriteString(" AND ")
+	created(s, f)
 	updated(s, f)
 	if len(f.Attributes) > 0 {
 		s.add(" AND attributes @> %s::jsonb", attributes)
 	}
+	for _, name := range slices.Sorted(maps.Keys(f.Ranges)) {
+		inRange(s, name, f.Ranges[name])
+	}
 	s.WriteString(")")
+}
+
+// created writes the conditions on the time of creation. There is always one: it tells the planner that instance_created fits.
+func created(s *query, f *inspect.Filter) {
+	if f.CreatedAfter.IsZero() {
+		s.WriteString("created_at >= '-infinity'")
+	} else {
+		s.add("created_at >= %s", f.CreatedAfter)
+	}
+	if !f.CreatedBefore.IsZero() {
+		s.add(" AND created_at < %s", f.CreatedBefore)
+	}
+}
+
+// inRange writes the conditions on the value of an attribute.
+func inRange(s *query, name string, r inspect.Range) {
+	if r.From != "" {
+		s.add(` AND (attributes ->> %s::text) COLLATE "C" >= %s::text`, name, r.From)
+	}
+	if r.Before != "" {
+		s.add(` AND (attributes ->> %s::text) COLLATE "C" < %s::text`, name, r.Before)
+	}
+	if r.Prefix != "" {
+		s.add(" AND starts_with(attributes ->> %s::text, %s::text)", name, r.Prefix)
+	}
 }
 
 // updated writes the conditions on the time of the update.
@@ -178,10 +224,9 @@ func updated(s *query, f *inspect.Filter) {
 
 // sourceOf decides which index a page is read from, nil for nothing to read.
 //
-// The order of updates is that of the index of lists, within each kind. In the
-// order of ids there is only the primary key: with it a page may have to look at
-// many that are not selected. So where an index tells that few are in question, all
-// of those are read and put in order.
+// The order of updates is that of instance_list, within each kind, and the order of creation that of instance_created, in which a page may
+// have to look at many instances that are not selected. If an index shows that few are in question, all of those are read and put in
+// order.
 func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
 	if f.BusinessKey != "" {
 		return entries(func(s *query) {
@@ -193,10 +238,19 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 			return few, err
 		}
 	}
-	whole := entries(func(s *query) { s.add("tenant = %s", f.Tenant) })
+	whole := entries(func(s *query) {
+		s.add("tenant = %s AND ", f.Tenant)
+		created(s, f)
+	})
+	whole.ranges = byCreation
+	if f.Order == inspect.ByUpdate && (!f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()) {
+		if few, err := l.few(ctx, whole, f); few || err != nil {
+			return whole, err
+		}
+	}
 	ofKind := f.Workflow != "" || f.Definition != 0 || len(f.States) > 0 || f.Open != nil
 	inTime := !f.UpdatedAfter.IsZero() || !f.UpdatedBefore.IsZero()
-	if f.Order == inspect.ByID && !ofKind && !inTime {
+	if f.Order == inspect.ByCreation && !ofKind && !inTime {
 		return whole, nil
 	}
 	kinds, _, err := l.kinds(ctx, kindsOf(f), everyKind)
@@ -229,9 +283,7 @@ func (l *lister) fewWithAttributes(ctx context.Context, f *inspect.Filter, attri
 	if _, err := l.tx.Exec(ctx, bitmaps); err != nil {
 		return nil, err
 	}
-	have := entries(func(s *query) { // not by the primary key
-		s.add("attributes @> %s::jsonb AND tenant || '' = %s", attributes, f.Tenant)
-	})
+	have := entries(func(s *query) { withAttributes(s, f.Tenant, attributes) })
 	if few, err := l.few(ctx, have, f); few || err != nil {
 		return have, err
 	}
@@ -239,9 +291,18 @@ func (l *lister) fewWithAttributes(ctx context.Context, f *inspect.Filter, attri
 	return nil, err
 }
 
+// withAttributes writes the condition that the attributes' index is read with, of one tenant or, with "", of all. The expression on the
+// tenant keeps the planner from reading the primary key instead.
+func withAttributes(s *query, tenant, attributes string) {
+	s.add("attributes @> %s::jsonb", attributes)
+	if tenant != "" {
+		s.add(" AND tenant || '' = %s", tenant)
+	}
+}
+
 // ofKinds are the instances of some kinds, as the index of lists has them.
 func ofKinds(kinds []Kind, f *inspect.Filter) *source {
-	listed := &source{ranges: true}
+	listed := &source{ranges: byUpdate}
 	for _, k := range kinds {
 		listed.conditions = append(listed.conditions, func(s *query) {
 			s.add("tenant = %s AND workflow = %s AND definition = %s AND state = %s AND open = %s",
@@ -257,7 +318,7 @@ func (l *lister) few(ctx context.Context, from *source, f *inspect.Filter) (few 
 	var s query
 	s.WriteString("SELECT count(*) <= ")
 	s.add("%s FROM (SELECT FROM (", maxScanned)
-	from.write(&s, f)
+	from.write(&s, f, false)
 	s.add(") AS entries LIMIT %s) AS few", maxScanned+1)
 	found, err := l.query(ctx, &s)
 	if err != nil {
@@ -266,23 +327,20 @@ func (l *lister) few(ctx context.Context, from *source, f *inspect.Filter) (few 
 	return pgx.CollectExactlyOneRow(found, pgx.RowTo[bool])
 }
 
-// write writes the entries from the place on where the page begins.
-func (from *source) write(s *query, f *inspect.Filter) {
+// write writes the entries: all of them, or those from the place on where the page begins.
+func (from *source) write(s *query, f *inspect.Filter, page bool) {
+	order := orderOf(f)
 	for i, condition := range from.conditions {
 		if i > 0 {
 			s.WriteString(" UNION ALL ")
 		}
-		s.WriteString("(SELECT updated_at AS at, id AS entry FROM pawl.instance WHERE ")
+		s.WriteString("(SELECT " + order.column + " AS at, id AS entry FROM pawl.instance WHERE ")
 		condition(s)
-		switch {
-		case f.After.ID == uuid.Nil:
-		case f.Order == inspect.ByUpdate:
-			s.add(" AND (updated_at, id) < (%s, %s)", f.After.UpdatedAt, f.After.ID)
-		default:
-			s.add(" AND id > %s", f.After.ID)
+		if page && f.After.ID != uuid.Nil {
+			s.add(" AND ("+order.column+", id) "+order.beyond+" (%s, %s)", f.After.At, f.After.ID)
 		}
-		if from.ranges {
-			s.add(byUpdate+" LIMIT %s", maxScanned+1)
+		if from.ranges != nil {
+			s.add(from.ranges.of(from.ranges.column, "id")+" LIMIT %s", maxScanned+1)
 		}
 		s.WriteString(")")
 	}

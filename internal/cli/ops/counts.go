@@ -48,6 +48,7 @@ with "~".`,
 	c.Flags().IntVar(&f.Definition, "definition", 0, "only those that are on this version")
 	c.Flags().StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
 	c.Flags().BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
+	c.Flags().StringToStringVar(&f.Attributes, "attr", nil, "only those with this attribute, as NAME=VALUE; may be given several times")
 	flags.Before(c, func() error {
 		if err := flags.NotEmpty(c, "workflow"); err != nil {
 			return err

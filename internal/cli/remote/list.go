@@ -50,7 +50,8 @@ func listCommand(a asking) *cobra.Command {
 	own.StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
 	own.BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
 	own.StringVar(&f.BusinessKey, "business-key", "", "only the one with this business key, with --workflow")
-	own.StringToStringVar(&f.Attributes, "attr", nil, "only those with this attribute, as NAME=VALUE; may be given several times")
+	own.StringToStringVar(&f.Attributes, "attr", nil, "only those with this attribute, as NAME=VALUE; may be given several times. "+
+		"NAME.from=VALUE, NAME.before=VALUE and NAME.prefix=VALUE select a range of values, compared as text")
 	own.BoolVar(&f.NewestUpdateFirst, "newest", false, "those first that have changed last")
 	flags.Limit(c, &limit)
 	flags.Before(c, func() error {
