@@ -120,7 +120,7 @@ func flightReason(s *api.CommandStatus, now time.Time) why {
 		return said(whyWorks, s.LockedUntil, "attempt %d is under way, under a lease of %s that is prolonged while that is heard of", s.Attempt,
 			holder(s, "a node"))
 	case s.Status == transitions.FailedRetryable:
-		return said(whyFails, s.RunAt, "attempt %d has failed, %s in all; the next one is begun then", s.Attempt,
+		return said(whyFails, s.RunAt, "%s so far; the next attempt begins then",
 			plural(s.Failures, "failure", "failures"))
 	case s.Status == transitions.Pending && s.RunAt.Add(late).Before(now):
 		return said(whyWaits, s.RunAt, "it is due since then, and nobody takes it: no node that knows its workflow and version has a "+

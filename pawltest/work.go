@@ -277,6 +277,9 @@ func (s *Sim) giveBack(c *command, b *decide.Back, knew bool) {
 	if b.Failure != "" {
 		c.Failure = b.Failure
 	}
+	if b.Request != nil {
+		c.Request = b.Request
+	}
 	if b.Stuck == "" {
 		c.RunAt = s.now.Add(b.Most).Truncate(time.Microsecond)
 	}

@@ -208,7 +208,7 @@ func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
 		{transitions.Operation{Action: transitions.Retry}, "ready", "carried at attempt 2"},
 		{transitions.Operation{Action: transitions.Resolve, Result: []byte(`{"text":"by hand"}`)}, "ready", "carried by hand"},
 		{transitions.Operation{Action: transitions.Abandon, Reason: "nobody knows"}, "ready",
-			"abandoned after 2, unknown true: given up by eve: nobody knows"},
+			"abandoned after 1, unknown true: given up by eve: nobody knows"},
 	} {
 		t.Run(string(tt.operation.Action), func(t *testing.T) {
 			s, c := run(t)

@@ -18,7 +18,7 @@ const (
 type Failure struct {
 	Kind    FailureKind `json:"kind"`
 	Message string      `json:"message"` // of the last error, safe to show
-	// Attempts is how many were begun.
+	// Attempts is how often the work was tried, at most Retry.Attempts. Claims without a try and checks do not count.
 	Attempts int `json:"attempts"`
 	// Unknown says that the effect may have happened all the same.
 	Unknown bool `json:"unknown,omitzero"`

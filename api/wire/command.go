@@ -25,7 +25,7 @@ type CommandStatus struct {
 	Reason string `json:"reason,omitempty"` // why it was asked
 
 	// Of a command that is or was in flight:
-	Attempt     int            `json:"attempt,omitzero"`       // which one it is, from 1
+	Attempt     int            `json:"attempt,omitzero"`       // claims of it: the fencing token of the newest
 	Failures    int            `json:"failures,omitzero"`      // attempts that failed or were lost
 	Failure     string         `json:"failure,omitempty"`      // what the newest of them said
 	Progress    jsontext.Value `json:"progress,omitempty"`     // the newest report of its activity

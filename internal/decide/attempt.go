@@ -127,7 +127,7 @@ func Undecidable(err error) Verdict { return ask(transitions.StuckUndecidable, m
 // attempt. A claim that was given back without an attempt has done nothing.
 func (f *InFlight) Cancelled() Verdict {
 	unknown := f.Phase == transitions.Working && f.earlier()
-	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, unknown)
+	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Failures, unknown)
 }
 
 // Left is the verdict on a command whose instance is on a version that has no such activity: it has gone on without the command, and
@@ -168,7 +168,7 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 	case f.doubtful() && w.AskOperator:
 		return askAbout(transitions.StuckUnknown, "the worker was lost; nobody knows what it has done"), true
 	case exhausted:
-		return failedFor(workflow.FailureAbandoned, lost, f.Attempt-1, true), true
+		return failedFor(workflow.FailureAbandoned, lost, w.Retry.Attempts, true), true
 	}
 	return f.abandoned(replay, now)
 }
@@ -187,14 +187,13 @@ func (f *InFlight) earlier() bool {
 	return err == nil && asked.Tried
 }
 
-// checks multiplies the attempts of a command whose activity has a Check: after its
-// own attempts come as many that only check whether the effect has happened.
+// checks multiplies the workers that a command whose activity has a Check may lose: a check may lose as many as the work.
 const checks = 2
 
-// checksFirst reports whether an attempt begins with the check of whether an
-// earlier one has had its effect. Whatever ended that one, it may have.
+// checksFirst reports whether an attempt begins with the check of whether an earlier one has had its effect. It does not if the work was
+// never tried, or has certainly done nothing, however often the command was claimed.
 func (f *InFlight) checksFirst(w *workflow.Work) bool {
-	return f.Phase == transitions.Working && w.Checkable && f.Attempt > 1
+	return f.Phase == transitions.Working && w.Checkable && f.earlier()
 }
 
 // Code is the code of an attempt, ready to be called.
@@ -211,6 +210,7 @@ type Try struct {
 	Cause  error // why its context was done, if it was
 	Final  bool  // no attempt can mend the error: this one has done nothing, and none will
 	None   bool  // this one has done nothing: it is final, or says so
+	Check  bool  // the error is that of the check: the work was not tried
 }
 
 // Try calls the code of an attempt: the check first, where an earlier attempt
@@ -229,7 +229,7 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 		t.Result, t.Err = f.do(w, c)
 	}
 	if failure, ok := t.Err.(*checkError); ok {
-		t.Err = settled("check whether it has happened: ", failure.error) // it says nothing about what was done before
+		t.Err, t.Check = settled("check whether it has happened: ", failure.error), true // it says nothing about what was done before
 		return t
 	}
 	if t.Err != nil {
@@ -284,15 +284,31 @@ func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
 // checkError is the failure of a check.
 type checkError struct{ error }
 
-// After decides what becomes of a command after an attempt.
-func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
+// After decides what becomes of a command after an attempt. A failed check is no failure of the work: it is counted in the request, and
+// as many are allowed as there are attempts of the work.
+func (f *InFlight) After(w *workflow.Work, t Try) (v Verdict) {
 	if t.Err == nil {
 		return ended(Outcome{Result: t.Result})
 	}
 	if t.Cause == ErrTimeout && errors.Is(t.Err, context.DeadlineExceeded) {
 		t.Err = fmt.Errorf("no result within %s: %w", w.Timeout, t.Err)
 	}
-	message, last := messageOf(t.Err), f.Failures+1 >= w.Retry.Attempts
+	message, tried := messageOf(t.Err), f.Failures+1
+	last, backoff := tried >= w.Retry.Attempts, tried
+	if t.Check {
+		asked, err := f.Asked()
+		if err != nil {
+			return Undecidable(err)
+		}
+		asked.Checks++
+		tried = min(f.Failures, w.Retry.Attempts)
+		last, backoff = asked.Checks >= w.Retry.Attempts, tried+asked.Checks
+		defer func() {
+			if v.Back != nil && v.Back.Failed {
+				v.Back.Failed, v.Back.Request = false, asked.encode()
+			}
+		}()
+	}
 	cancelled, isCancelled := errors.AsType[*CancelledError](t.Cause)
 	undo, unsaid := f.Phase == transitions.Undoing, errors.Is(t.Err, workflow.ErrResult)
 	stopped := t.Cause == ErrStopping || t.Cause == ErrLapsed // by its node, and not for anything that it did
@@ -300,18 +316,18 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	case t.Cause == ErrLost:
 		return Verdict{}
 	case errors.Is(t.Err, workflow.ErrUnreadable): // nothing was begun, and another node's build may be able to
-		v := f.NotHere()
+		v = f.NotHere()
 		v.Back.Failure = message
 		return v
 	case undo && (t.Final || last) && !stopped:
 		return ask(transitions.StuckUndo, message)
 	case isCancelled:
-		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.None || f.earlier())
+		return failedFor(workflow.FailureCancelled, cancelled.Error(), tried, !t.None || f.earlier())
 	case errors.Is(t.Err, errNotDone):
 		// It may be on its way still: a check can say what was, and not what will be.
-		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)
+		return failedFor(workflow.FailureAbandoned, message, w.Retry.Attempts, true)
 	case t.Final:
-		return failedFor(workflow.FailureError, message, f.Attempt, f.earlier())
+		return failedFor(workflow.FailureError, message, tried, f.earlier())
 	case !undo && !t.None && w.AskOperator && (unsaid || !w.Checkable):
 		// Whatever else the error says, it does not say that nothing has happened: an
 		// answer may be lost with its connection.
@@ -319,18 +335,18 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	case unsaid: // it would be so again, and would have happened again
 		return ask(transitions.StuckUndecidable, message)
 	case stopped:
-		v := Later(0)
+		v = Later(0)
 		v.Back.Unsure = !undo && !t.None
 		return v
 	case last && t.None && !f.earlier():
-		return failedFor(workflow.FailureError, message, f.Attempt, false)
-	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
+		return failedFor(workflow.FailureError, message, tried, false)
+	case last && (undo || !w.Checkable || t.Check):
 		if w.AskOperator && w.Checkable { // the check could not tell
 			return ask(transitions.StuckUnknown, message)
 		}
-		return failedFor(workflow.FailureError, message, f.Attempt, true)
+		return failedFor(workflow.FailureError, message, tried, true)
 	}
-	v := again(w.Retry.Ceiling(f.Failures+1), message)
+	v = again(w.Retry.Ceiling(backoff), message)
 	v.Back.Unsure, v.Back.None = !undo && !t.None, !undo && t.None
 	return v
 }

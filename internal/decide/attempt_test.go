@@ -44,7 +44,7 @@ func TestAfterTheLastAttemptItIsAskedOnceMoreWhetherItHasHappened(t *testing.T) 
 func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 	w := checkable(3)
 	dead := errors.New("nobody answers")
-	f := &InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}
+	f := &InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3, Request: []byte("{}")}
 	for n := 0; ; n++ {
 		if v, decided := f.Before(w, time.Hour, time.Time{}); decided {
 			t.Fatalf("after %d: %+v", n, v)
@@ -56,7 +56,10 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 			}
 			break
 		}
-		f.Attempt, f.Failures = f.Attempt+1, f.Failures+1
+		if v.Back.Failed {
+			t.Fatalf("a failed check counts as a failure of the work: %+v", v.Back)
+		}
+		f.Attempt, f.Request = f.Attempt+1, v.Back.Request
 	}
 	lost := &InFlight{Phase: transitions.Working, Attempt: 7, Failures: 6, TakenFrom: "a node that it kills"}
 	if v, decided := lost.Before(w, time.Hour, time.Time{}); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned ||

@@ -40,7 +40,8 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 			return failed(e)
 		}
 		return decideFailure(p, w, step, inst,
-			workflow.Failure{Kind: workflow.FailureRefused, Message: e.Message, Attempts: p.Resumed.Attempt, Unknown: true}, outcome.Result, now)
+			workflow.Failure{Kind: workflow.FailureRefused, Message: e.Message, Attempts: min(p.Resumed.Tried, step.Work.Retry.Attempts),
+				Unknown: true}, outcome.Result, now)
 	}
 	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: member("result", outcome.Result), now: now}
 	d := c.decide()

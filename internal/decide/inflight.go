@@ -34,6 +34,9 @@ type Request struct {
 	// had its effect, although the count of attempts begins anew.
 	Tried bool `json:"tried,omitzero"`
 
+	// Checks is how many checks have failed of whether an attempt has had its effect.
+	Checks int `json:"checks,omitzero"`
+
 	// Trace is where in a trace it was asked, where that is sampled.
 	Trace tracing.Context `json:"trace,omitempty"`
 
@@ -69,7 +72,7 @@ type InFlight struct {
 	Actor       string
 	Request     []byte    // see Request
 	Attempt     int       // the fencing token
-	Failures    int       // attempts that failed or were lost
+	Failures    int       // attempts of the work that failed or were lost; failed checks are not among them
 	RunAt       time.Time // when it is due, or was before it was claimed; zero where nobody waited for it
 	Paused      bool      // nothing new is begun on its instance, or in its workflow
 	CancelledBy string    // who asked it to stop; "" nobody
@@ -139,6 +142,7 @@ type Outcome struct {
 // long as the attempt is the newest and its lease is held.
 type Resumed struct {
 	Attempt int
+	Tried   int // attempts of the work, the one that has ended among them
 	Phase   transitions.Phase
 	Outcome *Outcome // of a Working or Undoing one
 }
@@ -190,7 +194,7 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof, Reason: asked.Reason,
 			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From, by: asked.By,
-		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
+		Resumed: &Resumed{Attempt: f.Attempt, Tried: f.Failures + 1, Phase: f.Phase, Outcome: &o},
 	}, nil
 }
 

@@ -227,6 +227,7 @@ func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now ti
 	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil && stuck.Phase != transitions.Scheduled {
 		asked.Tried = stuck.Phase == transitions.Working
 		asked.Outcome = nil // it is to be done again, whatever another node has handed over
+		asked.Checks = 0
 		d.Target.Flight.Request = asked.encode()
 	}
 	return p.done(d, now)
@@ -236,7 +237,7 @@ func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now ti
 func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	stuck := p.Stuck
-	failure := &workflow.Failure{Kind: workflow.FailureAbandoned, Message: "given up by " + p.Actor, Attempts: stuck.Attempt, Unknown: true}
+	failure := &workflow.Failure{Kind: workflow.FailureAbandoned, Message: "given up by " + p.Actor, Attempts: stuck.Failures, Unknown: true}
 	if o.Reason != "" {
 		failure.Message += ": " + o.Reason
 	}

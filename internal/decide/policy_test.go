@@ -63,7 +63,7 @@ func TestBeforeAnAttempt(t *testing.T) {
 		{"the first", "", InFlight{Attempt: 1}, "go on"},
 		{"a retry", "", InFlight{Attempt: 3, Failures: 2}, "go on"},
 		{"after a lost worker", "", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
-		{"checked too often", "check", InFlight{Attempt: 7, Failures: 6, TakenFrom: "n"}, "abandoned after 6, unknown"},
+		{"checked too often", "check", InFlight{Attempt: 7, Failures: 6, TakenFrom: "n"}, "abandoned after 3, unknown"},
 		{"after too many", "", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "abandoned after 3, unknown"},
 		{"without a retry", "once", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "abandoned after 1, unknown"},
 		{"not to be repeated", "asks", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
@@ -114,6 +114,7 @@ func TestAfterAnAttempt(t *testing.T) {
 		Code{Do: func() ([]byte, error) { panic("no") }}, func(any, []byte) {})
 	notDone := (&InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}).Try(work,
 		Code{Check: func() ([]byte, bool, error) { return nil, false, nil }}, nil)
+	failedCheck := Try{Err: broken, Check: true}
 	first, last := InFlight{Attempt: 1}, InFlight{Attempt: 3, Failures: 2}
 	undo, lastUndo := InFlight{Phase: transitions.Undoing, Attempt: 1}, InFlight{Phase: transitions.Undoing, Attempt: 3, Failures: 2}
 	bob := &CancelledError{By: "bob"}
@@ -136,16 +137,16 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"a final error", "", first, Try{Err: workflow.Final(broken), Final: true, None: true}, "failed after 1"},
 		{"a final error after a failure", "", InFlight{Attempt: 2, Failures: 1, Unsure: true}, Try{Err: broken, Final: true, None: true},
 			"failed after 2, unknown"},
-		{"a final error after a lost worker", "", InFlight{Attempt: 2, TakenFrom: "n"}, Try{Err: broken, Final: true, None: true},
+		{"a final error after a lost worker", "", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, Try{Err: broken, Final: true, None: true},
 			"failed after 2, unknown"},
 		{"a final error after an attempt that was stopped", "", InFlight{Attempt: 2, Unsure: true}, Try{Err: broken, Final: true, None: true},
-			"failed after 2, unknown"},
+			"failed after 1, unknown"},
 		{"a final error after an operator had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)},
-			Try{Err: broken, Final: true, None: true}, "failed after 2, unknown"},
+			Try{Err: broken, Final: true, None: true}, "failed after 1, unknown"},
 		{"cancelled at a final error after an operator had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)},
-			Try{Err: broken, Final: true, None: true, Cause: bob}, "cancelled after 2, unknown"},
+			Try{Err: broken, Final: true, None: true, Cause: bob}, "cancelled after 1, unknown"},
 		{"a final error of the first attempt, though not of the first claim", "", InFlight{Attempt: 2}, Try{Err: broken, Final: true, None: true},
-			"failed after 2"},
+			"failed after 1"},
 		{"a result that cannot be encoded", "", first, Try{Err: unsaid}, "failed_retryable undecidable, counted, unsure"},
 		{"a result that cannot be encoded, and a check", "check", first, Try{Err: unsaid}, "failed_retryable undecidable, counted, unsure"},
 		{"a result that cannot be encoded, while the node stops", "", first, Try{Err: unsaid, Cause: ErrStopping},
@@ -212,8 +213,18 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"asks: nothing was done, the node stops", "asks", first, Try{Err: broken, None: true, Cause: ErrStopping}, "pending in 0s..0s"},
 		{"asks, but can be checked: nothing was done, the last", "both", InFlight{Attempt: 3, Failures: 2, Nothing: true},
 			Try{Err: broken, None: true}, "failed after 3"},
-		{"asks, but can be checked: nothing was done by the last", "both", InFlight{Attempt: 6, Failures: 5, Unsure: true},
-			Try{Err: broken, None: true}, "failed_retryable unknown_outcome, counted, unsure"},
+		{"asks, but can be checked: nothing was done by the last", "both", InFlight{Attempt: 3, Failures: 2, Unsure: true},
+			Try{Err: broken, None: true}, "failed_retryable in 0s..4s, counted"},
+
+		{"the first failed check", "check", InFlight{Attempt: 2, Failures: 1, Unsure: true}, failedCheck, "failed_retryable in 0s..2s, unsure"},
+		{"the last failed check", "check", InFlight{Attempt: 4, Failures: 1, Unsure: true, Request: []byte(`{"checks":2}`)}, failedCheck,
+			"failed after 1, unknown"},
+		{"asks: the last failed check", "both", InFlight{Attempt: 4, Failures: 3, Unsure: true, Request: []byte(`{"checks":2}`)}, failedCheck,
+			"failed_retryable unknown_outcome, unsure"},
+		{"a failed check while the node stops", "check", InFlight{Attempt: 2, Failures: 1, Unsure: true},
+			Try{Err: broken, Check: true, Cause: ErrStopping}, "pending in 0s..0s, unsure"},
+		{"cancelled during a check", "check", InFlight{Attempt: 2, Failures: 1, Unsure: true}, Try{Err: broken, Check: true, Cause: bob},
+			"cancelled after 1, unknown"},
 
 		{"undo: success", "", undo, Try{}, "done "},
 		{"undo: an error", "asks", undo, Try{Err: context.DeadlineExceeded}, "failed_retryable in 0s..1s, counted"},
@@ -226,6 +237,9 @@ func TestAfterAnAttempt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.flight.Phase == "" {
 				c.flight.Phase = transitions.Working
+			}
+			if c.flight.Request == nil {
+				c.flight.Request = []byte("{}")
 			}
 			if got := describe(c.flight.After(policies[c.policy], c.try)); got != c.want {
 				t.Errorf("it comes to %q, want %q", got, c.want)
