@@ -20,10 +20,12 @@ const (
 	undone    = ".undone"
 	notUndone = ".not_undone"
 
-	pausedEntry   = "pawl.paused"
 	resumedEntry  = "pawl.resumed"
 	migratedEntry = "pawl.migrated"
 )
+
+// PausedEntry is the log's name for the pause of an instance.
+const PausedEntry = "pawl.paused"
 
 // change is one transition of an instance, on its way to be a decision.
 type change struct {

@@ -191,7 +191,7 @@ func operateOnInstance(p *Prepared, w *workflow.Workflow, inst *transitions.Inst
 
 // setPaused pauses or resumes an instance. Doing it twice is no mistake.
 func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, paused bool, now time.Time) Decision {
-	name := pausedEntry
+	name := PausedEntry
 	if !paused {
 		name = resumedEntry
 	}

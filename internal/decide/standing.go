@@ -51,7 +51,7 @@ func (s *Standing) Apply(e *transitions.Entry, data [32]byte) {
 		s.Working = nil
 	}
 	switch e.Transition {
-	case pausedEntry:
+	case PausedEntry:
 		s.Paused = true
 	case resumedEntry:
 		s.Paused = false

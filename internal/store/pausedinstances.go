@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 // pausedInstancesSQL reads paused instances by the index that holds only those, each with the audit row of its pause. Parameters:
@@ -20,7 +21,7 @@ func pausedInstancesSQL(f *inspect.PausedFilter) *query {
 	if f.Workflow != "" {
 		s.add(" AND workflow = %s", f.Workflow)
 	}
-	s.add(" ORDER BY workflow, id LIMIT %s) AS i"+audit.Newest("$1", "i.id", "'pawl.paused'")+" ORDER BY i.workflow, i.id", f.Limit+1)
+	s.add(" ORDER BY workflow, id LIMIT %s) AS i"+audit.Newest("$1", "i.id", "%s")+" ORDER BY i.workflow, i.id", f.Limit+1, decide.PausedEntry)
 	return s
 }
 

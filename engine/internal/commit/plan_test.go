@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -111,7 +113,7 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 			t.Errorf("unexpected scan of %s", n.Relation)
 		}
 		// another may have the columns too, but not as its first ones
-		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" && !(statement == "resume" && n.Index == "command_paused") {
+		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" && !(strings.HasPrefix(statement, "resume") && n.Index == "command_paused") {
 			t.Errorf("%s is probed by %s", n.Relation, n.Index)
 		}
 	}
@@ -121,5 +123,28 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Every statement is named: the schema's name is put into those that are, and their plans are checked.
+func TestStatements_AllNamed(t *testing.T) {
+	stmts := NewStatements(func(sql string) string { return sql })
+	named := map[*rows.Statement]bool{}
+	for _, s := range stmts.Named() {
+		named[s] = true
+	}
+	v := reflect.ValueOf(stmts).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		switch field := v.Field(i).Addr().Interface().(type) {
+		case *rows.Statement:
+			if !named[field] {
+				t.Errorf("%s is not named", name)
+			}
+		case *Forms:
+			if !named[&field.One] || !named[&field.Many] {
+				t.Errorf("%s is not named", name)
+			}
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "log": &s.Log,
 		"migrate": &s.Migrate, "migrate_flights": &s.MigrateFlights, "disarm": &s.Disarm,
-		"accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
+		"accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle, "resume": &s.Resume,
 	} {
 		named[name], named[name+"_many"] = &f.One, &f.Many
 	}
