@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -145,6 +146,53 @@ func TestEveryRouteWithATagOrAChoiceKeepsToIt(t *testing.T) {
 		}
 		if slices.Contains(r.Codes, workflow.NotAcceptable) {
 			g.send(g.fill(&r, append(all, "Accept", "image/png")...)).wantProblem(t, 406, workflow.NotAcceptable)
+		}
+	}
+}
+
+// A tag confirms an answer only to a caller who would get the same bytes: not in another tenant, and not to a caller who sees less.
+func TestETagsConfirmOnlyTheSameAnswer(t *testing.T) {
+	g := newGuarded(t)
+	all := auth.All().String()
+	// Both tenants have an instance with the same business key, and a command with the same scope and key.
+	other := []string{"Authorization", "Bearer " + g.token("other", all)}
+	g.post("/v1/workflows/parcel/label", "k", `{"to":"Graz","label":"L-1"}`, other...).want(t, http.StatusCreated)
+	instance := g.instance
+	mine, theirs := transitions.InstanceID("acme", "parcel", "L-1"), transitions.InstanceID("other", "parcel", "L-1")
+	if instance != mine {
+		t.Fatalf("the instance is %s, want %s", instance, mine)
+	}
+	for _, r := range api.Routes() {
+		if !slices.ContainsFunc(r.Answers, func(a api.Answer) bool { return a.Status == 304 }) {
+			continue
+		}
+		g.instance = mine
+		first := g.send(g.fill(&r, g.with(all)...))
+		first.want(t, 200)
+		tag := first.header.Get("ETag")
+		cache := first.header.Get("Cache-Control")
+		if r.Grant == api.Public {
+			if cache != "no-cache" {
+				t.Errorf("%s: Cache-Control %s", r.Path, cache)
+			}
+			continue
+		}
+		if vary := strings.Join(first.header.Values("Vary"), ", "); cache != "private, no-cache" || !strings.Contains(vary, "Authorization") ||
+			!strings.Contains(vary, "Cookie") || !strings.Contains(vary, "Pawl-Tenant") {
+			t.Errorf("%s: Cache-Control %s, Vary %s", r.Path, cache, vary)
+		}
+		for who, caller := range map[string]struct {
+			instance uuid.UUID
+			headers  []string
+		}{"another tenant": {theirs, other}, "a caller who only reads": {mine, g.with("read")}} {
+			g.instance = caller.instance
+			plain := g.send(g.fill(&r, caller.headers...))
+			plain.want(t, 200)
+			same := string(plain.body) == string(first.body)
+			asked := g.send(g.fill(&r, append(slices.Clone(caller.headers), "If-None-Match", tag)...))
+			if asked.status == http.StatusNotModified && !same {
+				t.Errorf("%s, %s: another answer is confirmed", r.Path, who)
+			}
 		}
 	}
 }

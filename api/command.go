@@ -48,7 +48,7 @@ func (a *API) command(w http.ResponseWriter, r *request) (err error) {
 		return err
 	}
 	a.settle(w, r, &receipt)
-	return sendReceipt(w, receipt)
+	return r.sendReceipt(w, receipt)
 }
 
 // named reads the headers that name a command. A dry run needs no key: nothing is
@@ -100,7 +100,7 @@ func bodyOf(receipt transitions.Receipt) ([]byte, error) {
 }
 
 // sendReceipt answers with a command's end, or with how it stands.
-func sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) error {
+func (r *request) sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) error {
 	body, err := bodyOf(receipt)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) error {
 		h.Set(headerPosition, strconv.FormatInt(receipt.Position, 10))
 	}
 	if receipt.InFlight() {
-		pointTo(h, receipt.Record)
+		r.pointTo(h, receipt.Record)
 	}
 	send(w, receipt.Status, mediaOf(receipt), body)
 	return nil

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/hex"
 	"math"
 	"net/http"
 	"slices"
@@ -32,6 +31,7 @@ const (
 	headerNoneMatch    = "If-None-Match"
 	headerApplied      = "Preference-Applied"
 	headerETag         = "ETag"
+	headerCacheControl = "Cache-Control"
 	headerLocation     = "Location"
 	headerRetryAfter   = "Retry-After"
 )
@@ -76,6 +76,10 @@ func keyHeader(r *http.Request, header string, malformed workflow.Code) (value s
 	if len(values) > 1 {
 		return "", true, workflow.Errorf(malformed, "the header %s is given %d times", header, len(values))
 	}
+	if text := strings.TrimLeft(values[0], " \t"); !strings.HasPrefix(text, `"`) && strings.Contains(text, ",") {
+		return "", true, workflow.Errorf(malformed,
+			`the header %s is a list, which a proxy makes of a repeated header: send it once, and quote a name with a comma in it`, header)
+	}
 	value, ok := unquote(strings.Trim(values[0], " \t"))
 	if !ok {
 		return "", true, workflow.Errorf(malformed, "the header %s begins with a quote and is not a quoted string (RFC 8941)", header)
@@ -107,43 +111,6 @@ func unquote(s string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// versionTag is the entity tag of an instance at a version.
-func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
-
-// ifMatch returns the version that the caller expects, 0 where it expects none.
-// "*" expects only that the instance exists, which a transition does anyway. Of the
-// tag of an instance that something waits on, the version counts.
-func ifMatch(r *http.Request) (int64, error) {
-	value, err := single(r, headerIfMatch)
-	if err != nil || value == "" || value == "*" {
-		return 0, err
-	}
-	digits, quoted := strings.CutPrefix(value, `"`)
-	digits, closed := strings.CutSuffix(digits, `"`)
-	digits, waiting, waits := strings.Cut(digits, ".")
-	_, hexErr := hex.DecodeString(waiting)
-	version, err := strconv.ParseInt(digits, 10, 64)
-	if !quoted || !closed || err != nil || version < 1 || strconv.FormatInt(version, 10) != digits ||
-		waits && (hexErr != nil || len(waiting) != 2*waitingBytes) {
-		return 0, workflow.Errorf(workflow.InvalidRequest, `If-Match is not one version in quotes, such as "3"`)
-	}
-	return version, nil
-}
-
-// notModified reports whether the caller has the representation with this tag
-// already (RFC 9110, section 13.1.2).
-func notModified(r *http.Request, tag string) bool {
-	for _, value := range r.Header.Values(headerNoneMatch) {
-		for candidate := range strings.SplitSeq(value, ",") {
-			candidate = strings.TrimSpace(candidate)
-			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == tag {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // forever is how a caller says it of a tombstone.

@@ -78,7 +78,7 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return sendReceipt(w, receipt)
+	return r.sendReceipt(w, receipt)
 }
 
 // DeadMessage is a message that was not consumed.
@@ -167,7 +167,7 @@ func (a *API) retryMessage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return sendReceipt(w, receipt)
+	return r.sendReceipt(w, receipt)
 }
 
 // discardMessage says that one is never to be done.

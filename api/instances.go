@@ -1,10 +1,8 @@
 package api
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,7 +96,7 @@ func (a *API) instance(w http.ResponseWriter, r *request) error {
 	if p := v.Parent; p != nil && !mayRead(&r.caller, p.Workflow, p.Instance, p.BusinessKey) {
 		p.BusinessKey = ""
 	}
-	return sendView(w, r.with(headerNoneMatch), &v)
+	return sendView(w, r, &v)
 }
 
 // byKey reports whether the path names an instance by its business key.
@@ -187,27 +185,12 @@ func (a *API) counts(r *request) (Counts, error) {
 	return CountsOf(&counts), err
 }
 
-// sendView shows an instance. What waits on it comes and goes without a new
-// version; so it is a part of the tag.
-func sendView(w http.ResponseWriter, r *http.Request, v *inspect.View) error {
-	out := viewOf(v)
-	body, err := render(out)
+// sendView shows an instance.
+func sendView(w http.ResponseWriter, r *request, v *inspect.View) error {
+	body, err := render(viewOf(v))
 	if err != nil {
 		return err
 	}
-	tag := versionTag(v.Version)
-	if len(out.Timers)+len(out.Scheduled)+len(out.Stuck) > 0 {
-		tag = waitingTag(v.Version, body)
-	}
-	sendTagged(w, r, tag, body)
+	sendTagged(w, r.with(headerNoneMatch), viewTag(r.tenant(), v.Version, body), body)
 	return nil
 }
-
-// waitingTag is the entity tag of an instance that something waits on.
-func waitingTag(version int64, body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + strconv.FormatInt(version, 10) + "." + hex.EncodeToString(sum[:waitingBytes]) + `"`
-}
-
-// waitingBytes is how much of a hash a tag has.
-const waitingBytes = 8

@@ -191,5 +191,5 @@ func (a *API) operate(w http.ResponseWriter, r *request, cmd transitions.Command
 	if err != nil {
 		return err
 	}
-	return sendReceipt(w, receipt)
+	return r.sendReceipt(w, receipt)
 }

@@ -96,7 +96,7 @@ var (
 var (
 	itsKey = []Param{
 		{Name: headerKey, In: InHeader, Kind: Key, Required: true,
-			Doc: "1 to 255 bytes, opaque. A quoted string (RFC 8941) and the same text bare are one key"},
+			Doc: "1 to 255 bytes, opaque. A quoted string (RFC 8941) and the same text bare are one key; one with a comma has to be quoted"},
 		{Name: headerScope, In: InHeader, Kind: Scope, Doc: "within what the key is unique. Default: `{workflow}:{instance}`, and " +
 			"`{workflow}:{transition}` for a creation, so that one key on two instances is two commands"},
 	}
@@ -113,7 +113,8 @@ var (
 			Doc: "for how many seconds the key is refused after that, such as `86400`; or `forever`"},
 		preferEnd,
 	)
-	atVersion = Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"}
+	atVersion = Param{Name: headerIfMatch, In: InHeader, Kind: Text,
+		Doc: "the `ETag` of the instance, or its version such as `\"3\"`, which it must be at"}
 	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
 		Doc: "`wait=N`: where the command takes time, wait up to N seconds (60 at most) " +
 			"for its end; `respond-async`: do not, which is what happens without any preference"}
@@ -151,7 +152,7 @@ func naming(actsAs bool) []Param {
 var (
 	replayed = Header{headerReplayed, "`true` on a replay"}
 	location = Header{headerLocation, "the address of what was created; of a 202, that of how the command stands"}
-	etag     = Header{headerETag, "the version that the command made, or that is shown; of a 202, of how the command stands"}
+	etag     = Header{headerETag, "begins with the version that the command made or that is shown, or with the revision of a command in flight"}
 	position = Header{headerPosition, "the place in the log of what the command did"}
 	// retryLater is that of a 202; a problem that may pass has it everywhere.
 	retryLater = Header{headerRetryAfter, "in how many seconds to look again, or when the same request may succeed"}

@@ -8,7 +8,8 @@ func AnswerHeaders() []Header {
 		{"Content-Type", "of the body"},
 		{"Content-Length", "of the body, but of a stream's"},
 		{"Date", "when it was answered"},
-		{"Cache-Control", "`no-cache`: to be asked for again, with `If-None-Match` where there is an `ETag`; `no-store` of a stream"},
+		{"Cache-Control", "`private, no-cache`: for this caller, and to be asked for again, with `If-None-Match` if there is an `ETag`; " +
+			"`no-cache` without a caller; `no-store` of a stream"},
 		{"Vary", "which headers of the request the answer depends on"},
 		{headerRequestID, "what the request is called in the log: what the caller has called it, else a UUID"},
 		{headerRetryAfter, "in how many seconds the same request may succeed; of problems that may pass"},

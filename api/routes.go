@@ -53,10 +53,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	mux.ServeHTTP(&unrouted{answerWriter: out, request: r, api: a}, r)
 }
 
+// varyByCaller names the headers that say who calls.
+var varyByCaller = strings.Join(append([]string{"Authorization", "Cookie"}, ofCallers...), ", ")
+
 func (a *API) serve(route *Route) http.HandlerFunc {
 	varies := len(route.media()) > 1
 	return func(w http.ResponseWriter, hr *http.Request) {
 		out := routed(w)
+		if route.Grant != Public {
+			out.Header().Set(headerCacheControl, "private, no-cache")
+			out.Header().Add("Vary", varyByCaller)
+		}
 		if varies {
 			out.Header().Add("Vary", "Accept")
 		}

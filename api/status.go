@@ -41,14 +41,14 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	status := statusOf(&record)
-	if r.caller.May(Operate, aboutRecord(&record)) {
+	if r.operates(&record) {
 		status = operatedStatusOf(&record)
 	}
 	body, err := render(status)
 	if err != nil {
 		return err
 	}
-	sendTagged(w, r.with(headerNoneMatch), statusTag(&record), body)
+	sendTagged(w, r.with(headerNoneMatch), r.statusTag(&record), body)
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
 	record, err := a.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
 	wait := preferredWait(r.with(headerPrefer))
-	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, statusTag(&record)) {
+	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, r.statusTag(&record)) {
 		return record, err
 	}
 	request := record.Request
@@ -93,11 +93,11 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if record.InFlight() {
-		pointTo(w.Header(), &record)
+		r.pointTo(w.Header(), &record)
 		send(w, http.StatusAccepted, mediaJSON, body)
 		return nil
 	}
-	w.Header().Set(headerETag, statusTag(&record))
+	w.Header().Set(headerETag, r.statusTag(&record))
 	send(w, http.StatusOK, mediaJSON, body)
 	return nil
 }
@@ -127,12 +127,22 @@ func pathSegment(s string) string {
 	return url.PathEscape(s)
 }
 
-// pointTo sets the headers of an answer to a command in flight: where its status
-// is, which one this is, and when to look again.
-func pointTo(h http.Header, r *transitions.Record) {
-	h.Set(headerLocation, commandPath(r.Scope, r.Key))
-	h.Set(headerETag, statusTag(r))
-	h.Set(headerRetryAfter, seconds(lookAgain(r, time.Now())))
+// operates reports whether the caller sees of a command what operators see.
+func (r *request) operates(record *transitions.Record) bool {
+	return r.caller.May(Operate, aboutRecord(record))
+}
+
+// statusTag returns the entity tag of a command's status as the caller sees it.
+func (r *request) statusTag(record *transitions.Record) string {
+	return statusTag(r.tenant(), record, r.operates(record))
+}
+
+// pointTo sets the headers of an answer to a command in flight: the address of its status, the tag that it has there for this caller,
+// and when to ask again.
+func (r *request) pointTo(h http.Header, record *transitions.Record) {
+	h.Set(headerLocation, commandPath(record.Scope, record.Key))
+	h.Set(headerETag, r.statusTag(record))
+	h.Set(headerRetryAfter, seconds(lookAgain(record, time.Now())))
 }
 
 // lookAgain is how long the status of a command in flight will probably stay as
@@ -147,9 +157,6 @@ func lookAgain(r *transitions.Record, now time.Time) time.Duration {
 		return min(r.RunAt.Sub(now), maxWait)
 	}
 }
-
-// statusTag is the entity tag of a command's status.
-func statusTag(r *transitions.Record) string { return `"` + strconv.Itoa(r.Revision) + `"` }
 
 func statusOf(r *transitions.Record) CommandStatus {
 	s := CommandStatus{
@@ -184,17 +191,6 @@ func operatedStatusOf(r *transitions.Record) CommandStatus {
 	s := statusOf(r)
 	s.ClaimedBy, s.ClaimedAt = r.ClaimedBy, r.ClaimedAt.UTC()
 	return s
-}
-
-// sendTagged answers with the body, or with 304 when the caller has it already.
-func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte) {
-	w.Header().Set(headerETag, tag)
-	if notModified(r, tag) {
-		w.Header().Set("Cache-Control", "no-cache")
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	send(w, http.StatusOK, mediaJSON, body)
 }
 
 // mayCancel lets a command be cancelled by who sent it, by who could have sent it, and by

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -185,7 +186,8 @@ func TestTheStatusOfAnotherTenantsCommandIsNotShown(t *testing.T) {
 	s.get(address, append(other, "If-None-Match", "*", "Prefer", "wait=60")...).wantProblem(t, 404, workflow.CommandNotFound)
 	s.do(http.MethodDelete, address, nil, other...).wantProblem(t, 404, workflow.CommandNotFound)
 	head := s.do(http.MethodHead, address, nil, "Accept", "text/event-stream")
-	if head.status != 200 || head.header.Get("Content-Type") != "application/json" || head.header.Get("Vary") != "Accept" {
+	if head.status != 200 || head.header.Get("Content-Type") != "application/json" ||
+		!slices.Contains(head.header.Values("Vary"), "Accept") {
 		t.Errorf("HEAD: %d %v", head.status, head.header)
 	}
 }

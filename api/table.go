@@ -99,7 +99,7 @@ var commandRoutes = []Route{
 
 var readingRoutes = both(
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID, Grant: Read, handle: (*API).instance,
-		Doc: "an instance, with [what waits on it](#what-waits-on-an-instance); `ETag` is its version, and where something waits, more. " +
+		Doc: "an instance, with [what waits on it](#what-waits-on-an-instance); its `ETag` begins with its version. " +
 			"With `version` or `at` as it was then",
 		Params: params(asOf, noneMatch), Codes: instanceCodes, Headers: []Header{etag},
 		Answers: []Answer{answer[InstanceView](200), answer[PastInstance](200), {Status: 304}}},

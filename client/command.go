@@ -201,7 +201,7 @@ func (cmd *Command) payload() ([]byte, error) {
 // false where a header cannot have it.
 func headerText(s string, quotable bool) (string, bool) {
 	plain := strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
-	if !quotable || s == "" || s[0] != '"' && strings.Trim(s, " \t") == s {
+	if !quotable || s == "" || !strings.Contains(s, ",") && s[0] != '"' && strings.Trim(s, " \t") == s {
 		return s, plain
 	}
 	printable := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
