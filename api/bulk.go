@@ -48,6 +48,7 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 		b.answer(a.engine.SubmitMany(r.Context(), b.commands))
 		a.settle(w, r, b.receipts()...)
 	}
+	b.filter(&r.caller)
 	send(w, http.StatusOK, mediaJSON, a.renderBulk(r.Context(), b.replies))
 	return nil
 }
@@ -78,6 +79,16 @@ func (b *batch) add(item []byte) {
 func (b *batch) answer(replies []transitions.Reply) {
 	for i, reply := range replies {
 		b.replies[b.places[i]] = reply
+	}
+}
+
+// filter leaves of the answers what the caller may see.
+func (b *batch) filter(c *Caller) {
+	for i, place := range b.places {
+		reply := &b.replies[place]
+		if reply.Err == nil {
+			reply.Receipt, reply.Err = forCaller(c, b.commands[i].Workflow, reply.Receipt)
+		}
 	}
 }
 

@@ -48,6 +48,9 @@ func (a *API) command(w http.ResponseWriter, r *request) (err error) {
 		return err
 	}
 	a.settle(w, r, &receipt)
+	if receipt, err = forCaller(&r.caller, cmd.Workflow, receipt); err != nil {
+		return err
+	}
 	return r.sendReceipt(w, receipt)
 }
 
@@ -79,6 +82,9 @@ func named(r *http.Request, cmd *transitions.Command, dryRun bool) error {
 func (a *API) dryRun(w http.ResponseWriter, r *request, cmd transitions.Command) error {
 	receipt, err := a.engine.DryRun(r.Context(), cmd)
 	if err != nil {
+		return err
+	}
+	if receipt, err = forCaller(&r.caller, cmd.Workflow, receipt); err != nil {
 		return err
 	}
 	body, err := bodyOf(receipt)

@@ -75,7 +75,7 @@ func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.R
 
 // cancelCommand asks a command in flight to stop: DELETE
 // /v1/commands/{scope}/{key...}. It answers with the status, 202 while the
-// command has not ended.
+// command has not ended. A caller who may not read the command learns only its status.
 func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
 	if err := a.mayAbout(r.Context(), &r.caller, r.route.Grant, ref); err != nil {
@@ -88,7 +88,12 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := render(statusOf(&record))
+	status, reads := statusOf(&record), r.caller.May(Read, aboutRecord(&record))
+	if !reads {
+		status = CommandStatus{Scope: status.Scope, Key: status.Key, Status: status.Status, Workflow: status.Workflow,
+			Transition: status.Transition, CreatedAt: status.CreatedAt, UpdatedAt: status.UpdatedAt}
+	}
+	body, err := render(status)
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,9 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 		send(w, http.StatusAccepted, mediaJSON, body)
 		return nil
 	}
-	w.Header().Set(headerETag, r.statusTag(&record))
+	if reads {
+		w.Header().Set(headerETag, r.statusTag(&record))
+	}
 	send(w, http.StatusOK, mediaJSON, body)
 	return nil
 }

@@ -31,6 +31,7 @@ type (
 	CommandStatus    = wire.CommandStatus
 	BulkCommand      = wire.BulkCommand
 	BulkResult       = wire.BulkResult
+	Existing         = wire.Existing
 	Me               = wire.Me
 	MeProof          = wire.MeProof
 	MeCan            = wire.MeCan

@@ -50,6 +50,13 @@ type CommandStatus struct {
 	Problem   jsontext.Value `json:"problem,omitempty"`   // the answer of one that failed
 }
 
+// Existing is the answer to a creation whose business key is taken, for a caller who may not read the instance that has it.
+type Existing struct {
+	Workflow   string `json:"workflow"`
+	Transition string `json:"transition"`
+	Existing   bool   `json:"existing"` // true
+}
+
 // BulkCommand is one command of a bulk request.
 type BulkCommand struct {
 	Workflow    string         `json:"workflow,omitzero"` // may be left out with Instance
