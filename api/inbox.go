@@ -75,6 +75,9 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		w.Header().Set(headerReplayed, "true")
 		return sendJSON(w, http.StatusOK, NoCommand{Expired: true})
 	}
+	if err == nil {
+		receipt, err = forCaller(&r.caller, "", receipt)
+	}
 	if err != nil {
 		return err
 	}

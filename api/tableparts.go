@@ -38,7 +38,7 @@ var (
 	// ofChanges are the answers of a command on an instance that is there, ofCreations those of one that creates it.
 	ofChanges   = []Answer{answer[transitions.Result](200), answer[CommandStatus](202)}
 	ofCreations = append(ofChanges[:2:2], answer[Existing](200), answer[transitions.Result](201))
-	ofMessages  = append(ofCreations[:3:3], answer[NoCommand](200))
+	ofMessages  = append(ofCreations[:4:4], answer[NoCommand](200))
 	drawings    = []Answer{{Status: 200, Media: mediaSVG}, {Status: 200, Media: mediaMermaid}, {Status: 200, Media: mediaDOT}}
 
 	keyCodes      = []workflow.Code{workflow.KeyMissing, workflow.KeyInvalid, workflow.ScopeMissing, workflow.ScopeInvalid}
