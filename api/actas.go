@@ -19,7 +19,7 @@ func (r *request) readActor() (err error) {
 }
 
 // by says whose command it is: the caller's, or that of the actor whom it names or his request does. For
-// that he needs a grant, and for an import. Errors: those of may.
+// that he needs a grant, and for an import. Errors: those of may and mayOccupy.
 func (a *API) by(r *request, cmd *transitions.Command) error {
 	c, as := &r.caller, cmd.Actor
 	if as == "" {
@@ -33,6 +33,9 @@ func (a *API) by(r *request, cmd *transitions.Command) error {
 		if err := a.may(r.Context(), c, Import, aboutCommand(cmd)); err != nil {
 			return err
 		}
+	}
+	if err := a.mayOccupy(r.Context(), c, cmd); err != nil {
+		return err
 	}
 	if as == "" || as == c.Actor {
 		return nil

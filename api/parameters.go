@@ -98,7 +98,8 @@ var (
 		{Name: headerKey, In: InHeader, Kind: Key, Required: true,
 			Doc: "1 to 255 bytes, opaque. A quoted string (RFC 8941) and the same text bare are one key; one with a comma has to be quoted"},
 		{Name: headerScope, In: InHeader, Kind: Scope, Doc: "within what the key is unique. Default: `{workflow}:{instance}`, and " +
-			"`{workflow}:{transition}` for a creation, so that one key on two instances is two commands"},
+			"`{workflow}:{transition}` for a creation, so that one key on two instances is two commands. " +
+			"See [scopes](#scopes)"},
 	}
 	ofOneCommand = append(itsKey[:2:2],
 		atVersion,
