@@ -106,6 +106,7 @@ func New(c Config) (*Engine, error) {
 func connector(c *pgx.ConnConfig) commit.Connect {
 	return func(ctx context.Context, name string) (*pgx.Conn, error) {
 		named := c.Copy()
+		pooler.Configure(named)
 		named.RuntimeParams["application_name"] = name
 		return pgx.ConnectConfig(ctx, named)
 	}

@@ -284,7 +284,8 @@ func TestAServerIsRefusedByItsVersionAlone(t *testing.T) {
 	} {
 		pool := pgtest.DirectTo(t, pgtest.EmptyPool(t)) // the search path is the session's
 		_, err := pool.Exec(t.Context(), `CREATE SCHEMA pretend;
-			CREATE FUNCTION pretend.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '`+version+`' $$`)
+			CREATE FUNCTION pretend.current_setting(text) RETURNS text LANGUAGE sql AS $$
+			SELECT CASE $1 WHEN 'server_version_num' THEN '`+version+`' ELSE pg_catalog.current_setting($1) END $$`)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -174,7 +174,7 @@ var Matrix = []Room{
 	// What composes it.
 	{"internal/service", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "auth/session", "auth/ticket", "auth/ticket/ring", "console", "engine", "inbox",
-		"inbox/signature", "internal/dialerror", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"inbox/signature", "internal/dialerror", "internal/localpg", "internal/pooler", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/dialerror"
+	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -98,6 +99,7 @@ func newExam(ctx context.Context, c Config) (*exam, error) {
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "pawl doctor"
 	}
+	pooler.Configure(config.ConnConfig)
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
 	if x.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("the connection string of the database: %w", err)

@@ -30,10 +30,13 @@ func Expected(c *pgx.ConnConfig) bool {
 }
 
 // Check looks whether a pooler in transaction mode is there although it is not
-// expected. Without a pooler that is one round trip.
+// expected, and whether the session has the settings that the protocol needs. Without a pooler that is two round trips.
 //
-// Errors: ErrPrepares; those of the database.
+// Errors: ErrPrepares; a setting or an encoding that has to be another; those of the database.
 func Check(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := checkSettings(ctx, pool); err != nil {
+		return err
+	}
 	if Expected(pool.Config().ConnConfig) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/dialerror"
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/schema"
 )
@@ -44,6 +45,7 @@ func openDatabase(ctx context.Context, url string, log *slog.Logger) (_ *databas
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "pawl"
 	}
+	pooler.Configure(config.ConnConfig)
 	if d.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
