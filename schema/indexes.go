@@ -13,7 +13,13 @@ var indexList string
 // Index is one that the migrations make.
 type Index struct {
 	Table, Name string
-	Definition  string // as pg_get_indexdef has it, in the schema pawl; see In
+	Definition  string // as IndexDefinition has it, in the schema pawl; see In
+}
+
+// IndexDefinition returns an SQL expression for the definition of an index, in the schema pawl whatever the real one is. PostgreSQL
+// writes it with the fewest parentheses, since a dump and a restore may change the others. oid is an expression, too.
+func IndexDefinition(oid string) string {
+	return `regexp_replace(pg_get_indexdef(` + oid + `, 0, true), ' ON (ONLY )?([^ ]+\.)?([^ .]+) USING ', ' ON \1pawl.\3 USING ')`
 }
 
 // Indexes are all of them but those of partitions, by table and name. A test compares them with what the migrations make.

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the list of the indexes")
 func TestTheListOfIndexesIsWhatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
 	got := query[string](t, pgtest.Pool(t), `
-SELECT string_agg(pg_get_indexdef(i.indexrelid), E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'
+SELECT string_agg(`+IndexDefinition("i.indexrelid")+`, E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
 WHERE t.relnamespace = 'pawl'::regnamespace AND NOT t.relispartition`)
 	if *update {

@@ -52,6 +52,14 @@ var broken = []struct {
 	do   func(p *patient) // beside that
 	want []string
 }{
+	{name: "every index is made again, as by a dump and a restore", sql: []string{`DO $$ DECLARE i record; BEGIN
+		FOR i IN SELECT c.relname AS name, pg_get_indexdef(x.indexrelid) AS definition FROM pg_index AS x
+			JOIN pg_class AS c ON c.oid = x.indexrelid JOIN pg_class AS t ON t.oid = x.indrelid
+			WHERE c.relnamespace = 'pawl'::regnamespace AND NOT x.indisprimary AND NOT t.relispartition
+		LOOP
+			EXECUTE format('DROP INDEX pawl.%I', i.name);
+			EXECUTE i.definition;
+		END LOOP; END $$`}},
 	{name: "an index is missing", sql: []string{`DROP INDEX pawl.command_due`}, want: []string{"problem indexes command_due"}},
 	{name: "a primary key is missing", sql: []string{`ALTER TABLE pawl.outbox_cursor DROP CONSTRAINT outbox_cursor_pkey`},
 		want: []string{"problem indexes outbox_cursor_pkey"}},

@@ -50,11 +50,8 @@ type index struct {
 	Valid       bool
 }
 
-const indexesSQL = `
-SELECT t.relname::text, c.relname::text,
-	replace(replace(pg_get_indexdef(i.indexrelid), format(' ON %I.', n.nspname), ' ON pawl.'), format(' ON ONLY %I.', n.nspname),
-		' ON ONLY pawl.'),
-	i.indisvalid AND i.indisready
+var indexesSQL = `
+SELECT t.relname::text, c.relname::text, ` + schema.IndexDefinition("i.indexrelid") + `, i.indisvalid AND i.indisready
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
 	JOIN pg_namespace AS n ON n.oid = t.relnamespace
 WHERE n.nspname = $1 ORDER BY t.relname, c.relname`
