@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 )
 
 // Ref names a command.
@@ -40,3 +41,14 @@ func EffectKey(r Ref) string {
 // The names that are Pawl's own begin with this: scopes of the commands that it
 // makes, and their actors.
 const Reserved = "pawl:"
+
+// ReservedPrefix returns the prefix by which a scope or an actor is reserved: for Pawl's own commands, or for messages, whose keys are
+// those of their senders. It returns "" for a name that a caller may have.
+func ReservedPrefix(name string) string {
+	for _, prefix := range []string{Reserved, inboxScope} {
+		if strings.HasPrefix(name, prefix) {
+			return prefix
+		}
+	}
+	return ""
+}

@@ -2,7 +2,6 @@ package apikey
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/auth"
@@ -57,8 +56,8 @@ func (k *Key) Check(now time.Time) error {
 		}
 	}
 	switch {
-	case strings.HasPrefix(k.Actor, transitions.Reserved):
-		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", transitions.Reserved)
+	case transitions.ReservedPrefix(k.Actor) != "":
+		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", transitions.ReservedPrefix(k.Actor))
 	case len(k.Roles) > MaxRoles || slices.ContainsFunc(k.Roles, noRole):
 		return workflow.Errorf(workflow.InvalidRequest, "a key has at most %d roles, none of which is empty or longer than %d bytes",
 			MaxRoles, transitions.MaxActor)

@@ -83,6 +83,7 @@ func TestAKeyThatCannotBeIsRefused(t *testing.T) {
 		"a name with a NUL":  func(k *Key) { k.Name = "a\x00" },
 		"no actor":           func(k *Key) { k.Actor = "" },
 		"Pawl's own actor":   func(k *Key) { k.Actor = "pawl:timer" },
+		"a consumer's actor": func(k *Key) { k.Actor = "inbox:payments" },
 		"an empty role":      func(k *Key) { k.Roles = []string{""} },
 		"many roles":         func(k *Key) { k.Roles = slices.Repeat([]string{"r"}, MaxRoles+1) },
 		"no grants":          func(k *Key) { k.Grants = nil },

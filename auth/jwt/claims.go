@@ -71,7 +71,7 @@ func (c *Config) name(p *auth.Principal, in claims) error {
 		return auth.Refuse(auth.BadClaims, `the claim "`+c.Claims.Tenant+`" of the token names no tenant`)
 	}
 	p.Actor, _ = in.find(c.Claims.Actor).(string)
-	if p.Actor == "" || transitions.TextProblem(p.Actor, transitions.MaxActor) != "" || strings.HasPrefix(p.Actor, transitions.Reserved) {
+	if p.Actor == "" || transitions.TextProblem(p.Actor, transitions.MaxActor) != "" || transitions.ReservedPrefix(p.Actor) != "" {
 		return auth.Refuse(auth.BadClaims, `the claim "`+c.Claims.Actor+`" of the token names no actor`)
 	}
 	roles, ok := in.texts(c.Claims.Roles, true)

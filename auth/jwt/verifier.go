@@ -124,10 +124,13 @@ func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, erro
 
 // isAccess reports whether a header is one of a token that says who calls: not that of a logout token, a proof of possession
 // or another statement that the provider signs with the same keys (RFC 8725, section 3.11), nor of one whose payload is
-// signed as it is (RFC 7797, section 7).
+// signed as it is (RFC 7797, section 7) or that needs an extension to be understood, not even if its list of those is empty (RFC 7515,
+// section 4.1.11).
 func isAccess(h *jose.Header) bool {
-	if _, is := h.ExtraHeaders["b64"]; is {
-		return false
+	for _, extension := range []jose.HeaderKey{"b64", "crit"} {
+		if _, is := h.ExtraHeaders[extension]; is {
+			return false
+		}
 	}
 	kind, _ := h.ExtraHeaders[jose.HeaderType].(string)
 	kind = strings.TrimPrefix(strings.ToLower(kind), "application/")

@@ -153,6 +153,7 @@ func TestWhatIsNotRightIsRefusedForItsReason(t *testing.T) {
 		"a tenant with a NUL":   {idp.Token(map[string]any{"tenant": "a\x00"}), auth.BadClaims},
 		"no actor":              {idp.Token(map[string]any{"sub": ""}), auth.BadClaims},
 		"Pawl's own actor":      {idp.Token(map[string]any{"sub": "pawl:timer"}), auth.BadClaims},
+		"a consumer's actor":    {idp.Token(map[string]any{"sub": "inbox:payments"}), auth.BadClaims},
 		"roles of another kind": {idp.Token(map[string]any{"roles": 7}), auth.BadClaims},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, v, c.token, c.reason) })

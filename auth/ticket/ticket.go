@@ -54,8 +54,8 @@ func (t *Ticket) Check() error {
 			return fmt.Errorf("the %s %s", text.name, problem)
 		}
 	}
-	if strings.HasPrefix(t.Actor, transitions.Reserved) {
-		return fmt.Errorf("the actor begins with %q, which is nobody's name", transitions.Reserved)
+	if prefix := transitions.ReservedPrefix(t.Actor); prefix != "" {
+		return fmt.Errorf("the actor begins with %q, which is reserved", prefix)
 	}
 	if err := checkRoles(t.Roles); err != nil {
 		return err

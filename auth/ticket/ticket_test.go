@@ -119,6 +119,7 @@ func TestATicketIsBounded(t *testing.T) {
 		"the actor contains a NUL":              func(t *ticket.Ticket) { t.Actor = "a\x00" },
 		"the actor is not valid UTF-8":          func(t *ticket.Ticket) { t.Actor = "a\xff" },
 		`the actor begins with "pawl:"`:         func(t *ticket.Ticket) { t.Actor = "pawl:timer" },
+		`the actor begins with "inbox:"`:        func(t *ticket.Ticket) { t.Actor = "inbox:payments" },
 		"a role is empty":                       func(t *ticket.Ticket) { t.Roles = []string{""} },
 		"a role is there twice":                 func(t *ticket.Ticket) { t.Roles = []string{"a", "a"} },
 		"a role contains a NUL":                 func(t *ticket.Ticket) { t.Roles = []string{"\x00"} },

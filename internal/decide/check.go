@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -84,26 +83,18 @@ func CheckKeep(c transitions.Command, h workflow.Horizons) error {
 	return nil
 }
 
-// ownNames are what names begin with that are Pawl's own.
-var ownNames = []string{transitions.Reserved, transitions.InboxScope("")}
-
-// checkReserved refuses names that only Pawl itself may use: those of its own
-// commands, and of messages, whose keys are their senders'.
+// checkReserved refuses names that only Pawl itself may use.
 func checkReserved(c transitions.Command) error {
-	for _, prefix := range ownNames {
-		if strings.HasPrefix(c.Scope, prefix) {
-			return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", prefix)
-		}
+	if prefix := transitions.ReservedPrefix(c.Scope); prefix != "" {
+		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", prefix)
 	}
 	return CheckActor(c.Actor)
 }
 
 // CheckActor refuses, as InvalidRequest, an actor that cannot be stored, or that only Pawl itself may be.
 func CheckActor(actor string) error {
-	for _, prefix := range ownNames {
-		if strings.HasPrefix(actor, prefix) {
-			return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", prefix)
-		}
+	if prefix := transitions.ReservedPrefix(actor); prefix != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", prefix)
 	}
 	return actorProblem(actor)
 }
