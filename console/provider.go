@@ -2,9 +2,10 @@ package console
 
 import (
 	"context"
-	"encoding/base64"
+	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -17,7 +18,7 @@ import (
 // Login has people sign in at an identity provider; a [login.Provider] does.
 type Login interface {
 	Begin(ctx context.Context, redirect string) (address string, pending login.Pending, err error)
-	Finish(ctx context.Context, pending login.Pending, came url.Values) (token string, err error)
+	Finish(ctx context.Context, from string, pending login.Pending, came url.Values) (token string, err error)
 }
 
 const (
@@ -49,7 +50,7 @@ func (v *visit) toProvider() error {
 	case v.r.Header.Get("Sec-Fetch-Site") == "cross-site" || v.r.Header.Get("Sec-Fetch-Site") == "same-site":
 		return errForged
 	}
-	address, pending, err := v.Login.Begin(v.r.Context(), v.origin()+v.Path+"/signed-in")
+	to, pending, err := v.Login.Begin(v.r.Context(), v.origin()+v.Path+"/signed-in")
 	if err != nil {
 		return err
 	}
@@ -57,8 +58,12 @@ func (v *visit) toProvider() error {
 	if err != nil {
 		return err
 	}
-	v.loginCookie(base64.RawURLEncoding.EncodeToString(text), loginSeconds)
-	return v.seeOther(address)
+	sealed, err := v.Sessions.Seal(v.r.Context(), session.Session{SigningIn: string(text)})
+	if err != nil {
+		return err
+	}
+	v.loginCookie(sealed, loginSeconds)
+	return v.seeOther(to)
 }
 
 // origin is how browsers name this server. Other machines reach it over TLS, which may end before it.
@@ -93,18 +98,41 @@ func (v *visit) fromProvider() (next string, err error) {
 	if v.Login == nil {
 		return next, errNoPage
 	}
-	var left leaving
-	if cookie, err := v.r.Cookie(cookieOfLogin); err == nil {
-		text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-		if err != nil || json.Unmarshal(text, &left) != nil {
-			return next, auth.Refuse(auth.Malformed, "the cookie "+cookieOfLogin+" cannot be read: sign in again")
-		}
+	left, err := v.left()
+	if err != nil {
+		return next, err
 	}
 	next = v.next(left.Next)
-	token, err := v.Login.Finish(v.r.Context(), left.Pending, v.r.URL.Query())
+	token, err := v.Login.Finish(v.r.Context(), address(v.r), left.Pending, v.r.URL.Query())
 	if err != nil {
 		return next, err
 	}
 	v.session = session.Session{Credential: token}
 	return next, v.admit()
+}
+
+// left opens the cookie that this node, or another one, has sealed before its user left for the identity provider. Nothing is asked of
+// the provider without it.
+func (v *visit) left() (left leaving, err error) {
+	cookie, err := v.r.Cookie(cookieOfLogin)
+	if err != nil {
+		return left, auth.Refuse(auth.Malformed, "this was not begun in this browser, or too long ago: sign in again")
+	}
+	kept, age, err := v.Sessions.Open(v.r.Context(), cookie.Value)
+	switch {
+	case err != nil && workflow.CodeOf(err) != workflow.Unauthorized:
+		return left, err
+	case err != nil || age > loginSeconds*time.Second || json.Unmarshal([]byte(kept.SigningIn), &left) != nil:
+		return leaving{}, auth.Refuse(auth.Malformed, "the cookie "+cookieOfLogin+" is not one of this service, or too old: sign in again")
+	}
+	return left, nil
+}
+
+// address returns the address that a request comes from, without the port.
+func address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }

@@ -1,10 +1,12 @@
 package console_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawlhq/pawl/auth/authtest"
@@ -83,4 +85,30 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	for _, problem := range p.Seen().Problems {
 		t.Errorf("the page: %s", problem)
 	}
+}
+
+// Only a browser that this service has sent to the provider makes it ask there: nobody who writes the cookie himself.
+func TestSignedInNeedsASealedCookie(t *testing.T) {
+	t.Parallel()
+	s, l := withProvider(t, map[string]any{"sub": "ann", "tenant": "default", "scope": "read"})
+	var asked atomic.Int64
+	l.Answer(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	own := base64.RawURLEncoding.EncodeToString([]byte(`{"s":"a","v":"b","r":"` + s.URL() + `/console/signed-in","n":"/console/"}`))
+	v := newVisitor(t, s.URL())
+	sealed, _, _ := strings.Cut(strings.TrimPrefix(v.get("/console/sign-in/provider").want(http.StatusSeeOther).header.Get("Set-Cookie"),
+		"pawl_console_login="), ";")
+	withKey := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {s.key("olga", "read")}}).want(http.StatusSeeOther)
+	session, _, _ := strings.Cut(strings.TrimPrefix(withKey.header.Get("Set-Cookie"), "pawl_console="), ";")
+	for name, cookie := range map[string]string{"none": "", "self-made": own, "altered": sealed[:len(sealed)-4] + "AAAA", "of a session": session} {
+		newVisitor(t, s.URL()).get("/console/signed-in?code=x&state=a", "Cookie", "pawl_console_login="+cookie).
+			want(http.StatusUnauthorized, `role="alert"`)
+		if asked.Load() != 0 {
+			t.Errorf("with a cookie that is %s the provider was asked", name)
+		}
+	}
+	// And what was sealed for the way back signs nobody in.
+	newVisitor(t, s.URL()).get("/console/instances", "Cookie", "pawl_console="+sealed).want(http.StatusSeeOther)
 }

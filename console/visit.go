@@ -80,6 +80,10 @@ func (v *visit) open() (age time.Duration, err error) {
 	if err == nil {
 		v.session, age, err = v.Sessions.Open(v.r.Context(), cookie.Value)
 	}
+	if err == nil && v.session.SigningIn != "" { // it was sealed for another cookie
+		v.session = session.Session{}
+		return 0, errNotSignedIn
+	}
 	switch {
 	case err == nil:
 		return age, nil

@@ -39,6 +39,7 @@ const (
 	keepFor     = 10 * time.Minute // how long the provider's addresses are good
 	pauseFor    = 5 * time.Second  // how long it is not asked for them again that could not tell
 	maxAtOnce   = 16               // codes that are exchanged, since anybody can come with one
+	maxOfOne    = 4                // of them, those from one address
 )
 
 // Provider is an identity provider. It is safe for concurrent use.
@@ -46,9 +47,8 @@ type Provider struct {
 	config Config
 	client http.Client
 
-	places chan struct{} // of who exchanges a code
-
 	mu     sync.Mutex
+	going  map[string]int // codes that are being exchanged, by the address that they came from
 	known  *addresses
 	read   time.Time
 	failed error // of the last reading, at that time
@@ -74,7 +74,7 @@ func New(c Config) (*Provider, error) {
 	if err := checkAddress(c.Discovery); err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	p := &Provider{config: c, places: make(chan struct{}, maxAtOnce)}
+	p := &Provider{config: c, going: map[string]int{}}
 	if c.Client != nil {
 		p.client = *c.Client
 	}
@@ -127,9 +127,9 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (address string, 
 	return to.String(), pending, nil
 }
 
-// Finish gets the token, from the query with which the browser came back. Errors: Unauthorized, where the provider or this browser
-// did not want it; Unavailable; Overloaded.
-func (p *Provider) Finish(ctx context.Context, pending Pending, came url.Values) (token string, err error) {
+// Finish gets the token, from the query with which the browser came back from an address. Errors: Unauthorized, where the provider or this
+// browser did not want it; Unavailable; Overloaded.
+func (p *Provider) Finish(ctx context.Context, from string, pending Pending, came url.Values) (token string, err error) {
 	if pending.State == "" || subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(pending.State)) != 1 {
 		return "", refuse("this was not begun in this browser, or too long ago: sign in again")
 	}
@@ -140,18 +140,39 @@ func (p *Provider) Finish(ctx context.Context, pending Pending, came url.Values)
 	if code == "" {
 		return "", refuse("the identity provider has refused: " + word(came.Get("error")))
 	}
-	select {
-	case p.places <- struct{}{}:
-		defer func() { <-p.places }()
-	default:
+	if !p.enter(from) {
 		return "", workflow.Errorf(workflow.Overloaded, "too many sign in at once: try again")
 	}
+	defer p.leave(from)
 	at, err := p.addresses(ctx)
 	if err != nil {
 		return "", err
 	}
 	return p.exchange(ctx, at.Token, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {pending.Redirect},
 		"client_id": {p.config.ClientID}, "code_verifier": {pending.Verifier}})
+}
+
+// enter takes a place for an exchange, of which all addresses together and each of them have a number.
+func (p *Provider) enter(from string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := 0
+	for _, n := range p.going {
+		all += n
+	}
+	if all >= maxAtOnce || p.going[from] >= maxOfOne {
+		return false
+	}
+	p.going[from]++
+	return true
+}
+
+func (p *Provider) leave(from string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.going[from]--; p.going[from] == 0 {
+		delete(p.going, from)
+	}
 }
 
 func refuse(message string) error { return auth.Refuse(auth.Malformed, message) }

@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -57,11 +58,11 @@ func TestOneGetsATokenForACodeOnce(t *testing.T) {
 		l.Secret = secret
 		p := provider(t, l)
 		pending, came := goAndReturn(t, p)
-		token, err := p.Finish(t.Context(), pending, came)
+		token, err := p.Finish(t.Context(), "192.0.2.1", pending, came)
 		if err != nil || strings.Count(token, ".") != 2 {
 			t.Fatalf("%q, %v", token, err)
 		}
-		if _, err := p.Finish(t.Context(), pending, came); workflow.CodeOf(err) != workflow.Unauthorized ||
+		if _, err := p.Finish(t.Context(), "192.0.2.1", pending, came); workflow.CodeOf(err) != workflow.Unauthorized ||
 			!strings.Contains(err.Error(), "invalid_grant") {
 			t.Errorf("a code is good twice: %v", err)
 		}
@@ -94,7 +95,7 @@ func TestNobodyComesBackWhoHasNotLeft(t *testing.T) {
 		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},
 		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "does not say why"},
 	} {
-		if token, err := p.Finish(t.Context(), c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized ||
+		if token, err := p.Finish(t.Context(), "192.0.2.1", c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized ||
 			!strings.Contains(err.Error(), c.has) || token != "" {
 			t.Errorf("%s: %q, %v", name, token, err)
 		}
@@ -135,8 +136,47 @@ func TestAnotherProviderIsNotAsked(t *testing.T) {
 		p := provider(t, l)
 		pending, came := goAndReturn(t, p)
 		l.Answer(c.answer)
-		if token, err := p.Finish(t.Context(), pending, came); workflow.CodeOf(err) != c.code || token != "" {
+		if token, err := p.Finish(t.Context(), "192.0.2.1", pending, came); workflow.CodeOf(err) != c.code || token != "" {
 			t.Errorf("%s: %q, %v", name, token, err)
+		}
+	}
+}
+
+// Exchanges from one address leave places to others.
+func TestExchangesPerAddress(t *testing.T) {
+	l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
+	p := provider(t, l)
+	pending, came := goAndReturn(t, p)
+	asked, release := make(chan struct{}), make(chan struct{})
+	l.Answer(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	ended := make(chan error)
+	finish := func(from string) { _, err := p.Finish(t.Context(), from, pending, came); ended <- err }
+	begun := 0
+	begin := func(from string) {
+		go finish(from)
+		<-asked
+		begun++
+	}
+	for range 4 {
+		begin("192.0.2.1")
+	}
+	if _, err := p.Finish(t.Context(), "192.0.2.1", pending, came); workflow.CodeOf(err) != workflow.Overloaded {
+		t.Errorf("a fifth of one address: %v", err)
+	}
+	for i := range 12 {
+		begin(fmt.Sprint("192.0.2.", 10+i))
+	}
+	if _, err := p.Finish(t.Context(), "192.0.2.9", pending, came); workflow.CodeOf(err) != workflow.Overloaded {
+		t.Errorf("a seventeenth of all: %v", err)
+	}
+	close(release)
+	for range begun {
+		if err := <-ended; workflow.CodeOf(err) != workflow.Unavailable {
+			t.Errorf("%v", err)
 		}
 	}
 }

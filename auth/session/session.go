@@ -37,6 +37,9 @@ type Session struct {
 	Actor  string `json:"a,omitempty"`
 	Roles  string `json:"r,omitempty"`
 
+	// SigningIn is what the browser keeps while its user is at the identity provider. A session with it is nobody's yet.
+	SigningIn string `json:"l,omitempty"`
+
 	// Token is what the forms of this session repeat. Seal makes it.
 	Token string `json:"k"`
 	// Began is when it was sealed first, and Sealed when last, in milliseconds since 1970 by the clock of the keys. Seal sets them.
