@@ -30,6 +30,8 @@ type Config struct {
 	// AccessLog logs each request at level Info when it is answered, else at Debug: its
 	// route, not its path or query.
 	AccessLog bool
+	// AccessLogSkipsHealth logs requests of /healthz, /readyz and /metrics at level Debug, whatever AccessLog is.
+	AccessLogSkipsHealth bool
 
 	// Tickets makes and takes tickets, whatever Identify takes; see [ticket.Tickets]. None.
 	Tickets Tickets

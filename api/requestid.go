@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,8 @@ func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Ha
 // somebody's, and the pattern of the route is what is counted anyway.
 func (a *API) logAccess(w *answerWriter, r *http.Request, began time.Time) {
 	level := slog.LevelDebug
-	if a.cfg.AccessLog {
+	watched := slices.Contains([]string{"/healthz", "/readyz", "/metrics"}, r.URL.Path)
+	if a.cfg.AccessLog && !(watched && a.cfg.AccessLogSkipsHealth) {
 		level = slog.LevelInfo
 	}
 	if !a.log.Enabled(r.Context(), level) {

@@ -122,3 +122,19 @@ func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
 		}
 	}
 }
+
+func TestAccessLogSkipsHealth(t *testing.T) {
+	for _, skips := range []bool{false, true} {
+		s := newServer(t, func(c *api.Config) { c.AccessLog, c.AccessLogSkipsHealth = true, skips })
+		for _, path := range []string{"/healthz", "/readyz", "/v1/workflows"} {
+			s.get(path, requestID, "at"+strings.ReplaceAll(path, "/", "-")).want(t, 200)
+			logged := false
+			for line := range strings.Lines(s.log.String()) {
+				logged = logged || strings.Contains(line, "level=INFO") && strings.Contains(line, "request_id=at"+strings.ReplaceAll(path, "/", "-"))
+			}
+			if want := !skips || path == "/v1/workflows"; logged != want {
+				t.Errorf("%s is logged: %t, want %t", path, logged, want)
+			}
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,12 @@ import (
 const (
 	flagDatabase = "database"
 	flagSchema   = "schema"
+	flagFormat   = "log-format"
+	flagLevel    = "log-level"
 )
+
+// initial is the logger of a program that has set none.
+var initial = slog.Default()
 
 // CommandLine is the command with all the others; see pawl.CommandLine.
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
@@ -41,12 +48,19 @@ func CommandLine(workflows ...workflow.Source) *cobra.Command {
 		diagramCommand(workflows), authCommand(), keysCommand(), ticketsCommand(), versionCommand())
 	root.AddCommand(remote.Commands(defaultServer, onDatabase(workflows))...)
 	root.Long = root.Short + "\n\nThe exit codes of all commands:\n" + flags.ExitCodes()
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return flags.NotEmpty(c, flagSchema) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := flags.NotEmpty(c, flagSchema); err != nil {
+			return err
+		}
+		return checkLog(c)
+	}
 	all := root.PersistentFlags()
 	all.String(flagDatabase, os.Getenv("DATABASE_URL"),
 		"connection string of PostgreSQL; default is DATABASE_URL, or else a private server that is started for it")
 	all.Lookup(flagDatabase).DefValue = "" // a help text must not show a password
 	all.String(flagSchema, schema.Default, "PostgreSQL schema of the tables")
+	all.String(flagFormat, "", "format of the log: text or json; default is text, or the logger that the program has set")
+	all.String(flagLevel, "", "lowest level of the log: debug, info, warn or error; default is info for serve, and warn for others")
 	return root
 }
 
@@ -105,9 +119,42 @@ func markUsage(c *cobra.Command) {
 	}
 }
 
-// logOf writes lines of this level and above to a command's standard error.
+// checkLog refuses a format or a level of the log that there is not.
+func checkLog(c *cobra.Command) error {
+	if format := c.Flag(flagFormat).Value.String(); !slices.Contains([]string{"", "text", "json"}, format) {
+		return usage.Errorf("--%s is text or json, not %q", flagFormat, format)
+	}
+	_, err := levelOf(c, slog.LevelInfo)
+	return err
+}
+
+// levelOf returns the lowest level of the log: the one that is asked for, or a default.
+func levelOf(c *cobra.Command, level slog.Level) (slog.Level, error) {
+	text := c.Flag(flagLevel).Value.String()
+	if text == "" {
+		return level, nil
+	}
+	if err := level.UnmarshalText([]byte(text)); err != nil || strings.ContainsAny(text, "+-") {
+		return level, usage.Errorf("--%s is debug, info, warn or error, not %q", flagLevel, text)
+	}
+	return level, nil
+}
+
+// logOf returns the log of a command: the program's own logger if it has set one and no flag asks for another, and else lines on standard
+// error, from this level on or from the one that is asked for.
 func logOf(c *cobra.Command, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	format := c.Flag(flagFormat).Value.String()
+	if own := slog.Default(); own != initial && format == "" && c.Flag(flagLevel).Value.String() == "" {
+		return own
+	}
+	if asked, err := levelOf(c, level); err == nil { // checked before
+		level = asked
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(c.ErrOrStderr(), options))
+	}
+	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), options))
 }
 
 // ConfigOf is the configuration that the flags of all commands ask for.

@@ -97,6 +97,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
 		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
+	own.BoolVar(&config.AccessLogSkipsHealth, "access-log-skip-health", false, "leave /healthz, /readyz and /metrics out of the access log")
 	own.StringVar(&config.Console, "console", console.DefaultPath, "the path of the console, the pages for operators; \"off\" is none")
 	own.StringVar(&f.auth, "auth", "",
 		"file that says whose credentials are taken, see docs/authentication.md; without it everybody on this machine is believed")

@@ -31,6 +31,12 @@ func (o Options) homes() (homes []string) {
 	return homes
 }
 
+// Exists reports whether there is data of the lasting private server that Start uses by default.
+func Exists() (bool, error) {
+	dir, err := UserDir("postgres")
+	return err == nil && len(Options{Dir: dir}.homes()) > 0, err
+}
+
 // start adopts or starts the server, with the home locked against other programs that would do the same.
 func (s *Server) start(ctx context.Context, o Options, bin binaries, log logger) (err error) {
 	lock, err := lockFile(ctx, s.path("lock"))

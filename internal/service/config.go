@@ -69,6 +69,8 @@ type Config struct {
 
 	// AccessLog logs each request at level Info when it is answered, else at Debug.
 	AccessLog bool
+	// AccessLogSkipsHealth logs requests of /healthz, /readyz and /metrics at level Debug, whatever AccessLog is.
+	AccessLogSkipsHealth bool
 
 	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
 	Inbox map[string]InboxConsumer

@@ -40,6 +40,9 @@ func SchemaStatus(ctx context.Context, c Config) (s schema.Status, err error) {
 	if err := schema.CheckName(c.Schema); err != nil {
 		return s, &usage.Error{Err: err}
 	}
+	if err := c.hasDatabase(); err != nil {
+		return s, err
+	}
 	d, err := openDatabase(ctx, c.Database, c.Log)
 	if err != nil {
 		return s, err
@@ -58,6 +61,9 @@ func WithDatabase(ctx context.Context, c Config, do func(url string) error) (err
 	}
 	if c.Database != "" {
 		return do(c.Database)
+	}
+	if err := c.hasDatabase(); err != nil {
+		return err
 	}
 	d, err := openDatabase(ctx, "", c.Log)
 	if err != nil {
@@ -79,6 +85,9 @@ func WithKeys(ctx context.Context, c Config, do func(context.Context, *apikey.Ta
 
 // withDatabase does something with a database that has the tables.
 func withDatabase(ctx context.Context, c Config, do func(*database) error) (err error) {
+	if err := c.hasDatabase(); err != nil {
+		return err
+	}
 	d, err := openDatabase(ctx, c.Database, c.Log)
 	if err != nil {
 		return err
@@ -91,6 +100,19 @@ func withDatabase(ctx context.Context, c Config, do func(*database) error) (err 
 		return err
 	}
 	return do(d)
+}
+
+// hasDatabase refuses a configuration that names no database if there is no private one either: a command that works on what is there makes
+// none. Error: a *usage.Error.
+func (c *Config) hasDatabase() error {
+	if c.Database != "" {
+		return nil
+	}
+	there, err := localpg.Exists()
+	if err == nil && !there {
+		return usage.Errorf("no database is named, and there is no private one: set DATABASE_URL or --database")
+	}
+	return err
 }
 
 // WithEngine does something with an engine that is not started. Should it be, it

@@ -66,7 +66,8 @@ func TestDatabaseEncoding(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := strings.Replace(url, config.Database, name, 1)
-			_, err = Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: other, Address: "127.0.0.1:0", Log: quiet})
+			_, err = Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: other,
+				Address: "127.0.0.1:0", Log: quiet})
 			if err == nil || !strings.Contains(err.Error(), `the database "`+name+`" has the encoding `+encoding+", and Pawl needs UTF8") {
 				t.Errorf("%v", err)
 			}
