@@ -120,10 +120,16 @@ func (c *Config) check() error {
 
 // durable is the configuration of a durable consumer that is made.
 func (c *Config) durable() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
-		Durable: c.Durable, Description: "Inbox of Pawl: " + c.Consumer, FilterSubjects: c.Subjects,
+	config := jetstream.ConsumerConfig{
+		Durable: c.Durable, Description: "Inbox of Pawl: " + c.Consumer,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.AckWait, MaxAckPending: c.Waiting, MaxDeliver: -1,
 	}
+	if len(c.Subjects) == 1 {
+		config.FilterSubject = c.Subjects[0] // servers before 2.10 know no list
+	} else {
+		config.FilterSubjects = c.Subjects
+	}
+	return config
 }
 
 // delay is how long a message waits for its next delivery, at random.

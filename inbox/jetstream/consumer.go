@@ -45,7 +45,16 @@ func (c *Config) connect() (*nats.Conn, error) {
 func (c *Config) durableConsumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if err := c.checkVersion(js.Conn().ConnectedServerVersion()); err != nil {
+		return nil, err
+	}
 	consumer, err := js.Consumer(ctx, c.Stream, c.Durable)
+	if err == nil && c.leftover(consumer.CachedInfo()) {
+		if err = js.DeleteConsumer(ctx, c.Stream, c.Durable); err == nil {
+			c.Log.Warn("jetstream: made the durable consumer anew, which had no subjects and had delivered nothing", "durable", c.Durable)
+			err = jetstream.ErrConsumerNotFound
+		}
+	}
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumer, err = js.CreateConsumer(ctx, c.Stream, c.durable())
 	}
@@ -69,6 +78,22 @@ func (c *Config) durableConsumer(ctx context.Context, js jetstream.JetStream) (j
 		c.Log.Warn("jetstream: the durable consumer is not as it would be made", "durable", c.Durable, "difference", difference)
 	}
 	return consumer, nil
+}
+
+// checkVersion refuses a server that cannot filter by several subjects. One before 2.10 would make a consumer without any.
+func (c *Config) checkVersion(version string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && len(c.Subjects) > 1 && (major < 2 || major == 2 && minor < 10) {
+		return fmt.Errorf("the server has version %s, and several subjects need NATS 2.10 or newer: name one subject, which may have "+
+			"wildcards, or use a consumer for each", version)
+	}
+	return nil
+}
+
+// leftover reports whether a consumer is one of Pawl's that was made without its subjects, by a server before 2.10, and was never used.
+func (c *Config) leftover(info *jetstream.ConsumerInfo) bool {
+	return len(c.Subjects) > 0 && len(subjectsOf(info.Config)) == 0 && info.Config.Description == c.durable().Description &&
+		info.Delivered.Consumer == 0
 }
 
 // differences says what about a consumer is not as it would be made, as far as

@@ -43,4 +43,9 @@
 // taken for new. What was on the list of dead messages leaves it when it is consumed
 // then: of a message that is older than the consumer it is not known that nobody had
 // it before.
+//
+// # Versions of the server
+//
+// NATS 2.9 works with one subject, which may have wildcards, or none; several subjects need NATS 2.10. An older server ignores a list of
+// subjects, so it is refused. A consumer of Pawl's that was left without subjects in that way, and has delivered nothing, is made anew.
 package jetstream

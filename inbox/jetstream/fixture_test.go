@@ -35,7 +35,12 @@ type stream struct {
 
 func newStream(t *testing.T, server *natstest.Server) *stream {
 	t.Helper()
-	conn, err := nats.Connect(server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	return newStreamAt(t, server.URL())
+}
+
+func newStreamAt(t *testing.T, url string) *stream {
+	t.Helper()
+	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
