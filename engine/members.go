@@ -20,6 +20,7 @@ import (
 type storedDefinition struct {
 	inspect.Definition
 	members map[string]string // of the data, by path, each with its kind; see workflow.Members
+	spec    []byte            // what it says, as JSON; see workflow.Description
 	builds  []string          // the hashes of the members of the builds that were accepted
 }
 

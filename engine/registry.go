@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
@@ -44,8 +45,8 @@ func (r *registry) record(ctx context.Context, c Config) error {
 func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefinition) error {
 	switch {
 	case d.Changed:
-		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
-			"and this one beside it for the instances that are on it", d.Workflow, d.Version, d.Version+1)
+		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before (%s): give the changed one version %d, "+
+			"and this one beside it for the instances that are on it", d.Workflow, d.Version, r.differences(d), d.Version+1)
 	case d.Given:
 		return d.takeMembers(ctx, tx, c, r.Find(d.Workflow, d.Version))
 	case r.Find(d.Workflow, 0) != nil:
@@ -55,7 +56,19 @@ func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefin
 	return nil
 }
 
-const storedDefinitions = "SELECT workflow, version, hash, created_at, members, builds FROM pawl.definition ORDER BY workflow, version"
+// differences tells what about a definition has changed.
+func (r *registry) differences(d *storedDefinition) string {
+	found, err := r.Find(d.Workflow, d.Version).Differences(d.spec)
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(found) == 0:
+		return "how a payload is decoded or validated"
+	}
+	return strings.Join(found, "; ")
+}
+
+const storedDefinitions = "SELECT workflow, version, hash, spec::text, created_at, members, builds FROM pawl.definition ORDER BY workflow, version"
 
 // stored reads the definitions that have run on the database, in order, and compares them with those of this node.
 func (r *registry) stored(ctx context.Context, from store.Querier, sql string) ([]storedDefinition, error) {
@@ -65,7 +78,7 @@ func (r *registry) stored(ctx context.Context, from store.Querier, sql string) (
 	}
 	return pgx.CollectRows(found, func(row pgx.CollectableRow) (d storedDefinition, err error) {
 		var hash string
-		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.CreatedAt, &d.members, &d.builds)
+		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.spec, &d.CreatedAt, &d.members, &d.builds)
 		if w := r.Find(d.Workflow, d.Version); w != nil {
 			d.compare(w, hash)
 		}

@@ -95,7 +95,8 @@ func TestAChangedDefinitionUnderTheSameVersionIsRefused(t *testing.T) {
 		}
 	}
 	err := startAndStop(t, with(changed(1)))
-	if err == nil || !strings.Contains(err.Error(), `workflow "loan" has changed, but is still version 1`) {
+	if err == nil || !strings.Contains(err.Error(), `workflow "loan" has changed, but is still version 1, which ran here before `+
+		`(transition "sell" is new): give`) {
 		t.Errorf("got %v", err)
 	}
 	if err := startAndStop(t, with(loans(1), changed(2))); err != nil {
