@@ -115,12 +115,12 @@ func flightReason(s *api.CommandStatus, now time.Time) why {
 	switch {
 	case s.Status == transitions.Processing && lost:
 		return said(whyLost, s.LockedUntil, "%s is not heard of since its lease of attempt %d has run out; another node takes it over",
-			holder(s, "whoever works on it"), s.Attempt)
+			holder(s, "whoever works on it"), s.Failures+1)
 	case s.Status == transitions.Processing:
-		return said(whyWorks, s.LockedUntil, "attempt %d is under way, under a lease of %s that is prolonged while that is heard of", s.Attempt,
+		return said(whyWorks, s.LockedUntil, "attempt %d is under way, under a lease of %s that is prolonged while that is heard of", s.Failures+1,
 			holder(s, "a node"))
 	case s.Status == transitions.FailedRetryable:
-		return said(whyFails, s.RunAt, "%s so far; the next attempt begins then",
+		return said(whyFails, s.RunAt, "attempt %d has failed, %s in all; the next one is begun then", s.Failures,
 			plural(s.Failures, "failure", "failures"))
 	case s.Status == transitions.Pending && s.RunAt.Add(late).Before(now):
 		return said(whyWaits, s.RunAt, "it is due since then, and nobody takes it: no node that knows its workflow and version has a "+

@@ -76,7 +76,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			t.Cleanup(func() { answer <- nil })
 			return id
 		}},
-		{"fails", "1 failure so far", "olga", nil, func(n string) uuid.UUID {
+		{"fails", "attempt 1 has failed, 1 failure in all", "olga", nil, func(n string) uuid.UUID {
 			id := s.calling(n)
 			await.Receive(t, "the bank is asked", s.bank.asked) <- errBank
 			await.Eventually(t, "the attempt has failed", func() bool {

@@ -2,12 +2,14 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -95,8 +97,10 @@ func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
 				if len(all) != tt.want {
 					t.Errorf("pages of %d: got %d, want %d", limit, len(all), tt.want)
 				}
-				if !slices.IsSortedFunc(all, func(a, b transitions.Instance) int { return bytes.Compare(a.ID[:], b.ID[:]) }) {
-					t.Errorf("pages of %d are not in the order of the ids", limit)
+				if !slices.IsSortedFunc(all, func(a, b transitions.Instance) int {
+					return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
+				}) {
+					t.Errorf("pages of %d are not in the order of creation", limit)
 				}
 			}
 		})
@@ -136,7 +140,15 @@ func TestPagingIsStableUnderInserts(t *testing.T) {
 	for _, i := range pages(t, e, inspect.Filter{}, func() {}) {
 		there[i.ID] = 0
 	}
-	all := pages(t, e, inspect.Filter{Limit: 10}, func() { seedLoans(t, pool, 20) })
+	inserted := 0
+	all := pages(t, e, inspect.Filter{Limit: 10}, func() {
+		inserted++
+		for behind, at := range []time.Duration{-time.Hour, time.Duration(inserted) * time.Second} { // fewer behind than a page has
+			exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+				SELECT 'default', gen_random_uuid(), 'loan', 1, 'open', 1, '{}', true, sha256('x'), now() + $2, now()
+				FROM generate_series(1, $1)`, []int{20, 5}[behind], at)
+		}
+	})
 	if len(all) <= len(there) {
 		t.Errorf("%d instances were seen, so that nothing was inserted in between", len(all))
 	}
