@@ -129,3 +129,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (tra
 
 // InFlightStats are the counters of this node's work on commands in flight.
 func (e *Engine) InFlightStats() inflight.Stats { return e.inflight.Stats() }
+
+// ActivityDurations returns the durations of this node's attempts of activities since its start, by workflow, activity and
+// outcome.
+func (e *Engine) ActivityDurations() []inflight.Durations { return e.inflight.Durations() }

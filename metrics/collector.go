@@ -20,6 +20,8 @@ type Engine interface {
 	Stats() engine.PipelineStats
 	// InFlightStats are those of the work on commands in flight.
 	InFlightStats() engine.InFlightStats
+	// ActivityDurations are the durations of the attempts of activities.
+	ActivityDurations() []engine.ActivityDurations
 	// SinkStats are those of the deliveries to sinks.
 	SinkStats() relay.Stats
 	// Scopes are how attempts were answered, by scope; "" is all tenants'.
@@ -100,6 +102,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendCommits(ch, c.engine.Stats())
 	sendScopes(ch, c.engine.Scopes(""))
 	sendInFlight(ch, c.engine.InFlightStats())
+	sendDurations(ch, c.engine.ActivityDurations())
 	sendRelay(ch, c.engine.SinkStats())
 	give(ch, &c.keys, sendKeys)
 	give(ch, &c.counts, sendCounts)

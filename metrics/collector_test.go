@@ -173,8 +173,9 @@ pawl_keys_stale 0
 // Names and units are as the conventions have them, and what is documented is
 // what a scrape gives.
 func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
-	e := started(t)
+	e := started(t, orders(func() error { return nil }))
 	write(t, e, "", "", "1")
+	pay(t, e, "card")
 	requests := metrics.NewRequests()
 	requests.Observe(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	refusals := metrics.NewRefusals()

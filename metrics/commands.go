@@ -89,6 +89,27 @@ var (
 	held        = gauge("pawl_inflight_leases", "Leases that this node holds.")
 )
 
+var activityTook = histogram(
+	"pawl_activity_duration_seconds",
+	"How long attempts of activities took, by outcome: succeeded, failed (permanently), retried, timed_out, cancelled, stuck (left to an "+
+		"operator), interrupted (the node stopped or lost the lease), undone, undo_failed. A check counts with the attempt that begins with it. "+
+		"The wait for a worker and the commit are not included.",
+	"workflow",
+	"activity",
+	"outcome",
+)
+
+func sendDurations(ch chan<- prometheus.Metric, list []engine.ActivityDurations) {
+	for i := range list {
+		d := &list[i]
+		buckets := make(map[float64]uint64, len(d.Within))
+		for b, n := range d.Within {
+			buckets[engine.DurationBounds[b]] = n
+		}
+		ch <- prometheus.MustNewConstHistogram(activityTook.desc, d.Count, d.Sum.Seconds(), buckets, d.Workflow, d.Activity, d.Outcome)
+	}
+}
+
 func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
 	send(ch, polls, s.Polls)
 	send(ch, claimed, s.Claimed)

@@ -44,6 +44,11 @@ func gauge(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "gauge", Labels: labels, Help: help})
 }
 
+// histogram declares a distribution of this node's.
+func histogram(name, help string, labels ...string) kind {
+	return declare(Metric{Name: name, Type: "histogram", Labels: labels, Help: help})
+}
+
 // sharedCounter declares a counter that is kept in the database.
 func sharedCounter(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help, Shared: true})

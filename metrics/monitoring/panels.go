@@ -115,6 +115,12 @@ var Rows = []Row{
 			Line{`sum(rate(pawl_inflight_retries_total[$__rate_interval]))`, "to be repeated"},
 			Line{`sum(rate(pawl_inflight_stuck_total[$__rate_interval]))`, "left to an operator"},
 			Line{`sum(rate(pawl_inflight_returned_total[$__rate_interval]))`, "given back"}),
+		one("99 % of the attempts of an activity take less than", seconds,
+			`histogram_quantile(0.99, sum by (le, workflow, activity) (rate(pawl_activity_duration_seconds_bucket[$__rate_interval])))`,
+			"{{workflow}} {{activity}}"),
+		{Title: "Attempts that reached their time limit", Unit: perSecond, Empty: "none has reached it", Lines: []Line{
+			{`sum by (workflow, activity) (rate(pawl_activity_duration_seconds_count{outcome="timed_out"}[$__rate_interval]))`,
+				"{{workflow}} {{activity}}"}}},
 		several("Leases", perSecond,
 			Line{`sum(rate(pawl_inflight_claimed_total[$__rate_interval]))`, "claimed"},
 			Line{`sum(rate(pawl_inflight_taken_over_total[$__rate_interval]))`, "taken over"},

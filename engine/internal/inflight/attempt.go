@@ -36,6 +36,7 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	defer cancel()
 	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
 		func(progress []byte) { r.report(f, progress) })
+	begun := time.Now()
 	t := f.Try(work, decide.Code{
 		Do: func() ([]byte, error) {
 			result, err := work.Do(ctx, a, f.Data, asked.Payload)
@@ -49,8 +50,11 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	}, func(value any, stack []byte) {
 		r.config.Log.Error("an activity panicked", f.attrs("panic", value, "stack", string(stack))...)
 	})
+	took := time.Since(begun)
 	t.Cause = context.Cause(ctx)
-	return f.After(work, t)
+	v := f.After(work, t)
+	r.durations.observe(f, outcomeOfAttempt(f, t, v), took)
+	return v
 }
 
 // logUnencodable logs why a result cannot be encoded, which nobody else is told. It returns

@@ -77,12 +77,13 @@ const (
 
 // Runner works on commands in flight. It is safe for concurrent use.
 type Runner struct {
-	config   Config
-	pipeline Pipeline // once it is started
-	sql      *store.Flights
-	limits   map[activity]int // of the activities that are known
-	known    []string         // the workflows that are, and their versions
-	stats    counters
+	config    Config
+	pipeline  Pipeline // once it is started
+	sql       *store.Flights
+	limits    map[activity]int // of the activities that are known
+	known     []string         // the workflows that are, and their versions
+	stats     counters
+	durations durations
 
 	work     sync.WaitGroup // the poller and the keeper
 	stop     stop

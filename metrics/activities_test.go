@@ -1,0 +1,217 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type order struct {
+	Method string `json:"method"`
+}
+
+// fails is how an attempt of the activity pay ends, by the method.
+var fails = map[string]func(context.Context, *workflow.Attempt) error{
+	"card":   func(context.Context, *workflow.Attempt) error { return nil },
+	"stolen": func(context.Context, *workflow.Attempt) error { return workflow.Final(errors.New("refused")) },
+	"lost":   func(context.Context, *workflow.Attempt) error { return errors.New("no answer") },
+	"panics": func(context.Context, *workflow.Attempt) error { panic("a defect") },
+	"slow":   func(ctx context.Context, _ *workflow.Attempt) error { <-ctx.Done(); return ctx.Err() },
+	"later": func(_ context.Context, a *workflow.Attempt) error {
+		if a.Number == 1 {
+			return workflow.NotDone(errors.New("busy"))
+		}
+		return nil
+	},
+}
+
+// orders has an activity whose attempts end as the payload asks, and one that is undone.
+func orders(undo func() error) workflow.Source {
+	start := func(_ *workflow.Call, o *order, p order) error { o.Method = p.Method; return nil }
+	none := func(*workflow.Call, *order, workflow.None) error { return nil }
+	pay := func(ctx context.Context, a *workflow.Attempt, o order, _ workflow.None) (workflow.None, error) {
+		return workflow.None{}, fails[o.Method](ctx, a)
+	}
+	reserve := func(context.Context, *workflow.Attempt, order, workflow.None) (workflow.None, error) {
+		return workflow.None{}, nil
+	}
+	release := func(context.Context, *workflow.Attempt, order, workflow.None, *workflow.None) error { return undo() }
+	quick := workflow.Retry{Attempts: 2, First: time.Millisecond, Max: time.Millisecond}
+	return workflow.Define("order", 1,
+		workflow.Start("place", "placed", start),
+		workflow.Do("reserve", workflow.From("placed"), "reserving", "reserved", reserve, none).
+			OrElse("failed", func(*workflow.Call, *order, workflow.Failure) error { return nil }).Undo(release).Retry(quick),
+		workflow.Do("pay", workflow.From("reserved"), "paying", "paid", pay, none).
+			OrElse("failed", func(*workflow.Call, *order, workflow.Failure) error { return nil }).Undoes("reserve").
+			Timeout(200*time.Millisecond).Retry(quick),
+	).Final("paid", "failed")
+}
+
+// attempts gathers how many attempts a collector reports, by activity and outcome.
+func attempts(t *testing.T, c prometheus.Collector) map[string]int {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(c)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, f := range families {
+		if f.GetName() != "pawl_activity_duration_seconds" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["workflow"] != "order" {
+				t.Errorf("an attempt of the workflow %q", labels["workflow"])
+			}
+			h := m.GetHistogram()
+			got[labels["activity"]+" "+labels["outcome"]] = int(h.GetSampleCount())
+			within := map[float64]uint64{}
+			for _, b := range h.GetBucket() {
+				within[b.GetUpperBound()] = b.GetCumulativeCount()
+			}
+			if slow := labels["outcome"] == "timed_out"; slow && (within[.1] != 0 || h.GetSampleSum() < .2) {
+				t.Errorf("attempts that took 200 ms are counted as shorter: sum %g s, %v", h.GetSampleSum(), within)
+			}
+			if n := within[3600]; n != h.GetSampleCount() {
+				t.Errorf("%d of %d attempts took less than an hour", n, h.GetSampleCount())
+			}
+		}
+	}
+	return got
+}
+
+// pay has an order reserved and paid, and waits for the end of both.
+func pay(t *testing.T, e *engine.Engine, method string) {
+	t.Helper()
+	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: method,
+		Payload: []byte(`{"method":"` + method + `"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, activity := range []string{"reserve", "pay"} {
+		accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: activity, Key: activity, Instance: placed.Instance})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Await(t.Context(), "", accepted.Record.Scope, activity); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestActivityDurations(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method string
+		want   map[string]int // besides the reservation that succeeded
+	}{
+		{"card", map[string]int{"pay succeeded": 1}},
+		{"stolen", map[string]int{"pay failed": 1, "reserve undone": 1}},
+		{"lost", map[string]int{"pay retried": 1, "pay failed": 1, "reserve undone": 1}},
+		{"panics", map[string]int{"pay retried": 1, "pay failed": 1, "reserve undone": 1}},
+		{"slow", map[string]int{"pay timed_out": 2, "reserve undone": 1}},
+		{"later", map[string]int{"pay retried": 1, "pay succeeded": 1}},
+	} {
+		t.Run(c.method, func(t *testing.T) {
+			t.Parallel()
+			e := started(t, orders(func() error { return nil }))
+			m := metrics.New(e, metrics.Config{Timeout: time.Minute})
+			pay(t, e, c.method)
+			c.want["reserve succeeded"] = 1
+			var got map[string]int
+			defer func() { t.Log(got) }()
+			await.Eventually(t, "all attempts are measured", func() bool {
+				got = attempts(t, m)
+				return maps.Equal(got, c.want)
+			})
+		})
+	}
+}
+
+func TestActivityDurations_UndoFails(t *testing.T) {
+	t.Parallel()
+	e := started(t, orders(func() error { return errors.New("no answer") }))
+	m := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	pay(t, e, "stolen")
+	await.Eventually(t, "both attempts to undo are measured", func() bool { return attempts(t, m)["reserve undo_failed"] == 2 })
+}
+
+// begin has an activity begun that runs until its context is done, and returns the engine and the command's scope.
+func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
+	t.Helper()
+	begun := make(chan struct{}, 1)
+	wait := func(ctx context.Context, _ *workflow.Attempt, _ note, _ workflow.None) (workflow.None, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return workflow.None{}, ctx.Err()
+	}
+	none := func(*workflow.Call, *note, workflow.None) error { return nil }
+	e := started(t, workflow.Define("order", 1, workflow.Start("place", "placed", none),
+		workflow.Do("pay", workflow.From("placed"), "paying", "paid", wait, none).
+			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
+	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "pay", Key: "1", Instance: placed.Instance})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Receive(t, "the activity begins", begun)
+	return e, metrics.New(e, metrics.Config{Timeout: time.Minute}), accepted.Record.Scope
+}
+
+func TestActivityDurations_Cancelled(t *testing.T) {
+	t.Parallel()
+	e, m, scope := begin(t)
+	if _, err := e.Cancel(t.Context(), "", scope, "1", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay cancelled"] == 1 })
+}
+
+func TestActivityDurations_NodeStops(t *testing.T) {
+	t.Parallel()
+	e, m, _ := begin(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	e.Stop(ctx)
+	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay interrupted"] == 1 })
+}
+
+func TestActivityDurations_OutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	none := func(*workflow.Call, *note, workflow.None) error { return nil }
+	lose := func(context.Context, *workflow.Attempt, note, workflow.None) (workflow.None, error) {
+		return workflow.None{}, errors.New("no answer")
+	}
+	e := started(t, workflow.Define("order", 1, workflow.Start("place", "placed", none),
+		workflow.Do("pay", workflow.From("placed"), "paying", "paid", lose, none).AskOperator().
+			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
+	m := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "pay", Key: "1", Instance: placed.Instance})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay stuck"] == 1 })
+}
