@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -52,20 +53,26 @@ const minServer = 140000
 // It returns how many steps it applied. A step that fails leaves the database
 // as the step before it did.
 //
-// Errors: ErrNewer, ErrForeign; an unsupported server; a pooler that the pool is not made
-// for; those of the database.
+// Errors: ErrNewer, ErrForeign; ErrRights for a role that may not use the schema; an
+// unsupported server; a pooler that the pool is not made for; those of the database.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) {
 	if err := CheckName(name); err != nil {
 		return 0, err
 	}
-	applied := 0
 	if err := pooler.Check(ctx, pool); err != nil {
-		return applied, err
+		return 0, err
 	}
 	found, err := StatusOf(ctx, pool, name)
-	if err == nil && !errors.Is(found.Err(), ErrBehind) {
-		err = found.Err() // nothing of it is touched
+	if forbidden(err) { // the schema is there, and it is not the role's
+		err = cmp.Or(CheckRights(ctx, pool, name), err)
 	}
+	if err == nil && !errors.Is(found.Err(), ErrBehind) {
+		// Nothing is touched, so a role that owns nothing may call it.
+		if err = found.Err(); err == nil {
+			return 0, nil
+		}
+	}
+	applied := 0
 	if err == nil {
 		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, name) })
 	}
@@ -81,6 +88,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 		if err == nil {
 			applied++
 		}
+	}
+	if forbidden(err) {
+		err = fmt.Errorf(`%w; run "migrate up" as the owner of the tables`, err)
 	}
 	if err != nil {
 		return applied, fmt.Errorf("migrate schema %s: %w", name, err)
@@ -105,6 +115,12 @@ func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 func missing(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "42P01" || e.Code == "3F000")
+}
+
+// forbidden reports whether the role lacks a right.
+func forbidden(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "42501"
 }
 
 // foreign reports whether there is such a table, of somebody else.

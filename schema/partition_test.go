@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // event inserts an event. Parameters: position, time.
@@ -205,8 +206,8 @@ func TestATransactionWhoseEventsAreBeingRemovedDoesNotCommit(t *testing.T) {
 	}
 }
 
-// A role that may make partitions can neither fill the database with tables nor
-// drop one.
+// A role that may make partitions cannot fill the database with tables, and one
+// that may remove them only removes those whose time is over.
 func TestOnlyTheOwnerMakesPartitionsOfAnyTimeAndDropsThem(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -230,13 +231,51 @@ func TestOnlyTheOwnerMakesPartitionsOfAnyTimeAndDropsThem(t *testing.T) {
 	if err := as(soon); err != nil {
 		t.Error(err)
 	}
-	for _, at := range []string{"now() + interval '13 months'", "now() - interval '13 months'", "'0001-01-01'", "'2044-01-01'"} {
+	for _, at := range []string{"now() + interval '13 months'", "now() - interval '13 months'", "'0001-01-01'", "'2044-01-08'"} {
 		raised(t, as("SELECT pawl.make_partition('outbox', "+at+")"), "22023")
 	}
-	raised(t, as("SELECT pawl.drop_partition('outbox_2043w53')"), "42501")
-	exec(t, pool, "GRANT EXECUTE ON FUNCTION pawl.drop_partition TO "+role)
-	raised(t, as("SELECT pawl.drop_partition('outbox_2043w53')"), "42501")
+	if err := as("SELECT pawl.make_partition('outbox', '2044-01-01')"); err != nil {
+		t.Errorf("one that was detached is not attached again: %v", err)
+	}
+	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
+	for _, sql := range []string{"SELECT pawl.detach_partition('outbox_2020w01')", "SELECT pawl.drop_partition('outbox_2020w01')"} {
+		raised(t, as(sql), "42501")
+	}
+	exec(t, pool, "GRANT EXECUTE ON FUNCTION pawl.detach_partition, pawl.drop_partition TO "+role)
+	for _, sql := range []string{"SELECT pawl.detach_partition('outbox_2043w53')", "SELECT pawl.drop_partition('outbox_2043w53')"} {
+		raised(t, as(sql), "42501")
+	}
+	raised(t, as("SELECT pawl.drop_partition('outbox')"), "22023")
+	if err := as("SELECT pawl.detach_partition('outbox_2020w01'), pawl.drop_partition('outbox_2020w01')"); err != nil {
+		t.Errorf("one whose time is over: %v", err)
+	}
 	if !ask[bool](t, pool, "SELECT pawl.drop_partition('outbox_2043w53')") {
 		t.Error("the owner does not drop it")
+	}
+}
+
+// A removal that the owner has begun and not finished, such as before the tables got another owner.
+func TestDetachPartition_FinishesPending(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
+	reader := begin(t, pool)
+	exec(t, reader, "SELECT FROM pawl.outbox")
+	refused(t, pool, "55P03", "SELECT pawl.detach_partition('outbox_2020w01')")
+	detached := background(t, pool, func(conn *pgxpool.Conn) (struct{}, error) {
+		_, err := conn.Exec(t.Context(), "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2020w01 CONCURRENTLY")
+		return struct{}{}, err
+	})
+	pid := pgtest.WaitBlocked(t, pool, "DETACH PARTITION pawl.outbox_2020w01")
+	exec(t, pool, "SELECT pg_cancel_backend($1)", pid)
+	raised(t, (<-detached).err, "57014")
+	refused(t, pool, "55P03", "SELECT pawl.detach_partition('outbox_2020w01')")
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		if got := ask[bool](t, pool, "SELECT pawl.detach_partition('outbox_2020w01')"); got != want {
+			t.Errorf("detached: %t, want %t", got, want)
+		}
 	}
 }

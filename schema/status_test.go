@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,7 +116,7 @@ func TestThePlanFromAVersionOnHasWhatComesAfterIt(t *testing.T) {
 	t.Parallel()
 	last := Migrations[len(Migrations)-1]
 	plan := Plan(Default, len(Migrations)-1)
-	if strings.Count(plan, "\nCOMMIT;") != 1 || !strings.Contains(plan, "-- "+"000") || !strings.Contains(plan, "'"+last.Name+"'") {
+	if strings.Count(plan, "\nCOMMIT;") != 1 || !strings.Contains(plan, fmt.Sprintf("-- %04d_", len(Migrations))) || !strings.Contains(plan, "'"+last.Name+"'") {
 		t.Error(plan)
 	}
 	if plan := Plan(Default, len(Migrations)); plan != "" {

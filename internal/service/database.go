@@ -65,12 +65,14 @@ func (d *database) close() error {
 	return nil
 }
 
-// migrate brings the schema up to date and says so if there was something to
-// do.
+// migrate brings the schema up to date, logs what it did, and checks the rights of the role.
 func (d *database) migrate(ctx context.Context, name string, log *slog.Logger) error {
 	applied, err := schema.Migrate(ctx, d.pool, name)
 	if err == nil && applied > 0 {
 		log.Info("migrated the database", "schema", name, "applied", applied, "version", len(schema.Migrations))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return schema.CheckRights(ctx, d.pool, name)
 }

@@ -22,6 +22,7 @@ type partition struct {
 	inspect.Partition
 	events    bool // of the outbox
 	detaching bool // somebody has begun to detach it
+	owned     bool // by the role of this node
 }
 
 // parent is the table that it is a part of.
@@ -96,7 +97,7 @@ func (r *Runner) partitions(ctx context.Context) ([]partition, error) {
 		return nil, fmt.Errorf("list partitions: %w", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p partition, err error) {
-		err = row.Scan(&p.Name, &p.events, &p.detaching, &p.Detached, &p.From, &p.To, &p.Rows, &p.Bytes)
+		err = row.Scan(&p.Name, &p.events, &p.detaching, &p.Detached, &p.owned, &p.From, &p.To, &p.Rows, &p.Bytes)
 		p.From, p.To = p.From.UTC(), p.To.UTC()
 		return p, err
 	})
@@ -148,12 +149,7 @@ func isGone(err error) bool {
 // where it is needed after all, also one that somebody else has detached.
 func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 	if !p.Detached {
-		how := "CONCURRENTLY"
-		if p.detaching {
-			how = "FINALIZE"
-		}
-		sql := r.sql.in(fmt.Sprintf("ALTER TABLE pawl.%s DETACH PARTITION pawl.%s %s", p.parent(), pgx.Identifier{p.Name}.Sanitize(), how))
-		if _, err := r.exec(ctx, sql); err != nil {
+		if err := r.detach(ctx, p); err != nil {
 			return fmt.Errorf("detach %s: %w", p.Name, err)
 		}
 	}
@@ -174,6 +170,22 @@ func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 	r.stats.count(func(s *Stats) { s.Dropped++ })
 	r.config.Log.Info("retention dropped a partition", "partition", p.Name, "bytes", p.Bytes)
 	return nil
+}
+
+// detach takes a partition out of its table. A role that owns nothing does it by a function, which waits only briefly for the
+// lock that it needs.
+func (r *Runner) detach(ctx context.Context, p partition) error {
+	if !p.owned {
+		_, err := r.exec(ctx, r.sql.detach, p.Name)
+		return err
+	}
+	how := "CONCURRENTLY"
+	if p.detaching {
+		how = "FINALIZE"
+	}
+	_, err := r.exec(ctx, r.sql.in(fmt.Sprintf("ALTER TABLE pawl.%s DETACH PARTITION pawl.%s %s",
+		p.parent(), pgx.Identifier{p.Name}.Sanitize(), how)))
+	return err
 }
 
 // forgetSettled deletes dead letters and messages that were settled before a time.

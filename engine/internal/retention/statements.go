@@ -4,8 +4,8 @@ import "github.com/pawlhq/pawl/internal/store"
 
 // statements are the statements of a runner, for one schema.
 type statements struct {
-	in                                                                                          func(sql string) string
-	claim, keep, release, purge, giveUp, ahead, list, kept, drop, back, leader, leaders, oldest string
+	in                                                                                                  func(sql string) string
+	claim, keep, release, purge, giveUp, ahead, list, kept, detach, drop, back, leader, leaders, oldest string
 }
 
 func newStatements(in func(sql string) string) statements {
@@ -19,6 +19,7 @@ func newStatements(in func(sql string) string) statements {
 		ahead:   in(aheadSQL),
 		list:    in(listSQL),
 		kept:    in(store.HistoryKeptSQL),
+		detach:  in(detachSQL),
 		drop:    in(dropSQL),
 		back:    in(backSQL),
 		leader:  in(leaderSQL),
@@ -63,7 +64,7 @@ const aheadSQL = `SELECT pawl.make_partitions($1)`
 // listSQL lists the partitions, the oldest first, those that are detached as well.
 // Their names say their times. One that is being dropped has no size.
 const listSQL = `
-SELECT c.relname, c.relname LIKE 'outbox%', coalesce(i.inhdetachpending, false), i.inhparent IS NULL,
+SELECT c.relname, c.relname LIKE 'outbox%', coalesce(i.inhdetachpending, false), i.inhparent IS NULL, pg_has_role(c.relowner, 'USAGE'),
 	p.begins AT TIME ZONE 'UTC', (p.begins + CASE WHEN c.relname LIKE 'outbox%' THEN interval '1 week'
 		ELSE interval '1 month' END) AT TIME ZONE 'UTC',
 	greatest(c.reltuples, 0)::bigint, coalesce(pg_total_relation_size(c.oid), 0)
@@ -73,6 +74,9 @@ CROSS JOIN LATERAL (SELECT to_date(substring(c.relname, '_([^_]+)$'),
 WHERE c.relnamespace = (SELECT p.relnamespace FROM pg_class AS p WHERE p.oid = 'pawl.leadership'::regclass) AND c.relkind = 'r'
 	AND c.relname ~ '^(outbox_[0-9]{4,}w[0-5][0-9]|command_history_[0-9]{4,}m(0[1-9]|1[0-2]))$'
 ORDER BY c.relname`
+
+// detachSQL detaches a partition for a role that owns nothing. Parameter: its name.
+const detachSQL = `SELECT pawl.detach_partition($1)`
 
 // dropSQL drops a detached partition. Parameter: its name.
 const dropSQL = `SELECT pawl.drop_partition($1)`

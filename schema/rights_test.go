@@ -1,0 +1,144 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+// connected is a pool of connections with a connection string.
+func connected(t *testing.T, as string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func TestGrant_AddsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{Default, "shop_2"} {
+		pool := pgtest.DirectTo(t, migrated(t, name))
+		role, as := pgtest.Role(t, pool)
+		node := connected(t, as)
+		want := fmt.Sprintf(`on schema %s: USAGE on the schema, and `, name)
+		if err := CheckRights(t.Context(), node, name); !errors.Is(err, ErrRights) || !strings.Contains(err.Error(), want) ||
+			!strings.HasSuffix(err.Error(), `run "migrate grants `+role+`"`) {
+			t.Errorf("without rights: %v", err)
+		}
+		planned, err := PlanGrants(t.Context(), pool, name, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for left := range planned { // each statement is needed
+			if _, err := pool.Exec(t.Context(), "DROP OWNED BY "+role); err != nil {
+				t.Fatal(err)
+			}
+			for i, sql := range planned {
+				if i == left {
+					continue
+				}
+				if _, err := pool.Exec(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := CheckRights(t.Context(), node, name); !errors.Is(err, ErrRights) {
+				t.Errorf("without %s: %v", planned[left], err)
+			}
+		}
+		applied, err := Grant(t.Context(), pool, name, role)
+		if err != nil || !slices.Equal(applied, planned) {
+			t.Errorf("applied %q, not %q: %v", applied, planned, err)
+		}
+		if err := CheckRights(t.Context(), node, name); err != nil {
+			t.Error(err)
+		}
+		if n, err := Migrate(t.Context(), node, name); n != 0 || err != nil {
+			t.Errorf("nothing is pending: applied %d, %v", n, err)
+		}
+	}
+}
+
+// What make_partition makes later is read by the roles that read the table.
+func TestGrant_CoversLaterPartitions(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectTo(t, migrated(t, Default))
+	role, as := pgtest.Role(t, pool)
+	if _, err := Grant(t.Context(), pool, Default, role); err != nil {
+		t.Fatal(err)
+	}
+	node := connected(t, as)
+	for by, month := range map[*pgxpool.Pool]string{pool: "7 months", node: "8 months"} {
+		for _, parent := range []string{"outbox", "command_history"} {
+			if !query[bool](t, by, "SELECT pawl.make_partition($1, now() + $2::text::interval)", parent, month) {
+				t.Errorf("no partition of %s in %s", parent, month)
+			}
+		}
+	}
+	if err := CheckRights(t.Context(), node, Default); err != nil {
+		t.Error(err)
+	}
+}
+
+// The rights name every table and sequence, so that a migration that adds one decides about it.
+func TestGrants_NameEveryTable(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	var named []string
+	for _, n := range needed {
+		if n.kind == tables || n.kind == sequences {
+			named = append(named, n.objects...)
+		}
+	}
+	slices.Sort(named)
+	rows, err := pool.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = 'pawl'::regnamespace
+		AND relkind IN ('r', 'p', 'S', 'v', 'm') AND NOT relispartition
+		AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = pg_class.oid
+			AND d.deptype = 'i' AND relkind = 'S') -- sequences of identities
+		ORDER BY relname COLLATE "C"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || !slices.Equal(named, there) {
+		t.Errorf("rights on\n%v\nand there are\n%v: %v", named, there, err)
+	}
+}
+
+// A role that may not migrate is told who does.
+func TestMigrate_NotAllowed(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))
+	_, as := pgtest.Role(t, pool)
+	if _, err := Migrate(t.Context(), connected(t, as), Default); err == nil || !strings.Contains(err.Error(), `as the owner of the tables`) {
+		t.Error(err)
+	}
+	role, as := pgtest.Role(t, pool)
+	if _, err := Grant(t.Context(), pool, Default, role); !errors.Is(err, ErrBehind) {
+		t.Errorf("grants without tables: %v", err)
+	}
+	if _, err := Migrate(t.Context(), pool, Default); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Grant(t.Context(), pool, Default, "nobody_is_called_so"); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("a role that does not exist: %v", err)
+	}
+	if _, err := Grant(t.Context(), pool, Default, role); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "DELETE FROM pawl.migration WHERE number = $1", len(Migrations)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Migrate(t.Context(), connected(t, as), Default); err == nil || !strings.Contains(err.Error(), `run "migrate up"`) {
+		t.Error(err)
+	}
+}
