@@ -120,6 +120,13 @@ func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int6
 	if d.Resumed {
 		s.resume(p.Tenant, p.Instance)
 	}
+	for _, due := range d.Due {
+		c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: due.Scope, Key: due.Key}]
+		if c != nil && c.Phase == transitions.Scheduled && c.RunAt.After(s.now) {
+			c.RunAt, c.UpdatedAt = s.now, s.now
+			c.Revision++
+		}
+	}
 	if b := d.Cancelled; b != nil {
 		if c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: b.Scope, Key: b.Key}]; c != nil && c.InFlight() {
 			s.cancel(c, p.Actor)

@@ -64,6 +64,8 @@ type Links struct {
 	// other activity is begun whose effect would be one.
 	Effects []Effect `json:"effects,omitempty"`
 	Parent  *Parent  `json:"parent,omitempty"`
+	// Deferred are the completions of children that the instance has not taken yet, in the order of their arrival.
+	Deferred []Completion `json:"deferred,omitempty"`
 	// Migrations are those that the instance has come to its version by, in order. Without one it began with it.
 	Migrations []Migrated `json:"migrations,omitempty"`
 }
@@ -97,6 +99,12 @@ type Effect struct {
 	From    workflow.State `json:"from,omitempty"` // where it was accepted, if what it is depends on that
 	Payload jsontext.Value `json:"payload,omitzero"`
 	Result  jsontext.Value `json:"result,omitzero"`
+}
+
+// Completion is the end of a child as a command to its parent.
+type Completion struct {
+	Child uuid.UUID `json:"child"`
+	End   string    `json:"end"` // the transition of the parent
 }
 
 // Parent is who started a child, and what the child's end causes there.

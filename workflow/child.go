@@ -11,7 +11,9 @@ type Child struct {
 	Transition string // a start of that workflow, without a business key
 	Payload    any    // of that transition; nil is an empty one
 	// End is the transition of the parent that the child's end causes, with an
-	// [Ended] as its payload. "" causes none. Pawl itself has every role: with a
+	// [Ended] as its payload. "" causes none. A parent whose state or guard refuses
+	// it takes it later: see the history's entries with the suffixes .deferred and
+	// .not_taken. Pawl itself has every role: with a
 	// role that nobody else holds, no caller can claim that a child has ended.
 	End string
 }

@@ -20,6 +20,9 @@ const (
 	undone    = ".undone"
 	notUndone = ".not_undone"
 
+	deferredEntry = ".deferred"  // of the completion of a child
+	notTakenEntry = ".not_taken" // likewise
+
 	resumedEntry  = "pawl.resumed"
 	migratedEntry = "pawl.migrated"
 )
@@ -96,6 +99,7 @@ func (c *change) decide() Decision {
 		return failed(workflow.AsError(err))
 	}
 	c.tellParent(&d)
+	c.dueCompletions(&d)
 	return d
 }
 

@@ -84,7 +84,7 @@ func (c *change) tellParent(d *Decision) {
 		return
 	}
 	payload := endOf(child)
-	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Scope: endScope(child.ID), Key: "ended",
+	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Scope: endScope(child.ID), Key: endKey,
 		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance,
 		Actor: transitions.Reserved + "child", Trace: c.p.Trace}, payload, c.now))
 }

@@ -36,12 +36,13 @@ type Decision struct {
 	Overdue  []transitions.OverdueTimer
 
 	// What becomes of other commands:
-	Commands  []Planned               // that begin in flight
-	Disarmed  []string                // scopes whose commands in flight are void
-	Cancelled *transitions.CommandRef // the instance leaves the state that this one would take it on from
-	Target    *Target                 // the one that an operation is about
-	Resumed   bool                    // those that the pause of the instance has held are due
-	Migrated  bool                    // those in flight on the instance go on by the version that it is on now
+	Commands  []Planned                // that begin in flight
+	Disarmed  []string                 // scopes whose commands in flight are void
+	Cancelled *transitions.CommandRef  // the instance leaves the state that this one would take it on from
+	Target    *Target                  // the one that an operation is about
+	Resumed   bool                     // those that the pause of the instance has held are due
+	Due       []transitions.CommandRef // deferred completions of children that are decided again
+	Migrated  bool                     // those in flight on the instance go on by the version that it is on now
 
 	spawns []workflow.Spawned
 	past   bool // it is an import

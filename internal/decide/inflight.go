@@ -228,7 +228,7 @@ func UndoScope(instance uuid.UUID) string { return transitions.Reserved + "undo:
 
 func childScope(parent uuid.UUID) string { return transitions.Reserved + "child:" + parent.String() }
 
-func endScope(child uuid.UUID) string { return transitions.Reserved + "end:" + child.String() }
+func endScope(child uuid.UUID) string { return endPrefix + child.String() }
 
 // childID is the id of an instance that a decision starts: the same whenever the
 // decision is made again.

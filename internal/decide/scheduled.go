@@ -29,9 +29,16 @@ func schedule(p *Prepared, inst *transitions.Instance) Decision {
 // a retry does not remove becomes its answer.
 func decideDue(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	if o := p.Resumed.Outcome; o != nil {
-		return refused(workflow.Errorf(codeOf(o.Failure.Kind), "%s", o.Failure.Message))
+		stopped := workflow.Errorf(codeOf(o.Failure.Kind), "%s", o.Failure.Message)
+		if p.isCompletion() && belongs(p, inst) == nil {
+			return recordCompletion(p, w, inst, stopped, now)
+		}
+		return refused(stopped)
 	}
 	d := decideNow(p, w, inst, now)
+	if p.isCompletion() {
+		return complete(p, w, inst, d, now)
+	}
 	if d.Err != nil && !d.Stored && !d.Err.Code.Info().Retry {
 		d = refused(d.Err)
 	}

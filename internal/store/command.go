@@ -70,13 +70,18 @@ var (
 		text("actor", func(c *Cancelled) *string { return &c.By }),
 		moment("at", func(c *Cancelled) *time.Time { return &c.At }),
 	}
+	dueFields = []field[Due]{
+		text("scope", func(d *Due) *string { return &d.Scope }),
+		text("key", func(d *Due) *string { return &d.Key }),
+		moment("at", func(d *Due) *time.Time { return &d.At }),
+	}
 	disarmedFields = []field[Disarmed]{
 		text("scope", func(d *Disarmed) *string { return &d.Scope }),
 		text("spare", func(d *Disarmed) *string { return &d.Spare }),
 	}
 
-	doneColumns, acceptedColumns, settledColumns = columnsOf(doneFields), columnsOf(acceptedFields), columnsOf(settledFields)
-	cancelledColumns, disarmedColumns            = columnsOf(cancelledFields), columnsOf(disarmedFields)
+	doneColumns, acceptedColumns, settledColumns  = columnsOf(doneFields), columnsOf(acceptedFields), columnsOf(settledFields)
+	cancelledColumns, disarmedColumns, dueColumns = columnsOf(cancelledFields), columnsOf(disarmedFields), columnsOf(dueFields)
 )
 
 // inFlight leaves a column NULL where the command is not in flight.
@@ -120,6 +125,12 @@ type Cancelled struct {
 // key.
 type Disarmed struct{ Scope, Spare string }
 
+// Due is a scheduled command that becomes due earlier.
+type Due struct {
+	transitions.CommandRef
+	At time.Time
+}
+
 // Done gathers new commands with an answer, none of them wide.
 func Done() *Rows[Command] { return gather(doneFields) }
 
@@ -131,6 +142,9 @@ func Settled() *Rows[Command] { return gather(settledFields) }
 
 // Cancels gathers requests to stop.
 func Cancels() *Rows[Cancelled] { return gather(cancelledFields) }
+
+// Dues gathers scheduled commands that become due.
+func Dues() *Rows[Due] { return gather(dueFields) }
 
 // Disarms gathers scopes.
 func Disarms() *Rows[Disarmed] { return gather(disarmedFields) }
@@ -190,6 +204,14 @@ func CancelCommands(b *rows.Builder) {
 FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)
 SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
+}
+
+// MakeDue makes scheduled commands due that wait for a later time. The others stay as they are. Parameters: columns.
+func MakeDue(b *rows.Builder) {
+	b.Add(`UPDATE pawl.command AS c SET run_at = u.at, revision = c.revision + 1, updated_at = u.at
+FROM (SELECT found.row, u.* FROM `).Source(dueColumns).Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), `
+	AND c.phase IS NOT DISTINCT FROM 'scheduled' AND c.run_at > u.at`)
 }
 
 // DisarmCommands deletes the commands of some scopes that are not decided yet, but for one

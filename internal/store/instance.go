@@ -65,7 +65,7 @@ var bucketField = field[instance]{Column: rows.Of("bucket", rows.Int4), add: fun
 var beforeState = len(changedFields) - len(writtenFields)
 
 func noLinks(l *transitions.Links) bool {
-	return l.InFlight == nil && l.Effects == nil && l.Parent == nil && l.Migrations == nil
+	return l.InFlight == nil && l.Effects == nil && l.Parent == nil && l.Deferred == nil && l.Migrations == nil
 }
 
 // Changed is an instance after a group's transitions.

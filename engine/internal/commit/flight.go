@@ -75,6 +75,13 @@ func (p *part) noteOthers(o *op) {
 	if d.Resumed {
 		p.resumed = append(p.resumed, o.p.Instance)
 	}
+	for _, c := range d.Due {
+		if known := p.keyStates[commandKey{c.Scope, c.Key}]; known == nil || known.leader == nil {
+			p.due = append(p.due, store.Due{CommandRef: c, At: d.Entry.At})
+		} else if f := known.leader.decision.Flight; f != nil { // this group has deferred it
+			f.RunAt = d.Entry.At
+		}
+	}
 	if d.Cancelled != nil {
 		p.cancelled = append(p.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
 		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
@@ -201,7 +208,7 @@ func (o *op) working() bool {
 // of one.
 func (o *op) plain() bool {
 	d := &o.decision
-	return o.p.Tombstone == 0 && !d.Resumed && !d.Migrated && d.Flight == nil && d.Target == nil && d.Cancelled == nil &&
+	return o.p.Tombstone == 0 && !d.Resumed && !d.Migrated && d.Due == nil && d.Flight == nil && d.Target == nil && d.Cancelled == nil &&
 		len(d.Commands) == 0 && len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
 }
 
@@ -229,7 +236,7 @@ func (g *group) flightUpdates() (list []decide.FlightUpdate) {
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
-		for range t.resumed { // what waited for it may be due
+		for range len(t.resumed) + len(t.due) { // what waited for it may be due
 			list = append(list, decide.FlightUpdate{Status: transitions.Pending,
 				InFlight: decide.InFlight{Phase: transitions.Scheduled, RunAt: g.now}})
 		}

@@ -54,6 +54,7 @@ type part struct {
 	resumed   []uuid.UUID             // instances whose pause has ended
 	migrated  []store.MigratedFlights // of instances that are on another version of their definition now
 	cancelled []store.Cancelled
+	due       []store.Due
 }
 
 // keyState is what is known of a key: what the database has, or who in this group

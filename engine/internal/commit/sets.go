@@ -20,6 +20,7 @@ type sets struct {
 	commands, accepted, settled *store.Rows[store.Command]
 	cancelled                   *store.Rows[store.Cancelled]
 	disarmed                    *store.Rows[store.Disarmed]
+	due                         *store.Rows[store.Due]
 	resumed                     *store.Rows[store.Resumed]
 	migratedFlights             *store.Rows[store.MigratedFlights]
 	moves, entries, events      *rows.Set
@@ -37,6 +38,7 @@ var setsPool = sync.Pool{New: func() any {
 		settled:         store.Settled(),
 		cancelled:       store.Cancels(),
 		disarmed:        store.Disarms(),
+		due:             store.Dues(),
 		resumed:         store.Resumes(),
 		migratedFlights: store.FlightMigrations(),
 		moves:           outbox.Moves(),
@@ -58,7 +60,7 @@ func (g *group) release() {
 
 func (s *sets) reset() {
 	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.migrated.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, &s.migratedFlights.Set, s.moves, s.entries, s.events} {
+		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.due.Set, &s.resumed.Set, &s.migratedFlights.Set, s.moves, s.entries, s.events} {
 		set.Reset()
 	}
 }

@@ -22,7 +22,7 @@ type Statements struct {
 	Migrate, MigrateFlights Forms
 
 	// Of a group with commands in flight.
-	Disarm, Resume, Accept, Cancel, Settle Forms
+	Disarm, Resume, Due, Accept, Cancel, Settle Forms
 
 	// HeldHeads tells whose logs cannot be written now.
 	HeldHeads rows.Statement
@@ -70,7 +70,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "log": &s.Log,
 		"migrate": &s.Migrate, "migrate_flights": &s.MigrateFlights, "disarm": &s.Disarm,
-		"accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle, "resume": &s.Resume,
+		"accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle, "resume": &s.Resume, "due": &s.Due,
 	} {
 		named[name], named[name+"_many"] = &f.One, &f.Many
 	}
@@ -98,6 +98,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		Log:            forms(writeLog),
 		Disarm:         forms(store.DisarmCommands),
 		Resume:         forms(store.UnparkInstances),
+		Due:            forms(store.MakeDue),
 		Accept:         forms(store.AcceptCommands),
 		Cancel:         forms(store.CancelCommands),
 		Settle:         forms(store.SettleCommands),

@@ -283,5 +283,5 @@ func (g *group) unstep(t *part, o *op, d decide.Decision) {
 		s.inst, s.changed = nil, false
 	}
 	t.steps, o.step, o.decision = nil, 0, d
-	t.stored, t.planned, t.disarmed, t.cancelled = []*op{o}, nil, nil, nil
+	t.stored, t.planned, t.disarmed, t.cancelled, t.due = []*op{o}, nil, nil, nil, nil
 }

@@ -119,6 +119,13 @@ func (g *group) fillCommands(s *sets, t *part) error {
 			return err
 		}
 	}
+	slices.SortFunc(t.due, func(a, b store.Due) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	t.due = slices.CompactFunc(t.due, func(a, b store.Due) bool { return a.CommandRef == b.CommandRef })
+	for i := range t.due {
+		if err := s.due.Add(t.tenant, &t.due[i]); err != nil {
+			return err
+		}
+	}
 	slices.SortFunc(t.migrated, func(a, b store.MigratedFlights) int { return bytes.Compare(a.Instance[:], b.Instance[:]) })
 	for i := range t.migrated {
 		if err := s.migratedFlights.Add(t.tenant, &t.migrated[i]); err != nil {
@@ -247,6 +254,9 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Resume, &set.resumed.Set, nil, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Due, &set.due.Set, nil, nil)
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.MigrateFlights, &set.migratedFlights.Set, nil, nil)
