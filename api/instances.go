@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -112,7 +113,16 @@ func (a *API) addressed(r *request) (uuid.UUID, error) {
 	if _, err := a.engine.Workflow(name, 0); err != nil {
 		return uuid.Nil, err
 	}
+	r.named = true
 	return transitions.InstanceID(r.tenant(), name, r.text("business_key")), nil
+}
+
+// asNamed returns err, which names an instance that is not there by its id, with the business key by which the caller named it.
+func (r *request) asNamed(err error) error {
+	if !r.named || workflow.CodeOf(err) != workflow.InstanceNotFound || errors.Is(err, inspect.ErrNotThen) {
+		return err
+	}
+	return transitions.UnknownBusinessKey(r.text("workflow"), r.text("business_key"))
 }
 
 // instanceThen shows an instance as it was. There is no ETag: what is shown can only

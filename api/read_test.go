@@ -275,3 +275,30 @@ func TestWhatIsReadByIDIsReadByBusinessKeyToo(t *testing.T) {
 		}
 	}
 }
+
+func TestUnknownBusinessKeyIsNamed(t *testing.T) {
+	s := newServer(t)
+	named := func(a answer, name string) {
+		t.Helper()
+		if p := a.wantProblem(t, 404, workflow.InstanceNotFound); !strings.Contains(p.Detail, name) {
+			t.Errorf("%s is not named: %s", name, p.Detail)
+		}
+	}
+	const path, ops, key = "/v1/workflows/parcel/keys/L%2F7", "/v1/ops/workflows/parcel/keys/L%2F7", `the business key "L/7"`
+	for _, what := range []string{"", "?version=1", "?at=2030-01-01T00:00:00Z", "/history", "/children", "/transitions", "/diagram"} {
+		named(s.get(path+what), key)
+	}
+	named(s.get(ops), key)
+	for what, body := range map[string]string{path + "/send": `{}`, path + "/send?dry_run=true": `{}`, ops + "/pause": `{"reason":"x"}`,
+		ops + "/resume": `{"reason":"x"}`, ops + "/migrate": `{"to":1,"reason":"x"}`, ops + "/migrate?dry_run=true": `{"to":1,"reason":"x"}`,
+		ops + "/correct": `{"state":"sent","reason":"x"}`} {
+		named(s.post(what, what, body), key)
+	}
+	id := uuid.NewString()
+	named(s.get("/v1/instances/"+id+"/history"), id)
+	named(s.post("/v1/instances/"+id+"/send", "by-id", `{}`), id)
+	named(s.post("/v1/ops/instances/"+id+"/pause", "by-id", `{"reason":"x"}`), id)
+	s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L/7"}`).want(t, http.StatusCreated)
+	named(s.get(path+"?version=9"), "version 9")
+	named(s.get(path+"?at=2000-01-01T00:00:00Z"), "2000-01-01")
+}

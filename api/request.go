@@ -24,6 +24,7 @@ type request struct {
 	route  *Route
 	query  url.Values
 	actAs  string // the actor that the caller names, "" for himself
+	named  bool   // the handler has looked up the instance of the business key in the path
 }
 
 // let reads a request, and refuses what its route does not take. The body is left. h is

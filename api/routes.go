@@ -87,7 +87,7 @@ func (a *API) answer(w *answerWriter, r *request) error {
 		}
 		defer a.open.leave(r.caller.Tenant)
 	}
-	return r.route.handle(a, w, r)
+	return r.asNamed(r.route.handle(a, w, r))
 }
 
 var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at this address; what there is, "+docs+" shows to people, and "+

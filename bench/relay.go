@@ -74,7 +74,7 @@ func toFile(_ context.Context, e *env) (sink.Sink, error) {
 // once.
 func toJetStream(_ context.Context, e *env) (sink.Sink, error) {
 	name := fmt.Sprintf("BENCH%d", time.Now().UnixNano())
-	return jetstream.New(jetstream.Config{URL: e.NATS, Stream: name, Subject: name + ".{tenant}.{workflow}.{type}",
+	return jetstream.New(jetstream.Config{URL: e.NATS, Stream: name, Subject: name + ".{tenant}.{type}",
 		Duplicates: time.Minute, MaxAge: time.Minute, Log: slog.New(slog.DiscardHandler)})
 }
 

@@ -21,8 +21,7 @@ func (e *Engine) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, ve
 		return inspect.Past{}, store.ReadError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
-		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s has versions from 1 to %d; there is no version %d",
-			id, now.Version, version)
+		return notThen("the instance has versions from 1 to %d; there is no version %d", now.Version, version)
 	})
 }
 
@@ -48,9 +47,15 @@ func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, 
 		return inspect.Past{}, store.ReadError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(*transitions.Instance) error {
-		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s has no history at %s: it was created, or imported, later",
-			id, at.UTC().Format(time.RFC3339Nano))
+		return notThen("the instance has no history at %s: it was created, or imported, later", at.UTC().Format(time.RFC3339Nano))
 	})
+}
+
+// notThen is the error for an instance that is there now, and was not at the version or the time asked for.
+func notThen(format string, args ...any) error {
+	err := workflow.Errorf(workflow.InstanceNotFound, format, args...)
+	err.Cause = inspect.ErrNotThen
+	return err
 }
 
 // past is the instance after the transition of an audit row. The row was read

@@ -54,7 +54,7 @@ func (e *Engine) named(tenant, workflowName, businessKey string) (uuid.UUID, err
 // ofKey is the error of reading the instance that a business key names.
 func ofKey(inst *transitions.Instance, workflowName, businessKey string, err error) error {
 	if err == nil && inst.BusinessKey != businessKey || workflow.CodeOf(err) == workflow.InstanceNotFound {
-		return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance with the business key %q", workflowName, businessKey)
+		return transitions.UnknownBusinessKey(workflowName, businessKey)
 	}
 	return err
 }

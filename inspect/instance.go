@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,6 +68,10 @@ type Break struct {
 	Version  int64
 	Reason   string
 }
+
+// ErrNotThen is the cause of InstanceNotFound for the past of an instance that exists: it never had the version asked for, or was
+// created later than the time asked for.
+var ErrNotThen = errors.New("the instance is there now")
 
 // Past is an instance as it was after one of its transitions, as far as its audit
 // rows tell. Attributes, and what was in flight or paused, they do not.

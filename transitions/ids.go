@@ -5,7 +5,14 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
 )
+
+// UnknownBusinessKey returns the error for a business key that no instance of the workflow has.
+func UnknownBusinessKey(workflowName, businessKey string) *workflow.Error {
+	return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance with the business key %q", workflowName, businessKey)
+}
 
 // InstanceID is the id of the instance that a business key names: a UUIDv8
 // (RFC 9562, section 5.8) of the SHA-256 over tenant, workflow and key. So

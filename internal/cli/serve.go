@@ -44,7 +44,7 @@ ends the process at once; other nodes then take over when its leases run out.
 one delivers to it. The name is the sink's for good. The URL is one of
   https://host/path    a webhook (Standard Webhooks; http:// is without TLS).
                        PAWL_SINK_NAME_SECRET has its secret
-  nats://host:4222/?stream=PAWL&subject=pawl.{tenant}.{workflow}.{type}
+  nats://host:4222/?stream=PAWL&subject=pawl.{tenant}.{type}
                        a stream of NATS JetStream (tls:// is with TLS). It drops
                        what is sent twice within 20 minutes if Pawl has made it;
                        after a longer outage some events may be in it twice, with

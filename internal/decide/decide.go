@@ -128,10 +128,13 @@ func decideNow(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, no
 // belongs refuses an instance that is not there, or is of another workflow or
 // business key.
 func belongs(p *Prepared, inst *transitions.Instance) *workflow.Error {
-	if inst == nil || inst.Workflow != p.Workflow || (p.BusinessKey != "" && inst.BusinessKey != p.BusinessKey) {
-		return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no such instance", p.Workflow)
+	if inst != nil && inst.Workflow == p.Workflow && (p.BusinessKey == "" || inst.BusinessKey == p.BusinessKey) {
+		return nil
 	}
-	return nil
+	if p.BusinessKey != "" {
+		return transitions.UnknownBusinessKey(p.Workflow, p.BusinessKey)
+	}
+	return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance %s", p.Workflow, p.Instance)
 }
 
 func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {

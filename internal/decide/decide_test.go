@@ -25,7 +25,7 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 		want    workflow.Code
 		message string
 	}{
-		{"no such instance", onE1("drop", "", "bob"), nil, workflow.InstanceNotFound, "no such instance"},
+		{"no such instance", onE1("drop", "", "bob"), nil, workflow.InstanceNotFound, `the business key "E-1"`},
 		{"an instance of another workflow", onE1("drop", "", "bob"), &transitions.Instance{Workflow: "order", BusinessKey: "E-1", State: open},
 			workflow.InstanceNotFound, ""},
 		{"an instance of another business key", onE1("drop", "", "bob"),

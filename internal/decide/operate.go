@@ -178,7 +178,7 @@ func operateOnInstance(p *Prepared, w *workflow.Workflow, inst *transitions.Inst
 	action := p.Operation.Action
 	switch {
 	case inst == nil:
-		return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
+		return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", p.Instance))
 	case !p.expects(inst):
 		return refused(p.conflict(inst))
 	case action == transitions.Migrate:

@@ -28,7 +28,8 @@ type Config struct {
 	// {tenant}, {workflow}, {instance} and {type} stand for what an event has. The
 	// first is fixed; {type} is last if it is there, because the dots in a type
 	// separate tokens too. Other characters than letters, digits, '-' and '_' are
-	// escaped ([sink.Escape]). "" is "pawl.{tenant}.{workflow}.{type}".
+	// escaped ([sink.Escape]). "" is "pawl.{tenant}.{type}": the type of
+	// a transition's event begins with its workflow, such as "order.pay".
 	Subject string
 	// Duplicates is how long the stream remembers ids; 0 is 20 minutes, or MaxAge if
 	// that is less. It costs the server memory for each event of that time.
@@ -52,7 +53,7 @@ type Config struct {
 func (c *Config) check() (subject, error) {
 	c.URL = cmp.Or(c.URL, nats.DefaultURL)
 	c.Stream = cmp.Or(c.Stream, "PAWL")
-	c.Subject = cmp.Or(c.Subject, "pawl.{tenant}.{workflow}.{type}")
+	c.Subject = cmp.Or(c.Subject, "pawl.{tenant}.{type}")
 	c.Duplicates = cmp.Or(c.Duplicates, min(20*time.Minute, cmp.Or(max(c.MaxAge, 0), 20*time.Minute)))
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.InFlight = cmp.Or(c.InFlight, 256)

@@ -27,6 +27,7 @@ func TestSubjectsFollowThePattern(t *testing.T) {
 	}{
 		{"pawl.{tenant}.{workflow}.{type}", "pawl.*.*.>", &e, "pawl.north%2Es%C3%BCd%20%2A.order.order.pay"},
 		{"pawl.{tenant}.{workflow}.{type}", "pawl.*.*.>", &odd, "pawl.%.%3E.%.a%20b.%.%2A"},
+		{"pawl.{tenant}.{type}", "pawl.*.>", &e, "pawl.north%2Es%C3%BCd%20%2A.order.pay"},
 		{"cases.{workflow}.{instance}", "cases.*.*", &e, "cases.order.01936b0e-0000-7000-8000-000000000001"},
 		{"a.b", "a.b", &e, "a.b"},
 	}
@@ -45,6 +46,16 @@ func TestSubjectsFollowThePattern(t *testing.T) {
 		if _, err := parseSubject(pattern); err == nil {
 			t.Errorf("%q is taken for a pattern", pattern)
 		}
+	}
+}
+
+func TestDefaultSubjectNamesTheWorkflowOnce(t *testing.T) {
+	s, err := (&Config{}).check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.of(&transitions.Event{Tenant: "acme", Workflow: "order", Type: "order.pay"}), "pawl.acme.order.pay"; got != want {
+		t.Errorf("the subject is %s, want %s", got, want)
 	}
 }
 
@@ -118,7 +129,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 		Retention: jetstream.WorkQueuePolicy, NoAck: true, Sealed: true,
 	}
 	got := strings.Join(differences(other, want), "; ")
-	for _, part := range []string{`without "pawl.*.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1",
+	for _, part := range []string{`without "pawl.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1",
 		"WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q lacks %q", got, part)
