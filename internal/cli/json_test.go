@@ -12,7 +12,8 @@ import (
 // inJSON are calls of the commands, with -o json each, one after the other on one database. "" is a command that needs something to
 // go wrong first: its output is tested in package ops, and here only that it has the flag.
 var inJSON = map[string]string{
-	"migrate status": "migrate status", "migrate plan": "migrate plan", "migrate up": "migrate up", "doctor": "doctor", "verify": "verify",
+	"migrate status": "migrate status", "migrate plan": "migrate plan", "migrate up": "migrate up",
+	"migrate grants": "migrate grants postgres --dry-run", "doctor": "doctor", "verify": "verify",
 	"diagram": "diagram order", "version": "version",
 	"keys create": "", "keys list": "keys list", "keys rotate": "", "keys revoke": "", "tickets rotate": "tickets rotate --drop",
 	"submit": `submit order place {"customer":"c","cart":"1","total":1,"currency":"EUR"}`, "get": "get order#c:1", "list": "list",

@@ -18,10 +18,11 @@ import (
 func migrateCommand() *cobra.Command {
 	m := &migrate{}
 	up := m.upCommand()
-	c := flags.Group("migrate", "Bring the tables up to date, or see what that would do", m.statusCommand(), m.planCommand(), up)
+	c := flags.Group("migrate", "Bring the tables up to date, or see what that would do", m.statusCommand(), m.planCommand(), up,
+		m.grantsCommand())
 	c.Long = `Bring the tables up to date, each step in a transaction of its own; alone it is
 "migrate up". Several nodes may do it at once. "serve" does it too; run this
-first where the program that serves may not change tables.`
+first where the program that serves may not change tables, then "migrate grants".`
 	flags.Output(c, &m.json)
 	c.RunE = up.RunE
 	return c
@@ -174,4 +175,45 @@ program may change tables, somebody else runs it:
 			})
 		},
 	}
+}
+
+// grants is what "migrate grants" answers, as JSON has it.
+type grants struct {
+	Schema     string   `json:"schema"`
+	Role       string   `json:"role"`
+	Applied    bool     `json:"applied"`
+	Statements []string `json:"statements"`
+}
+
+func (g *grants) print(w io.Writer) error {
+	for _, sql := range g.Statements {
+		if _, err := fmt.Fprintln(w, sql+";"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *migrate) grantsCommand() *cobra.Command {
+	dryRun := false
+	c := &cobra.Command{
+		Use:   "grants ROLE",
+		Short: "Grant a role the rights of a node",
+		Long: `Grant a role the rights that "serve" needs on tables that another role owns, and
+print the statements. Run it as the owner of the tables, after each "migrate up".
+The role must exist. With --dry-run nothing is changed.`,
+		Args: flags.Operands("ROLE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			config := ConfigOf(c)
+			config.Log = logOf(c, slog.LevelWarn)
+			list, err := service.Grant(c.Context(), config, args[0], dryRun)
+			if err != nil {
+				return err
+			}
+			g := &grants{Schema: config.Schema, Role: args[0], Applied: !dryRun, Statements: list}
+			return m.print(c, g, g.print)
+		},
+	}
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "print the statements only")
+	return c
 }

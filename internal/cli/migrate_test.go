@@ -119,3 +119,54 @@ func TestMigrateAloneIsMigrateUp(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
+
+func TestMigrateGrants_PrintsAndApplies(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))
+	role, as := pgtest.Role(t, pool)
+	grants := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		code, stdout, stderr := run(t.Context(), append([]string{"migrate", "grants", "--database", pool.Config().ConnString()}, args...)...)
+		if code != want {
+			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
+		return stdout, stderr
+	}
+	if _, stderr := grants(1, role); !strings.Contains(stderr, "has no tables of Pawl") {
+		t.Errorf("without tables: %s", stderr)
+	}
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := grants(2); !strings.Contains(stderr, "ROLE is missing") {
+		t.Error(stderr)
+	}
+	if _, stderr := grants(1, "nobody_is_called_so"); !strings.Contains(stderr, "does not exist") {
+		t.Error(stderr)
+	}
+	migrated := func(want int) {
+		t.Helper()
+		if code, _, stderr := run(t.Context(), "migrate", "status", "--database", as); code != want {
+			t.Errorf("as the role: exit %d, %s", code, stderr)
+		}
+	}
+	planned, _ := grants(0, role, "--dry-run")
+	migrated(1)
+	if got, _ := grants(0, role); got != planned ||
+		!strings.Contains(got, `GRANT SELECT, UPDATE ON TABLE "pawl"."leadership" TO "`+role+`";`) {
+		t.Errorf("planned %s, applied %s", planned, got)
+	}
+	migrated(0)
+	stdout, _ := grants(0, role, "-o", "json")
+	var g struct {
+		Role       string
+		Applied    bool
+		Statements []string
+	}
+	if err := json.Unmarshal([]byte(stdout), &g); err != nil || g.Role != role || !g.Applied || len(g.Statements) < 5 {
+		t.Errorf("%v: %+v", err, g)
+	}
+	if _, err := pool.Exec(t.Context(), planned, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Errorf("a file of them: %v", err)
+	}
+}

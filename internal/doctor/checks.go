@@ -57,6 +57,8 @@ func checks(l *limits) []Check {
 			Problem: "it cannot be archived", look: lookAtWAL},
 		{Name: "schema", Looks: "the version of the tables", Problem: "it is not the program's; then nothing below is looked at",
 			look: lookAtSchema},
+		{Name: "rights", Looks: "the rights of the role on the tables",
+			Problem: "it lacks something; a role that only watches is not examined", tables: true, look: lookAtRights},
 		{Name: "indexes", Looks: "the indexes that the migrations make", Problem: "one is missing, not valid, or another", tables: true,
 			look: lookAtIndexes},
 		{Name: "index-bloat", Looks: "empty space in indexes, estimated",

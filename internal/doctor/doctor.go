@@ -203,7 +203,7 @@ func (x *exam) notSeen(ctx context.Context, err error) Finding {
 
 // rights is how a role gets to see everything.
 func rights(role string) todo {
-	return dof("see docs/doctor.md for the rights that %s needs", role)
+	return dof(`as the owner of the tables, run "migrate grants %s"; for a role that only watches see docs/doctor.md`, role)
 }
 
 // blind is the finding of a check that needs to see other roles' sessions.

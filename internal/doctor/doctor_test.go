@@ -168,6 +168,38 @@ func TestAMonitoringRoleSeesEverything(t *testing.T) {
 	}
 }
 
+// A role that writes needs all rights of a node; the remedy that is named gives them.
+func TestRights_Missing(t *testing.T) {
+	p := newPatient(t, pgtest.DirectURL(t))
+	p.exec(`CREATE ROLE shop LOGIN PASSWORD 's'; GRANT pg_monitor TO shop`)
+	p.after(`DROP OWNED BY shop`, `DROP ROLE shop`)
+	p.config.URL = p.as("shop", "s")
+	if _, err := schema.Grant(t.Context(), p.pool, schema.Default, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.examine(); len(names(r)) != 0 || r.Role != "shop" {
+		t.Error(describe(r))
+	}
+	p.exec(`REVOKE UPDATE ON pawl.audit FROM shop`, `REVOKE EXECUTE ON FUNCTION pawl.make_partition FROM shop`)
+	r := p.examine()
+	if !wants(names(r), []string{"problem rights EXECUTE on a function", "problem rights UPDATE on audit"}) {
+		t.Error(describe(r))
+	}
+	for _, f := range r.Findings {
+		if f.Check == "rights" && f.Do != `as the owner of the tables, run "migrate grants shop"` {
+			t.Errorf("%+v", f)
+		}
+	}
+	p.exec(`REVOKE ALL ON ALL TABLES IN SCHEMA pawl FROM shop`, `GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO shop`)
+	if r := p.examine(); slices.ContainsFunc(names(r), func(n string) bool { return strings.Contains(n, "rights") }) {
+		t.Errorf("a role that only watches: %s", describe(r))
+	}
+	p.exec(`GRANT UPDATE ON pawl.leadership TO shop`)
+	if r := p.examine(); !slices.Contains(names(r), "problem rights others") {
+		t.Error(describe(r))
+	}
+}
+
 // as is the connection string of another role.
 func (p *patient) as(role, password string) string {
 	config, err := pgx.ParseConfig(p.url)

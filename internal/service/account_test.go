@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,11 +20,18 @@ import (
 // The owner of the tables migrates; the nodes connect as a role that owns none.
 func TestService_RoleWithoutTables(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))
+	admin := pgtest.DirectTo(t, pgtest.EmptyPool(t))
+	owner, asOwner := pgtest.Role(t, admin)
+	do(t, admin, fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", admin.Config().ConnConfig.Database, owner))
+	pool, err := pgxpool.New(t.Context(), asOwner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}
-	role, as := pgtest.Role(t, pool)
+	role, as := pgtest.Role(t, admin)
 	change := func(c *Config) { c.Database, c.Retention = as, engine.RetentionConfig{Outbox: 7 * 24 * time.Hour} }
 	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Address: "127.0.0.1:0", Log: quiet}
 	change(&c)

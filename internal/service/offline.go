@@ -51,6 +51,25 @@ func SchemaStatus(ctx context.Context, c Config) (s schema.Status, err error) {
 	return schema.StatusOf(ctx, d.pool, c.Schema)
 }
 
+// Grant gives a role the rights of a node on the tables, and returns the statements. A dry run only returns them. It needs
+// only the database and the schema of c.
+//
+// Errors: a *usage.Error for a schema name that cannot be; those of package schema.
+func Grant(ctx context.Context, c Config, role string, dryRun bool) (list []string, err error) {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return nil, &usage.Error{Err: err}
+	}
+	grant := schema.Grant
+	if dryRun {
+		grant = schema.PlanGrants
+	}
+	err = withDatabase(ctx, c, func(d *database) error {
+		list, err = grant(ctx, d.pool, c.Schema, role)
+		return err
+	})
+	return list, err
+}
+
 // WithDatabase does something with the connection string of the database of c: of a
 // private server that runs meanwhile, where c names none. Nobody has connected to it.
 //
