@@ -14,6 +14,9 @@
 // (whose attempt at an exclusive lock on "users" succeeds) stops it. When the program that started the server is killed,
 // the server goes on, and the next program adopts it.
 //
+// A server that is found running may be older than the binaries, after an upgrade of the package. Such a server is restarted if no
+// other program uses it; see upgrade.go.
+//
 // A throw-away server ([Options.Ephemeral] without a Dir) has one owner and ends with it: on Linux by a parent-death
 // signal, elsewhere when the next throw-away server is started, which also removes the folders of owners that are gone.
 //

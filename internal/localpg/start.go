@@ -62,6 +62,14 @@ func (s *Server) start(ctx context.Context, o Options, bin binaries, log logger)
 	if err != nil {
 		return err
 	}
+	if running {
+		if err := s.readPassword(); err != nil {
+			return err
+		}
+		if running, err = s.refresh(ctx, bin, log); err != nil {
+			return err
+		}
+	}
 	if !running {
 		if err := s.prepare(ctx, o, bin, log); err != nil {
 			return err
@@ -70,12 +78,19 @@ func (s *Server) start(ctx context.Context, o Options, bin binaries, log logger)
 			return err
 		}
 	}
+	if err := s.readPassword(); err != nil {
+		return err
+	}
+	return s.createDatabase(ctx)
+}
+
+func (s *Server) readPassword() error {
 	password, err := os.ReadFile(s.path("password"))
 	if err != nil {
 		return fmt.Errorf("read the server's password: %w", err)
 	}
 	s.password = strings.TrimSpace(string(password))
-	return s.createDatabase(ctx)
+	return nil
 }
 
 // adopt looks for a server that runs in the home already. One that is just stopping is waited for and does not count.
@@ -168,9 +183,9 @@ func (s *Server) command(cmd *exec.Cmd) *exec.Cmd {
 
 // createDatabase proves that the server answers with our password, and creates the database "pawl" if it is missing.
 func (s *Server) createDatabase(ctx context.Context) (err error) {
-	conn, err := pgx.Connect(ctx, s.URLFor("postgres")+"&require_auth=scram-sha-256")
+	conn, err := s.connect(ctx)
 	if err != nil {
-		return fmt.Errorf("connect to the server in %s: %w", s.home, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	var exists bool

@@ -1,0 +1,167 @@
+package localpg
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// startWith starts or adopts the server of the folder as a program that finds binaries of another version there, and returns the log.
+func startWith(t *testing.T, dir, version string) (s *Server, log string, err error) {
+	t.Helper()
+	bin, err := usualFolders().find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := makeHome(bin.home(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin.version = version
+	s = &Server{home: home, freePort: freePort}
+	err = s.start(t.Context(), Options{Dir: dir}, bin, func(format string, args ...any) { log += fmt.Sprintf(format, args...) + "\n" })
+	t.Cleanup(func() { stopServer(t, s) })
+	return s, log, err
+}
+
+// abandon starts a server, gives it a table and kills the program, so that the server keeps running without users.
+func abandon(t *testing.T, dir string) report {
+	t.Helper()
+	killed := startOther(t, dir)
+	r := killed.report(t)
+	run(t, r.URL, `CREATE TABLE kept AS SELECT 'still here' AS what`)
+	killed.kill(t)
+	return r
+}
+
+func TestUpgradeRestartsIdleServer(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{"another version": "", "libraries that cannot be loaded": breakLibraries} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := openFolder(t)
+			old := abandon(t, dir)
+			version := "15.0"
+			if damage != "" {
+				run(t, strings.Replace(old.URL, "/pawl?", "/postgres?", 1), damage)
+				version = versionOf(t, old.URL)
+			}
+			s, log, err := startWith(t, dir, version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pm := postmasterOf(t, s.data()); pm.pid == old.Postmaster || !strings.Contains(log, "restarting") {
+				t.Errorf("process %d goes on: %s", pm.pid, log)
+			}
+			if got := ask(t, s.URL(), `SELECT what FROM kept`); got != "still here" {
+				t.Errorf("after the restart the table holds %q", got)
+			}
+			if alone, err := s.users.try(syscall.LOCK_SH); err != nil || !alone {
+				t.Errorf("the lock of users: %v, %v", alone, err)
+			}
+		})
+	}
+}
+
+func TestUpgradeLeavesSameVersionAlone(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	old := abandon(t, dir)
+	s, log, err := startWith(t, dir, versionOf(t, old.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pm := postmasterOf(t, s.data()); pm.pid != old.Postmaster {
+		t.Errorf("a server of the same version was restarted: %s", log)
+	}
+}
+
+func TestUpgradeLeavesUsedServerAlone(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	user := startOther(t, dir)
+	r := user.report(t)
+	s, log, err := startWith(t, dir, "15.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pm := postmasterOf(t, s.data()); pm.pid != r.Postmaster || !strings.Contains(log, fmt.Sprint("kill -INT ", r.Postmaster)) {
+		t.Errorf("process %d runs instead of %d: %s", pm.pid, r.Postmaster, log)
+	}
+	run(t, strings.Replace(r.URL, "/pawl?", "/postgres?", 1), breakLibraries)
+	if _, _, err := startWith(t, dir, "15.0"); err == nil || !strings.Contains(err.Error(), "kill -INT") || !strings.Contains(err.Error(), "15.0") {
+		t.Errorf("a server that cannot load its libraries is used: %v", err)
+	}
+	ask(t, r.URL, `SELECT 'answers'`)
+	stopServer(t, s)
+	user.quit(t)
+}
+
+func TestReplacedProgramIsNoticed(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		t.Skip("only Linux can tell")
+	}
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	content, err := os.ReadFile(sleep)
+	if err == nil {
+		err = os.WriteFile(program, content, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pm := postmaster{pid: cmd.Process.Pid}
+	if pm.replaced() {
+		t.Error("a program in its place is said to be replaced")
+	}
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	if !pm.replaced() {
+		t.Error("a program that was removed is not noticed")
+	}
+}
+
+// breakLibraries has the server look for the library of PL/pgSQL in vain, as after an upgrade.
+const breakLibraries = `UPDATE pg_proc SET probin = '/nowhere/plpgsql' WHERE proname = 'plpgsql_inline_handler'`
+
+func versionOf(t *testing.T, url string) string {
+	t.Helper()
+	version, _, _ := strings.Cut(ask(t, url, `SHOW server_version`), " ")
+	return version
+}
+
+func TestUpgradeLeavesServerWithClientsAlone(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	old := abandon(t, dir)
+	conn, err := pgx.Connect(t.Context(), old.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, log, err := startWith(t, dir, "15.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pm := postmasterOf(t, s.data()); pm.pid != old.Postmaster || !strings.Contains(log, "in use") {
+		t.Errorf("process %d runs instead of %d: %s", pm.pid, old.Postmaster, log)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
