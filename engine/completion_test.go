@@ -49,7 +49,8 @@ func guardians(version int, takes bool) *workflow.Definition[wards] {
 func guard(t *testing.T, e *engine.Engine, n int) (id uuid.UUID, kids []transitions.Instance) {
 	t.Helper()
 	id = submit(t, e, transitions.Command{Workflow: "guardian", Transition: "open", Key: uuid.NewString()}).Instance
-	submit(t, e, transitions.Command{Workflow: "guardian", Transition: "bear", Key: "bear", Instance: id, Payload: fmt.Appendf(nil, `{"n":%d}`, n)})
+	bear := transitions.Command{Workflow: "guardian", Transition: "bear", Key: "bear", Instance: id, Payload: fmt.Appendf(nil, `{"n":%d}`, n)}
+	submit(t, e, bear)
 	kids, _ = children(t, e, inspect.ChildFilter{Parent: id})
 	return id, kids
 }

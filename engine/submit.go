@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -173,7 +174,11 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	d := decide.DecideAll(p, w, inst, e.registry.Find, now)
+	taken, unread := e.takenFor(ctx, p.Tenant)
+	d := decide.DecideAll(p, w, inst, e.registry.Find, taken, now)
+	if err := unread(); err != nil {
+		return transitions.Receipt{}, err
+	}
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -185,6 +190,19 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 		receipt.Body = transitions.ProblemOf(receipt.Err()).Unkept().JSON()
 	}
 	return receipt, nil
+}
+
+// takenFor reads which instances of a tenant there are, for a decision that is not committed. unread returns the first error.
+func (e *Engine) takenFor(ctx context.Context, tenant string) (taken decide.Taken, unread func() error) {
+	var failure error
+	taken = func(id uuid.UUID) bool {
+		_, err := e.reader.Instance(ctx, tenant, id)
+		if err != nil && workflow.CodeOf(err) != workflow.InstanceNotFound {
+			failure = cmp.Or(failure, err)
+		}
+		return err == nil
+	}
+	return taken, func() error { return failure }
 }
 
 // prepare finds the workflow and makes the command ready.

@@ -3,6 +3,8 @@ package pawltest
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -29,11 +31,16 @@ func (s *Sim) commit(p *decide.Prepared) (transitions.Receipt, error) {
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	d := decide.DecideAll(s.aimed(p), w, inst, s.workflows.Find, s.now)
+	d := decide.DecideAll(s.aimed(p), w, inst, s.workflows.Find, s.taken(p.Tenant), s.now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
 	return s.take(p, &d), nil
+}
+
+// taken tells which instances of a tenant there are.
+func (s *Sim) taken(tenant string) decide.Taken {
+	return func(id uuid.UUID) bool { return s.instances[address{tenant, id}] != nil }
 }
 
 // aimed is an operation with what it is about.

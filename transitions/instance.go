@@ -112,4 +112,8 @@ type Parent struct {
 	Workflow string    `json:"workflow"`
 	Instance uuid.UUID `json:"instance"`
 	End      string    `json:"end,omitempty"` // a transition of the parent
+
+	// Place is the key of the command that has started a child with a business key: the version of the parent, and the number of the
+	// child. It is "" for another child, whose id follows from it.
+	Place string `json:"place,omitempty"`
 }

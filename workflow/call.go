@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -118,19 +119,32 @@ func (c *Call) Return(result any) {
 	c.result = raw
 }
 
-// Spawn starts a child instance in the transaction of this command. Its payload
-// is encoded at once. Where the child cannot be started the command fails: that
-// is a defect of the workflow.
-func (c *Call) Spawn(child Child) {
+// Spawn starts a child instance in the transaction of this command, and returns
+// its id. The payload is encoded at once. If the child cannot be started the command
+// fails: that is a defect of the workflow, except for a business key that is taken.
+func (c *Call) Spawn(child Child) uuid.UUID {
+	id := c.childID(&child)
 	if child.Payload == nil {
 		child.Payload = None{}
 	}
 	raw, err := json.Marshal(child.Payload, jsonOut)
 	if err != nil {
 		c.fail(fmt.Errorf("transition %q: encode the payload of child %q: %w", c.step.Name, child.Workflow, err))
-		return
+		return id
 	}
-	c.spawns = append(c.spawns, Spawned{Workflow: child.Workflow, Transition: child.Transition, Payload: raw, End: child.End})
+	c.spawns = append(c.spawns, Spawned{ID: id, Workflow: child.Workflow, Transition: child.Transition, BusinessKey: child.BusinessKey,
+		Payload: raw, End: child.End})
+	return id
+}
+
+// childID is the id of the next child, the same whenever the decision is made
+// again. Without a business key it follows from the parent, the version that
+// the parent is about to have, and the number of the child.
+func (c *Call) childID(child *Child) uuid.UUID {
+	if child.BusinessKey != "" {
+		return InstanceID(c.facts.Tenant, child.Workflow, child.BusinessKey)
+	}
+	return InstanceID(c.facts.Tenant, fmt.Sprintf("%s/%d", c.facts.Instance, c.facts.Version+1), strconv.Itoa(len(c.spawns)))
 }
 
 // KeepAnswer has the answer to the command replayed for at least d from now on,

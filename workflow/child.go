@@ -8,8 +8,12 @@ import (
 // Child is an instance that an action asks for; see [Call.Spawn].
 type Child struct {
 	Workflow   string
-	Transition string // a start of that workflow, without a business key
-	Payload    any    // of that transition; nil is an empty one
+	Transition string // a start of that workflow
+	// BusinessKey is the business key of the child, the one that its payload names.
+	// "" is for a start that has none. If the key belongs to an instance already,
+	// the command is refused with AlreadyExists, and an activity fails.
+	BusinessKey string
+	Payload     any // of that transition; nil is an empty one
 	// End is the transition of the parent that the child's end causes, with an
 	// [Ended] as its payload. "" causes none. A parent whose state or guard refuses
 	// it takes it later: see the history's entries with the suffixes .deferred and
@@ -20,9 +24,10 @@ type Child struct {
 
 // Spawned is a child that an action asks for, its payload encoded.
 type Spawned struct {
-	Workflow, Transition string
-	Payload              []byte
-	End                  string
+	ID                                uuid.UUID
+	Workflow, Transition, BusinessKey string
+	Payload                           []byte
+	End                               string
 }
 
 // Ended is the payload of the transition that the end of a child causes. C is

@@ -9,16 +9,20 @@ import (
 )
 
 func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
+	var ids []uuid.UUID
 	s := ledgerStep(t, func(c *Call, _ *ledger, e entry) error {
-		c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: e.By, End: "filed"})
+		ids = append(ids, c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: e.By, End: "filed"}))
 		e.By["a"]++
-		c.Spawn(Child{Workflow: "note", Transition: "write"})
+		ids = append(ids, c.Spawn(Child{Workflow: "note", Transition: "write", BusinessKey: "n-1"}))
 		return nil
 	})
 	out, err := s.Run(someFacts, nil, decoded(t, s, `{"by":{"b":2,"a":1}}`))
-	want := []Spawned{{"claim", "file", []byte(`{"a":1,"b":2}`), "filed"}, {"note", "write", []byte(`{}`), ""}}
+	want := []Spawned{{ids[0], "claim", "file", "", []byte(`{"a":1,"b":2}`), "filed"}, {ids[1], "note", "write", "n-1", []byte(`{}`), ""}}
 	if err != nil || !reflect.DeepEqual(out.Spawns, want) {
 		t.Errorf("%+v, %v", out.Spawns, err)
+	}
+	if ids[0] == uuid.Nil || ids[1] != InstanceID(someFacts.Tenant, "note", "n-1") {
+		t.Errorf("the ids are %v", ids)
 	}
 }
 

@@ -29,10 +29,29 @@ func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.W
 }
 
 // DecideAll is Decide, and decides also the children that the decision starts, and
-// theirs.
-func DecideAll(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, find Find, now time.Time) Decision {
+// theirs. taken tells which children exist already.
+func DecideAll(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, find Find, taken Taken, now time.Time) Decision {
+	newest := func(name string) *workflow.Workflow { return find(name, 0) }
 	d := Decide(p, w, inst, now)
-	d.StartChildren(func(name string) *workflow.Workflow { return find(name, 0) }, now)
+	d.startChildren(newest, taken, now)
+	if d.Err == nil || d.Err.Code != workflow.AlreadyExists || d.Stored || p.Operation != nil {
+		return d
+	}
+	// The key of a child is taken, which is an outcome as of a guard.
+	switch e := *d.Err; {
+	case p.Resumed != nil && p.Resumed.Phase == transitions.Working:
+		refusing := *p
+		refusing.refusal = &e
+		d = Decide(&refusing, w, inst, now)
+		d.startChildren(newest, taken, now)
+	case p.isCompletion():
+		d = complete(p, w, inst, refused(&e), now)
+	default:
+		if inst != nil {
+			e.State = inst.State
+		}
+		d = refused(&e)
+	}
 	return d
 }
 

@@ -20,28 +20,42 @@ type ChildStart struct {
 // maxStarts bounds what one command starts, children of children included.
 const maxStarts = 100
 
-// StartChildren decides the children that the decision asks for, and theirs. newest finds
-// the newest version of a workflow, nil for none. If one child cannot be
-// started, none is: that is a defect of the workflow, and the decision becomes its error.
-func (d *Decision) StartChildren(newest func(name string) *workflow.Workflow, now time.Time) {
-	left := maxStarts
-	if err := d.startChildren(newest, now, &left); err != nil {
+// Taken reports whether an instance of the command's tenant has the id. It is asked only for children with a business key.
+type Taken func(id uuid.UUID) bool
+
+// starter starts the children of one command.
+type starter struct {
+	newest func(name string) *workflow.Workflow // the newest version of a workflow, nil if it is not known
+	taken  Taken
+	now    time.Time
+	left   int
+	keyed  map[uuid.UUID]bool // the instance of the command, and children with a business key so far
+}
+
+// startChildren decides the children that the decision asks for, and theirs. If one cannot be started the decision becomes an error:
+// AlreadyExists for a business key that is taken, and else Internal, because that is a defect of the workflow.
+func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, taken Taken, now time.Time) {
+	if len(d.spawns) == 0 {
+		return
+	}
+	s := &starter{newest: newest, taken: taken, now: now, left: maxStarts, keyed: map[uuid.UUID]bool{d.After.ID: true}}
+	if err := s.start(d); err != nil {
 		*d = failed(err)
 	}
 }
 
-func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, now time.Time, left *int) *workflow.Error {
+func (s *starter) start(d *Decision) *workflow.Error {
 	if d.past && len(d.spawns) > 0 {
 		return workflow.Errorf(workflow.InvalidRequest,
 			"%q starts another instance, which would begin now; import that by itself, and this by a transition that does not", d.Entry.Transition)
 	}
-	for n, s := range d.spawns {
-		if *left--; *left < 0 {
+	for n, one := range d.spawns {
+		if s.left--; s.left < 0 {
 			return defect("%s.%s starts more than %d children", d.Entry.Workflow, d.Entry.Transition, maxStarts)
 		}
-		b, err := startChild(d, n, s, newest(s.Workflow), now)
+		b, err := s.child(d, n, one)
 		if err == nil {
-			err = b.Decision.startChildren(newest, now, left)
+			err = s.start(&b.Decision)
 		}
 		if err != nil {
 			return err
@@ -51,25 +65,38 @@ func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, no
 	return nil
 }
 
-func startChild(d *Decision, ordinal int, s workflow.Spawned, w *workflow.Workflow, now time.Time) (ChildStart, *workflow.Error) {
-	parent := d.After
-	what := fmt.Sprintf("%s.%s starts a child by %s.%s", parent.Workflow, d.Entry.Transition, s.Workflow, s.Transition)
+func (s *starter) child(d *Decision, ordinal int, asked workflow.Spawned) (ChildStart, *workflow.Error) {
+	parent, w := d.After, s.newest(asked.Workflow)
+	what := fmt.Sprintf("%s.%s starts a child by %s.%s", parent.Workflow, d.Entry.Transition, asked.Workflow, asked.Transition)
 	if w == nil {
 		return ChildStart{}, defect("%s: this node knows no such workflow", what)
 	}
-	if start := w.Creating(s.Transition); start == nil || start.Keyed {
-		return ChildStart{}, defect("%s: that is not a start without a business key", what)
+	switch start := w.Creating(asked.Transition); {
+	case start == nil:
+		return ChildStart{}, defect("%s: that is not a start", what)
+	case start.Keyed && asked.BusinessKey == "":
+		return ChildStart{}, defect("%s: that start has a business key, and the child names none", what)
+	case !start.Keyed && asked.BusinessKey != "":
+		return ChildStart{}, defect("%s: that start has no business key, and the child names one", what)
 	}
 	p, err := prepare(transitions.Command{
 		Tenant: parent.Tenant, Scope: childScope(parent.ID), Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
-		Workflow: s.Workflow, Transition: s.Transition, Payload: s.Payload, Actor: d.Entry.Actor, Proof: d.Entry.Proof,
-		Roles: []string{transitions.AnyRole}, Trace: d.Events[0].Trace,
-	}, true, w, func() uuid.UUID { return childID(parent, ordinal) })
+		Workflow: asked.Workflow, Transition: asked.Transition, BusinessKey: asked.BusinessKey, Payload: asked.Payload,
+		Actor: d.Entry.Actor, Proof: d.Entry.Proof, Roles: []string{transitions.AnyRole}, Trace: d.Events[0].Trace,
+	}, true, w, func() uuid.UUID { return asked.ID })
 	if err != nil {
 		return ChildStart{}, defect("%s: %w", what, err)
 	}
-	p.parent = &transitions.Parent{Workflow: parent.Workflow, Instance: parent.ID, End: s.End}
-	b := ChildStart{Prepared: p, Decision: Decide(p, w, nil, now)}
+	p.parent = &transitions.Parent{Workflow: parent.Workflow, Instance: parent.ID, End: asked.End}
+	if asked.BusinessKey != "" {
+		if s.keyed[p.Instance] || s.taken(p.Instance) {
+			return ChildStart{}, workflow.Errorf(workflow.AlreadyExists,
+				"workflow %q has an instance with the business key %q already, which the child would have", asked.Workflow, asked.BusinessKey)
+		}
+		s.keyed[p.Instance] = true
+		p.parent.Place = p.Key
+	}
+	b := ChildStart{Prepared: p, Decision: Decide(p, w, nil, s.now)}
 	if b.Decision.Err != nil {
 		return ChildStart{}, defect("%s: %w", what, b.Decision.Err)
 	}

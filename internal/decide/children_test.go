@@ -16,9 +16,12 @@ import (
 func (l *life) startChildren(transition, payload string) Decision {
 	l.t.Helper()
 	_, d := l.decide(l.command(transition, payload))
-	d.StartChildren(l.newest, l.now)
+	d.startChildren(l.newest, nobody, l.now)
 	return d
 }
+
+// nobody takes an id.
+func nobody(uuid.UUID) bool { return false }
 
 func (l *life) newest(name string) *workflow.Workflow {
 	if name == "trip" {
@@ -73,8 +76,8 @@ func TestChildrenAreBoundedAndTheirDefectsTheirParents(t *testing.T) {
 		"one too many":            {`{"do":"spawn","n":101}`, "more than 100 children"},
 		"without an end":          {`{"do":"spawn a family"}`, "more than 100 children"},
 		"of no workflow":          {`{"do":"spawn what is not there"}`, "knows no such workflow"},
-		"by no start":             {`{"do":"spawn by a step"}`, "not a start without a business key"},
-		"with a business key":     {`{"do":"spawn with a key"}`, "not a start without a business key"},
+		"by no start":             {`{"do":"spawn by a step"}`, "that is not a start"},
+		"without a business key":  {`{"do":"spawn with a key"}`, "has a business key, and the child names none"},
 		"with a payload amiss":    {`{"do":"spawn wrongly"}`, "invalid_payload"},
 		"that are refused":        {`{"do":"spawn the refused"}`, "guard_refused"},
 		"none, as it was refused": {`{"do":"refuse"}`, "-"},

@@ -55,7 +55,7 @@ func complete(p *Prepared, w *workflow.Workflow, parent *transitions.Instance, d
 func deferrable(code workflow.Code) bool {
 	switch code {
 	case workflow.IllegalTransition, workflow.TransitionNotFound, workflow.GuardRefused, workflow.SeparationOfDuties,
-		workflow.DataTooLarge, workflow.TooManyEffects:
+		workflow.DataTooLarge, workflow.TooManyEffects, workflow.AlreadyExists:
 		return true
 	}
 	return false

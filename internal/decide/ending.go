@@ -34,9 +34,12 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if failure == nil {
 		failure = tooLarge(w, inst, out.Data)
 	}
+	if failure == nil && p.refusal != nil {
+		failure = p.refusal
+	}
 	if failure != nil {
 		e := workflow.AsError(failure)
-		if e.Code != workflow.GuardRefused && e.Code != workflow.DataTooLarge {
+		if e.Code != workflow.GuardRefused && e.Code != workflow.DataTooLarge && e != p.refusal {
 			return failed(e)
 		}
 		return decideFailure(p, w, step, inst,

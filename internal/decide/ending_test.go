@@ -171,7 +171,7 @@ func TestADefectInTheEndingLeavesNoTrace(t *testing.T) {
 				l.do("edit", `{"text":"panic"}`)
 			}
 			d := l.end(l.accept("book", `{}`), o)
-			d.StartChildren(func(string) *workflow.Workflow { return nil }, noon)
+			d.startChildren(func(string) *workflow.Workflow { return nil }, nobody, noon)
 			wantCode(t, d.Err, workflow.Internal)
 			checkRefusal(t, d, nil)
 			if len(d.Commands) > 0 || d.Flight != nil {

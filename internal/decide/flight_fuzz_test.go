@@ -151,7 +151,7 @@ func (p *player) play(ready *Prepared) {
 
 func (p *player) decideAndBear(ready *Prepared) Decision {
 	d := Decide(ready, p.w, p.inst, p.now)
-	d.StartChildren(p.newest, p.now)
+	d.startChildren(p.newest, nobody, p.now)
 	return d
 }
 

@@ -87,7 +87,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		"what begins something else": past(l.command("edit", `{"do":"spawn"}`), time.Hour),
 	} {
 		p := l.prepare(c)
-		d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, noon)
+		d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, nobody, noon)
 		wantCode(t, d.Err, workflow.InvalidRequest)
 		if d.Stored || d.After != nil {
 			t.Errorf("%s: %+v", name, d)

@@ -1,9 +1,7 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -229,12 +227,6 @@ func UndoScope(instance uuid.UUID) string { return transitions.Reserved + "undo:
 func childScope(parent uuid.UUID) string { return transitions.Reserved + "child:" + parent.String() }
 
 func endScope(child uuid.UUID) string { return endPrefix + child.String() }
-
-// childID is the id of an instance that a decision starts: the same whenever the
-// decision is made again.
-func childID(parent *transitions.Instance, ordinal int) uuid.UUID {
-	return transitions.InstanceID(parent.Tenant, fmt.Sprintf("%s/%d", parent.ID, parent.Version), strconv.Itoa(ordinal))
-}
 
 // FlightOf is the record as its next attempt would see it.
 func FlightOf(r *transitions.Record, tenant string) *InFlight {

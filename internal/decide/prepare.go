@@ -40,6 +40,8 @@ type Prepared struct {
 	unfit  string // why what the plan makes of the instance cannot be stored; "": nobody has tried
 	held   string // why no instance goes to the version of a migration now; "": nothing holds it
 
+	refusal *workflow.Error // of the children that the outcome of an activity would start; nil: none is known
+
 	settled bool   // an operator settles the command
 	because string // the reason of that operator
 }

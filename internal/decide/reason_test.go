@@ -48,7 +48,7 @@ func TestTheCallersReasonIsWritten(t *testing.T) {
 	wantReason(t, l.must(l.decide(because(l.command("plan", `{}`), "a holiday"))), "plan", "a holiday")
 	c := because(l.command("edit", `{"do":"spawn"}`), "with a friend")
 	p := l.prepare(c)
-	d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, noon)
+	d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, nobody, noon)
 	if len(d.Children) != 1 {
 		t.Fatalf("%+v", d)
 	}

@@ -19,9 +19,9 @@ const maxVersions = 1000
 
 // Children reads a page of the instances that the parent has started. The filter is complete.
 //
-// No index has them, which every transition of every instance would pay for: the id of a child follows from its parent's, from the
-// version that started it, and from its number among those of this version. So one probe of the primary key tells whether a
-// version has started any, and one more for each whether there is another.
+// No index has them all, which every transition of every instance would pay for. The id of a child without a business key follows
+// from its parent's, from the version that started it, and from its number among those of this version. One with a business key is
+// in an index by the same place. So a probe of each tells whether a version has started any, and another one whether there is a next.
 func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *inspect.ChildFilter) (page inspect.ChildPage, err error) {
 	last := min(parent.Version, max(f.After.Version, 1)+maxVersions-1)
 	err = q.listing(ctx, func(l *lister) error {
@@ -47,7 +47,9 @@ func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *
 // than the page goes.
 func childrenSQL(f *inspect.ChildFilter, last int64) *query {
 	child := func(ordinal string) string {
-		return newest("i.id", "$1", "pawl.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)")
+		return "SELECT id FROM ((" + newest("i.id", "$1", "pawl.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)") +
+			") UNION ALL (SELECT k.id FROM pawl.instance AS k WHERE k.tenant = $1 AND k.links -> 'parent' ->> 'instance' = $2" +
+			" AND k.links -> 'parent' ->> 'place' = v.version || '-' || (" + ordinal + ") LIMIT 1)) AS either LIMIT 1"
 	}
 	s := &query{args: []any{f.Tenant, f.Parent.String()}}
 	s.WriteString("SELECT " + instanceSelect + ", n, (true")

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { tables.Main(m) }
 // them where they belong.
 var byStatements = map[string][]string{
 	"instance": {"tenant", "bucket"},
-	"command":  {"tenant", "unsure", "held_until", "given_up_at", "waits_since", "paused"},
+	"command":  {"tenant", "unsure", "held_until", "given_up_at", "waits_since", "paused", "parent"},
 }
 
 // A column that a migration adds must be decided about here, and has the type that

@@ -189,11 +189,13 @@ const mine = `pawl.command x
 // count, their messages, why an operator has to see to it, whether it was asked to
 // stop before its claim, whether it is not known what the attempt has done (false: nothing, NULL: there was none), whether
 // it is given back without an attempt, when it was due before its claim, what replaces its request.
-const KeepSQL = `
+var KeepSQL = `
 UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
 	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
+	parent = CASE WHEN u.stuck IS NULL OR u.stops THEN c.parent ELSE (SELECT (i.links -> 'parent' ->> 'instance')::uuid
+		FROM (` + newest("i.links", "$1", "c.instance") + `) AS i) END,
 	progress = coalesce(u.progress::json, c.progress), request = coalesce(u.request::json, c.request),
 	failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
 	unsure = CASE WHEN u.unsure THEN true WHEN NOT u.unsure AND c.failures = 0 THEN coalesce(c.unsure, false) ELSE c.unsure END,

@@ -79,6 +79,11 @@ func (p *Pipeline) newGroup(ops []*op) *group {
 		if t.slots[o.p.Instance] == nil {
 			t.slots[o.p.Instance] = &slot{tenant: t.tenant, id: o.p.Instance}
 		}
+		for _, id := range o.keyed {
+			if t.slots[id] == nil {
+				t.slots[id] = &slot{tenant: t.tenant, id: id}
+			}
+		}
 		t.expect(o.key())
 		if target, ok := o.target(); ok {
 			t.expect(target)
@@ -122,6 +127,12 @@ func (p *part) existing(blind bool) []*slot {
 		if s := p.slots[o.p.Instance]; !fresh && !s.sought {
 			s.sought = true
 			list = append(list, s)
+		}
+		for _, id := range o.keyed {
+			if s := p.slots[id]; !s.sought {
+				s.sought = true
+				list = append(list, s)
+			}
 		}
 	}
 	slices.SortFunc(list, compareSlots)
@@ -246,7 +257,18 @@ func (g *group) decideOne(t *part, o *op) {
 		o.err = err
 		return
 	}
-	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, g.now))
+	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, t.takenFor(o), g.now))
+}
+
+// takenFor tells which of the children exist that the command asks for, as far as the group knows.
+func (p *part) takenFor(o *op) decide.Taken {
+	return func(id uuid.UUID) bool {
+		if !slices.Contains(o.keyed, id) {
+			o.keyed = append(o.keyed, id)
+		}
+		s := p.slots[id]
+		return s != nil && (s.inst != nil || s.held || s.unread)
+	}
 }
 
 // copyAnswerOf makes the op a duplicate of one that this group decided.
@@ -291,8 +313,11 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.step = len(t.steps)
 	for _, child := range d.Children {
 		born := &op{p: child.Prepared}
-		s := &slot{tenant: t.tenant, id: born.p.Instance}
-		t.slots[s.id] = s
+		s := t.slots[born.p.Instance]
+		if s == nil {
+			s = &slot{tenant: t.tenant, id: born.p.Instance}
+			t.slots[s.id] = s
+		}
 		g.take(t, s, &keyState{}, born, child.Decision)
 	}
 }

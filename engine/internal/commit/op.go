@@ -42,6 +42,10 @@ type op struct {
 	// shows that no earlier one was committed.
 	unheard []decide.InFlight
 
+	// keyed are the children with a business key that earlier runs have asked for. They are locked with the instance, to tell which
+	// exist. The first run leaves that to the primary keys.
+	keyed []uuid.UUID
+
 	lostInHook int  // how often its own SQL has ended the connection
 	uncertain  bool // the connection of an earlier run was lost, which may have been committed
 	again      again

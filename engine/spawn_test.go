@@ -1,0 +1,180 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// shelf is the data of a parent that remembers the ids of its children.
+type shelf struct {
+	Books []uuid.UUID `json:"books,omitempty"`
+	Lost  string      `json:"lost,omitempty"`
+}
+
+// titles is the payload of "put": the business keys of the children that are started, "" for one without.
+type titles struct {
+	Titles []string `json:"titles,omitempty"`
+}
+
+func shelves() func(*engine.Config) {
+	put := func(c *workflow.Call, d *shelf, p titles) error {
+		for _, title := range p.Titles {
+			child := workflow.Child{Workflow: "book", Transition: "bind"}
+			if title != "" {
+				child = workflow.Child{Workflow: "book", Transition: "print", BusinessKey: title, Payload: titles{Titles: []string{title}}}
+			}
+			d.Books = append(d.Books, c.Spawn(child))
+		}
+		return nil
+	}
+	return flows(
+		workflow.Define("shelf", 1, workflow.Start("build", "open", put),
+			workflow.On("put", workflow.From("open"), workflow.Stay, put),
+			workflow.Do("order", workflow.From("open"), "ordering", "open",
+				func(_ context.Context, _ *workflow.Attempt, _ shelf, p titles) (titles, error) { return p, nil }, put).
+				OrElse("open", func(_ *workflow.Call, d *shelf, f workflow.Failure) error { d.Lost = string(f.Kind); return nil }),
+			workflow.On("clear", workflow.From("open"), "gone", nothing[shelf, titles])).Final("gone"),
+		workflow.Define("book", 1, workflow.Start("bind", "new", nothing[shelf, titles]),
+			workflow.Start("print", "new", nothing[shelf, titles]).BusinessKey(func(p titles) string { return p.Titles[0] }),
+			workflow.On("read", workflow.From("new"), workflow.Stay, nothing[shelf, titles]),
+			workflow.On("sell", workflow.From("new"), "sold", nothing[shelf, titles])).Final("sold"))
+}
+
+func onShelf(id uuid.UUID, transition, key, list string) transitions.Command {
+	return transitions.Command{Workflow: "shelf", Instance: id, Transition: transition, Key: key, Payload: []byte(`{"titles":[` + list + `]}`)}
+}
+
+// shelfOf reads the data of a parent.
+func shelfOf(t *testing.T, e *engine.Engine, id uuid.UUID) shelf {
+	t.Helper()
+	inst, err := e.Instance(t.Context(), "", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s shelf
+	if err := json.Unmarshal(inst.Data, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSpawn_ReturnsIDOfListedChild(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, shelves())
+	id := submit(t, e, onShelf(uuid.Nil, "build", "1", `"","A"`)).Instance
+	submit(t, e, onShelf(id, "put", "2", ``))
+	submit(t, e, onShelf(id, "put", "3", `"B","","C"`))
+	accepted := submit(t, e, onShelf(id, "order", "4", `"D"`))
+	if r, err := e.Await(t.Context(), "", accepted.Record.Scope, "4"); err != nil || r.Err() != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for range 9 { // another bucket of the table
+		submit(t, e, transitions.Command{Workflow: "book", BusinessKey: "B", Transition: "read", Key: uuid.NewString()})
+	}
+	exec(t, pool, "DELETE FROM pawl.command WHERE phase IS NULL")
+	want := shelfOf(t, e, id).Books
+	for _, limit := range []int{1, 2, 100} {
+		all, _ := children(t, e, inspect.ChildFilter{Parent: id, Limit: limit})
+		var got []uuid.UUID
+		for i := range all {
+			got = append(got, all[i].ID)
+		}
+		if len(got) != 6 || !slices.Equal(got, want) {
+			t.Errorf("pages of %d: %v, want %v", limit, got, want)
+		}
+	}
+	if want[2] != transitions.InstanceID("default", "book", "B") {
+		t.Errorf("B is %s", want[2])
+	}
+	sound(t, e, pool)
+}
+
+func TestSpawn_TakenBusinessKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, shelves())
+	print := func(title string) transitions.Command {
+		return transitions.Command{Workflow: "book", Transition: "print", Key: "print " + title, Payload: []byte(`{"titles":["` + title + `"]}`)}
+	}
+	submit(t, e, print("A"))
+	for i := range 9 { // an instance that has gone on is found, too
+		submit(t, e, transitions.Command{Workflow: "book", BusinessKey: "A", Transition: "read", Key: fmt.Sprint(i)})
+	}
+	id := submit(t, e, onShelf(uuid.Nil, "build", "1", ``)).Instance
+	refused := func(c transitions.Command) {
+		t.Helper()
+		if _, err := e.DryRun(t.Context(), c); err != nil {
+			t.Error(err)
+		} else if r, _ := e.DryRun(t.Context(), c); workflow.CodeOf(r.Err()) != workflow.AlreadyExists {
+			t.Errorf("the dry run answers %v", r.Err())
+		}
+		for range 2 { // and again
+			if r, err := e.Submit(t.Context(), c); err != nil || workflow.CodeOf(r.Err()) != workflow.AlreadyExists {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+	}
+	refused(onShelf(id, "put", "2", `"A"`))
+	refused(onShelf(id, "put", "3", `"B","A"`))
+	refused(onShelf(id, "put", "4", `"B","B"`))
+	refused(onShelf(uuid.Nil, "build", "5", `"A"`))
+	accepted := submit(t, e, onShelf(id, "order", "6", `"B","A"`))
+	if r, err := e.Await(t.Context(), "", accepted.Record.Scope, "6"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if s := shelfOf(t, e, id); s.Lost != string(workflow.FailureRefused) || len(s.Books) != 0 {
+		t.Errorf("the parent is %+v", s)
+	}
+	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'book'"); n != 1 {
+		t.Errorf("there are %d children, want 1", n)
+	}
+	sound(t, e, pool)
+}
+
+// Parents and callers ask for one business key at the same time, on two nodes: one gets it.
+func TestSpawn_OneOfManyGetsABusinessKey(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	nodes := []*engine.Engine{newEngine(t, pool, shelves()), newEngine(t, pool, shelves())}
+	for round := range 5 {
+		title := fmt.Sprintf("T%d", round)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		won := 0
+		for i := range 16 {
+			all.Go(func() {
+				c := onShelf(uuid.Nil, "build", fmt.Sprint(title, i), `"`+title+`"`)
+				if i%4 == 0 {
+					c.Workflow, c.Transition = "book", "print"
+				}
+				r, err := nodes[i%2].Submit(t.Context(), c)
+				if err != nil {
+					t.Errorf("%d: %v", i, err)
+					return
+				}
+				if r.Err() == nil && r.Status == 201 {
+					mu.Lock()
+					defer mu.Unlock()
+					won++
+				}
+			})
+		}
+		all.Wait()
+		if won != 1 {
+			t.Errorf("%d commands got the business key", won)
+		}
+	}
+	sound(t, nodes[0], pool)
+}

@@ -1,0 +1,15 @@
+-- needs: 8
+
+-- Children with a business key, by the place at which their parent has started them. The id of another child follows from that place.
+-- No update of another instance writes an entry.
+CREATE INDEX instance_keyed_child ON pawl.instance (tenant, (links -> 'parent' ->> 'instance'), (links -> 'parent' ->> 'place'))
+	WHERE links -> 'parent' ->> 'place' IS NOT NULL;
+
+-- What waits for an operator, by the parent of the instance.
+ALTER TABLE pawl.command ADD COLUMN parent uuid;
+COMMENT ON COLUMN pawl.command.parent IS 'The parent of its instance, if it has ever waited for an operator. NULL: none is known.';
+CREATE INDEX command_stuck_under ON pawl.command (tenant, parent) WHERE stuck IS NOT NULL AND parent IS NOT NULL;
+
+UPDATE pawl.command AS c SET parent = (i.links -> 'parent' ->> 'instance')::uuid
+FROM pawl.instance AS i
+WHERE c.stuck IS NOT NULL AND i.tenant = c.tenant AND i.id = c.instance AND i.links -> 'parent' IS NOT NULL;
