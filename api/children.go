@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/auth"
@@ -9,7 +11,7 @@ import (
 
 // children lists the instances that one has started, those that the caller may read.
 func (a *API) children(r *request) (out ChildPage, err error) {
-	f := inspect.ChildFilter{Tenant: r.tenant(), States: r.states(), Open: r.choice("open"), Limit: r.limit()}
+	f := inspect.ChildFilter{Tenant: r.tenant(), States: r.states(), Open: r.choice("open"), Stuck: r.choice("stuck"), Limit: r.limit()}
 	if f.Parent, err = a.addressed(r); err != nil {
 		return out, err
 	}
@@ -27,6 +29,13 @@ func (a *API) children(r *request) (out ChildPage, err error) {
 		out.Next = byStart.encode(&page.Next)
 	}
 	return out, err
+}
+
+// hideChildren removes the problems of children for which the caller lacks the grant.
+func hideChildren(c *Caller, g Grant, v *inspect.View) {
+	v.StuckChildren = slices.DeleteFunc(v.StuckChildren, func(s inspect.StuckChild) bool {
+		return !c.May(g, auth.Target{Workflow: s.Workflow, Instance: s.Instance, BusinessKey: s.BusinessKey})
+	})
 }
 
 // mayRead reports whether a caller may read an instance of which all of this is known.

@@ -97,6 +97,7 @@ func (a *API) instance(w http.ResponseWriter, r *request) error {
 	if p := v.Parent; p != nil && !mayRead(&r.caller, p.Workflow, p.Instance, p.BusinessKey) {
 		p.BusinessKey = ""
 	}
+	hideChildren(&r.caller, Read, &v)
 	return sendView(w, r, &v)
 }
 
@@ -185,6 +186,7 @@ func (a *API) whole(r *request) (Case, error) {
 		return Case{}, err
 	}
 	found, err := a.engine.Case(r.Context(), r.tenant(), id)
+	hideChildren(&r.caller, Operate, &found.View)
 	return CaseOf(&found), err
 }
 

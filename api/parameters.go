@@ -51,6 +51,7 @@ var (
 		Doc: "the instances that are on this version of a definition"}
 	ofStates   = Param{Name: "state", In: InQuery, Kind: Text, Many: maxStates, Doc: "a state; given several times, any of them (100 at most)"}
 	ofState    = Param{Name: "state", In: InQuery, Kind: Text, Doc: "the state after the transition"}
+	ofStuck    = Param{Name: "stuck", In: InQuery, Kind: Boolean, Doc: "`true`: a command of it waits for an operator; `false`: none does"}
 	ofOpen     = Param{Name: "open", In: InQuery, Kind: Boolean, Doc: "`true`: in no final state; `false`: in one"}
 	attributes = Param{Name: "attr.", In: InQuery, Kind: Text,
 		Doc: "a declared attribute; one that the named workflow does not declare is refused"}

@@ -108,7 +108,8 @@ var readingRoutes = both(
 		Params: params(afterVersion, pageLimit), Answers: []Answer{answer[History](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/children", Grant: Read, handle: show((*API).children), EmptyIsNone: true,
 		Doc: "the instances that it has started and that the caller may read, as they are now, in the order in which they were started; " +
-			"`end` is the transition that the end of one causes. See [lists](#lists)", Params: params(ofStates, ofOpen, pageLimit, pageCursor),
+			"`end` is the transition that the end of one causes, `stuck` that a command of it waits for an operator, and `deferred` that its end " +
+			"waits for another state of the parent. See [lists](#lists)", Params: params(ofStates, ofOpen, ofStuck, pageLimit, pageCursor),
 		Answers: []Answer{answer[ChildPage](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/transitions", Grant: Read, handle: show((*API).options),
 		Doc: "what the caller can do with it now, and why not; `stuck` is what of it waits for an operator, with a `message` that says why " +

@@ -17,16 +17,22 @@ func viewOf(v *inspect.View) InstanceView {
 		Scheduled: each(v.Scheduled, func(s *inspect.ScheduledCommand) ScheduledCommand { return ScheduledCommand(*s) }),
 		Effects:   each(v.Links.Effects, func(e *transitions.Effect) CommandRef { return *refOf(&e.CommandRef) }),
 	}
+	out.StuckChildren = each(v.StuckChildren, func(c *inspect.StuckChild) wire.StuckChild {
+		return wire.StuckChild{Instance: c.Instance, Workflow: c.Workflow, BusinessKey: c.BusinessKey, StuckCommand: StuckCommand(c.StuckCommand)}
+	})
+	out.Deferred = each(v.Links.Deferred, func(c *transitions.Completion) wire.Completion { return wire.Completion(*c) })
 	if p := v.Parent; p != nil {
 		out.Parent = &wire.Parent{Workflow: p.Workflow, Instance: p.Instance, BusinessKey: p.BusinessKey, End: p.End}
 	}
 	slices.Reverse(out.Effects)
-	moreEffects := len(out.Effects) > inspect.MaxWaiting
+	moreEffects, moreDeferred := len(out.Effects) > inspect.MaxWaiting, len(out.Deferred) > inspect.MaxWaiting
+	out.Deferred = out.Deferred[:min(len(out.Deferred), inspect.MaxWaiting)]
 	out.Effects = out.Effects[:min(len(out.Effects), inspect.MaxWaiting)]
 	for _, list := range []struct {
 		name string
 		more bool
-	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"stuck", v.MoreStuck}, {"effects", moreEffects}} {
+	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"stuck", v.MoreStuck}, {"stuck_children", v.MoreChildren},
+		{"deferred", moreDeferred}, {"effects", moreEffects}} {
 		if list.more {
 			out.More = append(out.More, list.name)
 		}
@@ -45,8 +51,8 @@ func optionsOf(id uuid.UUID, x *inspect.Explanation) Options {
 	})}
 }
 
-func childOf(i *transitions.Instance) Child {
-	c := Child{Instance: instanceOf(i)}
+func childOf(i *inspect.Child) Child {
+	c := Child{Instance: instanceOf(&i.Instance), Stuck: i.Stuck, Deferred: i.Deferred}
 	if i.Links.Parent != nil {
 		c.End = i.Links.Parent.End
 	}

@@ -119,12 +119,16 @@ func (c *Client) Instances(ctx context.Context, f InstanceFilter) iter.Seq2[Inst
 type ChildFilter struct {
 	States []workflow.State // any of them
 	Open   *bool            // not in a final state
+	Stuck  *bool            // a command of it waits for an operator
 }
 
 // Children lists the instances that one has started, as they are now, in the order in which they were started. An error is the last
 // that it yields.
 func (c *Client) Children(ctx context.Context, of Target, f ChildFilter) iter.Seq2[Child, error] {
 	q := (&InstanceFilter{States: f.States, Open: f.Open}).query()
+	if f.Stuck != nil {
+		q.Set("stuck", strconv.FormatBool(*f.Stuck))
+	}
 	return pages(func(cursor string) ([]Child, string, error) {
 		page, err := get[wire.ChildPage](ctx, c, of.path()+"/children", with(q, "cursor", cursor))
 		return page.Children, page.Next, err

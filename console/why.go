@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -23,18 +24,20 @@ type why struct {
 
 // The kinds of reasons.
 const (
-	whyUnknown   = "unknown"   // no node that is asked knows the workflow
-	whyPaused    = "paused"    // the instance, or its workflow
-	whyStuck     = "stuck"     // a command waits for an operator
-	whyWaits     = "waits"     // a command waits for a worker, or for its time
-	whyWorks     = "works"     // an attempt is under way
-	whyFails     = "fails"     // an attempt has failed, and there will be another one
-	whyLost      = "lost"      // whoever works on it is not heard of
-	whyTimer     = "timer"     // a timer
-	whyChild     = "child"     // the end of a child
-	whyScheduled = "scheduled" // a command for later
-	whyCommand   = "command"   // somebody has to send a command
-	whyRefused   = "refused"   // nothing can be done with it, by this user
+	whyUnknown    = "unknown"    // no node that is asked knows the workflow
+	whyPaused     = "paused"     // the instance, or its workflow
+	whyStuck      = "stuck"      // a command waits for an operator
+	whyStuckChild = "stuckchild" // a command of a child waits for an operator
+	whyDeferred   = "deferred"   // a child has ended, which this state does not take
+	whyWaits      = "waits"      // a command waits for a worker, or for its time
+	whyWorks      = "works"      // an attempt is under way
+	whyFails      = "fails"      // an attempt has failed, and there will be another one
+	whyLost       = "lost"       // whoever works on it is not heard of
+	whyTimer      = "timer"      // a timer
+	whyChild      = "child"      // the end of a child
+	whyScheduled  = "scheduled"  // a command for later
+	whyCommand    = "command"    // somebody has to send a command
+	whyRefused    = "refused"    // nothing can be done with it, by this user
 )
 
 // reasons tells why an open instance stands where it stands, the most urgent first.
@@ -48,6 +51,14 @@ func (v *visit) reasons(page *instancePage) error {
 	for _, s := range page.Stuck {
 		page.add(why{Kind: whyStuck, Text: "a command waits for an operator: " + s.Message, When: s.Since,
 			Link: v.at("stuck") + "?" + url.Values{"instance": {page.ID.String()}}.Encode(), Do: "settle it"})
+	}
+	for _, c := range page.StuckChildren[:min(len(page.StuckChildren), 5)] {
+		page.add(why{Kind: whyStuckChild, Text: fmt.Sprintf("a child is stuck, %s %s: %s", c.Workflow, cmp.Or(c.BusinessKey, c.Instance.String()),
+			c.Message), When: c.Since, Link: v.at("instances", c.Instance.String()), Do: "look at it"})
+	}
+	for _, c := range page.Deferred[:min(len(page.Deferred), 5)] {
+		page.add(why{Kind: whyDeferred, Text: fmt.Sprintf("a child has ended, but %q is not possible now", c.End),
+			Link: v.at("instances", c.Child.String()), Do: "look at it"})
 	}
 	if page.Flight != nil && page.Flight.Stuck == "" {
 		page.add(flightReason(page.Flight, time.Now()))

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // Children lists the instances that another one has started, in the order of that, as they are now. What a page costs is bounded, so that
@@ -19,5 +21,10 @@ func (e *Engine) Children(ctx context.Context, f inspect.ChildFilter) (inspect.C
 	if err != nil {
 		return inspect.ChildPage{}, err
 	}
-	return e.reader.Children(ctx, &parent, &f)
+	page, err := e.reader.Children(ctx, &parent, &f)
+	for i := range page.Children {
+		c := &page.Children[i]
+		c.Deferred = slices.ContainsFunc(parent.Links.Deferred, func(d transitions.Completion) bool { return d.Child == c.ID })
+	}
+	return page, err
 }

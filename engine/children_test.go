@@ -56,7 +56,9 @@ func children(t *testing.T, e *engine.Engine, f inspect.ChildFilter) (all []tran
 			t.Fatal(err)
 		}
 		pages++
-		all = append(all, page.Children...)
+		for _, c := range page.Children {
+			all = append(all, c.Instance)
+		}
 		if !page.More {
 			return all, pages
 		}
@@ -191,7 +193,8 @@ func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
 	yes := true
 	explain := func(t *testing.T) {
 		last.take()
-		for _, f := range []inspect.ChildFilter{{}, {Open: &yes}, {Limit: 1}, {After: inspect.ChildPlace{Version: 2, Ordinal: 1}}} {
+		for _, f := range []inspect.ChildFilter{{}, {Open: &yes}, {Stuck: &yes}, {Limit: 1},
+			{After: inspect.ChildPlace{Version: 2, Ordinal: 1}}} {
 			f.Parent = id
 			if _, err := e.Children(t.Context(), f); err != nil {
 				t.Fatal(err)

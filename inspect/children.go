@@ -21,6 +21,7 @@ type ChildFilter struct {
 	Parent uuid.UUID        // required
 	States []workflow.State // any of these
 	Open   *bool            // whether they are in no final state
+	Stuck  *bool            // whether a command of theirs waits for an operator
 	After  ChildPlace       // the cursor: Next of the page before
 	Limit  int              // 1 to 1000; 0 is 100
 }
@@ -39,11 +40,18 @@ type ChildPlace struct {
 	Ordinal int   // the child's number among those of this version
 }
 
+// Child is an instance that another one has started.
+type Child struct {
+	transitions.Instance
+	Stuck    bool // a command of it waits for an operator
+	Deferred bool // it has ended, and its parent does not take that in its state
+}
+
 // ChildPage is a page of children, in the order in which they were started.
 type ChildPage struct {
 	// Children may be fewer than were asked for, or none, although there are more: a page looks at a bounded number of the parent's
 	// transitions, and of children.
-	Children []transitions.Instance
+	Children []Child
 	More     bool       // there may be more
 	Next     ChildPlace // then, where the list goes on
 }

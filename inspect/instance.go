@@ -20,9 +20,11 @@ type View struct {
 	Timers        []Timer            // armed ones, the next first
 	Scheduled     []ScheduledCommand // what callers have asked for later, the next first
 	Stuck         []StuckCommand     // what waits for an operator, the longest waiting first
+	StuckChildren []StuckChild       // what waits for an operator on instances that this one has started, in the same order
 	MoreTimers    bool               // than MaxWaiting
 	MoreScheduled bool               // than MaxWaiting
 	MoreStuck     bool               // than MaxWaiting
+	MoreChildren  bool               // stuck ones than MaxWaiting
 }
 
 // Timer is an armed timer of an instance.
@@ -40,6 +42,14 @@ type ScheduledCommand struct {
 	Key        string
 	Actor      string
 	Due        time.Time
+}
+
+// StuckChild is a command that waits for an operator on an instance that another one has started.
+type StuckChild struct {
+	Instance    uuid.UUID
+	Workflow    string
+	BusinessKey string
+	StuckCommand
 }
 
 // MaxTimeline is how many transitions a Case has at most.

@@ -66,7 +66,9 @@ type ChildPage struct {
 // Child is an instance that another one has started, as it is now.
 type Child struct {
 	Instance
-	End string `json:"end,omitempty"` // the transition of the parent that its end causes
+	End      string `json:"end,omitempty"`     // the transition of the parent that its end causes
+	Stuck    bool   `json:"stuck,omitzero"`    // a command of it waits for an operator
+	Deferred bool   `json:"deferred,omitzero"` // it has ended, and its parent does not take that in its state
 }
 
 // What an instance is shown with. What the members mean that have no comment here stands
@@ -80,6 +82,10 @@ type (
 		Timers    []Timer            `json:"timers,omitempty"`
 		Scheduled []ScheduledCommand `json:"scheduled,omitempty"`
 		Stuck     []StuckCommand     `json:"stuck,omitempty"`
+		// StuckChildren are the commands that wait for an operator on instances that this one has started and that the caller may read.
+		StuckChildren []StuckChild `json:"stuck_children,omitempty"`
+		// Deferred are the completions of children that the instance has not taken yet.
+		Deferred []Completion `json:"deferred,omitempty"`
 		// Effects are the commands whose effects would be undone, in that order: the newest first.
 		Effects []CommandRef `json:"effects,omitempty"`
 		More    []string     `json:"more,omitempty"` // the lists of these that have only their first hundred
@@ -113,6 +119,18 @@ type (
 		Failures   int       `json:"failures"`
 		Since      time.Time `json:"since"`
 		Message    string    `json:"message"`
+	}
+	// StuckChild is a command that waits for an operator, and its instance.
+	StuckChild struct {
+		Instance    uuid.UUID `json:"instance"`
+		Workflow    string    `json:"workflow"`
+		BusinessKey string    `json:"business_key,omitempty"`
+		StuckCommand
+	}
+	// Completion is the end of a child, and the transition of the parent that it causes.
+	Completion struct {
+		Child uuid.UUID `json:"child"`
+		End   string    `json:"end"`
 	}
 	// Options is what an actor can do with an instance now, and why not.
 	Options struct {

@@ -42,6 +42,10 @@ func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *
 	return page, nil
 }
 
+// isStuck reports whether a command of the instance i waits for an operator.
+const isStuck = "((SELECT true FROM pawl.command AS c WHERE c.tenant = $1 AND c.instance = i.id AND c.stuck IS NOT NULL LIMIT 1)" +
+	" IS NOT NULL)"
+
 // childrenSQL reads the children that the parent's versions up to the last one have started, numbered: those that are selected,
 // and the last that the page may look at. All that is joined can only be read row by row, in the order of the versions, and no further
 // than the page goes.
@@ -51,16 +55,23 @@ func childrenSQL(f *inspect.ChildFilter, last int64) *query {
 			") UNION ALL (SELECT k.id FROM pawl.instance AS k WHERE k.tenant = $1 AND k.links -> 'parent' ->> 'instance' = $2" +
 			" AND k.links -> 'parent' ->> 'place' = v.version || '-' || (" + ordinal + ") LIMIT 1)) AS either LIMIT 1"
 	}
+	kind := func(s *query) {
+		s.ofKind(&inspect.CountFilter{States: f.States, Open: f.Open})
+		if f.Stuck != nil {
+			s.add(" AND "+isStuck+" = %s", *f.Stuck)
+		}
+	}
 	s := &query{args: []any{f.Tenant, f.Parent.String()}}
 	s.WriteString("SELECT " + instanceSelect + ", n, (true")
-	s.ofKind(&inspect.CountFilter{States: f.States, Open: f.Open})
-	s.WriteString(") AS hit, e.started, e.ordinal FROM (SELECT v.version AS started, c.ordinal, c.id, row_number() OVER () AS n FROM ")
+	kind(s)
+	s.WriteString(") AS hit, " + isStuck + " AS stuck, e.started, e.ordinal FROM " +
+		"(SELECT v.version AS started, c.ordinal, c.id, row_number() OVER () AS n FROM ")
 	s.add("generate_series(%s::bigint, %s::bigint) AS v(version) CROSS JOIN LATERAL (", max(f.After.Version, 1), last)
 	s.WriteString("WITH RECURSIVE child AS (SELECT 0 AS ordinal, id FROM (" + child("0") + ") AS first UNION ALL " +
 		"SELECT child.ordinal + 1, following.id FROM child CROSS JOIN LATERAL (" + child("child.ordinal + 1") + ") AS following) ")
 	s.add("SELECT * FROM child) AS c WHERE (v.version, c.ordinal) > (%s::bigint, %s::int)", f.After.Version, f.After.Ordinal)
 	s.add(" LIMIT %s) AS e CROSS JOIN LATERAL ("+newest("*", "$1", "e.id")+") AS i WHERE n = %s OR (true", maxScanned, maxScanned)
-	s.ofKind(&inspect.CountFilter{States: f.States, Open: f.Open})
+	kind(s)
 	return s.add(") LIMIT %s", f.Limit+1)
 }
 
@@ -70,7 +81,7 @@ func readChildren(found pgx.Rows, f *inspect.ChildFilter) (page inspect.ChildPag
 	for !page.More && found.Next() {
 		row := rows.Read(found.RawValues())
 		child, err := mustInstance(row, f.Tenant)
-		n, hit, place := row.Int8(), row.Bool(), inspect.ChildPlace{Version: row.Int8(), Ordinal: row.Int4()}
+		n, hit, stuck, place := row.Int8(), row.Bool(), row.Bool(), inspect.ChildPlace{Version: row.Int8(), Ordinal: row.Int4()}
 		if err = cmp.Or(err, row.Err()); err != nil {
 			return page, err
 		}
@@ -79,7 +90,7 @@ func readChildren(found pgx.Rows, f *inspect.ChildFilter) (page inspect.ChildPag
 			break
 		}
 		if hit {
-			page.Children = append(page.Children, child)
+			page.Children = append(page.Children, inspect.Child{Instance: child, Stuck: stuck})
 		}
 		page.Next, page.More = place, n == maxScanned
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
-// they have, what callers have scheduled and what is stuck by the indexes for that.
+// they have, what callers have scheduled and what is stuck, on its children too, by the indexes for that.
 // Parameters: tenant, id, the first scope of a timer, the first one after those, how
 // many of each. Its lists have the names of their Go types' fields.
 var viewSQL = `SELECT ` + instanceSelect + `,
@@ -30,7 +30,13 @@ var viewSQL = `SELECT ` + instanceSelect + `,
 	(SELECT json_agg(json_build_object('Transition', k.transition, 'Undo', k.phase = 'undoing', 'Scope', k.scope, 'Key', k.key,
 			'Stuck', k.stuck, 'Failure', coalesce(k.failure, ''), 'Failures', k.failures, 'Since', k.updated_at)
 			ORDER BY k.updated_at, k.scope, k.key)
-		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
+		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text,
+	(SELECT json_agg(json_build_object('Instance', k.instance, 'Workflow', k.workflow, 'BusinessKey', coalesce(i.business_key, ''),
+			'Transition', k.transition, 'Undo', k.phase = 'undoing', 'Scope', k.scope, 'Key', k.key,
+			'Stuck', k.stuck, 'Failure', coalesce(k.failure, ''), 'Failures', k.failures, 'Since', k.updated_at)
+			ORDER BY k.updated_at, k.scope, k.key)
+		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.parent = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k` +
+	BusinessKey("$1", "k.instance") + `)::text
 FROM (` + newest("*", "$1", "$2") + `) i`
 
 // View reads an instance with its timers, with what is scheduled on it and with what
@@ -55,8 +61,14 @@ func readView(r *rows.Row, tenant string) (v inspect.View, err error) {
 	if v.Stuck, v.MoreStuck, err = atMost[inspect.StuckCommand](r.Bytes()); err != nil {
 		return v, err
 	}
+	if v.StuckChildren, v.MoreChildren, err = atMost[inspect.StuckChild](r.Bytes()); err != nil {
+		return v, err
+	}
 	for i := range v.Stuck {
 		v.Stuck[i].Describe()
+	}
+	for i := range v.StuckChildren {
+		v.StuckChildren[i].Describe()
 	}
 	for i := range v.Timers {
 		v.Timers[i].Due = v.Timers[i].Due.UTC()

@@ -33,6 +33,16 @@ func Instance(w io.Writer, v *wire.InstanceView) error {
 		}
 		lines = append(lines, [2]string{"parent", fmt.Sprintf("%s %s", p.Workflow, name)})
 	}
+	for _, c := range v.StuckChildren {
+		name := c.BusinessKey
+		if name == "" {
+			name = c.Instance.String()
+		}
+		lines = append(lines, [2]string{"stuck child", fmt.Sprintf("%s %s: %s", c.Workflow, name, c.Message)})
+	}
+	for _, c := range v.Deferred {
+		lines = append(lines, [2]string{"deferred", fmt.Sprintf("%s, by the end of child %s", c.End, c.Child)})
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.Attributes)) {
 		lines = append(lines, [2]string{Visible(name), OrNone(v.Attributes[name])})
 	}

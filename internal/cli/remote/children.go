@@ -14,13 +14,15 @@ import (
 
 func childrenCommand(a asking) *cobra.Command {
 	var states []string
-	var open bool
+	var open, stuck bool
 	var limit int
 	c := &cobra.Command{
 		Use:   "children INSTANCE",
 		Short: "List the instances that one has started",
 		Long: `List the instances that one has started, as they are now, in the order in which they
-were started. "end" is the transition that the end of one causes.
+were started. "end" is the transition that the end of one causes. "problem" is "stuck" if
+a command of the instance waits for an operator, and "deferred" if its end waits for
+another state of the parent.
 
 ` + instanceUsage,
 		Args: flags.Operands("INSTANCE"),
@@ -36,10 +38,14 @@ were started. "end" is the transition that the end of one causes.
 			if c.Flags().Changed("open") {
 				f.Open = &open
 			}
+			if c.Flags().Changed("stuck") {
+				f.Stuck = &stuck
+			}
 			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
-				header := []string{"id", "workflow", "state", ">version", "updated", "end"}
+				header := []string{"id", "workflow", "state", ">version", "updated", "end", "problem"}
 				_, err := list(&a, c, asked.Children(ctx, of, f), limit, header, func(i *client.Child) []string {
-					return []string{i.ID.String(), i.Workflow, string(i.State), fmt.Sprint(i.Version), output.Moment(i.UpdatedAt), output.OrNone(i.End)}
+					return []string{i.ID.String(), i.Workflow, string(i.State), fmt.Sprint(i.Version), output.Moment(i.UpdatedAt), output.OrNone(i.End),
+						output.OrNone(problemOf(i))}
 				})
 				return err
 			})
@@ -48,6 +54,18 @@ were started. "end" is the transition that the end of one causes.
 	a.flags(c)
 	c.Flags().StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
 	c.Flags().BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
+	c.Flags().BoolVar(&stuck, "stuck", false, "only those of which a command waits for an operator, or with --stuck=false the others")
 	flags.Limit(c, &limit)
 	return c
+}
+
+// problemOf names what is wrong with a child; "" if nothing is.
+func problemOf(c *client.Child) string {
+	switch {
+	case c.Stuck:
+		return "stuck"
+	case c.Deferred:
+		return "deferred"
+	}
+	return ""
 }
