@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"golang.org/x/time/rate"
 
@@ -28,6 +30,7 @@ type API struct {
 	open     *openRequests
 	contract documents
 	cors     *cors // nil: pages of other origins are not served
+	public   publicURL
 
 	tenants, credentials *rates        // nil for no limit
 	refusals             *rate.Limiter // of the log's lines about them
@@ -48,6 +51,9 @@ func New(e Engine, c Config) (*API, error) {
 		tenants:     newRates("tenant", c.Limits.Rate, c.Limits.Burst),
 		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst),
 		refusals:    rate.NewLimiter(10, 100)}
+	if a.public, err = parsePublicURL(c.PublicURL); err != nil {
+		return nil, fmt.Errorf("api: Config.PublicURL: %w", err)
+	}
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()
@@ -55,7 +61,11 @@ func New(e Engine, c Config) (*API, error) {
 	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
 	}
-	a.cors = newCORS(c.Origins)
+	origins := c.Origins
+	if own := a.public.origin(); own != "" && !slices.Contains(origins, own) {
+		origins = append(slices.Clone(origins), own)
+	}
+	a.cors = newCORS(origins)
 	return a, nil
 }
 

@@ -81,7 +81,7 @@ func APIKeyOf(k *apikey.Key) APIKey {
 // apiKeys lists keys.
 func (a *API) apiKeys(r *request) (out APIKeyPage, err error) {
 	if a.cfg.Keys == nil {
-		return out, errNothingHere
+		return out, a.nothingHere()
 	}
 	f := apikey.Filter{Tenant: r.tenant(), Limit: r.limit()}
 	if f.After, err = byMaking.after(r); err != nil {
@@ -100,7 +100,7 @@ func (a *API) apiKey(r *request) (APIKey, error) {
 // keyOf is the key that the path names.
 func (a *API) keyOf(r *request) (apikey.Key, error) {
 	if a.cfg.Keys == nil {
-		return apikey.Key{}, errNothingHere
+		return apikey.Key{}, a.nothingHere()
 	}
 	return a.cfg.Keys.Get(r.Context(), r.tenant(), r.text("api_key"))
 }
@@ -108,7 +108,7 @@ func (a *API) keyOf(r *request) (apikey.Key, error) {
 // createAPIKey makes a key that can do no more than its maker.
 func (a *API) createAPIKey(w http.ResponseWriter, r *request) error {
 	if a.cfg.Keys == nil {
-		return errNothingHere
+		return a.nothingHere()
 	}
 	in, err := readJSON[NewAPIKey](a, w, r)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *API) createAPIKey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set(headerLocation, keys+"/"+made.ID)
+	w.Header().Set(headerLocation, r.prefix+keys+"/"+made.ID)
 	return sendText(w, http.StatusCreated, &made, text)
 }
 
@@ -163,7 +163,7 @@ func (a *API) rotateAPIKey(w http.ResponseWriter, r *request) error {
 // revokeAPIKey takes a key back.
 func (a *API) revokeAPIKey(w http.ResponseWriter, r *request) error {
 	if a.cfg.Keys == nil {
-		return errNothingHere
+		return a.nothingHere()
 	}
 	_, err := a.cfg.Keys.Revoke(r.Context(), r.tenant(), r.text("api_key"), maker(&r.caller))
 	if err == nil {

@@ -49,7 +49,7 @@ var (
 
 // asyncAPI describes what streams as an AsyncAPI document: the WebSocket, and the two event streams. The workflows are those
 // whose events are in the log.
-func asyncAPI(workflows []*workflow.Workflow) ([]byte, error) {
+func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) {
 	a := &asyncDescriber{schemas: newSchemas(), messages: jsonObject{}, channels: jsonObject{}, operations: jsonObject{}}
 	a.channel("stream", "/v1/stream", "The WebSocket, subprotocol `"+Subprotocol+"`: the log and commands, as they go on.",
 		jsonObject{"ws": jsonObject{"method": "GET"}}, nil)
@@ -64,11 +64,14 @@ func asyncAPI(workflows []*workflow.Workflow) ([]byte, error) {
 	a.operation("sendStatuses", "command", "send", ofStatusStream, false)
 	a.refine(workflows)
 	info := infoOf("What a Pawl service streams. Its addresses are in /openapi.json. Explained in " + protocol + "#the-log.")
-	return json.Marshal(jsonObject{"asyncapi": "3.0.0", "defaultContentType": mediaJSON,
+	document := jsonObject{"asyncapi": "3.0.0", "defaultContentType": mediaJSON,
 		"info": jsonObject{"title": info.Title, "version": info.Version, "description": info.Description,
 			"license": jsonObject{"name": info.License.Name}},
-		"channels": a.channels, "operations": a.operations, "components": jsonObject{"schemas": a.schemas.Named, "messages": a.messages}},
-		json.Deterministic(true))
+		"channels": a.channels, "operations": a.operations, "components": jsonObject{"schemas": a.schemas.Named, "messages": a.messages}}
+	if public.host != "" {
+		document["servers"] = jsonObject{"public": public.webSocket()}
+	}
+	return json.Marshal(document, json.Deterministic(true))
 }
 
 type asyncDescriber struct {

@@ -16,7 +16,7 @@ var pointer = regexp.MustCompile(`"\$ref":"#([^"]+)"`)
 
 // What a client may ask, and what the server says, is in the document, and a reference leads somewhere.
 func TestTheAsyncAPIDocumentIsWhole(t *testing.T) {
-	document, err := asyncAPI([]*workflow.Workflow{letters(t, "letter", 1)})
+	document, err := asyncAPI(publicURL{}, []*workflow.Workflow{letters(t, "letter", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (r *request) sendReceipt(w http.ResponseWriter, receipt transitions.Receipt
 		h.Set(headerReplayed, "true")
 	}
 	if receipt.Status == http.StatusCreated {
-		h.Set(headerLocation, "/v1/instances/"+receipt.Instance.String())
+		h.Set(headerLocation, r.prefix+"/v1/instances/"+receipt.Instance.String())
 	}
 	if receipt.Version > 0 {
 		h.Set(headerETag, versionTag(receipt.Version))

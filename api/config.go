@@ -23,6 +23,12 @@ type Config struct {
 	Limits   Limits
 	Stream   Stream
 
+	// PublicURL is where clients reach the interface through a proxy, such as "https://example.com/pawl". Its path is the prefix of
+	// Location, of the ticket's cookie and of the addresses in /openapi.json and /asyncapi.json; requests are served with the prefix
+	// and without it. Its pages are served like those of Origins. Patterns of Routes are without the prefix. Empty means that the
+	// interface is at the root of the host that clients name.
+	PublicURL string
+
 	// Origins are those whose pages are served, such as "https://shop.example.com", exactly:
 	// there is no wildcard. It counts for WebSockets too, and not for Routes. None.
 	Origins []string

@@ -34,11 +34,11 @@ func (a *API) documents() (*documents, error) {
 	d := &a.contract
 	d.once.Do(func() {
 		var body []byte
-		if body, d.err = openAPI(d.routes, a.engine.Workflows(), a.local); d.err != nil {
+		if body, d.err = openAPI(a.public, d.routes, a.engine.Workflows(), a.local); d.err != nil {
 			return
 		}
 		d.openAPI = documentOf(body)
-		if body, d.err = asyncAPI(a.engine.Workflows()); d.err == nil {
+		if body, d.err = asyncAPI(a.public, a.engine.Workflows()); d.err == nil {
 			d.asyncAPI = documentOf(body)
 		}
 	})

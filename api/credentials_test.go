@@ -125,7 +125,7 @@ type guarded struct {
 // lateKeys are the keys of a database that is there later.
 type lateKeys struct{ *apikey.Verifier }
 
-func newGuarded(t testing.TB) *guarded {
+func newGuarded(t testing.TB, config ...func(*api.Config)) *guarded {
 	t.Helper()
 	g := &guarded{idp: authtest.NewProvider(t)}
 	verifier, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
@@ -134,7 +134,7 @@ func newGuarded(t testing.TB) *guarded {
 		t.Fatal(err)
 	}
 	keys := &lateKeys{}
-	g.server = newServer(t, func(c *api.Config) {
+	g.server = newServer(t, append(config, func(c *api.Config) {
 		c.Keys = keys
 		c.Identify = api.Bearer(func(ctx context.Context, credential string) (auth.Principal, error) {
 			if strings.HasPrefix(credential, apikey.Prefix) {
@@ -142,7 +142,7 @@ func newGuarded(t testing.TB) *guarded {
 			}
 			return verifier.Verify(ctx, credential)
 		})
-	})
+	})...)
 	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, func(sql string) string { return sql }),
 		apikey.Config{Log: slog.New(slog.DiscardHandler)})
 	keys.Verifier = g.keys

@@ -7,8 +7,8 @@ func (a *API) OpenStreams() int { return a.streams.Open() }
 
 // OpenAPI is the document of the interface with some workflows.
 func OpenAPI(workflows []*workflow.Workflow) ([]byte, error) {
-	return openAPI(Routes(), workflows, true)
+	return openAPI(publicURL{}, Routes(), workflows, true)
 }
 
 // AsyncAPI is the document of what streams.
-func AsyncAPI() ([]byte, error) { return asyncAPI(nil) }
+func AsyncAPI() ([]byte, error) { return asyncAPI(publicURL{}, nil) }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"reflect"
 	"regexp"
 	"slices"
@@ -26,11 +27,11 @@ const (
 // openAPI describes the interface with these routes and workflows as an OpenAPI document. What the table of routes says is
 // in it, and for each transition of a workflow an operation at the address of its own. Open says that
 // no credential is asked for.
-func openAPI(routes []Route, workflows []*workflow.Workflow, open bool) ([]byte, error) {
+func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, open bool) ([]byte, error) {
 	d := &describer{routes: routes, open: open, schemas: newSchemas(), responses: map[string]string{}, doc: contract.Document{
 		OpenAPI: contract.Version, Info: infoOf("The HTTP interface of a Pawl service: its addresses, and the transitions of its workflows. " +
 			"What streams is in /asyncapi.json. Explained in " + protocol + "."),
-		Servers: []contract.Server{{URL: "/"}},
+		Servers: []contract.Server{{URL: cmp.Or(public.origin()+public.prefix, "/")}},
 		Paths:   map[string]contract.PathItem{},
 		Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{},
 			Headers: map[string]contract.Header{}, Security: credentialSchemes},

@@ -38,7 +38,7 @@ func letters(t *testing.T, name string, version int) *workflow.Workflow {
 
 func documentWith(t *testing.T, workflows ...*workflow.Workflow) (text string, d contract.Document) {
 	t.Helper()
-	body, err := openAPI(Routes(), workflows, true)
+	body, err := openAPI(publicURL{}, Routes(), workflows, true)
 	if err == nil {
 		err = json.Unmarshal(body, &d)
 	}
@@ -106,7 +106,7 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 // What a caller names himself by is in the document where he is believed; elsewhere the actor, of what may be done as another.
 func TestTheDocumentSaysWhoMayNameHimself(t *testing.T) {
 	for _, open := range []bool{true, false} {
-		body, err := openAPI(Routes(), nil, open)
+		body, err := openAPI(publicURL{}, Routes(), nil, open)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ var postcard = workflow.Define("postcard", 1,
 // The page has a policy under which a browser loads nothing from anywhere else.
 func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 	g := newGuarded(t)
-	for path, want := range map[string]string{"/docs": "<rapi-doc", "/docs?": "pawl keys create", "/docs/page.js": "fetch('/openapi.json'",
+	for path, want := range map[string]string{"/docs": "<rapi-doc", "/docs?": "pawl keys create", "/docs/page.js": "fetch('openapi.json'",
 		"/docs/rapidoc.js": "RapiDoc"} {
 		a := g.get(path) // without a credential
 		policy := a.header.Get("Content-Security-Policy")

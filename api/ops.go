@@ -33,7 +33,7 @@ func (a *API) retention(r *request) (Retention, error) {
 // metrics serves what is measured, of all tenants.
 func (a *API) metrics(w http.ResponseWriter, r *request) error {
 	if a.cfg.Metrics == nil {
-		return errNothingHere
+		return a.nothingHere()
 	}
 	a.cfg.Metrics.ServeHTTP(w, r.Request)
 	return nil

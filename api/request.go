@@ -22,6 +22,7 @@ type request struct {
 	*http.Request
 	caller Caller
 	route  *Route
+	prefix string // of the paths that clients see
 	query  url.Values
 	actAs  string // the actor that the caller names, "" for himself
 	named  bool   // the handler has looked up the instance of the business key in the path

@@ -30,7 +30,7 @@ func (a *API) routes() *http.ServeMux {
 func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	began := time.Now()
 	out := newAnswerWriter(w, a.cfg.Limits.WriteTime)
-	r, span := identified(out, given), tracing.None
+	r, span := identified(out, a.public.within(given)), tracing.None
 	defer func() {
 		given.Pattern = r.Pattern // for those before us, as if the mux had their request
 		out.finish()
@@ -67,7 +67,7 @@ func (a *API) serve(route *Route) http.HandlerFunc {
 		if varies {
 			out.Header().Add("Vary", "Accept")
 		}
-		r := &request{Request: hr, route: route}
+		r := &request{Request: hr, route: route, prefix: a.public.prefix}
 		if err := a.answer(out, r); err != nil {
 			a.fail(out, hr, err)
 		}
@@ -90,8 +90,10 @@ func (a *API) answer(w *answerWriter, r *request) error {
 	return r.asNamed(r.route.handle(a, w, r))
 }
 
-var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at this address; what there is, "+docs+" shows to people, and "+
-	atOpenAPI+" to programs")
+func (a *API) nothingHere() error {
+	return workflow.Errorf(workflow.NotFound, "there is nothing at this address; what there is, %s shows to people, and %s to programs",
+		a.public.prefix+docs, a.public.prefix+atOpenAPI)
+}
 
 // unrouted is the writer that the mux is given. A route's handler takes the
 // real writer out of it. So whatever is written to this one is an answer of the
@@ -109,7 +111,7 @@ func routed(w http.ResponseWriter) *answerWriter { return w.(*unrouted).answerWr
 // WriteHeader answers instead of the mux. The header Allow that it has set for
 // a 405 stays.
 func (u *unrouted) WriteHeader(status int) {
-	var err error = errNothingHere
+	err := u.api.nothingHere()
 	if status == http.StatusMethodNotAllowed {
 		err = workflow.Errorf(workflow.MethodNotAllowed, "this address takes %s", u.Header().Get("Allow"))
 	}

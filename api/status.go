@@ -147,7 +147,7 @@ func (r *request) statusTag(record *transitions.Record) string {
 // pointTo sets the headers of an answer to a command in flight: the address of its status, the tag that it has there for this caller,
 // and when to ask again.
 func (r *request) pointTo(h http.Header, record *transitions.Record) {
-	h.Set(headerLocation, commandPath(record.Scope, record.Key))
+	h.Set(headerLocation, r.prefix+commandPath(record.Scope, record.Key))
 	h.Set(headerETag, r.statusTag(record))
 	h.Set(headerRetryAfter, seconds(lookAgain(record, time.Now())))
 }

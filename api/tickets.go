@@ -40,7 +40,7 @@ func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if in.Cookie {
-		http.SetCookie(w, ticketCookie(r.Request, text, t.Until))
+		http.SetCookie(w, ticketCookie(r, text, t.Until))
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	return sendJSON(w, http.StatusCreated, Ticket{Ticket: text, Until: t.Until.UTC()})
@@ -130,8 +130,8 @@ const cookieOfTicket = "pawl_ticket"
 
 // ticketCookie is sent by browsers to this host alone, by pages of its own alone, and shown to no script. It is sent without TLS only
 // on this machine.
-func ticketCookie(r *http.Request, text string, until time.Time) *http.Cookie {
-	return &http.Cookie{Name: cookieOfTicket, Value: text, Path: "/v1/", MaxAge: max(1, int(time.Until(until).Seconds())),
+func ticketCookie(r *request, text string, until time.Time) *http.Cookie {
+	return &http.Cookie{Name: cookieOfTicket, Value: text, Path: r.prefix + "/v1/", MaxAge: max(1, int(time.Until(until).Seconds())),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || !isLoopback(r.Host)}
 }
 

@@ -26,6 +26,10 @@ type Config struct {
 	Sessions Sessions
 	// Path is where the console is: segments of lower-case letters, digits, "-" and "_". Default [DefaultPath].
 	Path string
+	// Origin is how browsers reach the server, such as "https://example.com". Empty means the host that each request names.
+	Origin string
+	// Prefix is what a proxy removes from the paths that browsers see, or the API: such as "/pawl", before Path. Default none.
+	Prefix string
 	// Local says that nobody is asked for a credential: whoever is on this machine is believed.
 	Local bool
 	// Login has people sign in at an identity provider, beside what they can enter. nil: nobody does.
@@ -43,7 +47,8 @@ type Sessions interface {
 // Console serves the pages.
 type Console struct {
 	Config
-	mux *http.ServeMux
+	routed string // the path of requests, without Prefix
+	mux    *http.ServeMux
 }
 
 var goodPath = regexp.MustCompile(`^(/[a-z0-9_-]+)+$`)
@@ -65,18 +70,38 @@ func New(c Config) (*Console, error) {
 	if err := CheckPath(c.Path); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	out := &Console{Config: c}
+	routed := c.Path
+	c.Path = c.Prefix + c.Path // of links and cookies
+	out := &Console{Config: c, routed: routed}
 	out.mux = out.routes()
 	return out, nil
 }
 
 // Routes are what is to be served beside an API, by pattern as [http.ServeMux] has it.
 func (c *Console) Routes() map[string]http.Handler {
+	pages := c.addPrefix(c.mux)
 	return map[string]http.Handler{
-		"GET " + c.Path:        http.RedirectHandler(c.Path+"/", http.StatusPermanentRedirect),
-		"GET " + c.Path + "/":  c.mux,
-		"POST " + c.Path + "/": c.mux,
+		"GET " + c.routed:        http.RedirectHandler(c.Path+"/", http.StatusPermanentRedirect),
+		"GET " + c.routed + "/":  pages,
+		"POST " + c.routed + "/": pages,
 	}
+}
+
+// addPrefix has a handler see the path that browsers see.
+func (c *Console) addPrefix(h http.Handler) http.Handler {
+	if c.Prefix == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := r.WithContext(r.Context()) // a copy
+		at := *r.URL
+		at.Path = c.Prefix + at.Path
+		if at.RawPath != "" {
+			at.RawPath = c.Prefix + at.RawPath
+		}
+		seen.URL = &at
+		h.ServeHTTP(w, seen)
+	})
 }
 
 // handler makes a page, or does what a form asks for. An error is shown; a handler that returns one has written nothing.

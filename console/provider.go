@@ -68,6 +68,9 @@ func (v *visit) toProvider() error {
 
 // origin is how browsers name this server. Other machines reach it over TLS, which may end before it.
 func (v *visit) origin() string {
+	if v.Origin != "" {
+		return v.Origin
+	}
 	if v.r.TLS == nil && onThisMachine(v.r.Host) {
 		return "http://" + v.r.Host
 	}

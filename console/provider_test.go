@@ -18,14 +18,14 @@ import (
 )
 
 // withProvider is a node that takes the tokens of a provider, where people can sign in.
-func withProvider(t *testing.T, claims map[string]any) (*stand, *authtest.Login) {
+func withProvider(t *testing.T, claims map[string]any, change ...func(*service.Config)) (*stand, *authtest.Login) {
 	t.Helper()
 	idp := authtest.NewProvider(t)
 	l := authtest.NewLogin(t, idp, claims)
-	return newStand(t, func(c *service.Config) {
+	return newStand(t, append(change, func(c *service.Config) {
 		c.Auth.JWT = &jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"}, JWKS: idp.URL}
 		c.Auth.Login = &login.Config{Issuer: authtest.Issuer, ClientID: "console", Discovery: l.URL}
-	}), l
+	})...), l
 }
 
 func TestOneSignsInAtTheIdentityProvider(t *testing.T) {

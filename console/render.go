@@ -112,6 +112,9 @@ func (v *visit) At(texts ...string) string { return v.at(texts...) }
 // Home is the address of the first page.
 func (v *visit) Home() string { return v.Path + "/" }
 
+// Docs is the address of the page that shows the interface.
+func (v *visit) Docs() string { return v.Prefix + "/docs" }
+
 // Here is the address of this page.
 func (v *visit) Here() string { return v.r.URL.RequestURI() }
 

@@ -17,6 +17,8 @@ func addNetwork(c *cobra.Command, n *service.Network) {
 	own.StringVar(&n.KeyFile, "tls-key", "", "file of its key, in PEM")
 	own.BoolVar(&n.PlainHTTP, "plain-http", false,
 		"serve without TLS on an address that other machines reach, because a proxy before it ends TLS")
+	own.StringVar(&n.PublicURL, "public-url", "",
+		"where clients reach this service through a proxy, such as https://example.com/pawl; its path prefixes all addresses")
 	own.StringSliceVar(&n.Origins, "origin", nil,
 		"origins whose pages a browser lets read the answers (CORS), such as https://shop.example.com; none by default")
 	own.IntVar(&n.Connections, "max-connections", 10_000,

@@ -3,6 +3,7 @@ package service
 import (
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth/login"
@@ -22,6 +23,9 @@ func (c *Config) checkConsole() error {
 	if err := console.CheckPath(c.Console); err != nil {
 		return usage.Errorf("the console: %v", err)
 	}
+	if _, prefix := api.SplitPublicURL(c.Network.PublicURL); strings.HasPrefix(c.Console+"/", prefix+"/") && prefix != "" {
+		return usage.Errorf("the path of the public URL, %s, is also the console's: choose another path for the console (--console)", prefix)
+	}
 	return nil
 }
 
@@ -31,8 +35,9 @@ func (s *Service) addConsole(c *api.Config) error {
 		return nil
 	}
 	asked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }) // which is made later
-	config := console.Config{API: asked, Sessions: session.New(s.ring), Path: s.config.Console, Local: !s.config.Auth.Configured(),
-		Log: s.config.Log}
+	origin, prefix := api.SplitPublicURL(s.config.Network.PublicURL)
+	config := console.Config{API: asked, Sessions: session.New(s.ring), Path: s.config.Console, Origin: origin,
+		Prefix: prefix, Local: !s.config.Auth.Configured(), Log: s.config.Log}
 	if s.config.Auth.Login != nil {
 		provider, err := login.New(*s.config.Auth.Login)
 		if err != nil {

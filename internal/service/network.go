@@ -24,6 +24,9 @@ type Network struct {
 	// has to set or remove these headers.
 	Proxies []netip.Prefix
 
+	// PublicURL is where clients reach the service through a proxy, such as "https://example.com/pawl"; see [api.Config].
+	PublicURL string
+
 	// Origins are those whose pages are served, such as "https://shop.example.com"; see
 	// [api.Config]. None.
 	Origins []string
@@ -56,6 +59,9 @@ func (n Network) check() error {
 	}
 	if (n.CertFile == "") != (n.KeyFile == "") {
 		return usage.Errorf("TLS needs both a certificate and its key (--tls-cert and --tls-key)")
+	}
+	if err := api.CheckPublicURL(n.PublicURL); err != nil {
+		return usage.Errorf("Config.Network.PublicURL: %w", err)
 	}
 	if err := api.CheckOrigins(n.Origins); err != nil {
 		return &usage.Error{Err: err}

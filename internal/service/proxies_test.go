@@ -5,14 +5,18 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"html"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +35,7 @@ const proxyFiles = "../../deploy/proxy/"
 type proxied struct {
 	address string // of the proxy
 	host    string // that clients name
+	prefix  string // of the paths that clients name
 	key     string
 	tls     *tls.Config
 	client  *http.Client
@@ -182,7 +187,7 @@ func TestProxiesServeClients(t *testing.T) {
 
 func (p *proxied) request(t *testing.T, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+p.host+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+p.host+p.prefix+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +227,8 @@ func (p *proxied) rest(t *testing.T) {
 	if resp.Header.Get("Strict-Transport-Security") == "" {
 		t.Error("Pawl does not know that the client uses TLS, or for which host")
 	}
-	if location := resp.Header.Get("Location"); p.request(t, "GET", location, "").StatusCode != 200 {
+	location, ok := strings.CutPrefix(resp.Header.Get("Location"), p.prefix)
+	if !ok || p.request(t, "GET", location, "").StatusCode != 200 {
 		t.Error(location)
 	}
 	await.Eventually(t, "the access log names the caller", func() bool { return p.log.Count("remote=127.0.0.2") > 0 })
@@ -278,7 +284,7 @@ func (p *proxied) webSocket(t *testing.T) {
 			return d.DialContext(ctx, network, p.address)
 		}}
 	header := http.Header{"Authorization": {"Bearer " + p.key}, "Origin": {"https://" + p.host}} // a page of this host
-	ws, _, err := dialer.DialContext(t.Context(), "wss://"+p.host+"/v1/stream", header)
+	ws, _, err := dialer.DialContext(t.Context(), "wss://"+p.host+p.prefix+"/v1/stream", header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,4 +318,65 @@ func (p *proxied) bulk(t *testing.T) {
 	if text := textOf(t, resp); resp.StatusCode != 200 {
 		t.Error(resp.StatusCode, text)
 	}
+}
+
+// With --public-url the proxy may forward the prefix, or remove it.
+func TestProxiesServeUnderPrefix(t *testing.T) {
+	published := func(c *Config) { c.Network.PublicURL = "https://example.com/pawl" }
+	for name, start := range map[string]func(*testing.T, ...func(*Config)) *proxied{"nginx": startNginx, "haproxy": startHAProxy} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, published)
+			p.prefix = "/pawl"
+			t.Run("REST", p.rest)
+			t.Run("WebSocket", p.webSocket)
+			t.Run("console", p.console)
+		})
+	}
+}
+
+// console signs in, and follows all links of the first page.
+func (p *proxied) console(t *testing.T) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client.Jar = jar
+	defer func() { p.client.Jar = nil }()
+	at := "https://" + p.host + "/pawl/console/"
+	resp := p.page(t, "POST", at+"sign-in", url.Values{"credential": {p.key}}.Encode())
+	text := textOf(t, resp)
+	if resp.StatusCode != 200 || resp.Request.URL.String() != at {
+		t.Fatal(resp.StatusCode, resp.Request.URL, text)
+	}
+	links := regexp.MustCompile(`="(/[^"]*)"`).FindAllStringSubmatch(text, -1)
+	if len(links) < 5 {
+		t.Error(text)
+	}
+	for _, link := range links {
+		resp := p.page(t, "GET", "https://"+p.host+html.UnescapeString(link[1]), "")
+		if !strings.HasPrefix(link[1], "/pawl/") || resp.StatusCode >= 400 && resp.StatusCode != 403 && !strings.Contains(link[1], "sign-out") {
+			t.Error(link[1], resp.StatusCode)
+		}
+	}
+	if cookies := jar.Cookies(&url.URL{Scheme: "https", Host: p.host, Path: "/"}); len(cookies) > 0 {
+		t.Errorf("cookies for the whole host: %v", cookies)
+	}
+}
+
+// page sends a request as a browser sends it for a page of the console.
+func (p *proxied) page(t *testing.T, method, address, form string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := p.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
 }

@@ -89,7 +89,8 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, AccessLogSkipsHealth: c.AccessLogSkipsHealth, Origins: c.Network.Origins,
-		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers(),
+		PublicURL: c.Network.PublicURL,
+		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers(),
 		Tracer: c.Tracer}
 	refusals, err := s.authenticate(ctx, &config)
 	if err != nil {

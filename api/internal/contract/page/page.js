@@ -4,7 +4,7 @@ const shown = document.getElementById('document');
 
 async function show(token) {
   const headers = token ? { Authorization: 'Bearer ' + token } : {};
-  const answer = await fetch('/openapi.json', { headers, credentials: 'omit' });
+  const answer = await fetch('openapi.json', { headers, credentials: 'omit' });
   const body = await answer.json();
   if (!answer.ok) {
     document.getElementById('problem').textContent = token ? body.detail : '';

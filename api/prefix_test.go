@@ -1,0 +1,111 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/api"
+)
+
+const prefix = "/pawl"
+
+func published(c *api.Config) { c.PublicURL = "https://shop.example.com" + prefix + "/" }
+
+// A proxy may remove the prefix, or keep it.
+func TestPublicURLPrefixesAnswers(t *testing.T) {
+	t.Parallel()
+	s := newGuarded(t, published)
+	with := append(s.with("read submit keys"), "Content-Type", "application/json")
+	for i, at := range []string{"", prefix} {
+		n := string(rune('a' + i))
+		created := s.post(at+"/v1/workflows/delivery/book", n, `{}`, with[:2]...)
+		created.want(t, 201)
+		location := created.header.Get("Location")
+		if !strings.HasPrefix(location, prefix+"/v1/instances/") {
+			t.Error(location)
+		}
+		s.get(location, with[:2]...).want(t, 200)
+		s.get(strings.TrimPrefix(location, prefix), with[:2]...).want(t, 200)
+
+		accepted := s.post(location+"/deliver", n+"-2", `{"door":3}`, with[:2]...)
+		accepted.want(t, 202)
+		location = accepted.header.Get("Location")
+		if !strings.HasPrefix(location, prefix+"/v1/commands/") {
+			t.Error(location)
+		}
+		s.get(location, with[:2]...).want(t, 200)
+
+		made := s.do("POST", at+"/v1/keys", []byte(`{"name":"`+n+`","grants":["read"]}`), with...)
+		made.want(t, 201)
+		if location = made.header.Get("Location"); !strings.HasPrefix(location, prefix+"/v1/keys/") {
+			t.Error(location)
+		}
+		s.get(location, with[:2]...).want(t, 200)
+
+		cookie := s.do("POST", at+"/v1/tickets", []byte(`{"grants":["read:parcel"],"cookie":true}`), with...)
+		cookie.want(t, 201)
+		if text := cookie.header.Get("Set-Cookie"); !strings.Contains(text, "; Path="+prefix+"/v1/;") {
+			t.Error(text)
+		}
+		text := string(s.get(at+"/openapi.json", with[:2]...).body)
+		if !strings.Contains(text, `"servers":[{"url":"https://shop.example.com/pawl"}]`) {
+			t.Errorf("%.500s", text)
+		}
+		if text := string(s.get(at+"/asyncapi.json", with[:2]...).body); !strings.Contains(text,
+			`"servers":{"public":{"host":"shop.example.com","pathname":"/pawl","protocol":"wss"}}`) {
+			t.Errorf("%.500s", text)
+		}
+		s.get(at+"/docs").want(t, 200)
+		s.get(at+"/healthz").want(t, 200)
+		if text := string(s.get(at + "/nowhere").body); !strings.Contains(text, prefix+"/docs") {
+			t.Error(text)
+		}
+	}
+	for _, path := range []string{"/pawl", "/pawlx/v1/me", "/pawl/pawl/v1/me", "/p%61wl/v1/me", "/x/pawl/v1/me"} {
+		if a := s.get(path); a.status != 404 {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}
+
+// Pages at the public URL are the server's own, also where the proxy does not forward their host.
+func TestPublicURLIsOwnOrigin(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, published)
+	for origin, status := range map[string]int{"https://shop.example.com": 201, "https://shop.example.org": 403,
+		"http://shop.example.com": 403} {
+		if a := s.post("/v1/workflows/parcel/pack", origin, `{"to":"Graz","weight":1}`, "Origin", origin); a.status != status {
+			t.Errorf("%s: %d %s", origin, a.status, a.body)
+		}
+	}
+}
+
+func TestPublicURLServesOwnRoutes(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, published, func(c *api.Config) {
+		c.Routes = map[string]http.Handler{"GET /shop/{item}": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(r.URL.Path))
+		})}
+	})
+	for _, path := range []string{"/shop/1", "/pawl/shop/1"} {
+		if a := s.get(path); a.status != 200 || string(a.body) != "/shop/1" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+func TestPublicURLIsChecked(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		"": true, "https://host": true, "https://host/": true, "https://host:8443/a/b": true, "http://localhost:8080/pawl/": true,
+		"https://host/A.b~c_d-e": true, "host/pawl": false, "ftp://host": false, "https://": false, "https://u@host/pawl": false,
+		"https://host/pawl?x": false, "https://host/pawl#x": false, "https://host/a//b": false, "https://host/../b": false,
+		"https://host/a%2Fb": false, "https://host/a b": false, "https://host/v1": false, "https://host/docs/x": false,
+		"https://host/healthz": false, "https://Host/pawl": false,
+	} {
+		if err := api.CheckPublicURL(text); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
