@@ -24,7 +24,7 @@ export PAWL_PG_INSTALL := 1
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long requests test-bouncer test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
+.PHONY: help demo test test-long requests test-bouncer test-role test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
 		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
+
+test-role: ## run the tests of the engine once more, with nodes whose role owns no table
+	PAWL_ROLE=1 $(GO) test -short -timeout 30m ./internal/pgtest ./engine
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
 	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -119,6 +120,7 @@ func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config))
 	for _, c := range change {
 		c(&config)
 	}
+	config.Pool = tables.AsNode(t, config.Pool, config.Schema)
 	e, err := engine.New(config)
 	if err != nil {
 		t.Fatal(err)

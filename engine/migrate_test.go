@@ -287,6 +287,8 @@ func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, database(t)) // a pooler has sessions that were begun with the setting before
+	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`)
+	pool.Reset() // connections that begin now have it
 	e := bothClaims(t, pool)
 	for i := range 25 {
 		file(t, e, "a", fmt.Sprint(i), i)
@@ -305,8 +307,6 @@ func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
 			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see();
 		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT ON pawl.audit
 			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see()`)
-	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`)
-	pool.Reset() // connections that begin now have it
 	migrated(t, e, begun(t, e, 1000).ID)
 	seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT what || ' ' || setting ORDER BY what || ' ' || setting) FROM public.seen")
 	if want := []string{"begun on", "counted off", "ended on", "taken on", "the page itself on", "turned off"}; !slices.Equal(seen, want) {

@@ -103,7 +103,7 @@ func TestAMigrationPassesWhatIsDeletedMeanwhile(t *testing.T) {
 	e := bothClaims(t, pool)
 	gone := file(t, e, "", "gone", 1).Instance
 	file(t, e, "", "stays", 1)
-	exec(t, pool, `CREATE FUNCTION delete_one() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	exec(t, pool, `CREATE FUNCTION delete_one() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
 		IF NEW.page IS NOT NULL THEN
 			DELETE FROM pawl.command WHERE instance = TG_ARGV[0]::uuid;
 			DELETE FROM pawl.instance WHERE id = TG_ARGV[0]::uuid;

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,8 +14,34 @@ import (
 )
 
 // EnvRole names the environment variable that makes the engines of tests connect as a role that owns nothing, when it is
-// not empty.
+// not empty. It has no effect on pools that lead through PgBouncer, which does not know the roles.
 const EnvRole = "PAWL_ROLE"
+
+// AsRole returns pool, or with EnvRole set a pool of a role that owns nothing, on the same database and with the same
+// configuration. grant gives it its rights. It may also use the test's own tables, which are in the schema public.
+func AsRole(t testing.TB, pool *pgxpool.Pool, grant func(role string) error) *pgxpool.Pool {
+	t.Helper()
+	if os.Getenv(EnvRole) == "" || pooled(t, pool) {
+		return pool
+	}
+	role, as := Role(t, pool)
+	if err := grant(role); err != nil {
+		t.Fatalf("pgtest: grant rights: %v", err)
+	}
+	own := strings.ReplaceAll(`GRANT ALL ON SCHEMA public TO "%"; GRANT ALL ON ALL TABLES IN SCHEMA public TO "%";
+		GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO "%"; ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO "%";
+		ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON SEQUENCES TO "%"`, "%", role)
+	if _, err := pool.Exec(t.Context(), own, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatalf("pgtest: grant rights: %v", err)
+	}
+	direct, err := pgx.ParseConfig(as)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	config := pool.Config()
+	config.ConnConfig.User, config.ConnConfig.Password = direct.User, direct.Password
+	return openConfig(t, config)
+}
 
 // Role creates a role that may log in and has no rights of its own, and returns its name and the connection string with
 // which it connects directly to the database of pool. The role is dropped when the test ends.
@@ -38,6 +65,33 @@ func Role(t testing.TB, pool *pgxpool.Pool) (role, as string) {
 		}
 	})
 	return name, asRole(database, name, password)
+}
+
+// NeedsOwner skips a test whose engine does what only the owner of the tables may, or a superuser.
+func NeedsOwner(t testing.TB) {
+	t.Helper()
+	if os.Getenv(EnvRole) != "" {
+		t.Skip("a role that owns nothing may not do this")
+	}
+}
+
+// pooled reports whether a pool leads through the PgBouncer of this process.
+func pooled(t testing.TB, pool *pgxpool.Pool) bool {
+	t.Helper()
+	s, err := connect()
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.front == nil {
+		return false
+	}
+	config, err := pgx.ParseConfig(s.front.Through(s.base))
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return config.Port == pool.Config().ConnConfig.Port
 }
 
 // dropRole removes a role and its rights in one database.

@@ -130,6 +130,11 @@ func (s *server) create(ctx context.Context, template string) (name string, err 
 	if _, err := s.admin.Exec(ctx, sql); err != nil {
 		return "", fmt.Errorf("create a database: %w", err)
 	}
+	if os.Getenv(EnvRole) != "" { // a user who is called as Pawl's schema would put a test's own tables into it
+		if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" SET search_path = public"); err != nil {
+			return "", fmt.Errorf("set the search path of a database: %w", err)
+		}
+	}
 	return name, nil
 }
 

@@ -2,6 +2,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
@@ -10,6 +11,15 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
+
+// AsNode is [pgtest.AsRole] with the rights of a node on the tables in a schema; "" is the default one.
+func AsNode(t testing.TB, pool *pgxpool.Pool, name string) *pgxpool.Pool {
+	t.Helper()
+	return pgtest.AsRole(t, pool, func(role string) error {
+		_, err := schema.Grant(t.Context(), pool, cmp.Or(name, schema.Default), role)
+		return err
+	})
+}
 
 // Main is [pgtest.Main] for tests whose databases begin with the tables, empty, in the default schema.
 func Main(m *testing.M) {
