@@ -51,6 +51,8 @@ var Matrix = []Room{
 	{"internal/decide", ours("inspect", "tracing", "transitions", "workflow"), mods(json, uuid)},
 	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 
+	{"internal/sqlstate", ours("workflow"), mods(pgx)},
+
 	// What knows nothing of workflows.
 	{"internal/build", nil, nil},
 	{"internal/loop", nil, nil},
@@ -102,8 +104,8 @@ var Matrix = []Room{
 
 	// The runtime.
 	{"engine/internal/commit", ours(
-		"audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox",
-		"tracing", "transitions", "workflow",
+		"audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/sqlstate", "internal/store",
+		"outbox", "tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "tracing", "transitions", "workflow"), mods(pgx)},
 	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/loop", "internal/store", "transitions",

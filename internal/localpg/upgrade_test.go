@@ -95,7 +95,8 @@ func TestUpgradeLeavesUsedServerAlone(t *testing.T) {
 		t.Errorf("process %d runs instead of %d: %s", pm.pid, r.Postmaster, log)
 	}
 	run(t, strings.Replace(r.URL, "/pawl?", "/postgres?", 1), breakLibraries)
-	if _, _, err := startWith(t, dir, "15.0"); err == nil || !strings.Contains(err.Error(), "kill -INT") || !strings.Contains(err.Error(), "15.0") {
+	_, _, err = startWith(t, dir, "15.0")
+	if err == nil || !strings.Contains(err.Error(), "kill -INT") || !strings.Contains(err.Error(), "15.0") {
 		t.Errorf("a server that cannot load its libraries is used: %v", err)
 	}
 	ask(t, r.URL, `SELECT 'answers'`)

@@ -2,12 +2,12 @@ package commit
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/sqlstate"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -37,11 +37,8 @@ func (e *headError) Error() string {
 
 func (e *headError) Unwrap() error { return e.err }
 
-// contested are the constraints by which the database decides who wins.
-var contested = []string{"command_pkey", "instance_pkey", "audit_pkey"}
-
 // react classifies an error by its type, SQLSTATE and constraint, never by its
-// text. An error that is neither the database's nor of a value is the
+// text; the SQLSTATEs are in the table of package sqlstate. An error that is neither the database's nor of a value is the
 // connection's.
 func (p *Pipeline) react(err error) reaction {
 	if err == nil {
@@ -56,21 +53,19 @@ func (p *Pipeline) react(err error) reaction {
 	if !ok {
 		return lost
 	}
-	switch {
-	case e.Code == "40001" || e.Code == "40P01":
+	switch sqlstate.Classify(e, p.config.Schema) {
+	case sqlstate.Conflict:
 		return retryGroup
-	case e.Code == "23505" && e.SchemaName == p.config.Schema && slices.Contains(contested, e.ConstraintName):
-		return retryGroup
-	case e.Code == "23514" && e.SchemaName == p.config.Schema && e.TableName == "outbox" && e.ConstraintName == "":
+	case sqlstate.NoPartition:
 		return noPartition
-	case e.Code == "55P03" || e.Code == "57014":
+	case sqlstate.LockTaken, sqlstate.Canceled:
 		if _, ok := errors.AsType[*headError](err); ok {
 			return headLocked
 		}
 		return blocked
-	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P"), e.Code == "25P03", e.Code == "25006":
+	case sqlstate.Disconnected:
 		return lost
-	case strings.HasPrefix(e.Code, "53"):
+	case sqlstate.NoRoom:
 		return full
 	}
 	return badCommand
@@ -84,15 +79,15 @@ func answerTo(err error, r reaction) error {
 	e := &workflow.Error{Cause: err}
 	switch r {
 	case retryGroup, noPartition:
-		e.Code, e.Message = workflow.Unavailable, "other transactions kept winning; try again with the same key"
+		e.Code, e.Message = sqlstate.Conflict.Code(), "other transactions kept winning; try again with the same key"
 	case blocked, headLocked:
-		e.Code, e.Message = workflow.Locked, "another transaction holds the instance or the key; try again with the same key"
+		e.Code, e.Message = sqlstate.LockTaken.Code(), "another transaction holds the instance or the key; try again with the same key"
 	case lost:
-		e.Code, e.Message = workflow.Unavailable, "the database cannot be reached; ask again with the same key"
+		e.Code, e.Message = sqlstate.Disconnected.Code(), "the database cannot be reached; ask again with the same key"
 	case full:
-		e.Code, e.Message = workflow.Overloaded, "the database has no room; try again with the same key"
+		e.Code, e.Message = sqlstate.NoRoom.Code(), "the database has no room; try again with the same key"
 	default:
-		e.Code, e.Message = workflow.Internal, "the command could not be stored"
+		e.Code, e.Message = sqlstate.Defect.Code(), "the command could not be stored"
 	}
 	return e
 }

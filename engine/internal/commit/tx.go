@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/sqlstate"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -260,21 +261,25 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 		return err
 	}
 	failed, _ := errors.AsType[*pgconn.PgError](err)
+	class := sqlstate.Defect
+	if failed != nil {
+		class = sqlstate.Classify(failed, "") // without a schema: its constraints are not Pawl's
+	}
 	where := fmt.Errorf("SQL of %s.%s: %w", o.p.Workflow, o.p.Transition, err)
 	switch {
 	case ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: where}
 	case pg.IsClosed() || failed != nil && failed.Code == "25006" && pg.PgConn().ParameterStatus("in_hot_standby") == "on":
 		return &hookLostError{err: where, most: maxLostInHook}
-	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
+	case class == sqlstate.Conflict:
 		return err
-	case failed != nil && failed.Code == "57014":
-		return &workflow.Error{Code: workflow.TimedOut, Cause: where,
+	case class == sqlstate.Canceled:
+		return &workflow.Error{Code: class.OwnCode(), Cause: where,
 			Message: "the transition's own SQL was cancelled, or ran into a timeout; nothing was done"}
-	case failed != nil && failed.Code == "55P03":
-		return &workflow.Error{Code: workflow.Locked, Message: "the transition's own SQL could not have a lock; nothing was done", Cause: where}
+	case class == sqlstate.LockTaken:
+		return &workflow.Error{Code: class.OwnCode(), Message: "the transition's own SQL could not have a lock; nothing was done", Cause: where}
 	}
-	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: where}
+	return &workflow.Error{Code: class.OwnCode(), Message: "the workflow's code failed", Cause: where}
 }
 
 // unstep replaces an accepted decision by a refusal, in a group of one.
