@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -103,35 +104,52 @@ func setBody(r *http.Request, text string) {
 	r.Body, _ = r.GetBody()
 }
 
-// A tenant that has as many requests open as it can is told so by every route.
-func TestEveryRouteCountsWhatIsOpen(t *testing.T) {
-	g := newWithoutEngine(t, func(c *api.Config) { c.Identify, c.Limits.Open = everybody, 1 })
+// A credential that holds all of its memory is told so by every route, also where it is an operator's.
+func TestEveryRouteHoldsMemory(t *testing.T) {
+	const memory = 64 << 20
+	g := newWithoutEngine(t, func(c *api.Config) { c.Identify, c.Limits.Memory = everybody, memory })
 	body, rest := io.Pipe()
+	defer rest.Close()
 	open := make(chan struct{})
-	// The server asks for the rest of the body when it begins to read it, which it does for a request that it counts.
-	asked := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(open) }})
-	held, err := http.NewRequestWithContext(asked, http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
+	// The server asks for the rest of the body when it begins to read it, for which it holds memory.
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { close(open) }})
+	large, err := http.NewRequestWithContext(asked, http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held.Header.Set("Content-Type", "application/json")
-	held.Header.Set("Expect", "100-continue")
-	ended := later(func() answer { return g.send(held) })
+	large.Header.Set("Content-Type", "application/json")
+	large.Header.Set("Expect", "100-continue")
+	large.ContentLength = memory/4/4 - 8<<10 // with 32 KiB for the request, a quarter of the memory
+	ended := make(chan error, 1)
+	go func() {
+		response, err := http.DefaultTransport.RoundTrip(large)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		ended <- err
+	}()
 	select {
 	case <-open:
-	case a := <-ended:
-		t.Fatalf("not open but %+v", a)
+	case err := <-ended:
+		t.Fatalf("not open: %v", err)
 	}
+	var refused []<-chan answer
 	for _, r := range api.Routes() {
 		if r.Grant != api.Public {
-			g.send(g.fill(&r)).wantProblem(t, 429, workflow.RateLimited)
+			refused = append(refused, later(func() answer { return g.send(g.fill(&r)) }))
 		}
 	}
-	if _, err := rest.Write([]byte("[]")); err != nil {
-		t.Error(err)
+	for _, a := range refused { // each waited for a moment
+		got := <-a
+		got.wantProblem(t, 429, workflow.RateLimited)
+		if got.header.Get("Retry-After") == "" {
+			t.Error("it does not say when")
+		}
 	}
+	cancel()
 	rest.Close()
-	(<-ended).want(t, http.StatusOK)
+	<-ended
 }
 
 // Who has it already is not sent it again, and of several representations none is sent that was not asked for.

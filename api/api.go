@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -27,7 +28,7 @@ type API struct {
 	own      *http.ServeMux // the routes of the program; nil for none
 	local    bool           // Identify is Loopback, by default
 	streams  *stream.Server
-	open     *openRequests
+	budget   *budget.Budget // of the memory that callers take
 	contract documents
 	cors     *cors // nil: pages of other origins are not served
 	public   publicURL
@@ -47,7 +48,7 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, local: local, log: c.Logger, open: newOpenRequests(c.Limits.Open),
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, budget: budget.New(c.Limits.Memory),
 		tenants:     newRates("tenant", c.Limits.Rate, c.Limits.Burst),
 		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst),
 		refusals:    rate.NewLimiter(10, 100)}
@@ -67,6 +68,13 @@ func New(e Engine, c Config) (*API, error) {
 	}
 	a.cors = newCORS(origins)
 	return a, nil
+}
+
+// Memory is how the memory stands that callers share: its size and what is held of it, in bytes, and how many requests were refused
+// since the start. See [Limits].
+func (a *API) Memory() (size, held, refused int64) {
+	s := a.budget.Stats()
+	return s.Size, s.Held, s.Refused
 }
 
 // Stop ends every stream: a WebSocket connection is closed with 1001, an event

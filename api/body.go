@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -19,7 +21,7 @@ import (
 // who sends them.
 const bodyTime = time.Minute
 
-// body reads what the request carries. Error: TooLarge.
+// body reads what the request carries, as far as there is memory for it. Errors: TooLarge, RateLimited, Overloaded.
 func (a *API) body(w http.ResponseWriter, r *request) ([]byte, error) {
 	limit := r.route.Body.Limit(a.cfg.Limits)
 	if r.ContentLength > limit {
@@ -29,7 +31,19 @@ func (a *API) body(w http.ResponseWriter, r *request) ([]byte, error) {
 	bounded := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil // else it is not a connection's
 	// What is announced is not yet sent: memory follows what arrives.
 	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	arriving := io.Reader(http.MaxBytesReader(w, r.Body, limit))
+	var err error
+	if r.ContentLength >= 0 {
+		err = r.holder.TryTake(r.ContentLength * budget.PerByte)
+	} else {
+		arriving = &chargedReader{holder: r.holder, body: arriving}
+	}
+	if err == nil {
+		_, err = body.ReadFrom(arriving)
+	}
+	if refused, ok := errors.AsType[*workflow.Error](err); ok {
+		return nil, refused
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, tooLarge(limit)
 	}
@@ -42,6 +56,28 @@ func (a *API) body(w http.ResponseWriter, r *request) ([]byte, error) {
 		}
 	}
 	return body.Bytes(), r.stillHolds(w.Header()) // who sends slowly is not believed for longer than others
+}
+
+// chargedReader reads a body that does not announce its length, and holds memory for it before it is read.
+type chargedReader struct {
+	holder *budget.Holder
+	body   io.Reader
+	left   int64 // bytes that memory is held for, and that were not read yet
+}
+
+// bodyStep is how many bytes of such a body get memory at once.
+const bodyStep = 64 << 10
+
+func (c *chargedReader) Read(b []byte) (int, error) {
+	if c.left == 0 {
+		if err := c.holder.TryTake(bodyStep * budget.PerByte); err != nil {
+			return 0, err
+		}
+		c.left = bodyStep
+	}
+	n, err := c.body.Read(b[:min(int64(len(b)), c.left)])
+	c.left -= int64(n)
+	return n, err
 }
 
 func tooLarge(limit int64) error {

@@ -43,9 +43,9 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	}
 	if r.boolean("dry_run") {
 		w.Header().Set(headerDryRun, "true")
-		a.dryRunMany(r.Context(), b)
+		a.submitParts(r, b, a.dryRuns)
 	} else {
-		b.answer(a.engine.SubmitMany(r.Context(), b.commands))
+		a.submitParts(r, b, a.engine.SubmitMany)
 		a.settle(w, r, b.receipts()...)
 	}
 	b.filter(&r.caller)
@@ -76,9 +76,31 @@ func (b *batch) add(item []byte) {
 	b.places = append(b.places, len(b.replies)-1)
 }
 
-func (b *batch) answer(replies []transitions.Reply) {
-	for i, reply := range replies {
-		b.replies[b.places[i]] = reply
+// submitParts submits the commands in parts, so that memory can be held for the answers before there are too many: stored answers may be
+// far larger than the requests. Those for which there is no memory are refused, though they may have been done, and those after them are
+// not submitted; the same keys get the answers later.
+func (a *API) submitParts(r *request, b *batch, submit func(context.Context, []transitions.Command) []transitions.Reply) {
+	var refused error
+	size := 0
+	for begin := 0; begin < len(b.commands); {
+		part := b.commands[begin : begin+transitions.NextRows(size, begin, len(b.commands))]
+		var replies []transitions.Reply
+		if refused == nil {
+			replies = submit(r.Context(), part)
+			bytes := 0
+			for i := range replies {
+				bytes += len(replies[i].Receipt.Body)
+			}
+			refused = r.holder.Take(r.Context(), 2*int64(bytes)) // and once more in the answer
+			size += bytes
+		}
+		for i := range part {
+			reply := &b.replies[b.places[begin+i]]
+			if *reply = (transitions.Reply{Err: refused}); refused == nil {
+				*reply = replies[i]
+			}
+		}
+		begin += len(part)
 	}
 }
 
@@ -100,11 +122,12 @@ func (b *batch) receipts() []*transitions.Receipt {
 	return list
 }
 
-func (a *API) dryRunMany(ctx context.Context, b *batch) {
-	for i, cmd := range b.commands {
-		reply := &b.replies[b.places[i]]
-		reply.Receipt, reply.Err = a.engine.DryRun(ctx, cmd)
+func (a *API) dryRuns(ctx context.Context, commands []transitions.Command) []transitions.Reply {
+	replies := make([]transitions.Reply, len(commands))
+	for i, cmd := range commands {
+		replies[i].Receipt, replies[i].Err = a.engine.DryRun(ctx, cmd)
 	}
+	return replies
 }
 
 // commandOf reads one item. Its error is an InvalidRequest.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
@@ -81,16 +82,21 @@ type Tickets interface {
 // Limits bound what one request may send and take, and what one tenant.
 type Limits struct {
 	Body      int64 // bytes of a command's body; 1 MiB
-	BulkBody  int64 // bytes of a bulk request; 16 MiB
+	BulkBody  int64 // bytes of a bulk request; 16 MiB, or what Memory lets one request send if that is less
 	BulkItems int   // commands of a bulk request; 1,000
 
 	// WriteTime is how long a caller may take to read a piece of an answer, 64 KiB; 30
 	// seconds. Streams have a time of their own.
 	WriteTime time.Duration
 
-	// Open is how many requests and streams each tenant may have open on this node. 0
-	// is no limit.
+	// Open is how many requests and streams each tenant may have open on this node, and a credential half as many. Those of operators
+	// are not counted. 0 is no limit.
 	Open int
+
+	// Memory is how many bytes requests and streams may take on this node, by an estimate from above. A third of the memory limit of the
+	// process (GOMEMLIMIT), 512 MiB where there is none, at least 64 MiB. Shares of it are for tenants, credentials and operators. A
+	// request that has no room waits for a moment, and is then refused with RateLimited or Overloaded.
+	Memory int64
 
 	// Rate is how many commands a second each tenant may send to this node, those
 	// of a bulk request counted one by one. 0 is no limit.
@@ -124,8 +130,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Inbox, err = checkConsumers(c.Inbox); err != nil {
 		return c, err
 	}
+	fill(&err, "Limits.Memory", &c.Limits.Memory, defaultMemory())
 	fill(&err, "Limits.Body", &c.Limits.Body, 1<<20)
-	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, 16<<20)
+	largest := largestBody(c.Limits.Memory)
+	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, min(16<<20, largest))
+	if largest = max(c.Limits.Body, c.Limits.BulkBody) - largest; err == nil && largest > 0 {
+		err = fmt.Errorf("api: Config.Limits.Memory is too small for a body of Body or BulkBody bytes: it lacks %d", largest*8/partOfCredential)
+	}
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
 	fill(&err, "Limits.WriteTime", &c.Limits.WriteTime, 30*time.Second)
 	fill(&err, "Limits.Open", &c.Limits.Open, 0)
@@ -139,6 +150,15 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&err, "Stream.MessageSize", &c.Stream.MessageSize, 64<<10)
 	fill(&err, "Stream.Subscriptions", &c.Stream.Subscriptions, 64)
 	return c, err
+}
+
+// defaultMemory is the part of the process's memory that callers may take.
+func defaultMemory() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return 512 << 20
+	}
+	return max(limit/3, 64<<20)
 }
 
 func fill[T int | int64 | time.Duration](err *error, name string, field *T, value T) {

@@ -32,7 +32,8 @@ func (a *API) events(w http.ResponseWriter, r *request) error {
 // eventPage answers with a piece of the log. With "Prefer: wait=N" it waits for
 // a first event.
 func (a *API) eventPage(w http.ResponseWriter, r *request, f transitions.EventFilter) error {
-	page, waited, err := a.streams.Page(r.Context(), r.tenant(), r.start("after"), f, r.limit(), preferredWait(r.with(headerPrefer)))
+	page, waited, err := a.streams.Page(r.Context(), r.tenant(), r.start("after"), f, r.limit(), preferredWait(r.with(headerPrefer)),
+		r.holder)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *API) eventStream(w http.ResponseWriter, r *request, f transitions.Event
 	}
 	t := r.bounded()
 	defer t.done()
-	return a.streams.Log(w, r.Request, r.tenant(), start, f)
+	return a.streams.Log(w, r.Request, r.tenant(), start, f, r.holder)
 }
 
 // webSocket follows the log and commands: GET /v1/stream.
@@ -73,5 +74,6 @@ func (a *API) webSocket(w http.ResponseWriter, r *request) error {
 		May:    func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) },
 		Renew:  func(ctx context.Context, credential string) (time.Time, error) { return a.renew(ctx, r, t, credential) },
 		Refuse: func(err error) { a.fail(w, r.Request, err) },
+		Holder: r.holder,
 	})
 }

@@ -19,6 +19,9 @@ import (
 type Consumer struct {
 	// Tenant is whose the messages are; "" is "default".
 	Tenant string
+	// CheckHeaders refuses a message that Verify will refuse whatever its body is, before that is read. The text of its error is shown
+	// to the sender. nil: every body is read.
+	CheckHeaders func(http.Header) error
 	// Verify says whether the sender has signed the body, as it came, and returns the
 	// message's id. The text of its error is shown to the sender.
 	Verify func(h http.Header, body []byte) (id string, err error)
@@ -54,6 +57,11 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 	consumer, known := a.cfg.Inbox[name]
 	if !known {
 		return workflow.Errorf(workflow.NotFound, "there is no such consumer here")
+	}
+	if consumer.CheckHeaders != nil {
+		if err := consumer.CheckHeaders(r.Header); err != nil {
+			return workflow.Errorf(workflow.Unauthorized, "%s", err)
+		}
 	}
 	body, err := a.body(w, r)
 	if err != nil {

@@ -154,7 +154,7 @@ func (a *API) history(r *request) (History, error) {
 	}
 	entries, err := a.engine.History(r.Context(), r.tenant(), id, r.integer("after"), r.limit())
 	out := History{Instance: id, Entries: each(entries, entryOf)}
-	if n := len(entries); n == r.limit() {
+	if n := len(entries); n > 0 && transitions.PageFull(entries, r.limit()) {
 		out.NextAfter = entries[n-1].Version
 	}
 	return out, err

@@ -16,10 +16,12 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
+// A tenant has so many requests open, each of its credentials half as many, and its operators get in all the same.
 func TestATenantHasSoManyRequestsOpen(t *testing.T) {
-	s := newServer(t, func(c *api.Config) { c.Limits.Open = 2 })
+	s := newServer(t, func(c *api.Config) { c.Limits.Open = 4 })
+	customer := func(actor string) []string { return []string{"Pawl-Actor", actor, "Pawl-Roles", "customer"} }
 	var ends []context.CancelFunc
-	for range 2 {
+	for _, actor := range []string{"ann", "ann", "ben", "ben"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ends = append(ends, cancel)
@@ -28,23 +30,33 @@ func TestATenantHasSoManyRequestsOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Pawl-Actor", actor)
+		r.Header.Set("Pawl-Roles", "customer")
 		response, err := smallClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
+		if response.StatusCode != 200 {
+			t.Fatalf("%s: %s", actor, response.Status)
+		}
+		if actor == "ann" && len(ends) == 2 { // the tenant has room, and ann has none
+			s.get("/v1/workflows", customer("ann")...).wantProblem(t, 429, workflow.RateLimited)
+			s.get("/v1/workflows", customer("ben")...).want(t, 200)
+		}
 	}
 	for _, path := range []string{"/v1/workflows", "/v1/stream"} {
-		refused := s.get(path)
+		refused := s.get(path, customer("cleo")...)
 		refused.wantProblem(t, 429, workflow.RateLimited)
 		if refused.header.Get("Retry-After") == "" {
 			t.Error("it does not say when")
 		}
 	}
-	s.get("/v1/workflows", "Pawl-Tenant", "other").want(t, 200)
+	s.get("/v1/workflows").want(t, 200) // for an operator
+	s.get("/v1/workflows", append(customer("cleo"), "Pawl-Tenant", "other")...).want(t, 200)
 	s.get("/healthz").want(t, 200)
 	ends[0]()
-	await.Eventually(t, "there is room again", func() bool { return s.get("/v1/workflows").status == 200 })
+	await.Eventually(t, "there is room again", func() bool { return s.get("/v1/workflows", customer("cleo")...).status == 200 })
 }
 
 // A reader that does not read ends by a deadline, of an answer of Pawl and of a route of the program.

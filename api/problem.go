@@ -20,7 +20,11 @@ const retryAfter = "1"
 
 // fail answers with the problem document of an error.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	err = a.judged(r.Context(), err)
+	sendProblem(w, a.judged(r.Context(), err))
+}
+
+// sendProblem writes the problem document of an error.
+func sendProblem(w http.ResponseWriter, err error) {
 	problem := transitions.ProblemOf(err)
 	protect(w.Header()) // also of one that the program's routes lead to
 	w.Header().Del(headerETag)
@@ -30,7 +34,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set(headerRetryAfter, retryAfter)
 		}
 	}
-	send(w, problem.Status, mediaProblem, problem.JSON())
+	write(w, problem.Status, mediaProblem, problem.JSON())
 }
 
 // judged turns the end of a request's time into the error that says so, and
@@ -60,13 +64,21 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 	}
 	a.log.ErrorContext(r.Context(), "api: a handler panicked", "panic", v, "method", r.Method, "pattern", r.Pattern,
 		"stack", string(debug.Stack()))
-	protect(w.Header())
-	problem := transitions.ProblemOf(workflow.Errorf(workflow.Internal, "the request failed; the log has the details"))
-	send(w, problem.Status, mediaProblem, problem.JSON())
+	sendProblem(w, workflow.Errorf(workflow.Internal, "the request failed; the log has the details"))
 }
 
-// send writes a whole answer. An error here means that the caller is gone.
+// send writes a whole answer. A large one is held in memory until it is written; where there is no room for it, the answer is that
+// problem.
 func send(w http.ResponseWriter, status int, media string, body []byte) {
+	if err := holdAnswer(w, body); err != nil {
+		sendProblem(w, err)
+		return
+	}
+	write(w, status, media, body)
+}
+
+// write writes a whole answer. An error here means that the caller is gone.
+func write(w http.ResponseWriter, status int, media string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", media)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

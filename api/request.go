@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
@@ -24,8 +25,9 @@ type request struct {
 	route  *Route
 	prefix string // of the paths that clients see
 	query  url.Values
-	actAs  string // the actor that the caller names, "" for himself
-	named  bool   // the handler has looked up the instance of the business key in the path
+	holder *budget.Holder // of the memory that the request needs
+	actAs  string         // the actor that the caller names, "" for himself
+	named  bool           // the handler has looked up the instance of the business key in the path
 }
 
 // let reads a request, and refuses what its route does not take. The body is left. h is

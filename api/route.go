@@ -81,13 +81,13 @@ func (r Route) complete() Route {
 	codes := []workflow.Code{workflow.Internal}
 	if r.Grant != Public {
 		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
-			workflow.Unavailable, workflow.TimedOut)
+			workflow.Unavailable, workflow.Overloaded, workflow.TimedOut)
 	}
 	if r.Grant != Public && !r.ByItem && (r.param("id") != nil || r.param("instance") != nil) {
 		codes = append(codes, workflow.InstanceNotFound)
 	}
 	if r.Body != nil {
-		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge)
+		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge, workflow.RateLimited, workflow.Overloaded)
 	}
 	if r.Body != nil && r.Body.Media != nil {
 		codes = append(codes, workflow.UnsupportedMedia)
@@ -104,6 +104,9 @@ func (r Route) complete() Route {
 	}
 	return r
 }
+
+// isHealth reports whether the route says how the node is, which it does however busy the node is.
+func (r *Route) isHealth() bool { return r.Path == atHealth || r.Path == atReady }
 
 // param is a declared parameter, nil for none. A name that ends in "." stands for
 // all names that begin with it.

@@ -29,7 +29,7 @@ func (a *API) routes() *http.ServeMux {
 // no route takes the request.
 func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	began := time.Now()
-	out := newAnswerWriter(w, a.cfg.Limits.WriteTime)
+	out := newAnswerWriter(given.Context(), w, a.cfg.Limits.WriteTime)
 	r, span := identified(out, a.public.within(given)), tracing.None
 	defer func() {
 		given.Pattern = r.Pattern // for those before us, as if the mux had their request
@@ -74,18 +74,26 @@ func (a *API) serve(route *Route) http.HandlerFunc {
 	}
 }
 
-// answer serves a request that its route lets through.
-func (a *API) answer(w *answerWriter, r *request) error {
-	err := a.let(w.Header(), r)
+// answer serves a request that its route lets through. It holds memory for it from the beginning, first for an unknown caller.
+func (a *API) answer(w *answerWriter, r *request) (err error) {
+	if w.holder, err = a.arrive(r.Context()); err != nil {
+		return err
+	}
+	defer func() {
+		if w.holder != nil {
+			w.holder.Done()
+			w.holder = nil
+		}
+	}()
+	err = a.let(w.Header(), r)
 	w.caller = r.caller
 	if err != nil {
 		return err
 	}
-	if r.route.Grant != Public {
-		if err := a.open.enter(r.caller.Tenant); err != nil {
+	if !r.route.isHealth() {
+		if err := a.hold(w, r); err != nil {
 			return err
 		}
-		defer a.open.leave(r.caller.Tenant)
 	}
 	return r.asNamed(r.route.handle(a, w, r))
 }
@@ -122,8 +130,14 @@ func (u *unrouted) WriteHeader(status int) {
 // Write drops the mux's text.
 func (u *unrouted) Write(b []byte) (int, error) { return len(b), nil }
 
+// The addresses that say how the node is.
+const (
+	atHealth = "/healthz"
+	atReady  = "/readyz"
+)
+
 // ofTheNode are the addresses outside of /v1/ and /docs/.
-var ofTheNode = []string{"/healthz", "/readyz", "/metrics", atOpenAPI, atAsyncAPI}
+var ofTheNode = []string{atHealth, atReady, "/metrics", atOpenAPI, atAsyncAPI}
 
 // pawls reports whether an address is Pawl's, now or in a later version. A path is
 // as the URL has it, without escapes.

@@ -34,7 +34,7 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 		}
 		t := r.bounded()
 		defer t.done()
-		return a.streams.Status(w, r.Request, ref, seen)
+		return a.streams.Status(w, r.Request, ref, seen, r.holder)
 	}
 	record, err := a.changedStatus(w, r, ref)
 	if err != nil {

@@ -156,9 +156,9 @@ var inboxRoutes = []Route{
 }
 
 var nodeRoutes = []Route{
-	{Section: ofOperator, Method: "GET", Path: "/healthz", Grant: Public, handle: show((*API).healthy), AnyQuery: true,
+	{Section: ofOperator, Method: "GET", Path: atHealth, Grant: Public, handle: show((*API).healthy), AnyQuery: true,
 		Doc: "the process serves", Answers: []Answer{answer[Health](200)}},
-	{Section: ofOperator, Method: "GET", Path: "/readyz", Grant: Public, handle: show((*API).ready), AnyQuery: true,
+	{Section: ofOperator, Method: "GET", Path: atReady, Grant: Public, handle: show((*API).ready), AnyQuery: true,
 		Doc: "it can take requests: the database answers, and it is not stopping", Answers: []Answer{answer[Health](200)},
 		Codes: []workflow.Code{workflow.ShuttingDown, workflow.Unavailable, workflow.TimedOut}},
 	{Section: ofOperator, Method: "GET", Path: "/metrics", Grant: OperateAll, handle: (*API).metrics, AnyQuery: true,

@@ -2,10 +2,13 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawlhq/pawl/api/internal/budget"
 )
 
 // pieceSize is how many bytes of an answer have a time of their own.
@@ -23,10 +26,13 @@ type answerWriter struct {
 	status   int
 	bytes    int64
 	caller   Caller // zero where nobody was asked for
+
+	ctx    context.Context // of the request
+	holder *budget.Holder  // of what the request holds; nil for a route of the program
 }
 
-func newAnswerWriter(w http.ResponseWriter, timeout time.Duration) *answerWriter {
-	return &answerWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout, status: http.StatusOK}
+func newAnswerWriter(ctx context.Context, w http.ResponseWriter, timeout time.Duration) *answerWriter {
+	return &answerWriter{ResponseWriter: w, ctx: ctx, control: http.NewResponseController(w), timeout: timeout, status: http.StatusOK}
 }
 
 // bound gives what is written next its time. Not every writer is a connection's.

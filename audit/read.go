@@ -96,9 +96,20 @@ LIMIT 1`
 )
 
 // History returns the entries of an instance after a version, oldest first, at
-// most limit.
-func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, after int64, limit int) ([]transitions.Entry, error) {
-	return t.entries(ctx, tenant, instance, t.history, after, limit)
+// most limit. There are fewer, although there are more, where they have [transitions.PageBytes].
+func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, after int64, limit int) (list []transitions.Entry, err error) {
+	for !transitions.PageFull(list, limit) {
+		rows := transitions.NextRows(transitions.EntryBytes(list), len(list), limit)
+		next, err := t.entries(ctx, tenant, instance, t.history, after, rows)
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, next...); len(next) < rows {
+			break
+		}
+		after = list[len(list)-1].Version
+	}
+	return list, nil
 }
 
 // At returns the entry that made a version of an instance; none where there is
@@ -120,17 +131,22 @@ func (t *Table) entries(ctx context.Context, tenant string, instance uuid.UUID, 
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (transitions.Entry, error) {
+	defer rows.Close()
+	var entries []transitions.Entry
+	for size := 0; size < transitions.PageBytes && rows.Next(); {
 		e := transitions.Entry{Tenant: tenant, Instance: instance}
 		var hash []byte
-		err := row.Scan(&e.Version, &e.Position, &e.Workflow, &e.Transition, &e.From, &e.To, &e.Actor, &e.Reason,
-			&e.Payload, &e.Data, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Proof)
+		if err := rows.Scan(&e.Version, &e.Position, &e.Workflow, &e.Transition, &e.From, &e.To, &e.Actor, &e.Reason,
+			&e.Payload, &e.Data, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Proof); err != nil {
+			return nil, fmt.Errorf("read history: %w", err)
+		}
 		copy(e.Hash[:], hash)
 		e.At = e.At.UTC()
-		return e, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
+		size += len(e.Payload) + len(e.Data)
+		entries = append(entries, e)
+	}
+	if rows.Close(); rows.Err() != nil {
+		return nil, fmt.Errorf("read history: %w", rows.Err())
 	}
 	return entries, nil
 }

@@ -19,10 +19,21 @@ func (e *Engine) Case(ctx context.Context, tenant string, id uuid.UUID) (c inspe
 	if c.InFlight, err = e.reader.InFlight(ctx, &c.Instance, inspect.MaxWaiting); err != nil {
 		return c, err
 	}
-	c.Earlier = max(0, c.Version-inspect.MaxTimeline)
-	if c.Timeline, err = e.History(ctx, tenant, id, c.Earlier, inspect.MaxTimeline); err != nil {
+	if err = e.timeline(ctx, &c, inspect.MaxTimeline); err != nil {
 		return c, err
 	}
 	c.Chain, err = e.Verify(ctx, tenant, id)
 	return c, err
+}
+
+// timeline reads the newest transitions of a case: fewer than most where that many have more bytes than a page.
+func (e *Engine) timeline(ctx context.Context, c *inspect.Case, most int64) (err error) {
+	c.Earlier = max(0, c.Version-most)
+	if c.Timeline, err = e.History(ctx, c.Tenant, c.ID, c.Earlier, int(most)); err != nil {
+		return err
+	}
+	if n := len(c.Timeline); n > 0 && most > 1 && c.Timeline[n-1].Version < c.Version {
+		return e.timeline(ctx, c, most/2)
+	}
+	return nil
 }

@@ -244,7 +244,7 @@ func TestWhatCannotBeConsumedIsOnTheList(t *testing.T) {
 		{"a panic", "broken", `{"loan":"l-1"}`, workflow.Internal, "the workflow's code failed"},
 		{"a payload that is refused", "paid", `{"loan":"l-1","amount":0}`, workflow.InvalidPayload, "/amount"},
 		{"an empty business key", "applied", `{"loan":"\u0000"}`, workflow.InvalidPayload, "contains a NUL"},
-		{"no instance", "paid", `{"loan":"l-9","amount":1}`, workflow.InstanceNotFound, "no such instance"},
+		{"no instance", "paid", `{"loan":"l-9","amount":1}`, workflow.InstanceNotFound, `no instance with the business key "l-9"`},
 	} {
 		m := fromBank(tt.name, tt.kind, tt.body)
 		for range 2 {

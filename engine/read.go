@@ -77,8 +77,8 @@ func (e *Engine) Instances(ctx context.Context, f inspect.Filter) (inspect.Page,
 	return e.reader.Instances(ctx, &f)
 }
 
-// History reads the audit rows of an instance after a version, oldest first.
-// Error: InstanceNotFound.
+// History reads the audit rows of an instance after a version, oldest first. There are fewer than limit, although there are more, where
+// they have [transitions.PageBytes]; see [transitions.PageFull]. Error: InstanceNotFound.
 func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error) {
 	tenant = tenantOr(tenant)
 	entries, err := e.audit.History(ctx, tenant, id, after, pageSize(limit))

@@ -184,7 +184,7 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	refusals.APIKeys = func() metrics.APIKeys { return metrics.APIKeys{Known: 1, Lookups: 1, Looks: 1} }
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals,
-		metrics.Connections(func() server.Stats { return server.Stats{} }))
+		metrics.Connections(func() server.Stats { return server.Stats{} }), metrics.Memory(func() (m metrics.MemoryStats) { return m }))
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,7 @@ import (
 )
 
 // ofServers are the metrics of what listens.
-var ofServers = []struct {
-	Metric
-	value func(server.Stats) float64
-}{
+var ofServers = []figure[server.Stats]{
 	{Metric{Name: "pawl_http_connections", Type: "gauge", Help: "Connections that are open."},
 		func(s server.Stats) float64 { return float64(s.Open) }},
 	{Metric{Name: "pawl_http_connections_refused_total", Type: "counter",
@@ -31,36 +28,5 @@ var ofServers = []struct {
 		func(s server.Stats) float64 { return float64(s.TLSFailures) }},
 }
 
-// connections gives the metrics of a server.
-type connections struct {
-	stats func() server.Stats
-	descs []*prometheus.Desc
-}
-
 // Connections measures a server by its numbers.
-func Connections(stats func() server.Stats) prometheus.Collector {
-	c := &connections{stats: stats}
-	for _, m := range ofServers {
-		c.descs = append(c.descs, prometheus.NewDesc(m.Name, m.Help, nil, nil))
-	}
-	return c
-}
-
-// Describe implements prometheus.Collector.
-func (c *connections) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range c.descs {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *connections) Collect(ch chan<- prometheus.Metric) {
-	now := c.stats()
-	for i, m := range ofServers {
-		kind := prometheus.CounterValue
-		if m.Type == "gauge" {
-			kind = prometheus.GaugeValue
-		}
-		ch <- prometheus.MustNewConstMetric(c.descs[i], kind, m.value(now))
-	}
-}
+func Connections(stats func() server.Stats) prometheus.Collector { return newFigures(stats, ofServers) }

@@ -21,6 +21,9 @@ func Table() []Metric {
 	for _, m := range ofServers {
 		list = append(list, m.Metric)
 	}
+	for _, m := range ofMemory {
+		list = append(list, m.Metric)
+	}
 	return list
 }
 

@@ -75,7 +75,7 @@ const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('
 var headSQL = "SELECT " + HeadOf("$1")
 
 // After returns the events of the next transitions after a position, at most
-// limit transitions, in order.
+// limit transitions, in order. It ends early, after a whole transition, when the events have [transitions.PageBytes].
 func (t *Table) After(ctx context.Context, tenant string, position int64, limit int) ([]transitions.Event, error) {
 	to := position + int64(limit)
 	if to < position {
@@ -84,14 +84,21 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 	var events []transitions.Event
 	var b pgx.Batch
 	b.Queue(settings)
-	b.Queue(t.after, tenant, position, to).Query(func(rows pgx.Rows) (err error) {
-		events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (transitions.Event, error) {
+	b.Queue(t.after, tenant, position, to).Query(func(rows pgx.Rows) error {
+		defer rows.Close()
+		for size := 0; rows.Next(); {
 			e := transitions.Event{Source: t.source, Tenant: tenant}
-			err := Scan(row, &e, &e.Position, &e.Type, &e.Ordinal, &e.Instance, &e.At)
+			if err := Scan(rows, &e, &e.Position, &e.Type, &e.Ordinal, &e.Instance, &e.At); err != nil {
+				return err
+			}
+			if size >= transitions.PageBytes && e.Position != events[len(events)-1].Position {
+				return nil
+			}
+			size += len(e.Payload)
 			e.At = e.At.UTC()
-			return e, err
-		})
-		return err
+			events = append(events, e)
+		}
+		return rows.Err()
 	})
 	if err := t.q.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, fmt.Errorf("read log: %w", err)

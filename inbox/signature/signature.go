@@ -2,9 +2,12 @@ package signature
 
 import (
 	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,31 +49,31 @@ func Sign(secrets []Secret, h http.Header, id string, at time.Time, body []byte)
 	h.Set(HeaderSignature, strings.Join(signatures, " "))
 }
 
+// CheckHeaders checks what the headers of a message say of it, so that a receiver reads no body that [Verify] would refuse whatever it
+// is. The error is an [ErrHeaders], [ErrTimestamp] or [ErrSignature].
+func CheckHeaders(h http.Header, now time.Time, tolerance time.Duration) error {
+	_, _, signatures, err := read(h, now, tolerance)
+	if err == nil && !slices.ContainsFunc(signatures, isSignature) {
+		err = refusal(signatures)
+	}
+	return err
+}
+
+// isSignature reports whether a text has the form of a signature.
+func isSignature(text string) bool {
+	encoded, is := strings.CutPrefix(text, scheme)
+	mac, err := base64.StdEncoding.DecodeString(encoded)
+	return is && err == nil && len(mac) == sha256.Size
+}
+
 // Verify checks a message that was received and returns its id, by which a
 // repetition is recognized. One signature by one of the secrets is enough. The
 // body must be the bytes as they came. Comparing takes the same time wherever a
 // signature differs. The error is an [ErrHeaders], [ErrTimestamp] or
 // [ErrSignature].
 func Verify(secrets []Secret, h http.Header, body []byte, now time.Time, tolerance time.Duration) (id string, err error) {
-	id, timestamp := h.Get(HeaderID), h.Get(HeaderTimestamp)
-	signatures := strings.Fields(h.Get(HeaderSignature))
-	switch {
-	case id == "":
-		return "", missing(HeaderID)
-	case timestamp == "":
-		return "", missing(HeaderTimestamp)
-	case len(signatures) == 0:
-		return "", missing(HeaderSignature)
-	}
-	// With a dot in it, an id could take in a part of the timestamp or the body.
-	if strings.Contains(id, ".") {
-		return "", fmt.Errorf("%w: %s contains a dot", ErrHeaders, HeaderID)
-	}
-	at, ok := parseTimestamp(timestamp)
-	if !ok {
-		return "", fmt.Errorf("%w: %s is not a number of seconds since 1970", ErrHeaders, HeaderTimestamp)
-	}
-	if err := checkAge(now.Sub(at), tolerance); err != nil {
+	id, timestamp, signatures, err := read(h, now, tolerance)
+	if err != nil {
 		return "", err
 	}
 	for _, s := range secrets {
@@ -85,6 +88,28 @@ func Verify(secrets []Secret, h http.Header, body []byte, now time.Time, toleran
 		}
 	}
 	return "", refusal(signatures)
+}
+
+// read reads the headers of a message of now.
+func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp string, signatures []string, err error) {
+	id, timestamp = h.Get(HeaderID), h.Get(HeaderTimestamp)
+	signatures = strings.Fields(h.Get(HeaderSignature))
+	at, ok := parseTimestamp(timestamp)
+	switch {
+	case id == "":
+		err = missing(HeaderID)
+	case timestamp == "":
+		err = missing(HeaderTimestamp)
+	case len(signatures) == 0:
+		err = missing(HeaderSignature)
+	case strings.Contains(id, "."): // it could take in a part of the timestamp or the body
+		err = fmt.Errorf("%w: %s contains a dot", ErrHeaders, HeaderID)
+	case !ok:
+		err = fmt.Errorf("%w: %s is not a number of seconds since 1970", ErrHeaders, HeaderTimestamp)
+	default:
+		err = checkAge(now.Sub(at), tolerance)
+	}
+	return id, timestamp, signatures, err
 }
 
 func missing(name string) error { return fmt.Errorf("%w: %s is missing", ErrHeaders, name) }

@@ -231,3 +231,29 @@ func FuzzParseSecret(f *testing.F) {
 		}
 	})
 }
+
+// What the headers alone tell is told without the body.
+func TestCheckHeaders(t *testing.T) {
+	signed := make(http.Header)
+	signature.Sign([]signature.Secret{signature.NewSecret()}, signed, "m-1", knownTime, []byte(knownBody))
+	for name, c := range map[string]struct {
+		change func(http.Header)
+		want   error
+	}{
+		"whatever the secret is": {func(http.Header) {}, nil},
+		"one of several":         {func(h http.Header) { h.Set("Webhook-Signature", "v2,x "+h.Get("Webhook-Signature")) }, nil},
+		"no id":                  {func(h http.Header) { h.Del("Webhook-Id") }, signature.ErrHeaders},
+		"no time":                {func(h http.Header) { h.Del("Webhook-Timestamp") }, signature.ErrHeaders},
+		"no signature":           {func(h http.Header) { h.Del("Webhook-Signature") }, signature.ErrHeaders},
+		"old":                    {func(h http.Header) { h.Set("Webhook-Timestamp", "1614260000") }, signature.ErrTimestamp},
+		"no base64":              {func(h http.Header) { h.Set("Webhook-Signature", "v1,!") }, signature.ErrSignature},
+		"too short":              {func(h http.Header) { h.Set("Webhook-Signature", "v1,QUJD") }, signature.ErrSignature},
+		"of another version":     {func(h http.Header) { h.Set("Webhook-Signature", "v2"+h.Get("Webhook-Signature")[2:]) }, signature.ErrSignature},
+	} {
+		h := signed.Clone()
+		c.change(h)
+		if err := signature.CheckHeaders(h, knownTime, signature.Tolerance); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -33,6 +33,7 @@ const (
 	uuid       = "github.com/google/uuid"
 	validator  = "github.com/go-playground/validator/v10"
 	watermill  = "github.com/ThreeDotsLabs/watermill"
+	memlimit   = "github.com/KimMachineGun/automemlimit"
 	overNATS   = "github.com/ThreeDotsLabs/watermill-nats/v2"
 	websocket  = "github.com/gorilla/websocket"
 )
@@ -142,13 +143,14 @@ var Matrix = []Room{
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
-	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"),
+	{"api/internal/budget", ours("workflow"), nil},
+	{"api/internal/stream", ours("api/internal/budget", "api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"),
 		mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
 	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
-		"api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect",
+		"api/internal/budget", "api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect",
 		"tracing", "transitions", "workflow", "workflow/diagram",
 	), mods(json, jsonschema, rate, uuid)},
 	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "transitions", "workflow"), mods(json, uuid)},
@@ -195,7 +197,7 @@ var Matrix = []Room{
 		"internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/sdnotify", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
-	), mods(cobra, json, uuid)},
+	), mods(cobra, json, memlimit, uuid)},
 	{".", ours("engine", "internal/cli", "internal/service", "internal/usage", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }

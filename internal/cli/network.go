@@ -21,12 +21,14 @@ func addNetwork(c *cobra.Command, n *service.Network) {
 		"where clients reach this service through a proxy, such as https://example.com/pawl; its path prefixes all addresses")
 	own.StringSliceVar(&n.Origins, "origin", nil,
 		"origins whose pages a browser lets read the answers (CORS), such as https://shop.example.com; none by default")
-	own.IntVar(&n.Connections, "max-connections", 10_000,
-		"how many connections there may be at once; more wait, and those that do nothing are closed for them")
+	own.IntVar(&n.Connections, "max-connections", 0,
+		"how many connections there may be at once; more wait, and those that do nothing are closed for them; by default 10,000, or as many "+
+			"as take an eighth of the memory limit of the process")
 	own.IntVar(&n.AddressConnections, "max-address-connections", 0,
 		"how many of them one remote address may have; by default half of them")
 	own.IntVar(&n.TenantRequests, "max-tenant-requests", 0,
-		"how many requests and streams each tenant may have open on this node; 0 is no limit")
+		"how many requests and streams each tenant may have open on this node, and a credential half as many; those of operators are not "+
+			"counted; 0 is no limit")
 }
 
 // networksOf are those that a flag names.

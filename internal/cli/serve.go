@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/console"
@@ -153,6 +154,10 @@ func inFlight(c engine.InFlightConfig) (engine.InFlightConfig, error) {
 
 // serve runs a service until ctx ends.
 func serve(ctx context.Context, c service.Config) error {
+	// Unless GOMEMLIMIT is set. Where there is no cgroup with a limit, there is none of the process.
+	if _, err := memlimit.Set(memlimit.WithProvider(memlimit.FromCgroup), memlimit.WithRatio(0.9)); err != nil {
+		c.Log.Debug("no memory limit is known", "error", err)
+	}
 	systemd := sdnotify.FromEnvironment(c.Log)
 	defer systemd.Close()
 	s, err := service.Start(ctx, c)

@@ -92,7 +92,9 @@ func (s *Server) Serve(h http.Handler) error {
 	}
 	// HTTP/2 where the client speaks it. A WebSocket begins with HTTP/1.1, which its client asks for.
 	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.get}
-	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 128, SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
+	// What a client sends before a handler reads it is bounded by the windows, and how much of it there is by the connections.
+	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 256 << 10,
+		MaxReceiveBufferPerStream: 64 << 10, SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
 		WriteByteTimeout: 30 * time.Second}
 	return s.http.ServeTLS(s.listener, "", "")
 }

@@ -27,7 +27,9 @@ func (c Config) consumers() map[string]api.Consumer {
 	list := make(map[string]api.Consumer, len(c.Inbox))
 	for name, consumer := range c.Inbox {
 		secrets := slices.Clone(consumer.Secrets)
-		list[name] = api.Consumer{Tenant: consumer.Tenant, Verify: func(h http.Header, body []byte) (string, error) {
+		list[name] = api.Consumer{Tenant: consumer.Tenant, CheckHeaders: func(h http.Header) error {
+			return signature.CheckHeaders(h, time.Now(), signature.Tolerance)
+		}, Verify: func(h http.Header, body []byte) (string, error) {
 			return signature.Verify(secrets, h, body, time.Now(), signature.Tolerance)
 		}}
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/pawlhq/pawl/api"
@@ -32,7 +33,7 @@ type Network struct {
 	Origins []string
 
 	// Connections is how many there may be at once. More wait, for which those that do
-	// nothing are closed. Default 10,000.
+	// nothing are closed. Default 10,000, or as many as take an eighth of the memory limit of the process (GOMEMLIMIT).
 	Connections int
 
 	// AddressConnections is how many of them one remote address may have that is none of
@@ -40,7 +41,7 @@ type Network struct {
 	AddressConnections int
 
 	// TenantRequests is how many requests and streams each tenant may have open on this
-	// node; more are refused with RateLimited. 0 is no limit.
+	// node, and a credential half as many; more are refused with RateLimited. Those of operators are not counted. 0 is no limit.
 	TenantRequests int
 }
 
@@ -72,7 +73,7 @@ func (n Network) check() error {
 // listening is what the server is told.
 func (c Config) listening() server.Config {
 	config := server.Config{Address: c.Address, Log: c.Log, Proxies: c.Network.Proxies,
-		Limits: server.Limits{Connections: c.Network.Connections, PerAddress: c.Network.AddressConnections}}
+		Limits: server.Limits{Connections: cmp.Or(c.Network.Connections, connectionsIn(memoryLimit())), PerAddress: c.Network.AddressConnections}}
 	if n := c.Network; n.encrypted() {
 		config.TLS = &server.Certificate{Cert: n.CertFile, Key: n.KeyFile}
 	}

@@ -96,7 +96,8 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals, metrics.Connections(s.server.Stats))
+	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals, metrics.Connections(s.server.Stats),
+		metrics.Memory(s.memory))
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
@@ -114,6 +115,11 @@ func (s *Service) serve(ctx context.Context) (err error) {
 		}
 	}()
 	return nil
+}
+
+func (s *Service) memory() (m metrics.MemoryStats) {
+	m.Size, m.Held, m.Refused = s.api.Memory()
+	return m
 }
 
 // URL is the address to send requests to, such as "http://127.0.0.1:8080".

@@ -110,12 +110,34 @@ func (l *lister) instances(ctx context.Context, f *inspect.Filter) (page inspect
 	if err != nil || from == nil {
 		return page, err
 	}
-	s := pageOf(from, f, attributes)
-	found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
-	if err != nil {
-		return page, err
+	part, size := *f, 0 // of the page: rows whose size is not known are read a few at a time
+	for {
+		part.Limit = transitions.NextRows(size, len(page.Instances), f.Limit)
+		s := pageOf(from, &part, attributes)
+		found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
+		if err != nil {
+			return page, err
+		}
+		next, err := readPage(found, &part)
+		if err != nil {
+			return page, err
+		}
+		looked := len(next.Instances) < part.Limit // at as many as a page may look at
+		size += sizeOf(next.Instances)
+		next.Instances = append(page.Instances, next.Instances...)
+		page, part.After = next, next.Next
+		if looked || !page.More || len(page.Instances) == f.Limit || size >= transitions.PageBytes {
+			return page, nil
+		}
 	}
-	return readPage(found, f)
+}
+
+// sizeOf is how many bytes of data instances have.
+func sizeOf(list []transitions.Instance) (size int) {
+	for i := range list {
+		size += len(list[i].Data)
+	}
+	return size
 }
 
 // marshalAttributes returns attributes as the JSON that a row with them contains.
@@ -144,7 +166,7 @@ func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 // readPage reads what pageOf asks for.
 func readPage(found pgx.Rows, f *inspect.Filter) (page inspect.Page, err error) {
 	defer found.Close()
-	for !page.More && found.Next() {
+	for size := 0; !page.More && found.Next(); {
 		row := rows.Read(found.RawValues())
 		inst, err := mustInstance(row, f.Tenant)
 		n, hit, place := row.Int8(), row.Bool(), inspect.Place{At: row.Time(), ID: row.UUID()}
@@ -157,8 +179,9 @@ func readPage(found pgx.Rows, f *inspect.Filter) (page inspect.Page, err error) 
 		}
 		if hit {
 			page.Instances = append(page.Instances, inst)
+			size += len(inst.Data)
 		}
-		page.Next, page.More = place, n == maxScanned
+		page.Next, page.More = place, n == maxScanned || size >= transitions.PageBytes
 	}
 	if found.Close(); !page.More {
 		page.Next = inspect.Place{}

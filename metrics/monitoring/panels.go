@@ -25,8 +25,8 @@ const (
 	number    = "short"
 	perSecond = "ops"
 	seconds   = "s"
-	share     = "percentunit"
 	inBytes   = "bytes"
+	share     = "percentunit"
 )
 
 // Unshown are the metrics that no panel shows, and why.
@@ -198,6 +198,11 @@ var Rows = []Row{
 			Line{`sum by (instance) (pawl_http_connections)`, "{{instance}} open"},
 			Line{`sum by (instance) (rate(pawl_http_connections_refused_total[$__rate_interval]))`, "{{instance}} refused a second"},
 			Line{`sum by (instance) (rate(pawl_http_connections_evicted_total[$__rate_interval]))`, "{{instance}} evicted a second"}),
+		several("Memory of requests and streams", inBytes,
+			Line{`sum by (instance) (pawl_http_memory_held_bytes)`, "{{instance}} held"},
+			Line{`sum by (instance) (pawl_http_memory_limit_bytes)`, "{{instance}} at most"}),
+		one("Requests refused for want of memory", perSecond, `sum by (instance) (rate(pawl_http_memory_refused_total[$__rate_interval]))`,
+			"{{instance}}"),
 		{Title: "TLS certificate ends in", Unit: seconds, Empty: "TLS ends before Pawl", Lines: []Line{
 			{`min by (instance) (pawl_tls_certificate_end_timestamp_seconds > 0) - time()`, "{{instance}}"}}},
 		one("Certificates that could not be used", number, `sum by (instance) (increase(pawl_tls_reload_failures_total[1d]))`,

@@ -28,10 +28,11 @@ type Peers interface {
 }
 
 const (
-	ringSize   = 8192     // transitions that a tail keeps
-	ringBytes  = 32 << 20 // of events that a tail keeps, about
-	readSize   = 512      // transitions in one read, at most
-	readBytes  = 4 << 20  // of events in one read, about; what is read sets the size of the next
+	ringSize   = 8192                  // transitions that a tail keeps
+	ringBytes  = 32 << 20              // of events that a tail keeps, about
+	firstRead  = 4                     // transitions in the first read of a follower, which knows nothing of their size
+	readSize   = 512                   // transitions in one read, at most
+	readBytes  = transitions.PageBytes // of events in one read, about; what is read sets the size of the next
 	pollEvery  = time.Second
 	readBudget = 10 * time.Second
 )

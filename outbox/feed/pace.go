@@ -20,7 +20,7 @@ type pace struct {
 // events, and the error is EventsGone.
 func (p *pace) read(ctx context.Context, log *outbox.Table, tenant string, after, known int64) ([]transitions.Event, error) {
 	if p.limit == 0 {
-		p.limit = readSize / 16
+		p.limit = firstRead
 	}
 	events, err := log.After(ctx, tenant, after, p.limit)
 	if err != nil {
@@ -65,5 +65,5 @@ func gone(after, first int64) error {
 
 // fit sets the size of the next read, after one of so many bytes.
 func (p *pace) fit(size int) {
-	p.limit = max(1, min(2*p.limit, readSize, readBytes*p.limit/max(size, 1)))
+	p.limit = max(1, min(8*p.limit, readSize, readBytes*p.limit/max(size, 1)))
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -29,14 +30,39 @@ type tail struct {
 	before   int64 // last as it was before the newest batch
 	head     int64 // of the log when the reader came
 	near     bool  // it was near the head once
+
+	holder *budget.Holder // of the memory for what next returns; nil where the caller holds it
+	held   int64
 }
 
-func (srv *Server) newTail(tenant string, s span) *tail {
-	return &tail{server: srv, tenant: tenant, follower: srv.engine.Follow(tenant, s.after),
+func (srv *Server) newTail(tenant string, s span, holder *budget.Holder) *tail {
+	return &tail{server: srv, tenant: tenant, follower: srv.engine.Follow(tenant, s.after), holder: holder,
 		last: s.after, before: s.after, head: s.head, near: s.after == s.head}
 }
 
-func (t *tail) close() { t.follower.Close() }
+func (t *tail) close() {
+	t.free()
+	t.follower.Close()
+}
+
+// hold waits for memory for what the reader is given next.
+func (t *tail) hold(ctx context.Context, bytes int64) error {
+	if t.holder == nil {
+		return nil
+	}
+	err := t.holder.Await(ctx, bytes)
+	if err == nil {
+		t.held += bytes
+	}
+	return err
+}
+
+func (t *tail) free() {
+	if t.held > 0 {
+		t.holder.Free(t.held)
+		t.held = 0
+	}
+}
 
 // caughtUp reports whether everything was returned that the log had when the
 // reader came. Until then next does not wait.
@@ -44,16 +70,37 @@ func (t *tail) caughtUp() bool { return t.last >= t.head }
 
 // next waits for what follows and returns it. While the database cannot be
 // reached it waits and then goes on where it was. Its error is the context's, or
-// an *workflow.Error.
+// an *workflow.Error. What it returned before must not be used any more.
+//
+// A reader that catches up has a batch of its own in memory. Near the head all readers have the same one, and each has its own copy
+// only of what it writes, which is more than a chunk where an event is.
 func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
+	t.free()
+	if !t.caughtUp() {
+		if err := t.hold(ctx, budget.Page); err != nil {
+			return transitions.Batch{}, err
+		}
+	}
 	b, err := persistently(ctx, t.server.log, func() (transitions.Batch, error) { return t.follower.Next(ctx) }, func() {
 		t.follower.Close()
 		t.follower = t.server.engine.Follow(t.tenant, t.last)
 	})
-	if err == nil {
-		t.before, t.last = t.last, b.Last
+	if err != nil {
+		return b, err
+	}
+	t.before, t.last = t.last, b.Last
+	if largest := largestOf(b.Events); t.held == 0 && largest > chunk {
+		err = t.hold(ctx, 2*int64(largest))
 	}
 	return b, err
+}
+
+// largestOf is how many bytes the largest of the events has.
+func largestOf(events []transitions.Logged) (largest int) {
+	for i := range events {
+		largest = max(largest, len(events[i].CloudEvent))
+	}
+	return largest
 }
 
 // fellBehind reports whether the reader came for this batch too late: more than

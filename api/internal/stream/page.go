@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -51,15 +52,19 @@ func (srv *Server) Check(f *transitions.EventFilter) error {
 const maxScan = 10_000
 
 // Page returns the next piece of the log from a place. Where nothing of it is selected
-// it waits for a first event as long as it may, and reports that it did.
+// it waits for a first event as long as it may, and reports that it did. The holder has memory for a page until the request is done,
+// but not while it waits.
 func (srv *Server) Page(ctx context.Context, tenant string, start Start, f transitions.EventFilter,
-	limit int, wait time.Duration) (*Page, bool, error) {
+	limit int, wait time.Duration, holder *budget.Holder) (*Page, bool, error) {
 	begin, err := srv.from(ctx, tenant, start)
 	if err != nil {
 		return nil, false, err
 	}
+	if err := holder.Take(ctx, budget.Page); err != nil {
+		return nil, false, err
+	}
 	p := &Page{selected: selection{f}, limit: limit, Last: begin.after, Head: begin.head}
-	t := srv.newTail(tenant, begin)
+	t := srv.newTail(tenant, begin, nil)
 	defer t.close()
 	for !p.full() && !t.caughtUp() {
 		b, err := t.next(ctx)
@@ -71,6 +76,7 @@ func (srv *Server) Page(ctx context.Context, tenant string, start Start, f trans
 	if wait == 0 || len(p.Events) > 0 || p.full() {
 		return p, false, nil
 	}
+	holder.Free(budget.Page)
 	return p, true, srv.waitForEvent(ctx, t, p, wait)
 }
 
@@ -101,18 +107,22 @@ type Page struct {
 	limit    int
 	Events   []jsontext.Value
 	scanned  int
+	bytes    int   // of Events
 	Last     int64 // everything up to here was looked at
 	Head     int64
 	cut      bool // the limit was reached inside of a batch
 }
 
-func (p *Page) full() bool { return p.cut || len(p.Events) >= p.limit || p.scanned >= maxScan }
+func (p *Page) full() bool { return p.cut || p.ends() || p.scanned >= maxScan }
+
+// ends reports whether the page has as many events as it may, or as many bytes.
+func (p *Page) ends() bool { return len(p.Events) >= p.limit || p.bytes >= transitions.PageBytes }
 
 func (p *Page) add(b transitions.Batch) {
 	p.Head = max(p.Head, b.Head)
 	for i := range b.Events {
 		e := &b.Events[i]
-		if len(p.Events) >= p.limit && e.Position != p.Last {
+		if p.ends() && e.Position != p.Last {
 			p.cut = true
 			return
 		}
@@ -120,6 +130,7 @@ func (p *Page) add(b transitions.Batch) {
 		p.scanned++
 		if p.selected.Takes(&e.Event) {
 			p.Events = append(p.Events, e.CloudEvent)
+			p.bytes += len(e.CloudEvent)
 		}
 	}
 	p.Last = b.Last

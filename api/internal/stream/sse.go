@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -126,13 +127,18 @@ func appendComment(b []byte, position int64) []byte {
 }
 
 // Log answers with the log as an endless stream of server-sent events.
-func (srv *Server) Log(w http.ResponseWriter, r *http.Request, tenant string, start Start, f transitions.EventFilter) error {
+func (srv *Server) Log(w http.ResponseWriter, r *http.Request, tenant string, start Start, f transitions.EventFilter,
+	holder *budget.Holder,
+) error {
+	if err := holder.Take(r.Context(), budget.Stream); err != nil {
+		return err
+	}
 	begin, err := srv.from(r.Context(), tenant, start)
 	if err != nil {
 		return err
 	}
 	return srv.serveSSE(w, r, true, func(ctx context.Context, s *sse) error {
-		t := srv.newTail(tenant, begin)
+		t := srv.newTail(tenant, begin, holder)
 		defer t.close()
 		return srv.streamLog(ctx, s, t, selection{f}, begin.after)
 	})
@@ -148,13 +154,21 @@ func (srv *Server) streamLog(ctx context.Context, s *sse, t *tail, selected sele
 		quiet, cancel := context.WithTimeout(ctx, srv.config.CommentEvery)
 		b, err := t.next(quiet)
 		cancel()
-		buf = buf[:0]
+		if buf = buf[:0]; cap(buf) > 2*chunk {
+			buf = nil // one with a huge event in it is not kept
+		}
 		switch {
 		case err == nil && t.fellBehind(b, srv.config.MaxLag):
 			_ = s.flush([]byte(": too slow, resume after " + strconv.FormatInt(written, 10) + "\n\n"))
 			return nil
 		case err == nil:
 			for e, more := range selected.from(b.Events) {
+				if len(buf) > 0 && len(buf)+len(e.CloudEvent) > chunk {
+					if s.flush(buf) != nil {
+						return nil
+					}
+					buf, written = buf[:0], e.Position-1
+				}
 				buf = appendServerSent(buf, e.CloudEvent, e.Position, more)
 			}
 			written = b.Last
@@ -175,7 +189,10 @@ func (srv *Server) streamLog(ctx context.Context, s *sse, t *tail, selected sele
 // Status answers with a command's statuses as server-sent events, up to the final
 // one. A client that has seen that one, and so connects again after the end, is told
 // to stay away (204). Seen is the revision that it has, -1 for none.
-func (srv *Server) Status(w http.ResponseWriter, r *http.Request, ref transitions.Ref, seen int) error {
+func (srv *Server) Status(w http.ResponseWriter, r *http.Request, ref transitions.Ref, seen int, holder *budget.Holder) error {
+	if err := holder.Take(r.Context(), budget.Stream); err != nil {
+		return err
+	}
 	record, err := srv.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -27,6 +28,7 @@ func (c *conn) begin(ctx context.Context, m message, p *pump, run func(context.C
 	c.tasks[m.id] = t
 	go func() {
 		defer close(t.done)
+		defer c.peer.Holder.Free(budget.Follow)
 		if why := run(ctx, t); why != nil {
 			c.cancel(why)
 		}
@@ -52,26 +54,26 @@ func (c *conn) sweep() {
 	}
 }
 
-// free refuses an id that is taken, and more tasks than a connection may have.
-func (c *conn) free(id string) error {
+// room holds memory for a task. It refuses an id that is taken, and more tasks than a connection may have.
+func (c *conn) room(id string) error {
 	if c.tasks[id] != nil {
 		return workflow.Errorf(workflow.InvalidRequest, "subscription %q exists; unsubscribe it first", id)
 	}
 	if limit := c.server.config.Subscriptions; len(c.tasks) >= limit {
 		return workflow.Errorf(workflow.InvalidRequest, "the connection has %d subscriptions already; open another one", limit)
 	}
-	return nil
+	return c.peer.Holder.TryTake(budget.Follow)
 }
 
 // subscribe follows the log.
 func (c *conn) subscribe(ctx context.Context, m message) error {
-	if err := c.free(m.id); err != nil {
-		return err
-	}
 	if err := c.server.Check(&m.selected.EventFilter); err != nil {
 		return err
 	}
 	begin, err := c.server.from(ctx, c.peer.Tenant, m.after)
+	if err == nil {
+		err = c.room(m.id)
+	}
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 		pump:  p, batch: transitions.Batch{Last: begin.after}, caughtUp: begin.after == begin.head,
 	})
 	c.begin(ctx, m, p, func(ctx context.Context, _ *task) *closing {
-		t := c.server.newTail(c.peer.Tenant, begin)
+		t := c.server.newTail(c.peer.Tenant, begin, c.peer.Holder)
 		defer t.close()
 		return p.run(ctx, c.server, t, c.out)
 	})
@@ -90,7 +92,7 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 
 // watch follows a command.
 func (c *conn) watch(ctx context.Context, m message) error {
-	if err := c.free(m.id); err != nil {
+	if err := c.room(m.id); err != nil {
 		return err
 	}
 	c.begin(ctx, m, nil, func(ctx context.Context, t *task) *closing {

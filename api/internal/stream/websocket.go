@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
@@ -55,12 +56,16 @@ type Peer struct {
 	May    func(context.Context, Ask) error                                          // why he may not do what he asks
 	Renew  func(ctx context.Context, credential string) (until time.Time, err error) // goes on with another credential
 	Refuse func(error)                                                               // answers a handshake with what is wrong with it
+	Holder *budget.Holder                                                            // of the memory that the connection needs
 }
 
 // WebSocket follows the log and commands over WebSocket.
 func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, p Peer) error {
 	if offers := websocket.Subprotocols(r); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
 		return workflow.Errorf(workflow.InvalidRequest, "the WebSocket subprotocol is %s", Subprotocol)
+	}
+	if err := p.Holder.Take(r.Context(), budget.Stream); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

@@ -9,7 +9,7 @@ let order; // what is followed: its cart, its number, and a ticket that is good 
 let version = 0; // of the newest transition that is shown
 let after = 0; // the cursor: everything up to this position of the log has been seen
 let failures = 0; // since everything was seen
-let socket, renewal;
+let socket, renewal, offering;
 
 // The intention of who clicks, however often: it is another one when the form says something else.
 let cart = newCart();
@@ -160,9 +160,15 @@ function entry(transition, state, time, reason) {
 // offer lets be done what can be done now. The workflow knows; the page does not repeat it. Nothing moves by that: the second
 // of two clicks must not meet another button.
 async function offer() {
+  clearTimeout(offering);
   const asked = version;
   const { transitions } = await pawl('/transitions').catch(() => ({}));
-  if (!transitions || asked !== version) return;
+  if (asked !== version) return;
+  if (!transitions) { // refused or lost: no other event may come that asks again
+    clearTimeout(offering);
+    offering = setTimeout(offer, 1000);
+    return;
+  }
   for (const name of ['pay', 'cancel']) {
     $(name).firstElementChild.disabled = !transitions.some((t) => t.transition === name && t.allowed);
   }
