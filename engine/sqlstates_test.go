@@ -20,6 +20,9 @@ const obstacle = `
 	CREATE TABLE hindrance.obstacle (state text, con text, tab text, times int);
 	CREATE TABLE hindrance.flag (raised int);
 	CREATE SEQUENCE hindrance.raised;
+	GRANT USAGE ON SCHEMA hindrance TO PUBLIC;
+	GRANT ALL ON ALL TABLES IN SCHEMA hindrance TO PUBLIC;
+	GRANT ALL ON ALL SEQUENCES IN SCHEMA hindrance TO PUBLIC;
 	CREATE FUNCTION hindrance.raise_it() RETURNS trigger LANGUAGE plpgsql AS $$
 	DECLARE o hindrance.obstacle;
 	BEGIN
