@@ -106,8 +106,13 @@ func (a *API) migrations(r *request) (MigrationList, error) {
 	list, err := a.engine.Migrations(r.Context())
 	return MigrationList{
 		Migrations: each(list, MigrationOf),
-		Plans:      each(a.engine.MigrationPlans(), func(p *inspect.MigrationPlan) MigrationPlan { return MigrationPlan(*p) }),
+		Plans:      PlansOf(a.engine.MigrationPlans()),
 	}, err
+}
+
+// PlansOf is what the interface shows of plans.
+func PlansOf(list []inspect.MigrationPlan) []MigrationPlan {
+	return each(list, func(p *inspect.MigrationPlan) MigrationPlan { return MigrationPlan(*p) })
 }
 
 // migration is one of them.

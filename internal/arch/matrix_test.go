@@ -182,7 +182,7 @@ var Matrix = []Room{
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
-	{"internal/cli/output", ours("api/wire", "transitions"), mods(cobra)},
+	{"internal/cli/output", ours("api/wire", "transitions"), mods(cobra, json)},
 	{"internal/cli/ops", ours(
 		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/progress",
 		"internal/usage",

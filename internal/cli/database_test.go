@@ -22,7 +22,7 @@ func onDatabaseOf(t *testing.T) *person {
 // The commands that ask a server do the same on a database, and those that only look write nothing.
 func TestCommandsForPeopleWorkOnADatabase(t *testing.T) {
 	p := onDatabaseOf(t)
-	if got := p.gets("list -o json"); got != "[]\n" {
+	if got := p.gets("list -o json"); got != "{\n  \"instances\": []\n}\n" {
 		t.Errorf("%s", got)
 	}
 	p.fails("get order#c-1:k-1", 5, "instance_not_found")
@@ -39,13 +39,13 @@ func TestCommandsForPeopleWorkOnADatabase(t *testing.T) {
 	if got := p.gets("get order#c-1:k-1"); !strings.Contains(got, "placed (open), version 1") {
 		t.Errorf("%s", got)
 	}
-	if list := read[[]client.Instance](p, "list --state placed -o json"); len(list) != 1 {
+	if list := read[wire.InstancePage](p, "list --state placed -o json").Instances; len(list) != 1 {
 		t.Errorf("%+v", list)
 	}
-	if list := read[[]client.Entry](p, "history order#c-1:k-1 -o json"); len(list) != 1 || list[0].Actor != "ann" {
+	if list := read[wire.History](p, "history order#c-1:k-1 -o json").Entries; len(list) != 1 || list[0].Actor != "ann" {
 		t.Errorf("%+v", list)
 	}
-	if o := read[wire.Option](p, "can order#c-1:k-1 cancel -o json"); !o.Allowed {
+	if o := read[client.Options](p, "can order#c-1:k-1 cancel -o json"); len(o.Transitions) != 1 || !o.Transitions[0].Allowed {
 		t.Errorf("%+v", o)
 	}
 	if got := p.gets("tail --after start -n 1"); !strings.Contains(got, "order#c-1:k-1  place: - -> placed, by ann") {

@@ -44,12 +44,13 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 		!strings.Contains(stdout, "read submit:order/pay  clerk  until ") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	var list []api.APIKey
-	if code, stdout, _ := keys("list -o json --tenant acme"); code != 0 || json.Unmarshal([]byte(stdout), &list) != nil || len(list) != 1 ||
-		list[0].CreatedBy != "ann (command line)" || list[0].ExpiresAt.IsZero() {
+	var list api.APIKeyPage
+	if code, stdout, _ := keys("list -o json --tenant acme"); code != 0 || json.Unmarshal([]byte(stdout), &list) != nil ||
+		len(list.Keys) != 1 ||
+		list.Keys[0].CreatedBy != "ann (command line)" || list.Keys[0].ExpiresAt.IsZero() {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	if code, stdout, stderr := keys("list -o json --tenant other"); code != 0 || stdout != "[]\n" {
+	if code, stdout, stderr := keys("list -o json --tenant other"); code != 0 || stdout != "{\n  \"keys\": []\n}\n" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 

@@ -15,7 +15,7 @@ func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "-o", "json", "--database", url, "--schema", "shop"); code != 0 ||
-		stdout != "[]\n" ||
+		stdout != "{\n  \"commands\": []\n}\n" ||
 		stderr != "" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}

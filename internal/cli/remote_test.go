@@ -110,12 +110,10 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	// In JSON, what was refused is there too.
 	code, stdout, _ := p.calls("submit", "order#c-1:k-1", "ship", `{"carrier":"dhl","tracking":"1"}`, "--key", "s", "-o", "json")
 	var told struct {
-		Key    string
 		Status int
-		Answer struct{ Code string }
+		Code   string
 	}
-	if err := json.Unmarshal([]byte(stdout), &told); err != nil || code != 5 || told.Key != "s" || told.Status != 409 ||
-		told.Answer.Code != "illegal_transition" {
+	if err := json.Unmarshal([]byte(stdout), &told); err != nil || code != 5 || told.Status != 409 || told.Code != "illegal_transition" {
 		t.Errorf("exit %d, %s, %v", code, stdout, err)
 	}
 }
@@ -217,8 +215,9 @@ func TestListSelectsInstances(t *testing.T) {
 		t.Errorf("%s", table)
 	}
 	code, stdout, stderr := p.calls("list", "--limit", "2", "-o", "json")
-	var list []client.Instance
-	if err := json.Unmarshal([]byte(stdout), &list); code != 0 || err != nil || len(list) != 2 || stderr != "" {
+	var list wire.InstancePage
+	if err := json.Unmarshal([]byte(stdout), &list); code != 0 || err != nil || len(list.Instances) != 2 ||
+		stderr != "there are more: see --limit\n" {
 		t.Errorf("exit %d, %s%s, %v", code, stdout, stderr, err)
 	}
 	if code, _, stderr := p.calls("list", "--limit", "2"); code != 0 || stderr != "there are more: see --limit\n" {
@@ -227,7 +226,7 @@ func TestListSelectsInstances(t *testing.T) {
 	for args, want := range map[string]int{"": 3, "--state cancelled --state paid": 1, "--open": 2, "--open=false": 1,
 		"--workflow order --attr customer=c-1":    3,
 		"--workflow order --business-key c-1:k-3": 1, "--definition 2": 0, "--tenant other": 0} {
-		if got := read[[]client.Instance](p, "list -o json "+args); len(got) != want || got == nil {
+		if got := read[wire.InstancePage](p, "list -o json "+args).Instances; len(got) != want || got == nil {
 			t.Errorf("%s: %d, want %d", args, len(got), want)
 		}
 	}
@@ -240,7 +239,7 @@ func TestListSelectsInstances(t *testing.T) {
 		"--state paid":                   "",
 	} {
 		code, stdout, stderr := p.calls(append(strings.Fields("list -o json "), strings.Fields(args)...)...)
-		if code != 0 || stdout != "[]\n" || strings.TrimSpace(stderr) != want {
+		if code != 0 || stdout != "{\n  \"instances\": []\n}\n" || strings.TrimSpace(stderr) != want {
 			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
 		}
 	}
@@ -257,7 +256,7 @@ func TestHistoryListsTransitions(t *testing.T) {
 		`  a    -\n +2  \S+  cancel      placed  cancelled  bob    b    late\n$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}
-	if list := read[[]client.Entry](p, "history order#c-1:k-1 --after 1 -o json"); len(list) != 1 || list[0].Version != 2 ||
+	if list := read[wire.History](p, "history order#c-1:k-1 --after 1 -o json").Entries; len(list) != 1 || list[0].Version != 2 ||
 		!strings.Contains(string(list[0].Payload), `"late"`) {
 		t.Errorf("%+v", list)
 	}
@@ -280,7 +279,7 @@ func TestCanSaysWhyNot(t *testing.T) {
 	if got := p.gets("can order#c-1:k-1 cancel"); got != "yes, cancel to cancelled\n" {
 		t.Errorf("%q", got)
 	}
-	if o := read[wire.Option](p, "can order#c-1:k-1 cancel -o json"); !o.Allowed {
+	if o := read[client.Options](p, "can order#c-1:k-1 cancel -o json"); len(o.Transitions) != 1 || !o.Transitions[0].Allowed {
 		t.Errorf("%+v", o)
 	}
 	p.fails("can order#c-1:k-1 ship", 1, "not ship: illegal_transition: ")
@@ -500,7 +499,7 @@ func TestTailEndsWhenItIsInterrupted(t *testing.T) {
 func TestCommandsAskTheServersOfTheVariable(t *testing.T) {
 	p := newPerson(t)
 	t.Setenv(flags.EnvURL, "http://127.0.0.1:1,"+p.url)
-	if code, stdout, stderr := run(t.Context(), "list", "-o", "json"); code != 0 || stdout != "[]\n" {
+	if code, stdout, stderr := run(t.Context(), "list", "-o", "json"); code != 0 || stdout != "{\n  \"instances\": []\n}\n" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 	if code, stdout, stderr := run(t.Context(), "auth", "can-i", "read"); code != 0 {

@@ -113,13 +113,8 @@ func (o *apiKeys) listCommand() *cobra.Command {
 				for i := range list {
 					shown[i] = api.APIKeyOf(&list[i])
 				}
-				return o.print(c, shown, func(w io.Writer) error {
-					header := []string{"id", "tenant", "name", "actor", "grants", "roles", "stands", "last used"}
-					if err := output.Table(w, header, shown, rowOfKey); err != nil {
-						return err
-					}
-					return output.More(c, more)
-				})
+				header := []string{"id", "tenant", "name", "actor", "grants", "roles", "stands", "last used"}
+				return show(&o.ops, c, header, shown, more, rowOfKey, func(list []api.APIKey) any { return api.APIKeyPage{Keys: list} })
 			})
 		},
 	}

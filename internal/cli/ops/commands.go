@@ -46,7 +46,7 @@ a pause and for its time, each in the order of its time. See stuck and show.`,
 				return []string{string(s.Status), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
 					fmt.Sprint(s.Attempt), output.Moment(s.RunAt), output.OrNone(s.ClaimedBy), output.Moment(s.LockedUntil),
 					output.OrNone(s.Stuck)}
-			})
+			}, flightPage)
 		},
 	}
 	flags.Tenant(c, &f.Tenant, transitions.DefaultTenant, "whose commands")

@@ -8,10 +8,12 @@ import (
 
 func TestOpsCommandsListsWhatIsInFlight(t *testing.T) {
 	p := trouble(t)
-	var list []struct{ Key, Status, Stuck string }
+	var list struct {
+		Commands []struct{ Key, Status, Stuck string }
+	}
 	for args, n := range map[string]int{"--status stuck": 1, "--status failed_retryable": 1, "--status stuck --workflow order": 1,
 		"--status stuck --workflow bill": 0, "--status stuck --tenant other": 0, "--status lapsed": 0} {
-		if err := json.Unmarshal([]byte(p.run("commands -o json "+args)), &list); err != nil || len(list) != n {
+		if err := json.Unmarshal([]byte(p.run("commands -o json "+args)), &list); err != nil || len(list.Commands) != n {
 			t.Errorf("%s: %+v, %v", args, list, err)
 		}
 	}

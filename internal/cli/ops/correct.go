@@ -2,8 +2,8 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -62,7 +62,7 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 					cmd.Instance = inst.ID
 				}
 				if dryRun {
-					return tryCorrection(ctx, e, cmd, op, c.OutOrStdout())
+					return o.tryCorrection(ctx, c, e, cmd, op)
 				}
 				return settle(ctx, e, cmd, op, c.OutOrStdout())
 			})
@@ -77,8 +77,9 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 	return c
 }
 
-func tryCorrection(ctx context.Context, e *engine.Engine, c transitions.Command, op transitions.Operation, out io.Writer) error {
-	receipt, after, err := e.DryRunOperation(ctx, c, op)
+func (o *ops) tryCorrection(ctx context.Context, c *cobra.Command, e *engine.Engine, cmd transitions.Command,
+	op transitions.Operation) error {
+	receipt, after, err := e.DryRunOperation(ctx, cmd, op)
 	if err == nil {
 		err = receipt.Err()
 	}
@@ -89,10 +90,13 @@ func tryCorrection(ctx context.Context, e *engine.Engine, c transitions.Command,
 	if err != nil {
 		return err
 	}
+	if o.json {
+		return output.JSON(c.OutOrStdout(), json.RawMessage(receipt.Body))
+	}
 	lines := [][2]string{{"state", string(after.State)}, {"data", string(after.Data)}, {"open", fmt.Sprint(after.Open)}}
 	for _, t := range result.Overdue {
 		lines = append(lines, [2]string{"timer",
 			fmt.Sprintf("%s was due at %s, and fires at once: %s", t.Timer, output.Moment(t.Due), t.Transition)})
 	}
-	return output.Lines(out, 6, lines)
+	return output.Lines(c.OutOrStdout(), 6, lines)
 }

@@ -63,7 +63,7 @@ func (o *ops) deadCommand() *cobra.Command {
 			}, func(l *api.DeadLetter) []string {
 				return []string{output.Moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, output.OrNone(l.BusinessKey), l.Instance.String(),
 					string(l.Status), l.Kind, fmt.Sprint(l.Attempts), output.OrNone(l.Failure)}
-			})
+			}, func(list []api.DeadLetter) any { return api.DeadPage{Dead: list} })
 		},
 	}
 	d.flags(c)
@@ -111,7 +111,7 @@ func (o *ops) turnCommand(c *cobra.Command, done string,
 			if n == 1 {
 				letters = "dead letter"
 			}
-			return o.say(c, sinkChange{Sink: args[0], Done: done, Count: n}, "%s: %d %s %s", args[0], n, letters, done)
+			return o.say(c, api.DeadChange{Changed: n}, "%s: %d %s %s", args[0], n, letters, done)
 		})
 	}
 	d.flags(c)

@@ -38,7 +38,7 @@ func (o *ops) inboxListCommand() *cobra.Command {
 			}, func(m *api.DeadMessage) []string {
 				return []string{output.Moment(m.CreatedAt), m.Consumer, m.Message, output.OrNone(m.Type), output.OrNone(m.Workflow),
 					output.OrNone(m.BusinessKey), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), output.OrNone(m.Failure)}
-			})
+			}, func(list []api.DeadMessage) any { return api.DeadMessagePage{Messages: list} })
 		},
 	}
 	flags.Tenant(c, &f.Tenant, transitions.DefaultTenant, "whose messages")

@@ -25,7 +25,7 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 		!strings.Contains(got, "  paid  bill      7             waiting  ") {
 		t.Error(got)
 	}
-	if got := p.run("inbox list --workflow bill --business-key 8 -o json"); got != "[]\n" {
+	if got := p.run("inbox list --workflow bill --business-key 8 -o json"); got != "{\n  \"messages\": []\n}\n" {
 		t.Error(got)
 	}
 	p.fails("inbox list --business-key 7", "needs the workflow")
@@ -34,7 +34,7 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 		{"inbox retry bank m-1 --by ann", "bank m-1: consumed\n"},
 		{"inbox discard bank m-2 --by ann --reason test", "bank m-2: discarded\n"},
 		{"inbox discard bank m-4 --by ann", "bank m-4: discarded\n"},
-		{"inbox list -o json", "[]\n"},
+		{"inbox list -o json", "{\n  \"messages\": []\n}\n"},
 		{"inbox body bank m-1 -o json", ""}, {"inbox discard bank m-2 -o json", ""}, {"inbox retry bank m-1 -o json", ""},
 	} {
 		got := p.run(step.args)

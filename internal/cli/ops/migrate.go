@@ -74,7 +74,9 @@ func (o *ops) migrationsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{">id", "begun", "workflow", ">from", ">to", ">migrated", ">skipped", ">rejected", ">left", "state"}
+			var plans []api.MigrationPlan
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (found []api.Migration, more bool, err error) {
+				plans = api.PlansOf(e.MigrationPlans())
 				all, err := e.Migrations(ctx)
 				for i := range all {
 					found = append(found, api.MigrationOf(&all[i]))
@@ -87,7 +89,7 @@ func (o *ops) migrationsCommand() *cobra.Command {
 				}
 				return []string{fmt.Sprint(m.ID), output.Moment(m.CreatedAt), m.Workflow, fmt.Sprint(m.From), fmt.Sprint(m.To), fmt.Sprint(m.Migrated),
 					fmt.Sprint(m.Skipped), fmt.Sprint(m.Rejected), fmt.Sprint(left), migrationState(m)}
-			})
+			}, func(list []api.Migration) any { return api.MigrationList{Migrations: list, Plans: plans} })
 		},
 	}
 }

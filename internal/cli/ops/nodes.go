@@ -35,17 +35,19 @@ then those of its tenant.`,
 				if err != nil {
 					return err
 				}
-				return show(o, c, header, found.Nodes, false, nodeRow)
+				return show(o, c, header, found.Nodes, false, nodeRow, nodePage)
 			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.Node, bool, error) {
 				found, err := e.Nodes(ctx, "")
 				return api.NodesOf(found), false, err
-			}, nodeRow)
+			}, nodeRow, nodePage)
 		},
 	}
 	nodeFlag(c, &node)
 	return c
 }
+
+func nodePage(list []api.Node) any { return api.NodeList{Nodes: list} }
 
 func nodeRow(n *api.Node) []string {
 	var versions []string

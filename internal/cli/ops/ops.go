@@ -62,30 +62,30 @@ func (o *ops) say(c *cobra.Command, v any, format string, args ...any) error {
 	})
 }
 
-// list shows what is found, with a row of a table for each, and says so where that
-// is not all.
+// list prints the found entries as a table, with a row for each, and warns if there are more. In JSON they are the page that HTTP answers
+// with, as page makes it.
 func list[T any](o *ops, c *cobra.Command, header []string,
-	find func(ctx context.Context, e *engine.Engine) (found []T, more bool, err error), row func(*T) []string) error {
+	find func(ctx context.Context, e *engine.Engine) (found []T, more bool, err error),
+	row func(*T) []string, page func([]T) any) error {
 	return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 		found, more, err := find(ctx, e)
 		if err != nil {
 			return err
 		}
-		return show(o, c, header, found, more, row)
+		return show(o, c, header, found, more, row, page)
 	})
 }
 
-// show shows what was found as list does.
-func show[T any](o *ops, c *cobra.Command, header []string, found []T, more bool, row func(*T) []string) error {
+// show prints entries like list.
+func show[T any](o *ops, c *cobra.Command, header []string, found []T, more bool, row func(*T) []string, page func([]T) any) error {
 	if found == nil {
 		found = []T{} // in JSON a list too
 	}
-	return o.print(c, found, func(w io.Writer) error {
-		if err := output.Table(w, header, found, row); err != nil {
-			return err
-		}
-		return output.More(c, more)
-	})
+	err := o.print(c, page(found), func(w io.Writer) error { return output.Table(w, header, found, row) })
+	if err != nil {
+		return err
+	}
+	return output.More(c, more)
 }
 
 // change changes something, and says what is done: as JSON, or in a line.

@@ -66,18 +66,27 @@ func (o *ops) pausedCommand() *cobra.Command {
 		Use:   "paused",
 		Short: "List the workflows, or the instances, that are paused",
 		Long: `List the workflows of a tenant that are paused; with --instances the instances that
-are paused themselves, by whom, since when and why.`,
+are paused themselves, by whom, since when and why. With -o json there are both.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.Tenant = tenant; instances {
-				return o.pausedInstances(c, f)
-			}
-			header := []string{"since", "workflow", "by", "reason"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.PausedWorkflow, bool, error) {
-				found, err := e.PausedWorkflows(ctx, tenant)
-				return api.PausedOf(found), false, err
-			}, func(w *api.PausedWorkflow) []string {
-				return []string{output.Moment(w.At), w.Workflow, w.Actor, output.OrNone(w.Reason)}
+			f.Tenant = tenant
+			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				workflows, err := e.PausedWorkflows(ctx, tenant)
+				if err != nil {
+					return err
+				}
+				found, more, err := e.PausedInstances(ctx, f)
+				if err != nil {
+					return err
+				}
+				all := api.PausedList{Workflows: api.PausedOf(workflows), Instances: api.PausedInstancesOf(found)}
+				whole := func([]api.PausedInstance) any { return all }
+				if instances {
+					header := []string{"since", "workflow", "business key", "instance", "state", "by", "reason"}
+					return show(o, c, header, all.Instances, more, pausedInstanceRow, whole)
+				}
+				header := []string{"since", "workflow", "by", "reason"}
+				return show(o, c, header, all.Workflows, more && o.json, pausedRow, func([]api.PausedWorkflow) any { return all })
 			})
 		},
 	}
@@ -88,13 +97,11 @@ are paused themselves, by whom, since when and why.`,
 	return c
 }
 
-func (o *ops) pausedInstances(c *cobra.Command, f inspect.PausedFilter) error {
-	header := []string{"since", "workflow", "business key", "instance", "state", "by", "reason"}
-	return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.PausedInstance, bool, error) {
-		found, more, err := e.PausedInstances(ctx, f)
-		return api.PausedInstancesOf(found), more, err
-	}, func(p *api.PausedInstance) []string {
-		return []string{output.Moment(p.At), p.Workflow, output.OrNone(p.BusinessKey), p.Instance.String(), string(p.State), p.Actor,
-			output.OrNone(p.Reason)}
-	})
+func pausedRow(w *api.PausedWorkflow) []string {
+	return []string{output.Moment(w.At), w.Workflow, w.Actor, output.OrNone(w.Reason)}
+}
+
+func pausedInstanceRow(p *api.PausedInstance) []string {
+	return []string{output.Moment(p.At), p.Workflow, output.OrNone(p.BusinessKey), p.Instance.String(), string(p.State), p.Actor,
+		output.OrNone(p.Reason)}
 }

@@ -32,18 +32,22 @@ since                 workflow  by   reason
 			t.Errorf("while it is paused: %v", err)
 		}
 	})
-	var list []api.PausedWorkflow
-	if err := json.Unmarshal([]byte(p.run("paused -o json")), &list); err != nil || len(list) != 1 || list[0].Actor != "ann" {
+	var list api.PausedList
+	if err := json.Unmarshal([]byte(p.run("paused -o json")), &list); err != nil || len(list.Workflows) != 1 ||
+		list.Workflows[0].Actor != "ann" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if got := p.run("resume order -o json"); !strings.Contains(got, `"done": "resumed"`) {
 		t.Error(got)
 	}
-	if got := p.run("paused -o json"); got != "[]\n" {
+	if got := p.run("paused -o json"); got != nothingPaused {
 		t.Error(got)
 	}
 	p.fails("pause ordre", "workflow_not_found")
 }
+
+// nothingPaused is the answer to "paused" with -o json.
+const nothingPaused = "{\n  \"workflows\": [],\n  \"instances\": []\n}\n"
 
 func TestOpsPausedListsInstances(t *testing.T) {
 	t.Parallel()
@@ -61,15 +65,15 @@ func TestOpsPausedListsInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	var list []api.PausedInstance
-	if err := json.Unmarshal([]byte(p.run("paused --instances -o json --workflow order")), &list); err != nil || len(list) != 1 ||
-		list[0].Actor != "ann" || list[0].Reason != "flood" || list[0].BusinessKey != "c:1" {
-		t.Errorf("%+v, %v", list, err)
+	var all api.PausedList
+	if err := json.Unmarshal([]byte(p.run("paused --instances -o json --workflow order")), &all); err != nil || len(all.Instances) != 1 ||
+		all.Instances[0].Actor != "ann" || all.Instances[0].Reason != "flood" || all.Instances[0].BusinessKey != "c:1" {
+		t.Fatalf("%+v, %v", all, err)
 	}
-	if got := p.run("paused --instances"); !strings.Contains(got, "flood") || !strings.Contains(got, list[0].Instance.String()) {
+	if got := p.run("paused --instances"); !strings.Contains(got, "flood") || !strings.Contains(got, all.Instances[0].Instance.String()) {
 		t.Error(got)
 	}
-	if got := p.run("paused --instances -o json --tenant other"); got != "[]\n" {
+	if got := p.run("paused --instances -o json --tenant other"); got != nothingPaused {
 		t.Error(got)
 	}
 	p.fails("paused --instances --workflow ordre", "workflow_not_found")

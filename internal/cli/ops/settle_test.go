@@ -73,7 +73,7 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 	p.fails("retry --workflow bill --business-key 3 till", "one argument too many")
 	p.fails("retry --workflow bill", "SCOPE is missing")
 	p.fails("abandon till 1", string(workflow.NotStuck))
-	if got := p.run("stuck -o json"); got != "[]\n" {
+	if got := p.run("stuck -o json"); got != "{\n  \"commands\": []\n}\n" {
 		t.Errorf("still stuck: %s", got)
 	}
 }

@@ -43,7 +43,7 @@ func (o *ops) sinksListCommand() *cobra.Command {
 					row = append(row, fmt.Sprint(v))
 				}
 				return append(row, output.Since(now, i.Oldest), output.OrNone(i.Failure))
-			})
+			}, func(list []api.SinkInfo) any { return api.SinkList{Sinks: list} })
 		},
 	}
 	flags.Tenant(c, &tenant, "", "count only the events of this tenant; default is everybody's")
@@ -73,12 +73,10 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 						shown.Sink = i
 					}
 				}
-				return o.print(c, shown, func(w io.Writer) error {
-					if err := printSink(w, &shown, time.Now()); err != nil {
-						return err
-					}
-					return output.More(c, more)
-				})
+				if err := o.print(c, shown, func(w io.Writer) error { return printSink(w, &shown, time.Now()) }); err != nil {
+					return err
+				}
+				return output.More(c, more)
 			})
 		},
 	}
@@ -196,7 +194,6 @@ a reason. Position 0 is the beginning of the log.`,
 
 // sinkChange is what was done to a sink.
 type sinkChange struct {
-	Sink  string `json:"sink"`
-	Done  string `json:"done"`
-	Count int64  `json:"count,omitempty"` // dead letters
+	Sink string `json:"sink"`
+	Done string `json:"done"`
 }

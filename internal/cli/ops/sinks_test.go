@@ -42,8 +42,9 @@ crm   its node is gone    1        1     1      0          2      20       1  1h
 	wantTable(t, p.run("sinks dead crm"), `
 since                 tenant   position  type          business key  instance                              status   kind       attempts  failure
 (a time in UTC)       default         2  order.cancel  c:0           (its id)                              waiting  permanent        15  422 what is that?`)
-	var list []api.SinkInfo
-	if err := json.Unmarshal([]byte(p.run("sinks list -o json --tenant other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
+	var list api.SinkList
+	if err := json.Unmarshal([]byte(p.run("sinks list -o json --tenant other")), &list); err != nil || len(list.Sinks) != 1 ||
+		list.Sinks[0].Lag != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	p.fails("sinks show mail", `there is no sink "mail"`)

@@ -34,7 +34,7 @@ retry, resolve and abandon.`,
 			}, func(s *flightCommand) []string {
 				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
 					s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
-			})
+			}, flightPage)
 		},
 	}
 	flags.Tenant(c, &f.Tenant, transitions.DefaultTenant, "whose commands")
@@ -47,6 +47,12 @@ retry, resolve and abandon.`,
 type flightCommand struct {
 	api.CommandStatus
 	Actor string `json:"actor"`
+}
+
+func flightPage(list []flightCommand) any {
+	return struct {
+		Commands []flightCommand `json:"commands"`
+	}{list}
 }
 
 // orUndo is a transition as a table shows it, or its undo.

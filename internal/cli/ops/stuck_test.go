@@ -13,22 +13,26 @@ func TestOpsStuckListsWhatWaitsForAnOperator(t *testing.T) {
 	wantTable(t, p.run("stuck"), `
 since                 workflow  business key  transition  scope                                       key    why         failures  failure
 (a time in UTC)       order     c:0           pay         order:(its id)                              asked  ask_person         6  nobody knows whether it was charged`)
-	var list []struct {
-		Scope, Key, Effect string
-		Status             transitions.Status
+	var page struct {
+		Commands []struct {
+			Scope, Key, Effect string
+			Status             transitions.Status
+		}
 	}
-	if err := json.Unmarshal([]byte(p.run("stuck -o json --workflow order")), &list); err != nil || len(list) != 1 || list[0].Key != "asked" ||
-		list[0].Status != transitions.FailedRetryable ||
+	if err := json.Unmarshal([]byte(p.run("stuck -o json --workflow order")), &page); err != nil {
+		t.Fatal(err)
+	}
+	if list := page.Commands; len(list) != 1 || list[0].Key != "asked" || list[0].Status != transitions.FailedRetryable ||
 		list[0].Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: list[0].Scope, Key: "asked"}) {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("%+v", list)
 	}
-	if got := p.run("stuck -o json --tenant other"); got != "[]\n" {
+	if got := p.run("stuck -o json --tenant other"); got != "{\n  \"commands\": []\n}\n" {
 		t.Error(got)
 	}
 	if got := p.run("stuck --workflow order --business-key c:0"); !strings.Contains(got, " asked ") {
 		t.Error(got)
 	}
-	if got := p.run("stuck -o json --workflow order --business-key c:1"); got != "[]\n" {
+	if got := p.run("stuck -o json --workflow order --business-key c:1"); got != "{\n  \"commands\": []\n}\n" {
 		t.Error(got)
 	}
 	p.fails("stuck --business-key c:0", "--business-key needs --workflow")

@@ -40,17 +40,19 @@ credential: an API key or a token with the grant operate:all.`,
 				if err != nil {
 					return err
 				}
-				return show(o, c, header, found.Versions, false, versionRow)
+				return show(o, c, header, found.Versions, false, versionRow, versionPage)
 			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.WorkflowVersion, bool, error) {
 				found, err := e.VersionsInUse(ctx)
 				return api.VersionsOf(found), false, err
-			}, versionRow)
+			}, versionRow, versionPage)
 		},
 	}
 	nodeFlag(c, &node)
 	return c
 }
+
+func versionPage(list []api.WorkflowVersion) any { return api.VersionList{Versions: list} }
 
 func versionRow(v *api.WorkflowVersion) []string {
 	var states []string

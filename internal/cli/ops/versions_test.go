@@ -20,11 +20,11 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 	if got := p.run("begin order 1 --by ann"); got != "order: new instances begin with version 1\n" {
 		t.Error(got)
 	}
-	var list []api.WorkflowVersion
-	if err := json.Unmarshal([]byte(p.run("versions -o json")), &list); err != nil || len(list) == 0 {
+	var list api.VersionList
+	if err := json.Unmarshal([]byte(p.run("versions -o json")), &list); err != nil || len(list.Versions) == 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	for _, v := range list {
+	for _, v := range list.Versions {
 		if v.Workflow == "order" && (!v.Begins || v.Open != 1 || len(v.States) != 1 || len(v.Nodes) != 0) {
 			t.Errorf("%+v", v)
 		}

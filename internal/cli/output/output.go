@@ -4,7 +4,6 @@ package output
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,24 +13,24 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 )
 
-// JSON prints a value as JSON that people can read too.
-func JSON(w io.Writer, v any) error { return encode(w, v, "  ") }
+// JSON prints a value as indented JSON, with the members that it has over HTTP.
+func JSON(w io.Writer, v any) error { return encode(w, v, jsontext.WithIndent("  ")) }
 
 // Line prints a value as JSON in one line, for a list that has no end.
-func Line(w io.Writer, v any) error { return encode(w, v, "") }
+func Line(w io.Writer, v any) error { return encode(w, v) }
 
-func encode(w io.Writer, v any, indent string) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil {
+func encode(w io.Writer, v any, options ...json.Options) error {
+	options = append(options, json.Deterministic(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	text, err := json.Marshal(v, options...)
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(escaped(b.Bytes()))
+	_, err = w.Write(escaped(append(text, '\n')))
 	return err
 }
 

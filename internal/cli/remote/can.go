@@ -68,7 +68,9 @@ func (a *asking) can(c *cobra.Command, o *client.Options, transition string) err
 		return usage.Errorf("there is no transition %q; %s", transition, flags.Nearest(transition, names))
 	}
 	t := &o.Transitions[i]
-	err := a.show(c, t, func(w io.Writer) error {
+	one := *o
+	one.Transitions = o.Transitions[i : i+1]
+	err := a.show(c, &one, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s, %s\n", yesNo(t.Allowed), output.Visible(t.Transition+" to "+join(t.To)))
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/output"
@@ -46,6 +47,9 @@ another state of the parent.
 				_, err := list(&a, c, asked.Children(ctx, of, f), limit, header, func(i *client.Child) []string {
 					return []string{i.ID.String(), i.Workflow, string(i.State), fmt.Sprint(i.Version), output.Moment(i.UpdatedAt), output.OrNone(i.End),
 						output.OrNone(problemOf(i))}
+				}, func(found []client.Child, _ bool) (any, error) {
+					id, err := idOfTarget(ctx, asked, of, args[0])
+					return wire.ChildPage{Instance: id, Children: found}, err
 				})
 				return err
 			})

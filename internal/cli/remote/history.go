@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/output"
@@ -34,6 +35,13 @@ With -o json each has its payload and the data after it.
 				_, err := list(&a, c, asked.History(ctx, of, after), limit, header, func(e *client.Entry) []string {
 					return []string{fmt.Sprint(e.Version), output.Moment(e.At), e.Transition, output.OrNone(string(e.From)), string(e.To),
 						e.Actor, e.Key, output.Why(e.Transition, e.Cause, e.CausedBy, e.Payload, e.Reason)}
+				}, func(found []client.Entry, more bool) (any, error) {
+					id, err := idOfTarget(ctx, asked, of, args[0])
+					page := wire.History{Instance: id, Entries: found}
+					if more {
+						page.NextAfter = found[len(found)-1].Version
+					}
+					return page, err
 				})
 				return err
 			})

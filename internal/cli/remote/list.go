@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/output"
@@ -35,7 +36,7 @@ func listCommand(a asking) *cobra.Command {
 				found, err := list(&a, c, asked.Instances(ctx, f), limit, header, func(i *client.Instance) []string {
 					return []string{i.ID.String(), i.Workflow, output.OrNone(i.BusinessKey), string(i.State), fmt.Sprint(i.Version),
 						output.Moment(i.UpdatedAt)}
-				})
+				}, func(found []client.Instance, _ bool) (any, error) { return wire.InstancePage{Instances: found}, nil })
 				if err == nil && found == 0 {
 					a.warnOfStates(ctx, c, asked, f.States)
 				}

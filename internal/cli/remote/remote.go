@@ -152,8 +152,10 @@ func (a *asking) show(c *cobra.Command, v any, text func(w io.Writer) error) err
 	return text(c.OutOrStdout())
 }
 
-// list prints some of what comes, up to a limit, and says where there is more. It returns how many there were.
-func list[T any](a *asking, c *cobra.Command, entries iter.Seq2[T, error], limit int, header []string, row func(*T) []string) (int, error) {
+// list prints entries up to a limit, and warns if there are more. In JSON they are the page that HTTP answers with, as page makes it.
+// It returns how many there were.
+func list[T any](a *asking, c *cobra.Command, entries iter.Seq2[T, error], limit int, header []string, row func(*T) []string,
+	page func(found []T, more bool) (any, error)) (int, error) {
 	found, more := []T{}, false
 	for e, err := range entries {
 		if err != nil {
@@ -164,12 +166,27 @@ func list[T any](a *asking, c *cobra.Command, entries iter.Seq2[T, error], limit
 		}
 		found = append(found, e)
 	}
-	return len(found), a.show(c, found, func(w io.Writer) error {
-		if err := output.Table(w, header, found, row); err != nil {
-			return err
+	if a.json {
+		v, err := page(found, more)
+		if err != nil {
+			return 0, err
 		}
-		return output.More(c, more)
-	})
+		if err := output.JSON(c.OutOrStdout(), v); err != nil {
+			return 0, err
+		}
+	} else if err := output.Table(c.OutOrStdout(), header, found, row); err != nil {
+		return 0, err
+	}
+	return len(found), output.More(c, more)
+}
+
+// idOfTarget returns the id of an instance that is named by text.
+func idOfTarget(ctx context.Context, asked *client.Client, of client.Target, text string) (uuid.UUID, error) {
+	if id, err := uuid.Parse(text); err == nil {
+		return id, nil
+	}
+	v, err := asked.Instance(ctx, of)
+	return v.ID, err
 }
 
 // instanceUsage is for the help of commands that take one.

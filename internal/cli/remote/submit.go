@@ -118,24 +118,18 @@ func payloadOf(c *cobra.Command, text string) (jsontext.Value, error) {
 	return flags.JSON("PAYLOAD", body)
 }
 
-// submitted is the answer of a command, as JSON.
-type submitted struct {
-	Key      string                `json:"key"`
-	Status   int                   `json:"status"`
-	Replayed bool                  `json:"replayed"`
-	Answer   jsontext.Value        `json:"answer,omitempty"`
-	Command  *client.CommandStatus `json:"command,omitempty"` // in flight
-}
-
 func (s *submitting) submit(ctx context.Context, c *cobra.Command, asked *client.Client) error {
 	do := asked.Submit
 	if s.wait {
 		do = asked.SubmitAndWait
 	}
 	r, err := do(ctx, s.command)
-	if r.Status != 0 && (err == nil || s.json) {
-		answer := submitted{r.Key, r.Status, r.Replayed, r.Body, r.Command}
-		if problem := s.show(c, &answer, func(w io.Writer) error { return printReceipt(w, &r) }); problem != nil {
+	if r.Status != 0 && (err == nil || s.json && jsontext.Value(r.Body).IsValid()) { // a proxy may answer with something else
+		answer := any(jsontext.Value(r.Body))
+		if r.InFlight() {
+			answer = r.Command
+		}
+		if problem := s.show(c, answer, func(w io.Writer) error { return printReceipt(w, &r) }); problem != nil {
 			return problem
 		}
 	}
