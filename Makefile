@@ -73,8 +73,8 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
-test-role: ## run the tests of the engine once more, with nodes whose role owns no table
-	PAWL_ROLE=1 $(GO) test -short -timeout 30m ./internal/pgtest ./engine
+test-role: ## run the tests of the engine, the relay and others once more, with nodes whose role owns no table
+	PAWL_ROLE=1 $(GO) test -short -timeout 30m ./internal/pgtest ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
 	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench

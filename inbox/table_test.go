@@ -38,7 +38,7 @@ var (
 
 func TestAFailureIsStoredWhateverItsTextIs(t *testing.T) {
 	t.Parallel()
-	list := table(pgtest.Pool(t))
+	list := table(tables.AsNode(t, pgtest.Pool(t), ""))
 	for id, tt := range map[string]struct {
 		failure error
 		code    workflow.Code

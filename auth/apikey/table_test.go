@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -42,7 +43,7 @@ func wantCode(t *testing.T, what string, err error, code workflow.Code) {
 func TestAKeyIsKeptWithoutItsText(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	table := tableOf(pool)
+	table := tableOf(tables.AsNode(t, pool, ""))
 	want := reader("first")
 	want.ExpiresAt = time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	want.Grants = append(want.Grants, auth.Grant{Right: auth.Submit,
@@ -75,7 +76,7 @@ func TestAKeyIsKeptWithoutItsText(t *testing.T) {
 
 func TestAKeyThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
-	table := tableOf(pgtest.Pool(t))
+	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	for name, change := range map[string]func(*Key){
 		"no tenant":          func(k *Key) { k.Tenant = "" },
 		"a long tenant":      func(k *Key) { k.Tenant = strings.Repeat("t", 65) },
@@ -101,7 +102,7 @@ func TestAKeyThatCannotBeIsRefused(t *testing.T) {
 // Who sends a request again makes no second key.
 func TestANameIsOfOneKeyThatIsNotRevoked(t *testing.T) {
 	t.Parallel()
-	table := tableOf(pgtest.Pool(t))
+	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	first, _ := table.make(t, reader("k"))
 	_, _, err := table.Create(t.Context(), reader("k"))
 	wantCode(t, "again", err, workflow.Conflict)
@@ -124,7 +125,7 @@ func TestANameIsOfOneKeyThatIsNotRevoked(t *testing.T) {
 
 func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 	t.Parallel()
-	table := tableOf(pgtest.Pool(t))
+	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	made, _ := table.make(t, reader("k"))
 	rotate := func(r Rotation) (Key, error) {
 		r.By = "boss"
@@ -162,7 +163,7 @@ func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 func TestALostNodeHoldsUpNoRevocation(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	table := tableOf(pool)
+	table := tableOf(tables.AsNode(t, pool, ""))
 	made, _ := table.make(t, reader("k"))
 	lost, err := pool.Begin(t.Context())
 	if err != nil {
@@ -181,7 +182,7 @@ func TestALostNodeHoldsUpNoRevocation(t *testing.T) {
 
 func TestKeysAreListedPageByPage(t *testing.T) {
 	t.Parallel()
-	table := tableOf(pgtest.Pool(t))
+	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	var want []string
 	for _, tenant := range []string{"acme", "other"} {
 		for _, name := range []string{"a", "b", "c"} {

@@ -18,20 +18,21 @@ import (
 const EnvRole = "PAWL_ROLE"
 
 // AsRole returns pool, or with EnvRole set a pool of a role that owns nothing, on the same database and with the same
-// configuration. grant gives it its rights. It may also use the test's own tables, which are in the schema public.
-func AsRole(t testing.TB, pool *pgxpool.Pool, grant func(role string) error) *pgxpool.Pool {
+// configuration. grant gives it its rights, through a pool of the owner. It may also use the test's own tables, which are in the schema public.
+func AsRole(t testing.TB, pool *pgxpool.Pool, grant func(owner *pgxpool.Pool, role string) error) *pgxpool.Pool {
 	t.Helper()
 	if os.Getenv(EnvRole) == "" || pooled(t, pool) {
 		return pool
 	}
 	role, as := Role(t, pool)
-	if err := grant(role); err != nil {
+	owner := DirectTo(t, pool) // pool may count queries
+	if err := grant(owner, role); err != nil {
 		t.Fatalf("pgtest: grant rights: %v", err)
 	}
 	own := strings.ReplaceAll(`GRANT ALL ON SCHEMA public TO "%"; GRANT ALL ON ALL TABLES IN SCHEMA public TO "%";
 		GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO "%"; ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO "%";
 		ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON SEQUENCES TO "%"`, "%", role)
-	if _, err := pool.Exec(t.Context(), own, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := owner.Exec(t.Context(), own, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatalf("pgtest: grant rights: %v", err)
 	}
 	direct, err := pgx.ParseConfig(as)

@@ -9,12 +9,12 @@ import (
 func TestAsRole_OwnsNothing(t *testing.T) {
 	admin := DirectPool(t)
 	t.Setenv(EnvRole, "")
-	if got := AsRole(t, admin, func(string) error { t.Error("rights are granted"); return nil }); got != admin {
+	if got := AsRole(t, admin, func(*pgxpool.Pool, string) error { t.Error("rights are granted"); return nil }); got != admin {
 		t.Error("without the switch it is another pool")
 	}
 	t.Setenv(EnvRole, "1")
 	var role string
-	pool := AsRole(t, admin, func(name string) error { role = name; return nil })
+	pool := AsRole(t, admin, func(_ *pgxpool.Pool, name string) error { role = name; return nil })
 	exec := func(by *pgxpool.Pool, sql string) error { _, err := by.Exec(t.Context(), sql); return err }
 	if err := exec(admin, "CREATE TABLE public.ledger (n int); CREATE SCHEMA pawl; CREATE TABLE pawl.instance (n int)"); err != nil {
 		t.Fatal(err)

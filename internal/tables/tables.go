@@ -15,8 +15,8 @@ import (
 // AsNode is [pgtest.AsRole] with the rights of a node on the tables in a schema; "" is the default one.
 func AsNode(t testing.TB, pool *pgxpool.Pool, name string) *pgxpool.Pool {
 	t.Helper()
-	return pgtest.AsRole(t, pool, func(role string) error {
-		_, err := schema.Grant(t.Context(), pool, cmp.Or(name, schema.Default), role)
+	return pgtest.AsRole(t, pool, func(owner *pgxpool.Pool, role string) error {
+		_, err := schema.Grant(t.Context(), owner, cmp.Or(name, schema.Default), role)
 		return err
 	})
 }

@@ -93,9 +93,10 @@ func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...rela
 	t.Helper()
 	n := &node{asked: &pgtest.Queries{}, log: &testlog.Log{}, name: "node-" + uuid.NewString()[:8]}
 	n.pool = poolOf(t, url, n.asked)
-	events := outbox.New(n.pool, same, "")
+	pool := tables.AsNode(t, n.pool, "")
+	events := outbox.New(pool, same, "")
 	n.feed = feed.New(feed.Config{Log: events, Logger: slog.New(n.log)})
-	c := relay.Config{Pool: n.pool, Events: events, Feed: n.feed, Node: n.name, Log: slog.New(n.log), Sinks: sinks,
+	c := relay.Config{Pool: pool, Events: events, Feed: n.feed, Node: n.name, Log: slog.New(n.log), Sinks: sinks,
 		Lease: patience / 3} // no stall of this machine lets one run out, and one that was not given back is waited for
 	if change != nil {
 		change(&c)

@@ -26,6 +26,7 @@ func node(t testing.TB, pool *pgxpool.Pool, change ...func(*ring.Config)) *ring.
 	for _, f := range change {
 		f(&c)
 	}
+	c.Pool = tables.AsNode(t, c.Pool, "")
 	r := ring.New(c)
 	t.Cleanup(r.Stop)
 	return r
