@@ -30,6 +30,7 @@ type API struct {
 	streams  *stream.Server
 	budget   *budget.Budget // of the memory that callers take
 	contract documents
+	diagrams *diagrams
 	cors     *cors // nil: pages of other origins are not served
 	public   publicURL
 
@@ -48,7 +49,7 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, local: local, log: c.Logger, budget: budget.New(c.Limits.Memory),
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, diagrams: newDiagrams(maxDiagrams), budget: budget.New(c.Limits.Memory),
 		tenants:     newRates("tenant", c.Limits.Rate, c.Limits.Burst),
 		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst),
 		refusals:    rate.NewLimiter(10, 100)}

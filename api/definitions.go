@@ -55,7 +55,7 @@ func (a *API) workflowDiagram(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return draw(w, r, f, "")
+	return a.draw(w, r, f, "")
 }
 
 // instanceDiagram draws an instance's workflow with its state marked:
@@ -73,10 +73,10 @@ func (a *API) instanceDiagram(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return draw(w, r, f, inst.State)
+	return a.draw(w, r, f, inst.State)
 }
 
-func draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workflow.State) error {
+func (a *API) draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workflow.State) error {
 	media, err := formatOf(r)
 	if err != nil {
 		return err
@@ -85,7 +85,11 @@ func draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workf
 	var body []byte
 	switch media {
 	case mediaSVG:
-		if body, err = diagram.SVG(f, options); err != nil {
+		drawn, err := a.diagrams.of(r.Context(), f)
+		if err != nil {
+			return err
+		}
+		if body, err = drawn.SVG(current); err != nil {
 			return &workflow.Error{Code: workflow.Internal, Message: "the diagram cannot be drawn", Cause: err}
 		}
 	case mediaMermaid:

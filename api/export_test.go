@@ -1,6 +1,22 @@
 package api
 
-import "github.com/pawlhq/pawl/workflow"
+import (
+	"sync/atomic"
+
+	"github.com/pawlhq/pawl/workflow"
+	"github.com/pawlhq/pawl/workflow/diagram"
+)
+
+// CountLayouts counts the layouts of diagrams from now on.
+func (a *API) CountLayouts() *atomic.Int64 {
+	var n atomic.Int64
+	draw := a.diagrams.draw
+	a.diagrams.draw = func(w *workflow.Workflow) *diagram.Drawn {
+		n.Add(1)
+		return draw(w)
+	}
+	return &n
+}
 
 // OpenStreams is how many streams are open.
 func (a *API) OpenStreams() int { return a.streams.Open() }

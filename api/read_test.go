@@ -236,6 +236,7 @@ func TestWorkflowsDescribeThemselves(t *testing.T) {
 
 func TestDiagramsAreNegotiated(t *testing.T) {
 	s := newServer(t)
+	layouts := s.api.CountLayouts()
 	id := s.packed("1").String()
 	for _, path := range []string{"/v1/workflows/parcel/diagram", "/v1/instances/" + id + "/diagram"} {
 		for _, c := range []struct{ query, accept, want, begins string }{
@@ -255,6 +256,9 @@ func TestDiagramsAreNegotiated(t *testing.T) {
 		}
 		s.get(path, "Accept", "application/pdf").wantProblem(t, 406, workflow.NotAcceptable)
 		s.get(path+"?format=pdf").wantProblem(t, 400, workflow.InvalidRequest)
+	}
+	if n := layouts.Load(); n != 1 {
+		t.Errorf("%d layouts of one workflow", n)
 	}
 	s.get("/v1/workflows/nothing/diagram").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/instances/"+uuid.NewString()+"/diagram").wantProblem(t, 404, workflow.InstanceNotFound)

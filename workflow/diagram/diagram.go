@@ -40,6 +40,7 @@ type Options struct {
 type picture struct {
 	workflow *workflow.Workflow
 	arrows   []*arrow
+	between  map[[2]workflow.State]*arrow // the same, by their ends
 }
 
 // arrow leads from one state to another, or to itself. It leads from "", which
@@ -50,7 +51,7 @@ type arrow struct {
 }
 
 func pictureOf(w *workflow.Workflow) *picture {
-	p := &picture{workflow: w}
+	p := &picture{workflow: w, between: map[[2]workflow.State]*arrow{}}
 	for _, s := range w.Steps {
 		from := s.From
 		if s.Start {
@@ -83,12 +84,15 @@ func pictureOf(w *workflow.Workflow) *picture {
 }
 
 func (p *picture) add(from, to workflow.State, l line) {
-	i := slices.IndexFunc(p.arrows, func(a *arrow) bool { return a.from == from && a.to == to })
+	ends := [2]workflow.State{from, to}
+	a := p.between[ends]
 	switch {
-	case i < 0:
-		p.arrows = append(p.arrows, &arrow{from, to, []line{l}})
-	case !slices.ContainsFunc(p.arrows[i].lines, func(other line) bool { return other.step == l.step && other.end == l.end }):
-		p.arrows[i].lines = append(p.arrows[i].lines, l)
+	case a == nil:
+		a = &arrow{from, to, []line{l}}
+		p.between[ends] = a
+		p.arrows = append(p.arrows, a)
+	case !slices.ContainsFunc(a.lines, func(other line) bool { return other.step == l.step && other.end == l.end }):
+		a.lines = append(a.lines, l)
 	}
 }
 
@@ -121,7 +125,7 @@ func (p *picture) title() string {
 }
 
 // description says in words what the picture shows.
-func (p *picture) description(current workflow.State) string {
+func (p *picture) description() string {
 	var said []string
 	for _, a := range p.arrows {
 		names := strings.Join(a.captions(), ", ")
@@ -139,8 +143,7 @@ func (p *picture) description(current workflow.State) string {
 			said = append(said, fmt.Sprintf("%s is final", s))
 		}
 	}
-	if current != "" {
-		said = append(said, fmt.Sprintf("the instance is in %s", current))
-	}
 	return strings.Join(said, "; ") + "."
 }
+
+func isIn(current workflow.State) string { return fmt.Sprintf("the instance is in %s", current) }

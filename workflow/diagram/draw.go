@@ -1,6 +1,8 @@
 package diagram
 
 import (
+	"bytes"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -17,11 +19,11 @@ const (
 )
 
 func (d *drawing) write() {
-	wide, tall := d.size()
-	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%s" height="%s" viewBox="0 0 %[1]s %[2]s" font-family="%s">`+"\n",
-		number1(wide), number1(tall), font)
-	d.printf("<title>%s</title>\n<desc>%s</desc>\n%s\n",
-		escape(d.title()), escape(d.description(d.options.Current)), palette)
+	if d.layout == nil {
+		d.list()
+		return
+	}
+	d.head(d.size())
 	for _, k := range d.layout.links {
 		d.link(k)
 	}
@@ -30,9 +32,19 @@ func (d *drawing) write() {
 		if a := d.loops[s]; a != nil {
 			d.loop(s, a)
 		}
-		d.state(s)
+		n := d.states[s]
+		x, y := d.point(n.at+margin, d.middle[n.rank])
+		d.state(s, x, y, d.boxes[s])
 	}
 	d.printf("</svg>\n")
+}
+
+func (d *drawing) head(wide, tall float64) {
+	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%s" height="%s" viewBox="0 0 %[1]s %[2]s" font-family="%s">`+"\n",
+		number1(wide), number1(tall), font)
+	d.printf("<title>%s</title>\n<desc>%s", escape(d.title()), escape(d.description()))
+	d.marks = append(d.marks, mark{at: d.out.Len()})
+	d.printf("</desc>\n%s\n", palette)
 }
 
 func (d *drawing) start() {
@@ -40,23 +52,30 @@ func (d *drawing) start() {
 	d.printf(`<circle class="pawl-tips" cx="%s" cy="%s" r="%s" fill="#64748b"/>`+"\n", number1(x), number1(y), number1(dot))
 }
 
-func (d *drawing) state(s workflow.State) {
-	n := d.states[s]
-	x, y := d.point(n.at+margin, d.middle[n.rank])
-	b := d.boxes[s]
+// state draws a state around a place, in both of its looks.
+func (d *drawing) state(s workflow.State, x, y float64, b box) {
+	at := d.out.Len()
+	d.box(s, x, y, b, true)
+	marked := bytes.Clone(d.out.Bytes()[at:])
+	d.out.Truncate(at)
+	d.box(s, x, y, b, false)
+	d.marks = append(d.marks, mark{s, at, d.out.Len() - at, marked})
+}
+
+func (d *drawing) box(s workflow.State, x, y float64, b box, current bool) {
 	class, fill, stroke, ink, line := "pawl-state", "#f8fafc", "#64748b", "#0f172a", "1.4"
-	if s == d.options.Current {
+	if current {
 		class, fill, stroke, ink, line = "pawl-state pawl-current", "#fde68a", "#b45309", "#451a03", "2.2"
 	}
 	d.printf(`<g class="%s" data-state="%s">`, class, escape(string(s)))
-	box := func(inset float64) {
+	border := func(inset float64) {
 		d.printf(`<rect class="pawl-box" x="%s" y="%s" width="%s" height="%s" rx="%s" fill="%s" stroke="%s" stroke-width="%s"/>`,
 			number1(x-b.wide/2+inset), number1(y-b.tall/2+inset), number1(b.wide-2*inset), number1(b.tall-2*inset),
 			number1(9-inset/2), fill, stroke, line)
 	}
-	box(0)
+	border(0)
 	if d.workflow.IsFinal(s) {
-		box(3.5)
+		border(3.5)
 	}
 	d.printf(`<text class="pawl-name" x="%s" y="%s" text-anchor="middle" font-size="%s" font-weight="600" fill="%s">%s</text></g>`+"\n",
 		number1(x), number1(y+nameSize*0.35), number1(nameSize), ink, escape(string(s)))

@@ -32,11 +32,15 @@ type layout struct {
 	ranks [][]*node
 }
 
-// arrange gives everything a rank and a place across.
+// arrange gives everything a rank and a place across. It returns nil if the
+// links have more pieces than a picture holds.
 func arrange(nodes []*node, links []*link) *layout {
 	l := &layout{nodes: nodes, links: links}
 	l.breakCycles()
 	l.rank()
+	if l.pieces() > maxPieces {
+		return nil
+	}
 	l.connect()
 	l.order()
 	l.place()
@@ -95,6 +99,16 @@ func (l *layout) rank() {
 	}
 }
 
+// pieces counts those into which connect cuts the links.
+func (l *layout) pieces() int {
+	n := 0
+	for _, k := range l.links {
+		upper, lower := k.ends()
+		n += lower.rank - upper.rank
+	}
+	return n
+}
+
 // connect cuts the links into pieces from rank to rank. The label stands next to
 // the state that the link leaves.
 func (l *layout) connect() {
@@ -136,14 +150,38 @@ func (l *layout) connect() {
 	}
 }
 
-// sweeps bounds the search for a better order; it hardly gets better after ten.
-const sweeps = 24
+const (
+	// sweeps bounds the search for a better order; it hardly gets better after ten.
+	sweeps = 24
+	// maxSteps bounds it in comparisons of two links.
+	maxSteps = 200_000_000
+)
+
+// affordable is the number of sweeps that maxSteps allows.
+func (l *layout) affordable() int {
+	steps := 1
+	for _, rank := range l.ranks {
+		links, squares := 0, 0
+		for _, n := range rank {
+			up, down := len(n.up), len(n.down)
+			links += down
+			squares += up*up + down*down
+		}
+		// crossings compares all pairs, and a round of exchange at most twice the squares.
+		steps += (len(rank)*len(rank)+links*links)/2 + sweeps*2*squares
+	}
+	return min(sweeps, maxSteps/steps)
+}
 
 // order moves every node to the mean place of its neighbours in the rank above,
 // then in the rank below, and so on, and keeps the best order that it met.
 func (l *layout) order() {
+	affordable := l.affordable()
+	if affordable == 0 {
+		return
+	}
 	best, crossings := l.snapshot(), l.crossings()
-	for sweep := range sweeps {
+	for sweep := range affordable {
 		if crossings == 0 {
 			break
 		}

@@ -27,21 +27,19 @@ const (
 // loaded, colours for light and dark pages, a title and a description for those
 // who do not see it. States carry data-state, arrows data-from and data-to.
 //
+// A workflow that is too large for a picture is drawn as a list of its states,
+// each with the transitions that leave it. Time and size are linear then.
+//
 // It fails when the current state is not one of the workflow's.
 func SVG(w *workflow.Workflow, o Options) ([]byte, error) {
-	if o.Current != "" && !slices.Contains(w.States, o.Current) {
-		return nil, fmt.Errorf("diagram: workflow %q has no state %q", w.Name, o.Current)
-	}
-	d := newDrawing(pictureOf(w), o)
-	d.write()
-	return d.out.Bytes(), nil
+	return Draw(w, o.Direction).SVG(o.Current)
 }
 
 // drawing is a picture whose parts have places.
 type drawing struct {
 	*picture
 	options Options
-	layout  *layout
+	layout  *layout                  // nil for a workflow that is too large for one
 	states  map[workflow.State]*node // the start is the state ""
 	boxes   map[workflow.State]box
 	arrowOf map[*link]*arrow
@@ -50,6 +48,7 @@ type drawing struct {
 	middle  []float64 // of each rank, along
 	thick   []float64 // of each rank, along
 	out     bytes.Buffer
+	marks   []mark // of what depends on the current state, in the order of out
 }
 
 func newDrawing(p *picture, o Options) *drawing {
@@ -61,6 +60,9 @@ func newDrawing(p *picture, o Options) *drawing {
 		if a.from == a.to {
 			d.loops[a.from] = a
 		}
+	}
+	if len(p.arrows)*len(p.workflow.States) > maxPairs {
+		return d
 	}
 	start := &node{before: dot, after: dot, along: 2 * dot}
 	nodes := []*node{start}
@@ -80,7 +82,9 @@ func newDrawing(p *picture, o Options) *drawing {
 		d.arrowOf[k] = a
 		links = append(links, k)
 	}
-	d.layout = arrange(nodes, links)
+	if d.layout = arrange(nodes, links); d.layout == nil {
+		return d
+	}
 	d.spread()
 	d.assignPorts()
 	return d
