@@ -110,19 +110,16 @@ func contentType(r *http.Request, allowed ...string) (string, error) {
 	return "", workflow.Errorf(workflow.UnsupportedMedia, "the Content-Type is not %s", strings.Join(allowed, " or "))
 }
 
-// maxWait is the longest that a caller may ask to be kept waiting.
-const maxWait = 60 * time.Second
-
-// preferredWait returns the seconds of "Prefer: wait=N" (RFC 7240), at most
-// maxWait. As that document has it, a preference that makes no sense is passed
+// preferredWait returns the seconds of "Prefer: wait=N" (RFC 7240), at most longest.
+// As that document has it, a preference that makes no sense is passed
 // over, and the first of several counts.
-func preferredWait(r *http.Request) time.Duration {
+func preferredWait(r *http.Request, longest time.Duration) time.Duration {
 	for name, value := range preferences(r) {
 		if !strings.EqualFold(name, "wait") {
 			continue
 		}
 		if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-			return min(time.Duration(seconds)*time.Second, maxWait)
+			return min(time.Duration(seconds)*time.Second, longest)
 		}
 	}
 	return 0

@@ -149,7 +149,7 @@ func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions
 		return
 	}
 	var applied []string
-	if wait := preferredWait(r.with(headerPrefer)); wait > 0 && a.waitForEnds(r, wait, open) {
+	if wait := preferredWait(r.with(headerPrefer), a.cfg.Limits.Wait); wait > 0 && a.waitForEnds(r, wait, open) {
 		applied = append(applied, "wait")
 	}
 	if len(inFlight(open)) > 0 && prefersAsync(r.Request) {

@@ -79,6 +79,9 @@ type Tickets interface {
 	Verify(ctx context.Context, text string) (auth.Principal, error)
 }
 
+// DefaultWait is the default of [Limits].Wait.
+const DefaultWait = 25 * time.Second
+
 // Limits bound what one request may send and take, and what one tenant.
 type Limits struct {
 	Body      int64 // bytes of a command's body; 1 MiB
@@ -88,6 +91,10 @@ type Limits struct {
 	// WriteTime is how long a caller may take to read a piece of an answer, 64 KiB; 30
 	// seconds. Streams have a time of their own.
 	WriteTime time.Duration
+
+	// Wait is the longest that a request may wait for something new ("Prefer: wait=N"). Defaults to 25 seconds, which is less than
+	// common time limits of proxies and load balancers.
+	Wait time.Duration
 
 	// Open is how many requests and streams each tenant may have open on this node, and a credential half as many. Those of operators
 	// are not counted. 0 is no limit.
@@ -139,6 +146,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
 	fill(&err, "Limits.WriteTime", &c.Limits.WriteTime, 30*time.Second)
+	fill(&err, "Limits.Wait", &c.Limits.Wait, DefaultWait)
 	fill(&err, "Limits.Open", &c.Limits.Open, 0)
 	fillRate(&err, "Limits.Rate", c.Limits.Rate, "Limits.Burst", &c.Limits.Burst, c.Limits.BulkItems)
 	fillRate(&err, "Limits.CredentialRate", c.Limits.CredentialRate, "Limits.CredentialBurst", &c.Limits.CredentialBurst, c.Limits.BulkItems)

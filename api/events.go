@@ -32,7 +32,7 @@ func (a *API) events(w http.ResponseWriter, r *request) error {
 // eventPage answers with a piece of the log. With "Prefer: wait=N" it waits for
 // a first event.
 func (a *API) eventPage(w http.ResponseWriter, r *request, f transitions.EventFilter) error {
-	page, waited, err := a.streams.Page(r.Context(), r.tenant(), r.start("after"), f, r.limit(), preferredWait(r.with(headerPrefer)),
+	page, waited, err := a.streams.Page(r.Context(), r.tenant(), r.start("after"), f, r.limit(), preferredWait(r.with(headerPrefer), a.cfg.Limits.Wait),
 		r.holder)
 	if err != nil {
 		return err

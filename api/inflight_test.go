@@ -128,6 +128,18 @@ func TestDuplicatesWaitForTheSameAnswer(t *testing.T) {
 	}
 }
 
+func TestWaitIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(c *api.Config) { c.Limits.Wait = time.Second })
+	a := s.deliver(s.booked(), "k", "Prefer", "wait=60")
+	if a.status != 202 || a.header.Get("Preference-Applied") != "wait" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if page := s.get("/v1/events?after=now", "Prefer", "wait=60"); page.status != 200 || page.header.Get("Preference-Applied") != "wait" {
+		t.Errorf("%d %v %s", page.status, page.header, page.body)
+	}
+}
+
 func TestWhoWaitsInVainIsToldHowTheCommandStandsThen(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -118,9 +118,9 @@ var (
 	atVersion = Param{Name: headerIfMatch, In: InHeader, Kind: Text,
 		Doc: "the `ETag` of the instance, or its version such as `\"3\"`, which it must be at"}
 	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
-		Doc: "`wait=N`: where the command takes time, wait up to N seconds (60 at most) " +
+		Doc: "`wait=N`: where the command takes time, wait up to N seconds (25 at most, or `--max-wait`) " +
 			"for its end; `respond-async`: do not, which is what happens without any preference"}
-	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (60 at most) for something new"}
+	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (25 at most, or `--max-wait`) for something new"}
 	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
 )

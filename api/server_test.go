@@ -87,10 +87,8 @@ func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.
 	})
 	keys := ring.New(ring.Config{Pool: s.pool, Every: 50 * time.Millisecond, Log: logger})
 	t.Cleanup(keys.Stop)
-	c := api.Config{Logger: logger, Tickets: ticket.New(keys, func(ctx context.Context, id string) (<-chan struct{},
-		error) {
-		return s.vouched(ctx, id)
-	})}
+	c := api.Config{Logger: logger, Limits: api.Limits{Wait: time.Minute}} // a machine may be slow
+	c.Tickets = ticket.New(keys, func(ctx context.Context, id string) (<-chan struct{}, error) { return s.vouched(ctx, id) })
 	for _, change := range config {
 		change(&c)
 	}

@@ -57,7 +57,7 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 // node stops.
 func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
 	record, err := a.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
-	wait := preferredWait(r.with(headerPrefer))
+	wait := preferredWait(r.with(headerPrefer), a.cfg.Limits.Wait)
 	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, r.statusTag(&record)) {
 		return record, err
 	}
@@ -152,16 +152,19 @@ func (r *request) pointTo(h http.Header, record *transitions.Record) {
 	h.Set(headerRetryAfter, seconds(lookAgain(record, time.Now())))
 }
 
+// longestPause bounds Retry-After of a command in flight.
+const longestPause = time.Minute
+
 // lookAgain is how long the status of a command in flight will probably stay as
 // it is.
 func lookAgain(r *transitions.Record, now time.Time) time.Duration {
 	switch {
 	case r.Stuck != "":
-		return maxWait
+		return longestPause
 	case r.RunAt.IsZero():
 		return time.Second
 	default:
-		return min(r.RunAt.Sub(now), maxWait)
+		return min(r.RunAt.Sub(now), longestPause)
 	}
 }
 

@@ -63,7 +63,7 @@ type Command struct {
 	ReplayFor    time.Duration
 	TombstoneFor time.Duration // or workflow.Forever
 
-	// Wait is how long a node may keep the caller waiting for the end of a command that takes time; 60 s at most, in
+	// Wait is how long a node may keep the caller waiting for the end of a command that takes time; at most 25 s by default of the node, in
 	// whole seconds.
 	Wait time.Duration
 }

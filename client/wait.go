@@ -14,7 +14,7 @@ import (
 )
 
 // longPoll is how long a node is asked to wait for something new.
-const longPoll = 30 * time.Second
+const longPoll = 25 * time.Second
 
 func commandPath(scope, key string) string {
 	return "/v1/commands/" + segment(scope) + "/" + segment(key)

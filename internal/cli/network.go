@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
 )
@@ -21,6 +22,8 @@ func addNetwork(c *cobra.Command, n *service.Network) {
 		"where clients reach this service through a proxy, such as https://example.com/pawl; its path prefixes all addresses")
 	own.StringSliceVar(&n.Origins, "origin", nil,
 		"origins whose pages a browser lets read the answers (CORS), such as https://shop.example.com; none by default")
+	own.DurationVar(&n.MaxWait, "max-wait", api.DefaultWait,
+		"how long a request may wait for something new (Prefer: wait); a proxy has to wait longer for an answer")
 	own.IntVar(&n.Connections, "max-connections", 0,
 		"how many connections there may be at once; more wait, and those that do nothing are closed for them; by default 10,000, or as many "+
 			"as take an eighth of the memory limit of the process")

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"net/netip"
+	"time"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/server"
@@ -32,6 +33,10 @@ type Network struct {
 	// [api.Config]. None.
 	Origins []string
 
+	// MaxWait is the longest that a request may wait for something new ("Prefer: wait=N"); proxies have to allow more. Default
+	// [api.DefaultWait].
+	MaxWait time.Duration
+
 	// Connections is how many there may be at once. More wait, for which those that do
 	// nothing are closed. Default 10,000, or as many as take an eighth of the memory limit of the process (GOMEMLIMIT).
 	Connections int
@@ -57,6 +62,9 @@ func (n Network) check() error {
 		if f.value < 0 {
 			return usage.Errorf("Config.Network.%s is negative", f.name)
 		}
+	}
+	if n.MaxWait < 0 {
+		return usage.Errorf("Config.Network.MaxWait is negative")
 	}
 	if (n.CertFile == "") != (n.KeyFile == "") {
 		return usage.Errorf("TLS needs both a certificate and its key (--tls-cert and --tls-key)")

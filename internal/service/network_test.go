@@ -85,7 +85,7 @@ func TestAServiceSpeaksTLS(t *testing.T) {
 func TestNetworksThatCannotBeAreRefused(t *testing.T) {
 	for name, n := range map[string]Network{
 		"half a certificate": {CertFile: "c"}, "the other half": {KeyFile: "k"}, "connections": {Connections: -1}, "tenant": {TenantRequests: -1},
-		"origin": {Origins: []string{"*"}}, "public URL": {PublicURL: "https://host/v1"},
+		"wait": {MaxWait: -1}, "origin": {Origins: []string{"*"}}, "public URL": {PublicURL: "https://host/v1"},
 		"path of the console": {PublicURL: "https://host/console"},
 	} {
 		_, err := Config{Workflows: theOrder(), Network: n}.withDefaults()

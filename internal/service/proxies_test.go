@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
@@ -25,7 +26,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/testlog"
 )
 
@@ -140,12 +143,12 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-func startNginx(t *testing.T, change ...func(*Config)) *proxied {
+func startNginx(t *testing.T, limit string, change ...func(*Config)) *proxied {
 	t.Helper()
 	path := program(t, "nginx")
 	return startProxy(t, func(dir, node string, front net.Listener) *exec.Cmd {
 		writeFile(t, filepath.Join(dir, "pawl.conf"), shipped(t, "nginx.conf", "443", front.Addr().String(), "10.1.2.11:8080", node,
-			"    server 10.1.2.12:8080 max_fails=0;\n", "", "pawl.example.com", "example.com", "/etc/nginx/tls", dir))
+			"    server 10.1.2.12:8080 max_fails=0;\n", "", "pawl.example.com", "example.com", "/etc/nginx/tls", dir, "75s", limit))
 		writeFile(t, filepath.Join(dir, "nginx.conf"), `daemon off; user root; worker_processes 1; pid nginx.pid; error_log stderr;
 events {}
 http {
@@ -159,23 +162,26 @@ http {
 	}, change...)
 }
 
-func startHAProxy(t *testing.T, change ...func(*Config)) *proxied {
+func startHAProxy(t *testing.T, limit string, change ...func(*Config)) *proxied {
 	t.Helper()
 	path := program(t, "haproxy")
 	return startProxy(t, func(dir, node string, _ net.Listener) *exec.Cmd {
 		name := filepath.Join(dir, "haproxy.cfg")
 		writeFile(t, name, shipped(t, "haproxy.cfg", ":443", "fd@3", "10.1.2.11:8080", node, "    server b 10.1.2.12:8080\n", "",
-			"/etc/haproxy/tls", dir))
+			"/etc/haproxy/tls", dir, "75s", limit))
 		return exec.Command(path, "-db", "-f", name)
 	}, change...)
 }
 
+// startProxies starts those that can be run, with another time limit instead of each of 75 seconds.
+var startProxies = map[string]func(t *testing.T, limit string, change ...func(*Config)) *proxied{"nginx": startNginx, "haproxy": startHAProxy}
+
 // The shipped configurations forward all that Pawl's clients use.
 func TestProxiesServeClients(t *testing.T) {
-	for name, start := range map[string]func(*testing.T, ...func(*Config)) *proxied{"nginx": startNginx, "haproxy": startHAProxy} {
+	for name, start := range startProxies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t)
+			p := start(t, "75s")
 			t.Run("REST", p.rest)
 			t.Run("wait", p.waits)
 			t.Run("event stream", p.eventStream)
@@ -278,17 +284,7 @@ func (p *proxied) eventStream(t *testing.T) {
 }
 
 func (p *proxied) webSocket(t *testing.T) {
-	dialer := websocket.Dialer{TLSClientConfig: p.tls.Clone(), Subprotocols: []string{"pawl.v1"},
-		NetDialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, network, p.address)
-		}}
-	header := http.Header{"Authorization": {"Bearer " + p.key}, "Origin": {"https://" + p.host}} // a page of this host
-	ws, _, err := dialer.DialContext(t.Context(), "wss://"+p.host+p.prefix+"/v1/stream", header)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ws.Close() }()
+	ws := p.dial(t)
 	_ = ws.SetReadDeadline(time.Now().Add(await.Patience))
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"now"}`)); err != nil {
 		t.Fatal(err)
@@ -310,6 +306,22 @@ func (p *proxied) webSocket(t *testing.T) {
 	read("ws:1")
 }
 
+func (p *proxied) dial(t *testing.T) *websocket.Conn {
+	t.Helper()
+	dialer := websocket.Dialer{TLSClientConfig: p.tls.Clone(), Subprotocols: []string{"pawl.v1"},
+		NetDialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, p.address)
+		}}
+	header := http.Header{"Authorization": {"Bearer " + p.key}, "Origin": {"https://" + p.host}} // a page of this host
+	ws, _, err := dialer.DialContext(t.Context(), "wss://"+p.host+p.prefix+"/v1/stream", header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	return ws
+}
+
 // bulk sends a body that is larger than the default limits of proxies.
 func (p *proxied) bulk(t *testing.T) {
 	item := `{"workflow":"order","transition":"place","idempotency_key":"bulk",` +
@@ -323,10 +335,10 @@ func (p *proxied) bulk(t *testing.T) {
 // With --public-url the proxy may forward the prefix, or remove it.
 func TestProxiesServeUnderPrefix(t *testing.T) {
 	published := func(c *Config) { c.Network.PublicURL = "https://example.com/pawl" }
-	for name, start := range map[string]func(*testing.T, ...func(*Config)) *proxied{"nginx": startNginx, "haproxy": startHAProxy} {
+	for name, start := range startProxies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, published)
+			p := start(t, "75s", published)
 			p.prefix = "/pawl"
 			t.Run("REST", p.rest)
 			t.Run("WebSocket", p.webSocket)
@@ -379,4 +391,85 @@ func (p *proxied) page(t *testing.T, method, address, form string) *http.Respons
 	}
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	return resp
+}
+
+// Waits and quiet streams survive a time limit that is a little longer than the pauses in which nothing is sent.
+func TestProxiesKeepQuietStreams(t *testing.T) {
+	pgtest.Long(t)
+	for name, start := range startProxies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "28s")
+			waited := make(chan error, 1)
+			go func() { waited <- p.waitForEvents(t.Context()) }()
+			events := p.request(t, "GET", "/v1/events?after=now", "", "Accept", "text/event-stream")
+			ws, pings := p.dial(t), 0
+			answer := ws.PingHandler()
+			ws.SetPingHandler(func(data string) error {
+				if pings++; pings == 2 {
+					_ = ws.SetReadDeadline(time.Now())
+				}
+				return answer(data)
+			})
+			if _, _, err := ws.ReadMessage(); pings < 2 {
+				t.Errorf("the WebSocket ended after %d pings: %v", pings, err)
+			}
+			comments := 0
+			for scan := bufio.NewScanner(events.Body); comments < 2 && scan.Scan(); {
+				if strings.HasPrefix(scan.Text(), ":") {
+					comments++
+				}
+			}
+			if comments < 2 {
+				t.Errorf("the event stream ended after %d comments", comments)
+			}
+			if err := await.Receive(t, "the end of the wait", waited); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// waitForEvents asks for events that do not come, for the longest time.
+func (p *proxied) waitForEvents(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.host+"/v1/events?after=now", nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.key)
+	r.Header.Set("Prefer", "wait=60")
+	resp, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 || resp.Header.Get("Preference-Applied") != "wait" {
+		return fmt.Errorf("%d %v, %w", resp.StatusCode, resp.Header, err)
+	}
+	return nil
+}
+
+// The shipped time limits allow the longest wait, and the pauses of quiet streams.
+func TestProxiesWaitLongEnough(t *testing.T) {
+	for name, settings := range map[string][]string{
+		"nginx.conf":  {"proxy_read_timeout ", "proxy_send_timeout "},
+		"haproxy.cfg": {"timeout client ", "timeout server ", "timeout tunnel "},
+		"envoy.yaml":  {"stream_idle_timeout: "},
+	} {
+		text := shipped(t, name)
+		for _, setting := range settings {
+			found := regexp.MustCompile("(?m)^ *" + setting + `(\d+s);?$`).FindStringSubmatch(text)
+			if found == nil {
+				t.Errorf("%s has no %s", name, setting)
+				continue
+			}
+			if limit, err := time.ParseDuration(found[1]); err != nil || limit < 2*api.DefaultWait || limit < time.Minute {
+				t.Errorf("%s: %s%v, %v", name, setting, limit, err)
+			}
+		}
+	}
+	for _, wanted := range []string{"\n                            timeout: 0s\n", "upgrade_type: websocket", "idle_timeout: 60s"} {
+		if !strings.Contains(shipped(t, "envoy.yaml"), wanted) {
+			t.Errorf("envoy.yaml has no %q", wanted)
+		}
+	}
 }

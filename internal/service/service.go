@@ -90,7 +90,7 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	requests := metrics.NewRequests()
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, AccessLogSkipsHealth: c.AccessLogSkipsHealth, Origins: c.Network.Origins,
 		PublicURL: c.Network.PublicURL,
-		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers(),
+		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests, Wait: c.Network.MaxWait}, Inbox: c.consumers(),
 		Tracer: c.Tracer}
 	refusals, err := s.authenticate(ctx, &config)
 	if err != nil {

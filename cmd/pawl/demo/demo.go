@@ -117,6 +117,7 @@ func (s *story) config() pawl.Config {
 		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: s.bank.URL()}), fines.Workflow, fines.Version2},
 		Database:  s.stage.url,
 		Schema:    name,
+		Network:   pawl.Network{MaxWait: time.Minute}, // a machine may be slow
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 }
