@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -25,9 +27,13 @@ func (a *API) by(r *request, cmd *transitions.Command) error {
 	if as == "" {
 		as = r.actAs
 	}
-	cmd.Tenant, cmd.Actor, cmd.Roles, cmd.Proof = r.tenant(), c.Actor, c.Roles, ""
+	cmd.Tenant, cmd.Actor, cmd.Roles, cmd.Proof, cmd.Credential = r.tenant(), c.Actor, c.Roles, "", c.Credential
 	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
 		cmd.Proof = c.Proof.String()
+	}
+	if end := c.Credential.Until; !a.cfg.KeepScheduled && !end.IsZero() && !cmd.NotBefore.Before(end) {
+		return c.Denied("the command is for " + cmd.NotBefore.UTC().Format(time.RFC3339) +
+			", and the credential ends before that: send it with one that lasts longer")
 	}
 	if !cmd.HappenedAt.IsZero() {
 		if err := a.may(r.Context(), c, Import, aboutCommand(cmd)); err != nil {

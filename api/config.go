@@ -65,6 +65,10 @@ type Config struct {
 	// Keys keeps API keys, for /v1/keys; Identify takes them. nil: there are no such addresses.
 	Keys APIKeys
 
+	// KeepScheduled takes commands that are for after the end of the credential which sends them. By default they are refused, because
+	// engine.Config.Recheck would refuse them then.
+	KeepScheduled bool
+
 	// Tracer is told of the requests that Pawl's own routes under /v1/ serve. nil: nobody is.
 	Tracer tracing.Tracer
 

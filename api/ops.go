@@ -81,7 +81,8 @@ func (a *API) stuck(r *request) (out CommandPage, err error) {
 
 // commands lists the commands in flight.
 func (a *API) commands(r *request) (out CommandPage, err error) {
-	f := inspect.CommandFilter{Tenant: r.tenant(), Kind: inspect.CommandKind(r.text("status")), Workflow: r.text("workflow"), Limit: r.limit()}
+	f := inspect.CommandFilter{Tenant: r.tenant(), Kind: inspect.CommandKind(r.text("status")), Workflow: r.text("workflow"),
+		Actor: r.text("actor"), Proof: r.text("proof"), Limit: r.limit()}
 	if f.After, err = byInFlight.after(r); err != nil {
 		return out, err
 	}

@@ -75,6 +75,9 @@ var (
 	messageStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.MessageWaiting),
 		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)},
 		Doc:    "how the messages stand"}
+	ofActor = Param{Name: "actor", In: InQuery, Kind: Text, Doc: "who sent the command"}
+	ofProof = Param{Name: "proof", In: InQuery, Kind: Text, Max: transitions.MaxProof,
+		Doc: "a part of how it was known who that is, such as the id of an API key, with which tickets may have been requested"}
 	commandKind = Param{Name: "status", In: InQuery, Kind: Text, Values: CommandKinds,
 		Doc: "of which status, or which of the other numbers; without it all"}
 	deadStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.DeadWaiting),

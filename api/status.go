@@ -172,7 +172,7 @@ func statusOf(r *transitions.Record) CommandStatus {
 	s := CommandStatus{
 		Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, Transition: r.Transition,
 		Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0), Code: r.Code,
-		Reason: askedFor(r), Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Progress: r.Progress, RunAt: r.RunAt.UTC(),
+		Reason: askedWith(r).Reason, Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Progress: r.Progress, RunAt: r.RunAt.UTC(),
 		LockedUntil: r.LockedUntil.UTC(), CancelledBy: r.CancelledBy, Stuck: r.Stuck,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
 	}
@@ -185,20 +185,25 @@ func statusOf(r *transitions.Record) CommandStatus {
 	return s
 }
 
-// askedFor is why a command in flight was asked, as far as the record says it: who watches it has no request.
-func askedFor(r *transitions.Record) string {
-	asked := struct {
-		Reason string `json:"reason"`
-	}{r.Reason}
-	if r.InFlight() && len(r.Request) > 0 {
-		_ = json.Unmarshal(r.Request, &asked, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // else none
-	}
-	return asked.Reason
+// shownOfRequest is what a status shows of the request of a command in flight.
+type shownOfRequest struct {
+	Reason string `json:"reason"`
+	Proof  string `json:"proof"`
 }
 
-// operatedStatusOf is statusOf for operators. The names of nodes are nobody else's.
+// askedWith returns it, as far as the record has it: a command that is watched has no request.
+func askedWith(r *transitions.Record) shownOfRequest {
+	in := shownOfRequest{r.Reason, r.Proof}
+	if r.InFlight() && len(r.Request) > 0 {
+		_ = json.Unmarshal(r.Request, &in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // else none
+	}
+	return in
+}
+
+// operatedStatusOf is statusOf for operators, with the names of nodes, the actor and the proof.
 func operatedStatusOf(r *transitions.Record) CommandStatus {
 	s := statusOf(r)
+	s.Actor, s.Proof = r.Actor, askedWith(r).Proof
 	s.ClaimedBy, s.ClaimedAt = r.ClaimedBy, r.ClaimedAt.UTC()
 	return s
 }

@@ -209,7 +209,7 @@ var caseRoutes = append(both(
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/commands", Grant: Operate, handle: show((*API).commands), EmptyIsNone: true,
 		Doc: "the commands in flight, timers among them, as `GET /v1/ops/keys` counts them, see " +
 			"[commands in flight](#lists-of-commands-in-flight)",
-		Params: params(commandKind, ofFlow, pageLimit, pageCursor), Answers: []Answer{answer[CommandPage](200)},
+		Params: params(commandKind, ofFlow, ofActor, ofProof, pageLimit, pageCursor), Answers: []Answer{answer[CommandPage](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	operation[Operation](ops+"/commands/retry", operateCommand(transitions.Retry), "let one that is stuck begin again with all its attempts"),
 	operation[Operation](ops+"/commands/resolve", operateCommand(transitions.Resolve), "say with what result one ends that is stuck"),

@@ -47,15 +47,16 @@ var (
 	definedCodes = []workflow.Code{workflow.InstanceNotFound, workflow.NotOnThisNode}
 	// decidedCodes are what may become of what is to be decided.
 	decidedCodes = []workflow.Code{workflow.InvalidPayload, workflow.WorkflowNotFound, workflow.TransitionNotFound, workflow.InstanceNotFound,
-		workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists, workflow.ActivityFailed,
+		workflow.CredentialEnded, workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists,
+		workflow.ActivityFailed,
 		workflow.CommandCancelled, workflow.TooManyEffects, workflow.DataTooLarge, workflow.KeyExpired, workflow.VersionConflict,
 		workflow.KeyReused,
 		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
 		workflow.NotOnThisNode, workflow.Locked, workflow.ShuttingDown}
 	// Neither a message nor most operations expect a version, and an operation is decided at once.
-	messageCodes = append(without(decidedCodes, workflow.VersionConflict), workflow.NotFound, workflow.MessageReused,
+	messageCodes = append(without(decidedCodes, workflow.VersionConflict, workflow.CredentialEnded), workflow.NotFound, workflow.MessageReused,
 		workflow.MessageNotTaken)
-	operationCodes = without(decidedCodes, workflow.VersionConflict, workflow.CommandAbandoned)
+	operationCodes = without(decidedCodes, workflow.VersionConflict, workflow.CommandAbandoned, workflow.CredentialEnded)
 )
 
 func without(codes []workflow.Code, these ...workflow.Code) []workflow.Code {

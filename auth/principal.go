@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // Principal is who sends a request.
@@ -16,6 +18,9 @@ type Principal struct {
 	Grants Grants
 	Proof  Proof
 	Until  time.Time // when the credential ends; zero: it does not
+
+	// Credential identifies the credential if it can be revoked.
+	Credential transitions.Credential
 
 	// Ended is closed when the credential is taken back before its end. nil: that cannot be.
 	Ended <-chan struct{}

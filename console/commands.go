@@ -21,7 +21,7 @@ func (v *visit) commands() error {
 	if v.query("scope") != "" || v.query("key") != "" {
 		return v.commandPage()
 	}
-	list, err := get[api.CommandPage](v, "/v1/ops/commands", v.listed("status", "workflow"))
+	list, err := get[api.CommandPage](v, "/v1/ops/commands", v.listed("status", "workflow", "actor", "proof"))
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,8 @@ func (v *visit) commands() error {
 		return err
 	}
 	page := commandList{CommandPage: list, Kinds: api.CommandKinds, Next: v.nextPage(list.Next),
-		Filter: map[string]string{"status": v.query("status"), "workflow": v.query("workflow")}}
+		Filter: map[string]string{"status": v.query("status"), "workflow": v.query("workflow"),
+			"actor": v.query("actor"), "proof": v.query("proof")}}
 	for _, w := range known.Workflows {
 		page.Workflows = append(page.Workflows, w.Name)
 	}

@@ -41,6 +41,8 @@ func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
 		"stale": "There are none.", "lapsed": "There are none."} {
 		v.get("/console/commands?workflow=claim&status="+status).want(200, has)
 	}
+	v.get("/console/commands?status=scheduled&actor=ann").want(200, "as &lt;promised&gt;", "<bdi>ann</bdi>", `name="actor" value="ann"`)
+	v.get("/console/commands?status=scheduled&actor=ann&proof=key").want(200, "There are none.", `name="proof" value="key"`)
 	v.get("/console/commands?status=succeeded").want(400)
 	v.get("/console/commands?status=").want(200, `/console/commands?key=later&amp;scope=`)
 	v.get("/console/commands?"+queryOf(s.flight(working))).want(200, "<b>processing</b>")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +62,11 @@ type Config struct {
 	// before it is on the list of dead messages. It counts where the source does.
 	// Default 20.
 	MaxDeliveries int
+
+	// Recheck is called before a scheduled command is decided that has a Proof: the credential that it was sent with may have been
+	// revoked, or may have ended. An error with the code CredentialEnded becomes the answer of the command; after another one the
+	// command is tried again. c.Workflow, c.Transition and c.Instance are set. It may be called concurrently. Defaults to no check.
+	Recheck func(ctx context.Context, c *transitions.Command) error
 
 	// Transient says that this engine takes part for a moment only, such as a program of
 	// an operator's: what its workflows say of horizons is not written down.

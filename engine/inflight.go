@@ -49,7 +49,7 @@ func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Run
 		Pool: pool, Callers: e.config.Pool, In: in, Node: node,
 		Definitions: e.registry, Workflows: e.registry.Names(), Watchers: e.watch, Clock: e.clock,
 		Hint: e.hints.Due, Paused: e.pauses.heard, Log: e.config.Log,
-		Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
+		Recheck: e.config.Recheck, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
 		Tracer: e.config.Tracer,
 	}), nil
 }

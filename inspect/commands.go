@@ -34,6 +34,8 @@ type CommandFilter struct {
 	Tenant   string
 	Kind     CommandKind
 	Workflow string
+	Actor    string       // who sent them
+	Proof    string       // a part of their proof, such as the id of an API key; also of tickets that were requested with it
 	After    CommandPlace // the cursor: Next of the page before
 	Limit    int          // 1 to 1000; 0 is 100
 }

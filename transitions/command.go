@@ -55,6 +55,10 @@ type Command struct {
 	Roles     []string // what the actor may be; none is none, AnyRole is all
 	Proof     string   // how it is known who the actor is, for the audit row; "" where that was not asked
 
+	// Credential is what the command was sent with, if it can be revoked. It is checked again before a command with NotBefore is
+	// decided; see engine.Config.Recheck. It is no part of the request that the key stands for.
+	Credential Credential
+
 	// Reason is why the actor asks, for the audit row and the events. It is part of the request that the key stands for.
 	// Where the workflow's code says why ([workflow.Call.Because]), or an activity has failed, that is written; the code sees
 	// what was given ([workflow.Call.Reason]).
@@ -69,6 +73,13 @@ type Command struct {
 	// first one's count.
 	Replay    time.Duration // of the answer, from when it is given; 0 is the workflow's
 	Tombstone time.Duration // after that, may be workflow.Forever; 0 is the workflow's
+}
+
+// Credential identifies a credential that can be revoked. It is no secret. The zero value is none.
+type Credential struct {
+	Key    string    `json:"key,omitempty"`    // the id of the API key that it is, or that a ticket was requested with
+	Ticket string    `json:"ticket,omitempty"` // the id of the key that signed the ticket
+	Until  time.Time `json:"until,omitzero"`   // when it ends; zero: it does not
 }
 
 // The values that stand for an empty tenant and actor.

@@ -76,6 +76,7 @@ type Record struct {
 	// Only in lists of commands in flight:
 	BusinessKey string // of its instance, "" where it has none
 	Reason      string // why it was asked; elsewhere the request has it
+	Proof       string // how it was known who the actor is; elsewhere the request has it
 }
 
 // InFlight reports whether the command is accepted and not finished.

@@ -23,6 +23,7 @@ var Codes = []CodeInfo{
 	{Forbidden, 403, "", false, false, "the caller may not ask this"},
 	{RoleRequired, 403, "", false, false, "the caller has none of the roles that the transition requires"},
 	{SeparationOfDuties, 403, "", false, false, "the caller did an earlier step that excludes this one"},
+	{CredentialEnded, 403, "", true, false, "the credential that scheduled the command was no longer valid when the command was due"},
 	{NotFound, 404, "", false, false, "there is nothing at this address"},
 	{WorkflowNotFound, 404, "", false, false, "no such workflow"},
 	{TransitionNotFound, 404, "", false, false, "the workflow has no such transition"},

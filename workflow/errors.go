@@ -47,6 +47,7 @@ const (
 	ActivityFailed    Code = "activity_failed"
 	CommandCancelled  Code = "command_cancelled"
 	CommandAbandoned  Code = "command_abandoned"
+	CredentialEnded   Code = "credential_ended"
 	NotStuck          Code = "command_not_stuck"
 	TooManyEffects    Code = "too_many_effects"
 	DataTooLarge      Code = "data_too_large"

@@ -35,6 +35,8 @@ type CommandStatus struct {
 	Stuck       string         `json:"stuck,omitempty"`        // why it waits for an operator
 
 	// For who may operate it, and not while it is watched:
+	Actor     string    `json:"actor,omitempty"`      // who sent it
+	Proof     string    `json:"proof,omitempty"`      // while it is in flight: how it was known who that is
 	ClaimedBy string    `json:"claimed_by,omitempty"` // the node that works on it, or did last
 	ClaimedAt time.Time `json:"claimed_at,omitzero"`  // since when
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // entry is a key that a node knows. Only used and noted change.
@@ -55,7 +56,8 @@ func (e *entry) add(before *entry, h Hash, until time.Time) {
 	}
 	k := &e.key
 	t.principal = auth.Principal{Tenant: k.Tenant, Actor: k.Actor, Roles: k.Roles, Grants: k.Grants,
-		Proof: auth.Proof{Kind: auth.APIKey, By: k.ID}, Until: until, Ended: t.ended}
+		Proof: auth.Proof{Kind: auth.APIKey, By: k.ID}, Until: until, Ended: t.ended,
+		Credential: transitions.Credential{Key: k.ID, Until: k.ExpiresAt}}
 	e.texts = append(e.texts, t)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/internal/jws"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -122,8 +123,9 @@ func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, err
 			return none, err
 		}
 	}
-	return auth.Principal{Tenant: t.Tenant, Actor: t.Actor, Roles: t.Roles, Grants: t.Grants, Proof: t.proof(),
-		Until: time.Now().Add(lasts), Ended: ended}, nil
+	until := time.Now().Add(lasts)
+	return auth.Principal{Tenant: t.Tenant, Actor: t.Actor, Roles: t.Roles, Grants: t.Grants, Proof: t.proof(), Until: until, Ended: ended,
+		Credential: transitions.Credential{Key: t.Key, Ticket: key.ID, Until: until}}, nil
 }
 
 // signed returns what was signed, and by which key.

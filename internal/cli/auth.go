@@ -32,6 +32,8 @@ const variableOfLogin = "PAWL_LOGIN_SECRET"
 type wireAuth struct {
 	JWT  *wireJWT `json:"jwt"`
 	Keys bool     `json:"keys"`
+
+	KeepScheduled bool `json:"keep_scheduled"`
 }
 
 type wireJWT struct {
@@ -77,6 +79,7 @@ func authOf(path string) (out service.Auth, err error) {
 	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
 		return out, usage.Errorf("--auth %s: %w", path, err)
 	}
+	out.KeepScheduled = in.KeepScheduled
 	if out.Keys = in.Keys; in.JWT != nil {
 		if out.JWT, err = in.JWT.config(); err != nil {
 			return out, usage.Errorf("--auth %s: %w", path, err)

@@ -130,6 +130,14 @@ func (f *InFlight) Cancelled() Verdict {
 	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Failures, unknown)
 }
 
+// failureCredential is the kind of a scheduled command whose credential is no longer valid.
+const failureCredential workflow.FailureKind = "credential_ended"
+
+// Unallowed is the outcome of a scheduled command whose credential is no longer valid, for the reason why.
+func (f *InFlight) Unallowed(why string) Outcome {
+	return Outcome{Failure: &workflow.Failure{Kind: failureCredential, Message: shortened(why, maxFailure), Attempts: f.Failures}}
+}
+
 // Left is the verdict on a command whose instance is on a version that has no such activity: it has gone on without the command, and
 // was migrated then. An undo is for who has the activity.
 func (f *InFlight) Left() Verdict {

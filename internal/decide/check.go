@@ -32,6 +32,11 @@ func CheckCommand(c transitions.Command) error {
 	if problem := transitions.TextProblem(c.Proof, transitions.MaxProof); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
 	}
+	for _, id := range []string{c.Credential.Key, c.Credential.Ticket} {
+		if problem := transitions.TextProblem(id, transitions.MaxProof); problem != "" {
+			return workflow.Errorf(workflow.InvalidRequest, "the id of the credential %s", problem)
+		}
+	}
 	if problem := transitions.TextProblem(c.Reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}

@@ -116,6 +116,7 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	if err != nil {
 		t.Fatal(err)
 	}
+	later := l.scheduled(l.command("edit", `{}`))
 	ended := *l.inst
 	ended.Open = false
 	return map[workflow.Code]Decision{
@@ -126,6 +127,7 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 		workflow.ActivityFailed:    l.end(f, failure(workflow.FailureError, "no seats", false)),
 		workflow.CommandCancelled:  l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
 		workflow.CommandAbandoned:  l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),
+		workflow.CredentialEnded:   l.end(later, later.Unallowed("the key was revoked")),
 		workflow.NotStuck:          l.operate(transitions.Abandon, recordOf(f, transitions.Processing, "")),
 	}
 }

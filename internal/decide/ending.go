@@ -111,6 +111,8 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 		return workflow.CommandCancelled
 	case workflow.FailureUntaken:
 		return workflow.CommandAbandoned
+	case failureCredential:
+		return workflow.CredentialEnded
 	}
 	return workflow.ActivityFailed
 }

@@ -16,13 +16,17 @@ import (
 // Request is what a command in flight was asked, as it is stored until it is
 // finished.
 type Request struct {
-	Payload     jsontext.Value `json:"payload,omitzero"`
-	Roles       []string       `json:"roles,omitempty"`
-	Proof       string         `json:"proof,omitempty"`
-	Reason      string         `json:"reason,omitempty"` // the caller's
-	IfVersion   int64          `json:"if_version,omitzero"`
-	BusinessKey string         `json:"business_key,omitempty"`
-	Creates     bool           `json:"creates,omitzero"`
+	Payload jsontext.Value `json:"payload,omitzero"`
+	Roles   []string       `json:"roles,omitempty"`
+	Proof   string         `json:"proof,omitempty"`
+	Reason  string         `json:"reason,omitempty"` // the caller's
+
+	// Credential is what a command was scheduled with.
+	Credential transitions.Credential `json:"credential,omitzero"`
+
+	IfVersion   int64  `json:"if_version,omitzero"`
+	BusinessKey string `json:"business_key,omitempty"`
+	Creates     bool   `json:"creates,omitzero"`
 
 	// How long the key is good for, in nanoseconds, as the caller asked.
 	Replay    int64 `json:"replay_ns,omitzero"`
@@ -154,7 +158,8 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	}
 	c := transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles, Proof: asked.Proof, Reason: asked.Reason,
-		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}
+		Credential: asked.Credential,
+		Replay:     time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}
 	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
 	} else {

@@ -20,7 +20,7 @@ func schedule(p *Prepared, inst *transitions.Instance) Decision {
 	}
 	return Decision{Stored: true, Status: transitions.Pending, Code: 202, Flight: &Flight{
 		Phase: transitions.Scheduled, RunAt: p.NotBefore, Definition: definition,
-		Request: Request{Payload: p.Canonical, Roles: p.Roles, Proof: p.Proof, Reason: p.Reason, IfVersion: p.IfVersion,
+		Request: Request{Payload: p.Canonical, Roles: p.Roles, Proof: p.Proof, Credential: p.Credential, Reason: p.Reason, IfVersion: p.IfVersion,
 			BusinessKey: p.BusinessKey, Creates: p.Creates, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}.encode()}}
 }
 

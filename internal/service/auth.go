@@ -26,6 +26,10 @@ type Auth struct {
 
 	// Keys takes API keys, which are made with "pawl keys" and over REST.
 	Keys bool
+
+	// KeepScheduled decides scheduled commands although the API key or the ticket that they were sent with was revoked, or has ended.
+	// By default they are refused with CredentialEnded.
+	KeepScheduled bool
 }
 
 // Configured reports whether callers need a credential.

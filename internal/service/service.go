@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // Service is a running engine with its HTTP interface and its database. It is
@@ -71,9 +72,14 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if err := s.database.migrate(ctx, c.Schema, c.Log); err != nil {
 		return err
 	}
+	s.ring = c.ring(s.database)
+	var recheck func(context.Context, *transitions.Command) error
+	if !c.Auth.KeepScheduled {
+		recheck = (&rechecker{keysOf(s.database, c.Schema), s.ring}).check
+	}
 	e, err := engine.New(engine.Config{Pool: s.database.pool, Listen: c.Listen, Workflows: c.Workflows, Schema: c.Schema,
 		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Source: c.Source, Sinks: c.Sinks, Log: c.Log,
-		Tracer: c.Tracer})
+		Tracer: c.Tracer, Recheck: recheck})
 	if err != nil {
 		return err
 	}
@@ -90,8 +96,8 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	requests := metrics.NewRequests()
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, AccessLogSkipsHealth: c.AccessLogSkipsHealth, Origins: c.Network.Origins,
 		PublicURL: c.Network.PublicURL,
-		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests, Wait: c.Network.MaxWait}, Inbox: c.consumers(),
-		Tracer: c.Tracer}
+		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests, Wait: c.Network.MaxWait},
+		Inbox:     c.consumers(), Tracer: c.Tracer, KeepScheduled: c.Auth.KeepScheduled}
 	refusals, err := s.authenticate(ctx, &config)
 	if err != nil {
 		return err
@@ -163,6 +169,8 @@ func (s *Service) stop(ctx context.Context) error {
 	s.kinds.stop()
 	if s.tickets != nil {
 		s.tickets.Stop()
+	}
+	if s.ring != nil {
 		s.ring.Stop()
 	}
 	if s.engine != nil {

@@ -14,7 +14,6 @@ import (
 // takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he himself is not
 // allowed to do. keys are the API keys that ask for some; nil where none are taken.
 func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
-	s.ring = s.config.ring(s.database)
 	var vouched ticket.Vouched
 	if keys != nil {
 		vouched = keys.Good

@@ -22,7 +22,12 @@ const onTicket = `{"grants":["read:order#A-17","stream:order#A-17"],"seconds":36
 
 func ticketOf(t *testing.T, s *Service, token string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/tickets", strings.NewReader(onTicket))
+	return ticketFor(t, s, token, onTicket)
+}
+
+func ticketFor(t *testing.T, s *Service, token, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/tickets", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

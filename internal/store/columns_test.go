@@ -151,7 +151,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 	want := c.Record // and what statements write
 	want.ClaimedAt, want.LockedUntil, want.Position = got.ClaimedAt, got.LockedUntil, 0
-	want.Progress, want.Failure, want.Stuck, want.CancelledBy, want.BusinessKey, want.Reason = nil, "", "", "", "", ""
+	want.Progress, want.Failure, want.Stuck, want.CancelledBy, want.BusinessKey, want.Reason, want.Proof = nil, "", "", "", "", "", ""
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("command:\n got %+v\nwant %+v", *got, want)
 	}

@@ -70,6 +70,9 @@ var partsOf = map[inspect.CommandKind][]part{
 	inspect.CommandsStuck:      {stuckPart},
 }
 
+// maxProofs is how many entries of an index one page looks at if it has to read the requests of the commands, which may be large.
+const maxProofs = 1000
+
 // beginInFlight is beginLists, and puts those in order that are in one place of an index.
 const beginInFlight = beginLists + "; SET LOCAL enable_incremental_sort = on"
 
@@ -110,7 +113,7 @@ func (l *lister) commands(ctx context.Context, p part, f *inspect.CommandFilter,
 		if err != nil {
 			return err
 		}
-		reason, businessKey := row.Text(), row.Text()
+		reason, proof, businessKey := row.Text(), row.Text(), row.Text()
 		at := inspect.CommandPlace{Part: f.After.Part, Group: row.Text(), Subgroup: row.Text(), At: row.Time(), Instance: row.UUID(),
 			Scope: row.Text(), Key: row.Text()}
 		if row.Bool() { // all that are in this place have been looked at, and none behind it
@@ -125,7 +128,7 @@ func (l *lister) commands(ctx context.Context, p part, f *inspect.CommandFilter,
 			page.More = true
 			return nil
 		default:
-			record.Reason, record.BusinessKey = reason, businessKey
+			record.Reason, record.Proof, record.BusinessKey = reason, proof, businessKey
 			page.Commands, page.Next = append(page.Commands, *record), at
 		}
 	}
@@ -139,9 +142,13 @@ func (l *lister) commands(ctx context.Context, p part, f *inspect.CommandFilter,
 // a page looks at, and all that are in one place with the last of these. Of those that are selected it reads the rows, in one
 // place in the order of their keys; and it tells the last entry that it has counted.
 func (p part) page(f *inspect.CommandFilter, limit int) *query {
+	scanned := maxScanned
+	if f.Proof != "" {
+		scanned = maxProofs
+	}
 	s := &query{args: []any{f.Tenant}}
-	s.WriteString("SELECT " + briefSelect + ", c.request->>'reason', coalesce(i.business_key, c.request->>'business_key', ''), " +
-		"e.grp, e.sub, e.at, e.instance, e.scope, e.key, e.n = " + strconv.Itoa(maxScanned) +
+	s.WriteString("SELECT " + briefSelect + ", c.request->>'reason', c.request->>'proof', " +
+		"coalesce(i.business_key, c.request->>'business_key', ''), e.grp, e.sub, e.at, e.instance, e.scope, e.key, e.n = " + strconv.Itoa(scanned) +
 		" FROM (SELECT * FROM (SELECT x.*, row_number() OVER (ORDER BY " + p.order("grp", "sub", "at") + ") AS n FROM (SELECT ")
 	columns := p.order(p.group, p.subgroup, p.at)
 	s.WriteString(cmp.Or(p.group, "''") + " AS grp, " + cmp.Or(p.subgroup, "''") + " AS sub, " + p.at +
@@ -152,6 +159,12 @@ func (p part) page(f *inspect.CommandFilter, limit int) *query {
 	if f.Workflow != "" {
 		s.add(" AND workflow = %s", f.Workflow)
 	}
+	if f.Actor != "" {
+		s.add(" AND actor = %s", f.Actor)
+	}
+	if f.Proof != "" {
+		s.add(" AND coalesce(strpos(request->>'proof', %s), 0) > 0", f.Proof)
+	}
 	from := " > ("
 	if f.After.Scope != "" {
 		s.WriteString(" AND (" + columns + ", scope, key) > (")
@@ -160,7 +173,7 @@ func (p part) page(f *inspect.CommandFilter, limit int) *query {
 	}
 	s.WriteString(" AS hit FROM pawl.command WHERE " + p.from + " AND (" + columns + ")" + from)
 	p.place(s, &f.After).add(") ORDER BY "+columns+" FETCH FIRST %s ROWS WITH TIES) AS x) AS looked WHERE hit OR n = %s",
-		maxScanned, maxScanned)
+		scanned, scanned)
 	s.add(" ORDER BY "+p.order("grp", "sub", "at")+", scope, key LIMIT %s) AS e", limit+2)
 	s.WriteString(" LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE e.hit AND c.tenant = $1 AND c.scope = e.scope AND c.key = e.key " +
 		"LIMIT 1) c ON true" + audit.Position("$1") + BusinessKey("$1", "c.instance"))

@@ -15,7 +15,8 @@ import (
 // stuckSQL is a page of the commands that wait for an operator, without their
 // requests, in the order of the index that holds only those, or those of an instance
 // by the index for that. The instance of a creation is not there yet.
-var stuckSQL = `SELECT ` + briefSelect + `, c.request->>'reason', coalesce(i.business_key, c.request->>'business_key', '')
+var stuckSQL = `SELECT ` + briefSelect + `, c.request->>'reason', c.request->>'proof',
+	coalesce(i.business_key, c.request->>'business_key', '')
 FROM (SELECT * FROM pawl.command s
 	WHERE s.tenant = $1 AND s.stuck IS NOT NULL AND (s.updated_at, s.scope, s.key) > ($2, $3, $4) AND ($5 = '' OR s.workflow = $5)
 		AND ($6::uuid IS NULL OR s.instance = $6)
@@ -34,7 +35,7 @@ func (q *Reader) Stuck(ctx context.Context, f inspect.StuckFilter) (list []trans
 	if err == nil {
 		list, err = pgx.CollectRows(found, rowBy(func(row *rows.Row) (transitions.Record, error) {
 			r, err := mustRecord(row, briefFields)
-			r.Reason, r.BusinessKey = row.Text(), row.Text()
+			r.Reason, r.Proof, r.BusinessKey = row.Text(), row.Text(), row.Text()
 			return r, err
 		}))
 	}

@@ -164,6 +164,18 @@ func (r *Ring) Find(ctx context.Context, id string) (*ticket.Key, error) {
 	return nil, nil
 }
 
+// Holds reports whether the database has the key with an id, whatever its age. Unlike Find it reads the table. Error: Unavailable.
+func (r *Ring) Holds(ctx context.Context, id string) (there bool, err error) {
+	u, err := uuid.Parse(id)
+	if err != nil {
+		return false, nil // none of ours
+	}
+	if err := r.config.Pool.QueryRow(ctx, r.config.In(holdsSQL), u).Scan(&there); err != nil {
+		return false, unavailable(err)
+	}
+	return there, nil
+}
+
 // find is the key with an id, if it is known and may verify; nil for none.
 func (r *Ring) find(id string) *key {
 	now := r.fresh()

@@ -5,6 +5,8 @@ const (
 	readSQL = `SELECT now.at, k.id, k.secret, k.created_at FROM (SELECT clock_timestamp() AS at) AS now
 		LEFT JOIN pawl.ticket_key AS k ON true ORDER BY k.created_at DESC, k.id`
 
+	holdsSQL = `SELECT EXISTS (SELECT FROM pawl.ticket_key WHERE id = $1)`
+
 	// boundSQL lets a node that is lost in the middle hold the lock for a moment only.
 	boundSQL = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
 

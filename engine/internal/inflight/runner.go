@@ -34,6 +34,8 @@ type Config struct {
 	Workers     int            // attempts at once
 	Lease       time.Duration  // how long a lease lasts without a heartbeat
 	Every       time.Duration  // between two regular polls
+
+	Recheck func(ctx context.Context, c *transitions.Command) error // see engine.Config; nil: none
 }
 
 // Definitions are the workflows that this node knows.

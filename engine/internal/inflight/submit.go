@@ -3,6 +3,7 @@ package inflight
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/decide"
@@ -67,6 +68,14 @@ func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 	}
 	p, err := f.Due(versions[0], versions[1:]...)
 	if err == nil {
+		err = r.recheck(ctx, &p.Command)
+	}
+	if refusal, is := err.(*workflow.Error); is && refusal.Code == workflow.CredentialEnded {
+		r.config.Log.Warn("a scheduled command is refused: its credential is no longer valid",
+			f.attrs("actor", f.Actor, "proof", p.Proof, "reason", refusal.Message)...)
+		return r.submitOutcome(ctx, f, f.Unallowed(refusal.Message))
+	}
+	if err == nil {
 		traced(ctx, p)
 		r.setSubmitted(f)
 		_, err = r.pipeline.Continue(ctx, p)
@@ -83,6 +92,15 @@ func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 	default:
 		return v
 	}
+}
+
+// recheck checks the credential again that a command was scheduled with. Errors: CredentialEnded if the command must not be decided;
+// Unavailable.
+func (r *Runner) recheck(ctx context.Context, c *transitions.Command) error {
+	if r.config.Recheck == nil || c.Proof == "" || strings.HasPrefix(c.Scope, transitions.Reserved) {
+		return nil
+	}
+	return r.config.Recheck(ctx, c)
 }
 
 // setSubmitted says that the lease goes on for as long as the commit takes, and

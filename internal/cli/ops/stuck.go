@@ -25,16 +25,16 @@ retry, resolve and abandon.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []flightCommand, more bool, err error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []api.CommandStatus, more bool, err error) {
 				found, more, err := e.Stuck(ctx, f)
 				for i := range found {
-					stuck = append(stuck, flightCommand{api.ListedIn(f.Tenant)(&found[i]), found[i].Actor})
+					stuck = append(stuck, api.ListedIn(f.Tenant)(&found[i]))
 				}
 				return stuck, more, err
-			}, func(s *flightCommand) []string {
+			}, func(s *api.CommandStatus) []string {
 				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
 					s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
-			}, flightPage)
+			}, commandPage)
 		},
 	}
 	flags.Tenant(c, &f.Tenant, transitions.DefaultTenant, "whose commands")
@@ -43,17 +43,7 @@ retry, resolve and abandon.`,
 	return c
 }
 
-// flightCommand is what REST tells of one, and who asked for it.
-type flightCommand struct {
-	api.CommandStatus
-	Actor string `json:"actor"`
-}
-
-func flightPage(list []flightCommand) any {
-	return struct {
-		Commands []flightCommand `json:"commands"`
-	}{list}
-}
+func commandPage(list []api.CommandStatus) any { return api.CommandPage{Commands: list} }
 
 // orUndo is a transition as a table shows it, or its undo.
 func orUndo(transition string, undo bool) string {
