@@ -70,7 +70,8 @@ type Engine interface {
 	VersionsInUse(ctx context.Context) ([]inspect.Version, error)
 	// Nodes lists the nodes, what they know and what they do for a tenant.
 	Nodes(ctx context.Context, tenant string) ([]inspect.NodeInfo, error)
-	// BeginVersion says with which version new instances of a workflow begin, on all nodes; 0 is the newest that each knows.
+	// BeginVersion sets the version that new instances of a workflow begin with, on all nodes, and returns when they have confirmed;
+	// 0 is the newest that each knows.
 	// Error: WorkflowNotFound.
 	BeginVersion(ctx context.Context, workflow string, version int, actor string) error
 	// Workflows returns the newest version of each workflow, by name.

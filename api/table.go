@@ -181,10 +181,11 @@ var nodeRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/versions", Grant: OperateAll, handle: show((*API).versions),
 		Doc: "the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, by state, " +
 			"and which nodes know it", Answers: []Answer{answer[VersionList](200)}},
-	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "say with which version new instances of a workflow begin, "+
-		"on all nodes, within about ten seconds: at most with this one; 204, also where it was so before", workflow.WorkflowNotFound),
+	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "set the version that new instances of a workflow "+
+		"begin with on all nodes: at most this one; 204 when every node that serves has confirmed, also if it was set before", workflow.WorkflowNotFound),
 	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: (*API).beginNewest,
-		Doc:     "let each node begin with the newest that it knows, which is so where nothing is said; 204, also where it was so before",
+		Doc: "let new instances begin with the newest version that each node knows, which is the default; 204 when every node " +
+			"that serves has confirmed, also if it was so before",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 }
 

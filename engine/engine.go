@@ -93,7 +93,7 @@ func New(c Config) (*Engine, error) {
 		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log, Tracer: c.Tracer,
 	})
 	e.retention = e.newRetention(in, node)
-	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, c.Log)
+	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, e.pipeline.Drain, c.Log)
 	e.migrating = e.newMigrations(node)
 	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
@@ -203,7 +203,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	if e.config.unheard() && !e.config.PollOnly {
 		e.config.Log.Info("connecting as through a pooler: nodes hear of each other by polling, until Config.Listen leads past it")
 	}
-	e.hints.Start(hints.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake})
+	e.hints.Start(hints.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake,
+		Begins: e.presence.want})
 	e.inflight.Start(e.pipeline)
 	e.sources.Start()
 	e.retention.Start()

@@ -20,7 +20,7 @@ const (
 
 func (e *Engine) newMigrations(node string) *migrate.Runner {
 	return migrate.New(migrate.Config{Table: e.migrations, Reader: e.reader, Node: node, Clock: e.clock, Plans: e.registry.Plans(),
-		Lacking: e.lacking, Submit: e.submitPrepared, Log: e.config.Log, Lease: e.config.Pipeline.LockWait + beyondLocks})
+		Serving: serving{e}, Submit: e.submitPrepared, Log: e.config.Log, Lease: e.config.Pipeline.LockWait + beyondLocks})
 }
 
 // beyondLocks is for how much longer than for a lock the lease of a migration lasts: else another node takes a page over in which one
@@ -43,6 +43,49 @@ func (e *Engine) lacking(ctx context.Context, name string, version int) (list []
 		}
 	}
 	return list, err
+}
+
+// serving is what a migration asks of the nodes.
+type serving struct{ e *Engine }
+
+func (s serving) Lacking(ctx context.Context, name string, version int) ([]string, error) {
+	return s.e.lacking(ctx, name, version)
+}
+
+// Begins implements migrate.Serving. A node whose program does not report it begins what it was asked to.
+func (s serving) Begins(ctx context.Context, name string, version int) (begins bool, changing string, err error) {
+	rows := s.e.presence.rows
+	nodes, err := rows.Nodes(ctx, presenceLost)
+	if err != nil {
+		return false, "", err
+	}
+	asked, err := rows.Begins(ctx) // after the nodes: see presence.takeOver
+	if err != nil {
+		return false, "", err
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		has, confirmed := n.BeginsWith(name)
+		switch {
+		case !n.Alive || !n.Knows(name, version):
+		case n.Begins == nil:
+			begins = begins || wouldBegin(n, name, asked[name]) == version
+		case !confirmed:
+			changing = n.Name
+		default:
+			begins = begins || has == version
+		}
+	}
+	list, err := s.e.recordedVersions(ctx)
+	return begins || begunVersion(list, asked, name) == version, changing, err
+}
+
+func (s serving) OpenChanges(ctx context.Context) ([]string, error) {
+	return s.e.presence.rows.OpenChanges(ctx)
+}
+
+func (s serving) StillOpen(ctx context.Context, list []string) (bool, error) {
+	return s.e.presence.rows.StillOpen(ctx, list)
 }
 
 // planOf finds a plan of this node. Errors: InvalidRequest; WorkflowNotFound; NotOnThisNode where this node has none.

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,42 +22,81 @@ const (
 	presenceLost  = 3 * presenceEvery
 )
 
-// presence tells the database that this node serves, and what it knows.
+// presence records that this node serves, what it knows, and what new instances begin with on it.
 type presence struct {
 	rows     *store.Rollout
 	node     string
 	build    string
 	registry *registry
+	drain    func(ctx context.Context) error // waits for the decisions that have begun before
 	log      *slog.Logger
-	hearing  sync.Mutex    // what is heard later is applied later
-	wanted   chan struct{} // somebody wants to hear now
-	end      context.CancelFunc
-	work     sync.WaitGroup
+
+	taking    sync.Mutex
+	serves    bool     // it has a row, or had one
+	holds     bool     // what is confirmed has not been withdrawn
+	confirmed []string // what new instances begin with, as the row has it
+
+	wanted chan struct{} // a token: take over what new instances begin with now
+	end    context.CancelFunc
+	work   sync.WaitGroup
 }
 
-func newPresence(rows *store.Rollout, node string, r *registry, log *slog.Logger) *presence {
-	return &presence{rows: rows, node: node, build: build.This().String(), registry: r, log: log,
+func newPresence(rows *store.Rollout, node string, r *registry, drain func(context.Context) error, log *slog.Logger) *presence {
+	return &presence{rows: rows, node: node, build: build.This().String(), registry: r, confirmed: []string{}, drain: drain, log: log,
 		wanted: make(chan struct{}, 1), end: func() {}}
 }
 
-// tell says it once, and takes over what new instances begin with.
+// tell records that the node serves, and takes over what new instances begin with.
 func (p *presence) tell(ctx context.Context) error {
+	p.taking.Lock()
+	defer p.taking.Unlock()
 	var versions []string
 	for _, w := range p.registry.All() {
 		versions = append(versions, fmt.Sprint(w.Name, " ", w.Version))
 	}
-	return p.take(func() (map[string]int, error) { return p.rows.Seen(ctx, p.node, versions, p.build) })
+	p.serves = true
+	begins, err := p.rows.Seen(ctx, p.node, versions, p.build, p.confirmed)
+	if err != nil || p.holds && p.registry.Begun(begins) {
+		return err
+	}
+	return p.takeOver(ctx)
 }
 
-// take reads what new instances begin with, and takes it over.
-func (p *presence) take(read func() (map[string]int, error)) error {
-	p.hearing.Lock()
-	defer p.hearing.Unlock()
-	begins, err := read()
+// take reads what new instances begin with, and takes it over. On an engine that does not serve, that is all.
+func (p *presence) take(ctx context.Context) error {
+	p.taking.Lock()
+	defer p.taking.Unlock()
+	if p.serves {
+		return p.takeOver(ctx)
+	}
+	begins, err := p.rows.Begins(ctx)
 	if err == nil {
 		p.registry.Begin(begins)
 	}
 	return err
+}
+
+// takeOver withdraws the confirmation before it reads, so that no change is confirmed by what an earlier one has left; and confirms
+// when every creation that was decided before is written or refused.
+func (p *presence) takeOver(ctx context.Context) error {
+	p.holds, p.confirmed = false, []string{}
+	if err := p.rows.Confirm(ctx, p.node, p.confirmed); err != nil {
+		return err
+	}
+	begins, err := p.rows.Begins(ctx)
+	if err != nil {
+		return err
+	}
+	p.registry.Begin(begins)
+	if err := p.drain(ctx); err != nil {
+		return err
+	}
+	now := p.registry.Begins()
+	if err := p.rows.Confirm(ctx, p.node, now); err != nil {
+		return err
+	}
+	p.holds, p.confirmed = true, now
+	return nil
 }
 
 // want has it told now, and heard, and does not wait for it.
@@ -100,12 +141,24 @@ func (p *presence) stop(ctx context.Context) {
 	}
 }
 
-// BeginVersion says with which version new instances of a workflow begin, on all nodes: with version 0
-// the newest that each knows, else the newest that is not newer. It holds at once on this node, and
-// within about ten seconds on others. So a version can be brought to all nodes first, and be begun
-// when all know it. Instances that have begun stay on their version.
+// confirmWithin is how long BeginVersion waits for the nodes: longer than a node that has failed is taken for one that serves.
+const confirmWithin = presenceLost + presenceEvery
+
+const (
+	confirmPoll = 25 * time.Millisecond // how often it is asked which nodes have confirmed
+	confirmHint = 40                    // after how many polls nodes are notified again, which may not have listened before
+)
+
+// BeginVersion sets the version that new instances of a workflow begin with, on all nodes: with version 0 the newest that each
+// knows, else the newest that is not newer. So a version can be brought to all nodes first, and be begun when all know it. Instances
+// that have begun stay on their version.
 //
-// Errors: WorkflowNotFound for a workflow or a version that has never run here, InvalidRequest, Unavailable.
+// It returns when every node that serves has confirmed: no command that is decided afterwards begins another version, and those
+// that were decided before are committed, except in a transaction of a caller's that is still open. That takes less than a second
+// with notifications, and about ten seconds without. A node that has reported nothing for half a minute is not waited for.
+//
+// Errors: WorkflowNotFound for a workflow or a version that has never run here, InvalidRequest, Unavailable; TimedOut names the nodes
+// that have not confirmed: the version is set, and holds there later.
 func (e *Engine) BeginVersion(ctx context.Context, name string, version int, actor string) error {
 	actor, err := operator(actor, "")
 	if err != nil {
@@ -118,10 +171,74 @@ func (e *Engine) BeginVersion(ctx context.Context, name string, version int, act
 	if version < 0 || !hasVersion(found, name, version) && e.registry.Find(name, version) == nil {
 		return workflow.Errorf(workflow.WorkflowNotFound, "version %d of workflow %q has never run here", version, name)
 	}
-	if err := e.presence.rows.Begin(ctx, name, version, actor, e.clock.Now()); err != nil {
+	changed, err := e.presence.rows.Begin(ctx, name, version, actor, e.clock.Now())
+	if err != nil {
 		return err
 	}
-	return e.presence.take(func() (map[string]int, error) { return e.presence.rows.Begins(ctx) })
+	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
+	defer cancel()
+	if err := e.presence.take(ctx); err != nil {
+		return err
+	}
+	return e.awaitBegun(ctx, name, version, changed)
+}
+
+// awaitBegun waits until every node that serves has confirmed.
+func (e *Engine) awaitBegun(ctx context.Context, name string, version int, changed time.Time) error {
+	for poll := 0; ; poll++ {
+		if poll%confirmHint == 0 {
+			e.hints.Begins()
+			e.hints.Flush()
+		}
+		nodes, err := e.presence.rows.Nodes(ctx, presenceLost)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		var missing []string
+		for i := range nodes {
+			if !hasBegun(&nodes[i], name, version, changed) {
+				missing = append(missing, nodes[i].Name)
+			}
+		}
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(confirmPoll):
+		case <-ctx.Done():
+			return workflow.Errorf(workflow.TimedOut, "the version is set, but these nodes have not confirmed it yet: %s", strings.Join(missing, ", "))
+		}
+	}
+}
+
+// hasBegun reports whether new instances begin on a node as was asked for at a time. A node whose program does not confirm has read it.
+func hasBegun(n *inspect.Node, name string, version int, at time.Time) bool {
+	if !n.Alive {
+		return true
+	}
+	if n.Begins == nil {
+		return n.SeenAt.After(at)
+	}
+	begins, confirmed := n.BeginsWith(name)
+	return confirmed && begins == wouldBegin(n, name, version)
+}
+
+// wouldBegin returns the version that new instances of a workflow begin with on a node where at most this one is asked for; 0 asks for
+// the newest.
+func wouldBegin(n *inspect.Node, name string, most int) (version int) {
+	oldest := 0
+	for _, known := range known(n.Versions) { // in order
+		if known.Workflow != name {
+			continue
+		}
+		if oldest == 0 {
+			oldest = known.Version
+		}
+		if most == 0 || known.Version <= most {
+			version = known.Version
+		}
+	}
+	return cmp.Or(version, oldest)
 }
 
 // VersionsInUse lists the versions of workflows that have ever run here: which one new instances begin with, how many

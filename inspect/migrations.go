@@ -33,8 +33,8 @@ type Migration struct {
 	Migrated  int64     // gone to the version
 	Skipped   int64     // gone there before, or ended
 	Rejected  int64     // the plan does not take them
-	Waiting   int64     // could not be taken when all were looked at last, and are tried again
-	Held      string    // why it does not go on now, or why some wait; "" it does
+	Waiting   int64     // could not be taken when all were looked at last, and are tried again; at its end: have begun since, at most 10,000
+	Held      string    // why it does not go on now, why some wait, or why some are left at its end; "" none of it
 	Node      string    // that does it; "" none
 	Next      time.Time // until when that node holds it; from when on one may take it, where none does
 	Refusals  []MigrationRefusal
@@ -51,8 +51,12 @@ type MigrationPlan struct {
 	From, To int
 }
 
-// Left is how many instances it has still to decide about, about.
+// Left is how many instances it has still to decide about, about. Where it has ended without being stopped, it is how many have begun
+// with the version since it was asked for: 0 says that there were none, and that no more begin unless Held says so.
 func (m *Migration) Left() int64 {
+	if !m.EndedAt.IsZero() && m.StoppedAt.IsZero() {
+		return m.Waiting
+	}
 	return max(m.Expected-m.Migrated-m.Skipped-m.Rejected, m.Waiting, 0)
 }
 

@@ -3,6 +3,8 @@ package inspect
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,12 +15,26 @@ type Node struct {
 	Build    string   // which program it is, and with which version of Pawl
 	BegunAt  time.Time
 	SeenAt   time.Time
-	Alive    bool // it has said lately that it serves
+	Alive    bool     // it has said lately that it serves
+	Begins   []string // what new instances begin with on it, as Versions; empty while that changes, nil: its program does not report it
 }
 
 // Knows reports whether the node knows a version of a workflow.
 func (n *Node) Knows(workflow string, version int) bool {
 	return slices.Contains(n.Versions, fmt.Sprint(workflow, " ", version))
+}
+
+// BeginsWith returns the version of a workflow that new instances begin with on the node. It is not confirmed while that changes, and
+// where the node's program does not report it. A workflow that the node does not know has version 0.
+func (n *Node) BeginsWith(workflow string) (version int, confirmed bool) {
+	for _, text := range n.Begins {
+		if rest, is := strings.CutPrefix(text, workflow+" "); is {
+			version, err := strconv.Atoi(rest)
+			return version, err == nil
+		}
+	}
+	knows := slices.ContainsFunc(n.Versions, func(text string) bool { return strings.HasPrefix(text, workflow+" ") })
+	return 0, !knows
 }
 
 // NodeInfo is what a node knows, and what it does.

@@ -123,6 +123,35 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 	return nil
 }
 
+// BeginWith returns the command as a creation of an instance that begins with another version of the workflow.
+//
+// Error: NotOnThisNode where the command means something else by that version. Sent again, it is prepared by it.
+func (p *Prepared) BeginWith(w *workflow.Workflow) (as *Prepared, err error) {
+	again := &workflow.Error{Code: workflow.NotOnThisNode,
+		Message: "the version that new instances begin with has just changed; send it again with the same key"}
+	defer func() {
+		if v := recover(); v != nil { // a payload's own decoding, or its business key
+			again.Cause = fmt.Errorf("panic in the payload of %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())
+			as, err = nil, again
+		}
+	}()
+	own := *p
+	step := w.Creating(p.Transition)
+	if step == nil {
+		return nil, again
+	}
+	payload, err := step.Decode(p.Canonical)
+	if err != nil {
+		again.Cause = err
+		return nil, again
+	}
+	own.Definition, own.Payload, own.Hook, own.Works = w, payload, step.Hook != nil, step.Work != nil
+	if own.Hook != p.Hook || own.Works != p.Works || payload.BusinessKey() != p.BusinessKey {
+		return nil, again
+	}
+	return &own, nil
+}
+
 // able settles whether the command creates an instance, and lists the versions that
 // have such a transition, the newest first. Only the newest version creates; what is on an instance any version can mean that it may be on.
 func (p *Prepared) able(newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {

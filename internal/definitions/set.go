@@ -108,6 +108,15 @@ func (s *Set) Begun(versions map[string]int) bool {
 	return maps.EqualFunc(s.order(versions), s.begun.Load().byName, same)
 }
 
+// Begins lists the versions that new instances of workflows begin with: the name, a space and the version.
+func (s *Set) Begins() []string {
+	list := []string{}
+	for _, w := range s.Newest() {
+		list = append(list, fmt.Sprint(w.Name, " ", w.Version))
+	}
+	return list
+}
+
 // order is, by name, the versions of each workflow, the one first that new instances begin with.
 func (s *Set) order(versions map[string]int) map[string][]*workflow.Workflow {
 	byName := maps.Clone(s.byName)

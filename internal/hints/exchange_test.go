@@ -24,10 +24,12 @@ func TestEveryTopicIsHeardByTheOthersAndNotBySelf(t *testing.T) {
 	a.Changed([]uint64{1, 1 << 63})
 	a.Due()
 	a.Sinks()
+	a.Begins()
 	for name, n := range map[string]*node{"b": b, "c": c} {
 		eventually(t, name+" hears of everything", func() bool {
 			return n.heard(func() bool {
-				return n.heads["acme corp"] == 7 && n.heads[""] == 3 && n.commands[1] == 1 && n.commands[1<<63] == 1 && n.due == 1 && n.sinks == 1
+				return n.heads["acme corp"] == 7 && n.heads[""] == 3 && n.commands[1] == 1 && n.commands[1<<63] == 1 && n.due == 1 && n.sinks == 1 &&
+					n.begins == 1
 			})
 		})
 	}

@@ -31,6 +31,7 @@ type node struct {
 	commands map[uint64]int
 	due      int
 	sinks    int
+	begins   int
 }
 
 func (n *node) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
@@ -117,6 +118,11 @@ func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.sinks++
+		},
+		Begins: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.begins++
 		},
 	})
 	t.Cleanup(n.Stop)

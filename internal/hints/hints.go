@@ -27,6 +27,7 @@ type Listener struct {
 	Changed func(commands []uint64)         // commands have changed; these are the hashes of their names
 	Due     func()                          // there is work that the other node cannot take
 	Sinks   func()                          // a sink has been given back, or an operation has changed one
+	Begins  func()                          // new instances begin with another version; nil: it is ignored
 }
 
 // budget bounds a send. A hint that is older helps nobody: all have polled. Only
@@ -61,6 +62,7 @@ type pendingHints struct {
 	commands []uint64 // with repetitions
 	due      bool
 	sinks    bool
+	begins   bool
 }
 
 // New makes an exchange; Start begins its work.
@@ -111,6 +113,12 @@ func (x *Exchange) Due() { x.announce(func(n *pendingHints) { n.due = true }) }
 // Sinks tells others that a sink has been given back, or that an operation has
 // changed one.
 func (x *Exchange) Sinks() { x.announce(func(n *pendingHints) { n.sinks = true }) }
+
+// Begins tells others that new instances of a workflow begin with another version.
+func (x *Exchange) Begins() { x.announce(func(n *pendingHints) { n.begins = true }) }
+
+// Flush sends what waits. It also works on an exchange that is not started.
+func (x *Exchange) Flush() { x.tell() }
 
 func (x *Exchange) announce(note func(*pendingHints)) {
 	if x.config.Off {

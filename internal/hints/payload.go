@@ -14,6 +14,7 @@ import (
 //	c <base64 of hashes>     commands have changed; a hash is 8 bytes, the highest first
 //	d                        there is work for others
 //	s                        a sink has been given back or changed
+//	b                        new instances begin with another version
 //
 // PostgreSQL takes payloads of less than 8,000 bytes.
 const (
@@ -21,6 +22,7 @@ const (
 	changedTopic = "c"
 	dueTopic     = "d"
 	sinksTopic   = "s"
+	beginsTopic  = "b"
 )
 
 const (
@@ -49,6 +51,9 @@ func (n pendingHints) payloads(node string) []string {
 	}
 	if n.sinks {
 		add(sinksTopic, "")
+	}
+	if n.begins {
+		add(beginsTopic, "")
 	}
 	return list
 }
@@ -80,7 +85,7 @@ func parse(payload string) (h hint, ok bool) {
 			}
 		}
 		return h, err == nil && len(raw) > 0 && len(raw)%hashSize == 0
-	case dueTopic, sinksTopic:
+	case dueTopic, sinksTopic, beginsTopic:
 		return h, text == ""
 	}
 	return h, false
@@ -97,5 +102,9 @@ func (h *hint) pass(l Listener) {
 		l.Due()
 	case sinksTopic:
 		l.Sinks()
+	case beginsTopic:
+		if l.Begins != nil {
+			l.Begins()
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 func init() { budget = time.Minute }
 
 func FuzzParse(f *testing.F) {
-	pending := pendingHints{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true}
+	pending := pendingHints{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true, begins: true}
 	for _, p := range pending.payloads("node") {
 		f.Add(p)
 	}
@@ -22,7 +22,8 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		n := pendingHints{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic}
+		n := pendingHints{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic,
+			begins: h.topic == beginsTopic}
 		if h.topic == headTopic {
 			n.heads = map[string]int64{h.tenant: h.head}
 		}

@@ -17,7 +17,8 @@ import (
 type Rollout struct {
 	pool                             *pgxpool.Pool
 	seen, gone, begin, newest, nodes string
-	begins, elsewhere                string
+	begins, elsewhere, confirm       string
+	openChanges, stillOpen           string
 }
 
 // NewRollout prepares to work. in puts the schema's name into a statement.
@@ -25,15 +26,22 @@ func NewRollout(pool *pgxpool.Pool, in func(sql string) string) *Rollout {
 	return &Rollout{
 		pool: pool,
 		seen: in(`WITH seen AS (
-	INSERT INTO pawl.node (name, versions, build, begun_at, seen_at) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
+	INSERT INTO pawl.node (name, versions, build, begins, begun_at, seen_at)
+	VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
 	ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at)
 SELECT workflow, version FROM pawl.begins`),
 		gone: in("DELETE FROM pawl.node WHERE name = $1 OR seen_at < clock_timestamp() - interval '1 hour'"),
 		begin: in(`INSERT INTO pawl.begins (workflow, version, actor, at) SELECT $1, $2, $3, $4 FROM pawl.durable()
 ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, actor = excluded.actor, at = excluded.at`),
-		newest: in("DELETE FROM pawl.begins USING pawl.durable() WHERE workflow = $1"),
-		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond'
+		newest:  in("DELETE FROM pawl.begins USING pawl.durable() WHERE workflow = $1"),
+		confirm: in("UPDATE pawl.node SET begins = $2 WHERE name = $1"),
+		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond', begins
 FROM pawl.node ORDER BY begun_at, name`),
+		openChanges: in(`SELECT array_agg(DISTINCT virtualtransaction) FROM pg_locks
+WHERE relation = 'pawl.instance'::regclass AND mode = 'RowExclusiveLock' AND granted
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`),
+		stillOpen: in(`SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'pawl.instance'::regclass AND mode = 'RowExclusiveLock' AND granted
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND virtualtransaction = ANY ($1))`),
 		begins: in("SELECT workflow, version FROM pawl.begins"),
 		elsewhere: in(`SELECT DISTINCT known, false FROM pawl.node, unnest(versions) AS known
 WHERE name <> $1 AND seen_at > clock_timestamp() - $2::bigint * interval '1 microsecond'
@@ -41,9 +49,34 @@ UNION ALL SELECT workflow || ' ' || version, true FROM pawl.begins`),
 	}
 }
 
-// Seen says that a node serves, what it knows, and which program it is. It returns what new instances begin with, by workflow.
-func (r *Rollout) Seen(ctx context.Context, node string, versions []string, build string) (map[string]int, error) {
-	return r.collect(ctx, r.seen, node, versions, build)
+// Seen records that a node serves, what it knows, and which program it is. confirmed is what new instances begin with on it, for a row
+// that is not there yet. It returns what new instances begin with, by workflow.
+func (r *Rollout) Seen(ctx context.Context, node string, versions []string, build string, confirmed []string) (map[string]int, error) {
+	return r.collect(ctx, r.seen, node, versions, build, confirmed)
+}
+
+// Confirm records what new instances begin with on a node: each workflow and version, empty while that changes.
+func (r *Rollout) Confirm(ctx context.Context, node string, begins []string) error {
+	if _, err := r.pool.Exec(ctx, r.confirm, node, begins); err != nil {
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}
+	}
+	return nil
+}
+
+// OpenChanges lists the transactions that may have written instances and have not ended. StillOpen tells when all of them have.
+func (r *Rollout) OpenChanges(ctx context.Context) (list []string, err error) {
+	if err := r.pool.QueryRow(ctx, r.openChanges).Scan(&list); err != nil {
+		return nil, ReadError("open transactions", err)
+	}
+	return list, nil
+}
+
+// StillOpen reports whether one of the transactions has not ended.
+func (r *Rollout) StillOpen(ctx context.Context, list []string) (open bool, err error) {
+	if err := r.pool.QueryRow(ctx, r.stillOpen, list).Scan(&open); err != nil {
+		return false, ReadError("open transactions", err)
+	}
+	return open, nil
 }
 
 // Begins is what new instances begin with, by workflow.
@@ -102,18 +135,19 @@ func (r *Rollout) Gone(ctx context.Context, node string) error {
 	return err
 }
 
-// Begin says with which version new instances of a workflow begin; 0 is the newest.
-func (r *Rollout) Begin(ctx context.Context, name string, version int, actor string, at time.Time) error {
-	var err error
+// Begin sets the version that new instances of a workflow begin with; 0 is the newest. It returns when, by the clock of the database.
+func (r *Rollout) Begin(ctx context.Context, name string, version int, actor string, at time.Time) (changed time.Time, err error) {
+	sql, args := r.begin, []any{name, version, actor, at}
 	if version == 0 {
-		_, err = r.pool.Exec(ctx, r.newest, name)
-	} else {
-		_, err = r.pool.Exec(ctx, r.begin, name, version, actor, at)
+		sql, args = r.newest, args[:1]
+	}
+	if _, err = r.pool.Exec(ctx, sql, args...); err == nil {
+		err = r.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&changed)
 	}
 	if err != nil {
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}
+		return changed, &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}
 	}
-	return nil
+	return changed, nil
 }
 
 // Nodes lists the nodes that have served lately, the oldest first. One is alive that was seen within

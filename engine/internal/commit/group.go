@@ -243,6 +243,9 @@ func (g *group) decideOne(t *part, o *op) {
 		o.data = len(s.inst.Data)
 	}
 	find := g.config.Definitions.Find
+	if o.err = o.begin(s.inst, find); o.err != nil {
+		return
+	}
 	w, err := decide.VersionFor(o.p, s.inst, find)
 	if err != nil {
 		o.err = err
@@ -258,6 +261,18 @@ func (g *group) decideOne(t *part, o *op) {
 		return
 	}
 	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, t.takenFor(o), g.now))
+}
+
+// begin has a creation begin with the version that new instances begin with now, which may be another one than when it was prepared.
+func (o *op) begin(inst *transitions.Instance, find decide.Find) error {
+	if inst != nil || !o.p.Creates || o.p.Definition == find(o.p.Workflow, 0) {
+		return nil
+	}
+	p, err := o.p.BeginWith(find(o.p.Workflow, 0))
+	if err == nil {
+		o.p = p
+	}
+	return err
 }
 
 // takenFor tells which of the children exist that the command asks for, as far as the group knows.

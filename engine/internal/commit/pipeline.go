@@ -86,6 +86,7 @@ type Pipeline struct {
 	stats  stats
 	scopes scopes
 	sizes  dataSizes
+	gate   gate
 
 	queue      *queue
 	committers *runners

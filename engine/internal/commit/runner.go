@@ -60,6 +60,7 @@ func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left 
 
 // commit is run, without its span.
 func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
+	defer r.p.gate.enter()()
 	begun, missed := time.Now(), false
 	var held []*op
 	for try := 0; ; try++ {

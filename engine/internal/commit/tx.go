@@ -73,6 +73,7 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 // same instance or key. It waits for their locks as long as ctx and the
 // transaction's own lock_timeout allow.
 func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *decide.Prepared) (transitions.Receipt, error) {
+	defer p.gate.enter()()
 	o := &op{p: c}
 	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
 	for try := 0; ; try++ {

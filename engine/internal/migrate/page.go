@@ -60,7 +60,7 @@ func (r *Runner) take(ctx context.Context, b *batch) error {
 	r.skipped.Add(t.skipped)
 	r.rejected.Add(t.rejected)
 	if stopped {
-		return r.finish(counting, b)
+		return r.finish(counting, b, 0, "")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -21,13 +22,26 @@ type Config struct {
 	Reader  *store.Reader
 	Node    string // who holds leases
 	Clock   *clock.Clock
-	Plans   []*workflow.Migration                                                     // those that this node has; none: it does nothing
-	Lacking func(ctx context.Context, workflow string, version int) ([]string, error) // nodes that serve and do not know the version
+	Plans   []*workflow.Migration // those that this node has; none: it does nothing
+	Serving Serving
 	Submit  func(ctx context.Context, list []*decide.Prepared) []transitions.Reply
 	Log     *slog.Logger
 	Every   time.Duration // between polls when there is nothing to do; 0: 5 s
 	Lease   time.Duration // 0: 15 s
 	Page    int           // instances that are asked for at once; 0: 10
+}
+
+// Serving is the nodes that serve, and what they do.
+type Serving interface {
+	// Lacking lists the nodes that do not know a version.
+	Lacking(ctx context.Context, workflow string, version int) ([]string, error)
+	// Begins reports whether new instances of a workflow begin with a version, on a node or in SQL. changing names a node that knows
+	// the version and has not confirmed what they begin with; "" none.
+	Begins(ctx context.Context, workflow string, version int) (begins bool, changing string, err error)
+	// OpenChanges lists the transactions that may have written instances and have not ended.
+	OpenChanges(ctx context.Context) ([]string, error)
+	// StillOpen reports whether one of the transactions has not ended.
+	StillOpen(ctx context.Context, list []string) (bool, error)
 }
 
 const (
@@ -41,6 +55,11 @@ const (
 	budget      = 30 * time.Second // of what is not the instances' own
 	// again is after how long a batch is looked at anew in which everybody waits.
 	again = 2 * time.Second
+	// closeWithin is for how long the open transactions of others are waited for before the batch is given back.
+	closeWithin = time.Second
+	closePoll   = 20 * time.Millisecond
+	// mostSince bounds how many instances are counted that have begun since the batch was asked for.
+	mostSince = 10_000
 )
 
 // Stats are counters of this node since its start.
@@ -55,6 +74,7 @@ type Runner struct {
 	migrated, skipped, rejected, failures atomic.Int64
 
 	doing *batch          // nil: none
+	last  *lastLook       // of that
 	looks *store.OpenLook // of that
 	quick time.Duration   // what the quickest page of that took; 0: there was none
 }
@@ -153,7 +173,7 @@ func (r *Runner) claim(ctx context.Context) (time.Duration, error) {
 	if err != nil || b == nil {
 		return r.config.Every, err
 	}
-	r.doing, r.looks, r.quick = b, nil, 0
+	r.doing, r.last, r.looks, r.quick = b, nil, nil, 0
 	return 0, nil
 }
 
@@ -168,10 +188,13 @@ func (r *Runner) give(ctx context.Context, wait time.Duration, why string) error
 func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	if lacking, err := r.config.Lacking(ctx, b.Workflow, b.To); err != nil {
+	if lacking, err := r.config.Serving.Lacking(ctx, b.Workflow, b.To); err != nil {
 		return 0, err
 	} else if len(lacking) > 0 {
 		return 0, r.give(ctx, again, HeldBy(lacking, b.To))
+	}
+	if wait, err := r.awaitOpen(ctx); wait > 0 || err != nil || r.doing == nil {
+		return wait, err
 	}
 	found, err := r.look(ctx, b)
 	if err != nil {
@@ -194,6 +217,9 @@ func (r *Runner) look(ctx context.Context, b *batch) ([]item, error) {
 		r.looks = &store.OpenLook{Workflow: b.Workflow, Definition: b.From, Before: b.CreatedAt, Scope: decide.MigrationScope(b.ID),
 			Limit: min(r.config.Page, b.PerSecond), At: b.place.OpenPlace} // more would outlast the lease while it waits for the rate
 	}
+	if r.last != nil {
+		r.looks.Before = time.Time{}
+	}
 	list, err := r.config.Reader.OpenInstances(ctx, r.looks)
 	b.place.OpenPlace = r.looks.At
 	found := make([]item, len(list))
@@ -203,21 +229,34 @@ func (r *Runner) look(ctx context.Context, b *batch) ([]item, error) {
 	return found, err
 }
 
-// endLook ends the batch where the look has met nobody, or begins the next one: at once, if this one has taken somebody.
+// endLook ends the batch where the last look has met nobody, or begins the next one: at once, if this one has taken somebody.
 func (r *Runner) endLook(ctx context.Context, b *batch) error {
-	was := b.place
-	b.Waiting, b.place = was.Waiting, place{}
+	was, last := b.place, r.last
+	b.Waiting, b.place, r.last = was.Waiting, place{}, nil
 	r.looks.Again()
 	switch {
-	case was.Taken == 0 && was.Waiting == 0:
-		return r.finish(ctx, b)
 	case was.Waiting > 0:
 		return r.give(ctx, again, was.Why)
+	case was.Taken > 0:
+		return nil
 	}
-	return nil
+	begins, changing, err := r.config.Serving.Begins(ctx, b.Workflow, b.From)
+	switch {
+	case err != nil:
+		return err
+	case changing != "":
+		return r.give(ctx, again, fmt.Sprintf("node %s has not confirmed which version new instances begin with", changing))
+	case begins:
+		return r.finishBeside(ctx, b)
+	case last != nil:
+		return r.finish(ctx, b, 0, "")
+	}
+	open, err := r.config.Serving.OpenChanges(ctx)
+	r.last = &lastLook{open: open, since: time.Now()}
+	return err
 }
 
-func (r *Runner) finish(ctx context.Context, b *batch) error {
+func (r *Runner) finish(ctx context.Context, b *batch, since int, held string) error {
 	r.doing = nil
-	return r.config.Table.write(ctx, b, r.config.Table.finish, r.config.Clock.Now())
+	return r.config.Table.write(ctx, b, r.config.Table.finish, r.config.Clock.Now(), since, held)
 }

@@ -67,8 +67,8 @@ WHERE m.id = found.id RETURNING ` + columns + `, m.token, m.place, m.page`),
 		countPage: in(`UPDATE pawl.instance_migration AS m SET page = NULL, place = $3, migrated = m.migrated + $4, skipped = m.skipped + $5,
 	rejected = m.rejected + $6, refusals = $7, held = NULL, locked_until = clock_timestamp() + $8::bigint * interval '1 microsecond'` +
 			unflushed + held + ` RETURNING m.stopped_at IS NOT NULL`),
-		finish: in(`UPDATE pawl.instance_migration AS m SET ended_at = $3, claimed_by = NULL, claimed_at = NULL, locked_until = NULL, held = NULL,
-	waiting = 0, place = '{}'` + held),
+		finish: in(`UPDATE pawl.instance_migration AS m SET ended_at = $3, claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
+	waiting = $4, held = nullif($5, ''), place = '{}'` + held),
 	}
 }
 

@@ -32,6 +32,10 @@ the nodes that serve. Each is a transition of its own, audited with who does it
 and why. What the plan does not take stays as it is, and is counted with the
 reason. This command shows how far it is, and may be left: the migration goes on.
 
+If new instances begin with another version than FROM, the migration also takes those
+that are committed after it was asked for, and ends when none is left. If they begin
+with FROM, it takes those that were there, and reports how many have begun since.
+
 With --dry-run it reads every instance, says what would become of those in each
 state, and writes nothing.`,
 		Args: flags.Operands("WORKFLOW", "FROM", "TO"),
@@ -85,7 +89,7 @@ func (o *ops) migrationsCommand() *cobra.Command {
 			}, func(m *api.Migration) []string {
 				left := max(m.Expected-m.Migrated-m.Skipped-m.Rejected, m.Waiting, 0)
 				if !m.EndedAt.IsZero() && m.StoppedAt.IsZero() {
-					left = 0 // it went through: how many were expected was about right
+					left = m.Waiting // it went through: how many were expected was about right
 				}
 				return []string{fmt.Sprint(m.ID), output.Moment(m.CreatedAt), m.Workflow, fmt.Sprint(m.From), fmt.Sprint(m.To), fmt.Sprint(m.Migrated),
 					fmt.Sprint(m.Skipped), fmt.Sprint(m.Rejected), fmt.Sprint(left), migrationState(m)}
@@ -214,6 +218,8 @@ func migrationState(m *api.Migration) string {
 		return "stopped by " + m.StoppedBy + ": " + m.StopReason
 	case !m.StoppedAt.IsZero():
 		return "stopped by " + m.StoppedBy
+	case !m.EndedAt.IsZero() && m.Held != "":
+		return "ended: " + m.Held
 	case !m.EndedAt.IsZero():
 		return "ended"
 	case m.Held != "":

@@ -69,7 +69,7 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 	wantTable(t, p.run("migrations"), `
 id  begun                 workflow  from  to  migrated  skipped  rejected  left  state
  2  (a time in UTC)       sack         1   2         0        0         0     1  stopped by olga: wrong sacks
- 1  (a time in UTC)       sack         1   2         2        0         1     0  ended`)
+ 1  (a time in UTC)       sack         1   2         2        0         1     0  ended: new instances begin with version 1`)
 	p.fails("migrate sack 1 x", "is not a version")
 	p.fails("migrate sack 2 1", "no plan")
 	p.fails("stop-migration 99", "no migration 99")

@@ -98,8 +98,9 @@ func (o *ops) beginCommand() *cobra.Command {
 		Short: "Say with which version new instances of a workflow begin",
 		Long: `Say with which version new instances of a workflow begin, on all nodes: at most
 with this one, also where a node knows a newer one. With "newest" as the version
-each node begins with the newest that it knows, as it does when nothing is said. Nodes
-notice within about ten seconds. Instances that have begun stay on their version.
+each node begins with the newest that it knows, as it does when nothing is said.
+Instances that have begun stay on their version. The command returns when every node
+that serves has confirmed; if one does not, it fails after 40 seconds and names it.
 
 With --node a node is told. Where that asks who calls, PAWL_TOKEN has the
 credential: an API key or a token with the grant operate:all, and who it is says so.`,
