@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -231,5 +232,53 @@ func TestAPageGoesOnAfterItsNodeWasAway(t *testing.T) {
 	away.Store(false)
 	awaitPage(t, p, "#list", "A-1", true)
 	p.WaitText("#live", "live")
+	wantStayed(t, p)
+}
+
+// A proxy that answers for a node closes the event stream for good: the browser does not connect again by itself.
+func TestPageOpensClosedStreamAgain(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	s := newStand(t)
+	node, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	var refused atomic.Int64
+	opened := make(chan context.CancelFunc, 100)
+	pass := httputil.NewSingleHostReverseProxy(node)
+	pass.FlushInterval = -1
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stream := r.Header.Get("Accept") == "text/event-stream"
+		if away.Load() {
+			if stream {
+				refused.Add(1)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		ctx, cut := context.WithCancel(r.Context())
+		defer cut()
+		if stream {
+			opened <- cut
+		}
+		pass.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	p := s.open(front.URL, s.key("olga", everything), "/instances?workflow=claim")
+	p.WaitText("#live", "live")
+	stays(p)
+	away.Store(true)
+	await.Receive(t, "the stream", opened)()
+	await.Eventually(t, "the stream is refused", func() bool { return refused.Load() > 0 })
+	p.WaitText("#live", "connecting again")
+	away.Store(false)
+	p.WaitText("#live", "live")
+	s.filed("A-1", 10)
+	awaitPage(t, p, "#list", "A-1", true)
 	wantStayed(t, p)
 }

@@ -10,6 +10,7 @@ let timer;
 let asked = performance.now(); // when the page was answered last
 let soonest = 0; // when it may be asked for again
 let failures = 0; // in a row
+let closed = 0; // streams that were refused in a row
 let tag = ''; // of the page that is shown, "" where some of it is not
 
 const write = (where, text) => { if (where && where.textContent !== text) where.textContent = text; };
@@ -36,8 +37,14 @@ function follow() {
   wanted.forEach((address, i) => {
     if (streams.has(names[i])) return;
     const source = new EventSource(address);
-    source.onopen = () => tell('live');
-    source.onerror = () => tell(source.readyState === EventSource.CLOSED ? stopped(names[i]) : 'connecting again');
+    source.onopen = () => {
+      closed = 0;
+      tell('live');
+    };
+    source.onerror = () => {
+      tell('connecting again');
+      if (source.readyState === EventSource.CLOSED) reopen(names[i]);
+    };
     source.onmessage = changed;
     source.addEventListener('status', changed);
     source.addEventListener('unauthorized', leave);
@@ -48,10 +55,12 @@ function follow() {
   plan();
 }
 
-// stopped is for a stream that has ended for good, such as that of a command that has.
-function stopped(name) {
+// reopen handles a stream that was answered with an error, as by a proxy without a node: the browser does not connect again by itself.
+// The page is requested after a pause, and names the streams that are left.
+function reopen(name) {
   streams.delete(name);
-  return streams.size || document.body.dataset.poll ? 'live' : 'not live';
+  soonest = Math.max(soonest, performance.now() + backoff(closed++));
+  changed();
 }
 
 function changed() {
@@ -107,8 +116,11 @@ function leave() {
 function pause(good, all) {
   const every = Number(document.body.dataset.every || 1000);
   if (good) return all ? every : Math.max(every, 1000);
-  return Math.min(500 * 2 ** failures, 30_000) * (0.75 + Math.random() / 2);
+  return backoff(failures);
 }
+
+// backoff is a pause in milliseconds that doubles with the failures in a row.
+const backoff = (n) => Math.min(500 * 2 ** n, 30_000) * (0.75 + Math.random() / 2);
 
 // show puts the parts of a page that are different in the place of those that are here, and reports whether all of them are. Those
 // in which somebody is at work stay until the page is asked for again.
