@@ -182,7 +182,8 @@ var nodeRoutes = []Route{
 		Doc: "the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, by state, " +
 			"and which nodes know it", Answers: []Answer{answer[VersionList](200)}},
 	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "set the version that new instances of a workflow "+
-		"begin with on all nodes: at most this one; 204 when every node that serves has confirmed, also if it was set before", workflow.WorkflowNotFound),
+		"begin with on all nodes: at most this one; 204 when every node that serves has confirmed, also if it was set before",
+		workflow.WorkflowNotFound),
 	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: (*API).beginNewest,
 		Doc: "let new instances begin with the newest version that each node knows, which is the default; 204 when every node " +
 			"that serves has confirmed, also if it was so before",

@@ -206,7 +206,8 @@ func (e *Engine) awaitBegun(ctx context.Context, name string, version int, chang
 		select {
 		case <-time.After(confirmPoll):
 		case <-ctx.Done():
-			return workflow.Errorf(workflow.TimedOut, "the version is set, but these nodes have not confirmed it yet: %s", strings.Join(missing, ", "))
+			return workflow.Errorf(workflow.TimedOut, "the version is set, but these nodes have not confirmed it yet: %s",
+				strings.Join(missing, ", "))
 		}
 	}
 }

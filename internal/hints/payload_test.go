@@ -11,7 +11,8 @@ import (
 func init() { budget = time.Minute }
 
 func FuzzParse(f *testing.F) {
-	pending := pendingHints{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true, begins: true}
+	pending := pendingHints{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63},
+		due: true, sinks: true, begins: true}
 	for _, p := range pending.payloads("node") {
 		f.Add(p)
 	}
