@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -70,6 +72,36 @@ func TestACredentialThatSendsTooMuchIsToldSo(t *testing.T) {
 	pack("eve", "0", "1").want(t, 201)
 	if p := pack("eve", "0", "1").wantProblem(t, 429, workflow.RateLimited); !strings.Contains(p.Detail, "the tenant sends") {
 		t.Error(p.Detail)
+	}
+}
+
+// A caller gets no more by another credential: the rate is that of the actor.
+func TestCredentialRateIsOfEachActor(t *testing.T) {
+	callers := map[string]api.Caller{
+		"ann's key":           {Actor: "ann", Proof: auth.Proof{Kind: auth.APIKey, By: "k1"}},
+		"ann's other key":     {Actor: "ann", Proof: auth.Proof{Kind: auth.APIKey, By: "k2"}},
+		"ann's token":         {Actor: "ann", Proof: auth.Proof{Kind: auth.JWT, By: "https://idp.example"}},
+		"ann's ticket":        {Actor: "ann", Proof: auth.Proof{Kind: auth.Ticket, By: "key k3 by gateway"}},
+		"bob's key":           {Actor: "bob", Proof: auth.Proof{Kind: auth.APIKey, By: "k4"}},
+		"ann's key elsewhere": {Actor: "ann", Tenant: "acme", Proof: auth.Proof{Kind: auth.APIKey, By: "k5"}},
+	}
+	s := newServer(t, func(c *api.Config) {
+		c.Limits.CredentialRate, c.Limits.CredentialBurst = 0.001, 3
+		c.Identify = func(r *http.Request) (api.Caller, error) {
+			caller := callers[r.Header.Get("Authorization")]
+			caller.Grants, caller.Roles = auth.Grants{{Right: auth.Submit}}, []string{"*"}
+			return caller, nil
+		}
+	})
+	for _, c := range []struct {
+		credential string
+		status     int
+	}{{"ann's key", 201}, {"ann's other key", 201}, {"ann's token", 201}, {"ann's ticket", 429}, {"ann's key", 429}, {"bob's key", 201},
+		{"ann's key elsewhere", 201}} {
+		a := s.post("/v1/workflows/parcel/pack?dry_run=true", "k", `{"to":"Wien"}`, "Authorization", c.credential)
+		if a.status != c.status {
+			t.Errorf("%s: %d %s", c.credential, a.status, a.body)
+		}
 	}
 }
 

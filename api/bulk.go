@@ -35,7 +35,7 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.admit(w, r.tenant(), credential(&r.caller), len(items)); err != nil {
+	if err := a.admit(w, r.tenant(), actorKey(&r.caller), len(items)); err != nil {
 		return err
 	}
 	for _, item := range items { // who may send one can take a look at its instance

@@ -37,7 +37,7 @@ func (a *API) command(w http.ResponseWriter, r *request) (err error) {
 	if err := a.by(r, &cmd); err != nil {
 		return err
 	}
-	if err := a.admit(w, cmd.Tenant, credential(&r.caller), 1); err != nil {
+	if err := a.admit(w, cmd.Tenant, actorKey(&r.caller), 1); err != nil {
 		return err
 	}
 	if dryRun {

@@ -116,8 +116,7 @@ type Limits struct {
 	// least BulkItems. A bulk request with more is too large.
 	Burst int
 
-	// CredentialRate and CredentialBurst are the same for each credential: each actor of
-	// a tenant. 0 is no limit.
+	// CredentialRate and CredentialBurst are the same for each actor of a tenant, whichever credentials it sends. 0 is no limit.
 	CredentialRate  float64
 	CredentialBurst int
 }

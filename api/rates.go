@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// rates bounds how many commands each tenant, or each credential, sends to this node.
+// rates bounds how many commands each tenant, or each actor of one, sends to this node.
 //
 // It remembers those that came last, in two generations: when the younger
 // one is full, it becomes the older one, and what was in that is forgotten. Who
@@ -89,10 +89,14 @@ type rated struct {
 	key string
 }
 
-// credential is whose rate a caller's commands count for: what is the same of all tokens that he is given, and
+// actorKey is the key of a caller's rate: the actor of a tenant, whatever its credential is. An actor that may make API keys or request
+// tickets gets no more by using several.
+func actorKey(c *Caller) string { return c.Tenant + "\x00" + c.Actor }
+
+// credential is whose share of the memory a caller's requests count for: what is the same of all tokens that he is given, and
 // who he is where there is none.
 func credential(c *Caller) string {
-	id := c.Tenant + "\x00" + c.Actor
+	id := actorKey(c)
 	switch c.Proof.Kind {
 	case "", auth.Loopback:
 		return id
@@ -102,9 +106,9 @@ func credential(c *Caller) string {
 	return c.Proof.String() + "\x00" + id
 }
 
-// admit refuses n commands of who sends too many, "" for a credential that there is none of, and says in headers what is
+// admit refuses n commands of who sends too many, "" for an actor that there is none of, and says in headers what is
 // left. Errors: RateLimited, with the header Retry-After set; TooLarge for more than can ever come at once.
-func (a *API) admit(w http.ResponseWriter, tenant, credential string, n int) error {
+func (a *API) admit(w http.ResponseWriter, tenant, actor string, n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -112,8 +116,8 @@ func (a *API) admit(w http.ResponseWriter, tenant, credential string, n int) err
 	if a.tenants != nil {
 		all = append(all, rated{a.tenants, tenant})
 	}
-	if a.credentials != nil && credential != "" {
-		all = append(all, rated{a.credentials, credential})
+	if a.credentials != nil && actor != "" {
+		all = append(all, rated{a.credentials, actor})
 	}
 	for _, r := range all {
 		if n > r.burst {

@@ -96,7 +96,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
 	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
-		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
+		"how many commands a second this node takes from each actor of a tenant, whichever credentials it sends; 0 is no limit")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.BoolVar(&config.AccessLogSkipsHealth, "access-log-skip-health", false, "leave /healthz, /readyz and /metrics out of the access log")
 	own.StringVar(&config.Console, "console", console.DefaultPath, "the path of the console, the pages for operators; \"off\" is none")

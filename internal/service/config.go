@@ -63,8 +63,7 @@ type Config struct {
 	// HTTP; more are refused with RateLimited. 0 is no limit.
 	Rate float64
 
-	// CredentialRate is the same of each credential: of each actor of a tenant. 0 is no
-	// limit.
+	// CredentialRate is the same of each actor of a tenant, whichever credentials it sends. 0 is no limit.
 	CredentialRate float64
 
 	// AccessLog logs each request at level Info when it is answered, else at Debug.
