@@ -26,7 +26,8 @@ type Config struct {
 	Sessions Sessions
 	// Path is where the console is: segments of lower-case letters, digits, "-" and "_". Default [DefaultPath].
 	Path string
-	// Origin is how browsers reach the server, such as "https://example.com". Empty means the host that each request names.
+	// Origin is how browsers reach the server, such as "https://example.com". Login requires it for hosts other than this machine. Empty
+	// means the host that each request names.
 	Origin string
 	// Prefix is what a proxy removes from the paths that browsers see, or the API: such as "/pawl", before Path. Default none.
 	Prefix string

@@ -57,11 +57,7 @@ func (v *visit) log() error {
 		}
 		page.Problem = workflow.AsError(err).Message
 	}
-	scheme := "http://"
-	if v.r.TLS != nil {
-		scheme = "https://"
-	}
-	page.Origin = scheme + v.r.Host
+	page.Origin = v.origin()
 	return v.show("log", "Log", page)
 }
 

@@ -43,12 +43,18 @@ func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// errNoOrigin refuses to have a provider send a code to a host that a request names, unless that is this machine.
+var errNoOrigin = workflow.Errorf(workflow.Forbidden,
+	"signing in at the identity provider needs the public URL of this service; whoever runs it sets it with --public-url")
+
 func (v *visit) toProvider() error {
 	switch {
 	case v.Login == nil:
 		return errNoPage
 	case v.r.Header.Get("Sec-Fetch-Site") == "cross-site" || v.r.Header.Get("Sec-Fetch-Site") == "same-site":
 		return errForged
+	case v.Origin == "" && !onThisMachine(v.r.Host):
+		return errNoOrigin
 	}
 	to, pending, err := v.Login.Begin(v.r.Context(), v.origin()+v.Path+"/signed-in")
 	if err != nil {
@@ -66,7 +72,8 @@ func (v *visit) toProvider() error {
 	return v.seeOther(to)
 }
 
-// origin is how browsers name this server. Other machines reach it over TLS, which may end before it.
+// origin is how browsers reach this server. Without Origin it is the host that the request names, over TLS, which may end before this
+// server.
 func (v *visit) origin() string {
 	if v.Origin != "" {
 		return v.Origin

@@ -3,6 +3,7 @@ package console_test
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -62,6 +63,44 @@ func TestOneSignsInAtTheIdentityProvider(t *testing.T) {
 	none := newStand(t)
 	newVisitor(t, none.URL()).get("/console/sign-in/provider").want(404)
 	newVisitor(t, none.URL()).get("/console/signed-in?code=a&state=b").want(404)
+}
+
+// The address to come back to is that of the service, whatever host a request names.
+func TestRedirectURIDoesNotFollowHost(t *testing.T) {
+	t.Parallel()
+	claims := map[string]any{"sub": "ann", "tenant": "default", "scope": "read"}
+	leave := func(s *stand, host string) (int, string, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/console/sign-in/provider", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, _ := url.Parse(answer.Header.Get("Location"))
+		return answer.StatusCode, to.Query().Get("redirect_uri"), string(text)
+	}
+	unnamed, _ := withProvider(t, claims)
+	for _, host := range []string{"evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8080"} {
+		if status, to, text := leave(unnamed, host); status != http.StatusForbidden || to != "" || !strings.Contains(text, "--public-url") {
+			t.Errorf("%s: %d to %q: %s", host, status, to, text)
+		}
+	}
+	if status, to, _ := leave(unnamed, "localhost:8080"); status != http.StatusSeeOther || to != "http://localhost:8080/console/signed-in" {
+		t.Errorf("%d to %q", status, to)
+	}
+	named, _ := withProvider(t, claims, func(c *service.Config) { c.Network.PublicURL = "https://pawl.example.com" })
+	if status, to, _ := leave(named, "evil.example"); status != http.StatusSeeOther || to != "https://pawl.example.com/console/signed-in" {
+		t.Errorf("%d to %q", status, to)
+	}
 }
 
 func TestABrowserSignsInAtTheProvider(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/auth/login"
+
 	"github.com/pawlhq/pawl/internal/usage"
 )
 
@@ -58,6 +60,24 @@ func TestOtherAddressesNeedAuthenticationAndTLS(t *testing.T) {
 		}
 		if err := checkAddress("8080", tt.network, tt.authenticated); err == nil {
 			t.Error("no address is taken for one")
+		}
+	}
+}
+
+func TestLoginNeedsAPublicURL(t *testing.T) {
+	for _, tt := range []struct {
+		address, console, public string
+		want                     string
+	}{
+		{"0.0.0.0:8080", "/console", "", "--public-url"},
+		{"0.0.0.0:8080", "/console", "https://pawl.example.com", ""},
+		{"0.0.0.0:8080", NoConsole, "", ""},
+		{"127.0.0.1:8080", "/console", "", ""},
+	} {
+		c := Config{Address: tt.address, Console: tt.console, Network: Network{PublicURL: tt.public}, Auth: Auth{Login: &login.Config{}}}
+		err := c.checkConsole()
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 }

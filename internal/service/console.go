@@ -23,6 +23,10 @@ func (c *Config) checkConsole() error {
 	if err := console.CheckPath(c.Console); err != nil {
 		return usage.Errorf("the console: %v", err)
 	}
+	if own, err := onThisMachine(c.Address); err == nil && !own && c.Auth.Login != nil && c.Network.PublicURL == "" {
+		return usage.Errorf("signing in to the console at the identity provider needs the address that browsers know this service by; " +
+			"give it with --public-url, such as https://pawl.example.com")
+	}
 	if _, prefix := api.SplitPublicURL(c.Network.PublicURL); strings.HasPrefix(c.Console+"/", prefix+"/") && prefix != "" {
 		return usage.Errorf("the path of the public URL, %s, is also the console's: choose another path for the console (--console)", prefix)
 	}
