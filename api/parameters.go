@@ -166,7 +166,7 @@ var (
 	setCookie  = Header{"Set-Cookie", "the ticket as the cookie `pawl_ticket`, where that was asked for"}
 	// ofRates are there where there is a limit.
 	ofRates = []Header{{headerRatePolicy, "how many commands may come at once (`q`), and in how many seconds so many more (`w`): " +
-		"of the `\"tenant\"` and of the `\"credential\"`, where there is a limit"},
+		"of the `\"tenant\"` and of the `\"credential\"`, which stands for all credentials of the actor, where there is a limit"},
 		{headerRateLimit, "how many may come now (`r`), and in how many seconds there will be one more (`t`)"}}
 	ofReceipts = []Header{replayed, location, etag, position, retryLater}
 )
