@@ -53,7 +53,7 @@ func startProxy(t *testing.T, start func(dir, node string, front net.Listener) *
 		c.Auth.Keys, c.AccessLog, c.Log = true, true, slog.New(p.log)
 		c.Network.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	}}, change...)...)
-	_, p.key = makeKey(t, s, "shop", "read submit stream")
+	_, p.key = makeKey(t, s, "shop", "read submit stream operate")
 	dir := t.TempDir()
 	p.tls = certificateIn(t, dir)
 	front, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,7 +148,7 @@ func startNginx(t *testing.T, limit string, change ...func(*Config)) *proxied {
 	path := program(t, "nginx")
 	return startProxy(t, func(dir, node string, front net.Listener) *exec.Cmd {
 		writeFile(t, filepath.Join(dir, "pawl.conf"), shipped(t, "nginx.conf", "443", front.Addr().String(), "10.1.2.11:8080", node,
-			"    server 10.1.2.12:8080 max_fails=0;\n", "", "pawl.example.com", "example.com", "/etc/nginx/tls", dir, "75s", limit))
+			"10.1.2.12:8080", node, "pawl.example.com", "example.com", "/etc/nginx/tls", dir, "75s", limit))
 		writeFile(t, filepath.Join(dir, "nginx.conf"), `daemon off; user root; worker_processes 1; pid nginx.pid; error_log stderr;
 events {}
 http {
@@ -167,7 +167,7 @@ func startHAProxy(t *testing.T, limit string, change ...func(*Config)) *proxied 
 	path := program(t, "haproxy")
 	return startProxy(t, func(dir, node string, _ net.Listener) *exec.Cmd {
 		name := filepath.Join(dir, "haproxy.cfg")
-		writeFile(t, name, shipped(t, "haproxy.cfg", ":443", "fd@3", "10.1.2.11:8080", node, "    server b 10.1.2.12:8080\n", "",
+		writeFile(t, name, shipped(t, "haproxy.cfg", ":443", "fd@3", "10.1.2.11:8080", node, "10.1.2.12:8080", node,
 			"/etc/haproxy/tls", dir, "75s", limit))
 		return exec.Command(path, "-db", "-f", name)
 	}, change...)
@@ -187,6 +187,7 @@ func TestProxiesServeClients(t *testing.T) {
 			t.Run("event stream", p.eventStream)
 			t.Run("WebSocket", p.webSocket)
 			t.Run("bulk", p.bulk)
+			t.Run("refusals", p.refusals)
 		})
 	}
 }
@@ -471,5 +472,29 @@ func TestProxiesWaitLongEnough(t *testing.T) {
 		if !strings.Contains(shipped(t, "envoy.yaml"), wanted) {
 			t.Errorf("envoy.yaml has no %q", wanted)
 		}
+	}
+}
+
+// refusals shows that answers with 503 take no node out, and are those of Pawl.
+func (p *proxied) refusals(t *testing.T) {
+	if resp := p.request(t, "PUT", "/v1/ops/paused/order", `{"reason":"test"}`); resp.StatusCode != 204 {
+		t.Fatal(resp.StatusCode, textOf(t, resp))
+	}
+	place := func() string {
+		resp := p.request(t, "POST", "/v1/workflows/order/place", `{"customer":"p","cart":"1","total":1,"currency":"EUR"}`,
+			"Idempotency-Key", "paused")
+		if text := textOf(t, resp); resp.StatusCode != 503 || !strings.Contains(text, `"code":"paused"`) {
+			return fmt.Sprint(resp.StatusCode, " ", text)
+		}
+		return ""
+	}
+	await.Eventually(t, "the workflow is paused", func() bool { return place() == "" })
+	for range 20 {
+		if wrong := place(); wrong != "" {
+			t.Fatal(wrong)
+		}
+	}
+	if resp := p.request(t, "GET", "/v1/workflows", ""); resp.StatusCode != 200 {
+		t.Error(resp.StatusCode, textOf(t, resp))
 	}
 }
