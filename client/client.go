@@ -8,6 +8,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -30,6 +31,10 @@ type Config struct {
 	// TokenSource is asked for the credential in place of Token: before each attempt, once more after a refusal, and while a
 	// subscription goes on. It keeps a token until shortly before its end.
 	TokenSource func(context.Context) (string, error)
+
+	// PlainHTTP sends the credential without TLS to a node that is not this machine, where whoever is on the way can read and use it.
+	// By default New refuses such a URL beside a Token or a TokenSource.
+	PlainHTTP bool
 
 	// Tenant, Actor and Roles are who calls where nobody is asked for a credential.
 	Tenant, Actor string
@@ -81,6 +86,9 @@ func New(c Config) (*Client, error) {
 		if err := checkURL(given); err != nil {
 			return nil, fmt.Errorf("client: Config.URLs[%d] %w", i, err)
 		}
+		if (c.Token != "" || c.TokenSource != nil) && !c.PlainHTTP && exposes(given) {
+			return nil, fmt.Errorf("client: Config.URLs[%d]: %w", i, ErrPlainHTTP)
+		}
 		out.urls = append(out.urls, strings.TrimRight(given, "/"))
 	}
 	if c.Token != "" && c.TokenSource != nil {
@@ -103,6 +111,19 @@ func checkURL(text string) error {
 		return errors.New("has a user name or a password in it, which no node takes: give the credential as Token")
 	}
 	return nil
+}
+
+// ErrPlainHTTP is why a credential is not sent without TLS; see [Config].PlainHTTP.
+var ErrPlainHTTP = errors.New("a credential would be sent without TLS to another machine: use https, or allow it with PlainHTTP")
+
+// exposes reports whether requests to a URL can be read between this machine and the node.
+func exposes(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "https" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !addr.Unmap().IsLoopback())
 }
 
 // notify tells of an attempt that is made again after a pause, or with nil of a subscription that goes on.

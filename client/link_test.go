@@ -124,8 +124,8 @@ func (x *exchangeOf) follows(t *testing.T, long time.Duration, change ...func(*c
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(x) })
 	config := client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: &http.Transport{DialContext: x.dial}},
-		TokenSource: func(context.Context) (string, error) { return "t", nil },
-		Retry:       client.Retry{First: time.Millisecond, Max: time.Millisecond}}
+		TokenSource: func(context.Context) (string, error) { return "t", nil }, PlainHTTP: true,
+		Retry: client.Retry{First: time.Millisecond, Max: time.Millisecond}}
 	for _, f := range change {
 		f(&config)
 	}

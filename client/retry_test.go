@@ -224,7 +224,8 @@ func TestACredentialThatIsRefusedIsRenewedOnce(t *testing.T) {
 		}
 		return reply(200, done)(r)
 	}}}
-	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}, TokenSource: source})
+	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}, TokenSource: source,
+		PlainHTTP: true})
 	if err != nil {
 		t.Fatal(err)
 	}

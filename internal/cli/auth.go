@@ -136,7 +136,7 @@ func authCommand() *cobra.Command {
 }
 
 func canICommand() *cobra.Command {
-	var servers []string
+	var asked client.Config
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "can-i GRANT",
@@ -156,16 +156,17 @@ SSL_CERT_FILE names the file of that authority.`,
 			if c.Flag(flagDatabase).Changed {
 				return usage.Errorf("--database: it is a server that says what a credential may; whoever has the database has everything")
 			}
-			return canI(c, servers, args[0], asJSON)
+			return canI(c, asked, args[0], asJSON)
 		},
 	}
-	flags.Servers(c, &servers, defaultServer)
+	flags.Servers(c, &asked.URLs, &asked.PlainHTTP, defaultServer)
 	flags.Output(c, &asJSON)
 	return c
 }
 
-func canI(c *cobra.Command, servers []string, grant string, asJSON bool) error {
-	asking, err := flags.Dial(client.Config{URLs: servers, Retry: client.Retry{Attempts: 1}})
+func canI(c *cobra.Command, asked client.Config, grant string, asJSON bool) error {
+	asked.Retry.Attempts = 1
+	asking, err := flags.Dial(asked)
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func canI(c *cobra.Command, servers []string, grant string, asJSON bool) error {
 	case err != nil:
 		return flags.AnsweredByServer(c, err)
 	case me.Can == nil:
-		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(servers, ","))
+		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(asked.URLs, ","))
 	}
 	if asJSON {
 		err = output.JSON(c.OutOrStdout(), &me)

@@ -106,6 +106,28 @@ func TestOpsKeysOfANodeShowsItsCredential(t *testing.T) {
 	}
 }
 
+// A credential is not sent without TLS to another machine unless the caller says so.
+func TestCredentialIsNotSentOverPlainHTTP(t *testing.T) {
+	for _, args := range [][]string{{"ops", "keys", "--node"}, {"ops", "versions", "--node"}, {"auth", "can-i", "read", "--server"},
+		{"get", "order#A-1", "--server"}, {"submit", "order", "place", "{}", "--server"}} {
+		args = append(args, "http://pawl.invalid")
+		t.Setenv(flags.EnvToken, "secret")
+		if code, _, stderr := run(t.Context(), args...); code != 2 || !strings.Contains(stderr, "without TLS") || strings.Contains(stderr, "secret") {
+			t.Errorf("%q: exit %d, %s", args, code, stderr)
+		}
+	}
+	for _, args := range [][]string{{"ops", "keys", "--node", "http://pawl.invalid"}, {"auth", "can-i", "read", "--server", "http://pawl.invalid"}} {
+		t.Setenv(flags.EnvToken, "secret")
+		if code, _, stderr := run(t.Context(), append(args, "--plain-http")...); code == 0 || code == 2 || strings.Contains(stderr, "without TLS") {
+			t.Errorf("%q --plain-http: exit %d, %s", args, code, stderr)
+		}
+		t.Setenv(flags.EnvToken, "")
+		if code, _, stderr := run(t.Context(), args...); code == 0 || code == 2 || strings.Contains(stderr, "without TLS") {
+			t.Errorf("%q without a credential: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
 // A node lists versions, and is told which one begins, with the same words as the database.
 func TestVersionsAreSeenAndBegunAtANode(t *testing.T) {
 	var url string

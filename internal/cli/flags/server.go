@@ -3,6 +3,7 @@ package flags
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -22,18 +23,34 @@ const (
 	EnvURL   = "PAWL_URL"   // of the server, or of several nodes with commas between
 )
 
-// Servers is the flag --server of a command, whom it asks; value is its default.
-func Servers(c *cobra.Command, urls *[]string, value string) {
+// Servers adds the flags --server, of which value is the default, and --plain-http.
+func Servers(c *cobra.Command, urls *[]string, plain *bool, value string) {
+	PlainHTTP(c, plain)
 	c.Flags().StringSliceVar(urls, "server", strings.Split(cmp.Or(os.Getenv(EnvURL), value), ","),
 		"URL of the server, or of several nodes with commas between; default is "+EnvURL+", or else "+value)
 	c.Flags().Lookup("server").DefValue = "[]" // said already
 }
 
+// PlainHTTP adds the flag --plain-http.
+func PlainHTTP(c *cobra.Command, plain *bool) {
+	c.Flags().BoolVar(plain, "plain-http", false, "send the credential in "+EnvToken+" without TLS to another machine, such as inside a cluster")
+}
+
+// CheckOpen refuses a server, the value of a flag, to which the credential of EnvToken would be sent without TLS. Error: *usage.Error.
+func CheckOpen(flag, server string, plain bool) error {
+	_, err := client.New(client.Config{URLs: []string{server}, Token: os.Getenv(EnvToken), PlainHTTP: plain})
+	if errors.Is(err, client.ErrPlainHTTP) {
+		return usage.Errorf("--%s %s is another machine, and the credential in %s would be sent to it without TLS: use https, or --plain-http",
+			flag, server, EnvToken)
+	}
+	return nil
+}
+
 // answerTime is how long a server may take for an answer, in full.
 const answerTime = 10 * time.Second
 
-// Client asks the servers that flags name.
-var Client = &http.Client{Timeout: answerTime}
+// Client asks the servers that flags name. It follows no redirection, which could lead past TLS.
+var Client = &http.Client{Timeout: answerTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // Dial makes a client of the servers of the flag --server, with the credential of EnvToken where there is one. Error: a
 // *usage.Error for a URL that is none.
@@ -43,6 +60,9 @@ func Dial(config client.Config) (*client.Client, error) {
 	}
 	for _, server := range config.URLs {
 		if _, err := serverAt("server", server); err != nil {
+			return nil, err
+		}
+		if err := CheckOpen("server", server, config.PlainHTTP); err != nil {
 			return nil, err
 		}
 	}

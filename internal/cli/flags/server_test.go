@@ -16,7 +16,7 @@ func asking(t *testing.T, database, args string) *cobra.Command {
 	root.PersistentFlags().String("database", database, "")
 	c := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error { return nil }}
 	var urls []string
-	Servers(c, &urls, "http://127.0.0.1:8080")
+	Servers(c, &urls, new(bool), "http://127.0.0.1:8080")
 	root.AddCommand(c)
 	root.SetArgs(append([]string{"list"}, strings.Fields(args)...))
 	if err := root.ExecuteContext(t.Context()); err != nil {

@@ -12,10 +12,17 @@ import (
 	"github.com/pawlhq/pawl/internal/cli/flags"
 )
 
-// nodeFlag is the flag --node of a command, which asks a node in the place of the database.
+// nodeFlag adds the flag --node of a command, which asks a node in the place of the database, and --plain-http.
 func nodeFlag(c *cobra.Command, node *string) {
 	c.Flags().StringVar(node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
-	flags.Before(c, func() error { return flags.NotEmpty(c, "node") })
+	var plain bool
+	flags.PlainHTTP(c, &plain)
+	flags.Before(c, func() error {
+		if err := flags.NotEmpty(c, "node"); err != nil || *node == "" {
+			return err
+		}
+		return flags.CheckOpen("node", *node, plain)
+	})
 }
 
 // askNode asks a node, and reads the answer into v, unless there is none.

@@ -48,7 +48,7 @@ type asking struct {
 }
 
 func (a *asking) flags(c *cobra.Command) {
-	flags.Servers(c, &a.config.URLs, a.server)
+	flags.Servers(c, &a.config.URLs, &a.config.PlainHTTP, a.server)
 	flags.Output(c, &a.json)
 	flags.Tenant(c, &a.config.Tenant, "", "whose things; where a server asks for credentials, "+flags.EnvToken+" says that")
 	c.Flags().StringVar(&a.config.Actor, "actor", "", "who asks; with a credential, whom it acts as")
