@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// What the page shows of a workflow is what its example runs.
+// What the page shows of a workflow is what its examples run.
 func TestThePageOfWhatAWorkflowCanSayShowsItsExample(t *testing.T) {
 	t.Parallel()
-	example := page(t, "pawltest/desk_example_test.go")
+	example := page(t, "pawltest/desk_example_test.go") + page(t, "pawltest/payout_example_test.go")
 	for _, block := range blocks(t, page(t, "docs/what-a-workflow-can-say.md"), "go") {
 		if !strings.Contains(example, block) {
 			t.Errorf("the example does not have\n%s", block)

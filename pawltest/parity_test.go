@@ -63,7 +63,7 @@ func steady(begin func()) *workflow.Definition[move] {
 		workflow.Do("call", workflow.From("ready"), "calling", "ready", work, write("called")).OrElse("ready",
 			noteFailure).Retry(twice).Undo(undo),
 		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready",
-			noteFailure).Retry(twice).AskOperator(),
+			noteFailure).Retry(twice).AskOperator().Settles("call"),
 		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready",
 			noteFailure).Retry(twice).Undoes("call"),
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),

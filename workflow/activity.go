@@ -174,9 +174,20 @@ func (a *Activity[D, P, R]) Check(check func(ctx context.Context, a *Attempt, da
 // activities did earlier on the same instance is undone. The instance keeps what is
 // needed for that, the payload and the result of each: of up to 1000, and no other
 // is begun once they have a megabyte together. A command that would be one more is
-// refused with [TooManyEffects].
+// refused with [TooManyEffects]. See [Activity.Settles] for work that uses up what was done.
 func (a *Activity[D, P, R]) Undoes(transitions ...string) *Activity[D, P, R] {
 	a.spec.Undoes = append(a.spec.Undoes, transitions...)
+	return a
+}
+
+// Settles declares that the success of this work uses up what the named activities did earlier on the same instance: no later failure
+// undoes it. Each must have an Undo, and be undone by some activity (see [Activity.Undoes]). A payment, for example, settles
+// the reserve that it pays from: if the claim is opened again and the next payment fails, only the reserves made since are released.
+//
+// The success that counts is the one that takes the instance on. A failure settles nothing, and neither does work whose instance has
+// left the in-between state meanwhile.
+func (a *Activity[D, P, R]) Settles(transitions ...string) *Activity[D, P, R] {
+	a.spec.Settles = append(a.spec.Settles, transitions...)
 	return a
 }
 
@@ -184,7 +195,7 @@ func (a *Activity[D, P, R]) Undoes(transitions ...string) *Activity[D, P, R] {
 func (a *Activity[D, P, R]) step() *Step {
 	frozen := *a
 	w := a.spec
-	w.Undoes = slices.Clone(w.Undoes)
+	w.Undoes, w.Settles = slices.Clone(w.Undoes), slices.Clone(w.Settles)
 	w.Timeout = cmp.Or(w.Timeout, defaultTimeout)
 	w.Retry.Attempts = cmp.Or(w.Retry.Attempts, defaultAttempts)
 	w.Retry.First = cmp.Or(w.Retry.First, defaultFirst)

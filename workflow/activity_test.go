@@ -141,12 +141,12 @@ func TestDefaultsOfAnActivity(t *testing.T) {
 			Work{Timeout: time.Minute, Retry: Retry{Attempts: 10, First: time.Second, Max: 5 * time.Minute}}},
 		"all said": {
 			func(a *Activity[account, bill, charge]) Part[account] {
-				return a.Timeout(2 * time.Second).Retry(Retry{Attempts: 1, First: 3, Max: 4}).Concurrency(7).AskOperator().Undoes("pay").
+				return a.Timeout(2 * time.Second).Retry(Retry{Attempts: 1, First: 3, Max: 4}).Concurrency(7).AskOperator().Undoes("pay").Settles("pay").
 					Undo(func(context.Context, *Attempt, account, bill, *charge) error { return nil }).
 					Check(func(context.Context, *Attempt, account, bill) (*charge, error) { return nil, nil })
 			},
 			Work{Timeout: 2 * time.Second, Retry: Retry{Attempts: 1, First: 3, Max: 4}, Concurrency: 7, AskOperator: true,
-				Undoable: true, Checkable: true, Undoes: []string{"pay"}}},
+				Undoable: true, Checkable: true, Undoes: []string{"pay"}, Settles: []string{"pay"}}},
 		"a long first wait": {
 			func(a *Activity[account, bill, charge]) Part[account] { return a.Retry(Retry{First: time.Hour}) },
 			Work{Timeout: time.Minute, Retry: Retry{Attempts: 10, First: time.Hour, Max: time.Hour}}},
@@ -177,12 +177,12 @@ func TestActivityIsATransition(t *testing.T) {
 
 // What is added to an activity later is not in a workflow that is built.
 func TestBuiltActivityDoesNotChange(t *testing.T) {
-	pay := paying(charged, booked).Undoes("pay").Undo(func(context.Context, *Attempt, account, bill, *charge) error { return nil })
+	pay := paying(charged, booked).Undoes("pay").Settles("pay").Undo(func(context.Context, *Attempt, account, bill, *charge) error { return nil })
 	s := payStep(t, pay)
-	pay.Timeout(time.Hour).Concurrency(1).AskOperator().Undoes("x").Or("open").Role("clerk").OrElse("open", nil).
+	pay.Timeout(time.Hour).Concurrency(1).AskOperator().Undoes("x").Settles("x").Or("open").Role("clerk").OrElse("open", nil).
 		Accept(func(*Call, *account, bill) error { return errors.New("late") }).
 		Undo(nil)
-	if w := s.Work; w.Timeout != time.Minute || w.Concurrency != 0 || w.AskOperator || len(w.Undoes) != 1 || w.Failed != "unpaid" ||
+	if w := s.Work; w.Timeout != time.Minute || w.Concurrency != 0 || w.AskOperator || len(w.Undoes) != 1 || len(w.Settles) != 1 || w.Failed != "unpaid" ||
 		len(s.To) != 2 || len(s.Roles) > 0 {
 		t.Errorf("the step changed: %+v %+v", s, s.Work)
 	}

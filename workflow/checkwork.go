@@ -50,6 +50,16 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 			m.add("activity %q undoes %q, which declares no Undo", s.Name, other)
 		}
 	}
+	for i, other := range s.Work.Settles {
+		switch {
+		case slices.Contains(s.Work.Settles[:i], other):
+			m.add("activity %q settles %q twice", s.Name, other)
+		case len(w.byName[other]) == 0:
+			m.add("activity %q settles %q, which does not exist", s.Name, other)
+		case !w.UndoneByOthers(other):
+			m.add("activity %q settles %q, which no activity undoes", s.Name, other)
+		}
+	}
 }
 
 func checkNumbers(m *Mistakes, name string, w *Work) {

@@ -132,6 +132,11 @@ func TestMistakesOfActivities(t *testing.T) {
 			`activity "send" undoes "fly", which does not exist`,
 			`activity "send" undoes "fly" twice`,
 		}},
+		"settles": {sound("send", "sending", "closed").Settles("close", "fly", "fly"), []string{
+			`activity "send" settles "close", which no activity undoes`,
+			`activity "send" settles "fly", which does not exist`,
+			`activity "send" settles "fly" twice`,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checked(t, c.want, nil, c.part)
@@ -172,7 +177,7 @@ func TestActivitiesOfOneName(t *testing.T) {
 
 func TestUndoesWhatDeclaresAnUndo(t *testing.T) {
 	undo := func(context.Context, *Attempt, calm, None, *int) error { return nil }
-	checked(t, nil, nil, sound("reserve", "reserving", "closed").Undo(undo), sound("send", "sending", "closed").Undoes("reserve"))
+	checked(t, nil, nil, sound("reserve", "reserving", "closed").Undo(undo), sound("send", "sending", "closed").Undoes("reserve").Settles("reserve"))
 }
 
 // What an activity leads to is reached only where its from is.

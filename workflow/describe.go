@@ -54,6 +54,7 @@ type ActivityDescription struct {
 	Undo        bool             `json:"undo,omitzero"`        // it can be undone
 	Check       bool             `json:"check,omitzero"`       // it can be found out whether it happened
 	Undoes      []string         `json:"undoes,omitempty"`
+	Settles     []string         `json:"settles,omitempty"` // they are no longer undone once it has succeeded
 	AskOperator bool             `json:"ask_person,omitzero"`
 }
 
@@ -112,7 +113,7 @@ func (w *Work) describe() *ActivityDescription {
 	return &ActivityDescription{
 		Via: w.Via, Failed: w.Failed, FailedFrom: w.FailedFrom, Timeout: w.Timeout.String(),
 		Retry:       RetryDescription{w.Retry.Attempts, w.Retry.First.String(), w.Retry.Max.String()},
-		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, AskOperator: w.AskOperator,
+		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, Settles: w.Settles, AskOperator: w.AskOperator,
 	}
 }
 

@@ -22,7 +22,7 @@ func TestDescribeSaysWhatAnActivityAndATimerAre(t *testing.T) {
 	w, err := Define("w", 1, Start("begin", "open", quiet[None]),
 		sound("plain", "waiting", "closed"),
 		sound("full", "working", "closed").Timeout(90*time.Second).Retry(Retry{Attempts: 3, First: time.Millisecond, Max: time.Hour}).
-			Concurrency(4).Undo(undo).Check(check).Undoes("full").AskOperator(),
+			Concurrency(4).Undo(undo).Check(check).Undoes("full").Settles("full").AskOperator(),
 	).Final("closed").
 		After("idle", From("open"), 36*time.Hour, "plain").
 		At("until", From("open"), func(c calm) time.Time { return c.Until }, "full").
@@ -37,7 +37,7 @@ func TestDescribeSaysWhatAnActivityAndATimerAre(t *testing.T) {
 	for i, want := range []ActivityDescription{
 		{Via: "waiting", Failed: "open", Timeout: "1m0s", Retry: RetryDescription{10, "1s", "5m0s"}},
 		{Via: "working", Failed: "open", Timeout: "1m30s", Retry: RetryDescription{3, "1ms", "1h0m0s"}, Concurrency: 4,
-			Undo: true, Check: true, Undoes: []string{"full"}, AskOperator: true},
+			Undo: true, Check: true, Undoes: []string{"full"}, Settles: []string{"full"}, AskOperator: true},
 	} {
 		if got := d.Transitions[1+i].Activity; !reflect.DeepEqual(got, &want) {
 			t.Errorf("%s: %+v", d.Transitions[1+i].Name, got)
@@ -82,6 +82,7 @@ func TestHashFollowsActivitiesAndTimers(t *testing.T) {
 		func(a *activity) { a.Concurrency(1) },
 		func(a *activity) { a.AskOperator() },
 		func(a *activity) { a.Undoes("send") },
+		func(a *activity) { a.Undoes("send").Settles("send") },
 		func(a *activity) { a.undoing, a.spec.Undoable = nil, false },
 		func(a *activity) {
 			a.Check(func(context.Context, *Attempt, calm, None) (*int, error) { return nil, nil })

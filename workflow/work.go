@@ -29,6 +29,7 @@ type Work struct {
 	Undoable    bool     // Undo is declared
 	Checkable   bool     // Check is declared
 	Undoes      []string // activities that a failure of this one undoes
+	Settles     []string // activities that are no longer undone once this one has succeeded
 	body        workBody
 }
 

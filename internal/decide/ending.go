@@ -52,6 +52,7 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 		return d
 	}
 	c.answer(&d)
+	d.settle(step)
 	if step.Work.Undoable && w.UndoneByOthers(step.Name) {
 		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), transitions.Effect{
 			CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
@@ -123,6 +124,18 @@ func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result
 		done := transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
 			Payload: p.Canonical, Result: result}
 		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.by, now))
+	}
+}
+
+// settle forgets the effects that the activity has used up.
+func (d *Decision) settle(step *workflow.Step) {
+	if len(step.Work.Settles) > 0 {
+		d.After.Links.Effects = slices.DeleteFunc(slices.Clone(d.After.Links.Effects), func(e transitions.Effect) bool {
+			return slices.Contains(step.Work.Settles, e.Transition)
+		})
+		if len(d.After.Links.Effects) == 0 {
+			d.After.Links.Effects = nil
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func payment(t testing.TB) *workflow.Workflow {
 			Doc("The provider is asked.").Timeout(5*time.Second).
 			Undo(func(context.Context, *workflow.Attempt, data, workflow.None, *int) error { return nil }),
 		workflow.Do("ship", workflow.From("paid"), "shipping", "shipped", work, done).OrElse("unpaid", failed).
-			Role("warehouse").Undoes("pay").Retry(workflow.Retry{Attempts: 3}),
+			Role("warehouse").Undoes("pay").Settles("pay").Retry(workflow.Retry{Attempts: 3}),
 		on("cancel", "cancelled", "placed", "paying", "unpaid").Role("customer"),
 		on("remind", workflow.Stay, "placed").Role("clock"),
 		on("expire", "cancelled", "placed", "unpaid").Role("clock"),

@@ -64,6 +64,9 @@ func (l line) details() string {
 	if l.end == failed && len(s.Work.Undoes) > 0 {
 		lines = append(lines, "undoes: "+strings.Join(s.Work.Undoes, ", "))
 	}
+	if l.end == done && len(s.Work.Settles) > 0 {
+		lines = append(lines, "settles: "+strings.Join(s.Work.Settles, ", "))
+	}
 	if l.end != "" {
 		return strings.Join(lines, "\n")
 	}
