@@ -21,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -143,7 +144,7 @@ func newGuarded(t testing.TB, config ...func(*api.Config)) *guarded {
 			return verifier.Verify(ctx, credential)
 		})
 	})...)
-	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, func(sql string) string { return sql }),
+	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, schema.For(schema.Default)),
 		apikey.Config{Log: slog.New(slog.DiscardHandler)})
 	keys.Verifier = g.keys
 	g.vouched = g.keys.Good

@@ -26,6 +26,7 @@ import (
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -116,7 +117,7 @@ func newFuzz(t *testing.T) *fuzz {
 			return caller, err
 		}
 	})
-	keys.Verifier = apikey.NewVerifier(apikey.NewTable(f.pool, func(sql string) string { return sql }),
+	keys.Verifier = apikey.NewVerifier(apikey.NewTable(f.pool, schema.For(schema.Default)),
 		apikey.Config{Log: slog.New(slog.DiscardHandler)})
 	f.vouched = keys.Good
 	keys.Start()

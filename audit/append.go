@@ -51,7 +51,7 @@ func storedScope(e *transitions.Entry) string {
 // Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL
 // expression that may use u.ord, which counts the rows from 1, and the source from.
 func Insert(b *rows.Builder, position, from string) {
-	b.Add("INSERT INTO pawl.audit (tenant, position, ", rows.Names(Columns), ") SELECT ", b.Tenant(), ", ", position, ", ", uColumns,
+	b.Add("INSERT INTO {pawl}.audit (tenant, position, ", rows.Names(Columns), ") SELECT ", b.Tenant(), ", ", position, ", ", uColumns,
 		" FROM ").Source(Columns).Add(", ", from)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -39,7 +40,7 @@ type book struct {
 	entries map[uuid.UUID][]transitions.Entry
 }
 
-func same(sql string) string { return sql }
+var same = schema.For(schema.Default)
 
 func newBook(t testing.TB) *book {
 	t.Helper()
@@ -133,6 +134,7 @@ func (b *book) write(t testing.TB) {
 		builder := rows.For(rows.OneTenant)
 		audit.Insert(builder, "h.base + 3 * u.ord", "(SELECT "+fmt.Sprint(entries[0].Position-3)+" AS base) AS h")
 		stmt := builder.Statement()
+		stmt.SQL = same(stmt.SQL)
 		c := rows.NewUnnamedConn(conn.Conn().PgConn())
 		c.Queue(&stmt, append([][]byte{[]byte(tenant)}, set.Params(rows.OneTenant)...), nil)
 		if err := c.Send(t.Context()); err != nil {

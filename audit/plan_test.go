@@ -36,7 +36,7 @@ func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 		} {
 			for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
 				exec("SET plan_cache_mode = " + mode)
-				exec(fmt.Sprintf("PREPARE explained (%s) AS %s", s.types, s.sql))
+				exec(fmt.Sprintf("PREPARE explained (%s) AS %s", s.types, pgtest.SQL(s.sql)))
 				steps := pgtest.Explain(t, conn, "", fmt.Sprintf("EXECUTE explained(%s)", s.values))
 				exec("DEALLOCATE explained")
 				if steps[0].Type == "Limit" {

@@ -34,7 +34,7 @@ func New(q Querier, in func(sql string) string) *Table {
 // which can only be a probe of the primary key. It has a position alone. The tenant is an
 // SQL expression.
 func Position(tenant string) string {
-	return ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
+	return ` LEFT JOIN LATERAL (SELECT a.position FROM {pawl}.audit a
 	WHERE a.tenant = ` + tenant + ` AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
 }
 
@@ -42,7 +42,7 @@ func Position(tenant string) string {
 // instance's newest row.
 func Newest(tenant, instance, transition string) string {
 	return `
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
+LEFT JOIN LATERAL (SELECT * FROM {pawl}.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
 	AND x.transition = ` + transition + ` ORDER BY x.version DESC LIMIT 1) AS a ON true`
 }
 
@@ -50,14 +50,14 @@ LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AN
 // of the primary key. All are SQL expressions.
 func RowOf(tenant, instance, version string) string {
 	return `
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
+LEFT JOIN LATERAL (SELECT * FROM {pawl}.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
 	AND x.version = ` + version + ` LIMIT 1) AS a ON true`
 }
 
 // Rows are the audit rows of a tenant, or of one of its instances if that is not "".
 // Both are SQL expressions.
 func Rows(tenant, instance string) string {
-	all := "SELECT * FROM pawl.audit WHERE tenant = " + tenant
+	all := "SELECT * FROM {pawl}.audit WHERE tenant = " + tenant
 	if instance == "" {
 		return all
 	}
@@ -77,19 +77,19 @@ var (
 
 	historySQL = `
 SELECT ` + entryColumns + `
-FROM pawl.audit
+FROM {pawl}.audit
 WHERE tenant = $1 AND instance = $2 AND version > $3
 ORDER BY version
 LIMIT $4`
 
-	atSQL = `SELECT ` + entryColumns + ` FROM pawl.audit WHERE tenant = $1 AND instance = $2 AND version = $3`
+	atSQL = `SELECT ` + entryColumns + ` FROM {pawl}.audit WHERE tenant = $1 AND instance = $2 AND version = $3`
 
 	// asOfSQL reads back from the newest version. The times of an instance's
 	// versions rise as these do, but for what the clocks of two nodes differ by, so
 	// an index by time would be paid by every transition for little.
 	asOfSQL = `
 SELECT ` + entryColumns + `
-FROM pawl.audit
+FROM {pawl}.audit
 WHERE tenant = $1 AND instance = $2 AND at <= $3
 ORDER BY version DESC
 LIMIT 1`

@@ -154,7 +154,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 		var size [4]float64
 		for i, from := range []string{"command x WHERE transition = 'flip'", "audit x WHERE transition = 'flip'",
 			"outbox x WHERE transition = 'flip'", "instance x WHERE version > 1"} {
-			if err := e.db.admin.QueryRow(t.Context(), e.db.in("SELECT avg(pg_column_size(x.*)) FROM pawl."+from)).Scan(&size[i]); err != nil {
+			if err := e.db.admin.QueryRow(t.Context(), e.db.in("SELECT avg(pg_column_size(x.*)) FROM {pawl}."+from)).Scan(&size[i]); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,22 +29,22 @@ var ceilingStatements = []struct {
 	sql  string
 	rest func(c *ceiling, now time.Time) []any // parameters from $10 on
 }{
-	{`UPDATE pawl.instance i SET state = u.to, version = u.version, bucket = u.version / 4, data = $10, chain = $11,
+	{`UPDATE {pawl}.instance i SET state = u.to, version = u.version, bucket = u.version / 4, data = $10, chain = $11,
 		updated_at = $12` + ceilingSource + `WHERE i.tenant = $1 AND i.id = u.id`,
 		func(c *ceiling, now time.Time) []any { return []any{c.specimen.data, filler(c.n), now} }},
-	{`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, state,
+	{`INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, state,
 			created_at, finished_at, expires_at)
 		SELECT $1, u.scope, u.key, $10, 'succeeded', 'order', 'flip', u.id, u.version, $11, 200, u.to, $12, $12, $13` + ceilingSource,
 		func(c *ceiling, now time.Time) []any {
 			return []any{filler(c.n), actor, now, now.Add(replayFor)}
 		}},
-	{`INSERT INTO pawl.audit (tenant, position, workflow, transition, instance, version, from_state, to_state, actor, payload, data,
+	{`INSERT INTO {pawl}.audit (tenant, position, workflow, transition, instance, version, from_state, to_state, actor, payload, data,
 			key, at, hash)
 		SELECT $1, u.position, 'order', 'flip', u.id, u.version, u.from, u.to, $10, $11, $12, u.key, $13, $14` + ceilingSource,
 		func(c *ceiling, now time.Time) []any {
 			return []any{actor, c.specimen.payload, c.specimen.data, now, filler(c.n)}
 		}},
-	{`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, transition, instance, version, state, at, business_key)
+	{`INSERT INTO {pawl}.outbox (tenant, position, type, ordinal, workflow, transition, instance, version, state, at, business_key)
 		SELECT $1, u.position, $10, 0, 'order', 'flip', u.id, u.version, u.to, $11, u.business_key` + ceilingSource,
 		func(c *ceiling, now time.Time) []any { return []any{c.specimen.eventType, now} }},
 }
@@ -86,7 +86,7 @@ func (c *ceiling) call(ctx context.Context) (int, error) {
 	b.Queue("BEGIN")
 	for i, s := range ceilingStatements {
 		if i == 2 { // where the engine does
-			b.Queue(c.in("UPDATE pawl.log SET head = head + $2 WHERE tenant = $1"), tenant, group)
+			b.Queue(c.in("UPDATE {pawl}.log SET head = head + $2 WHERE tenant = $1"), tenant, group)
 		}
 		b.Queue(c.in(s.sql), append(columns, s.rest(c, now)...)...)
 	}

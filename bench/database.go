@@ -21,7 +21,7 @@ const (
 )
 
 // sequence numbers the floor's transitions.
-const sequence = "pawl.floor_position"
+const sequence = "{pawl}.floor_position"
 
 // Application names. The engine names its connections after what they are for, all
 // beginning with "pawl"; the admin's does not.
@@ -92,7 +92,7 @@ func (d *database) ready(ctx context.Context) error {
 		current_setting('synchronous_commit'), current_setting('full_page_writes'), current_setting('shared_buffers')`
 	a := &d.about
 	return errors.Join(
-		d.exec(ctx, "ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease"),
+		d.exec(ctx, "ALTER TABLE {pawl}.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease"),
 		d.exec(ctx, "CREATE SEQUENCE "+sequence),
 		d.exec(ctx, leanTables),
 		d.exec(ctx, withoutAutovacuum(d.schema)), // it would come to some scenarios and not to others
@@ -166,21 +166,21 @@ func (d *database) settle(ctx context.Context, head int64) error {
 
 // head is how far the log of the tenant is that all scenarios write to.
 func (d *database) head(ctx context.Context) (n int64, err error) {
-	err = d.admin.QueryRow(ctx, d.in("SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0)"), tenant).Scan(&n)
+	err = d.admin.QueryRow(ctx, d.in("SELECT coalesce((SELECT head FROM {pawl}.log WHERE tenant = $1), 0)"), tenant).Scan(&n)
 	return n, err
 }
 
 // Every position after a base, with what belongs to it, and how far the logs go in all.
 const storedSQL = `WITH stored AS (SELECT o.tenant, o.position, a.hash, c.key
-FROM pawl.outbox AS o
-LEFT JOIN LATERAL (SELECT a.*, pawl.scope_of(a) AS of FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance
+FROM {pawl}.outbox AS o
+LEFT JOIN LATERAL (SELECT a.*, {pawl}.scope_of(a) AS of FROM {pawl}.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance
 	AND a.version = o.version AND a.position = o.position LIMIT 1) AS a ON true
-LEFT JOIN LATERAL (SELECT * FROM pawl.command AS c WHERE c.tenant = a.tenant AND c.scope = a.of AND c.key = a.key
+LEFT JOIN LATERAL (SELECT * FROM {pawl}.command AS c WHERE c.tenant = a.tenant AND c.scope = a.of AND c.key = a.key
 	AND c.status = 'succeeded' LIMIT 1) AS c ON true
 WHERE o.tenant = ANY ($1) AND o.position > $2)
 SELECT count(*), count(DISTINCT (tenant, position)), count(hash), count(key),
 	coalesce((SELECT sum(last) FROM (SELECT max(position) AS last FROM stored GROUP BY tenant) AS l), $2)::bigint,
-	(SELECT coalesce(sum(head), 0) FROM pawl.log WHERE tenant = ANY ($1))::bigint FROM stored`
+	(SELECT coalesce(sum(head), 0) FROM {pawl}.log WHERE tenant = ANY ($1))::bigint FROM stored`
 
 // verify checks that n transitions of the tenants have been committed since the log was at
 // base, which is 0 for several, each with its event, its audit row, its command and a position

@@ -16,18 +16,18 @@ import (
 // nothing, hashes nothing, checks nothing, and numbers its transitions from a
 // sequence, so that no two of them wait for the log's head.
 const (
-	floorClaim = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at)
+	floorClaim = `INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at)
 		VALUES ($1, $2, $3, $4, 'processing', $5, $6, $7, $8, $9)`
-	floorLock   = `SELECT state, version, data, chain FROM pawl.instance WHERE tenant = $1 AND id = $2 FOR UPDATE`
-	floorUpdate = `UPDATE pawl.instance SET state = $3, version = $4, bucket = $4::bigint / 4, data = $5, chain = $6, updated_at = $7
+	floorLock   = `SELECT state, version, data, chain FROM {pawl}.instance WHERE tenant = $1 AND id = $2 FOR UPDATE`
+	floorUpdate = `UPDATE {pawl}.instance SET state = $3, version = $4, bucket = $4::bigint / 4, data = $5, chain = $6, updated_at = $7
 		WHERE tenant = $1 AND id = $2`
-	floorAudit = `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
+	floorAudit = `INSERT INTO {pawl}.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
 			payload, data, key, at, hash)
 		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING position`
-	floorEmit = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at,
+	floorEmit = `INSERT INTO {pawl}.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at,
 			business_key)
 		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10)`
-	floorFinish = `UPDATE pawl.command SET status = 'succeeded', version = $4, code = 200, state = $5, finished_at = $6, expires_at = $7
+	floorFinish = `UPDATE {pawl}.command SET status = 'succeeded', version = $4, code = 200, state = $5, finished_at = $6, expires_at = $7
 		WHERE tenant = $1 AND scope = $2 AND key = $3`
 )
 

@@ -203,7 +203,7 @@ func purgingNothing(name string) *scenario {
 		return e.connections(ctx, 1, func(conn *pgx.Conn, _ int) (caller, error) {
 			return func(ctx context.Context) (int, error) {
 				var n int64
-				err := conn.QueryRow(ctx, e.db.in("SELECT expired + forgotten + abandoned FROM pawl.purge(moment => $1)"), e.past.at(0)).Scan(&n)
+				err := conn.QueryRow(ctx, e.db.in("SELECT expired + forgotten + abandoned FROM {pawl}.purge(moment => $1)"), e.past.at(0)).Scan(&n)
 				if err == nil && n != 0 {
 					err = fmt.Errorf("%d were due", n)
 				}

@@ -17,28 +17,28 @@ import (
 // tenants, no chain, no expiry, no lists and no order of the log, which [floor] has
 // because its rows are the engine's.
 const leanTables = `
-CREATE TABLE pawl.lean_order (id uuid PRIMARY KEY, number text NOT NULL UNIQUE, state text NOT NULL, version int NOT NULL,
+CREATE TABLE {pawl}.lean_order (id uuid PRIMARY KEY, number text NOT NULL UNIQUE, state text NOT NULL, version int NOT NULL,
 	data jsonb NOT NULL, updated_at timestamptz NOT NULL);
-CREATE TABLE pawl.lean_key (key text PRIMARY KEY, request_hash bytea NOT NULL, response jsonb,
+CREATE TABLE {pawl}.lean_key (key text PRIMARY KEY, request_hash bytea NOT NULL, response jsonb,
 	created_at timestamptz NOT NULL DEFAULT now());
-CREATE TABLE pawl.lean_history (order_id uuid NOT NULL, version int NOT NULL, transition text NOT NULL, from_state text NOT NULL,
+CREATE TABLE {pawl}.lean_history (order_id uuid NOT NULL, version int NOT NULL, transition text NOT NULL, from_state text NOT NULL,
 	to_state text NOT NULL, actor text NOT NULL, payload jsonb NOT NULL, at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (order_id, version));
-CREATE TABLE pawl.lean_outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type text NOT NULL, order_id uuid NOT NULL,
+CREATE TABLE {pawl}.lean_outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type text NOT NULL, order_id uuid NOT NULL,
 	version int NOT NULL, payload jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT now());`
 
 // fillLean has the orders that the engine has placed.
-const fillLean = `INSERT INTO pawl.lean_order SELECT id, business_key, state, version, data, updated_at FROM pawl.instance`
+const fillLean = `INSERT INTO {pawl}.lean_order SELECT id, business_key, state, version, data, updated_at FROM {pawl}.instance`
 
 // leanStatements are prepared on every connection, under their names.
 var leanStatements = map[string]string{
-	"claim":  `INSERT INTO pawl.lean_key (key, request_hash) VALUES ($1, $2)`,
-	"lock":   `SELECT state, version, data FROM pawl.lean_order WHERE id = $1 FOR UPDATE`,
-	"update": `UPDATE pawl.lean_order SET state = $2, version = $3, data = $4, updated_at = now() WHERE id = $1`,
-	"history": `INSERT INTO pawl.lean_history (order_id, version, transition, from_state, to_state, actor, payload)
+	"claim":  `INSERT INTO {pawl}.lean_key (key, request_hash) VALUES ($1, $2)`,
+	"lock":   `SELECT state, version, data FROM {pawl}.lean_order WHERE id = $1 FOR UPDATE`,
+	"update": `UPDATE {pawl}.lean_order SET state = $2, version = $3, data = $4, updated_at = now() WHERE id = $1`,
+	"history": `INSERT INTO {pawl}.lean_history (order_id, version, transition, from_state, to_state, actor, payload)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-	"emit":   `INSERT INTO pawl.lean_outbox (type, order_id, version, payload) VALUES ($1, $2, $3, $4)`,
-	"finish": `UPDATE pawl.lean_key SET response = $2 WHERE key = $1`,
+	"emit":   `INSERT INTO {pawl}.lean_outbox (type, order_id, version, payload) VALUES ($1, $2, $3, $4)`,
+	"finish": `UPDATE {pawl}.lean_key SET response = $2 WHERE key = $1`,
 }
 
 func leanScenario(name string, connections int) *scenario {
@@ -95,8 +95,8 @@ func (l *lean) command(ctx context.Context, tx pgx.Tx, o *order, key string) err
 // verifyLean checks that n transitions have been committed.
 func (d *database) verifyLean(ctx context.Context, n int64) error {
 	var keys, entries, events, versions int64
-	err := d.admin.QueryRow(ctx, d.in(`SELECT (SELECT count(response) FROM pawl.lean_key), (SELECT count(*) FROM pawl.lean_history),
-		(SELECT count(*) FROM pawl.lean_outbox), (SELECT coalesce(sum(version - 1), 0) FROM pawl.lean_order)`)).
+	err := d.admin.QueryRow(ctx, d.in(`SELECT (SELECT count(response) FROM {pawl}.lean_key), (SELECT count(*) FROM {pawl}.lean_history),
+		(SELECT count(*) FROM {pawl}.lean_outbox), (SELECT coalesce(sum(version - 1), 0) FROM {pawl}.lean_order)`)).
 		Scan(&keys, &entries, &events, &versions)
 	if err == nil && (keys != n || entries != n || events != n || versions != n) {
 		err = fmt.Errorf("the tables do not hold what was claimed to be committed: %d transitions, but found %d keys, %d entries, %d events "+

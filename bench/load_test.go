@@ -72,7 +72,7 @@ func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
 	const commands = 20_000
 	l := load(t, commands)
 	due, entries := 0, int64(0)
-	err := l.pool.QueryRow(t.Context(), schema.In(l.schema, "SELECT expired FROM pawl.purge(100000)")).Scan(&due)
+	err := l.pool.QueryRow(t.Context(), schema.In(l.schema, "SELECT expired FROM {pawl}.purge(100000)")).Scan(&due)
 	if want := l.past.due * l.past.cohort * commandsEach; err != nil || due != want {
 		t.Errorf("%d are due, want %d (%v)", due, want, err)
 	}

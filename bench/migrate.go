@@ -207,7 +207,7 @@ func killEvenly(ctx context.Context, nodes map[int]*node, d time.Duration) error
 }
 
 // lapse lets the time of a lease pass.
-const lapse = "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL"
+const lapse = "UPDATE {pawl}.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL"
 
 // migrateAndKill has nodes do a migration; all of them but one are killed, each when its share is done. The lease of one that is dead runs
 // out at once: what is measured is a migration that goes on.
@@ -272,7 +272,7 @@ func beginMigration(ctx context.Context, eng *engine.Engine, perSecond int) erro
 func (e *env) verifyMigrated(ctx context.Context, eng *engine.Engine, all int64) error {
 	var migrated, instances, there int64
 	err := e.db.admin.QueryRow(ctx, e.db.in(`SELECT count(*), count(DISTINCT instance),
-	(SELECT count(*) FROM pawl.instance WHERE definition = 2) FROM pawl.audit WHERE transition = $1`), "pawl.migrated").
+	(SELECT count(*) FROM {pawl}.instance WHERE definition = 2) FROM {pawl}.audit WHERE transition = $1`), "pawl.migrated").
 		Scan(&migrated, &instances, &there)
 	if err == nil && (migrated != all || instances != all || there != all) {
 		err = fmt.Errorf("of %d instances %d are on the new version, by %d migrations of %d", all, there, migrated, instances)

@@ -48,7 +48,7 @@ func (e *env) holdLog(ctx context.Context, eng *engine.Engine) error {
 	}
 	e.later(func() error { return conn.Close(context.Background()) })
 	if _, err = conn.Exec(ctx, "BEGIN"); err == nil {
-		_, err = conn.Exec(ctx, e.db.in("SELECT FROM pawl.log WHERE tenant = $1 FOR UPDATE"), heldTenant)
+		_, err = conn.Exec(ctx, e.db.in("SELECT FROM {pawl}.log WHERE tenant = $1 FOR UPDATE"), heldTenant)
 	}
 	return err
 }

@@ -240,11 +240,11 @@ func overREST(slow bool) func(context.Context, *env) (newcomer, error) {
 // slowDown makes the database slow until the round ends.
 func (e *env) slowDown(ctx context.Context) error {
 	e.later(func() error {
-		return e.db.exec(context.Background(), "DROP TRIGGER slow ON pawl.command; DROP FUNCTION pawl.slow")
+		return e.db.exec(context.Background(), "DROP TRIGGER slow ON {pawl}.command; DROP FUNCTION {pawl}.slow")
 	})
-	return e.db.exec(ctx, fmt.Sprintf(`CREATE FUNCTION pawl.slow() RETURNS trigger LANGUAGE plpgsql AS
+	return e.db.exec(ctx, fmt.Sprintf(`CREATE FUNCTION {pawl}.slow() RETURNS trigger LANGUAGE plpgsql AS
 		$$BEGIN PERFORM pg_sleep(%f); RETURN NULL; END$$;
-		CREATE TRIGGER slow AFTER INSERT ON pawl.command FOR EACH STATEMENT EXECUTE FUNCTION pawl.slow()`, slowFor.Seconds()))
+		CREATE TRIGGER slow AFTER INSERT ON {pawl}.command FOR EACH STATEMENT EXECUTE FUNCTION {pawl}.slow()`, slowFor.Seconds()))
 }
 
 func servedShare(s *sample) float64 { return s.rate() / s.overload.sustained }

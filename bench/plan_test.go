@@ -218,7 +218,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 		}
 	}
 	if err == nil {
-		_, err = pool.Exec(ctx, schema.In(schemaName, "SELECT pawl.purge(100)"))
+		_, err = pool.Exec(ctx, schema.In(schemaName, "SELECT {pawl}.purge(100)"))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -105,18 +105,18 @@ func restingTenant(n int) string { return fmt.Sprintf("resting-%05d", n) }
 // restingTenants makes logs of tenants, of which the sinks have everything.
 func (e *env) restingTenants(ctx context.Context, tenants int, sinks []relay.Sink) error {
 	for _, s := range sinks {
-		if err := e.db.exec(ctx, "INSERT INTO pawl.outbox_sink (name) VALUES ($1)", s.Name); err != nil {
+		if err := e.db.exec(ctx, "INSERT INTO {pawl}.outbox_sink (name) VALUES ($1)", s.Name); err != nil {
 			return err
 		}
 	}
 	for _, sql := range []string{
-		"INSERT INTO pawl.log SELECT 'resting-' || lpad(n::text, 5, '0'), 1 FROM generate_series(1, $1::int) AS n",
-		`INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
-			SELECT tenant, name, head, now() FROM pawl.log, pawl.outbox_sink WHERE $1::int > 0`,
+		"INSERT INTO {pawl}.log SELECT 'resting-' || lpad(n::text, 5, '0'), 1 FROM generate_series(1, $1::int) AS n",
+		`INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, updated_at)
+			SELECT tenant, name, head, now() FROM {pawl}.log, {pawl}.outbox_sink WHERE $1::int > 0`,
 	} {
 		if err := e.db.exec(ctx, sql, tenants); err != nil {
 			return err
 		}
 	}
-	return e.db.exec(ctx, "ANALYZE pawl.log, pawl.outbox_cursor, pawl.outbox_sink")
+	return e.db.exec(ctx, "ANALYZE {pawl}.log, {pawl}.outbox_cursor, {pawl}.outbox_sink")
 }

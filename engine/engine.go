@@ -70,7 +70,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	r := &registry{known}
-	in := func(sql string) string { return schema.In(c.Schema, sql) }
+	in := schema.For(c.Schema)
 	log := outbox.New(c.Pool, in, c.Source)
 	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: newNames(), reader: store.NewReader(c.Pool, in),
 		audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},

@@ -169,7 +169,7 @@ func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
 	if k.Due != 2 || k.Expired != 2 {
 		t.Errorf("%+v", k)
 	}
-	sql := strings.NewReplacer("$1", "'a'", "$2", "10000", "$3", "5").Replace(store.KeysSQL)
+	sql := strings.NewReplacer("$1", "'a'", "$2", "10000", "$3", "5").Replace(pgtest.SQL(store.KeysSQL))
 	if plan := query[string](t, pool, "EXPLAIN (FORMAT JSON) "+sql); strings.Contains(plan, `"Seq Scan"`) {
 		t.Errorf("the table is read:\n%s", plan)
 	}

@@ -28,7 +28,7 @@ func (e *Engine) Lock(ctx context.Context, tx pgx.Tx, tenant, resource string) e
 	if err := checkResource(tenant, resource); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, schema.In(e.config.Schema, "SELECT pawl.lock($1, $2)"), resource, tenantOr(tenant))
+	_, err := tx.Exec(ctx, schema.In(e.config.Schema, "SELECT {pawl}.lock($1, $2)"), resource, tenantOr(tenant))
 	return lockError(err)
 }
 
@@ -37,7 +37,7 @@ func (e *Engine) TryLock(ctx context.Context, tx pgx.Tx, tenant, resource string
 	if err := checkResource(tenant, resource); err != nil {
 		return false, err
 	}
-	err = tx.QueryRow(ctx, schema.In(e.config.Schema, "SELECT pawl.try_lock($1, $2)"), resource, tenantOr(tenant)).Scan(&locked)
+	err = tx.QueryRow(ctx, schema.In(e.config.Schema, "SELECT {pawl}.try_lock($1, $2)"), resource, tenantOr(tenant)).Scan(&locked)
 	return locked, lockError(err)
 }
 

@@ -71,7 +71,7 @@ func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config,
 	if !known {
 		d.builds = append(d.builds, build)
 	}
-	sql := schema.In(c.Schema, "UPDATE pawl.definition SET members = $3::json, builds = $4 WHERE workflow = $1 AND version = $2")
+	sql := schema.In(c.Schema, "UPDATE {pawl}.definition SET members = $3::json, builds = $4 WHERE workflow = $1 AND version = $2")
 	if _, err := tx.Exec(ctx, sql, w.Name, w.Version, string(text), d.builds); err != nil {
 		return fmt.Errorf("record the members of workflow %q: %w", w.Name, err)
 	}

@@ -68,7 +68,7 @@ func (r *registry) differences(d *storedDefinition) string {
 	return strings.Join(found, "; ")
 }
 
-const storedDefinitions = "SELECT workflow, version, hash, spec::text, created_at, members, builds FROM pawl.definition ORDER BY workflow, version"
+const storedDefinitions = "SELECT workflow, version, hash, spec::text, created_at, members, builds FROM {pawl}.definition ORDER BY workflow, version"
 
 // stored reads the definitions that have run on the database, in order, and compares them with those of this node.
 func (r *registry) stored(ctx context.Context, from store.Querier, sql string) ([]storedDefinition, error) {
@@ -113,7 +113,7 @@ func (r *registry) insert(ctx context.Context, tx pgx.Tx, c Config) error {
 		names, versions = append(names, w.Name), append(versions, int32(w.Version))
 		hashes, specs = append(hashes, w.Hash), append(specs, string(spec))
 	}
-	_, err := tx.Exec(ctx, schema.In(c.Schema, `INSERT INTO pawl.definition (workflow, version, hash, spec)
+	_, err := tx.Exec(ctx, schema.In(c.Schema, `INSERT INTO {pawl}.definition (workflow, version, hash, spec)
 SELECT u.workflow, u.version, u.hash, u.spec::json
 FROM unnest($1::text[], $2::int[], $3::text[], $4::text[]) AS u(workflow, version, hash, spec)
 ORDER BY u.workflow COLLATE "C", u.version ON CONFLICT (workflow, version) DO NOTHING`), names, versions, hashes, specs)

@@ -46,7 +46,7 @@ func (e *Engine) RetentionStats() retention.Stats { return e.retention.Stats() }
 
 // makePartitions makes the partitions that this node's clock will soon need.
 func (e *Engine) makePartitions(ctx context.Context) error {
-	if _, err := e.config.Pool.Exec(ctx, schema.In(e.config.Schema, "SELECT pawl.make_partitions($1)"), e.clock.Now()); err != nil {
+	if _, err := e.config.Pool.Exec(ctx, schema.In(e.config.Schema, "SELECT {pawl}.make_partitions($1)"), e.clock.Now()); err != nil {
 		return fmt.Errorf("make the partitions of the outbox: %w", err)
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { tables.Main(m) }
 
 func table(pool inbox.Querier) *inbox.Table {
-	return inbox.NewTable(pool, func(sql string) string { return schema.In(schema.Default, sql) })
+	return inbox.NewTable(pool, schema.For(schema.Default))
 }
 
 func message(id, body string) transitions.Message {

@@ -59,7 +59,7 @@ func attributesOf(e *transitions.Event) ([]byte, error) {
 // SQL expression that may use u.step and the source from.
 func Insert(b *rows.Builder, position, from string) {
 	names := rows.Names(Columns[1:])
-	b.Add("INSERT INTO pawl.outbox (tenant, position, ", names, ") SELECT ", b.Tenant(), ", ", position, ", ", names, " FROM ").
+	b.Add("INSERT INTO {pawl}.outbox (tenant, position, ", names, ") SELECT ", b.Tenant(), ", ", position, ", ", names, " FROM ").
 		Source(Columns).Add(", ", from)
 }
 
@@ -76,11 +76,11 @@ var moveColumns = []rows.Column{rows.Of("steps", rows.Int8)}
 func Advance(b *rows.Builder, from string) {
 	switch b.Form() {
 	case rows.Single:
-		b.Add("SELECT 1::bigint AS ord, 1::bigint AS steps, pawl.advance(", b.Tenant(), ", 1) AS base FROM ", from)
+		b.Add("SELECT 1::bigint AS ord, 1::bigint AS steps, {pawl}.advance(", b.Tenant(), ", 1) AS base FROM ", from)
 	case rows.OneTenant:
-		b.Add("SELECT 1::bigint AS ord, u.steps, pawl.advance(", b.Tenant(), ", u.steps) AS base FROM (SELECT ").Param(rows.Int8, false).
+		b.Add("SELECT 1::bigint AS ord, u.steps, {pawl}.advance(", b.Tenant(), ", u.steps) AS base FROM (SELECT ").Param(rows.Int8, false).
 			Add(" AS steps) AS u")
 	default:
-		b.Add("SELECT u.ord, u.steps, pawl.advance(u.tenant, u.steps) AS base FROM ").Source(moveColumns)
+		b.Add("SELECT u.ord, u.steps, {pawl}.advance(u.tenant, u.steps) AS base FROM ").Source(moveColumns)
 	}
 }

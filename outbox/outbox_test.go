@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme"
 
-func same(sql string) string { return sql }
+var same = schema.For(schema.Default)
 
 func migrated(t testing.TB) *pgxpool.Pool {
 	t.Helper()
@@ -98,6 +99,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 	outbox.Advance(advance, "")
 	outbox.Insert(insert, "u.step", "(SELECT 1) AS once")
 	insertStmt, advanceStmt := insert.Statement(), advance.Statement()
+	insertStmt.SQL, advanceStmt.SQL = same(insertStmt.SQL), same(advanceStmt.SQL)
 	c := rows.NewUnnamedConn(conn.Conn().PgConn())
 	c.Queue(&advanceStmt, [][]byte{[]byte(tenant), {0, 0, 0, 0, 0, 0, 0, byte(len(counts))}}, nil)
 	c.Queue(&insertStmt, append([][]byte{[]byte(tenant)}, set.Params(rows.OneTenant)...), nil)

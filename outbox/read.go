@@ -47,7 +47,7 @@ func (t *Table) Source() string { return t.source }
 // events of one transition.
 var afterSQL = `
 SELECT o.position, o.type, o.ordinal, o.instance, o.at, ` + Details + `
-FROM pawl.outbox o` + audited + `
+FROM {pawl}.outbox o` + audited + `
 WHERE o.tenant = $1 AND o.position > $2 AND o.position <= $3
 ORDER BY o.position, o.ordinal`
 

@@ -83,7 +83,7 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 
-	events, err := outbox.New(pool, func(sql string) string { return sql }, "").After(t.Context(), "default", 2, 10)
+	events, err := outbox.New(pool, schema.For(schema.Default), "").After(t.Context(), "default", 2, 10)
 	if err != nil || len(events) != 3 {
 		t.Fatal(events, err)
 	}
@@ -365,9 +365,9 @@ func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
 	if _, err := schema.Migrate(t.Context(), pool, "other_1"); err != nil {
 		t.Fatal(err)
 	}
-	in := func(sql string) string { return schema.In("other_1", sql) }
+	in := schema.For("other_1")
 	started(t, pool, func(c *engine.Config) { c.Schema = "other_1" })
-	ask[string](t, pool, in(placeInSQL), "checkout", payloadOf("k-1"), "k-1")
+	ask[string](t, pool, in(strings.ReplaceAll(placeInSQL, "pawl.", "{pawl}.")), "checkout", payloadOf("k-1"), "k-1")
 	v, err := verify.New(pool, in).Verify(t.Context(), "default", uuid.Nil, nil)
 	if err != nil || v.Entries != 1 || len(v.Broken) > 0 {
 		t.Errorf("got %+v, %v", v, err)
@@ -377,7 +377,7 @@ func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
 	}
 	tx := begin(t, pool)
 	exec(t, tx, "SELECT pawl.lock('r')")
-	if !ask[bool](t, pool, in("SELECT pawl.try_lock('r')")) {
+	if !ask[bool](t, pool, in("SELECT {pawl}.try_lock('r')")) {
 		t.Error("the two schemas share a lock")
 	}
 }

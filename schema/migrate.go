@@ -158,17 +158,17 @@ func prepare(ctx context.Context, tx pgx.Tx, name string) error {
 // prepareSQL makes the schema, and the table of what was applied, where they are not there.
 func prepareSQL(name string) string {
 	return "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{name}.Sanitize() + ";" + In(name, `
-CREATE TABLE IF NOT EXISTS pawl.migration (
+CREATE TABLE IF NOT EXISTS {pawl}.migration (
 	number int PRIMARY KEY,
 	name text NOT NULL,
 	applied_at timestamptz NOT NULL DEFAULT now(),
 	needs int
 );
-COMMENT ON TABLE pawl.migration IS 'The migrations that have been applied.';
-COMMENT ON COLUMN pawl.migration.number IS 'Counts from 1 without a gap.';
-COMMENT ON COLUMN pawl.migration.name IS 'What it was for.';
-COMMENT ON COLUMN pawl.migration.applied_at IS 'When it was applied.';
-COMMENT ON COLUMN pawl.migration.needs IS 'The newest migration that a program has to know to work on the tables; NULL: this one.';
+COMMENT ON TABLE {pawl}.migration IS 'The migrations that have been applied.';
+COMMENT ON COLUMN {pawl}.migration.number IS 'Counts from 1 without a gap.';
+COMMENT ON COLUMN {pawl}.migration.name IS 'What it was for.';
+COMMENT ON COLUMN {pawl}.migration.applied_at IS 'When it was applied.';
+COMMENT ON COLUMN {pawl}.migration.needs IS 'The newest migration that a program has to know to work on the tables; NULL: this one.';
 `)
 }
 
@@ -185,10 +185,10 @@ func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
 		return false, s.Err()
 	}
 	m := s.Pending[0]
-	if _, err := tx.Exec(ctx, In(name, m.SQL)); err != nil {
+	if _, err := tx.Exec(ctx, migrationIn(name, m.SQL)); err != nil {
 		return false, fmt.Errorf("migration %04d_%s: %w", m.Number, m.Name, err)
 	}
-	_, err = tx.Exec(ctx, In(name, "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, $2, $3)"), m.Number, m.Name, m.Needs)
+	_, err = tx.Exec(ctx, In(name, "INSERT INTO {pawl}.migration (number, name, needs) VALUES ($1, $2, $3)"), m.Number, m.Name, m.Needs)
 	return true, err
 }
 

@@ -204,8 +204,8 @@ func TestAnotherNameHoldsEverything(t *testing.T) {
 	}
 	// The trigger of the other schema numbers the rows of the other schema.
 	provisional := row{"position": "-1", "at": "now()"}
-	if _, err := pool.Exec(t.Context(), In(name, "INSERT INTO pawl.outbox "+validRows["outbox"].insert(provisional)+
-		"; INSERT INTO pawl.audit "+validRows["audit"].insert(provisional)), pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := pool.Exec(t.Context(), In(name, "INSERT INTO {pawl}.outbox "+validRows["outbox"].insert(provisional)+
+		"; INSERT INTO {pawl}.audit "+validRows["audit"].insert(provisional)), pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	if got := query[int64](t, pool, "SELECT position FROM other_1.audit"); got != 1 {

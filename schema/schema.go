@@ -1,12 +1,13 @@
 // Package schema holds Pawl's tables as numbered migrations, and applies them.
 //
-// The SQL of this and of every other package is written for a schema named
-// pawl; [In] puts another name in its place.
+// The SQL of this and of every other package has {pawl} in the place of the schema's name, which [In] fills in: without that no server
+// takes the statement, whatever the name is.
 package schema
 
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,6 +17,7 @@ const Default = "pawl"
 
 var nameForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
+// qualifier is the schema's name in migrations, which are written for a schema named pawl, and stay as they were released.
 var qualifier = regexp.MustCompile(`\bpawl\.`)
 
 // CheckName refuses a schema name that would need care wherever it is written.
@@ -27,9 +29,22 @@ func CheckName(name string) error {
 }
 
 // In returns the statement for the named schema.
-func In(name, sql string) string {
+func In(name, sql string) string { return strings.ReplaceAll(sql, "{pawl}", quoted(name)) }
+
+// For returns [In] for the named schema.
+func For(name string) func(sql string) string {
+	return func(sql string) string { return In(name, sql) }
+}
+
+// quoted is a schema's name as statements have it.
+func quoted(name string) string {
 	if name == Default {
-		return sql
+		return name
 	}
-	return qualifier.ReplaceAllLiteralString(sql, pgx.Identifier{name}.Sanitize()+".")
+	return pgx.Identifier{name}.Sanitize()
+}
+
+// migrationIn returns a migration for the named schema.
+func migrationIn(name, sql string) string {
+	return qualifier.ReplaceAllLiteralString(sql, quoted(name)+".")
 }

@@ -52,7 +52,7 @@ func StatusOf(ctx context.Context, by interface {
 	if err := CheckName(name); err != nil {
 		return s, err
 	}
-	sql := In(name, "SELECT number, name, applied_at, coalesce(needs, number) FROM pawl.migration ORDER BY number")
+	sql := In(name, "SELECT number, name, applied_at, coalesce(needs, number) FROM {pawl}.migration ORDER BY number")
 	found, err := by.Query(ctx, sql, pgx.QueryExecModeExec)
 	if err == nil {
 		s.Applied, err = pgx.CollectRows(found, pgx.RowToStructByPos[Applied])
@@ -79,8 +79,8 @@ func Plan(name string, version int) string {
 	}
 	for _, m := range pending {
 		fmt.Fprintf(&b, "\n-- %04d_%s\n", m.Number, m.Name)
-		step(In(name, m.SQL) + In(name,
-			fmt.Sprintf("\nINSERT INTO pawl.migration (number, name, needs) VALUES (%d, '%s', %d);", m.Number, m.Name, m.Needs)))
+		step(migrationIn(name, m.SQL) + In(name,
+			fmt.Sprintf("\nINSERT INTO {pawl}.migration (number, name, needs) VALUES (%d, '%s', %d);", m.Number, m.Name, m.Needs)))
 	}
 	return b.String()
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func tableOf(db Database) *Table { return NewTable(db, func(sql string) string { return sql }) }
+func tableOf(db Database) *Table { return NewTable(db, schema.For(schema.Default)) }
 
 // reader is a key of acme that may read.
 func reader(name string) Key {
@@ -170,7 +171,7 @@ func TestALostNodeHoldsUpNoRevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := lost.Exec(t.Context(), orderSQL); err != nil {
+	if _, err := lost.Exec(t.Context(), pgtest.SQL(orderSQL)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)

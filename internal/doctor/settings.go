@@ -72,7 +72,7 @@ func (x *exam) settings(ctx context.Context) ([]setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	roles, err := read(ctx, x, readRoles, rolesSQL, x.in("pawl.command"), watched)
+	roles, err := read(ctx, x, readRoles, rolesSQL, x.in("{pawl}.command"), watched)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ ORDER BY p.relname`
 		err := row.Scan(&name)
 		return problem(name, dof("ALTER TABLE %s.%s ADD PRIMARY KEY %s", x.schemaOf(), name, schema.WeekKey),
 			"%s, a week of the outbox, has no primary key: a reader of the log reads all of it", name), err
-	}, sql, x.in("pawl.outbox"), schema.WeekKey)
+	}, sql, x.in("{pawl}.outbox"), schema.WeekKey)
 }
 
 // bloatSQL estimates how large the B-trees would be if they were made anew: an entry has 8 bytes, a pointer of 4, and its

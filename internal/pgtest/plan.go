@@ -31,7 +31,7 @@ func Explain(t testing.TB, by interface {
 }, options, sql string, args ...any) (steps []Step) {
 	t.Helper()
 	var raw []byte
-	if err := by.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (%sFORMAT JSON) %s", options, sql), args...).Scan(&raw); err != nil {
+	if err := by.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (%sFORMAT JSON) %s", options, SQL(sql)), args...).Scan(&raw); err != nil {
 		t.Fatal(err)
 	}
 	type node struct {
@@ -86,7 +86,7 @@ func ExplainPrepared(t testing.TB, by interface {
 }, settings, sql string, parameters int) (steps []Step) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), by, func(tx pgx.Tx) error {
-		for _, s := range []string{settings, "PREPARE explained AS " + sql} {
+		for _, s := range []string{settings, "PREPARE explained AS " + SQL(sql)} {
 			if _, err := tx.Exec(t.Context(), s); err != nil {
 				return err
 			}
@@ -101,3 +101,6 @@ func ExplainPrepared(t testing.TB, by interface {
 	}
 	return steps
 }
+
+// SQL is a statement of the product for the schema of the tests; see schema.In.
+func SQL(text string) string { return strings.ReplaceAll(text, "{pawl}", "pawl") }

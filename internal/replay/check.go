@@ -116,7 +116,7 @@ type standing struct {
 
 const casesSQL = `SELECT coalesce(i.state, ''), coalesce(i.version, 0), coalesce(i.data::text, '{}')
 FROM unnest($2::text[]) WITH ORDINALITY AS u(id, n)
-LEFT JOIN LATERAL (SELECT state, version, data FROM pawl.instance WHERE tenant = $1 AND id = u.id::uuid LIMIT 1) i ON true ORDER BY u.n`
+LEFT JOIN LATERAL (SELECT state, version, data FROM {pawl}.instance WHERE tenant = $1 AND id = u.id::uuid LIMIT 1) i ON true ORDER BY u.n`
 
 // cases compares the page's instances.
 func (c *checker) cases(ctx context.Context, page []fold.Case) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/replay"
+	"github.com/pawlhq/pawl/schema"
 )
 
 // chains verifies within a transaction.
@@ -19,7 +20,7 @@ func (c chains) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspec
 	return c.table.Verify(ctx, tenant, id, nil)
 }
 
-func asItIs(sql string) string { return sql }
+var asItIs = schema.For(schema.Default)
 
 // Whatever is changed behind the engine's back is found.
 func TestCheckFindsWhatWasTamperedWith(t *testing.T) {

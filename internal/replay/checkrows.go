@@ -28,9 +28,9 @@ const commandsSQL = `
 SELECT coalesce(c.code, 0), coalesce(c.answer, ''), coalesce(c.version, 0),
 	coalesce(a.position, 0), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.transition, '')
 FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS u(scope, key, n)
-LEFT JOIN LATERAL (SELECT code, pawl.answer(command) AS answer, instance, version FROM pawl.command
+LEFT JOIN LATERAL (SELECT code, {pawl}.answer(command) AS answer, instance, version FROM {pawl}.command
 	WHERE tenant = $1 AND scope = u.scope AND key = u.key LIMIT 1) c ON true
-LEFT JOIN LATERAL (SELECT position, from_state, to_state, transition FROM pawl.audit
+LEFT JOIN LATERAL (SELECT position, from_state, to_state, transition FROM {pawl}.audit
 	WHERE tenant = $1 AND instance = c.instance AND version = c.version LIMIT 1) a ON true ORDER BY u.n`
 
 // commands compares the page's events with their commands and audit rows.
@@ -93,12 +93,12 @@ func (c *checker) compareCommands(want *fold.Case, found []stored) {
 
 // Every transition of the workflow has one event, the one that each has.
 const totalsSQL = `
-SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0), i.*, c.*, a.*, o.*, x.*
-FROM (SELECT count(*), coalesce(sum(version), 0)::bigint FROM pawl.instance WHERE tenant = $1) i,
-	(SELECT count(*) FROM pawl.command WHERE tenant = $1) c,
-	(SELECT count(*), count(DISTINCT position), coalesce(min(position), 1), coalesce(max(position), 0) FROM pawl.audit WHERE tenant = $1) a,
-	(SELECT count(*), count(DISTINCT position), coalesce(min(position), 1), coalesce(max(position), 0) FROM pawl.outbox WHERE tenant = $1) o,
-	(SELECT count(*) FROM pawl.outbox o CROSS JOIN LATERAL (SELECT 1 FROM pawl.audit a
+SELECT coalesce((SELECT head FROM {pawl}.log WHERE tenant = $1), 0), i.*, c.*, a.*, o.*, x.*
+FROM (SELECT count(*), coalesce(sum(version), 0)::bigint FROM {pawl}.instance WHERE tenant = $1) i,
+	(SELECT count(*) FROM {pawl}.command WHERE tenant = $1) c,
+	(SELECT count(*), count(DISTINCT position), coalesce(min(position), 1), coalesce(max(position), 0) FROM {pawl}.audit WHERE tenant = $1) a,
+	(SELECT count(*), count(DISTINCT position), coalesce(min(position), 1), coalesce(max(position), 0) FROM {pawl}.outbox WHERE tenant = $1) o,
+	(SELECT count(*) FROM {pawl}.outbox o CROSS JOIN LATERAL (SELECT 1 FROM {pawl}.audit a
 		WHERE a.tenant = $1 AND a.instance = o.instance AND a.version = o.version AND a.position = o.position
 		AND a.transition = o.transition AND a.to_state = o.state LIMIT 1) a
 		WHERE o.tenant = $1) x`

@@ -139,7 +139,7 @@ func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier 
 }
 
 func keysOf(d *database, name string) *apikey.Table {
-	return apikey.NewTable(d.pool, func(sql string) string { return schema.In(name, sql) })
+	return apikey.NewTable(d.pool, schema.For(name))
 }
 
 // takeTokens takes the tokens of an identity provider.

@@ -23,7 +23,7 @@ func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 }
 
 func (c Config) ring(d *database) *ring.Ring {
-	return ring.New(ring.Config{Pool: d.pool, In: func(sql string) string { return schema.In(c.Schema, sql) }, Log: c.Log})
+	return ring.New(ring.Config{Pool: d.pool, In: schema.For(c.Schema), Log: c.Log})
 }
 
 // RotateTicketKeys makes a key that signs tickets from now on. With drop, all others are removed: every ticket that there is

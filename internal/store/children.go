@@ -43,7 +43,7 @@ func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *
 }
 
 // isStuck reports whether a command of the instance i waits for an operator.
-const isStuck = "((SELECT true FROM pawl.command AS c WHERE c.tenant = $1 AND c.instance = i.id AND c.stuck IS NOT NULL LIMIT 1)" +
+const isStuck = "((SELECT true FROM {pawl}.command AS c WHERE c.tenant = $1 AND c.instance = i.id AND c.stuck IS NOT NULL LIMIT 1)" +
 	" IS NOT NULL)"
 
 // childrenSQL reads the children that the parent's versions up to the last one have started, numbered: those that are selected,
@@ -51,8 +51,8 @@ const isStuck = "((SELECT true FROM pawl.command AS c WHERE c.tenant = $1 AND c.
 // than the page goes.
 func childrenSQL(f *inspect.ChildFilter, last int64) *query {
 	child := func(ordinal string) string {
-		return "SELECT id FROM ((" + newest("i.id", "$1", "pawl.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)") +
-			") UNION ALL (SELECT k.id FROM pawl.instance AS k WHERE k.tenant = $1 AND k.links -> 'parent' ->> 'instance' = $2" +
+		return "SELECT id FROM ((" + newest("i.id", "$1", "{pawl}.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)") +
+			") UNION ALL (SELECT k.id FROM {pawl}.instance AS k WHERE k.tenant = $1 AND k.links -> 'parent' ->> 'instance' = $2" +
 			" AND k.links -> 'parent' ->> 'place' = v.version || '-' || (" + ordinal + ") LIMIT 1)) AS either LIMIT 1"
 	}
 	kind := func(s *query) {

@@ -164,5 +164,6 @@ func queue(conn *rows.Conn, form rows.Form, write func(*rows.Builder), params []
 	b := rows.For(form)
 	write(b)
 	s := b.Statement()
+	s.SQL = pgtest.SQL(s.SQL)
 	conn.Queue(&s, params, row)
 }

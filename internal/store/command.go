@@ -153,7 +153,7 @@ func Disarms() *Rows[Disarmed] { return gather(disarmedFields) }
 // lets it happen, or "". Parameters: columns.
 func InsertCommands(b *rows.Builder, from string) {
 	names := rows.Names(doneColumns)
-	b.Add("INSERT INTO pawl.command (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(doneColumns)
+	b.Add("INSERT INTO {pawl}.command (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(doneColumns)
 	if from != "" {
 		b.Add(", ", from)
 	}
@@ -164,7 +164,7 @@ func InsertCommands(b *rows.Builder, from string) {
 // microseconds, columns.
 func AcceptCommands(b *rows.Builder) {
 	names := rows.Names(acceptedColumns)
-	b.Add("INSERT INTO pawl.command (tenant, claimed_at, locked_until, ", names, ") SELECT ", b.Tenant(),
+	b.Add("INSERT INTO {pawl}.command (tenant, claimed_at, locked_until, ", names, ") SELECT ", b.Tenant(),
 		", CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() END, CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() + ").
 		Param(rows.Int8, false).Add(" * interval '1 microsecond' END, ", names, " FROM ").Source(acceptedColumns)
 }
@@ -173,7 +173,7 @@ func AcceptCommands(b *rows.Builder) {
 // the key, and locks them, so that they stay where they are found: against the
 // claims and heartbeats of workers, which are all short.
 func found(b *rows.Builder) string {
-	return ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = ` + b.Tenant() + ` AND x.scope = u.scope
+	return ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = ` + b.Tenant() + ` AND x.scope = u.scope
 	AND x.key = u.key LIMIT 1 FOR NO KEY UPDATE) AS found`
 }
 
@@ -181,7 +181,7 @@ func found(b *rows.Builder) string {
 // keys. If one is not as it was seen the transaction fails and runs again.
 // Parameters: length of a lease in microseconds, columns, number of rows.
 func SettleCommands(b *rows.Builder) {
-	b.Add(`WITH settled AS (UPDATE pawl.command AS c SET status = u.status, code = u.code, body = u.body,
+	b.Add(`WITH settled AS (UPDATE {pawl}.command AS c SET status = u.status, code = u.code, body = u.body,
 	version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END,
 	finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt,
 	failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1,
@@ -193,22 +193,22 @@ func SettleCommands(b *rows.Builder) {
 FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
 		Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
-SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
+SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
 }
 
 // CancelCommands asks commands in flight to stop: who works on them will see it, and
 // those that wait are due at once, to end. Parameters: columns, number of rows.
 func CancelCommands(b *rows.Builder) {
-	b.Add(`WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
+	b.Add(`WITH cancelled AS (UPDATE {pawl}.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
 	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
 FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)
-SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
+SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
 }
 
 // MakeDue makes scheduled commands due that wait for a later time. The others stay as they are. Parameters: columns.
 func MakeDue(b *rows.Builder) {
-	b.Add(`UPDATE pawl.command AS c SET run_at = u.at, revision = c.revision + 1, updated_at = u.at
+	b.Add(`UPDATE {pawl}.command AS c SET run_at = u.at, revision = c.revision + 1, updated_at = u.at
 FROM (SELECT found.row, u.* FROM `).Source(dueColumns).Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), `
 	AND c.phase IS NOT DISTINCT FROM 'scheduled' AND c.run_at > u.at`)
@@ -217,8 +217,8 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), `
 // DisarmCommands deletes the commands of some scopes that are not decided yet, but for one
 // key each. Parameters: columns.
 func DisarmCommands(b *rows.Builder) {
-	b.Add("DELETE FROM pawl.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
-		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
+	b.Add("DELETE FROM {pawl}.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
+		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
 	AND x.key <> u.spare AND x.phase = 'scheduled' AND x.phase || '' = 'scheduled' FOR UPDATE) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
 }

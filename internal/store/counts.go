@@ -93,7 +93,7 @@ func countOf(kinds []Kind, limit int64) *query {
 		definitions, open = append(definitions, k.Definition), append(open, k.Open)
 	}
 	s := &query{}
-	s.add(`SELECT kinds.n, (SELECT count(*) FROM (SELECT FROM pawl.instance i WHERE i.tenant = kinds.tenant AND i.workflow = kinds.workflow
+	s.add(`SELECT kinds.n, (SELECT count(*) FROM (SELECT FROM {pawl}.instance i WHERE i.tenant = kinds.tenant AND i.workflow = kinds.workflow
 	AND i.definition = kinds.definition AND i.state = kinds.state AND i.open = kinds.open ORDER BY i.updated_at, i.id LIMIT %s) AS x)`, limit)
 	return s.add(` FROM unnest(%s::text[], %s::text[], %s::integer[], %s::text[], %s::boolean[])
 	WITH ORDINALITY AS kinds (tenant, workflow, definition, state, open, n)`,
@@ -135,7 +135,7 @@ func (l *lister) countedWith(ctx context.Context, f *inspect.CountFilter) (list 
 		return list, false, err
 	}
 	var s query
-	s.WriteString("SELECT workflow, definition, state, open, count(*) FROM pawl.instance WHERE ")
+	s.WriteString("SELECT workflow, definition, state, open, count(*) FROM {pawl}.instance WHERE ")
 	withAttributes(&s, f.Tenant, attributes)
 	s.ofKind(f)
 	s.WriteString(" GROUP BY workflow, definition, state, open")
@@ -173,7 +173,7 @@ func (l *lister) expectedWith(ctx context.Context, f *inspect.CountFilter, attri
 // are given.
 func (l *lister) expectedOf(ctx context.Context, k Kind, attributes string) (int64, error) {
 	var s query
-	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s",
+	s.add("SELECT FROM {pawl}.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s",
 		k.Workflow, k.Definition, string(k.State), k.Open)
 	if k.Tenant != "" {
 		s.add(" AND tenant = %s", k.Tenant)

@@ -39,39 +39,39 @@ package store
 // the order of another index would do, and a tenant between two bounds is few rows of the primary key.
 var PollSQL = `
 SELECT clock_timestamp(), least(
-		(SELECT run_at FROM pawl.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
+		(SELECT run_at FROM {pawl}.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
 		(SELECT min(soon.run_at) FROM unnest($9::text[], $10::text[]) AS r(workflow, transition) CROSS JOIN LATERAL (
-			SELECT w.run_at FROM pawl.command AS w WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
+			SELECT w.run_at FROM {pawl}.command AS w WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
 				AND w.run_at > (SELECT $14::timestamptz)
 			ORDER BY w.workflow, w.transition, w.run_at LIMIT 1) AS soon)),
-	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
+	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM {pawl}.paused),
 	CASE WHEN $16::boolean THEN (` + endedPauses + `) END,
 	coalesce(found.kind, ''), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
 	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, ''), coalesce(found.since, 'epoch'),
 	coalesce(found.pause, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
 	(SELECT '` + Lapsed + `' AS kind, tenant, scope, key, attempt, phase, workflow, transition, locked_until AS since, NULL AS pause FROM (
-			SELECT *, ` + known + ` AS known FROM pawl.command
+			SELECT *, ` + known + ` AS known FROM {pawl}.command
 			WHERE locked_until < (SELECT clock_timestamp()) AND (locked_until, scope) > ((SELECT $13::timestamptz), '')
 			ORDER BY locked_until OFFSET 0) AS lapsed
 		WHERE known LIMIT $2::bigint + $3::bigint)
 	UNION ALL
 	(SELECT kind, tenant, scope, key, attempt, phase, workflow, transition, run_at,
 			CASE WHEN cancelled_by IS NOT NULL THEN NULL
-				WHEN EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = due.tenant AND p.workflow = due.workflow)
+				WHEN EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = due.tenant AND p.workflow = due.workflow)
 				THEN '` + PausedWorkflow + `' || workflow
 				WHEN (` + newest("i.paused", "due.tenant", "due.instance") + `) THEN '` + PausedInstance + `' || instance END
 		FROM (
 			(WITH RECURSIVE each AS (
-					(SELECT tenant, 1 AS n FROM pawl.command
+					(SELECT tenant, 1 AS n FROM {pawl}.command
 						WHERE ` + laterTurns + ` AND tenant > (SELECT $17::text) ORDER BY ` + laterTurn + ` LIMIT 1)
 					UNION ALL
-					(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
+					(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM {pawl}.command
 							WHERE ` + laterTurns + ` AND tenant > each.tenant ORDER BY ` + laterTurn + ` LIMIT 1) AS next
 						WHERE each.n < $18::bigint))
 				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
 					one.run_at, one.instance, one.cancelled_by
-				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command
+				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM {pawl}.command
 						WHERE ` + laterOfTenants + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
 							AND (tenant, run_at) <= (each.tenant, (SELECT $1::timestamptz))
 						ORDER BY ` + laterTurn + ` OFFSET 0) AS due
@@ -79,17 +79,17 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 				LIMIT $18::bigint)
 			UNION ALL
 			(SELECT '` + Later + `', tenant, scope, key, attempt, phase, workflow, transition, run_at, instance, cancelled_by
-				FROM (SELECT *, ` + known + ` AS known FROM pawl.command
+				FROM (SELECT *, ` + known + ` AS known FROM {pawl}.command
 					WHERE ` + later + ` AND run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '')
 					ORDER BY run_at OFFSET 0) AS due
 				WHERE known LIMIT $2::bigint)) AS due)
 	UNION ALL
 	(WITH RECURSIVE kinds AS (
-			(SELECT tenant, workflow, transition, 1 AS n FROM pawl.command
+			(SELECT tenant, workflow, transition, 1 AS n FROM {pawl}.command
 				WHERE ` + turns + ` AND tenant > (SELECT $7::text) ORDER BY ` + turn + ` LIMIT 1)
 			UNION ALL
 			(SELECT next.*, kinds.n + CASE WHEN next.tenant = kinds.tenant THEN 0 ELSE 1 END
-				FROM kinds CROSS JOIN LATERAL (SELECT tenant, workflow, transition FROM pawl.command
+				FROM kinds CROSS JOIN LATERAL (SELECT tenant, workflow, transition FROM {pawl}.command
 					WHERE ` + turns + ` AND (tenant, workflow, transition) > (kinds.tenant, kinds.workflow, kinds.transition)
 					ORDER BY ` + turn + ` LIMIT 1) AS next
 				WHERE next.tenant = kinds.tenant OR kinds.n < $8::bigint))
@@ -97,7 +97,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			first.transition, first.run_at, NULL
 		FROM kinds LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known, run_at <= (SELECT $1::timestamptz)
 						AND (tenant, workflow, transition) = (kinds.tenant, kinds.workflow, kinds.transition) AS due
-					FROM pawl.command
+					FROM {pawl}.command
 					WHERE ` + turns + ` AND (tenant, workflow, transition) >= (kinds.tenant, kinds.workflow, kinds.transition)
 					ORDER BY ` + turn + ` OFFSET 0) AS next
 				WHERE kinds.workflow = ANY ($6::text[]) AND kinds.workflow || ' ' || kinds.transition <> ALL ($4::text[])
@@ -107,7 +107,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 	UNION ALL
 	(SELECT '` + Work + `', one.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
 		FROM unnest($9::text[], $10::text[], $11::timestamptz[], $12::bigint[]) AS r(workflow, transition, since, room) CROSS JOIN LATERAL (
-			SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command AS w
+			SELECT * FROM (SELECT *, ` + known + ` AS known FROM {pawl}.command AS w
 				WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
 					AND w.run_at <= (SELECT $1::timestamptz) AND (w.run_at, w.scope) > (r.since, '')
 				ORDER BY w.workflow, w.transition, w.run_at OFFSET 0) AS due
@@ -154,14 +154,14 @@ const laterTurn = `tenant, run_at`
 // attempts seen.
 var ClaimSQL = `
 WITH claimed AS (
-	UPDATE pawl.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
+	UPDATE {pawl}.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
 		failures = c.failures + CASE WHEN u.taken IS NULL THEN 0 ELSE 1 END,
 		failure = CASE WHEN u.taken IS NULL THEN c.failure ELSE 'the worker was lost: the lease of ' || u.taken || ' ran out' END,
 		unsure = CASE WHEN u.taken IS NULL THEN c.unsure ELSE true END,
 		claimed_by = $2, claimed_at = clock_timestamp(), locked_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
 		run_at = NULL, updated_at = $4
 	FROM (SELECT found.* FROM unnest($5::text[], $6::text[], $7::int[]) AS u(scope, key, attempt) CROSS JOIN LATERAL (
-		SELECT x.ctid AS row, x.run_at AS due, CASE WHEN x.status = 'processing' THEN x.claimed_by END AS taken FROM pawl.command x
+		SELECT x.ctid AS row, x.run_at AS due, CASE WHEN x.status = 'processing' THEN x.claimed_by END AS taken FROM {pawl}.command x
 		WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt
 			AND (x.run_at <= $4 OR x.locked_until < clock_timestamp()) AND x.paused IS NULL
 		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
@@ -170,12 +170,12 @@ WITH claimed AS (
 		c.cancelled_by, c.created_at, u.taken, c.unsure, u.due)
 SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request::text, c.attempt, c.failures,
 	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), c.unsure, coalesce(i.definition, 0), i.data::text,
-	c.due, coalesce(i.paused, false) OR EXISTS (SELECT FROM pawl.paused p WHERE p.tenant = $1 AND p.workflow = c.workflow)
+	c.due, coalesce(i.paused, false) OR EXISTS (SELECT FROM {pawl}.paused p WHERE p.tenant = $1 AND p.workflow = c.workflow)
 FROM claimed AS c LEFT JOIN LATERAL (
 	` + newest("i.definition, i.data, i.paused", "$1", "c.instance") + `) AS i ON true`
 
 // mine finds the rows of the source u whose lease this node holds.
-const mine = `pawl.command x
+const mine = `{pawl}.command x
 	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt AND x.claimed_by = $2
 		AND x.status = 'processing' LIMIT 1`
 
@@ -190,7 +190,7 @@ const mine = `pawl.command x
 // stop before its claim, whether it is not known what the attempt has done (false: nothing, NULL: there was none), whether
 // it is given back without an attempt, when it was due before its claim, what replaces its request.
 var KeepSQL = `
-UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
+UPDATE {pawl}.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
 	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
@@ -223,8 +223,8 @@ WHERE u.created IS NULL OR found.created_at = u.created`
 // who asks, now.
 const CancelSQL = `
 WITH asked AS (
-	UPDATE pawl.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, paused = NULL, updated_at = $5,
+	UPDATE {pawl}.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, paused = NULL, updated_at = $5,
 		run_at = CASE WHEN status = 'processing' THEN NULL ELSE $5::timestamptz END
 	WHERE tenant = $1 AND scope = $2 AND key = $3 AND phase IN ('scheduled', 'working') AND cancelled_by IS NULL
 	RETURNING 1)
-SELECT coalesce(c.phase, ''), EXISTS (SELECT FROM asked) FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+SELECT coalesce(c.phase, ''), EXISTS (SELECT FROM asked) FROM {pawl}.command AS c WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`

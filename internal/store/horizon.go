@@ -5,7 +5,7 @@ const (
 	// order on every node. Parameters: workflows, and in microseconds how long
 	// answers, tombstones (NULL: for ever) and history (NULL: for ever; 0: none) are kept.
 	NewHorizonsSQL = `
-INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept)
+INSERT INTO {pawl}.horizon (workflow, replay, tombstone, history, history_kept)
 SELECT u.workflow, u.replay * interval '1 microsecond', u.tombstone * interval '1 microsecond',
 	u.history IS DISTINCT FROM 0, nullif(u.history, 0) * interval '1 microsecond'
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS u(workflow, replay, tombstone, history)
@@ -15,10 +15,10 @@ ORDER BY u.workflow ON CONFLICT (workflow) DO NOTHING`
 	KnownHorizonsSQL = `
 SELECT workflow, (extract(epoch FROM replay) * 1000000)::bigint, (extract(epoch FROM tombstone) * 1000000)::bigint,
 	CASE WHEN history THEN (extract(epoch FROM history_kept) * 1000000)::bigint ELSE 0 END
-FROM pawl.horizon WHERE workflow = ANY ($1) ORDER BY workflow FOR NO KEY UPDATE`
+FROM {pawl}.horizon WHERE workflow = ANY ($1) ORDER BY workflow FOR NO KEY UPDATE`
 
 	// GrowHorizonsSQL writes one down. Parameters: as those of NewHorizonsSQL.
 	GrowHorizonsSQL = `
-UPDATE pawl.horizon SET replay = $2::bigint * interval '1 microsecond', tombstone = $3::bigint * interval '1 microsecond',
+UPDATE {pawl}.horizon SET replay = $2::bigint * interval '1 microsecond', tombstone = $3::bigint * interval '1 microsecond',
 	history = $4::bigint IS DISTINCT FROM 0, history_kept = nullif($4::bigint, 0) * interval '1 microsecond' WHERE workflow = $1`
 )

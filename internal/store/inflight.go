@@ -171,11 +171,11 @@ func (p part) page(f *inspect.CommandFilter, limit int) *query {
 		p.place(s, &f.After).add(", %s, %s)", f.After.Scope, f.After.Key)
 		from = " >= ("
 	}
-	s.WriteString(" AS hit FROM pawl.command WHERE " + p.from + " AND (" + columns + ")" + from)
+	s.WriteString(" AS hit FROM {pawl}.command WHERE " + p.from + " AND (" + columns + ")" + from)
 	p.place(s, &f.After).add(") ORDER BY "+columns+" FETCH FIRST %s ROWS WITH TIES) AS x) AS looked WHERE hit OR n = %s",
 		scanned, scanned)
 	s.add(" ORDER BY "+p.order("grp", "sub", "at")+", scope, key LIMIT %s) AS e", limit+2)
-	s.WriteString(" LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE e.hit AND c.tenant = $1 AND c.scope = e.scope AND c.key = e.key " +
+	s.WriteString(" LEFT JOIN LATERAL (SELECT * FROM {pawl}.command c WHERE e.hit AND c.tenant = $1 AND c.scope = e.scope AND c.key = e.key " +
 		"LIMIT 1) c ON true" + audit.Position("$1") + BusinessKey("$1", "c.instance"))
 	s.WriteString(" ORDER BY " + p.order("e.grp", "e.sub", "e.at") + ", e.scope, e.key")
 	return s

@@ -114,7 +114,7 @@ func InstanceIDs() *rows.Set { return rows.NewSet(idColumns) }
 // stays while an old snapshot is open; the index is scanned back, so the newest ones come first. Tenant
 // and id are SQL expressions.
 func newest(columns, tenant, id string) string {
-	return "SELECT " + columns + " FROM pawl.instance i WHERE i.tenant = " + tenant + " AND i.id = " + id + " ORDER BY i.bucket DESC LIMIT 1"
+	return "SELECT " + columns + " FROM {pawl}.instance i WHERE i.tenant = " + tenant + " AND i.id = " + id + " ORDER BY i.bucket DESC LIMIT 1"
 }
 
 // LockInstances locks instances in the order of InstanceIDs. It returns for each its place there, from
@@ -130,14 +130,14 @@ func LockInstances(b *rows.Builder, how string) {
 func ReadBoth(b *rows.Builder) {
 	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.UUID, false).
 		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (",
-			"SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
+			"SELECT * FROM {pawl}.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
 		Param(rows.Text, false).Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position(b.Tenant()))
 }
 
 // InsertInstances inserts new ones. Parameters: columns.
 func InsertInstances(b *rows.Builder) {
 	names := rows.Names(createdColumns)
-	b.Add("INSERT INTO pawl.instance (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(createdColumns)
+	b.Add("INSERT INTO {pawl}.instance (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(createdColumns)
 }
 
 // ChangeInstances updates locked instances, which it finds where the lock saw them: a
@@ -154,15 +154,15 @@ func MigrateInstances(b *rows.Builder) {
 }
 
 func changeInstances(b *rows.Builder, written, given []rows.Column) {
-	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(written), " FROM ").Source(given).
+	b.Add("WITH changed AS (UPDATE {pawl}.instance AS i SET ", setAll(written), " FROM ").Source(given).
 		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ", b.Tenant(),
-			" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").
+			" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT {pawl}.expect(count(*), ").
 		Param(rows.Int8, false).Add(") FROM changed")
 }
 
 // ChangeInstance updates one, unless it has moved. Parameters: the tenant, then those of ChangeParams.
 func ChangeInstance(b *rows.Builder) {
-	b.Add("UPDATE pawl.instance AS i SET ")
+	b.Add("UPDATE {pawl}.instance AS i SET ")
 	for n, c := range writtenColumns {
 		if n > 0 {
 			b.Add(", ")

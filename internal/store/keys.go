@@ -18,31 +18,31 @@ import (
 const KeysSQL = `
 WITH RECURSIVE ` + activities + `,
 flight AS MATERIALIZED (
-	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL::timestamptz AS until FROM pawl.command
+	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL::timestamptz AS until FROM {pawl}.command
 		WHERE ` + later + ` ORDER BY run_at LIMIT $2 + 1)
 	UNION ALL
 	(SELECT 6, w.tenant, w.status, w.phase, w.attempt, w.created_at, w.run_at, w.waits_since, NULL
-		FROM activities AS a CROSS JOIN LATERAL (SELECT * FROM pawl.command AS c
+		FROM activities AS a CROSS JOIN LATERAL (SELECT * FROM {pawl}.command AS c
 			WHERE ` + waits + ` AND c.workflow = a.workflow AND c.transition = a.transition
 			ORDER BY c.workflow, c.transition, c.run_at LIMIT $2 + 1) AS w
 		ORDER BY w.run_at LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 7, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL FROM pawl.command
+	(SELECT 7, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL FROM {pawl}.command
 		WHERE paused IS NOT NULL ORDER BY paused, tenant, run_at LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, NULL, locked_until FROM pawl.command
+	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, NULL, locked_until FROM {pawl}.command
 		WHERE locked_until IS NOT NULL ORDER BY locked_until LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 3, tenant, status, phase, attempt, created_at, NULL, NULL, held_until FROM pawl.command
+	(SELECT 3, tenant, status, phase, attempt, created_at, NULL, NULL, held_until FROM {pawl}.command
 		WHERE held_until IS NOT NULL ORDER BY held_until LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 4, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM pawl.command
+	(SELECT 4, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM {pawl}.command
 		WHERE stuck IS NOT NULL ORDER BY tenant, updated_at LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM pawl.command
+	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM {pawl}.command
 		WHERE given_up_at IS NOT NULL ORDER BY given_up_at LIMIT $2 + 1)
 ), expired AS MATERIALIZED (
-	SELECT tenant, status, expires_at FROM pawl.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $2
+	SELECT tenant, status, expires_at FROM {pawl}.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $2
 )
 SELECT statement_timestamp(), f.*, x.*, EXISTS (SELECT FROM flight GROUP BY kind HAVING count(*) > $2)
 FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
@@ -62,9 +62,9 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 // activities are those of which work waits, found from one to the next with a probe of
 // the index each. It is a part of a WITH RECURSIVE.
 const activities = `activities AS (
-	(SELECT workflow, transition FROM pawl.command WHERE ` + waits + ` ORDER BY workflow, transition, run_at LIMIT 1)
+	(SELECT workflow, transition FROM {pawl}.command WHERE ` + waits + ` ORDER BY workflow, transition, run_at LIMIT 1)
 	UNION ALL
-	(SELECT next.workflow, next.transition FROM activities AS a CROSS JOIN LATERAL (SELECT c.workflow, c.transition FROM pawl.command AS c
+	(SELECT next.workflow, next.transition FROM activities AS a CROSS JOIN LATERAL (SELECT c.workflow, c.transition FROM {pawl}.command AS c
 		WHERE ` + waits + ` AND (c.workflow, c.transition) > (a.workflow, a.transition)
 		ORDER BY c.workflow, c.transition, c.run_at LIMIT 1) AS next))`
 
@@ -73,10 +73,10 @@ const activities = `activities AS (
 const smallTable = 4 << 20
 
 const (
-	commandSizeSQL = `SELECT pg_relation_size('pawl.command') <= $1`
+	commandSizeSQL = `SELECT pg_relation_size('{pawl}.command') <= $1`
 
 	// finishedSQL selects the commands of a status. Parameters: tenant or "", status.
-	finishedSQL = `FROM pawl.command WHERE status = $2 AND ($1 = '' OR tenant = $1)`
+	finishedSQL = `FROM {pawl}.command WHERE status = $2 AND ($1 = '' OR tenant = $1)`
 )
 
 // Keys tells how the keys of a tenant's commands stand, or of everybody's for "". It

@@ -90,9 +90,9 @@ func (s *query) walk(f *inspect.CountFilter) {
 	s.args = within.args
 	all, rest := strings.Join(kindColumns, ", "), kindColumns[fixed:]
 	s.WriteString(fmt.Sprintf(`WITH RECURSIVE each AS (
-	(SELECT %[1]s FROM pawl.instance WHERE %[2]s ORDER BY %[1]s LIMIT 1)
+	(SELECT %[1]s FROM {pawl}.instance WHERE %[2]s ORDER BY %[1]s LIMIT 1)
 	UNION ALL
-	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM pawl.instance i WHERE %[2]s
+	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM {pawl}.instance i WHERE %[2]s
 		AND (i.%[3]s) > (each.%[4]s) ORDER BY %[1]s LIMIT 1) AS following
 ) SELECT * FROM each AS kinds`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each.")))
 }

@@ -15,7 +15,7 @@ func (q *Reader) Leases(ctx context.Context, tenant string) (held map[string]int
 	err = q.listing(ctx, func(l *lister) error {
 		var s query
 		s.add("SELECT claimed_by, count(*) FILTER (WHERE %s = '' OR tenant = %s), count(*) FROM (", tenant, tenant)
-		s.add("SELECT claimed_by, tenant FROM pawl.command WHERE locked_until > '-infinity' ORDER BY locked_until LIMIT %s", inspect.MaxCounted+1)
+		s.add("SELECT claimed_by, tenant FROM {pawl}.command WHERE locked_until > '-infinity' ORDER BY locked_until LIMIT %s", inspect.MaxCounted+1)
 		s.WriteString(") AS leased GROUP BY claimed_by")
 		found, err := l.query(ctx, &s)
 		if err != nil {

@@ -299,7 +299,7 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 // fewWithAttributes are the instances that have the attributes, where those are few; nil
 // where they are not. The index of attributes is read as a whole: not where it is much.
 func (l *lister) fewWithAttributes(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
-	guess, err := l.expected(ctx, l.tx, "SELECT FROM pawl.instance WHERE attributes @> $1::jsonb", attributes)
+	guess, err := l.expected(ctx, l.tx, "SELECT FROM {pawl}.instance WHERE attributes @> $1::jsonb", attributes)
 	if err != nil || guess > 10*maxScanned {
 		return nil, err
 	}
@@ -357,7 +357,7 @@ func (from *source) write(s *query, f *inspect.Filter, page bool) {
 		if i > 0 {
 			s.WriteString(" UNION ALL ")
 		}
-		s.WriteString("(SELECT " + order.column + " AS at, id AS entry FROM pawl.instance WHERE ")
+		s.WriteString("(SELECT " + order.column + " AS at, id AS entry FROM {pawl}.instance WHERE ")
 		condition(s)
 		if page && f.After.ID != uuid.Nil {
 			s.add(" AND ("+order.column+", id) "+order.beyond+" (%s, %s)", f.After.At, f.After.ID)

@@ -53,10 +53,10 @@ func FlightMigrations() *Rows[MigratedFlights] { return gather(migratedFlightFie
 // Parameters: columns.
 func MigrateFlights(b *rows.Builder) {
 	each := func(where string) string {
-		return "SELECT * FROM (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = " + b.Tenant() + " AND " + where +
+		return "SELECT * FROM (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = " + b.Tenant() + " AND " + where +
 			" FOR NO KEY UPDATE) AS f"
 	}
-	b.Add("UPDATE pawl.command AS c SET definition = u.definition FROM (SELECT found.row, u.definition, ", b.Tenant(), " AS tenant FROM ").
+	b.Add("UPDATE {pawl}.command AS c SET definition = u.definition FROM (SELECT found.row, u.definition, ", b.Tenant(), " AS tenant FROM ").
 		Source(migratedFlightColumns).Add(" CROSS JOIN LATERAL (",
 		each("x.scope >= u.timers AND x.scope < u.timer_end AND x.phase || '' = 'scheduled'"), "\n\tUNION ALL ",
 		each("x.instance = u.instance AND x.phase = 'scheduled' AND NOT starts_with(x.scope, '"+transitions.Reserved+"')"),

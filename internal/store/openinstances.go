@@ -40,9 +40,9 @@ type OpenPlace struct {
 func (l *OpenLook) Again() { l.At, l.kinds = OpenPlace{}, nil }
 
 // The subquery of one row is a probe of the key for each; an EXISTS may be made to read the whole scope.
-var openPageSQL = `SELECT ` + instanceSelect + `, ($8::timestamptz IS NULL OR i.created_at <= $8) AND (SELECT true FROM pawl.command c
+var openPageSQL = `SELECT ` + instanceSelect + `, ($8::timestamptz IS NULL OR i.created_at <= $8) AND (SELECT true FROM {pawl}.command c
 	WHERE c.tenant = $1 AND c.scope = $9 AND c.key = i.id::text LIMIT 1) IS NULL
-FROM pawl.instance i WHERE i.tenant = $1 AND i.workflow = $2 AND i.definition = $3 AND i.state = $4 AND i.open = true
+FROM {pawl}.instance i WHERE i.tenant = $1 AND i.workflow = $2 AND i.definition = $3 AND i.state = $4 AND i.open = true
 	AND (i.updated_at, i.id) > ($5::timestamptz, $6::uuid) ORDER BY i.updated_at, i.id LIMIT $7`
 
 // OpenInstances goes on with a look to where the next instances are, at most so many as the limit says. None: it is through; and

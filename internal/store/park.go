@@ -25,9 +25,9 @@ func PauseOf(instance uuid.UUID) string { return PausedInstance + instance.Strin
 // seen, now.
 func parkSQL(held string) string {
 	return `
-UPDATE pawl.command AS c SET paused = u.pause
+UPDATE {pawl}.command AS c SET paused = u.pause
 FROM (SELECT found.row, held.pause FROM unnest($2::text[], $3::text[], $4::int[]) AS u(scope, key, attempt)
-	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.workflow, x.instance FROM pawl.command AS x
+	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.workflow, x.instance FROM {pawl}.command AS x
 		WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt
 			AND x.phase IS NOT DISTINCT FROM 'scheduled' AND x.run_at <= $5 AND x.paused IS NULL AND x.cancelled_by IS NULL
 		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found
@@ -37,7 +37,7 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`
 
 // ParkWorkflowSQL and ParkInstanceSQL are parkSQL for the two kinds of pauses.
 var (
-	ParkWorkflowSQL = parkSQL(`SELECT '` + PausedWorkflow + `' || p.workflow AS pause FROM pawl.paused AS p
+	ParkWorkflowSQL = parkSQL(`SELECT '` + PausedWorkflow + `' || p.workflow AS pause FROM {pawl}.paused AS p
 		WHERE p.tenant = $1 AND p.workflow = found.workflow LIMIT 1 FOR SHARE SKIP LOCKED`)
 	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause
 		FROM (` + newest("i.id, i.paused", "$1", "found.instance") + ` FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
@@ -58,12 +58,12 @@ func unparked(now string) string {
 // since when they are due, batch.
 var UnparkSQL = `
 WITH first AS MATERIALIZED (
-	SELECT x.ctid AS row, x.run_at FROM pawl.command AS x WHERE x.paused = $2 AND x.tenant = $1
-		AND NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = $1 AND '` + PausedWorkflow + `' || p.workflow = $2)
+	SELECT x.ctid AS row, x.run_at FROM {pawl}.command AS x WHERE x.paused = $2 AND x.tenant = $1
+		AND NOT EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = $1 AND '` + PausedWorkflow + `' || p.workflow = $2)
 		AND x.run_at >= $4::timestamptz
 	ORDER BY x.paused, x.tenant, x.run_at LIMIT $5::bigint FOR NO KEY UPDATE SKIP LOCKED),
 numbered AS MATERIALIZED (SELECT s.row, s.run_at, row_number() OVER (ORDER BY s.run_at DESC) AS n FROM first AS s),
-due AS (UPDATE pawl.command AS c SET ` + unparked("$3::timestamptz") + `
+due AS (UPDATE {pawl}.command AS c SET ` + unparked("$3::timestamptz") + `
 	FROM numbered AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1 RETURNING 1)
 SELECT (SELECT count(*) FROM due), (SELECT max(run_at) FROM numbered)`
 
@@ -71,13 +71,13 @@ SELECT (SELECT count(*) FROM due), (SELECT max(run_at) FROM numbered)`
 // commands are set aside though they are not paused. It goes from one to the next with
 // a probe each, whatever they have waiting.
 const endedPauses = `WITH RECURSIVE aside AS (
-		(SELECT paused, tenant FROM pawl.command WHERE paused >= '` + PausedWorkflow + `' ORDER BY paused, tenant, run_at LIMIT 1)
+		(SELECT paused, tenant FROM {pawl}.command WHERE paused >= '` + PausedWorkflow + `' ORDER BY paused, tenant, run_at LIMIT 1)
 		UNION ALL
-		(SELECT next.paused, next.tenant FROM aside CROSS JOIN LATERAL (SELECT c.paused, c.tenant FROM pawl.command AS c
+		(SELECT next.paused, next.tenant FROM aside CROSS JOIN LATERAL (SELECT c.paused, c.tenant FROM {pawl}.command AS c
 			WHERE c.paused IS NOT NULL AND (c.paused, c.tenant) > (aside.paused, aside.tenant)
 			ORDER BY c.paused, c.tenant, c.run_at LIMIT 1) AS next))
 	SELECT json_agg(json_build_array(a.tenant, substr(a.paused, length('` + PausedWorkflow + `') + 1))) FROM aside AS a
-	WHERE NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = a.tenant AND '` + PausedWorkflow + `' || p.workflow = a.paused)`
+	WHERE NOT EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = a.tenant AND '` + PausedWorkflow + `' || p.workflow = a.paused)`
 
 // Resumed is the end of an instance's pause: what its commands wait for, and when it is.
 type Resumed struct {
@@ -99,9 +99,9 @@ func Resumes() *Rows[Resumed] { return gather(resumedFields) }
 // UnparkInstances ends the wait of commands for the end of their instances' pauses. The
 // instances are locked. Parameters: columns.
 func UnparkInstances(b *rows.Builder) {
-	b.Add("UPDATE pawl.command AS c SET ", unparked("u.at"), " FROM (SELECT p.*, row_number() OVER (ORDER BY p.run_at DESC) AS n",
+	b.Add("UPDATE {pawl}.command AS c SET ", unparked("u.at"), " FROM (SELECT p.*, row_number() OVER (ORDER BY p.run_at DESC) AS n",
 		" FROM (SELECT found.row, found.run_at, u.at, ", b.Tenant(), " AS tenant FROM ").Source(resumedColumns).
-		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row, x.run_at FROM pawl.command x WHERE x.paused = u.pause AND x.tenant = `, b.Tenant(), `
+		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row, x.run_at FROM {pawl}.command x WHERE x.paused = u.pause AND x.tenant = `, b.Tenant(), `
 	ORDER BY x.paused, x.tenant, x.run_at FOR NO KEY UPDATE) AS found) AS p) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
 }

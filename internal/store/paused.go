@@ -21,13 +21,13 @@ type Pauses struct {
 func NewPauses(pool *pgxpool.Pool, in func(sql string) string) *Pauses {
 	return &Pauses{
 		pool: pool,
-		list: in(`SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused
+		list: in(`SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM {pawl}.paused
 			WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow`),
-		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) SELECT $1, $2, $3, nullif($4, ''), $5
-			FROM pawl.durable() ON CONFLICT (tenant, workflow) DO NOTHING`),
-		exists: in("SELECT EXISTS (SELECT FROM pawl.paused WHERE tenant = $1 AND workflow = $2)"),
+		add: in(`INSERT INTO {pawl}.paused (tenant, workflow, actor, reason, at) SELECT $1, $2, $3, nullif($4, ''), $5
+			FROM {pawl}.durable() ON CONFLICT (tenant, workflow) DO NOTHING`),
+		exists: in("SELECT EXISTS (SELECT FROM {pawl}.paused WHERE tenant = $1 AND workflow = $2)"),
 		due:    in(dueInPauseSQL),
-		remove: in("DELETE FROM pawl.paused USING pawl.durable() WHERE tenant = $1 AND workflow = $2"),
+		remove: in("DELETE FROM {pawl}.paused USING {pawl}.durable() WHERE tenant = $1 AND workflow = $2"),
 	}
 }
 
@@ -38,15 +38,15 @@ func NewPauses(pool *pgxpool.Pool, in func(sql string) string) *Pauses {
 // somebody has locked. Parameters: tenant, workflow, now, the place, batch.
 const dueInPauseSQL = `
 WITH looked AS MATERIALIZED (
-	SELECT c.ctid AS place, c.tenant, c.workflow, c.run_at, c.scope, c.key FROM pawl.command AS c
+	SELECT c.ctid AS place, c.tenant, c.workflow, c.run_at, c.scope, c.key FROM {pawl}.command AS c
 	WHERE c.phase = 'scheduled' AND NOT starts_with(c.scope, '` + transitions.Reserved + `') AND c.run_at < $3::timestamptz
 		AND (c.run_at, c.tenant, c.scope, c.key) > (coalesce(($4::json ->> 0)::timestamptz, '-infinity'),
 			coalesce($4::json ->> 1, ''), coalesce($4::json ->> 2, ''), coalesce($4::json ->> 3, ''))
 	ORDER BY c.run_at, c.tenant, c.scope, c.key LIMIT $5::bigint),
 mine AS (SELECT place FROM looked WHERE tenant = $1 AND workflow = $2),
 moved AS (
-	UPDATE pawl.command AS c SET run_at = $3, attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = $3
-	FROM (SELECT found.place FROM mine CROSS JOIN LATERAL (SELECT x.ctid AS place FROM pawl.command AS x
+	UPDATE {pawl}.command AS c SET run_at = $3, attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = $3
+	FROM (SELECT found.place FROM mine CROSS JOIN LATERAL (SELECT x.ctid AS place FROM {pawl}.command AS x
 		WHERE x.ctid = mine.place AND x.phase = 'scheduled' AND x.run_at < $3 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 	WHERE c.ctid = u.place RETURNING 1)
 SELECT (SELECT json_build_array(run_at, tenant, scope, key)::text FROM looked ORDER BY run_at, tenant, scope, key OFFSET $5::bigint - 1),

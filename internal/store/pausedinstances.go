@@ -16,7 +16,7 @@ import (
 func pausedInstancesSQL(f *inspect.PausedFilter) *query {
 	s := &query{}
 	s.WriteString("SELECT i.workflow, i.id, coalesce(i.business_key, ''), i.state, coalesce(a.actor, ''), coalesce(a.reason, ''), a.at" +
-		" FROM (SELECT * FROM pawl.instance WHERE paused")
+		" FROM (SELECT * FROM {pawl}.instance WHERE paused")
 	s.add(" AND tenant = %s AND (workflow, id) > (%s, %s)", f.Tenant, f.After.Workflow, f.After.Instance)
 	if f.Workflow != "" {
 		s.add(" AND workflow = %s", f.Workflow)

@@ -62,7 +62,7 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 // recordOfKey joins the command c that a row u names, and the audit row a of its transition.
 func recordOfKey(tenant string) string {
 	return `
-CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ` + tenant + ` AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` +
+CROSS JOIN LATERAL (SELECT * FROM {pawl}.command c WHERE c.tenant = ` + tenant + ` AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` +
 		audit.Position(tenant)
 }
 
@@ -79,7 +79,7 @@ func FindCommands(b *rows.Builder) {
 }
 
 var (
-	recordSQL = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + `
+	recordSQL = `SELECT ` + recordSelect + ` FROM {pawl}.command c` + audit.Position("$1") + `
 	WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
 
 	// recordsSQL reads commands of any tenants, each with its place in the list.
@@ -89,7 +89,7 @@ var (
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.
-	undoingSQL = `SELECT ` + briefSelect + ` FROM (SELECT * FROM pawl.command u
+	undoingSQL = `SELECT ` + briefSelect + ` FROM (SELECT * FROM {pawl}.command u
 	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL
 	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position("$1") + ` ORDER BY c.created_at, c.key`
 )

@@ -10,7 +10,7 @@ LEFT JOIN LATERAL (` + newest("i.business_key", tenant, id) + `) AS i ON true`
 }
 
 // Instances are all instances of a tenant, with every column.
-func Instances(tenant string) string { return "SELECT * FROM pawl.instance WHERE tenant = " + tenant }
+func Instances(tenant string) string { return "SELECT * FROM {pawl}.instance WHERE tenant = " + tenant }
 
 // Refusal is what a statement of others says of the answer that a key has had
 // without a transition. All are SQL expressions.
@@ -23,7 +23,7 @@ type Refusal struct {
 // one.
 func InsertRefusal(r Refusal, from string) string {
 	return `
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at,
+INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at,
 	finished_at, expires_at)
 SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'failed_final', '', '', '00000000-0000-0000-0000-000000000000'",
 		r.Actor, r.Code, r.Body, r.At, r.At, r.Expires}, ", ") + ` FROM ` + from + ` ON CONFLICT DO NOTHING`
@@ -34,12 +34,12 @@ SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'fail
 // failed and made a version was tried: its work may have had effects.
 func WithdrawRefusal(r Refusal, condition string) string {
 	return `
-DELETE FROM pawl.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + `
+DELETE FROM {pawl}.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + `
 	AND c.version IS NULL AND ` + condition
 }
 
 // Succeeded is true where the command that the fingerprint says was done.
 func Succeeded(r Refusal) string {
-	return `EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key +
+	return `EXISTS (SELECT FROM {pawl}.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key +
 		` AND c.fingerprint = ` + r.Fingerprint + ` AND c.status = 'succeeded')`
 }

@@ -3,19 +3,19 @@ package store
 import "github.com/pawlhq/pawl/transitions"
 
 // OldestExpirySQL is when the key is due that is due first.
-const OldestExpirySQL = `SELECT expires_at FROM pawl.command WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1`
+const OldestExpirySQL = `SELECT expires_at FROM {pawl}.command WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1`
 
 // NextExpiry is when the key is due that is due first, not before a time, which is a
 // SQL expression.
 func NextExpiry(since string) string {
-	return `SELECT expires_at FROM pawl.command WHERE expires_at >= ` + since + ` ORDER BY expires_at LIMIT 1`
+	return `SELECT expires_at FROM {pawl}.command WHERE expires_at >= ` + since + ` ORDER BY expires_at LIMIT 1`
 }
 
 // HistoryKeptSQL is before when a month of the history must end to be dropped; no row as
 // long as some workflow wants to keep it for ever, or none says how long.
 // Parameter: now.
 const HistoryKeptSQL = `
-SELECT $1::timestamptz - max(history_kept) FROM pawl.horizon WHERE history HAVING bool_and(history_kept IS NOT NULL)`
+SELECT $1::timestamptz - max(history_kept) FROM {pawl}.horizon WHERE history HAVING bool_and(history_kept IS NOT NULL)`
 
 // GiveUpSQL ends work with a failure that nobody has taken for as long as its answer
 // would be replayed, and whose workflow this node does not know. Its instance cannot
@@ -36,46 +36,46 @@ WITH RECURSIVE ` + activities + `,
 looked AS MATERIALIZED (
 	SELECT c.place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0
 		AND NOT starts_with(c.scope, '` + transitions.Reserved + `') AND NOT starts_with(c.scope, 'inbox:') AS unknown
-	FROM activities AS a CROSS JOIN LATERAL (SELECT x.ctid AS place, x.* FROM pawl.command AS x
+	FROM activities AS a CROSS JOIN LATERAL (SELECT x.ctid AS place, x.* FROM {pawl}.command AS x
 		WHERE x.run_at IS NOT NULL AND x.phase <> 'scheduled' AND x.workflow = a.workflow AND x.transition = a.transition
 			AND (x.run_at, '') > ((SELECT $4::timestamptz), '')
-			AND x.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond', (SELECT min(h.replay) FROM pawl.horizon AS h))
+			AND x.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond', (SELECT min(h.replay) FROM {pawl}.horizon AS h))
 		ORDER BY x.workflow, x.transition, x.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES) AS c
 	WHERE a.workflow <> ALL ($3::text[])
 	ORDER BY c.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES),
 late AS MATERIALIZED (
 	SELECT l.place, l.tenant, l.instance, k.replay, (l.request ->> 'tombstone_ns')::bigint AS tombstone
-	FROM looked AS l LEFT JOIN pawl.horizon AS h ON h.workflow = l.workflow
+	FROM looked AS l LEFT JOIN {pawl}.horizon AS h ON h.workflow = l.workflow
 	CROSS JOIN LATERAL (SELECT coalesce((l.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond', h.replay,
 		$2::bigint * interval '1 microsecond') AS replay) AS k
 	WHERE l.unknown AND l.run_at <= $1 - k.replay
-		AND NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = l.tenant AND p.workflow = l.workflow)),
+		AND NOT EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = l.tenant AND p.workflow = l.workflow)),
 held AS MATERIALIZED (
 	SELECT c.place, c.tenant, c.scope, c.key, c.version, c.transition, l.instance, l.replay, l.tombstone, i.place AS home,
 		i.links -> 'in_flight' ->> 'scope' = c.scope AND i.links -> 'in_flight' ->> 'key' = c.key AS waits, i.links,
 		$7::text || l.instance AS late
 	FROM late AS l
-	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.tenant, x.scope, x.key, x.version, x.transition FROM pawl.command AS x
+	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.tenant, x.scope, x.key, x.version, x.transition FROM {pawl}.command AS x
 		WHERE x.ctid = l.place AND x.phase = 'working' AND x.attempt = 0 AND x.run_at IS NOT NULL FOR UPDATE SKIP LOCKED) AS c
-	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.links FROM pawl.instance AS x
+	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.links FROM {pawl}.instance AS x
 		WHERE x.tenant = l.tenant AND x.id = l.instance AND NOT x.paused AND strpos(coalesce(x.links::text, ''), '\u') = 0
 		FOR NO KEY UPDATE SKIP LOCKED) AS i),
 planted AS (
-	INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
+	INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
 		phase, attempt, failures, revision, run_at, request, definition, updated_at)
 	SELECT c.tenant, h.late, h.version::text, c.fingerprint, 'pending', c.workflow, c.transition, c.instance, c.version, c.actor, $1,
 		'working', 0, 0, 0, $1, c.request, c.definition, $1
-	FROM held AS h JOIN pawl.command AS c ON c.ctid = h.place WHERE h.waits),
+	FROM held AS h JOIN {pawl}.command AS c ON c.ctid = h.place WHERE h.waits),
 linked AS (
-	UPDATE pawl.instance AS i SET links = (SELECT json_object_agg(e.key, CASE e.key WHEN 'in_flight'
+	UPDATE {pawl}.instance AS i SET links = (SELECT json_object_agg(e.key, CASE e.key WHEN 'in_flight'
 			THEN json_build_object('transition', h.transition, 'scope', h.late, 'key', h.version::text) ELSE e.value END)
 				FROM json_each(h.links) AS e)
 	FROM held AS h WHERE i.ctid = h.home AND h.waits),
 ended AS (
-	UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time',
+	UPDATE {pawl}.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time',
 		phase = NULL, request = NULL, run_at = NULL, revision = c.revision + 1, updated_at = $1, finished_at = $1, expires_at = $1 + h.replay,
 		forget_at = CASE h.tombstone WHEN 9223372036854775807 THEN 'infinity'
 			ELSE $1 + h.replay + h.tombstone / 1000 * interval '1 microsecond' END
 	FROM held AS h WHERE c.ctid = h.place RETURNING 1)
 SELECT CASE WHEN (SELECT count(*) FROM looked) >= $5 THEN (SELECT max(run_at) FROM looked) END, (SELECT count(*) FROM ended)
-FROM pawl.durable()`
+FROM {pawl}.durable()`

@@ -26,26 +26,26 @@ func NewRollout(pool *pgxpool.Pool, in func(sql string) string) *Rollout {
 	return &Rollout{
 		pool: pool,
 		seen: in(`WITH seen AS (
-	INSERT INTO pawl.node (name, versions, build, begins, begun_at, seen_at)
+	INSERT INTO {pawl}.node (name, versions, build, begins, begun_at, seen_at)
 	VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
 	ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at)
-SELECT workflow, version FROM pawl.begins`),
-		gone: in("DELETE FROM pawl.node WHERE name = $1 OR seen_at < clock_timestamp() - interval '1 hour'"),
-		begin: in(`INSERT INTO pawl.begins (workflow, version, actor, at) SELECT $1, $2, $3, $4 FROM pawl.durable()
+SELECT workflow, version FROM {pawl}.begins`),
+		gone: in("DELETE FROM {pawl}.node WHERE name = $1 OR seen_at < clock_timestamp() - interval '1 hour'"),
+		begin: in(`INSERT INTO {pawl}.begins (workflow, version, actor, at) SELECT $1, $2, $3, $4 FROM {pawl}.durable()
 ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, actor = excluded.actor, at = excluded.at`),
-		newest:  in("DELETE FROM pawl.begins USING pawl.durable() WHERE workflow = $1"),
-		confirm: in("UPDATE pawl.node SET begins = $2 WHERE name = $1"),
+		newest:  in("DELETE FROM {pawl}.begins USING {pawl}.durable() WHERE workflow = $1"),
+		confirm: in("UPDATE {pawl}.node SET begins = $2 WHERE name = $1"),
 		nodes: in(`SELECT name, versions, build, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond', begins
-FROM pawl.node ORDER BY begun_at, name`),
+FROM {pawl}.node ORDER BY begun_at, name`),
 		openChanges: in(`SELECT array_agg(DISTINCT virtualtransaction) FROM pg_locks
-WHERE relation = 'pawl.instance'::regclass AND mode = 'RowExclusiveLock' AND granted
+WHERE relation = '{pawl}.instance'::regclass AND mode = 'RowExclusiveLock' AND granted
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`),
-		stillOpen: in(`SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'pawl.instance'::regclass AND mode = 'RowExclusiveLock' AND granted
+		stillOpen: in(`SELECT EXISTS (SELECT FROM pg_locks WHERE relation = '{pawl}.instance'::regclass AND mode = 'RowExclusiveLock' AND granted
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND virtualtransaction = ANY ($1))`),
-		begins: in("SELECT workflow, version FROM pawl.begins"),
-		elsewhere: in(`SELECT DISTINCT known, false FROM pawl.node, unnest(versions) AS known
+		begins: in("SELECT workflow, version FROM {pawl}.begins"),
+		elsewhere: in(`SELECT DISTINCT known, false FROM {pawl}.node, unnest(versions) AS known
 WHERE name <> $1 AND seen_at > clock_timestamp() - $2::bigint * interval '1 microsecond'
-UNION ALL SELECT workflow || ' ' || version, true FROM pawl.begins`),
+UNION ALL SELECT workflow || ' ' || version, true FROM {pawl}.begins`),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // by the index for that. The instance of a creation is not there yet.
 var stuckSQL = `SELECT ` + briefSelect + `, c.request->>'reason', c.request->>'proof',
 	coalesce(i.business_key, c.request->>'business_key', '')
-FROM (SELECT * FROM pawl.command s
+FROM (SELECT * FROM {pawl}.command s
 	WHERE s.tenant = $1 AND s.stuck IS NOT NULL AND (s.updated_at, s.scope, s.key) > ($2, $3, $4) AND ($5 = '' OR s.workflow = $5)
 		AND ($6::uuid IS NULL OR s.instance = $6)
 	ORDER BY s.updated_at, s.scope, s.key LIMIT $7) c` + audit.Position("$1") + BusinessKey("$1", "c.instance") + `

@@ -105,7 +105,7 @@ func (p *pages) of(form rows.Form, write func(*rows.Builder), params ...[][]byte
 	b := rows.For(form)
 	write(b)
 	s := b.Statement()
-	s.SQL = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + s.SQL
+	s.SQL = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + pgtest.SQL(s.SQL)
 	var plans []struct {
 		Plan struct {
 			Hit  int `json:"Shared Hit Blocks"`

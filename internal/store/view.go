@@ -19,23 +19,23 @@ import (
 var viewSQL = `SELECT ` + instanceSelect + `,
 	(SELECT json_agg(json_build_object('Name', substr(t.scope, length($3::text) + 1), 'Transition', t.transition, 'Due', t.run_at)
 			ORDER BY t.run_at, t.scope)
-		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
+		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM {pawl}.command c
 			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase = 'scheduled' AND c.phase || '' = 'scheduled'
 			ORDER BY c.scope LIMIT $5) AS t)::text,
 	(SELECT json_agg(json_build_object('Transition', s.transition, 'Scope', s.scope, 'Key', s.key, 'Actor', s.actor, 'Due', s.run_at)
 			ORDER BY s.run_at, s.scope, s.key)
-		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
+		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM {pawl}.command c
 			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, '` + transitions.Reserved + `')
 			ORDER BY c.run_at LIMIT $5) AS s)::text,
 	(SELECT json_agg(json_build_object('Transition', k.transition, 'Undo', k.phase = 'undoing', 'Scope', k.scope, 'Key', k.key,
 			'Stuck', k.stuck, 'Failure', coalesce(k.failure, ''), 'Failures', k.failures, 'Since', k.updated_at)
 			ORDER BY k.updated_at, k.scope, k.key)
-		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text,
+		FROM (SELECT * FROM {pawl}.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text,
 	(SELECT json_agg(json_build_object('Instance', k.instance, 'Workflow', k.workflow, 'BusinessKey', coalesce(i.business_key, ''),
 			'Transition', k.transition, 'Undo', k.phase = 'undoing', 'Scope', k.scope, 'Key', k.key,
 			'Stuck', k.stuck, 'Failure', coalesce(k.failure, ''), 'Failures', k.failures, 'Since', k.updated_at)
 			ORDER BY k.updated_at, k.scope, k.key)
-		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.parent = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k` +
+		FROM (SELECT * FROM {pawl}.command c WHERE c.tenant = $1 AND c.parent = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k` +
 	BusinessKey("$1", "k.instance") + `)::text
 FROM (` + newest("*", "$1", "$2") + `) i`
 

@@ -163,7 +163,7 @@ func (in *installation) fill() {
 		}
 		in.exec(`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond', tenant => $1)`, tenant)
 		in.exec(`UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = 'book gone' AND tenant = $1`, tenant)
-		if _, _, err := apikey.NewTable(in.pool, func(sql string) string { return sql }).Create(ctx, apikey.Key{Tenant: tenant, Name: "ci",
+		if _, _, err := apikey.NewTable(in.pool, schema.For(schema.Default)).Create(ctx, apikey.Key{Tenant: tenant, Name: "ci",
 			Actor: "robot", Grants: auth.Grants{{Right: auth.Read}}, CreatedBy: "ann"}); err != nil {
 			in.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func (in *installation) fill() {
 		in.Fatal(err)
 	}
 	in.exec(`SELECT pawl.purge()`) // makes a tombstone of the key that has expired
-	signs := ring.New(ring.Config{Pool: in.pool, In: func(sql string) string { return sql }})
+	signs := ring.New(ring.Config{Pool: in.pool, In: schema.For(schema.Default)})
 	defer signs.Stop()
 	if _, err := signs.Newest(ctx); err != nil {
 		in.Fatal(err)

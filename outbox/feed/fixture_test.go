@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -107,7 +108,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 			return pgx.ConnectConfig(ctx, c)
 		},
 	})
-	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, func(sql string) string { return sql }, ""), Logger: log, Peers: exchange})
+	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, schema.For(schema.Default), ""), Logger: log, Peers: exchange})
 	n.Start()
 	t.Cleanup(n.Stop)
 	exchange.Start(hints.Listener{Head: n.NoteHead})
@@ -170,7 +171,7 @@ func startFollowed(t testing.TB) (n, other *node, log *outbox.Table, r *reader) 
 	t.Helper()
 	url := pgtest.URL(t)
 	n, other = startNode(t, url, true), startNode(t, url, true)
-	log = outbox.New(other.pool, func(sql string) string { return sql }, "")
+	log = outbox.New(other.pool, schema.For(schema.Default), "")
 	r = n.reader(t, 0)
 	eventually(t, "its tail has begun", func() bool {
 		reads := n.Count(logRead)

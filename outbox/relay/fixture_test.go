@@ -21,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,7 +33,7 @@ const (
 	patience = await.Patience // bounds what should take no time at all
 )
 
-func same(sql string) string { return sql }
+var same = schema.For(schema.Default)
 
 func poolOf(t testing.TB, url string, trace pgx.QueryTracer) *pgxpool.Pool {
 	t.Helper()

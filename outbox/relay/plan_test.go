@@ -158,7 +158,7 @@ func TestALookUpReadsFewPagesHoweverManyVersionsOfTheHeadAreKept(t *testing.T) {
 
 // Whatever the schema's name is, it is put into every statement.
 func TestEveryStatementIsInItsSchema(t *testing.T) {
-	in := func(sql string) string { return schema.In("shop", sql) }
+	in := schema.For("shop")
 	for _, all := range []any{newStatements(in), newTableStatements(in)} {
 		v := reflect.ValueOf(all)
 		for i := range v.NumField() {

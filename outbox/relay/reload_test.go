@@ -72,7 +72,7 @@ FROM unnest(ARRAY['t1', 't2', 't3']) t, generate_series(1, 300) p;
 INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
 	updated_at)
 SELECT 'small', 's', p, 'e', 0, 'w', md5(p::text)::uuid, 'waiting', 'temporary', 'no', 1, now(), now() FROM generate_series(1, 5) p`)
-	rows, err := pool.Query(t.Context(), asideSQL, "s", true, 30, []string(nil))
+	rows, err := pool.Query(t.Context(), pgtest.SQL(asideSQL), "s", true, 30, []string(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

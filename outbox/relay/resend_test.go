@@ -8,6 +8,7 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/schema"
 )
 
 // A batch is stored, the reply to it is lost, and before it is sent again an operator
@@ -39,7 +40,7 @@ func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
 			t.Parallel()
 			now := time.Unix(0, 0)
 			pool := pgtest.Pool(t)
-			same := func(sql string) string { return sql }
+			same := schema.For(schema.Default)
 			execAll(t, pool, `INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until) VALUES ('main', 1, 'n', now(),
 				now() + interval '1 hour')`)
 			h := &holder{relay: &Relay{config: Config{Pool: pool, Events: outbox.New(pool, same, ""), Lease: time.Hour}, sql: newStatements(same)},

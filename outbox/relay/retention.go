@@ -18,7 +18,7 @@ type querier interface {
 // Holds says why a partition of the outbox cannot go; "" if nothing holds it. in puts
 // the schema's name into a statement.
 func Holds(ctx context.Context, q querier, in func(sql string) string, partition string) (why string, err error) {
-	sql := in(fmt.Sprintf(heldSQL, "pawl."+pgx.Identifier{partition}.Sanitize()))
+	sql := in(fmt.Sprintf(heldSQL, "{pawl}."+pgx.Identifier{partition}.Sanitize()))
 	err = q.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&why)
 	return why, err
 }
@@ -47,20 +47,20 @@ ends AS (
 		(SELECT o.position FROM %[1]s AS o WHERE o.tenant = each.tenant ORDER BY o.position DESC LIMIT 1) AS newest
 	FROM each),
 sinks AS (
-	(SELECT d.sink FROM pawl.outbox_dead AS d ORDER BY d.sink LIMIT 1)
+	(SELECT d.sink FROM {pawl}.outbox_dead AS d ORDER BY d.sink LIMIT 1)
 	UNION ALL
-	SELECT (SELECT d.sink FROM pawl.outbox_dead AS d WHERE d.sink > sinks.sink ORDER BY d.sink LIMIT 1) FROM sinks
+	SELECT (SELECT d.sink FROM {pawl}.outbox_dead AS d WHERE d.sink > sinks.sink ORDER BY d.sink LIMIT 1) FROM sinks
 		WHERE sinks.sink IS NOT NULL)
 SELECT coalesce(
 	(SELECT format('sink %%s is at position %%s of tenant %%s', to_json(b.name), b.position, to_json(n.tenant))
 		FROM ends AS n CROSS JOIN LATERAL (
 			SELECT s.name, coalesce(c.position, 0) AS position
-			FROM pawl.outbox_sink AS s LEFT JOIN pawl.outbox_cursor AS c ON c.tenant = n.tenant AND c.sink = s.name
+			FROM {pawl}.outbox_sink AS s LEFT JOIN {pawl}.outbox_cursor AS c ON c.tenant = n.tenant AND c.sink = s.name
 			WHERE (s.tenants IS NULL OR n.tenant = ANY (s.tenants)) AND n.newest > coalesce(c.position, 0)
 			ORDER BY s.name LIMIT 1) AS b LIMIT 1),
 	(SELECT format('a dead letter of sink %%s waits, of position %%s of tenant %%s', to_json(d.sink), d.position, to_json(d.tenant))
 		FROM ends AS n CROSS JOIN sinks AS s CROSS JOIN LATERAL (
-			SELECT x.tenant, x.sink, x.position FROM pawl.outbox_dead AS x
+			SELECT x.tenant, x.sink, x.position FROM {pawl}.outbox_dead AS x
 			WHERE x.tenant = n.tenant AND x.sink = s.sink AND x.position BETWEEN n.oldest AND n.newest AND x.status IN ('waiting', 'queued')
 				AND EXISTS (SELECT FROM %[1]s AS o WHERE o.tenant = x.tenant AND o.position = x.position AND o.type = x.type)
 			LIMIT 1) AS d LIMIT 1), '')`
@@ -68,5 +68,5 @@ SELECT coalesce(
 // settledSQL deletes dead letters that are settled. Parameters: before when they
 // have not changed, how many.
 const settledSQL = `
-DELETE FROM pawl.outbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.outbox_dead AS d
+DELETE FROM {pawl}.outbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM {pawl}.outbox_dead AS d
 	WHERE d.status IN ('redriven', 'skipped') AND d.updated_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))`

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
 )
 
 // There are as many weeks past their age as a sink that is paused is behind, and
@@ -30,7 +31,7 @@ func TestWhatHoldsAWeekIsFoundByIndexAndThenNothingMoreIsRead(t *testing.T) {
 	sql := fmt.Sprintf(heldSQL, "pawl.outbox_2040w01")
 	holds := func() string {
 		t.Helper()
-		why, err := Holds(t.Context(), pool, func(sql string) string { return sql }, "outbox_2040w01")
+		why, err := Holds(t.Context(), pool, schema.For(schema.Default), "outbox_2040w01")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,15 +14,15 @@ func newStatements(in func(sql string) string) statements {
 }
 
 // registerSQL makes a sink known, if it is not. Parameters: sink, tenants.
-const registerSQL = `INSERT INTO pawl.outbox_sink (name, tenants) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
+const registerSQL = `INSERT INTO {pawl}.outbox_sink (name, tenants) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
 
 // restrictSQL says which tenants a sink is for. Parameters: sink, tenants.
-const restrictSQL = `UPDATE pawl.outbox_sink SET tenants = $2 WHERE name = $1 AND tenants IS DISTINCT FROM $2`
+const restrictSQL = `UPDATE {pawl}.outbox_sink SET tenants = $2 WHERE name = $1 AND tenants IS DISTINCT FROM $2`
 
 // fromNowSQL lets a new sink begin with what happens from now on, for every tenant that
 // there is: also for those that it may get later. Parameter: sink.
 const fromNowSQL = `
-INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
+INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, $1, l.head, clock_timestamp() FROM ` + outbox.Logs + ` l
 ON CONFLICT (tenant, sink) DO NOTHING`
 
@@ -30,7 +30,7 @@ ON CONFLICT (tenant, sink) DO NOTHING`
 // whose first ones are gone; if none is there, after the head. Parameters: sink,
 // tenants.
 var fromOldestSQL = `
-INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
+INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, $1, coalesce(o.position - 1, l.head), clock_timestamp()
 FROM ` + outbox.Logs + ` l LEFT JOIN LATERAL (` + outbox.FirstAfter("position", "l.tenant", "0", "true") + `) AS o ON true
 WHERE ($2::text[] IS NULL OR l.tenant = ANY ($2::text[])) AND coalesce(o.position - 1, l.head) > 0
@@ -44,9 +44,9 @@ ON CONFLICT (tenant, sink) DO NOTHING`
 // microseconds.
 const pollSQL = `
 WITH kept AS (
-	UPDATE pawl.outbox_sink AS s SET locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
+	UPDATE {pawl}.outbox_sink AS s SET locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
 	FROM (SELECT found.* FROM unnest($1::text[], $2::bigint[]) AS u(name, token) CROSS JOIN LATERAL (
-		SELECT x.ctid AS row FROM pawl.outbox_sink x
+		SELECT x.ctid AS row FROM {pawl}.outbox_sink x
 		WHERE x.name = u.name AND x.token = u.token AND x.locked_until < clock_timestamp() + $4::bigint * interval '0.7 microsecond'
 		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 	WHERE s.ctid = u.row
@@ -55,7 +55,7 @@ SELECT s.name, s.token, s.revision, s.paused_at IS NOT NULL, s.locked_until IS N
 	EXISTS (SELECT FROM kept WHERE kept.name = s.name),
 	coalesce((SELECT sum(l.head) FROM ` + outbox.Logs + ` l WHERE $3::boolean), 0)::bigint
 FROM unnest($1::text[]) AS u(name)
-JOIN pawl.outbox_sink s ON s.name = u.name`
+JOIN {pawl}.outbox_sink s ON s.name = u.name`
 
 // behind is true of a log l and a cursor c, or none, where the log goes on after it.
 const behind = `l.head > coalesce(c.position, 0)`
@@ -67,8 +67,8 @@ const behind = `l.head > coalesce(c.position, 0)`
 var lookUpSQL = `
 SELECT u.sink, u.tenant, coalesce(c.position, 0), l.head, s.revision
 FROM unnest($1::text[], $2::text[]) AS u(sink, tenant)` + outbox.JoinHead("u.tenant") + `
-CROSS JOIN LATERAL (SELECT x.revision FROM pawl.outbox_sink x WHERE x.name = u.sink LIMIT 1) AS s
-LEFT JOIN LATERAL (SELECT x.position FROM pawl.outbox_cursor x WHERE x.tenant = u.tenant AND x.sink = u.sink LIMIT 1) AS c ON true
+CROSS JOIN LATERAL (SELECT x.revision FROM {pawl}.outbox_sink x WHERE x.name = u.sink LIMIT 1) AS s
+LEFT JOIN LATERAL (SELECT x.position FROM {pawl}.outbox_cursor x WHERE x.tenant = u.tenant AND x.sink = u.sink LIMIT 1) AS c ON true
 WHERE ` + behind
 
 // passSQL is a step of a pass over all tenants for a sink: those whose logs go on, by
@@ -76,9 +76,9 @@ WHERE ` + behind
 // for, or NULL, how many.
 const passSQL = `
 SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, s.revision
-FROM pawl.outbox_sink s
+FROM {pawl}.outbox_sink s
 JOIN ` + outbox.Logs + ` l ON l.tenant > $2 AND ($3::text[] IS NULL OR l.tenant = ANY ($3::text[]))
-LEFT JOIN LATERAL (SELECT x.position FROM pawl.outbox_cursor x WHERE x.tenant = l.tenant AND x.sink = $1 LIMIT 1) AS c ON true
+LEFT JOIN LATERAL (SELECT x.position FROM {pawl}.outbox_cursor x WHERE x.tenant = l.tenant AND x.sink = $1 LIMIT 1) AS c ON true
 WHERE s.name = $1 AND ` + behind + `
 ORDER BY l.tenant LIMIT $4`
 
@@ -86,10 +86,10 @@ ORDER BY l.tenant LIMIT $4`
 // or are locked. It returns which node has not given them back. Parameters: node, names
 // of sinks, their tokens as of the poll, length of a lease in microseconds.
 const claimSQL = `
-UPDATE pawl.outbox_sink AS s SET token = s.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
+UPDATE {pawl}.outbox_sink AS s SET token = s.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
 FROM (SELECT found.* FROM unnest($2::text[], $3::bigint[]) AS u(name, token) CROSS JOIN LATERAL (
-	SELECT x.ctid AS row, x.claimed_by AS taken FROM pawl.outbox_sink x
+	SELECT x.ctid AS row, x.claimed_by AS taken FROM {pawl}.outbox_sink x
 	WHERE x.name = u.name AND x.token = u.token AND x.paused_at IS NULL AND (x.locked_until IS NULL OR x.locked_until < clock_timestamp())
 	LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 WHERE s.ctid = u.row
@@ -102,7 +102,7 @@ RETURNING s.name, s.token, s.revision, coalesce(u.taken, '')`
 // parked, failures of the receiver in a row, newest failure, whether the lease is
 // given back, why the sink is paused.
 const renewSQL = `
-UPDATE pawl.outbox_sink SET
+UPDATE {pawl}.outbox_sink SET
 	locked_until = CASE WHEN NOT $9 THEN clock_timestamp() + $3::bigint * interval '1 microsecond' END,
 	claimed_by = CASE WHEN NOT $9 THEN claimed_by END, claimed_at = CASE WHEN NOT $9 THEN claimed_at END,
 	delivered = delivered + $4, failed = failed + $5, parked = parked + $6, failures = $7,
@@ -114,18 +114,18 @@ WHERE name = $1 AND token = $2
 RETURNING revision`
 
 // lease has a row if the batch's first statement had one.
-const lease = `(SELECT revision FROM pawl.outbox_sink WHERE name = $2 AND token = $3 LIMIT 1) AS lease`
+const lease = `(SELECT revision FROM {pawl}.outbox_sink WHERE name = $2 AND token = $3 LIMIT 1) AS lease`
 
 // unmoved holds unless an operator has moved the tenant's cursor since the revision
 // that the batch knows. Who moves it locks the sink first, as the batch does.
-const unmoved = `NOT EXISTS (SELECT FROM pawl.outbox_cursor c WHERE c.tenant = $1 AND c.sink = $2 AND c.revision > $4)`
+const unmoved = `NOT EXISTS (SELECT FROM {pawl}.outbox_cursor c WHERE c.tenant = $1 AND c.sink = $2 AND c.revision > $4)`
 
 // insertDeadSQL puts events into outbox_dead. Rows that are there are those of a batch
 // that is sent again, and an operator may have changed them since. Parameters: tenant,
 // sink, token, revision, positions, types, ordinals, workflows, instances, statuses, kinds, failures,
 // attempts.
 const insertDeadSQL = `
-INSERT INTO pawl.outbox_dead
+INSERT INTO {pawl}.outbox_dead
 	(tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
 SELECT $1, $2, u.*, clock_timestamp(), clock_timestamp() FROM ` + lease + `,
 	unnest($5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[]::uuid[], $10::text[], $11::text[], $12::text[], $13::int[]) AS u
@@ -142,26 +142,26 @@ WITH found AS MATERIALIZED (
 		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bigint[])
 			AS u(position, type, status, kind, failure, attempts, revision)
 	CROSS JOIN LATERAL (
-		SELECT d.ctid AS row, u.status = 'redriven' AND d.changed_by IS NULL AS done FROM pawl.outbox_dead d
+		SELECT d.ctid AS row, u.status = 'redriven' AND d.changed_by IS NULL AS done FROM {pawl}.outbox_dead d
 		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued'
 			AND lease.revision <= u.revision
 		LIMIT 1 FOR UPDATE) AS r),
 dropped AS (
-	DELETE FROM pawl.outbox_dead AS d USING found WHERE d.ctid = found.row AND found.done AND d.tenant IS NOT DISTINCT FROM $1)
-UPDATE pawl.outbox_dead AS d SET status = found.status, kind = found.kind, failure = found.failure, attempts = found.attempts,
+	DELETE FROM {pawl}.outbox_dead AS d USING found WHERE d.ctid = found.row AND found.done AND d.tenant IS NOT DISTINCT FROM $1)
+UPDATE {pawl}.outbox_dead AS d SET status = found.status, kind = found.kind, failure = found.failure, attempts = found.attempts,
 	updated_at = clock_timestamp()
 FROM found WHERE d.ctid = found.row AND NOT found.done AND d.tenant IS NOT DISTINCT FROM $1`
 
 // cursorSQL stores a cursor. Parameters: tenant, sink, token, revision, position,
 // failure.
 const cursorSQL = `
-INSERT INTO pawl.outbox_cursor (tenant, sink, position, failure, updated_at)
+INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, failure, updated_at)
 SELECT $1, $2, $5, nullif($6, ''), clock_timestamp() FROM ` + lease + ` WHERE ` + unmoved + `
 ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, failure = excluded.failure, updated_at = excluded.updated_at`
 
 // movedSQL finds the cursors that an operator has moved since a revision of the
 // sink. Parameters: sink, revision.
-const movedSQL = `SELECT tenant, position, revision FROM pawl.outbox_cursor WHERE sink = $1 AND revision > $2 AND revision > 0`
+const movedSQL = `SELECT tenant, position, revision FROM {pawl}.outbox_cursor WHERE sink = $1 AND revision > $2 AND revision > 0`
 
 // asideSQL finds the instances whose events have to be delivered from
 // outbox_dead first, among the tenants that the sink is for. Where there are too many, the
@@ -173,9 +173,9 @@ const movedSQL = `SELECT tenant, position, revision FROM pawl.outbox_cursor WHER
 const asideSQL = `
 WITH held AS MATERIALIZED (
 	SELECT tenant, instance, bool_and(waits) AS waits FROM (
-		SELECT tenant, instance, false AS waits FROM pawl.outbox_dead WHERE sink = $1 AND status = 'queued'
+		SELECT tenant, instance, false AS waits FROM {pawl}.outbox_dead WHERE sink = $1 AND status = 'queued'
 		UNION ALL
-		SELECT tenant, instance, true FROM pawl.outbox_dead WHERE sink = $1 AND status = 'waiting' AND $2) AS d
+		SELECT tenant, instance, true FROM {pawl}.outbox_dead WHERE sink = $1 AND status = 'waiting' AND $2) AS d
 	WHERE $4::text[] IS NULL OR tenant = ANY ($4::text[])
 	GROUP BY tenant, instance),
 sizes AS MATERIALIZED (
@@ -197,11 +197,11 @@ SELECT u.instance, coalesce(d.position, 0), coalesce(d.type, ''), coalesce(d.ord
 	coalesce(d.failure, ''), o.position IS NOT NULL, o.at, w.position IS NOT NULL, ` + outbox.Details + `
 FROM unnest($3::text[]::uuid[]) AS u(instance)
 LEFT JOIN LATERAL (
-	SELECT x.position, x.ordinal FROM pawl.outbox_dead x
+	SELECT x.position, x.ordinal FROM {pawl}.outbox_dead x
 	WHERE x.sink = $2 AND x.status = 'waiting' AND x.tenant = $1 AND x.instance = u.instance AND $4
 	ORDER BY x.position, x.ordinal LIMIT 1) AS w ON true
 LEFT JOIN LATERAL (
-	SELECT x.* FROM pawl.outbox_dead x
+	SELECT x.* FROM {pawl}.outbox_dead x
 	WHERE x.sink = $2 AND x.status = 'queued' AND x.tenant = $1 AND x.instance = u.instance
 		AND (w.position IS NULL OR (x.position, x.ordinal) < (w.position, w.ordinal))
 	ORDER BY x.position, x.ordinal LIMIT $5) AS d ON true` + outbox.JoinEvent + `

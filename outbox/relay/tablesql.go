@@ -21,66 +21,66 @@ func newTableStatements(in func(sql string) string) tableStatements {
 }
 
 // knownSQL asks whether there is a sink, and for the time. Parameter: sink.
-const knownSQL = `SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1), clock_timestamp()`
+const knownSQL = `SELECT EXISTS (SELECT FROM {pawl}.outbox_sink WHERE name = $1), clock_timestamp()`
 
 // lockSQL locks a sink. Parameter: sink.
-const lockSQL = `SELECT true FROM pawl.outbox_sink WHERE name = $1 FOR NO KEY UPDATE`
+const lockSQL = `SELECT true FROM {pawl}.outbox_sink WHERE name = $1 FOR NO KEY UPDATE`
 
 // pauseSQL pauses a sink that is not paused. Parameters: sink, who, why. Like the
 // next it returns whether there is such a sink.
 const pauseSQL = `
 WITH changed AS (
-	UPDATE pawl.outbox_sink SET paused_at = clock_timestamp(), paused_by = $2, pause_reason = nullif($3, ''), revision = revision + 1
-	FROM pawl.durable()
+	UPDATE {pawl}.outbox_sink SET paused_at = clock_timestamp(), paused_by = $2, pause_reason = nullif($3, ''), revision = revision + 1
+	FROM {pawl}.durable()
 	WHERE name = $1 AND paused_at IS NULL)
-SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
+SELECT EXISTS (SELECT FROM {pawl}.outbox_sink WHERE name = $1)`
 
 // resumeSQL ends a pause. Parameter: sink.
 const resumeSQL = `
 WITH changed AS (
-	UPDATE pawl.outbox_sink SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, revision = revision + 1
-	FROM pawl.durable()
+	UPDATE {pawl}.outbox_sink SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, revision = revision + 1
+	FROM {pawl}.durable()
 	WHERE name = $1 AND paused_at IS NOT NULL)
-SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
+SELECT EXISTS (SELECT FROM {pawl}.outbox_sink WHERE name = $1)`
 
 // holderSQL locks a sink, and tells which node has it. Parameter: sink.
 const holderSQL = `
-SELECT CASE WHEN locked_until > clock_timestamp() THEN claimed_by ELSE '' END FROM pawl.outbox_sink WHERE name = $1 FOR UPDATE`
+SELECT CASE WHEN locked_until > clock_timestamp() THEN claimed_by ELSE '' END FROM {pawl}.outbox_sink WHERE name = $1 FOR UPDATE`
 
 // nodesSQL tells which node delivers to each sink that gets a tenant's events. Parameter: tenant, or "".
 const nodesSQL = `
-SELECT name, claimed_by FROM pawl.outbox_sink
+SELECT name, claimed_by FROM {pawl}.outbox_sink
 WHERE locked_until > clock_timestamp() AND ($1 = '' OR tenants IS NULL OR $1 = ANY (tenants)) ORDER BY name`
 
 // What a sink has in the tables. Parameter: sink.
 const (
-	dropDeadSQL    = `DELETE FROM pawl.outbox_dead WHERE sink = $1`
-	dropCursorsSQL = `DELETE FROM pawl.outbox_cursor WHERE sink = $1`
-	dropSinkSQL    = `DELETE FROM pawl.outbox_sink USING pawl.durable() WHERE name = $1`
+	dropDeadSQL    = `DELETE FROM {pawl}.outbox_dead WHERE sink = $1`
+	dropCursorsSQL = `DELETE FROM {pawl}.outbox_cursor WHERE sink = $1`
+	dropSinkSQL    = `DELETE FROM {pawl}.outbox_sink USING {pawl}.durable() WHERE name = $1`
 )
 
 // reviseSQL locks a sink, and lets its relay read again which events are aside, and the
 // cursors that were moved. What is changed with it is durable. Parameter: sink.
-const reviseSQL = `UPDATE pawl.outbox_sink SET revision = revision + 1 FROM pawl.durable() WHERE name = $1`
+const reviseSQL = `UPDATE {pawl}.outbox_sink SET revision = revision + 1 FROM {pawl}.durable() WHERE name = $1`
 
 // positionSQL is where a cursor is, and how far it could go. Parameters: sink,
 // tenant.
 var positionSQL = `
-SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE tenant = $2 AND sink = $1), 0),
+SELECT coalesce((SELECT position FROM {pawl}.outbox_cursor WHERE tenant = $2 AND sink = $1), 0),
 	` + outbox.HeadOf("$2")
 
 // moveSQL moves a cursor of a sink that was revised for it. Parameters: tenant,
 // sink, position, position before, who, why.
 const moveSQL = `
-INSERT INTO pawl.outbox_cursor (tenant, sink, position, revision, updated_at, moved_from, moved_at, moved_by, moved_reason)
-SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nullif($6, '') FROM pawl.outbox_sink s WHERE s.name = $2
+INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, revision, updated_at, moved_from, moved_at, moved_by, moved_reason)
+SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nullif($6, '') FROM {pawl}.outbox_sink s WHERE s.name = $2
 ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL,
 	updated_at = excluded.updated_at, moved_from = excluded.moved_from, moved_at = excluded.moved_at,
 	moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
 
 // dropPastSQL drops what a cursor that went back has no longer passed.
 // Parameters: tenant, sink, position.
-const dropPastSQL = `DELETE FROM pawl.outbox_dead WHERE tenant = $1 AND sink = $2 AND position > $3`
+const dropPastSQL = `DELETE FROM {pawl}.outbox_dead WHERE tenant = $1 AND sink = $2 AND position > $3`
 
 // filter selects dead letters d. Parameters: sink, status, and where they are not
 // NULL, or 0, tenant, workflow, type, instance, position.
@@ -90,9 +90,9 @@ const filter = `d.sink = $1 AND d.status = $2 AND ($3::text IS NULL OR d.tenant 
 // statusSQL changes the status of some dead letters of a tenant. Parameters: those
 // of filter, how many, the new status, who, why, since when they have not changed.
 const statusSQL = `
-UPDATE pawl.outbox_dead AS d SET status = $9, changed_by = $10, reason = nullif($11, ''), updated_at = clock_timestamp(),
+UPDATE {pawl}.outbox_dead AS d SET status = $9, changed_by = $10, reason = nullif($11, ''), updated_at = clock_timestamp(),
 	attempts = CASE WHEN $9 = 'queued' THEN 0 ELSE d.attempts END
-FROM (SELECT d.ctid AS row FROM pawl.outbox_dead d WHERE ` + filter + `
+FROM (SELECT d.ctid AS row FROM {pawl}.outbox_dead d WHERE ` + filter + `
 		AND d.updated_at <= $12
 	ORDER BY d.instance, d.position, d.ordinal LIMIT $8 FOR UPDATE) AS found
 WHERE d.ctid = found.row AND d.tenant = $3::text`
@@ -100,9 +100,9 @@ WHERE d.ctid = found.row AND d.tenant = $3::text`
 // tenantsSQL lists the tenants of a sink's dead letters. Parameters: sink, status.
 const tenantsSQL = `
 WITH RECURSIVE each AS (
-	(SELECT tenant FROM pawl.outbox_dead WHERE sink = $1 AND status = $2 ORDER BY tenant LIMIT 1)
+	(SELECT tenant FROM {pawl}.outbox_dead WHERE sink = $1 AND status = $2 ORDER BY tenant LIMIT 1)
 	UNION ALL
-	SELECT (SELECT d.tenant FROM pawl.outbox_dead d WHERE d.sink = $1 AND d.status = $2 AND d.tenant > each.tenant ORDER BY d.tenant LIMIT 1)
+	SELECT (SELECT d.tenant FROM {pawl}.outbox_dead d WHERE d.sink = $1 AND d.status = $2 AND d.tenant > each.tenant ORDER BY d.tenant LIMIT 1)
 	FROM each WHERE each.tenant IS NOT NULL)
 SELECT tenant FROM each WHERE tenant IS NOT NULL`
 
@@ -111,7 +111,7 @@ SELECT tenant FROM each WHERE tenant IS NOT NULL`
 var deadSQL = `
 SELECT d.sink, d.tenant, d.position, d.type, d.ordinal, d.workflow, d.instance, coalesce(i.business_key, ''), d.status, d.kind, d.failure,
 	d.attempts, d.created_at, d.updated_at, coalesce(d.changed_by, ''), coalesce(d.reason, '')
-FROM (SELECT * FROM pawl.outbox_dead d
+FROM (SELECT * FROM {pawl}.outbox_dead d
 	WHERE ` + filter + ` AND (d.tenant, d.instance, d.position, d.ordinal) > ($8, $9, $10, $11)
 	ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12) AS d` + store.BusinessKey("d.tenant", "d.instance") + `
 ORDER BY d.tenant, d.instance, d.position, d.ordinal`
@@ -137,8 +137,8 @@ known AS MATERIALIZED (
 	SELECT c.sink, count(*) FILTER (WHERE l.head > 0) AS logs, sum(least(c.position, l.head)) AS got, count(%[2]s) AS stuck,
 		array_agg(l.tenant) FILTER (WHERE %[1]s) AS tenants, array_agg(c.position) FILTER (WHERE %[1]s) AS positions,
 		array_agg(c.updated_at) FILTER (WHERE %[1]s) AS since
-	FROM pawl.outbox_cursor c JOIN `+outbox.Logs+` l ON l.tenant = c.tenant
-	JOIN pawl.outbox_sink s ON s.name = c.sink AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
+	FROM {pawl}.outbox_cursor c JOIN `+outbox.Logs+` l ON l.tenant = c.tenant
+	JOIN {pawl}.outbox_sink s ON s.name = c.sink AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
 	WHERE $1 = '' OR c.tenant = $1
 	GROUP BY c.sink)
 SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_until, s.paused_at, coalesce(s.paused_by, ''),
@@ -146,7 +146,7 @@ SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_unt
 	new.logs + coalesce(cardinality(k.tenants), 0), (t.heads - coalesce(k.got, 0))::bigint, (
 		SELECT min(first.at) FROM (
 			(SELECT l.tenant, 0::bigint AS position, '-infinity'::timestamptz AS since FROM `+outbox.Logs+` l
-				LEFT JOIN LATERAL (SELECT true AS had FROM pawl.outbox_cursor c WHERE c.tenant = l.tenant AND c.sink = s.name LIMIT 1) AS c ON true
+				LEFT JOIN LATERAL (SELECT true AS had FROM {pawl}.outbox_cursor c WHERE c.tenant = l.tenant AND c.sink = s.name LIMIT 1) AS c ON true
 				WHERE new.logs > 0 AND l.head > 0 AND c.had IS NULL AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
 					AND ($1 = '' OR l.tenant = $1)
 				LIMIT %[4]d)
@@ -154,9 +154,9 @@ SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_unt
 			(SELECT * FROM unnest(k.tenants, k.positions, k.since) AS b(tenant, position, since) ORDER BY since LIMIT %[4]d)
 			ORDER BY since LIMIT %[4]d) AS b CROSS JOIN LATERAL (%[3]s) AS first),
 	coalesce(k.stuck, 0),
-	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'waiting' AND ($1 = '' OR d.tenant = $1)),
-	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'queued' AND ($1 = '' OR d.tenant = $1))
-FROM pawl.outbox_sink s LEFT JOIN known k ON k.sink = s.name CROSS JOIN LATERAL (
+	(SELECT count(*) FROM {pawl}.outbox_dead d WHERE d.sink = s.name AND d.status = 'waiting' AND ($1 = '' OR d.tenant = $1)),
+	(SELECT count(*) FROM {pawl}.outbox_dead d WHERE d.sink = s.name AND d.status = 'queued' AND ($1 = '' OR d.tenant = $1))
+FROM {pawl}.outbox_sink s LEFT JOIN known k ON k.sink = s.name CROSS JOIN LATERAL (
 	SELECT logs, heads FROM every WHERE s.tenants IS NULL
 	UNION ALL
 	SELECT count(*), coalesce(sum(l.head), 0) FROM `+outbox.Logs+` l
@@ -173,8 +173,8 @@ const oldestOf = 32
 var cursorsSQL = `
 SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at,
 	coalesce(` + failing + `, ''), c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
-FROM pawl.outbox_sink s
+FROM {pawl}.outbox_sink s
 JOIN ` + outbox.Logs + ` l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
-LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
+LEFT JOIN {pawl}.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
 WHERE s.name = $1
 ORDER BY l.tenant LIMIT $4`

@@ -34,7 +34,7 @@ const (
 // Config is what a Ring needs. Pool is required; every other zero field has the default that stands beside it.
 type Config struct {
 	Pool *pgxpool.Pool
-	In   func(sql string) string // puts the schema's name into a statement; none
+	In   func(sql string) string // puts the schema's name into a statement
 	Log  *slog.Logger            // slog.Default()
 
 	Every    time.Duration // how often the keys are read, once they are in use; 5 seconds
@@ -73,9 +73,6 @@ type key struct {
 
 // New makes it. It reads nothing. Stop when done.
 func New(c Config) *Ring {
-	if c.In == nil {
-		c.In = func(sql string) string { return sql }
-	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Every, c.Unsure = cmp.Or(c.Every, 5*time.Second), cmp.Or(c.Unsure, time.Second)
 	c.Patience = cmp.Or(c.Patience, 5*time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { tables.Main(m) }
 // node is a ring that reads only when it has to, unless that is changed.
 func node(t testing.TB, pool *pgxpool.Pool, change ...func(*ring.Config)) *ring.Ring {
 	t.Helper()
-	c := ring.Config{Pool: pool, Every: time.Hour, Unsure: time.Hour, Patience: time.Minute}
+	c := ring.Config{Pool: pool, In: schema.For(schema.Default), Every: time.Hour, Unsure: time.Hour, Patience: time.Minute}
 	for _, f := range change {
 		f(&c)
 	}
@@ -207,7 +208,7 @@ func TestALostNodeHoldsUpNoRotation(t *testing.T) {
 	}
 	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
 	for _, sql := range []string{ring.BoundSQL, ring.LockSQL} {
-		if _, err := lost.Exec(t.Context(), sql); err != nil {
+		if _, err := lost.Exec(t.Context(), pgtest.SQL(sql)); err != nil {
 			t.Fatal(err)
 		}
 	}

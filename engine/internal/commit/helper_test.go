@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pooler"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -29,7 +30,7 @@ func testConfig(pool *pgxpool.Pool, ws ...*workflow.Workflow) Config {
 			return pgx.ConnectConfig(ctx, c)
 		},
 		Pooled: pooler.Expected(pool.Config().ConnConfig),
-		Schema: "pawl", Statements: NewStatements(func(sql string) string { return sql }),
+		Schema: "pawl", Statements: NewStatements(schema.For(schema.Default)),
 		Definitions: known(func(name string, version int) *workflow.Workflow {
 			for _, w := range ws {
 				if w.Name == name && w.Version == version {

@@ -61,7 +61,7 @@ func explainAll(t *testing.T, pool *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	defer r.drop()
-	stmts := NewStatements(func(sql string) string { return sql })
+	stmts := NewStatements(schema.For(schema.Default))
 	for name, s := range stmts.Named() {
 		if len(s.OIDs) == 0 {
 			continue // BEGIN and the like
@@ -128,7 +128,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
 
 // Every statement is named: the schema's name is put into those that are, and their plans are checked.
 func TestStatements_AllNamed(t *testing.T) {
-	stmts := NewStatements(func(sql string) string { return sql })
+	stmts := NewStatements(schema.For(schema.Default))
 	named := map[*rows.Statement]bool{}
 	for _, s := range stmts.Named() {
 		named[s] = true

@@ -85,8 +85,8 @@ func NewStatements(in func(sql string) string) *Statements {
 		Rollback:       rows.Statement{SQL: "ROLLBACK"},
 		HeadTimeout:    rows.Statement{SQL: fmt.Sprintf("SET LOCAL lock_timeout = %d", headLockTimeout.Milliseconds())},
 		HeldHeads:      rows.Statement{SQL: outbox.HeldHeads, OIDs: []uint32{rows.Text.OID(true)}},
-		Provisional:    rows.Statement{SQL: "SELECT nextval('pawl.provisional') FROM pawl.durable()"},
-		Partition:      in("SELECT pawl.make_partition('outbox', $1, $2)"),
+		Provisional:    rows.Statement{SQL: "SELECT nextval('{pawl}.provisional') FROM {pawl}.durable()"},
+		Partition:      in("SELECT {pawl}.make_partition('outbox', $1, $2)"),
 		Lock:           forms(func(b *rows.Builder) { store.LockInstances(b, store.SkipLocked) }),
 		LockWaiting:    forms(func(b *rows.Builder) { store.LockInstances(b, store.WaitForLocked) }),
 		Lookup:         forms(store.FindCommands),
@@ -165,4 +165,4 @@ func moveLog(b *rows.Builder, from string) {
 
 // provisionalBase is a source h, whose base is before the provisional positions of
 // this transaction's newest transitions.
-const provisionalBase = "(SELECT currval('pawl.provisional') AS base) AS h"
+const provisionalBase = "(SELECT currval('{pawl}.provisional') AS base) AS h"

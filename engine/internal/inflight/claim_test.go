@@ -58,7 +58,7 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := tx.Query(t.Context(), store.ClaimSQL, r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key},
+	rows, err := tx.Query(t.Context(), pgtest.SQL(store.ClaimSQL), r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key},
 		[]int32{0})
 	if err != nil {
 		t.Fatal(err)

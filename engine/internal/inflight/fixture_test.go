@@ -18,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/internal/testlog"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -95,7 +96,7 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 	}
 	t.Cleanup(n.pool.Close)
 	c := Config{
-		Pool: n.pool, Callers: n.pool, Workflows: []string{w.Name}, In: func(sql string) string { return sql }, Node: n.name,
+		Pool: n.pool, Callers: n.pool, Workflows: []string{w.Name}, In: schema.For(schema.Default), Node: n.name,
 		Definitions: known{w}, Watchers: n, Paused: func([][2]string, time.Time) {},
 		Hint: func() {
 			n.mu.Lock()

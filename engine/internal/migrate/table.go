@@ -40,34 +40,34 @@ const unflushed = ` FROM (SELECT set_config('synchronous_commit', 'off', true)) 
 func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table {
 	return &Table{
 		pool: pool,
-		insert: in(`INSERT INTO pawl.instance_migration AS m
+		insert: in(`INSERT INTO {pawl}.instance_migration AS m
 	(workflow, from_version, to_version, per_second, actor, proof, reason, created_at, expected, key)
-SELECT $1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9, nullif($10, '') FROM pawl.durable() RETURNING ` + columns),
-		ofKey: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE m.key = $1`),
-		list:  in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
-		stop: in(`UPDATE pawl.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
+SELECT $1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9, nullif($10, '') FROM {pawl}.durable() RETURNING ` + columns),
+		ofKey: in(`SELECT ` + columns + ` FROM {pawl}.instance_migration m WHERE m.key = $1`),
+		list:  in(`SELECT ` + columns + ` FROM {pawl}.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
+		stop: in(`UPDATE {pawl}.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
 	stopped_by = coalesce(m.stopped_by, $3), stop_reason = CASE WHEN m.stopped_at IS NULL THEN nullif($4, '') ELSE m.stop_reason END,
 	ended_at = CASE WHEN f.free THEN $2 END, page = CASE WHEN NOT f.free THEN m.page END,
 	claimed_by = CASE WHEN NOT f.free THEN m.claimed_by END, claimed_at = CASE WHEN NOT f.free THEN m.claimed_at END,
 	locked_until = CASE WHEN NOT f.free THEN m.locked_until END
 FROM (SELECT x.id, x.page IS NULL OR coalesce(x.locked_until, x.next_at) < clock_timestamp() - interval '1 minute' AS free
-	FROM pawl.instance_migration x WHERE x.id = $1 FOR NO KEY UPDATE) AS f, pawl.durable()
+	FROM {pawl}.instance_migration x WHERE x.id = $1 FOR NO KEY UPDATE) AS f, {pawl}.durable()
 WHERE m.id = f.id AND m.ended_at IS NULL`),
-		claim: in(`UPDATE pawl.instance_migration AS m SET token = m.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
+		claim: in(`UPDATE {pawl}.instance_migration AS m SET token = m.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond'
-FROM (SELECT x.id FROM pawl.instance_migration x
+FROM (SELECT x.id FROM {pawl}.instance_migration x
 	WHERE x.ended_at IS NULL AND x.workflow || ' ' || x.from_version || ' ' || x.to_version = ANY ($3::text[])
 	AND (x.locked_until < clock_timestamp() OR x.locked_until IS NULL AND x.next_at <= clock_timestamp())
 	ORDER BY x.next_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found
 WHERE m.id = found.id RETURNING ` + columns + `, m.token, m.place, m.page`),
-		give: in(`UPDATE pawl.instance_migration AS m SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
+		give: in(`UPDATE {pawl}.instance_migration AS m SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
 	next_at = clock_timestamp() + $3::bigint * interval '1 microsecond', held = nullif($4, ''), waiting = $5, place = $6` + held),
-		turnPage: in(`UPDATE pawl.instance_migration AS m SET page = $3, place = $5,
+		turnPage: in(`UPDATE {pawl}.instance_migration AS m SET page = $3, place = $5,
 	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'` + unflushed + held + ` AND m.stopped_at IS NULL`),
-		countPage: in(`UPDATE pawl.instance_migration AS m SET page = NULL, place = $3, migrated = m.migrated + $4, skipped = m.skipped + $5,
+		countPage: in(`UPDATE {pawl}.instance_migration AS m SET page = NULL, place = $3, migrated = m.migrated + $4, skipped = m.skipped + $5,
 	rejected = m.rejected + $6, refusals = $7, held = NULL, locked_until = clock_timestamp() + $8::bigint * interval '1 microsecond'` +
 			unflushed + held + ` RETURNING m.stopped_at IS NOT NULL`),
-		finish: in(`UPDATE pawl.instance_migration AS m SET ended_at = $3, claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
+		finish: in(`UPDATE {pawl}.instance_migration AS m SET ended_at = $3, claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
 	waiting = $4, held = nullif($5, ''), place = '{}'` + held),
 	}
 }

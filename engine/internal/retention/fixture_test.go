@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/schema"
 )
 
 func TestMain(m *testing.M) { tables.Main(m) }
@@ -66,7 +67,7 @@ func woken(t testing.TB, what string, true func() bool, runners ...*retention.Ru
 // runner starts a runner.
 func runner(t testing.TB, pool *pgxpool.Pool, node string, c *days, change ...func(*retention.Config)) *retention.Runner {
 	t.Helper()
-	config := retention.Config{Pool: pool, In: func(sql string) string { return sql }, Node: node, Clock: clock.New(c.now),
+	config := retention.Config{Pool: pool, In: schema.For(schema.Default), Node: node, Clock: clock.New(c.now),
 		Busy:      func() float64 { return 0 },
 		Workflows: []string{}, Replay: day, Outbox: 30 * day, Batch: 1000, Every: 50 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}

@@ -183,7 +183,7 @@ func (r *Runner) detach(ctx context.Context, p partition) error {
 	if p.detaching {
 		how = "FINALIZE"
 	}
-	_, err := r.exec(ctx, r.sql.in(fmt.Sprintf("ALTER TABLE pawl.%s DETACH PARTITION pawl.%s %s",
+	_, err := r.exec(ctx, r.sql.in(fmt.Sprintf("ALTER TABLE {pawl}.%s DETACH PARTITION {pawl}.%s %s",
 		p.parent(), pgx.Identifier{p.Name}.Sanitize(), how)))
 	return err
 }
