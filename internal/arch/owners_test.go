@@ -17,7 +17,7 @@ import (
 // names; the SQL of this module has every one of them qualified, see package schema.
 var (
 	created = regexp.MustCompile(`(?m)^CREATE TABLE pawl\.(\w+)`)
-	named   = regexp.MustCompile(`\bpawl\.(\w+)`)
+	named   = regexp.MustCompile(`\{pawl\}\.(\w+)`)
 )
 
 // Tables lists the tables that the migrations in a folder make.

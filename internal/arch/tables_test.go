@@ -57,9 +57,9 @@ func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {
 func TestNamesOfTablesAreFound(t *testing.T) {
 	fsys := fstest.MapFS{
 		"m/1.sql":     {Data: []byte("CREATE TABLE pawl.a (\n);\n-- CREATE TABLE pawl.no (\nCREATE TABLE pawl.b (")},
-		"x/x.go":      {Data: []byte("package x\n// pawl.b\nconst s = `SELECT FROM pawl.a, pawl.ab` + \"pawl.f()\"")},
-		"x/x_test.go": {Data: []byte("package x\nconst t = `pawl.b`")},
-		"y/y.go":      {Data: []byte("package y\nvar s = f(\"UPDATE pawl.a\")")},
+		"x/x.go":      {Data: []byte("package x\n// pawl.b\nconst s = `SELECT FROM {pawl}.a, {pawl}.ab` + \"{pawl}.f()\"")},
+		"x/x_test.go": {Data: []byte("package x\nconst t = `{pawl}.b`")},
+		"y/y.go":      {Data: []byte("package y\nvar s = f(\"UPDATE {pawl}.a\")")},
 	}
 	tables, err := Tables(fsys, "m")
 	if err != nil || !slices.Equal(tables, []string{"a", "b"}) {
