@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,11 +21,14 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
+// longest is how long the good client may wait. Other tests run beside this one, on as few processors as there are, so that the default is
+// far above what is measured on a machine that does nothing else: 500ms holds there.
+var longest = flag.Duration("p99", 5*time.Second, "how long a client may wait in 99 of 100 cases while a node is flooded")
+
 const (
-	calm   = 3 * time.Second // of the good client alone
-	lasts  = 6 * time.Second // a flood
-	large  = 1_000_000       // bytes of the text of a large instance
-	slowly = 500 * time.Millisecond
+	calm  = 3 * time.Second // of the good client alone
+	lasts = 6 * time.Second // a flood
+	large = 1_000_000       // bytes of the text of a large instance
 
 	// rate is how many requests a second a flood has, at most: the memory of the node is to be flooded, and not the processor, which it
 	// shares with those who send the flood.
@@ -219,8 +223,7 @@ func (n *node) endure(t *testing.T, f *flood, good *client, quiet served) {
 		t.Fatalf("%s: the node ended: %v", f.name, err)
 	default:
 	}
-	// On a machine that is busy with something else, the client alone is slow as well.
-	if most := max(slowly, 50*quiet.p99); during.p99 > most {
+	if during.p99 > *longest {
 		t.Errorf("%s: the good client waits %s, %s alone", f.name, during.p99, quiet.p99)
 	}
 }
