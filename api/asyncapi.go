@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"reflect"
 
 	"github.com/go-json-experiment/json"
@@ -71,7 +72,8 @@ func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) 
 	if public.host != "" {
 		document["servers"] = jsonObject{"public": public.webSocket()}
 	}
-	return json.Marshal(document, json.Deterministic(true))
+	text, err := json.Marshal(document, json.Deterministic(true))
+	return contract.WithLimits(text), err
 }
 
 type asyncDescriber struct {
@@ -112,7 +114,7 @@ func (a *asyncDescriber) operation(name, channel, action string, all []streamMes
 // refine says of members that are JSON or texts to Go what they can be.
 func (a *asyncDescriber) refine(workflows []*workflow.Workflow) {
 	a.schemas.Named["SubscribeMessage"].Properties["after"] = &jsonschema.Schema{AnyOf: []contract.Schema{
-		{Type: "integer", Minimum: number(0), Format: "int64"}, {Type: "string", Enum: []any{"start", "now"}}}}
+		{Type: "integer", Minimum: number(0), Maximum: number(math.MaxInt64), Format: "int64"}, {Type: "string", Enum: []any{"start", "now"}}}}
 	a.schemas.Named["CommandStatus"].Properties["problem"] = a.schemas.Answer(reflect.TypeFor[transitions.Problem]())
 	event := a.schemas.Named["CloudEvent"].Properties
 	event["specversion"] = constant("1.0")

@@ -22,34 +22,41 @@ const (
 	atSchemas   = "#/components/schemas/"
 	atResponses = "#/components/responses/"
 	atHeaders   = "#/components/headers/"
+	atParams    = "#/components/parameters/"
 )
 
 // openAPI describes the interface with these routes and workflows as an OpenAPI document. What the table of routes says is
 // in it, and for each transition of a workflow an operation at the address of its own. Open says that
 // no credential is asked for.
 func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, open bool) ([]byte, error) {
-	d := &describer{routes: routes, open: open, schemas: newSchemas(), responses: map[string]string{}, doc: contract.Document{
-		OpenAPI: contract.Version, Info: infoOf("The HTTP interface of a Pawl service: its addresses, and the transitions of its workflows. " +
-			"What streams is in /asyncapi.json. Explained in " + protocol + "."),
-		Servers: []contract.Server{{URL: cmp.Or(public.origin()+public.prefix, "/")}},
-		Paths:   map[string]contract.PathItem{},
-		Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{},
-			Headers: map[string]contract.Header{}, Security: credentialSchemes},
-	}}
+	d := &describer{routes: routes, open: open, schemas: newSchemas(), names: names{}, shared: map[string]string{},
+		byRoute: map[string]map[string]contract.Ref{}, payloads: map[string]string{}, doc: contract.Document{
+			OpenAPI: contract.Version, Info: infoOf("The HTTP interface of a Pawl service: its addresses, and the transitions of its workflows. " +
+				"What streams is in /asyncapi.json. Explained in " + protocol + "."),
+			Servers: []contract.Server{{URL: cmp.Or(public.origin()+public.prefix, "/")}},
+			Paths:   map[string]contract.PathItem{},
+			Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{},
+				Headers: map[string]contract.Header{}, Parameters: map[string]contract.Parameter{}, Security: credentialSchemes},
+		}}
 	d.problems()
 	for _, r := range routes {
 		d.route(&r)
+	}
+	d.refine()
+	for name := range d.schemas.Named {
+		d.names[plainly(name)] = true
 	}
 	for _, w := range workflows {
 		if err := d.workflow(w); err != nil {
 			return nil, err
 		}
 	}
-	d.refine()
+	d.attributes(workflows)
 	for name, s := range d.schemas.Named {
 		d.doc.Components.Schemas[name] = s
 	}
-	return json.Marshal(&d.doc, json.Deterministic(true))
+	text, err := json.Marshal(&d.doc, json.Deterministic(true))
+	return contract.WithLimits(text), err
 }
 
 func infoOf(what string) contract.Info {
@@ -79,11 +86,14 @@ func (d *describer) refine() {
 
 // describer fills the document.
 type describer struct {
-	doc       contract.Document
-	routes    []Route
-	open      bool
-	schemas   *contract.Schemas
-	responses map[string]string // the names of those that are components, by what they say
+	doc      contract.Document
+	routes   []Route
+	open     bool
+	schemas  *contract.Schemas
+	names    names                              // of components
+	shared   map[string]string                  // the names of responses and parameters, by their text
+	byRoute  map[string]map[string]contract.Ref // the responses of the transitions of a route, by its path
+	payloads map[string]string                  // the names of the schemas of payloads, by workflow and transition
 }
 
 // problems describes each code as a problem document of its own.
@@ -92,20 +102,21 @@ func (d *describer) problems() {
 	for _, c := range workflow.Codes {
 		of := transitions.ProblemOf(workflow.Errorf(c.Code, ""))
 		d.doc.Components.Schemas[problemName(c.Code)] = &jsonschema.Schema{Description: c.Meaning, AllOf: []contract.Schema{base,
-			{Type: "object", Properties: map[string]contract.Schema{
+			{Type: "object", Required: []string{"code", "status", "type", "title"}, Properties: map[string]contract.Schema{
 				"code": constant(c.Code), "status": constant(c.Status), "type": constant(of.Type), "title": constant(c.Meaning),
 			}, PropertyOrder: []string{"code", "status", "type", "title"}}}}
 	}
 }
 
-func problemName(c workflow.Code) string { return "problem." + string(c) }
+func problemName(c workflow.Code) string { return "Problem" + pascal(string(c)) }
 
 func constant(v any) contract.Schema { return &jsonschema.Schema{Const: &v} }
 
 // route describes a row of the table at its own address.
 func (d *describer) route(r *Route) {
 	if !slices.ContainsFunc(d.doc.Tags, func(t contract.Tag) bool { return t.Name == r.Section }) {
-		d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: r.Section})
+		d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: r.Section,
+			Description: "[" + r.Section + "](" + protocol + "#" + strings.ReplaceAll(strings.ToLower(r.Section), " ", "-") + ")"})
 	}
 	path := addressOf(r.Path)
 	o := d.operation(r, path, operationID(r.Method, path))
@@ -124,12 +135,16 @@ func (d *describer) put(path, method string, o *contract.Operation) {
 // operation is what a route says of an address that is its own, or one of those that it stands for.
 func (d *describer) operation(r *Route, path, id string) *contract.Operation {
 	o := &contract.Operation{ID: id, Tags: []string{r.Section}, Grant: string(r.Grant), Parameters: d.parameters(r, path),
-		Responses: map[string]contract.Ref{}}
+		Responses: d.byRoute[r.Method+r.Path], Security: []map[string][]string{}}
 	if r.Grant != Public {
 		o.Security = d.security(r)
 	}
-	d.answers(r, o)
-	d.refusals(r, o)
+	if o.Responses == nil {
+		o.Responses = map[string]contract.Ref{}
+		d.answers(r, o)
+		d.refusals(r, o)
+		d.byRoute[r.Method+r.Path] = o.Responses
+	}
 	return o
 }
 

@@ -4,10 +4,12 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
 	"github.com/pawlhq/pawl/workflow"
@@ -76,11 +78,11 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 		}
 		var statuses []string
 		for _, a := range r.Answers {
-			statuses = append(statuses, numberedStatus(a.Status))
+			statuses = append(statuses, strconv.Itoa(a.Status))
 		}
 		for _, c := range r.Codes {
-			statuses = append(statuses, numberedStatus(c.Info().Status))
-			to := o.Responses[numberedStatus(c.Info().Status)].To
+			statuses = append(statuses, strconv.Itoa(c.Info().Status))
+			to := o.Responses[strconv.Itoa(c.Info().Status)].To
 			if response := d.Components.Responses[strings.TrimPrefix(to, atResponses)]; !strings.Contains(response.Description, "`"+string(c)+"`") {
 				t.Errorf("%s %s does not say that it is refused with %s", r.Method, r.Path, c)
 			}
@@ -92,7 +94,7 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 		}
 		own := slices.DeleteFunc(slices.Clone(r.Params), func(p Param) bool { return p.family() })
 		if len(o.Parameters) != len(own) || (o.Body != nil) != (r.Body != nil) || o.Grant != string(r.Grant) ||
-			(o.Security == nil) != (r.Grant == Public) {
+			o.Security == nil || (len(o.Security) == 0) != (r.Grant == Public) {
 			t.Errorf("%s %s: %+v", r.Method, r.Path, o)
 		}
 	}
@@ -116,7 +118,7 @@ func TestTheDocumentSaysWhoMayNameHimself(t *testing.T) {
 		}
 		for _, r := range Routes() {
 			var got, want []string
-			for _, p := range d.Paths[addressOf(r.Path)][strings.ToLower(r.Method)].Parameters {
+			for _, p := range parametersOf(&d, d.Paths[addressOf(r.Path)][strings.ToLower(r.Method)]) {
 				if p.In == "header" && slices.Contains(ofCallers, p.Name) {
 					got = append(got, p.Name)
 				}
@@ -149,7 +151,7 @@ func TestAttributesAreInTheDocument(t *testing.T) {
 	_, d := documentWith(t, city("parcel"), city("card"))
 	for _, path := range []string{"/v1/instances", "/v1/events", "/v1/counts"} {
 		of := map[string]string{}
-		for _, p := range d.Paths[path]["get"].Parameters {
+		for _, p := range parametersOf(&d, d.Paths[path]["get"]) {
 			if strings.HasPrefix(p.Name, attributes.Name) {
 				of[p.Name] = p.Description
 				if p.In != "query" || p.Required || p.Schema.Type != "string" || *p.Schema.MaxLength != maxText {
@@ -170,7 +172,12 @@ func TestAttributesAreInTheDocument(t *testing.T) {
 	}
 }
 
-func numberedStatus(status int) string { return strings.TrimSuffix(numbered(status, 0), "-0") }
+func parametersOf(d *contract.Document, o *contract.Operation) (all []contract.Parameter) {
+	for _, ref := range o.Parameters {
+		all = append(all, d.Components.Parameters[strings.TrimPrefix(ref.To, atParams)])
+	}
+	return all
+}
 
 var reference = regexp.MustCompile(`"\$ref":"#/components/(\w+)/([^"]+)"`)
 
@@ -181,7 +188,8 @@ func TestTheDocumentIsWhole(t *testing.T) {
 		_, schema := d.Components.Schemas[ref[2]]
 		_, response := d.Components.Responses[ref[2]]
 		_, header := d.Components.Headers[ref[2]]
-		if found := map[string]bool{"schemas": schema, "responses": response, "headers": header}[ref[1]]; !found {
+		_, parameter := d.Components.Parameters[ref[2]]
+		if found := map[string]bool{"schemas": schema, "responses": response, "headers": header, "parameters": parameter}[ref[1]]; !found {
 			t.Errorf("%s leads nowhere", ref[0])
 		}
 	}
@@ -192,6 +200,16 @@ func TestTheDocumentIsWhole(t *testing.T) {
 				t.Errorf("two operations are named %s", o.ID)
 			}
 			ids[o.ID] = true
+		}
+	}
+	components := names{}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(d.Components.Schemas)), slices.Collect(maps.Keys(d.Components.Responses)),
+		slices.Collect(maps.Keys(d.Components.Parameters)), slices.Collect(maps.Keys(d.Components.Headers))) {
+		if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`).MatchString(name) {
+			t.Errorf("the component %s is no identifier", name)
+		}
+		if components.unique(name) != name {
+			t.Errorf("two components are named %s", name)
 		}
 	}
 	if strings.Contains(text, "](#") {
@@ -209,16 +227,16 @@ func TestAWorkflowIsInTheDocument(t *testing.T) {
 	if !slices.Equal(more, want) {
 		t.Errorf("a workflow adds %q", more)
 	}
-	for path, payload := range map[string]string{"/v1/workflows/letter/write": "letter.write", "/v1/instances/{id}/sign": "letter.sign"} {
+	for path, payload := range map[string]string{"/v1/workflows/letter/write": "Letter_Write", "/v1/instances/{id}/sign": "Letter_Sign"} {
 		o := d.Paths[path]["post"]
 		text, err := json.Marshal(o.Body)
-		if err != nil || !strings.Contains(string(text), `"`+atSchemas+payload+`"`) || o.Body.Required != (payload == "letter.write") {
+		if err != nil || !strings.Contains(string(text), `"`+atSchemas+payload+`"`) || o.Body.Required != (payload == "Letter_Write") {
 			t.Errorf("%s takes %s, %v", path, text, err)
 		}
 	}
 	two, d := documentWith(t, letters(t, "letter", 1), letters(t, "postcard", 1))
 	text, err := json.Marshal(d.Paths["/v1/instances/{id}/sign"]["post"].Body)
-	if err != nil || !strings.Contains(string(text), "letter.sign") || !strings.Contains(string(text), "postcard.sign") {
+	if err != nil || !strings.Contains(string(text), "Letter_Sign") || !strings.Contains(string(text), "Postcard_Sign") {
 		t.Errorf("a transition of two workflows takes %s, %v", text, err)
 	}
 	newer, _ := documentWith(t, letters(t, "letter", 2))
@@ -229,5 +247,126 @@ func TestAWorkflowIsInTheDocument(t *testing.T) {
 	}
 	if len(tags) != 4 || again != one {
 		t.Errorf("%d tags of four documents", len(tags))
+	}
+}
+
+// Two names that generators write alike are told apart.
+func TestOpenAPI_ComponentNamesDiffer(t *testing.T) {
+	for _, name := range []string{"bulk", "2-bulk"} {
+		steps := []workflow.Part[letter]{}
+		for _, step := range []string{"command", "com-mand", "com_mand"} {
+			steps = append(steps, workflow.Start(step, "written", func(*workflow.Call, *letter, written) error { return nil }))
+		}
+		w, err := workflow.Define(name, 1, steps...).Final("written").Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, d := documentWith(t, w)
+		refs := map[string]bool{}
+		for _, step := range []string{"command", "com-mand", "com_mand"} {
+			media := d.Paths["/v1/workflows/"+name+"/"+step]["post"].Body.Content[mediaJSON]
+			ref := media.Schema.(map[string]any)["$ref"].(string)
+			if refs[ref] || ref == atSchemas+"BulkCommand" {
+				t.Errorf("%s of %s shares %s", step, name, ref)
+			}
+			refs[ref] = true
+		}
+	}
+}
+
+// A transition that is declared twice has its payload once.
+func TestOpenAPI_PayloadsAreNotRepeated(t *testing.T) {
+	twice := func(name string) *workflow.Workflow {
+		w, err := workflow.Define(name, 1,
+			workflow.Start("write", "written", func(*workflow.Call, *letter, written) error { return nil }),
+			workflow.On("sign", workflow.From("written"), "signed", func(*workflow.Call, *letter, signed) error { return nil }),
+			workflow.On("sign", workflow.From("signed"), "sealed", func(*workflow.Call, *letter, signed) error { return nil }),
+		).Final("sealed").Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	_, d := documentWith(t, twice("letter"), twice("postcard"))
+	for path, want := range map[string]string{
+		"/v1/workflows/letter/keys/{business_key}/sign": `{"$ref":"#/components/schemas/Letter_Sign"}`,
+		"/v1/instances/{id}/sign":                       `{"anyOf":[{"$ref":"#/components/schemas/Letter_Sign"},{"$ref":"#/components/schemas/Postcard_Sign"}]}`,
+	} {
+		o := d.Paths[path]["post"]
+		text, err := json.Marshal(o.Body.Content[mediaJSON].Schema, json.Deterministic(true))
+		if err != nil || string(text) != want {
+			t.Errorf("%s takes %s, %v", path, text, err)
+		}
+	}
+}
+
+// Each union of problems is told apart by code, and each of its codes leads to its schema.
+func TestOpenAPI_ProblemUnionsAreDiscriminated(t *testing.T) {
+	_, d := documentWith(t)
+	unions := 0
+	for name, r := range d.Components.Responses {
+		media, ok := r.Content[mediaProblem]
+		if !ok {
+			continue
+		}
+		schema := media.Schema.(map[string]any)
+		if schema["$ref"] != nil {
+			continue
+		}
+		unions++
+		all, _ := schema["oneOf"].([]any)
+		discriminator, _ := schema["discriminator"].(map[string]any)
+		mapping, _ := discriminator["mapping"].(map[string]any)
+		if discriminator["propertyName"] != "code" || len(all) < 2 || len(mapping) != len(all) {
+			t.Errorf("%s: %v", name, schema)
+		}
+		for code, ref := range mapping {
+			if ref != atSchemas+problemName(workflow.Code(code)) || !slices.ContainsFunc(all, func(s any) bool { return s.(map[string]any)["$ref"] == ref }) {
+				t.Errorf("%s: %s leads to %s", name, code, ref)
+			}
+		}
+	}
+	if unions == 0 {
+		t.Error("there are no unions of problems")
+	}
+}
+
+// An integer that is too large for what reads it is not allowed.
+func TestOpenAPI_IntegersAreBounded(t *testing.T) {
+	type counted struct {
+		Signed   int64  `json:"signed"`
+		Unsigned uint64 `json:"unsigned"`
+	}
+	w, err := workflow.Define("counts", 1,
+		workflow.Start("count", "counted", func(*workflow.Call, *letter, counted) error { return nil })).Final("counted").Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, d := documentWith(t, w)
+	bounded := func(what string, s contract.Schema) {
+		if s.Type == "integer" && (s.Maximum == nil && s.ExclusiveMaximum == nil || s.Minimum == nil && s.ExclusiveMinimum == nil) {
+			t.Errorf("%s is not bounded: %+v", what, s)
+		}
+	}
+	for name, p := range d.Components.Parameters {
+		bounded(name, p.Schema)
+	}
+	for name, component := range d.Components.Schemas {
+		text, err := json.Marshal(component)
+		var s jsonschema.Schema
+		if err == nil {
+			err = json.Unmarshal(text, &s)
+		}
+		if err != nil || name == "Counts_Count" && len(s.Properties) != 2 {
+			t.Fatal(err, string(text))
+		}
+		for member, p := range s.Properties {
+			bounded(name+"."+member, p)
+		}
+	}
+	for _, limit := range []string{`"maximum":9223372036854775807`, `"minimum":-9223372036854775808`, `"maximum":18446744073709551615`} {
+		if !strings.Contains(document, limit) {
+			t.Errorf("the document has no %s", limit)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,22 +19,36 @@ func (d *describer) workflow(w *workflow.Workflow) error {
 	d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: w.Name,
 		Description: "The workflow " + w.Name + ", version " + strconv.Itoa(w.Version) + "."})
 	for _, s := range w.Steps {
-		payload, err := s.Schema()
+		payload, err := d.payload(w, s)
 		if err != nil {
-			return err
-		}
-		name := w.Name + "." + s.Name
-		if d.doc.Components.Schemas[name], err = within(payload); err != nil {
 			return err
 		}
 		for _, r := range d.routes {
 			if strings.Contains(r.Path, "{transition}") {
-				d.transition(&r, w, s, d.schemas.Ref(name))
+				d.transition(&r, w, s, payload)
 			}
 		}
 	}
-	d.attributes(w)
 	return nil
+}
+
+// payload makes the schema of a payload a component. Steps with one name have one payload.
+func (d *describer) payload(w *workflow.Workflow, s *workflow.Step) (contract.Schema, error) {
+	key := w.Name + "." + s.Name
+	if name := d.payloads[key]; name != "" {
+		return d.schemas.Ref(name), nil
+	}
+	text, err := s.Schema()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := within(text)
+	if err != nil {
+		return nil, err
+	}
+	name := d.names.unique(identifier(w.Name) + "_" + pascal(s.Name))
+	d.payloads[key], d.doc.Components.Schemas[name] = name, schema
+	return d.schemas.Ref(name), nil
 }
 
 // within is a schema without the word of its own draft, which that of the document is.
@@ -62,7 +77,9 @@ func (d *describer) transition(r *Route, w *workflow.Workflow, s *workflow.Step,
 	}
 	if known := d.doc.Paths[path]["post"]; known != nil {
 		media := known.Body.Content[mediaJSON]
-		known.Tags = append(known.Tags, w.Name)
+		if !slices.Contains(known.Tags, w.Name) {
+			known.Tags = append(known.Tags, w.Name)
+		}
 		known.Description += "\n\n" + stepText(w, s)
 		known.Body.Required = known.Body.Required && !optional(d, payload)
 		known.Body.Content[mediaJSON] = contract.Media{Schema: either(media.Schema.(contract.Schema), payload)}
@@ -81,12 +98,12 @@ func optional(d *describer, payload contract.Schema) bool {
 	return s != nil && len(s.Required) == 0 && len(s.AnyOf) == 0
 }
 
+// either allows one more schema.
 func either(a, b contract.Schema) contract.Schema {
 	if a.Ref == "" {
-		a.AnyOf = append(a.AnyOf, b)
-		return a
+		return anyOf(append(a.AnyOf, b))
 	}
-	return &jsonschema.Schema{AnyOf: []contract.Schema{a, b}}
+	return anyOf([]contract.Schema{a, b})
 }
 
 // stepText says what a transition is, in a sentence for each part.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,35 +15,50 @@ import (
 
 // parameters describes what a route takes at an address. What a caller names himself by stands only in the document of a node that
 // asks for no credential, and attributes come with the workflows that declare them.
-func (d *describer) parameters(r *Route, path string) (all []contract.Parameter) {
+func (d *describer) parameters(r *Route, path string) (all []contract.Ref) {
 	for i := range r.Params {
 		p := &r.Params[i]
 		if p.In == InPath && !strings.Contains(path, "{"+p.Name+"}") || p.Believed && !d.open || p.family() {
 			continue
 		}
-		all = append(all, parameterOf(p))
+		all = append(all, d.parameter(p))
 	}
 	return all
 }
 
-// attributes describes the attributes that a workflow declares, as parameters of the addresses where they can be asked for.
-func (d *describer) attributes(w *workflow.Workflow) {
+// parameter makes a parameter a component, once for all with the same text.
+func (d *describer) parameter(p *Param) contract.Ref {
+	parameter := parameterOf(p)
+	name, known := d.share(pascal(string(p.In))+pascal(p.Name), parameter)
+	if !known {
+		d.doc.Components.Parameters[name] = parameter
+	}
+	return contract.Ref{To: atParams + name}
+}
+
+// attributes describes the attributes that workflows declare, as parameters of the addresses where they can be asked for.
+func (d *describer) attributes(workflows []*workflow.Workflow) {
+	var all []string
+	declaring := map[string][]string{}
+	for _, w := range workflows {
+		for _, name := range w.Attributes {
+			if declaring[name] == nil {
+				all = append(all, name)
+			}
+			declaring[name] = append(declaring[name], "`"+w.Name+"`")
+		}
+	}
 	for _, r := range d.routes {
 		family := slices.IndexFunc(r.Params, func(p Param) bool { return p.family() })
 		if family < 0 {
 			continue
 		}
 		o := d.doc.Paths[addressOf(r.Path)][strings.ToLower(r.Method)]
-		for _, name := range w.Attributes {
+		for _, name := range all {
 			for _, suffix := range append([]string{""}, r.Params[family].Suffixes...) {
 				p := r.Params[family]
-				p.Name, p.Doc = p.Name+name+suffix, "an attribute of `"+w.Name+"`"
-				at := slices.IndexFunc(o.Parameters, func(known contract.Parameter) bool { return known.Name == p.Name })
-				if at < 0 {
-					o.Parameters = append(o.Parameters, parameterOf(&p))
-				} else {
-					o.Parameters[at].Description += ", of `" + w.Name + "`"
-				}
+				p.Name, p.Doc = p.Name+name+suffix, "an attribute of "+strings.Join(declaring[name], ", of ")
+				o.Parameters = append(o.Parameters, d.parameter(&p))
 			}
 		}
 	}
@@ -81,7 +97,7 @@ func schemaOf(p *Param) contract.Schema {
 		if p.Max <= longestDouble {
 			s.Maximum = number(p.Max)
 		} else {
-			s.Format = "int64"
+			s.Format, s.Maximum = "int64", number(math.MaxInt64)
 		}
 	case Boolean:
 		s.Type = "boolean"

@@ -175,7 +175,7 @@ func ExampleStep_Schema() {
 		return
 	}
 	schema := jsontext.Value(raw).Clone()
-	if err := schema.Canonicalize(); err != nil {
+	if err := schema.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -209,6 +209,7 @@ func ExampleStep_Schema() {
 	//       "description": "in cents",
 	//       "exclusiveMinimum": 0,
 	//       "format": "int64",
+	//       "maximum": 9223372036854775807,
 	//       "type": "integer"
 	//     }
 	//   },

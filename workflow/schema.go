@@ -3,8 +3,6 @@ package workflow
 import (
 	"reflect"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/pawlhq/pawl/workflow/internal/schemagen"
 )
 
@@ -25,5 +23,5 @@ func (t *Transition[D, P]) buildSchema() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(schema)
+	return schemagen.Text(schema)
 }

@@ -47,10 +47,10 @@ type Operation struct {
 	Tags        []string              `json:"tags"`
 	Summary     string                `json:"summary,omitempty"`
 	Description string                `json:"description,omitempty"`
-	Parameters  []Parameter           `json:"parameters,omitempty"`
+	Parameters  []Ref                 `json:"parameters,omitempty"`
 	Body        *Body                 `json:"requestBody,omitempty"`
-	Responses   map[string]Ref        `json:"responses"` // by status
-	Security    []map[string][]string `json:"security,omitempty"`
+	Responses   map[string]Ref        `json:"responses"`         // by status
+	Security    []map[string][]string `json:"security,omitzero"` // empty for an operation without one
 	Grant       string                `json:"x-grant"`
 }
 
@@ -97,10 +97,11 @@ type Ref struct {
 
 // Components are what is referred to.
 type Components struct {
-	Schemas   map[string]any            `json:"schemas"` // a Schema, or JSON
-	Responses map[string]Response       `json:"responses"`
-	Headers   map[string]Header         `json:"headers"`
-	Security  map[string]SecurityScheme `json:"securitySchemes"`
+	Schemas    map[string]any            `json:"schemas"` // a Schema, or JSON
+	Responses  map[string]Response       `json:"responses"`
+	Parameters map[string]Parameter      `json:"parameters"`
+	Headers    map[string]Header         `json:"headers"`
+	Security   map[string]SecurityScheme `json:"securitySchemes"`
 }
 
 // SecurityScheme is a way to say who calls.

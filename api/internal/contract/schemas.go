@@ -1,8 +1,10 @@
 package contract
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -78,6 +80,7 @@ func (s *Schemas) name(t reflect.Type, open bool) Schema {
 	known := maps.Clone(s.fixed)
 	s.within(t, known, open)
 	schema := s.derive(t, known, open)
+	bound(schema, t)
 	quote(schema, t)
 	s.Named[t.Name()] = schema
 	return ref
@@ -89,6 +92,25 @@ func quote(schema Schema, t reflect.Type) {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if slices.Contains(strings.Split(options, ","), "string") {
 			schema.Properties[name] = &jsonschema.Schema{Type: "string"}
+		}
+	}
+}
+
+// bound says which integers a member of 64 bits holds.
+func bound(schema Schema, t reflect.Type) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		inner := field.Type
+		for inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if field.Anonymous && inner.Kind() == reflect.Struct {
+			bound(schema, inner)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if p := schema.Properties[name]; p != nil && p.Type == "integer" && (inner.Kind() == reflect.Int64 || inner.Kind() == reflect.Int) {
+			p.Format, p.Minimum, p.Maximum = "int64", jsonschema.Ptr(-math.Ldexp(1, 63)), jsonschema.Ptr(math.Ldexp(1, 63))
 		}
 	}
 }
@@ -141,4 +163,14 @@ func tidy(s Schema, open bool) {
 	} else if s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
 		tidy(s.AdditionalProperties, open)
 	}
+}
+
+// WithLimits writes the bounds of integers of 64 bits, which a double does not hold, to their last digit.
+func WithLimits(document []byte) []byte {
+	for _, limit := range [][2]string{{`"minimum":-9223372036854776000`, `"minimum":-9223372036854775808`},
+		{`"maximum":9223372036854776000`, `"maximum":9223372036854775807`},
+		{`"maximum":18446744073709552000`, `"maximum":18446744073709551615`}} {
+		document = bytes.ReplaceAll(document, []byte(limit[0]), []byte(limit[1]))
+	}
+	return document
 }

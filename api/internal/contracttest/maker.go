@@ -61,16 +61,21 @@ func NewMaker(document []byte, random *rand.Rand, known *Known, skip func(operat
 	var d struct {
 		Paths map[string]map[string]struct {
 			Parameters []struct {
-				Name, In string
-				Required bool
-				Schema   any
+				Ref string `json:"$ref"`
 			}
 			RequestBody struct {
 				Required bool
 				Content  map[string]struct{ Schema any }
 			}
 		}
-		Components struct{ Schemas map[string]any }
+		Components struct {
+			Schemas    map[string]any
+			Parameters map[string]struct {
+				Name, In string
+				Required bool
+				Schema   any
+			}
+		}
 	}
 	if err := json.Unmarshal(document, &d); err != nil {
 		return nil, err
@@ -83,7 +88,11 @@ func NewMaker(document []byte, random *rand.Rand, known *Known, skip func(operat
 			if skip(o.name()) {
 				continue
 			}
-			for _, p := range said.Parameters {
+			for _, ref := range said.Parameters {
+				p, known := d.Components.Parameters[strings.TrimPrefix(ref.Ref, "#/components/parameters/")]
+				if !known {
+					return nil, fmt.Errorf("%s: parameter %s is missing", o.name(), ref.Ref)
+				}
 				o.parameters = append(o.parameters, parameter{p.Name, p.In, p.Required, p.Schema})
 			}
 			for media, c := range said.RequestBody.Content {

@@ -120,11 +120,19 @@ func (m *Maker) integer(s map[string]any) any {
 	case m.often(0.1):
 		return int64(least)
 	case m.often(0.1):
-		return int64(most)
+		return largest(most)
 	case m.often(0.7) && least <= 3 && most >= 3:
 		return int64(max(least, 0)) + m.Int64N(int64(min(most, 12)-max(least, 0))+1)
 	}
-	return int64(least + math.Floor(m.Float64()*(most-least)))
+	return largest(least + math.Floor(m.Float64()*(most-least)))
+}
+
+// largest is an integer as large as a double, which rounds that of 64 bits up.
+func largest(most float64) int64 {
+	if most >= 1<<63 {
+		return math.MaxInt64
+	}
+	return int64(most)
 }
 
 func (m *Maker) number(s map[string]any) any {

@@ -63,6 +63,13 @@ func simplify(s *jsonschema.Schema) {
 			s.ExclusiveMinimum = nil
 		}
 	}
+	if s.ExclusiveMaximum != nil && s.Maximum != nil {
+		if *s.ExclusiveMaximum <= *s.Maximum {
+			s.Maximum = nil
+		} else {
+			s.ExclusiveMaximum = nil
+		}
+	}
 	if s.Not != nil && s.Not.Const != nil && *s.Not.Const == 0 && !allowsZero(s) {
 		s.Not = nil
 	}

@@ -110,6 +110,7 @@ func (b *builder) shape(f form, t reflect.Type, at site) (*jsonschema.Schema, er
 	}
 }
 
+// number bounds integers by their type. A double does not hold the largest ones of 64 bits; see [Text].
 func number(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "integer"}
 	switch t.Kind() {
@@ -121,14 +122,26 @@ func number(t reflect.Type) *jsonschema.Schema {
 		s.Minimum = jsonschema.Ptr(-math.Ldexp(1, t.Bits()-1))
 		s.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()-1) - 1)
 	case reflect.Int, reflect.Int64:
-		s.Format = "int64"
+		s.Minimum, s.Maximum, s.Format = jsonschema.Ptr(-math.Ldexp(1, 63)), jsonschema.Ptr(math.Ldexp(1, 63)), "int64"
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		s.Minimum = jsonschema.Ptr(0.0)
 		s.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()) - 1)
 	default:
-		s.Minimum, s.Format = jsonschema.Ptr(0.0), "uint64"
+		s.Minimum, s.Maximum, s.Format = jsonschema.Ptr(0.0), jsonschema.Ptr(math.Ldexp(1, 64)), "uint64"
 	}
 	return s
+}
+
+// boundsOf64 are the bounds of 64 bits, as a double is written and as they are.
+var boundsOf64 = strings.NewReplacer(
+	`"minimum":-9223372036854776000`, `"minimum":-9223372036854775808`,
+	`"maximum":9223372036854776000`, `"maximum":9223372036854775807`,
+	`"maximum":18446744073709552000`, `"maximum":18446744073709551615`)
+
+// Text writes a schema, with the bounds of 64 bits to their last digit.
+func Text(s *jsonschema.Schema) ([]byte, error) {
+	text, err := json.Marshal(s)
+	return []byte(boundsOf64.Replace(string(text))), err
 }
 
 const (
