@@ -266,7 +266,6 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 		{"0A000", "approve", "1, 'placed', '{}'", "a separation of duties"},
 		{"0A000", "note", "1, 'placed', '{}'", "a separation of duties"},
 		{"0A000", "second", "1, 'placed', '{}'", "a separation of duties"},
-		{"0A000", "review", "1, 'reviewed', '{}'", "timers"},
 	} {
 		if got := refuseMove(t, pool, tt.state, idOf("k-1"), tt.name, tt.rest); !strings.Contains(got, tt.message) {
 			t.Errorf("%s %s: %q, want %q", tt.name, tt.rest, got, tt.message)
@@ -277,16 +276,6 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 	refused(t, pool, "23502", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', NULL)
 		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
 
-	if _, err := e.Submit(t.Context(), place("five", "k-5")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-5"), Transition: "review",
-		Key: "r"}); err != nil {
-		t.Fatal(err)
-	}
-	if got := refuseMove(t, pool, "0A000", idOf("k-5"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "timers") {
-		t.Errorf("got %q", got)
-	}
 	child := begin(t, pool)
 	exec(t, child, `UPDATE pawl.instance SET links = '{"parent":{}}'`)
 	if got := refuseMove(t, child, "55000", idOf("k-1"), "ship", "1, 'shipped', '{}'"); !strings.Contains(got, "parent") {

@@ -1,0 +1,144 @@
+package schema_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	shop "github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type parcel struct {
+	Until time.Time `json:"until,omitzero"`
+}
+
+// parcels have timers of all kinds.
+func parcels() *workflow.Definition[parcel] {
+	none := func(*workflow.Call, *parcel, workflow.None) error { return nil }
+	return workflow.Define("parcel", 1,
+		workflow.Start("post", "posted", none).Or("held"),
+		workflow.On("hold", workflow.From("posted"), "held", none),
+		workflow.On("note", workflow.From("posted", "held", "dated"), workflow.Stay, none),
+		workflow.On("remind", workflow.From("held"), workflow.Stay, none),
+		workflow.On("date", workflow.From("posted"), "dated", none),
+		workflow.On("lose", workflow.From("posted", "held", "dated", "rushed"), "lost", none),
+		workflow.On("rush", workflow.From("posted", "dated"), "rushed", none),
+		workflow.On("deliver", workflow.From("posted", "held"), "delivered", none),
+	).Final("lost", "delivered").
+		After("loss", workflow.From("posted", "held"), 36*time.Hour+time.Minute+1500*time.Millisecond+1499*time.Nanosecond, "lose").
+		After("reminder", workflow.From("held"), time.Hour, "remind").
+		At("term", workflow.From("dated"), func(p parcel) time.Time { return p.Until }, "lose").
+		After("hurry", workflow.From("rushed"), time.Millisecond, "lose")
+}
+
+// inSQL makes a transition of a parcel in SQL, to the state.
+func inSQL(t testing.TB, pool *pgxpool.Pool, id uuid.UUID, version int, transition, state string) {
+	t.Helper()
+	exec(t, pool, fmt.Sprintf(`SELECT pawl.transition('s', '%[1]s %[2]d', c.attempt, %[2]d, '%[4]s', '{}')
+		FROM pawl.claim('s', '%[1]s %[2]d', sha256('x'), 'parcel', '%[3]s', '%[1]s') AS c`, id, version, transition, state))
+}
+
+// timers are the rows of the timers of an instance, except for its id and the time at which they were armed.
+func timers(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) string {
+	t.Helper()
+	rows := ask[string](t, pool, `SELECT coalesce(string_agg((to_jsonb(c) - '{instance,fingerprint,created_at,updated_at,run_at}'::text[]
+			|| jsonb_build_object('due', c.run_at - c.updated_at, 'new', c.created_at = c.updated_at,
+				'known', c.fingerprint = pawl.fingerprint('parcel', c.transition, '{}', c.instance, c.actor)))::text,
+			E'\n' ORDER BY c.scope COLLATE "C"), '')
+		FROM pawl.command AS c WHERE c.instance = $1 AND c.scope LIKE 'pawl:timer:%'`, id)
+	return strings.ReplaceAll(rows, id.String(), "ID")
+}
+
+func TestTransitionArmsTimersAsTheEngine(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
+	created, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "post", Key: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engines, own := created.Instance, uuid.Must(uuid.NewV7())
+	inSQL(t, pool, own, 0, "post", "posted")
+	for n, step := range []struct {
+		transition, state string
+		armed             int
+	}{{"note", "posted", 1}, {"hold", "held", 2}, {"note", "held", 2}, {"deliver", "delivered", 0}} {
+		if got, want := timers(t, pool, own), timers(t, pool, engines); got != want || want == "" {
+			t.Errorf("before %s:\n%s\nthe engine:\n%s", step.transition, got, want)
+		}
+		if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: step.transition, Instance: engines,
+			Key: fmt.Sprint(n)}); err != nil {
+			t.Fatal(err)
+		}
+		inSQL(t, pool, own, n+1, step.transition, step.state)
+		for _, id := range []uuid.UUID{own, engines} {
+			if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase = 'scheduled'", id); n != step.armed {
+				t.Errorf("after %s %d timers run, want %d", step.transition, n, step.armed)
+			}
+		}
+	}
+	verified(t, e)
+}
+
+func TestTransitionInSQLArmsATimerThatFires(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
+	id := uuid.Must(uuid.NewV7())
+	inSQL(t, pool, id, 0, "post", "posted")
+	inSQL(t, pool, id, 1, "rush", "rushed")
+	await.Eventually(t, "the timer fires", func() bool {
+		inst, err := e.Instance(t.Context(), "", id)
+		return err == nil && inst.State == "lost"
+	})
+	verified(t, e)
+}
+
+// SQL can leave a state with a timer whose time the workflow computes, and cannot enter it or stay.
+func TestTransitionRefusesTimersFromData(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
+	refuse := func(id uuid.UUID, version int, transition, state string) {
+		t.Helper()
+		got := refused(t, pool, "0A000", fmt.Sprintf(`SELECT pawl.transition('s', 'refused', c.attempt, %d, '%s', '{}')
+			FROM pawl.claim('s', 'refused', sha256('x'), 'parcel', '%s', '%s') AS c`, version, state, transition, id)).Message
+		want := fmt.Sprintf(`"%s" has the timer "term", whose time the workflow takes from the data`, transition)
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q", transition, got)
+		}
+	}
+	own := uuid.Must(uuid.NewV7())
+	inSQL(t, pool, own, 0, "post", "posted")
+	refuse(own, 1, "date", "dated")
+	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "date", Instance: own, Key: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	refuse(own, 2, "note", "dated")
+	inSQL(t, pool, own, 2, "rush", "rushed")
+	verified(t, e)
+}
+
+func TestTransitionPlacesTheShippedOrder(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{shop.Workflow(nil)} })
+	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
+	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.id = c.instance
+		WHERE c.scope = 'pawl:timer:' || i.id || ':unpaid' AND c.transition = 'expire' AND c.run_at = i.updated_at + '24 hours'`); n != 1 {
+		t.Errorf("%d timers are armed", n)
+	}
+	move(t, pool, "c", idOf("k-1"), "cancel", `1, 'cancelled', '{}', '{"reason":"changed my mind"}'`)
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL"); n != 0 {
+		t.Errorf("%d commands are in flight on an order that has ended", n)
+	}
+	verified(t, e)
+}
