@@ -143,19 +143,18 @@ func (v *visit) timeline(page *instancePage) error {
 		last = asked
 	}
 	first := max(0, last-entriesOfPage)
-	q := url.Values{"after": {strconv.FormatInt(max(0, first-1), 10)}, "limit": {strconv.FormatInt(last-max(0, first-1), 10)}}
-	history, err := get[wire.History](v, "/v1"+segments("instances", page.ID.String(), "history"), q)
+	entries, err := v.history(page.ID.String(), max(0, first-1), last)
 	if err != nil {
 		return err
 	}
-	for i, e := range history.Entries {
+	for i, e := range entries {
 		if e.Version <= first {
 			continue
 		}
 		m := moment{Entry: e, Lasted: -1, Marked: e.Version == page.Done}
 		var before jsontext.Value
 		if i > 0 {
-			before, m.Lasted = history.Entries[i-1].Data, e.At.Sub(history.Entries[i-1].At)
+			before, m.Lasted = entries[i-1].Data, e.At.Sub(entries[i-1].At)
 		}
 		m.Changes, m.More = difference(before, e.Data)
 		page.Timeline = append(page.Timeline, m)
@@ -169,6 +168,23 @@ func (v *visit) timeline(page *instancePage) error {
 		page.Newer = here + query("upto", min(page.Version, last+entriesOfPage)) + "#timeline"
 	}
 	return nil
+}
+
+// history reads the entries of an instance after a version, up to another one. A page of large ones ends early.
+func (v *visit) history(id string, after, last int64) (entries []wire.Entry, err error) {
+	for after < last {
+		q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.FormatInt(last-after, 10)}}
+		page, err := get[wire.History](v, "/v1"+segments("instances", id, "history"), q)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page.Entries...)
+		if page.NextAfter <= after {
+			break
+		}
+		after = page.NextAfter
+	}
+	return entries, nil
 }
 
 // past is how the instance was at a version or at a time.

@@ -53,6 +53,7 @@ func childrenSQL(f *inspect.ChildFilter, last int64) *query {
 	child := func(ordinal string) string {
 		return "SELECT id FROM ((" + newest("i.id", "$1", "{pawl}.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)") +
 			") UNION ALL (SELECT k.id FROM {pawl}.instance AS k WHERE k.tenant = $1 AND k.links -> 'parent' ->> 'instance' = $2" +
+			" AND strpos(k.links::text, '\\u') = 0" + // as the index has it
 			" AND k.links -> 'parent' ->> 'place' = v.version || '-' || (" + ordinal + ") LIMIT 1)) AS either LIMIT 1"
 	}
 	kind := func(s *query) {

@@ -34,9 +34,9 @@ func TestARunnerFindsUnknownWorkBehindWhatStays(t *testing.T) {
 	c := newClock("2040-01-02")
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, links, open, chain, created_at,
 		updated_at)
-		SELECT 't', md5(n::text)::uuid, 'gone', 1, 's', 2, '{}', CASE n WHEN 21 THEN '5' ELSE json_build_object('in_flight',
-			json_build_object('transition', 'a', 'scope', 'gone', 'key', n::text),
-			'effects', json_build_array('{"b":1,"a":1.50}'::json)) END, true, sha256('x'), $1, $1
+		SELECT 't', md5(n::text)::uuid, 'gone', 1, 's', 2, '{}', json_build_object('in_flight', json_build_object('transition', 'a', 'scope',
+			'gone', 'key', n::text),
+			'effects', json_build_array(CASE n WHEN 21 THEN '"\u0000"' ELSE '{"b":1,"a":1.50}' END::json)), true, sha256('x'), $1, $1
 		FROM generate_series(1, 21) AS n`, c.now())
 	for _, scope := range []string{"known", "pawl:timer:1:late", "inbox:bank", "gone"} {
 		exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor,
