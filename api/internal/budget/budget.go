@@ -127,7 +127,8 @@ func (h *Holder) join(shares []Share) error {
 func (h *Holder) full(bytes int64) *Share {
 	for _, s := range h.shares {
 		if s.Bytes > 0 && s.held+bytes > s.Bytes {
-			return &s.Share
+			full := s.Share // who reads it later has no lock
+			return &full
 		}
 	}
 	if b := h.budget; b.held+bytes > b.size {
