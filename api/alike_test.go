@@ -152,6 +152,25 @@ func TestEveryRouteHoldsMemory(t *testing.T) {
 	<-ended
 }
 
+// A node without memory for one request still answers health checks, and refuses documents as it refuses everything else.
+func TestHealthChecksHoldNoMemory(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(c *api.Config) { c.Limits.Memory, c.Limits.Body, c.Limits.BulkBody = 132<<10, 1, 1 })
+	refused := map[string]<-chan answer{}
+	for _, r := range api.Routes() {
+		if r.Grant == api.Public && r.Body == nil {
+			refused[r.Path] = later(func() answer { return s.get(r.Path) })
+		}
+	}
+	for path, a := range refused {
+		if got := <-a; path == "/healthz" || path == "/readyz" {
+			got.want(t, http.StatusOK)
+		} else {
+			got.wantProblem(t, 503, workflow.Overloaded)
+		}
+	}
+}
+
 // Who has it already is not sent it again, and of several representations none is sent that was not asked for.
 func TestEveryRouteWithATagOrAChoiceKeepsToIt(t *testing.T) {
 	g := newGuarded(t)

@@ -76,14 +76,27 @@ func (b *batch) add(item []byte) {
 	b.places = append(b.places, len(b.replies)-1)
 }
 
-// submitParts submits the commands in parts, so that memory can be held for the answers before there are too many: stored answers may be
-// far larger than the requests. Those for which there is no memory are refused, though they may have been done, and those after them are
-// not submitted; the same keys get the answers later.
+// firstPart is how many commands of a bulk request are submitted before the size of their answers is known.
+const firstPart = 16
+
+// nextPart is how many of the commands are submitted next, after the first ones had answers of so many bytes: as many as will have
+// [transitions.PageBytes].
+func nextPart(all, submitted, bytes int) int {
+	n := firstPart
+	if submitted > 0 {
+		n = max(1, transitions.PageBytes*submitted/max(bytes, 1))
+	}
+	return min(n, all-submitted)
+}
+
+// submitParts submits the commands in parts, and holds memory for the answers of each part: stored answers may be far larger than the
+// requests. If a part finds no memory, its commands and all later ones are answered with the refusal. The commands of that part may have
+// taken effect; the same keys return their answers later.
 func (a *API) submitParts(r *request, b *batch, submit func(context.Context, []transitions.Command) []transitions.Reply) {
 	var refused error
 	size := 0
 	for begin := 0; begin < len(b.commands); {
-		part := b.commands[begin : begin+transitions.NextRows(size, begin, len(b.commands))]
+		part := b.commands[begin : begin+nextPart(len(b.commands), begin, size)]
 		var replies []transitions.Reply
 		if refused == nil {
 			replies = submit(r.Context(), part)

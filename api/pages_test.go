@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A page of large rows ends early, and the next one goes on where it ended: whoever walks through all of them sees each row once.
+// A page of large rows ends early, and the next one begins after it: all pages together have each row once.
 func TestPagesEndByBytes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -134,7 +134,7 @@ func TestHeadersBeforeBody(t *testing.T) {
 	}
 }
 
-// A body for which there is no memory is refused before it is read, whether its length is announced or not.
+// A body without memory for it is refused before it is read, whether its length is announced or not.
 func TestBodiesNeedMemory(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(c *api.Config) {

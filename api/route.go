@@ -79,15 +79,18 @@ func (r Route) complete() Route {
 		r.Params = append(r.Params, naming(r.ActsAs)...)
 	}
 	codes := []workflow.Code{workflow.Internal}
+	if !r.isHealth() {
+		codes = append(codes, workflow.RateLimited, workflow.Overloaded)
+	}
 	if r.Grant != Public {
-		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
-			workflow.Unavailable, workflow.Overloaded, workflow.TimedOut)
+		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden,
+			workflow.Unavailable, workflow.TimedOut)
 	}
 	if r.Grant != Public && !r.ByItem && (r.param("id") != nil || r.param("instance") != nil) {
 		codes = append(codes, workflow.InstanceNotFound)
 	}
 	if r.Body != nil {
-		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge, workflow.RateLimited, workflow.Overloaded)
+		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge)
 	}
 	if r.Body != nil && r.Body.Media != nil {
 		codes = append(codes, workflow.UnsupportedMedia)
@@ -105,7 +108,7 @@ func (r Route) complete() Route {
 	return r
 }
 
-// isHealth reports whether the route says how the node is, which it does however busy the node is.
+// isHealth reports whether the route is a health check, which is answered however busy the node is.
 func (r *Route) isHealth() bool { return r.Path == atHealth || r.Path == atReady }
 
 // param is a declared parameter, nil for none. A name that ends in "." stands for

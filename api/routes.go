@@ -74,8 +74,15 @@ func (a *API) serve(route *Route) http.HandlerFunc {
 	}
 }
 
-// answer serves a request that its route lets through. It holds memory for it from the beginning, first for an unknown caller.
+// answer serves a request that its route lets through. It holds memory for it from the beginning, first for an unknown caller. A health
+// check holds none: a flood must not make a node look dead.
 func (a *API) answer(w *answerWriter, r *request) (err error) {
+	if r.route.isHealth() {
+		if err := a.let(w.Header(), r); err != nil {
+			return err
+		}
+		return r.route.handle(a, w, r)
+	}
 	if w.holder, err = a.arrive(r.Context()); err != nil {
 		return err
 	}
@@ -90,10 +97,8 @@ func (a *API) answer(w *answerWriter, r *request) (err error) {
 	if err != nil {
 		return err
 	}
-	if !r.route.isHealth() {
-		if err := a.hold(w, r); err != nil {
-			return err
-		}
+	if err := a.hold(w, r); err != nil {
+		return err
 	}
 	return r.asNamed(r.route.handle(a, w, r))
 }

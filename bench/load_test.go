@@ -44,7 +44,7 @@ func load(t *testing.T, commands int) *loaded {
 		t.Fatal(err)
 	}
 	// Not the small tables: whether one is read as a whole is nothing to know.
-	if err := db.exec(t.Context(), "VACUUM (ANALYZE) pawl.instance, pawl.command, pawl.audit, pawl.outbox, pawl.log"); err != nil {
+	if err := db.exec(t.Context(), "VACUUM (ANALYZE) {pawl}.instance, {pawl}.command, {pawl}.audit, {pawl}.outbox, {pawl}.log"); err != nil {
 		t.Fatal(err)
 	}
 	l := &loaded{url: c.URL, schema: fullSchema, past: e.past}

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// MemoryStats is how the memory stands that callers of a node share.
+// MemoryStats counts the memory that callers of a node share.
 type MemoryStats struct {
 	Size, Held int64 // bytes
 	Refused    int64 // requests, since the start

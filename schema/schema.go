@@ -1,7 +1,7 @@
 // Package schema holds Pawl's tables as numbered migrations, and applies them.
 //
-// The SQL of this and of every other package has {pawl} in the place of the schema's name, which [In] fills in: without that no server
-// takes the statement, whatever the name is.
+// The SQL of this and of every other package has {pawl} instead of the schema's name, and [In] fills the name in. PostgreSQL refuses a
+// statement in which that was forgotten, whatever the name is.
 package schema
 
 import (

@@ -1,10 +1,10 @@
 package transitions
 
 // PageBytes is how many bytes of data a page of a list or of the log has before it ends early: with the row that reaches them. The next
-// page goes on after that row.
+// page begins after that row.
 const PageBytes = 1 << 20
 
-// firstRows is how many rows a page is begun with, when nobody knows how large they are.
+// firstRows is how many rows a page is begun with, before their size is known.
 const firstRows = 16
 
 // NextRows is how many rows to read next for a page of at most limit rows, of which there are so many bytes and rows: as many as will

@@ -4,7 +4,7 @@ import "testing"
 
 func TestNextRows(t *testing.T) {
 	for _, c := range []struct{ bytes, rows, limit, want int }{
-		{0, 0, 100, 16},          // nobody knows how large they are
+		{0, 0, 100, 16},          // their size is not known
 		{0, 0, 5, 5},             // no more than are asked for
 		{0, 16, 100, 84},         // rows without data: all that are left
 		{16_000, 16, 100, 84},    // small ones: likewise

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// rawSQL is a statement with the default schema's name in it, in the place of {pawl}.
+// rawSQL is a statement with the default schema's name in it instead of {pawl}.
 var rawSQL = regexp.MustCompile(`\b(FROM|INTO|UPDATE|JOIN|TABLE|FUNCTION|SELECT|LOCK|ONLY)[\s(]+pawl\.[a-z_]+`)
 
 // A statement that names the schema itself would work in the schema of that name alone. Those of internal/tables are for tests, which look

@@ -9,7 +9,7 @@ import (
 const perConnection = 40 << 10
 
 // connectionsIn is how many connections take an eighth of the process's memory limit (GOMEMLIMIT): at most 10,000, which is also the
-// number where there is no limit.
+// number without a limit.
 func connectionsIn(limit int64) int {
 	if limit == math.MaxInt64 {
 		return 10_000

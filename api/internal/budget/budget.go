@@ -16,7 +16,7 @@ import (
 // What is charged, in bytes.
 const (
 	Request = 32 << 10 // a request while it is served, with its header
-	Stream  = 64 << 10 // a WebSocket connection or an event stream, beside its request
+	Stream  = 64 << 10 // a WebSocket connection or an event stream, in addition to its request
 	Follow  = 16 << 10 // a subscription of a WebSocket connection
 	Page    = 8 << 20  // a page of rows, from the database to the socket
 	PerByte = 4        // each byte of a body: itself, what is decoded from it, and what the engine makes of that
@@ -43,7 +43,7 @@ type Budget struct {
 // Share is a limit that a holder is under, together with every other holder that names it.
 type Share struct {
 	Key      string
-	Whose    string // who uses too much where it is full, such as "the tenant"; "" for the node
+	Whose    string // the holder that a refusal names, such as "the tenant"; "" for the node
 	Bytes    int64  // 0: no limit
 	Requests int    // holders at once; 0: no limit
 }
@@ -86,8 +86,8 @@ func (b *Budget) Stats() Stats {
 	return Stats{Size: b.size, Held: b.held, Refused: b.refused}
 }
 
-// Open begins to hold memory for a request, under all of the shares. It waits for it as Take does. The holder has to be done. Errors:
-// as of Take; RateLimited also where a share has as many holders as it may.
+// Open begins to hold memory for a request, under all of the shares. It waits for it as Take does. The caller must call Done on the
+// holder. Errors: those of Take, and RateLimited if a share has its maximum of holders.
 func (b *Budget) Open(ctx context.Context, shares ...Share) (*Holder, error) {
 	h := &Holder{budget: b}
 	if err := h.join(shares); err != nil {
@@ -162,7 +162,7 @@ func (h *Holder) Await(ctx context.Context, bytes int64) error { return h.take(c
 
 var errPatience = errors.New("budget: no memory became free in time")
 
-// take waits where fewer requests do than so many; all that wait for -1 are no requests.
+// take waits if fewer than the given number of requests wait already. With -1 it always waits, and does not count as a request.
 func (h *Holder) take(ctx context.Context, bytes int64, waiting int) error {
 	b := h.budget
 	b.mu.Lock()
@@ -234,7 +234,7 @@ func (h *Holder) Done() {
 	b.grant()
 }
 
-// grant gives to those who wait what is free now, to the first one first. One that needs more than is free keeps nobody waiting.
+// grant gives free memory to the waiters, in order. A waiter that needs more than is free is passed over.
 func (b *Budget) grant() {
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
 		if w.holder.full(w.bytes) != nil {

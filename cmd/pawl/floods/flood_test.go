@@ -21,8 +21,8 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-// longest is how long the good client may wait. Other tests run beside this one, on as few processors as there are, so that the default is
-// far above what is measured on a machine that does nothing else: 500ms holds there.
+// longest is how long the good client may wait. Other tests run at the same time, so the default is far above the measured
+// figures; on an idle machine 500ms holds.
 var longest = flag.Duration("p99", 5*time.Second, "how long a client may wait in 99 of 100 cases while a node is flooded")
 
 const (
