@@ -67,6 +67,20 @@ func weightOf(params string) float64 {
 	return 1
 }
 
+// acceptsGzip reports whether Accept-Encoding takes gzip (RFC 9110, section 12.5.3), and does not prefer the bytes as they are.
+func acceptsGzip(r *http.Request) bool {
+	weights := map[string]float64{}
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, params, _ := strings.Cut(part, ";")
+		weights[strings.ToLower(strings.TrimSpace(coding))] = weightOf(params)
+	}
+	weight, named := weights["gzip"]
+	if !named {
+		weight = weights["*"]
+	}
+	return weight > 0 && weight >= weights["identity"]
+}
+
 // Media types.
 const (
 	mediaJSON        = "application/json"

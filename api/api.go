@@ -38,7 +38,7 @@ type API struct {
 	refusals             *rate.Limiter // of the log's lines about them
 }
 
-// New makes the interface of an engine. It starts nothing. Its error is a
+// New makes the interface of an engine. It starts nothing; see [API.Start]. Its error is a
 // mistake in the Config.
 func New(e Engine, c Config) (*API, error) {
 	if e == nil {
@@ -85,4 +85,8 @@ func (a *API) Memory() (size, held, refused int64) {
 //
 // New streams are refused from then on, with ShuttingDown; other requests are
 // still served, so stop the http.Server afterwards. Stop may be called again.
-func (a *API) Stop(ctx context.Context) error { return a.streams.Stop(ctx) }
+func (a *API) Stop(ctx context.Context) error {
+	err := a.streams.Stop(ctx)
+	a.contract.background.Wait()
+	return err
+}

@@ -113,15 +113,22 @@ func notModified(r *http.Request, tag string) bool {
 	return any || ok && slices.Contains(tags, tag)
 }
 
+// answerUnmodified sets the entity tag of an answer, and answers with 304 if the caller has it already.
+func answerUnmodified(w http.ResponseWriter, r *http.Request, tag string) bool {
+	w.Header().Set(headerETag, tag)
+	if !notModified(r, tag) {
+		return false
+	}
+	if w.Header().Get(headerCacheControl) == "" {
+		w.Header().Set(headerCacheControl, "no-cache")
+	}
+	w.WriteHeader(http.StatusNotModified)
+	return true
+}
+
 // sendTagged answers with the body, or with 304 if the caller has it already.
 func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte) {
-	w.Header().Set(headerETag, tag)
-	if notModified(r, tag) {
-		if w.Header().Get(headerCacheControl) == "" {
-			w.Header().Set(headerCacheControl, "no-cache")
-		}
-		w.WriteHeader(http.StatusNotModified)
-		return
+	if !answerUnmodified(w, r, tag) {
+		send(w, http.StatusOK, mediaJSON, body)
 	}
-	send(w, http.StatusOK, mediaJSON, body)
 }

@@ -1,51 +1,114 @@
 package api
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// documents are what machines read of the interface. They are made when one is first asked for: the workflows of a node are
-// those that it began with.
+// documents are the descriptions of the interface for machines. They are built once: the workflows of a node do not change.
 type documents struct {
 	routes            []Route
 	once              sync.Once
+	background        sync.WaitGroup
+	builds            atomic.Int32
 	err               error
 	openAPI, asyncAPI document
 }
 
-// document is one with its entity tag.
+// document is a text in memory only as gzip: that of hundreds of workflows has megabytes, most of them repetitions.
 type document struct {
-	tag  string
-	body []byte
+	hash   string
+	size   int // of the text
+	packed []byte
 }
 
-func documentOf(body []byte) document {
+func documentOf(body []byte) (document, error) {
 	hash := sha256.Sum256(body)
-	return document{tag: `"` + hex.EncodeToString(hash[:16]) + `"`, body: body}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(body)
+	if err == nil {
+		err = w.Close()
+	}
+	return document{hash: hex.EncodeToString(hash[:16]), size: len(body), packed: packed.Bytes()}, err
+}
+
+// Start builds the documents of the interface in the background, so that the first request does not wait for them. It is optional.
+func (a *API) Start() {
+	a.contract.background.Go(func() { _, _ = a.documents() })
 }
 
 func (a *API) documents() (*documents, error) {
 	d := &a.contract
 	d.once.Do(func() {
-		var body []byte
-		if body, d.err = openAPI(a.public, d.routes, a.engine.Workflows(), a.local); d.err != nil {
-			return
-		}
-		d.openAPI = documentOf(body)
-		if body, d.err = asyncAPI(a.public, a.engine.Workflows()); d.err == nil {
-			d.asyncAPI = documentOf(body)
-		}
+		d.builds.Add(1)
+		defer func() {
+			if v := recover(); v != nil {
+				d.err = fmt.Errorf("panic: %v", v)
+			}
+		}()
+		d.err = d.build(a.public, a.engine.Workflows(), a.local)
 	})
 	if d.err != nil {
 		return nil, &workflow.Error{Code: workflow.Internal, Message: "the interface cannot be described", Cause: d.err}
 	}
 	return d, nil
+}
+
+func (d *documents) build(public publicURL, workflows []*workflow.Workflow, open bool) error {
+	body, err := openAPI(public, d.routes, workflows, open)
+	if err != nil {
+		return err
+	}
+	if d.openAPI, err = documentOf(body); err != nil {
+		return err
+	}
+	if body, err = asyncAPI(public, workflows); err != nil {
+		return err
+	}
+	d.asyncAPI, err = documentOf(body)
+	return err
+}
+
+// tag returns the entity tag of a representation.
+func (d *document) tag(gzipped bool) string {
+	if gzipped {
+		return `"` + d.hash + `-gzip"`
+	}
+	return `"` + d.hash + `"`
+}
+
+// send answers with the document, as gzip if the caller accepts that.
+func (d *document) send(w http.ResponseWriter, r *http.Request) error {
+	h, gzipped := w.Header(), acceptsGzip(r)
+	h.Add("Vary", "Accept-Encoding")
+	if answerUnmodified(w, r, d.tag(gzipped)) {
+		return nil
+	}
+	if gzipped {
+		h.Set(headerEncoding, "gzip")
+		write(w, http.StatusOK, mediaJSON, d.packed)
+		return nil
+	}
+	text, err := gzip.NewReader(bytes.NewReader(d.packed))
+	if err != nil {
+		return err
+	}
+	writeHead(w, http.StatusOK, mediaJSON, d.size)
+	if r.Method != http.MethodHead {
+		_, _ = io.Copy(w, text) // an error here means that the caller is gone
+	}
+	return nil
 }
 
 // described is the handler of a document.
@@ -54,7 +117,7 @@ func described(which func(*documents) document) handler {
 		d, err := a.documents()
 		if err == nil {
 			one := which(d)
-			sendTagged(w, r.with(headerNoneMatch), one.tag, one.body)
+			err = one.send(w, r.with(headerNoneMatch))
 		}
 		return err
 	}

@@ -37,7 +37,7 @@ func newDiagrams(limit int) *diagrams {
 		draw: func(w *workflow.Workflow) *diagram.Drawn { return diagram.Draw(w, diagram.TopDown) }}
 }
 
-// of returns the layout of a workflow. A layout that was begun is completed, also if its request ends.
+// of returns the layout of a workflow. The end of a request does not end a layout that was begun.
 func (d *diagrams) of(ctx context.Context, w *workflow.Workflow) (*diagram.Drawn, error) {
 	d.mu.Lock()
 	element := d.byHash[w.Hash]

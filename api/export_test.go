@@ -28,3 +28,6 @@ func OpenAPI(workflows []*workflow.Workflow) ([]byte, error) {
 
 // AsyncAPI is the document of what streams.
 func AsyncAPI() ([]byte, error) { return asyncAPI(publicURL{}, nil) }
+
+// DocumentBuilds is how often the documents were built.
+func (a *API) DocumentBuilds() int { return int(a.contract.builds.Load()) }

@@ -33,6 +33,7 @@ const (
 	headerETag         = "ETag"
 	headerCacheControl = "Cache-Control"
 	headerLocation     = "Location"
+	headerEncoding     = "Content-Encoding"
 	headerRetryAfter   = "Retry-After"
 )
 

@@ -30,7 +30,8 @@ const (
 // no credential is asked for.
 func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, open bool) ([]byte, error) {
 	d := &describer{routes: routes, open: open, schemas: newSchemas(), names: names{}, shared: map[string]string{},
-		byRoute: map[string]map[string]contract.Ref{}, payloads: map[string]string{}, doc: contract.Document{
+		byRoute: map[string]map[string]contract.Ref{}, payloads: map[string]string{},
+		parametersOf: map[*Param]contract.Ref{}, doc: contract.Document{
 			OpenAPI: contract.Version, Info: infoOf("The HTTP interface of a Pawl service: its addresses, and the transitions of its workflows. " +
 				"What streams is in /asyncapi.json. Explained in " + protocol + "."),
 			Servers: []contract.Server{{URL: cmp.Or(public.origin()+public.prefix, "/")}},
@@ -94,6 +95,8 @@ type describer struct {
 	shared   map[string]string                  // the names of responses and parameters, by their text
 	byRoute  map[string]map[string]contract.Ref // the responses of the transitions of a route, by its path
 	payloads map[string]string                  // the names of the schemas of payloads, by workflow and transition
+
+	parametersOf map[*Param]contract.Ref // of the rows of the table
 }
 
 // problems describes each code as a problem document of its own.

@@ -243,7 +243,11 @@ func TestAWorkflowIsInTheDocument(t *testing.T) {
 	again, _ := documentWith(t, letters(t, "letter", 1))
 	tags := map[string]bool{}
 	for _, text := range []string{none, one, two, newer} {
-		tags[documentOf([]byte(text)).tag] = true
+		document, err := documentOf([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags[document.tag(false)] = true
 	}
 	if len(tags) != 4 || again != one {
 		t.Errorf("%d tags of four documents", len(tags))

@@ -21,7 +21,12 @@ func (d *describer) parameters(r *Route, path string) (all []contract.Ref) {
 		if p.In == InPath && !strings.Contains(path, "{"+p.Name+"}") || p.Believed && !d.open || p.family() {
 			continue
 		}
-		all = append(all, d.parameter(p))
+		ref, known := d.parametersOf[p]
+		if !known {
+			ref = d.parameter(p)
+			d.parametersOf[p] = ref
+		}
+		all = append(all, ref)
 	}
 	return all
 }

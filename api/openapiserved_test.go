@@ -1,7 +1,11 @@
 package api_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +32,74 @@ func TestTheDocumentsAreServedWithTheirTags(t *testing.T) {
 	other.get("/openapi.json").want(t, http.StatusOK)
 	if body := string(other.get("/openapi.json").body); !strings.Contains(body, `"/v1/workflows/postcard/write"`) {
 		t.Error("the workflow is not in the document")
+	}
+}
+
+// A representation has a tag of its own, and a proxy is told what it depends on.
+func TestDocuments_Gzip(t *testing.T) {
+	s := newServer(t)
+	plain := s.get("/openapi.json", "Accept-Encoding", "identity")
+	plain.want(t, http.StatusOK)
+	if n := plain.header.Get("Content-Length"); n != strconv.Itoa(len(plain.body)) || plain.header.Get("Content-Encoding") != "" {
+		t.Errorf("%s bytes are announced of %d", n, len(plain.body))
+	}
+	packed := s.get("/openapi.json", "Accept-Encoding", "br;q=1, gzip;q=0.8, *;q=0.1")
+	packed.want(t, http.StatusOK)
+	text, err := gzip.NewReader(bytes.NewReader(packed.body))
+	var unpacked []byte
+	if err == nil {
+		unpacked, err = io.ReadAll(text)
+	}
+	if err != nil || !bytes.Equal(unpacked, plain.body) || len(packed.body) > len(plain.body)/8 {
+		t.Errorf("%d bytes of %d, %v", len(packed.body), len(plain.body), err)
+	}
+	tag, tagOfPacked := plain.header.Get("ETag"), packed.header.Get("ETag")
+	if tag == tagOfPacked {
+		t.Errorf("both representations have the tag %s", tag)
+	}
+	for _, c := range []struct {
+		accept, match, encoding, tag string
+		status                       int
+	}{
+		{"gzip", tagOfPacked, "", tagOfPacked, 304},
+		{"gzip", "W/" + tagOfPacked, "", tagOfPacked, 304},
+		{"gzip", tag, "gzip", tagOfPacked, 200},
+		{"identity", tag, "", tag, 304},
+		{"identity", tagOfPacked, "", tag, 200},
+		{"*", "", "gzip", tagOfPacked, 200},
+		{"GZIP", "", "gzip", tagOfPacked, 200},
+		{"gzip;q=0", "", "", tag, 200},
+		{"gzip;q=0, *", "", "", tag, 200},
+		{"gzip;q=0.5, identity", "", "", tag, 200},
+		{"deflate, br", "", "", tag, 200},
+	} {
+		a := s.get("/openapi.json", "Accept-Encoding", c.accept, "If-None-Match", c.match)
+		vary := strings.Join(a.header.Values("Vary"), ", ")
+		if a.status != c.status || a.header.Get("Content-Encoding") != c.encoding || a.header.Get("ETag") != c.tag ||
+			!strings.Contains(vary, "Accept-Encoding") {
+			t.Errorf("Accept-Encoding %q, If-None-Match %q: %d %q %s, Vary %s", c.accept, c.match, a.status,
+				a.header.Get("Content-Encoding"), a.header.Get("ETag"), vary)
+		}
+	}
+}
+
+// The documents are built when the node starts, and once for all requests.
+func TestDocuments_BuiltInBackground(t *testing.T) {
+	s := newServer(t)
+	if n := s.api.DocumentBuilds(); n != 0 {
+		t.Errorf("they are built %d times before the start", n)
+	}
+	s.api.Start()
+	if err := s.api.Stop(t.Context()); err != nil { // which waits for that
+		t.Fatal(err)
+	}
+	if n := s.api.DocumentBuilds(); n != 1 {
+		t.Errorf("they are built %d times after the start", n)
+	}
+	s.get("/openapi.json").want(t, http.StatusOK)
+	s.get("/asyncapi.json").want(t, http.StatusOK)
+	if n := s.api.DocumentBuilds(); n != 1 {
+		t.Errorf("they are built %d times", n)
 	}
 }
 

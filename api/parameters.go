@@ -158,6 +158,7 @@ var (
 	replayed = Header{headerReplayed, "`true` on a replay"}
 	location = Header{headerLocation, "the address of what was created; of a 202, that of how the command stands"}
 	etag     = Header{headerETag, "begins with the version that the command made or that is shown, or with the revision of a command in flight"}
+	encoded  = Header{headerEncoding, "`gzip`, if the request accepts that"}
 	position = Header{headerPosition, "the place in the log of what the command did"}
 	// retryLater is that of a 202; a problem that may pass has it everywhere.
 	retryLater = Header{headerRetryAfter, "in how many seconds to look again, or when the same request may succeed"}

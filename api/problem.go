@@ -79,14 +79,19 @@ func send(w http.ResponseWriter, status int, media string, body []byte) {
 
 // write writes a whole answer. An error here means that the caller is gone.
 func write(w http.ResponseWriter, status int, media string, body []byte) {
+	writeHead(w, status, media, len(body))
+	_, _ = w.Write(body)
+}
+
+// writeHead writes the head of an answer whose body has a length.
+func writeHead(w http.ResponseWriter, status int, media string, length int) {
 	h := w.Header()
 	h.Set("Content-Type", media)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(length))
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-cache")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body)
 }
 
 // sendJSON renders and writes an answer.

@@ -288,10 +288,10 @@ var sinkRoutes = []Route{
 var documentRoutes = []Route{
 	{Section: ofMachines, Method: "GET", Path: atOpenAPI, Grant: Read, handle: described(func(d *documents) document { return d.openAPI }),
 		Doc:    "the interface as OpenAPI 3.1: every request and answer, and each transition of the node's workflows with its payload",
-		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag}},
+		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag, encoded}},
 	{Section: ofMachines, Method: "GET", Path: atAsyncAPI, Grant: Read, handle: described(func(d *documents) document { return d.asyncAPI }),
 		Doc:    "what streams as AsyncAPI 3: every message of the WebSocket and of the event streams",
-		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag}},
+		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag, encoded}},
 	pageFile(docs, "index.html", mediaHTML, "a page for people, that shows the OpenAPI document to whoever has a credential for that"),
 	pageFile(docs+"/page.js", "page.js", mediaScript, "its script"),
 	pageFile(docs+"/rapidoc.js", "rapidoc.js", mediaScript,

@@ -113,6 +113,7 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	if s.api, err = api.New(e, config); err != nil {
 		return err
 	}
+	s.api.Start()
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
