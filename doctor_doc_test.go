@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/doctor"
+	"github.com/pawlhq/pawl/app/doctor"
 )
 
 func TestChecksOfTheDoctorAreDocumented(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/metrics/monitoring"
 	"github.com/pawlhq/pawl/schema"

@@ -19,9 +19,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/app/cli"
+	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

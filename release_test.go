@@ -20,8 +20,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // EnvDist names the folder that "make dist" has filled.

@@ -3,7 +3,7 @@ package pawl
 import (
 	"context"
 
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/app/service"
 )
 
 // DefaultAddress is where a Service listens unless its Config says otherwise.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // shell is a shell in a folder of its own, outside of this repository, with a database of its own, to which

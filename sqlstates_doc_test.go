@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/internal/sqlstate"
+	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -57,7 +57,7 @@ func sqlstatesDocument() string {
 	b.WriteString(`# SQLSTATEs: retry or not
 
 This page says for each error of PostgreSQL whether a retry helps, where, and with which key. It is generated from the table that the engine
-follows (` + "`internal/sqlstate`" + `) by ` + "`go test . -run Documented -update`" + `, and tests raise each error and follow its advice:
+follows (` + "`internal/kernel/sqlstate`" + `) by ` + "`go test . -run Documented -update`" + `, and tests raise each error and follow its advice:
 ` + "`TestSQLStatesFromSQL` in `schema`, `TestSQLStatesFromGo` in `engine`" + `.
 
 Three rules cover most of it:

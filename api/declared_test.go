@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 

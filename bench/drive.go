@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 )
 
 // A caller is one of those who do a scenario's work, one call after the other.

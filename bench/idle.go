@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

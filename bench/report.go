@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pawlhq/pawl/internal/progress"
+	"github.com/pawlhq/pawl/app/progress"
 )
 
 // result is what a scenario has come to, round by round.

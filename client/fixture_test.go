@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 )
 

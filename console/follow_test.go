@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/chromium"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/app/service"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 

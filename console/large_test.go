@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
 
 var howMany = flag.Int("instances", 10_000_000, "how many instances BenchmarkLargeLists lists")

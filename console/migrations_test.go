@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

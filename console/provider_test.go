@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/auth/login"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/chromium"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
 
 // withProvider is a node that takes the tokens of a provider, where people can sign in.

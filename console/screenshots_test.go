@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/chromium"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/app/service"
 )
 
 func TestOneSignsInWithACredential(t *testing.T) {

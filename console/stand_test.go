@@ -14,13 +14,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/definitions"
+	"github.com/pawlhq/pawl/internal/kernel/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

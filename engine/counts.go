@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
 // Counts tells how many instances there are of each workflow, version and state. It

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

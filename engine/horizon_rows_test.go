@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/testlog"
+	"github.com/pawlhq/pawl/internal/testkit/testlog"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 

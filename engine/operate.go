@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/engine/internal/migrate"
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

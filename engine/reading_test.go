@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/schema"
 )
 

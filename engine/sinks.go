@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/definitions"
+	"github.com/pawlhq/pawl/internal/kernel/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inbox"
-	"github.com/pawlhq/pawl/internal/testlog"
+	"github.com/pawlhq/pawl/internal/testkit/testlog"
 	"github.com/pawlhq/pawl/transitions"
 )
 

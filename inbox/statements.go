@@ -1,6 +1,6 @@
 package inbox
 
-import "github.com/pawlhq/pawl/internal/store"
+import "github.com/pawlhq/pawl/internal/kernel/store"
 
 // statements are the statements of a Table, for one schema.
 type statements struct {

@@ -20,9 +20,8 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/server"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -184,7 +183,7 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	refusals.APIKeys = func() metrics.APIKeys { return metrics.APIKeys{Known: 1, Lookups: 1, Looks: 1} }
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals,
-		metrics.Connections(func() server.Stats { return server.Stats{} }), metrics.Memory(func() (m metrics.MemoryStats) { return m }))
+		metrics.Connections(func() (c metrics.ConnectionStats) { return c }), metrics.Memory(func() (m metrics.MemoryStats) { return m }))
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)

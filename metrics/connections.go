@@ -1,23 +1,33 @@
 package metrics
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
+	"time"
 
-	"github.com/pawlhq/pawl/internal/server"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ofServers are the metrics of what listens.
-var ofServers = []figure[server.Stats]{
+// ConnectionStats counts the connections of an HTTP server.
+type ConnectionStats struct {
+	Open    int   // now
+	Refused int64 // closed at once, because their address had too many
+	Evicted int64 // idle ones that were closed to make room
+
+	TLSEnds     time.Time // of the certificate; zero without TLS
+	TLSFailures int64     // how often new files of the certificate could not be used
+}
+
+// connectionMetrics are the metrics of an HTTP server.
+var connectionMetrics = []figure[ConnectionStats]{
 	{Metric{Name: "pawl_http_connections", Type: "gauge", Help: "Connections that are open."},
-		func(s server.Stats) float64 { return float64(s.Open) }},
+		func(s ConnectionStats) float64 { return float64(s.Open) }},
 	{Metric{Name: "pawl_http_connections_refused_total", Type: "counter",
 		Help: "Connections that were closed at once, because their address had too many."},
-		func(s server.Stats) float64 { return float64(s.Refused) }},
+		func(s ConnectionStats) float64 { return float64(s.Refused) }},
 	{Metric{Name: "pawl_http_connections_evicted_total", Type: "counter", Help: "Idle connections that were closed to make place for others."},
-		func(s server.Stats) float64 { return float64(s.Evicted) }},
+		func(s ConnectionStats) float64 { return float64(s.Evicted) }},
 	{Metric{Name: "pawl_tls_certificate_end_timestamp_seconds", Type: "gauge",
 		Help: "When the TLS certificate ends, in Unix time; 0 without TLS."},
-		func(s server.Stats) float64 {
+		func(s ConnectionStats) float64 {
 			if s.TLSEnds.IsZero() {
 				return 0
 			}
@@ -25,8 +35,10 @@ var ofServers = []figure[server.Stats]{
 		}},
 	{Metric{Name: "pawl_tls_reload_failures_total", Type: "counter",
 		Help: "New files of the TLS certificate that could not be used, so that the old one stayed."},
-		func(s server.Stats) float64 { return float64(s.TLSFailures) }},
+		func(s ConnectionStats) float64 { return float64(s.TLSFailures) }},
 }
 
-// Connections measures a server by its numbers.
-func Connections(stats func() server.Stats) prometheus.Collector { return newFigures(stats, ofServers) }
+// Connections returns a collector of a server's connections.
+func Connections(stats func() ConnectionStats) prometheus.Collector {
+	return newFigures(stats, connectionMetrics)
+}

@@ -18,7 +18,7 @@ func Table() []Metric {
 		list = append(list, k.Metric)
 	}
 	list = append(append(list, requestsTotal, requestsTook), ofAuth...)
-	for _, m := range ofServers {
+	for _, m := range connectionMetrics {
 		list = append(list, m.Metric)
 	}
 	for _, m := range ofMemory {

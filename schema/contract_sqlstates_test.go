@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/sqlstate"
+	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // A trial runs a row of the table of SQLSTATEs as a caller of the functions in SQL: a transaction that claims a key, does its work and

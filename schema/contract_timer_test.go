@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	shop "github.com/pawlhq/pawl/examples/order"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

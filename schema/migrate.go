@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/internal/pooler"
+	"github.com/pawlhq/pawl/schema/pooler"
 )
 
 //go:embed migrations/*.sql

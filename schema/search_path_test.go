@@ -3,7 +3,7 @@ package schema_test
 import (
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // A migration that replaces a function has to say so again.

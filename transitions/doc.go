@@ -4,5 +4,5 @@
 // [Event]), and how a command stands ([Record]).
 //
 // It knows no context, clock or database. How a command is decided is in
-// internal/decide.
+// internal/kernel/decide.
 package transitions

@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/store"
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/audit"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 

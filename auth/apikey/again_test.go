@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/auth"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // A table that is as it was earlier counts its changes anew: what was known of it is no longer so.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/workflow"
 )
 

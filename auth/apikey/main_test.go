@@ -3,7 +3,7 @@ package apikey
 import (
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
 )
 
 func TestMain(m *testing.M) { tables.Main(m) }

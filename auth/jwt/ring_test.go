@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 

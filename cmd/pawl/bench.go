@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/bench"
 	"github.com/pawlhq/pawl/internal/localpg"
-	"github.com/pawlhq/pawl/internal/usage"
 )
 
 // measured is a private server of its own, as durable as a real one, that counts

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/progress"
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
-	"github.com/pawlhq/pawl/internal/progress"
 )
 
 func demoCommand() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
 )
 
 func TestMain(m *testing.M) { tables.Main(m) }

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli/flags"
+	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/internal/cli/flags"
-	"github.com/pawlhq/pawl/internal/replay"
-	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/examples/fines/replay"
 )
 
 func replayCommand() *cobra.Command {

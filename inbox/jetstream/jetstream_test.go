@@ -16,7 +16,7 @@ import (
 	upstream "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlhq/pawl/inbox/jetstream"
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/metrics/monitoring"
 )

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
 // program finds a program of Prometheus (package prometheus). Where there is none, the test is skipped.

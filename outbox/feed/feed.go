@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/pause"
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // A batch that arrives although nobody polled was announced by the other node.

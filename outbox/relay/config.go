@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"

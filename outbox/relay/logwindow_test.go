@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/workflow"
 )
 

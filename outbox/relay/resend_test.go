@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/schema"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
 

@@ -20,7 +20,7 @@ import (
 	upstream "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlhq/pawl/inbox/signature"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/file"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"

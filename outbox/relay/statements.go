@@ -1,6 +1,6 @@
 package relay
 
-import "github.com/pawlhq/pawl/outbox"
+import "github.com/pawlhq/pawl/internal/kernel/outbox"
 
 // statements are the statements of a relay, for one schema.
 type statements struct {

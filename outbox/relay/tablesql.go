@@ -3,8 +3,8 @@ package relay
 import (
 	"fmt"
 
-	"github.com/pawlhq/pawl/internal/store"
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
 // tableStatements are the statements of a table, for one schema.

@@ -8,7 +8,7 @@ CREATE FUNCTION pawl.duration(written text) RETURNS interval
 $$;
 COMMENT ON FUNCTION pawl.duration IS 'Internal: a duration of a definition, such as 1h30m0.5s, in whole microseconds.';
 
--- The rows are those that the engine writes: see change.setTimers in internal/decide. What is armed and disarmed depends on the state
+-- The rows are those that the engine writes: see change.setTimers in internal/kernel/decide. What is armed and disarmed depends on the state
 -- alone; a timer whose time depends on the data is refused before.
 CREATE FUNCTION pawl.set_timers(tenant text, spec jsonb, i pawl.instance, before text, version bigint, moment timestamptz) RETURNS void
 	LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$

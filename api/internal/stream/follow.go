@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/budget"
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/auth/ticket"
-	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/auth/ticket/ring"
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -16,7 +16,7 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // The second node of the story is this program again, and so is its command line.

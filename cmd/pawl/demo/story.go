@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/inbox/signature"
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 )
 
 // story is what has been told so far. What is not as told, or cannot be written,

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/pause"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // longest is how long the good client may wait. Other tests run at the same time, so the default is far above the measured

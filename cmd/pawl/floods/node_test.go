@@ -19,11 +19,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/inbox/signature"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
 

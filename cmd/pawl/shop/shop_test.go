@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/order/provider"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
 )
 
 func TestMain(m *testing.M) { tables.Main(m) }

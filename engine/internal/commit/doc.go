@@ -78,7 +78,7 @@
 // A command in flight comes through here twice or more: when it is accepted or
 // planned, and with each outcome that a worker brings; in between its row belongs
 // to whoever holds the lease. An outcome names its attempt, and is written only if
-// that is still the newest; see flight.go, and command.go of internal/store.
+// that is still the newest; see flight.go, and command.go of internal/kernel/store.
 //
 // Nobody waits for a lock that somebody else may hold for long. Instances are
 // locked with SKIP LOCKED, and waiting for another's uncommitted key is bounded

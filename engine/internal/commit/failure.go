@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/internal/sqlstate"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
+	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
 func TestGateWaitsForEarlierDecisions(t *testing.T) {

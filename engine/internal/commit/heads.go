@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
 )
 
 // errHeadsFree is the end of a group that waited too long for a head which was free a

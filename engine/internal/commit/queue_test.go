@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 )
 
 func testOps(n, payload int) []*op {

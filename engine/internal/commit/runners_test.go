@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
 // A connection costs the server so much when it is opened, and when it ends, that others feel it. One command at a time, which waits for

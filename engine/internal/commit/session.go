@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
 )
 
 func (r *runner) dial(work context.Context) error {

@@ -3,10 +3,10 @@ package commit
 import (
 	"fmt"
 
-	"github.com/pawlhq/pawl/audit"
-	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/internal/store"
-	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/audit"
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
 // Statements are all statements of the pipeline, for one schema. The pipelines

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/internal/sqlstate"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
+	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

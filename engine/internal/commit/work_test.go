@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
 // Where other nodes write the same logs a further committer begins when more waits than a group takes, and not

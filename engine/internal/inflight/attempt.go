@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

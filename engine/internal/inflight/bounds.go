@@ -3,7 +3,7 @@ package inflight
 import (
 	"time"
 
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
 // bounds is since when polls look for what is due. Nothing that could be taken was

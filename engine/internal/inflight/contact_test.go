@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 

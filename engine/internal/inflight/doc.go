@@ -32,7 +32,7 @@
 //
 // How a timer fires, which is a scheduled command: pollLoop asks nextRequest what to
 // poll for, poll finds it (store.Flights.Poll) and claim leases it; launch begins run in a
-// goroutine of its own, where submitDue makes the command ready (InFlight.Due of internal/decide) and
+// goroutine of its own, where submitDue makes the command ready (InFlight.Due of internal/kernel/decide) and
 // has the pipeline decide it (Continue). An activity takes the same way, with attempt
 // and submitOutcome in the place of submitDue.
 //
@@ -44,5 +44,5 @@
 // of its own and, when all goes well, asks the database nothing.
 //
 // What becomes of a command before, during and after an attempt is decided by
-// pure functions of internal/decide.
+// pure functions of internal/kernel/decide.
 package inflight

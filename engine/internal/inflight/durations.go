@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 )

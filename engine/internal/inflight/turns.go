@@ -1,6 +1,6 @@
 package inflight
 
-import "github.com/pawlhq/pawl/internal/store"
+import "github.com/pawlhq/pawl/internal/kernel/store"
 
 // turns shares what a node can take among tenants when there is more of it due: workers
 // among those with work, and decisions among those with scheduled commands, which have

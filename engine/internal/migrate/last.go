@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
 // lastLook is the look at all instances of the version after a moment from which on none begins: whenever they have begun. It is made

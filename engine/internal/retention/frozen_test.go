@@ -3,7 +3,7 @@ package retention_test
 import (
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // A node that stands still for longer than its lease, just before its work, and

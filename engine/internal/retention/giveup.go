@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 )
 
 // giveUp looks once for work that nobody knows.

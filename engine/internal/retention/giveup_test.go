@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/internal/kernel/store"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // However much is due and stays, a look reads a batch of it, whether or not the

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
-	"github.com/pawlhq/pawl/internal/clock"
-	"github.com/pawlhq/pawl/internal/loop"
+	"github.com/pawlhq/pawl/internal/kernel/clock"
+	"github.com/pawlhq/pawl/internal/kernel/loop"
 )
 
 // Config is what a runner needs. Every field must be set but those that say

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
-	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 // What is due and stays, because this node decides it, does not hide what comes

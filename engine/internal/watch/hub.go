@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/clock"
-	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/internal/kernel/clock"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 

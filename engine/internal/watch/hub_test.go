@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/kernel/clock"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 )
 

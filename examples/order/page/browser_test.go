@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
 
 // wantInOrder fails the test where the page has done what it should not: an exception, something that its policy

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	upstream "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"

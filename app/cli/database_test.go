@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/app/service"
+	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// onDatabaseOf calls commands on a database of its own, without a server.
+func onDatabaseOf(t *testing.T) *person {
+	t.Helper()
+	p := &person{t: t, database: pgtest.URL(t)}
+	p.gets("migrate up")
+	return p
+}
+
+// The commands that ask a server do the same on a database, and those that only look write nothing.
+func TestCommandsForPeopleWorkOnADatabase(t *testing.T) {
+	p := onDatabaseOf(t)
+	if got := p.gets("list -o json"); got != "{\n  \"instances\": []\n}\n" {
+		t.Errorf("%s", got)
+	}
+	p.fails("get order#c-1:k-1", 5, "instance_not_found")
+	if n := p.count("SELECT count(*) FROM pawl.definition"); n != 0 {
+		t.Errorf("to look has written %d definitions", n)
+	}
+
+	if got := p.places("k-1", "--key", "cart-1", "--actor", "ann"); !strings.Contains(got, "placed, version 1") {
+		t.Errorf("%s", got)
+	}
+	if got := p.places("k-1", "--key", "cart-1", "--actor", "ann"); !strings.Contains(got, "replayed    it was done before") {
+		t.Errorf("%s", got)
+	}
+	if got := p.gets("get order#c-1:k-1"); !strings.Contains(got, "placed (open), version 1") {
+		t.Errorf("%s", got)
+	}
+	if list := read[wire.InstancePage](p, "list --state placed -o json").Instances; len(list) != 1 {
+		t.Errorf("%+v", list)
+	}
+	if list := read[wire.History](p, "history order#c-1:k-1 -o json").Entries; len(list) != 1 || list[0].Actor != "ann" {
+		t.Errorf("%+v", list)
+	}
+	if o := read[client.Options](p, "can order#c-1:k-1 cancel -o json"); len(o.Transitions) != 1 || !o.Transitions[0].Allowed {
+		t.Errorf("%+v", o)
+	}
+	if got := p.gets("tail --after start -n 1"); !strings.Contains(got, "order#c-1:k-1  place: - -> placed, by ann") {
+		t.Errorf("%s", got)
+	}
+	p.fails("list --tenant other --workflow letter", 5, "workflow_not_found")
+}
+
+// What takes time is for the nodes that serve.
+func TestWhatTakesTimeIsLeftToTheNodes(t *testing.T) {
+	p := onDatabaseOf(t)
+	p.places("k-1")
+	if got := p.gets(`submit order#c-1:k-1 pay {"method":"card"} --scope till --key pay-1`); !strings.Contains(got, "in flight") {
+		t.Errorf("%s", got)
+	}
+	serving(t, func(c *service.Config) { c.Database = p.database })
+	if got := p.gets("watch till pay-1"); !strings.Contains(got, "paid, version 3") {
+		t.Errorf("%s", got)
+	}
+}
+
+// A program without the workflow can look, and says who can do more.
+func TestACommandOnADatabaseNeedsItsWorkflow(t *testing.T) {
+	p := onDatabaseOf(t)
+	p.places("k-1")
+	id := idOf(p, "order#c-1:k-1")
+	nothing := func(*workflow.Call, *struct{}, workflow.None) error { return nil }
+	others := []workflow.Source{workflow.Define("letter", 1, workflow.Start("write", "done", nothing)).Final("done")}
+	for args, want := range map[string]string{
+		"submit order place {}":          "use the program that has this one, or ask a server (--server)",
+		"submit " + id + " cancel {}":    "use the program that has this one, or ask a server (--server)",
+		"submit lettre write":            "did you mean letter?; on a database this program decides the command",
+		"submit letter write --server x": "--server and --database: give one of them",
+	} {
+		code, stdout, stderr := runOver(t.Context(), others, append(strings.Fields(args), "--database", p.database)...)
+		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := runOver(t.Context(), others, "get", id, "--database", p.database); code != 0 ||
+		!strings.Contains(stdout, "placed (open)") {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+}

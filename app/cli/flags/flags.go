@@ -1,0 +1,166 @@
+// Package flags is what all commands of the command line say and check in the same
+// way: their subcommands, operands and flags.
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Group is a command that only has others.
+func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  noSuchCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		SuggestionsMinimumDistance: 2, // typing mistakes
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+// noSuchCommand refuses what stands where a command's name should.
+func noSuchCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("there is no command %q", args[0])
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		message += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return errors.New(message)
+}
+
+// Operands checks that a command is given what the names stand for, which are those of its line of usage. What may be left
+// out is in brackets, and at the end.
+func Operands(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
+			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return fmt.Errorf("%q is one argument too many", args[len(names)])
+		}
+		if i := slices.Index(args, ""); i >= 0 {
+			return fmt.Errorf("%s is empty", strings.Trim(names[i], "[]"))
+		}
+		return nil
+	}
+}
+
+// Before has a command check something more of its flags before it runs.
+func Before(c *cobra.Command, check func() error) {
+	others := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if others != nil {
+			if err := others(c, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
+}
+
+// Tenant is the flag --tenant, whose things a command is about. Its default may be
+// "", everybody's.
+func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
+	c.Flags().StringVar(tenant, "tenant", value, usageText)
+	Before(c, func() error {
+		if err := NotEmpty(c, "tenant"); err != nil {
+			return err
+		}
+		if err := transitions.CheckTenant(*tenant); err != nil {
+			return usage.Errorf("--tenant: %w", err)
+		}
+		return nil
+	})
+}
+
+// Limit is the flag --limit, how many entries a list may have.
+func Limit(c *cobra.Command, limit *int) {
+	c.Flags().IntVar(limit, "limit", 100, "list so many at most, 1 to 1000")
+	Before(c, func() error {
+		if *limit < 1 || *limit > 1000 {
+			return usage.Errorf("--limit %d is not 1 to 1000", *limit)
+		}
+		return nil
+	})
+}
+
+// Output is the flag -o of a command and of those under it: a table for people, or JSON.
+func Output(c *cobra.Command, json *bool) {
+	c.PersistentFlags().VarP((*format)(json), "output", "o", "table or json")
+	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = c.RegisterFlagCompletionFunc("output", formats) // the flag is there
+}
+
+// format is whether what is printed is JSON.
+type format bool
+
+func (f *format) String() string {
+	if *f {
+		return "json"
+	}
+	return "table"
+}
+
+// Set reads it.
+func (f *format) Set(text string) error {
+	if text != "table" && text != "json" {
+		return errors.New("it is neither table nor json")
+	}
+	*f = text == "json"
+	return nil
+}
+
+// Type is what help calls its values.
+func (f *format) Type() string { return "format" }
+
+// KeepEvents is the flag --keep-events, how long the nodes keep events.
+func KeepEvents(c *cobra.Command, keep *time.Duration, usageText string) {
+	c.Flags().DurationVar(keep, "keep-events", 30*24*time.Hour, usageText)
+	Before(c, func() error {
+		if *keep < 24*time.Hour {
+			return usage.Errorf("--keep-events %s is less than a day: who was away overnight would find them gone", *keep)
+		}
+		return nil
+	})
+}
+
+// NotEmpty refuses flags that are given without a value, such as by a variable of the
+// shell that is not set: they would select everything.
+func NotEmpty(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usage.Errorf("--%s is empty", name)
+		}
+	}
+	return nil
+}
+
+// Instance is the id that the flag --instance gives, zero where it is not given.
+func Instance(c *cobra.Command) (uuid.UUID, error) {
+	f := c.Flags().Lookup("instance")
+	if !f.Changed {
+		return uuid.Nil, nil
+	}
+	id, err := uuid.Parse(f.Value.String())
+	if err == nil && id == uuid.Nil {
+		err = errors.New("no instance has the nil UUID")
+	}
+	if err != nil {
+		return uuid.Nil, usage.Errorf("--instance is not a UUID: %w", err)
+	}
+	return id, nil
+}

@@ -1,0 +1,9 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,206 @@
+// Package remote is the commands for people that ask a server, over HTTP and WebSocket: submit, get, list, history, children, can,
+// watch and tail. They link no engine: where they are to work on a database, they ask the interface on it
+// that they are given, in the same way.
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/app/cli/flags"
+	"github.com/pawlhq/pawl/app/cli/output"
+	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Database does something with the interface on a command's database, which answers in this process: do is given what reaches it, at
+// any loopback host. With submits it takes commands. Otherwise nothing is written.
+type Database func(c *cobra.Command, submits bool, do func(ctx context.Context, h *http.Client) error) error
+
+// Commands are the commands. server is the URL that they ask where no other is named.
+func Commands(server string, database Database) []*cobra.Command {
+	var all []*cobra.Command
+	for _, command := range []func(asking) *cobra.Command{submitCommand, getCommand, listCommand, historyCommand, childrenCommand, canCommand,
+		watchCommand, tailCommand} {
+		all = append(all, command(asking{server: server, database: database}))
+	}
+	return all
+}
+
+// asking is what the flags of a command say of who is asked, as whom, and how the answer is shown.
+type asking struct {
+	server   string // the default
+	database Database
+	submits  bool   // it is the command that does
+	workflow string // that the call names; "" for none
+
+	config client.Config
+	json   bool
+}
+
+func (a *asking) flags(c *cobra.Command) {
+	flags.Servers(c, &a.config.URLs, &a.config.PlainHTTP, a.server)
+	flags.Output(c, &a.json)
+	flags.Tenant(c, &a.config.Tenant, "", "whose things; where a server asks for credentials, "+flags.EnvToken+" says that")
+	c.Flags().StringVar(&a.config.Actor, "actor", "", "who asks; with a credential, whom it acts as")
+	c.Flags().StringSliceVar(&a.config.Roles, "role", nil,
+		"roles of who asks; where a server asks for credentials, "+flags.EnvToken+" says that; without it every role")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "actor") })
+}
+
+// attempts is how often a person is let wait: not for long. What goes on until it is ended takes the client's default.
+const attempts = 5
+
+// inProcess is the URL of an interface that answers in this process.
+const inProcess = "http://localhost"
+
+// ask has a client do something: of the server, or of the interface on the database.
+func (a *asking) ask(c *cobra.Command, attempts int, do func(ctx context.Context, asked *client.Client) error) error {
+	a.config.Retry.Attempts = attempts
+	byDatabase, err := flags.ByDatabase(c)
+	switch {
+	case err != nil:
+		return err
+	case byDatabase:
+		return a.database(c, a.submits, func(ctx context.Context, h *http.Client) error {
+			a.config.URLs, a.config.HTTP = []string{inProcess}, h
+			asked, err := client.New(a.config)
+			if err != nil {
+				return err
+			}
+			return flags.Answered(ctx, a.elsewhere(a.nearest(ctx, asked, do(ctx, asked))))
+		})
+	}
+	asked, err := flags.Dial(a.config)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	return flags.AnsweredByServer(c, a.nearest(c.Context(), asked, do(c.Context(), asked)))
+}
+
+// nearest says of a workflow that is not there which one may be meant.
+func (a *asking) nearest(ctx context.Context, asked *client.Client, err error) error {
+	if err == nil || a.workflow == "" || workflow.CodeOf(err) != workflow.WorkflowNotFound {
+		return err
+	}
+	list, failed := asked.Workflows(ctx)
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	if failed != nil || slices.Contains(names, a.workflow) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, flags.Nearest(a.workflow, names))
+}
+
+// elsewhere says of a command on a database whose workflow this program does not have where it can be submitted.
+func (a *asking) elsewhere(err error) error {
+	if err == nil || !a.submits || workflow.CodeOf(err) != workflow.WorkflowNotFound {
+		return err
+	}
+	return fmt.Errorf("%w; on a database this program decides the command, with the workflows that it was built with: "+
+		"use the program that has this one, or ask a server (--server)", err)
+}
+
+// warnOfStates says of states that are asked for and that no workflow declares what may be meant. It is no error: instances that
+// are on another version may be in them.
+func (a *asking) warnOfStates(ctx context.Context, c *cobra.Command, asked *client.Client, states []workflow.State) {
+	if len(states) == 0 {
+		return
+	}
+	list, err := asked.Workflows(ctx)
+	if err != nil {
+		return // which is told where the list is asked for
+	}
+	who, known := "no workflow declares", []string{}
+	for _, w := range list {
+		if a.workflow != "" && w.Name != a.workflow {
+			continue
+		}
+		for _, s := range w.States {
+			known = append(known, string(s))
+		}
+	}
+	if a.workflow != "" {
+		who = fmt.Sprintf("the workflow %q does not declare", a.workflow)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, s := range states {
+		if !slices.Contains(known, string(s)) {
+			c.PrintErrln(output.Visible(fmt.Sprintf("%s a state %q; %s", who, s, flags.Nearest(string(s), known))))
+		}
+	}
+}
+
+// show prints an answer: as JSON, with the names that it has over HTTP, or as text for people.
+func (a *asking) show(c *cobra.Command, v any, text func(w io.Writer) error) error {
+	if a.json {
+		return output.JSON(c.OutOrStdout(), v)
+	}
+	return text(c.OutOrStdout())
+}
+
+// list prints entries up to a limit, and warns if there are more. In JSON they are the page that HTTP answers with, as page makes it.
+// It returns how many there were.
+func list[T any](a *asking, c *cobra.Command, entries iter.Seq2[T, error], limit int, header []string, row func(*T) []string,
+	page func(found []T, more bool) (any, error)) (int, error) {
+	found, more := []T{}, false
+	for e, err := range entries {
+		if err != nil {
+			return 0, err
+		}
+		if more = len(found) == limit; more {
+			break
+		}
+		found = append(found, e)
+	}
+	if a.json {
+		v, err := page(found, more)
+		if err != nil {
+			return 0, err
+		}
+		if err := output.JSON(c.OutOrStdout(), v); err != nil {
+			return 0, err
+		}
+	} else if err := output.Table(c.OutOrStdout(), header, found, row); err != nil {
+		return 0, err
+	}
+	return len(found), output.More(c, more)
+}
+
+// idOfTarget returns the id of an instance that is named by text.
+func idOfTarget(ctx context.Context, asked *client.Client, of client.Target, text string) (uuid.UUID, error) {
+	if id, err := uuid.Parse(text); err == nil {
+		return id, nil
+	}
+	v, err := asked.Instance(ctx, of)
+	return v.ID, err
+}
+
+// instanceUsage is for the help of commands that take one.
+const instanceUsage = "INSTANCE is an id, or WORKFLOW#BUSINESS-KEY, such as order#c-1:k-9."
+
+// instance reads what names an instance.
+func (a *asking) instance(text string) (client.Target, error) {
+	if id, err := uuid.Parse(text); err == nil && id != uuid.Nil {
+		return client.ID(id), nil
+	}
+	name, key, found := strings.Cut(text, "#")
+	if !found || name == "" || key == "" {
+		return client.Target{}, usage.Errorf("%q names no instance: give its id, or WORKFLOW#BUSINESS-KEY", text)
+	}
+	a.workflow = name
+	return client.BusinessKey(name, key), nil
+}

@@ -1,0 +1,225 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/app/dialerror"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/schema/pooler"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// DefaultTimeout is how long an examination takes at most, unless it is told otherwise.
+const DefaultTimeout = 30 * time.Second
+
+// How long it takes to connect at most, and how long a check waits for a lock.
+const (
+	connectTimeout = 10 * time.Second
+	lockTimeout    = time.Second
+)
+
+// Config says what is examined.
+type Config struct {
+	URL       string // the connection string of the nodes
+	Schema    string // of the tables
+	Workflows []workflow.Source
+	Timeout   time.Duration // of all of it; 0 is DefaultTimeout
+
+	now    func() time.Time // nil: the system's clock
+	limits *limits          // nil: the defaults
+}
+
+// Examine looks at a database. A database that cannot be reached is a finding, not an error.
+//
+// Errors: a connection string that cannot be read, mistakes of the workflows, and that of ctx when it has ended.
+func Examine(ctx context.Context, c Config) (*Report, error) {
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.limits == nil {
+		c.limits = &defaults
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	began := time.Now()
+	x, err := newExam(bounded, c)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	r := &Report{At: c.now().UTC(), Schema: c.Schema}
+	for _, check := range Checks {
+		if !x.run(bounded, check, r) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	r.Server, r.Database, r.Role, r.Took = x.facts.version, x.facts.database, x.facts.role, time.Since(began)
+	return r, nil
+}
+
+// exam is an examination that is under way.
+type exam struct {
+	config Config
+	limits *limits
+	asked  *pgx.ConnConfig // how the nodes connect
+	conns  int             // how many connections their pools have at most
+	pool   *pgxpool.Pool
+	engine *engine.Engine
+	facts  facts
+	bare   bool                          // there are no tables that could be looked at
+	keys   func() (*inspect.Keys, error) // nil: not asked for yet
+	said   []setting                     // what the settings say; nil: not asked for yet
+}
+
+func newExam(ctx context.Context, c Config) (*exam, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the connection string of the database: %w", err)
+	}
+	x := &exam{config: c, limits: c.limits, asked: config.ConnConfig.Copy(), conns: int(config.MaxConns)}
+	// Nothing is prepared, so that it does not matter whether a pooler is there.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.ConnConfig.ConnectTimeout = connectTimeout
+	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
+		params["application_name"] = "pawl doctor"
+	}
+	pooler.Configure(config.ConnConfig)
+	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
+	if x.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, fmt.Errorf("the connection string of the database: %w", err)
+	}
+	x.engine, err = engine.New(engine.Config{
+		Pool: x.pool, Workflows: c.Workflows, Schema: c.Schema, Transient: true, PollOnly: true, Log: slog.New(slog.DiscardHandler),
+		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true},
+	})
+	if err != nil {
+		x.pool.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *exam) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), x.limits.check)
+	defer cancel()
+	x.engine.Stop(ctx)
+	x.pool.Close()
+}
+
+// run does a check, and reports whether it makes sense to go on.
+func (x *exam) run(ctx context.Context, c Check, r *Report) bool {
+	if c.tables && x.bare {
+		return true
+	}
+	each := x.limits.check
+	if c.Name == connection {
+		each = connectTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, each)
+	defer cancel()
+	fine, found, err := c.look(bounded, x)
+	switch {
+	case err != nil && c.Name == connection:
+		found = []Finding{noConnection(err)}
+	case err != nil:
+		found = append(found, x.notSeen(ctx, err))
+	case len(found) == 0:
+		found = []Finding{{Severity: OK, Found: fine}}
+	}
+	r.add(c.Name, found...)
+	return err == nil || c.Name != connection
+}
+
+// read asks the database in a transaction that can write nothing and waits for nobody for long.
+func read[T any](ctx context.Context, x *exam, scan pgx.RowToFunc[T], sql string, args ...any) (list []T, err error) {
+	err = pgx.BeginTxFunc(ctx, x.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		bounds := fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d",
+			x.limits.check.Milliseconds(), lockTimeout.Milliseconds())
+		if _, err := tx.Exec(ctx, bounds); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return list, err
+}
+
+// one reads a single row.
+func one[T any](ctx context.Context, x *exam, sql string, args ...any) (value T, err error) {
+	list, err := read(ctx, x, pgx.RowToStructByPos[T], sql, args...)
+	if err == nil && len(list) != 1 {
+		err = fmt.Errorf("%d rows in the place of one", len(list))
+	}
+	if err == nil {
+		value = list[0]
+	}
+	return value, err
+}
+
+// SQLSTATEs that say why something could not be seen.
+const (
+	mayNot      = "42501"
+	lockTaken   = "55P03"
+	tookTooLong = "57014"
+)
+
+// notSeen is the finding of a check that failed.
+func (x *exam) notSeen(ctx context.Context, err error) Finding {
+	refused, _ := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ctx.Err() != nil:
+		return unknown(`run it again, with a longer "--timeout"`, "there was no time left to look")
+	case refused != nil && refused.Code == mayNot:
+		return unknown(rights(x.facts.role), "the role %s may not see it: %s", x.facts.role, refused.Message)
+	case refused != nil && refused.Code == lockTaken:
+		return x.locked(ctx, unknown("find out who holds it, in pg_locks, and look again",
+			"somebody holds a lock for longer than %s that nobody can look past", span(lockTimeout)))
+	case errors.Is(err, context.DeadlineExceeded), refused != nil && refused.Code == tookTooLong:
+		return x.locked(ctx, unknown("look again when the database has less to do", "the database did not answer within %s",
+			span(x.limits.check)))
+	}
+	return unknown("look again", "it could not be read: %s", dialerror.OneLine(err))
+}
+
+// rights is how a role gets to see everything.
+func rights(role string) todo {
+	return dof(`as the owner of the tables, run "migrate grants %s"; for a role that only watches see docs/doctor.md`, role)
+}
+
+// blind is the finding of a check that needs to see other roles' sessions.
+func (x *exam) blind(what string) Finding {
+	return unknown(dof("GRANT pg_monitor TO %s", pgx.Identifier{x.facts.role}.Sanitize()),
+		"the role %s may not see %s of other roles", x.facts.role, what)
+}
+
+// in is a statement, or the name of a table, in the schema of the tables.
+func (x *exam) in(sql string) string { return schema.In(x.config.Schema, sql) }
+
+// standing is how the keys stand; it is read once.
+func (x *exam) standing(ctx context.Context) (*inspect.Keys, error) {
+	if x.keys == nil {
+		k, err := x.engine.Keys(ctx, "")
+		x.keys = func() (*inspect.Keys, error) { return &k, err }
+	}
+	return x.keys()
+}

@@ -1,0 +1,275 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// A database that a node works on has no finding, and everything was looked at. Its server keeps what was committed.
+func TestOfAHealthyDatabaseThereIsNothingToFind(t *testing.T) {
+	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true, Settings: map[string]string{"fsync": "on"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pool, err := pgxpool.New(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: orders()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(context.Background())
+	await.Eventually(t, "the node does retention", func() bool {
+		s, err := e.Retention(t.Context())
+		return err == nil && s.Node != ""
+	})
+	r, err := Examine(t.Context(), Config{URL: server.URL(), Schema: schema.Default, Workflows: orders()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names(r)) != 0 || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "durability" && f.Severity != OK }) {
+		t.Error(describe(r))
+	}
+	for i, c := range Checks {
+		if r.Findings[i].Check != c.Name || r.Findings[i].Found == "" {
+			t.Errorf("check %d is %+v, not of %s", i, r.Findings[i], c.Name)
+		}
+	}
+	if r.Server == "" || r.Database == "" || r.Role == "" || r.Schema != schema.Default || r.Problems != 0 || r.Unknown != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestChecksHaveNamesOfTheirOwnAndSomethingToFind(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Checks {
+		if seen[c.Name] || c.Looks == "" || c.look == nil || c.Warning+c.Problem == "" && c.Name != "sizes" {
+			t.Errorf("%+v", c)
+		}
+		seen[c.Name] = true
+	}
+}
+
+func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
+	url := pgtest.DirectURL(t)
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ url, found, do string }{
+		{"postgres://127.0.0.1:1/x", "the database does not answer: ", "see whether the server runs"},
+		{strings.Replace(url, "/"+config.Database, "/"+config.Database+"x", 1), "does not exist", "give the name of a database that is there"},
+		{strings.Replace(url, config.Password, "sesame", 1), "password authentication failed", "give the role and the password"},
+	} {
+		r, err := Examine(t.Context(), Config{URL: c.url, Schema: schema.Default, Workflows: orders()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Findings[0]
+		if len(r.Findings) != 1 || r.Problems != 1 || f.Check != "connection" || !strings.Contains(f.Found, c.found) ||
+			!strings.Contains(f.Do, c.do) ||
+			strings.Contains(f.Found, "sesame") || strings.Contains(f.Found, "\n") || strings.Count(f.Found, "dial error") > 1 {
+			t.Errorf("%+v", r.Findings)
+		}
+	}
+	if _, err := Examine(t.Context(), Config{URL: "postgres://%", Schema: schema.Default, Workflows: orders()}); err == nil {
+		t.Error("no connection string is taken for one")
+	}
+}
+
+// Somebody has locked what everybody reads. The examination ends, says what it could not see, and goes on with the rest.
+func TestADatabaseThatIsSlowEndsNothingButWhatCouldNotBeSeen(t *testing.T) {
+	p := newPatient(t, pgtest.DirectURL(t))
+	p.begin(`LOCK TABLE pawl.command, pawl.definition IN ACCESS EXCLUSIVE MODE`)
+	p.limits.check = 2 * time.Second
+	r := p.examine()
+	got := names(r)
+	for _, want := range []string{"unknown in-flight", "unknown sizes", "unknown definitions"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing: %s", want, describe(r))
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Check == "in-flight" && !regexp.MustCompile(`the session \d+ of \S+ \(\S.*\) has locked the table command,`).MatchString(f.Found) {
+			t.Errorf("nobody is told what it waited for: %+v", f)
+		}
+	}
+	if strings.Contains(strings.Join(got, "\n"), "problem") || r.Findings[0].Severity != OK {
+		t.Error(describe(r))
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Examine(gone, p.config); err == nil {
+		t.Error("it is not interrupted")
+	}
+	if f := new(exam).notSeen(gone, gone.Err()); f.Found != "there was no time left to look" || f.Severity != Unknown {
+		t.Errorf("%+v", f)
+	}
+}
+
+var rightsBlock = regexp.MustCompile("(?ms)^```sql rights\n(.*?)^```$")
+
+// The rights that the page demands are enough to see everything, and none of them lets anything be written.
+func TestAMonitoringRoleSeesEverything(t *testing.T) {
+	page, err := os.ReadFile("../../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := rightsBlock.FindSubmatch(page)
+	if grants == nil {
+		t.Fatal("the page has no rights")
+	}
+	p := newPatient(t, pgtest.DirectURL(t))
+	p.exec(`CREATE ROLE watcher LOGIN PASSWORD 'w'; ALTER ROLE watcher SET default_transaction_read_only = on`)
+	p.after(`DROP OWNED BY watcher`, `DROP ROLE watcher`)
+	p.config.URL = p.as("watcher", "w")
+
+	// Without them it says what it could not see, and does not say that all is well.
+	r := p.examine()
+	if r.Unknown == 0 || !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Do == `GRANT pg_monitor TO "watcher"` }) {
+		t.Error(describe(r))
+	}
+	for _, blind := range []string{"unknown transactions", "unknown wal", "unknown schema"} {
+		if !slices.Contains(names(r), blind) {
+			t.Errorf("%s is missing: %s", blind, describe(r))
+		}
+	}
+	p.exec(string(grants[1]))
+	if r := p.examine(); len(names(r)) != 0 || r.Role != "watcher" {
+		t.Error(describe(r))
+	}
+}
+
+// A role that writes needs all rights of a node; the remedy that is named gives them.
+func TestRights_Missing(t *testing.T) {
+	p := newPatient(t, pgtest.DirectURL(t))
+	p.exec(`CREATE ROLE shop LOGIN PASSWORD 's'; GRANT pg_monitor TO shop`)
+	p.after(`DROP OWNED BY shop`, `DROP ROLE shop`)
+	p.config.URL = p.as("shop", "s")
+	if _, err := schema.Grant(t.Context(), p.pool, schema.Default, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.examine(); len(names(r)) != 0 || r.Role != "shop" {
+		t.Error(describe(r))
+	}
+	p.exec(`REVOKE UPDATE ON pawl.audit FROM shop`, `REVOKE EXECUTE ON FUNCTION pawl.make_partition FROM shop`)
+	r := p.examine()
+	if !wants(names(r), []string{"problem rights EXECUTE on a function", "problem rights UPDATE on audit"}) {
+		t.Error(describe(r))
+	}
+	for _, f := range r.Findings {
+		if f.Check == "rights" && f.Do != `as the owner of the tables, run "migrate grants shop"` {
+			t.Errorf("%+v", f)
+		}
+	}
+	p.exec(`REVOKE ALL ON ALL TABLES IN SCHEMA pawl FROM shop`, `GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO shop`)
+	if r := p.examine(); slices.ContainsFunc(names(r), func(n string) bool { return strings.Contains(n, "rights") }) {
+		t.Errorf("a role that only watches: %s", describe(r))
+	}
+	p.exec(`GRANT UPDATE ON pawl.leadership TO shop`)
+	if r := p.examine(); !slices.Contains(names(r), "problem rights others") {
+		t.Error(describe(r))
+	}
+}
+
+// as is the connection string of another role.
+func (p *patient) as(role, password string) string {
+	config, err := pgx.ParseConfig(p.url)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return strings.Replace(p.url, config.User+":"+config.Password+"@", role+":"+password+"@", 1)
+}
+
+// What a server's operator has turned off to be fast, as that of these tests.
+func TestAServerThatForgetsIsAProblem(t *testing.T) {
+	var got []string
+	for _, f := range newPatient(t, pgtest.DirectURL(t)).examine().Findings {
+		if f.Check == "durability" {
+			got = append(got, fmt.Sprint(f.Severity, " ", f.About))
+		}
+	}
+	if !slices.Equal(got, []string{"problem fsync", "problem full_page_writes", "warning synchronous_commit"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestVersionsOfPostgreSQL(t *testing.T) {
+	day := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		number  int
+		version string
+		today   time.Time
+		want    Severity
+		says    string
+	}{
+		{130015, "13.15", day, Problem, "older than 14"},
+		{140003, "14.3", day, Problem, "may lack rows"},
+		{140012, "14.12", day, OK, "until 2026-11-12; before 15 every role"},
+		{140012, "14.12", day.AddDate(1, 0, 0), Warning, "no corrections any more since 2026-11-12"},
+		{180001, "18.1", day, OK, "PostgreSQL 18.1, which gets corrections until 2030-11-14"},
+		{190000, "19beta1", day, Warning, "newer than what this program was tested on"},
+	} {
+		fine, found := judgeVersion(c.number, c.version, c.today)
+		got := Finding{Severity: OK, Found: fine}
+		if len(found) > 0 {
+			got = found[0]
+		}
+		if got.Severity != c.want || !strings.Contains(got.Found, c.says) {
+			t.Errorf("%s on %s: %+v", c.version, c.today.Format(time.DateOnly), got)
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for got, want := range map[string]string{
+		bytes(1000): "1000 bytes", bytes(1536): "1.5 kB", bytes(64 << 20): "64 MB", bytes(3 << 40): "3 TB",
+		span(1500 * time.Microsecond): "1.5 ms", span(90 * time.Second): "1 min 30 s", span(-3 * time.Minute): "3 min",
+		span(5 * time.Second): "5 s",
+		span(25 * time.Hour):  "25 h", span(49 * time.Hour): "2 d 1 h",
+	} {
+		if got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+	for text, want := range map[string]time.Duration{"0": 0, "250": 250 * time.Millisecond, "5s": 5 * time.Second, "1.5min": 90 * time.Second,
+		"2 h": 2 * time.Hour} {
+		if got, ok := timeOf(text); !ok || got != want {
+			t.Errorf("%s is %s, %t", text, got, ok)
+		}
+	}
+	if n, ok := sizeOf("4MB"); !ok || n != 4<<20 {
+		t.Errorf("4MB are %d", n)
+	}
+	if _, ok := sizeOf("4 elephants"); ok {
+		t.Error("that is no size")
+	}
+}

@@ -1,0 +1,160 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/apikey"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/login"
+	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Auth says whose credentials a Service takes.
+type Auth struct {
+	// JWT takes the tokens of an identity provider. nil takes none.
+	JWT *jwt.Config
+
+	// Login has people sign in to the console at the identity provider whose tokens JWT takes. nil: they enter a credential.
+	Login *login.Config
+
+	// Keys takes API keys, which are made with "pawl keys" and over REST.
+	Keys bool
+
+	// KeepScheduled decides scheduled commands although the API key or the ticket that they were sent with was revoked, or has ended.
+	// By default they are refused with CredentialEnded.
+	KeepScheduled bool
+}
+
+// Configured reports whether callers need a credential.
+func (a *Auth) Configured() bool { return a.JWT != nil || a.Keys }
+
+// check refuses what would take too much. Nothing is fetched.
+func (a *Auth) check() error {
+	if a.Login != nil {
+		if _, err := login.New(*a.Login); err != nil {
+			return &usage.Error{Err: err}
+		}
+	}
+	if a.JWT == nil {
+		return nil
+	}
+	v, err := jwt.New(*a.JWT)
+	if err != nil {
+		return &usage.Error{Err: err}
+	}
+	v.Stop()
+	return nil
+}
+
+// kind is a kind of credentials that is taken: those that begin so.
+type kind struct {
+	prefix string // "" is any that is no other
+	verify func(ctx context.Context, credential string) (auth.Principal, error)
+	health func() (warning string, err error)
+	stop   func()
+}
+
+// kinds are those that a service takes, the prefixes first.
+type kinds []kind
+
+// verify says whose a credential is.
+func (all kinds) verify(ctx context.Context, credential string) (auth.Principal, error) {
+	for _, one := range all {
+		if strings.HasPrefix(credential, one.prefix) {
+			return one.verify(ctx, credential)
+		}
+	}
+	return auth.Principal{}, auth.Refuse(auth.Malformed, "this is no credential of a kind that is taken here")
+}
+
+// health tells of what is not well. It is an error where no kind can be taken, and a warning where another one can.
+func (all kinds) health() (warning string, err error) {
+	var warnings []string
+	failed := 0
+	for _, one := range all {
+		text, wrong := one.health()
+		if wrong != nil {
+			text, err = wrong.Error(), wrong
+			failed++
+		}
+		if known, is := errors.AsType[*workflow.Error](wrong); is {
+			text = known.Message
+		}
+		if text != "" {
+			warnings = append(warnings, text)
+		}
+	}
+	if failed < len(all) {
+		err = nil
+	}
+	return strings.Join(warnings, "; "), err
+}
+
+// stop returns when nothing is done for them any more.
+func (all kinds) stop() {
+	for _, one := range all {
+		one.stop()
+	}
+}
+
+// authenticate makes an interface ask for credentials, and returns what is measured of that.
+func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Refusals, error) {
+	refusals := metrics.NewRefusals()
+	c.Refused = refusals.Count
+	var keys *apikey.Verifier
+	if s.config.Auth.Keys {
+		keys = s.takeKeys(c, refusals)
+	}
+	s.takeTickets(c, keys)
+	if !s.config.Auth.Configured() {
+		return refusals, nil
+	}
+	if s.config.Auth.JWT != nil {
+		if err := s.takeTokens(ctx, refusals); err != nil {
+			return nil, err
+		}
+	}
+	c.Identify, c.Health = api.Bearer(s.kinds.verify), s.kinds.health
+	return refusals, nil
+}
+
+// takeKeys takes API keys.
+func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier {
+	v := apikey.NewVerifier(keysOf(s.database, s.config.Schema), apikey.Config{Log: s.config.Log})
+	v.Start()
+	m.APIKeys = func() metrics.APIKeys {
+		stats := v.Stats()
+		return metrics.APIKeys{Known: stats.Known, Lookups: stats.Lookups, Looks: stats.Looks, Failures: stats.Failures}
+	}
+	c.Keys = v
+	s.kinds = append(s.kinds, kind{apikey.Prefix, v.Verify, v.Health, v.Stop})
+	return v
+}
+
+func keysOf(d *database, name string) *apikey.Table {
+	return apikey.NewTable(d.pool, schema.For(name))
+}
+
+// takeTokens takes the tokens of an identity provider.
+func (s *Service) takeTokens(ctx context.Context, m *metrics.Refusals) error {
+	tokens := *s.config.Auth.JWT
+	tokens.Log = s.config.Log
+	v, err := jwt.New(tokens)
+	if err != nil {
+		return err
+	}
+	v.Start(ctx)
+	m.Keys = func() metrics.TokenKeys {
+		stats := v.Stats()
+		return metrics.TokenKeys{Keys: stats.Keys, Reads: stats.Reads, Failures: stats.Failures, Read: stats.Read}
+	}
+	s.kinds = append(s.kinds, kind{"", v.Verify, v.Health, v.Stop})
+	return nil
+}

@@ -1,0 +1,145 @@
+package service
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/console"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/tracing"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// DefaultAddress is where a Service listens unless its Config says otherwise.
+const DefaultAddress = "127.0.0.1:8080"
+
+// Config is what a Service needs. Only Workflows is required.
+type Config struct {
+	// Workflows are the definitions that it runs.
+	Workflows []workflow.Source
+
+	// Database is the connection string of PostgreSQL, as a URL or as keywords
+	// and values. "" starts a private server in a folder of this user, which
+	// other programs of the user share and the last one stops; its data stays.
+	Database string
+
+	// Listen is the connection string for the one connection that hears other
+	// nodes' notifications, where Database leads through a pooler in transaction
+	// mode; see [engine.Config]. Default: as Database, or polling alone.
+	Listen string
+
+	// Schema is the PostgreSQL schema of the tables. Default "pawl".
+	Schema string
+
+	// Address is the host and port to listen on. Default [DefaultAddress]; port 0
+	// chooses a free one. Without Auth only loopback addresses are accepted.
+	Address string
+
+	// InFlight says how this node works on commands in flight. The zero value is
+	// right for most.
+	InFlight engine.InFlightConfig
+
+	// Retention says how long events are kept, and whether this node removes what is
+	// past its time. The zero value is right for most.
+	Retention engine.RetentionConfig
+
+	// Source is what the source of every event begins with, to be set where several
+	// installations feed one receiver; see [engine.Config]. Default "/pawl".
+	Source string
+
+	// Sinks are the receivers of the events. Stop closes them.
+	Sinks []relay.Sink
+
+	// Network says how the service is reached, and what those take who reach it. The
+	// zero value is right on a loopback address.
+	Network Network
+
+	// Rate is how many commands a second this node takes from each tenant over
+	// HTTP; more are refused with RateLimited. 0 is no limit.
+	Rate float64
+
+	// CredentialRate is the same of each actor of a tenant, whichever credentials it sends. 0 is no limit.
+	CredentialRate float64
+
+	// AccessLog logs each request at level Info when it is answered, else at Debug.
+	AccessLog bool
+	// AccessLogSkipsHealth logs requests of /healthz, /readyz and /metrics at level Debug, whatever AccessLog is.
+	AccessLogSkipsHealth bool
+
+	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
+	Inbox map[string]InboxConsumer
+
+	// Sources are where else messages come from, such as streams of a broker.
+	Sources []inbox.Source
+
+	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
+	// [api.Config]. It is asked once, when the engine runs and before the first request.
+	// Nobody is authenticated for them. Without Auth only loopback hosts are served, as with
+	// Pawl's own. Start refuses what clashes with those.
+	Routes func(s *Service) map[string]http.Handler
+
+	// Console is the path of the pages for operators, such as "/console", which is the default; [NoConsole]
+	// is none. What its users may do is what their credentials may.
+	Console string
+
+	// Auth says whose credentials are taken. The zero value takes none, and every caller on this machine
+	// is believed; see [api.Loopback].
+	Auth Auth
+
+	// Tracer is told of the steps of requests, commands, activities and deliveries; package
+	// tracing/opentelemetry has one. nil: nobody is.
+	Tracer tracing.Tracer
+
+	// Log takes what operators should know. Default: slog.Default().
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Address == "" {
+		c.Address = DefaultAddress
+	}
+	if c.Schema == "" {
+		c.Schema = schema.Default
+	}
+	if c.Console == "" {
+		c.Console = console.DefaultPath
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if err := checkAddress(c.Address, c.Network, c.authenticated()); err != nil {
+		return c, err
+	}
+	if err := c.Network.check(); err != nil {
+		return c, err
+	}
+	if err := c.Auth.check(); err != nil {
+		return c, err
+	}
+	if err := c.checkConsole(); err != nil {
+		return c, err
+	}
+	if err := schema.CheckName(c.Schema); err != nil {
+		return c, &usage.Error{Err: err}
+	}
+	// Before a database is started: what is wrong with the program needs none.
+	var mistakes []error
+	var built []*workflow.Workflow
+	for _, source := range c.Workflows {
+		w, err := source.Build()
+		if err != nil {
+			mistakes = append(mistakes, err)
+			continue
+		}
+		built = append(built, w)
+	}
+	if len(mistakes) == 0 {
+		mistakes = append(mistakes, c.checkInbox(built))
+	}
+	return c, errors.Join(mistakes...)
+}

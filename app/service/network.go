@@ -1,0 +1,89 @@
+package service
+
+import (
+	"cmp"
+	"net/netip"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/app/server"
+	"github.com/pawlhq/pawl/app/usage"
+)
+
+// Network is how a Service is reached.
+type Network struct {
+	// CertFile and KeyFile are the files of the certificate for TLS and of its key, in
+	// PEM. They are read again when they change; what cannot be used is told in the log
+	// and counted, and the old certificate stays. "" is HTTP without TLS.
+	CertFile, KeyFile string
+
+	// PlainHTTP serves without TLS on an address that other machines reach, because a
+	// proxy before it ends TLS.
+	PlainHTTP bool
+
+	// Proxies are networks whose word is taken on who asks, for which host, and whether
+	// over TLS: Forwarded (RFC 7239) or X-Forwarded-For, -Host and -Proto. Each of them
+	// has to set or remove these headers.
+	Proxies []netip.Prefix
+
+	// PublicURL is where clients reach the service through a proxy, such as "https://example.com/pawl"; see [api.Config].
+	PublicURL string
+
+	// Origins are those whose pages are served, such as "https://shop.example.com"; see
+	// [api.Config]. None.
+	Origins []string
+
+	// MaxWait is the longest that a request may wait for something new ("Prefer: wait=N"); proxies have to allow more. Default
+	// [api.DefaultWait].
+	MaxWait time.Duration
+
+	// Connections is how many there may be at once. More wait, for which those that do
+	// nothing are closed. Default 10,000, or as many as take an eighth of the memory limit of the process (GOMEMLIMIT).
+	Connections int
+
+	// AddressConnections is how many of them one remote address may have that is none of
+	// Proxies; more are closed at once. Default half of Connections.
+	AddressConnections int
+
+	// TenantRequests is how many requests and streams each tenant may have open on this
+	// node, and a credential half as many; more are refused with RateLimited. Those of operators are not counted. 0 is no limit.
+	TenantRequests int
+}
+
+// encrypted reports whether it is served over TLS.
+func (n Network) encrypted() bool { return n.CertFile != "" }
+
+// check refuses what cannot be. Error: *usage.Error.
+func (n Network) check() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Connections", n.Connections}, {"AddressConnections", n.AddressConnections}, {"TenantRequests", n.TenantRequests}} {
+		if f.value < 0 {
+			return usage.Errorf("Config.Network.%s is negative", f.name)
+		}
+	}
+	if n.MaxWait < 0 {
+		return usage.Errorf("Config.Network.MaxWait is negative")
+	}
+	if (n.CertFile == "") != (n.KeyFile == "") {
+		return usage.Errorf("TLS needs both a certificate and its key (--tls-cert and --tls-key)")
+	}
+	if err := api.CheckPublicURL(n.PublicURL); err != nil {
+		return usage.Errorf("Config.Network.PublicURL: %w", err)
+	}
+	if err := api.CheckOrigins(n.Origins); err != nil {
+		return &usage.Error{Err: err}
+	}
+	return nil
+}
+
+// listening is what the server is told.
+func (c Config) listening() server.Config {
+	config := server.Config{Address: c.Address, Log: c.Log, Proxies: c.Network.Proxies,
+		Limits: server.Limits{Connections: cmp.Or(c.Network.Connections, connectionsIn(memoryLimit())), PerAddress: c.Network.AddressConnections}}
+	if n := c.Network; n.encrypted() {
+		config.TLS = &server.Certificate{Cert: n.CertFile, Key: n.KeyFile}
+	}
+	return config
+}

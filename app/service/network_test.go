@@ -1,0 +1,100 @@
+package service
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/app/usage"
+)
+
+// certified is a certificate for 127.0.0.1 and example.com, in files, and who trusts it.
+func certified(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS() // which has one
+	defer s.Close()
+	pair := s.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	err = errors.Join(
+		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return certFile, keyFile, &tls.Config{RootCAs: roots}
+}
+
+// HTTP/2, HTTP/1.1 and WebSockets, on one port.
+func TestAServiceSpeaksTLS(t *testing.T) {
+	certFile, keyFile, trust := certified(t)
+	s := service(t, func(c *Config) { c.Network.CertFile, c.Network.KeyFile = certFile, keyFile })
+	if !strings.HasPrefix(s.URL(), "https://") {
+		t.Fatal(s.URL())
+	}
+	for proto, client := range map[string]*http.Client{
+		"HTTP/2.0": {Transport: &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: true}},
+		"HTTP/1.1": {Transport: &http.Transport{TLSClientConfig: trust.Clone()}},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/workflows/order/place", strings.NewReader(cart))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "k")
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp.Body); err != nil || resp.Body.Close() != nil || resp.StatusCode != 201 || resp.Proto != proto {
+			t.Errorf("%s %s, want %s; %v", resp.Proto, resp.Status, proto, err)
+		}
+		client.CloseIdleConnections()
+	}
+	dialer := websocket.Dialer{TLSClientConfig: trust.Clone()}
+	ws, _, err := dialer.DialContext(t.Context(), "wss"+strings.TrimPrefix(s.URL(), "https")+"/v1/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ws.Close() }()
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, text, err := ws.ReadMessage(); err != nil || !strings.Contains(string(text), "subscribed") {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+func TestNetworksThatCannotBeAreRefused(t *testing.T) {
+	for name, n := range map[string]Network{
+		"half a certificate": {CertFile: "c"}, "the other half": {KeyFile: "k"}, "connections": {Connections: -1}, "tenant": {TenantRequests: -1},
+		"wait": {MaxWait: -1}, "origin": {Origins: []string{"*"}}, "public URL": {PublicURL: "https://host/v1"},
+		"path of the console": {PublicURL: "https://host/console"},
+	} {
+		_, err := Config{Workflows: theOrder(), Network: n}.withDefaults()
+		if _, ok := errors.AsType[*usage.Error](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Start(t.Context(), Config{Workflows: theOrder(), Address: "127.0.0.1:0", Log: quiet,
+		Network: Network{CertFile: "/nowhere/c", KeyFile: "/nowhere/k"}}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,205 @@
+// Package service puts an engine, its HTTP interface, its metrics and its database
+// together into what runs: for package pawl and its command line alone.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/app/server"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Service is a running engine with its HTTP interface and its database. It is
+// safe for concurrent use.
+type Service struct {
+	config   Config
+	server   *server.Server
+	database *database
+	engine   *engine.Engine
+	api      *api.API
+	kinds    kinds // the credentials, but for tickets
+	tickets  *ticket.Tickets
+	ring     *ring.Ring // of the tickets' keys
+
+	served   chan struct{} // closed when server has returned
+	serveErr error         // set before served is closed
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start connects to the database, migrates it, and serves. ctx bounds only the
+// start. Call Stop when done.
+//
+// Errors: a *usage.Error for an address or a schema name that cannot be; the
+// mistakes of the workflows; a route that cannot be; those of package schema,
+// engine.New and engine.Start.
+func Start(ctx context.Context, c Config) (*Service, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{config: c}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// Pool is the service's pool of connections, for tables of the program's own. It
+// is closed by Stop.
+func (s *Service) Pool() *pgxpool.Pool { return s.database.pool }
+
+func (s *Service) start(ctx context.Context) (err error) {
+	c := s.config
+	// First of all, so that a port that is taken is known at once.
+	if s.server, err = server.Listen(ctx, c.listening()); err != nil {
+		return err
+	}
+	if s.database, err = openDatabase(ctx, c.Database, c.Log); err != nil {
+		return err
+	}
+	if err := s.database.migrate(ctx, c.Schema, c.Log); err != nil {
+		return err
+	}
+	s.ring = c.ring(s.database)
+	var recheck func(context.Context, *transitions.Command) error
+	if !c.Auth.KeepScheduled {
+		recheck = (&rechecker{keysOf(s.database, c.Schema), s.ring}).check
+	}
+	e, err := engine.New(engine.Config{Pool: s.database.pool, Listen: c.Listen, Workflows: c.Workflows, Schema: c.Schema,
+		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Source: c.Source, Sinks: c.Sinks, Log: c.Log,
+		Tracer: c.Tracer, Recheck: recheck})
+	if err != nil {
+		return err
+	}
+	s.engine = e
+	if err := e.Start(ctx); err != nil {
+		return err
+	}
+	return s.serve(ctx)
+}
+
+func (s *Service) connections() metrics.ConnectionStats {
+	return metrics.ConnectionStats(s.server.Stats())
+}
+
+// serve answers requests from now on.
+func (s *Service) serve(ctx context.Context) (err error) {
+	c, e := s.config, s.engine
+	requests := metrics.NewRequests()
+	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, AccessLogSkipsHealth: c.AccessLogSkipsHealth, Origins: c.Network.Origins,
+		PublicURL: c.Network.PublicURL,
+		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests, Wait: c.Network.MaxWait},
+		Inbox:     c.consumers(), Tracer: c.Tracer, KeepScheduled: c.Auth.KeepScheduled}
+	refusals, err := s.authenticate(ctx, &config)
+	if err != nil {
+		return err
+	}
+	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals, metrics.Connections(s.connections),
+		metrics.Memory(s.memory))
+	if c.Routes != nil {
+		config.Routes = c.Routes(s)
+	}
+	if err := s.addConsole(&config); err != nil {
+		return err
+	}
+	if s.api, err = api.New(e, config); err != nil {
+		return err
+	}
+	s.api.Start()
+	s.served = make(chan struct{})
+	go func() {
+		defer close(s.served)
+		if err := s.server.Serve(requests.Observe(s.api)); !errors.Is(err, http.ErrServerClosed) {
+			s.serveErr = fmt.Errorf("serve: %w", err)
+		}
+	}()
+	return nil
+}
+
+func (s *Service) memory() (m metrics.MemoryStats) {
+	m.Size, m.Held, m.Refused = s.api.Memory()
+	return m
+}
+
+// URL is the address to send requests to, such as "http://127.0.0.1:8080".
+func (s *Service) URL() string {
+	if s.config.Network.encrypted() {
+		return "https://" + s.server.Addr().String()
+	}
+	return "http://" + s.server.Addr().String()
+}
+
+// Engine is the engine behind the interface.
+func (s *Service) Engine() *engine.Engine { return s.engine }
+
+// Wait returns nil when ctx ends, and an error when the service has ended by
+// itself.
+func (s *Service) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.served:
+		return s.serveErr
+	}
+}
+
+// Stop takes no more requests, closes every stream with the word that the node
+// goes away, answers what is under way, and then stops the engine, the pool and
+// the private server. When ctx ends first, what is still under way is cut off.
+// Further calls return what the first did.
+func (s *Service) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
+	return s.stopErr
+}
+
+func (s *Service) stop(ctx context.Context) error {
+	var errs []error
+	if s.served != nil {
+		errs = append(errs, s.stopServing(ctx))
+	} else if s.server != nil {
+		errs = append(errs, s.server.Close())
+	}
+	s.kinds.stop()
+	if s.tickets != nil {
+		s.tickets.Stop()
+	}
+	if s.ring != nil {
+		s.ring.Stop()
+	}
+	if s.engine != nil {
+		s.engine.Stop(ctx)
+	}
+	if s.database != nil {
+		errs = append(errs, s.database.close())
+	}
+	return errors.Join(errs...)
+}
+
+// stopServing closes the listener first. Requests and streams then end side by
+// side: Shutdown waits for event streams, which only the API can end.
+func (s *Service) stopServing(ctx context.Context) error {
+	shut := make(chan error, 1)
+	go func() { shut <- s.server.Shutdown(ctx) }()
+	streams := s.api.Stop(ctx)
+	requests := <-shut
+	if requests != nil {
+		requests = errors.Join(fmt.Errorf("requests were cut off: %w", requests), s.server.Close())
+	}
+	if streams != nil {
+		streams = fmt.Errorf("streams were cut off: %w", streams)
+	}
+	<-s.served
+	return errors.Join(requests, streams)
+}

@@ -1,0 +1,93 @@
+package service
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// settings are some that real servers have, set for a database.
+var settings = []string{
+	"datestyle = 'German, DMY'", "datestyle = 'SQL, MDY'", "datestyle = 'Postgres, YMD'", "client_encoding = LATIN1",
+	"standard_conforming_strings = off", "backslash_quote = on", "escape_string_warning = off", "intervalstyle = iso_8601",
+	"bytea_output = escape", "extra_float_digits = 0", "timezone = 'Asia/Kathmandu'", "lc_messages = 'C'", "search_path = ''",
+	"default_transaction_isolation = serializable", "default_transaction_deferrable = on", "statement_timeout = '30s'",
+	"lock_timeout = '10s'", "idle_in_transaction_session_timeout = '30s'", "row_security = off", "transform_null_equals = on",
+	"quote_all_identifiers = on", "jit = on", "synchronous_commit = off", "plan_cache_mode = force_generic_plan", "array_nulls = off",
+	"check_function_bodies = off", "default_table_access_method = heap", "work_mem = '64kB'", "xmloption = document",
+	"enable_indexscan = off",
+}
+
+// The schema is made, a node starts, and an order is placed, whatever a database is set to.
+func TestServerSettings(t *testing.T) {
+	t.Parallel()
+	for _, setting := range settings {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.EmptyURL(t)
+			alter(t, pgtest.Direct(t, url), func(database string) string { return "ALTER DATABASE " + database + " SET " + setting })
+			s := service(t, func(c *Config) { c.Database = url })
+			status, body := request(t, http.MethodPost, s.URL()+"/v1/workflows/order/place",
+				`{"customer":"ann","cart":"k-1","total":100,"currency":"EUR"}`)
+			if status != http.StatusCreated {
+				t.Fatalf("%d %s", status, body)
+			}
+			for _, path := range []string{"/v1/workflows/order/keys/ann:k-1", "/v1/workflows/order/keys/ann:k-1/history", "/v1/events?limit=1"} {
+				if status, body := request(t, http.MethodGet, s.URL()+path, ""); status != http.StatusOK || !strings.Contains(body, "placed") {
+					t.Errorf("%s: %d %s", path, status, body)
+				}
+			}
+		})
+	}
+}
+
+// A database in another encoding is refused by its name.
+func TestDatabaseEncoding(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.Direct(t, pgtest.EmptyURL(t))
+			var name string
+			alter(t, url, func(database string) string {
+				name = strings.Trim(database, `"`) + "_" + strings.ToLower(encoding)
+				return "CREATE DATABASE " + name + " ENCODING '" + encoding + "' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+			})
+			defer alter(t, url, func(string) string { return "DROP DATABASE " + name + " WITH (FORCE)" })
+			config, err := pgx.ParseConfig(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := strings.Replace(url, config.Database, name, 1)
+			_, err = Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: other,
+				Address: "127.0.0.1:0", Log: quiet})
+			if err == nil || !strings.Contains(err.Error(), `the database "`+name+`" has the encoding `+encoding+", and Pawl needs UTF8") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// alter runs a statement about the database that a connection string names.
+func alter(t *testing.T, url string, statement func(database string) string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	var database string
+	if err := conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&database); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), statement(pgx.Identifier{database}.Sanitize())); err != nil {
+		t.Fatal(err)
+	}
+}

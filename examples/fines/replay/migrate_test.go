@@ -1,0 +1,85 @@
+package replay_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/examples/fines/replay"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// All cases of a log that are open go to version 2: each once, with a chain that verifies; and every key of before, sent again by two
+// callers, has its answer of before.
+func TestOpenCasesGoToAnotherVersionAndOldKeysAnswerAsBefore(t *testing.T) {
+	t.Parallel()
+	migrateAll(t, log)
+}
+
+// PAWL_FULL=1 takes the whole log: half a million commands, twice.
+func TestOpenCasesOfTheRealLogGoToAnotherVersion(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	events := int64(60_000)
+	if os.Getenv("PAWL_FULL") == "1" {
+		events = 0
+	}
+	real, err := replay.Find(os.Getenv("PAWL_DATA"), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrateAll(t, real)
+}
+
+func migrateAll(t *testing.T, log replay.Log) {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{fines.Workflow, fines.Version2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(t.Context())
+	if err := e.BeginVersion(t.Context(), "fine", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	played := func() *replay.Report {
+		report, err := replay.Run(t.Context(), replay.Config{Log: log, Targets: []replay.Target{e}})
+		if err == nil {
+			err = report.Err()
+		}
+		if err != nil {
+			t.Fatalf("%v\n%v", err, report)
+		}
+		return report
+	}
+	first := played()
+	var open int64
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.instance WHERE open").Scan(&open); err != nil || open == 0 {
+		t.Fatalf("%d, %v", open, err)
+	}
+	m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "fine", From: 1, To: 2, PerSecond: 100_000})
+	for err == nil && m.EndedAt.IsZero() {
+		await.Pass("the migration goes on", 20*time.Millisecond)
+		m, err = e.Migration(t.Context(), m.ID)
+	}
+	if err != nil || m.Migrated != open || m.Rejected+m.Skipped != 0 {
+		t.Errorf("%d cases are open: %+v, %v", open, m, err)
+	}
+	t.Logf("%d of %d cases in %s", open, first.Cases, m.EndedAt.Sub(m.CreatedAt))
+	if second := played(); second.Once != 0 || second.Found != first.Once {
+		t.Errorf("%v", second)
+	}
+	if v, err := e.Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 || v.Entries != first.Accepted+open {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

@@ -1,9 +1,0 @@
-package cli
-
-import (
-	"testing"
-
-	"github.com/pawlhq/pawl/internal/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }

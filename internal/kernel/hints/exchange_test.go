@@ -1,0 +1,173 @@
+package hints_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+)
+
+func TestEveryTopicIsHeardByTheOthersAndNotBySelf(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	a, b, c := startNode(t, url), startNode(t, url), startNode(t, url)
+	listening(t, a, b, c)
+	a.Head("acme corp", 7)
+	a.Head("acme corp", 5) // late news
+	a.Head("", 3)
+	a.Changed([]uint64{1, 1 << 63})
+	a.Due()
+	a.Sinks()
+	a.Begins()
+	for name, n := range map[string]*node{"b": b, "c": c} {
+		eventually(t, name+" hears of everything", func() bool {
+			return n.heard(func() bool {
+				return n.heads["acme corp"] == 7 && n.heads[""] == 3 && n.commands[1] == 1 && n.commands[1<<63] == 1 && n.due == 1 && n.sinks == 1 &&
+					n.begins == 1
+			})
+		})
+	}
+	// What b says afterwards reaches a after its own, so a has heard its own by then.
+	b.Due()
+	eventually(t, "a hears b", func() bool { return a.heard(func() bool { return a.due > 0 }) })
+	if !a.heard(func() bool { return a.due == 1 && len(a.heads) == 0 && len(a.commands) == 0 }) {
+		t.Errorf("a hears itself: %d, %v, %v", a.due, a.heads, a.commands)
+	}
+}
+
+func TestMuchNewsIsFewStatements(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	here, there := startNode(t, url), startNode(t, url)
+	listening(t, here, there)
+	const rounds, each = 300, 100
+	begun := time.Now()
+	for i := range rounds {
+		here.Head("acme", int64(i+1))
+		hashes := make([]uint64, each)
+		for k := range hashes {
+			hashes[k] = uint64(i*each + k + 1)
+		}
+		here.Changed(hashes)
+		here.Changed(hashes[:1]) // again
+		here.Due()
+	}
+	many := make([]uint64, 1000) // at once, for more than one payload
+	for i := range many {
+		many[i] = uint64(i + 1)
+	}
+	here.Changed(many)
+	took := time.Since(begun)
+	eventually(t, "everything is heard", func() bool {
+		return there.heard(func() bool { return there.heads["acme"] == rounds && len(there.commands) == rounds*each })
+	})
+	// One at once, then at most one in 20 ms.
+	if got, most := here.count("pg_notify"), 2+int(took/(20*time.Millisecond)); got > most {
+		t.Errorf("%d statements in %s", got, took)
+	}
+	here.mu.Lock()
+	defer here.mu.Unlock()
+	if here.longest >= 8000 || here.longest < 7000 {
+		t.Errorf("the longest payload has %d bytes", here.longest)
+	}
+}
+
+func TestOffNeitherSendsNorHears(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	quiet, loud := startNode(t, url, off), startNode(t, url)
+	eventually(t, "the other listens", func() bool { return loud.listeners(t) == 1 })
+	before := quiet.count("all")
+	quiet.Head("acme", 7)
+	quiet.Changed([]uint64{1})
+	quiet.Due()
+	quiet.Stop()
+	if got := quiet.count("all") - before; got != 0 {
+		t.Errorf("%d queries", got)
+	}
+}
+
+func TestAListenerThatIsCutListensAgain(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	here, there := startNode(t, url, off), startNode(t, url)
+	listening(t, there)
+	for cut := 1; cut <= 3; cut++ {
+		if _, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it listens again", func() bool { return there.count("LISTEN") > cut && there.listeners(t) == 1 })
+	}
+	other := startNode(t, url)
+	other.Due()
+	eventually(t, "it hears again", func() bool { return there.heard(func() bool { return there.due == 1 }) })
+}
+
+// A database that cannot be reached must be asked less and less often.
+func TestTheListenerBacksOff(t *testing.T) {
+	t.Parallel()
+	tries := make(chan time.Time, 100)
+	startNode(t, pgtest.URL(t), func(c *hints.Config) {
+		c.Connect = func(context.Context, string) (*pgx.Conn, error) {
+			tries <- time.Now()
+			return nil, errors.New("it is gone")
+		}
+	})
+	first, second, third := <-tries, <-tries, <-tries
+	if second.Sub(first) < 100*time.Millisecond || third.Sub(second) < 300*time.Millisecond {
+		t.Errorf("tries after %s and %s", second.Sub(first), third.Sub(second))
+	}
+}
+
+func TestStopSendsWhatWaits(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	here, there := startNode(t, url), startNode(t, url)
+	listening(t, here, there)
+	here.Head("acme", 1)
+	here.Due()
+	here.Stop()
+	here.Stop()
+	eventually(t, "the last words are heard", func() bool {
+		return there.heard(func() bool { return there.heads["acme"] == 1 && there.due == 1 })
+	})
+	here.Due() // late news is nobody's trouble
+}
+
+// While nothing happens nothing is asked; so this test must let time go by.
+func TestIdleExchangesAskNothing(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, pgtest.URL(t))
+	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
+	before := n.count("all")
+	await.Pass("nothing happens", 500*time.Millisecond)
+	if got := n.count("all") - before; got != 0 {
+		t.Errorf("%d queries", got)
+	}
+}
+
+// Anybody may send what he likes on the channel.
+func TestWhatIsNoHintIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	n, other := startNode(t, url), startNode(t, url)
+	listening(t, n, other)
+	for _, payload := range []string{"", "x", "x y", "x h", "x h y", "x h 12", "x h 99999999999999999999 acme", "x c", "x c !", "x c AAAA",
+		"x d y", "x s y", "x e", "12 acme"} {
+		if _, err := n.pool.Exec(t.Context(), "SELECT pg_notify('pawl', $1)", payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.Due()
+	eventually(t, "a hint after it is heard", func() bool { return n.heard(func() bool { return n.due == 1 }) })
+	if !n.heard(func() bool { return len(n.heads) == 0 && len(n.commands) == 0 }) {
+		t.Errorf("heard %v, %v", n.heads, n.commands)
+	}
+}

@@ -1,0 +1,154 @@
+package hints_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// node is an exchange with a pool of its own; it counts its queries, and keeps
+// what it hears.
+type node struct {
+	*hints.Exchange
+	pool *pgxpool.Pool
+
+	mu       sync.Mutex
+	queries  map[string]int
+	longest  int // payload
+	heads    map[string]int64
+	commands map[uint64]int
+	due      int
+	sinks    int
+	begins   int
+}
+
+func (n *node) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.queries["all"]++
+	for _, kind := range []string{"LISTEN", "pg_notify"} {
+		if strings.Contains(data.SQL, kind) && !strings.Contains(data.SQL, "pg_stat_activity") {
+			n.queries[kind]++
+		}
+	}
+	for _, arg := range data.Args {
+		if payloads, is := arg.([]string); is {
+			for _, p := range payloads {
+				n.longest = max(n.longest, len(p))
+			}
+		}
+	}
+	return ctx
+}
+
+func (n *node) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (n *node) count(kind string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.queries[kind]
+}
+
+// heard looks at what the node has heard.
+func (n *node) heard(look func() bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return look()
+}
+
+// startNode starts an exchange; change may alter its configuration.
+func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := pgtest.Direct(t, url)
+	n := &node{queries: map[string]int{}, heads: map[string]int64{}, commands: map[uint64]int{}}
+	config.ConnConfig.Tracer = n
+	config.MaxConns = 4
+	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.pool.Close)
+	c := hints.Config{Pool: n.pool, Channel: "pawl", Log: slog.New(slog.DiscardHandler),
+		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
+			c, err := pgx.ParseConfig(direct)
+			if err != nil {
+				return nil, err
+			}
+			c.Tracer, c.RuntimeParams["application_name"] = n, name
+			return pgx.ConnectConfig(ctx, c)
+		}}
+	for _, alter := range change {
+		alter(&c)
+	}
+	n.Exchange = hints.New(c)
+	n.Start(hints.Listener{
+		Head: func(tenant string, head int64) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.heads[tenant] = max(n.heads[tenant], head)
+		},
+		Changed: func(commands []uint64) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for _, c := range commands {
+				n.commands[c]++
+			}
+		},
+		Due: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.due++
+		},
+		Sinks: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.sinks++
+		},
+		Begins: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.begins++
+		},
+	})
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// off switches an exchange off.
+func off(c *hints.Config) { c.Off = true }
+
+// listening waits until nodes listen.
+func listening(t testing.TB, nodes ...*node) {
+	t.Helper()
+	eventually(t, "every node listens", func() bool {
+		return !slices.ContainsFunc(nodes, func(n *node) bool { return n.listeners(t) < len(nodes) })
+	})
+}
+
+// listeners is how many connections listen in the node's database. A LISTEN is
+// done when its connection waits for the next statement.
+func (n *node) listeners(t testing.TB) (count int) {
+	t.Helper()
+	if err := n.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND application_name = 'pawl listener' AND state = 'idle' AND query LIKE 'LISTEN%'`).Scan(&count); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+var eventually = await.Eventually

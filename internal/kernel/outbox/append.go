@@ -1,0 +1,86 @@
+package outbox
+
+import (
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/internal/kernel/rows"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Columns are the columns of an event as Add fills them, after its tenant. step is not a column
+// of the table: it says which of the statement's transitions the event belongs
+// to, counted from 1.
+var Columns = rows.ColumnsOf(func(s *rows.Set) { _ = Add(s, 1, &transitions.Event{}) }) // an event without attributes is no error
+
+// Add adds an event of the step-th transition to a set with these columns. What the
+// transition's audit row has is not stored again: of its own event that is the
+// payload, of all events who, why, by which key and from what cause. Its error is that
+// of attributes that are no JSON.
+func Add(s *rows.Set, step int, e *transitions.Event) error {
+	attributes, err := attributesOf(e)
+	if err != nil {
+		return err
+	}
+	s.Tenant(e.Tenant)
+	payload := e.Payload
+	if e.Ordinal == 0 {
+		payload = nil
+	}
+	s.Col("step", rows.Int8).Int8(int64(step))
+	s.Col("type", rows.Text).Text(e.Type)
+	s.Col("ordinal", rows.Int4).Int4(e.Ordinal)
+	s.Col("workflow", rows.Text).Text(e.Workflow)
+	s.Col("instance", rows.UUID).UUID(e.Instance)
+	s.Col("version", rows.Int8).Int8(e.Version)
+	s.Col("transition", rows.Text).Text(e.Transition)
+	s.Col("state", rows.Text).Text(string(e.State))
+	s.Col("at", rows.Timestamptz).Time(e.At)
+	s.Col("business_key", rows.Text).TextOrNull(e.BusinessKey)
+	s.Col("attributes", rows.JSONB).JSONB(attributes)
+	s.Col("payload", rows.JSON).Bytes(payload)
+	s.Col("trace", rows.Text).TextOrNull(string(e.Trace))
+	return nil
+}
+
+// attributesOf are the event's attributes as JSON, nil for none.
+func attributesOf(e *transitions.Event) ([]byte, error) {
+	if len(e.Attributes) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(e.Attributes, json.Deterministic(true))
+	if err != nil {
+		return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's attributes cannot be encoded", Cause: err}
+	}
+	return text, nil
+}
+
+// Insert writes the insert of a set's events. Parameters: the columns. position is an
+// SQL expression that may use u.step and the source from.
+func Insert(b *rows.Builder, position, from string) {
+	names := rows.Names(Columns[1:])
+	b.Add("INSERT INTO {pawl}.outbox (tenant, position, ", names, ") SELECT ", b.Tenant(), ", ", position, ", ", names, " FROM ").
+		Source(Columns).Add(", ", from)
+}
+
+// Moves gathers by how many transitions the logs of some tenants grow, in the order of
+// the tenants.
+func Moves() *rows.Set { return rows.NewSet(moveColumns) }
+
+var moveColumns = []rows.Column{rows.Of("steps", rows.Int8)}
+
+// Advance writes a query that moves the heads of logs, in the order of Moves, and returns
+// of each its place there, from 1, the number of transitions as steps, and as base its head
+// before. It takes the heads' row locks, the last of a transaction. Parameters: the moves;
+// of a single transition there is none, and the row source from lets it happen.
+func Advance(b *rows.Builder, from string) {
+	switch b.Form() {
+	case rows.Single:
+		b.Add("SELECT 1::bigint AS ord, 1::bigint AS steps, {pawl}.advance(", b.Tenant(), ", 1) AS base FROM ", from)
+	case rows.OneTenant:
+		b.Add("SELECT 1::bigint AS ord, u.steps, {pawl}.advance(", b.Tenant(), ", u.steps) AS base FROM (SELECT ").Param(rows.Int8, false).
+			Add(" AS steps) AS u")
+	default:
+		b.Add("SELECT u.ord, u.steps, {pawl}.advance(u.tenant, u.steps) AS base FROM ").Source(moveColumns)
+	}
+}

@@ -1,0 +1,60 @@
+package outbox
+
+import "github.com/pawlhq/pawl/internal/kernel/audit"
+
+// Pieces of SQL for statements that read the log beside tables of their own.
+
+// Logs is the table of the logs: the columns tenant and head.
+const Logs = "{pawl}.log"
+
+// headRow selects the head of a tenant's log, which is an SQL expression. It goes back from
+// the newest version of the row: see pawl.advance.
+func headRow(tenant string) string {
+	return "SELECT h.head FROM {pawl}.log h WHERE h.tenant >= " + tenant + " AND h.tenant <= " + tenant + " ORDER BY h.tenant DESC LIMIT 1"
+}
+
+// HeadOf is an expression: the position of a tenant's newest transition, 0 for none. It reads
+// a few pages however many versions of the head an old snapshot keeps, by whatever plan the
+// statement has.
+func HeadOf(tenant string) string { return "coalesce({pawl}.head(" + tenant + "), 0)" }
+
+// JoinHead adds the log l to rows with a tenant, and leaves out those that have none. Of
+// many tenants that is cheaper than HeadOf, which is a function; it is for statements that are
+// planned whenever they run, or after settings that keep them to the index.
+func JoinHead(tenant string) string { return " CROSS JOIN LATERAL (" + headRow(tenant) + ") AS l" }
+
+// HeldHeads is a query: those of some tenants whose log nobody but another transaction can write
+// now, or that have none. It takes the row locks of the others. Parameter: the tenants.
+var HeldHeads = "SELECT u.tenant FROM unnest($1::text[]) AS u(tenant) LEFT JOIN LATERAL (" + headRow("u.tenant") +
+	" FOR NO KEY UPDATE SKIP LOCKED) AS l ON true WHERE l.head IS NULL"
+
+// FirstAfter selects a column of a tenant's first event after a position that is still
+// there, if a condition holds. All are SQL expressions.
+func FirstAfter(column, tenant, position, condition string) string {
+	return "SELECT x." + column + " FROM {pawl}.outbox x WHERE x.tenant = " + tenant + " AND x.position > " + position +
+		" AND " + condition + " ORDER BY x.position LIMIT 1"
+}
+
+// audited joins the audit row a of an event o of the tenant $1.
+var audited = audit.RowOf("$1", "o.instance", "o.version")
+
+// JoinEvent joins the event o of the tenant $1 that has the position and the type of a
+// row d, and its audit row a; their columns are NULL where retention has removed it.
+var JoinEvent = `
+LEFT JOIN LATERAL (
+	SELECT x.* FROM {pawl}.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true` + audited
+
+// Events are all events of a tenant.
+func Events(tenant string) string { return "SELECT * FROM {pawl}.outbox WHERE tenant = " + tenant }
+
+// WeekOf is the partition that the events of a time are in, as a regclass; NULL where
+// there is no such table.
+func WeekOf(at string) string {
+	return `to_regclass('{pawl}.outbox' || to_char(` + at + ` AT TIME ZONE 'UTC', '_IYYY"w"IW'))`
+}
+
+// Attached is true of a partition of the outbox, one that is no table on its way out.
+func Attached(partition string) string {
+	return `EXISTS (SELECT FROM pg_inherits i
+		WHERE i.inhparent = '{pawl}.outbox'::regclass AND NOT i.inhdetachpending AND i.inhrelid = ` + partition + ")"
+}

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Command is the row of a command as the pipeline writes it. With ClaimedBy its lease
+// begins as the row is written.
+type Command struct {
+	decide.Row
+
+	// State is that after the transition, where the answer is put together from the row. Then
+	// Body is only the result, until the row is read.
+	State workflow.State
+}
+
+// The columns of a new command, but for the tenant, which every row begins with. The row of one that is done at
+// once, and says nothing of its tombstone, has only the first kind; acceptedFields
+// has both.
+var (
+	doneFields = []field[Command]{
+		text("scope", func(c *Command) *string { return &c.Scope }),
+		text("key", func(c *Command) *string { return &c.Key }),
+		hash("fingerprint", func(c *Command) *[32]byte { return &c.Fingerprint }),
+		text("status", func(c *Command) *transitions.Status { return &c.Status }),
+		text("workflow", func(c *Command) *string { return &c.Workflow }),
+		text("transition", func(c *Command) *string { return &c.Transition }),
+		id("instance", func(c *Command) *uuid.UUID { return &c.Instance }),
+		bigintOrNull("version", func(c *Command) *int64 { return &c.Version }),
+		text("actor", func(c *Command) *string { return &c.Actor }),
+		smallintOrNull("code", func(c *Command) *int { return &c.Code }),
+		textOrNull("state", func(c *Command) *workflow.State { return &c.State }),
+		raw("body", rows.Text, func(c *Command) *[]byte { return &c.Body }),
+		moment("created_at", func(c *Command) *time.Time { return &c.CreatedAt }),
+		momentOrNull("finished_at", func(c *Command) *time.Time { return &c.FinishedAt }),
+		momentOrNull("expires_at", func(c *Command) *time.Time { return &c.ExpiresAt }),
+	}
+	flightFields = []field[Command]{
+		textOrNull("phase", func(c *Command) *transitions.Phase { return &c.Phase }),
+		inFlight(integer("attempt", func(c *Command) *int { return &c.Attempt })),
+		inFlight(integer("failures", func(c *Command) *int { return &c.Failures })),
+		inFlight(integer("revision", func(c *Command) *int { return &c.Revision })),
+		textOrNull("claimed_by", func(c *Command) *string { return &c.ClaimedBy }),
+		momentOrNull("run_at", func(c *Command) *time.Time { return &c.RunAt }),
+		raw("request", rows.JSON, func(c *Command) *[]byte { return &c.Request }),
+		inFlight(momentOrNull("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt })),
+		integerOrNull("definition", func(c *Command) *int { return &c.Definition }),
+		forgetField,
+	}
+	acceptedFields = slices.Concat(doneFields, flightFields)
+	seenFields     = []field[Command]{
+		integer("seen", func(c *Command) *int { return &c.Seen }),
+		text("was", func(c *Command) *transitions.Status { return &c.Was }),
+		integer("attempt", func(c *Command) *int { return &c.Attempt }),
+		moment("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt }),
+	}
+	settledFields = slices.Concat(seenFields, named(acceptedFields, "scope", "key", "status", "version", "code", "body",
+		"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "definition", "forget_at"))
+	cancelledFields = []field[Cancelled]{
+		text("scope", func(c *Cancelled) *string { return &c.Scope }),
+		text("key", func(c *Cancelled) *string { return &c.Key }),
+		text("actor", func(c *Cancelled) *string { return &c.By }),
+		moment("at", func(c *Cancelled) *time.Time { return &c.At }),
+	}
+	dueFields = []field[Due]{
+		text("scope", func(d *Due) *string { return &d.Scope }),
+		text("key", func(d *Due) *string { return &d.Key }),
+		moment("at", func(d *Due) *time.Time { return &d.At }),
+	}
+	disarmedFields = []field[Disarmed]{
+		text("scope", func(d *Disarmed) *string { return &d.Scope }),
+		text("spare", func(d *Disarmed) *string { return &d.Spare }),
+	}
+
+	doneColumns, acceptedColumns, settledColumns  = columnsOf(doneFields), columnsOf(acceptedFields), columnsOf(settledFields)
+	cancelledColumns, disarmedColumns, dueColumns = columnsOf(cancelledFields), columnsOf(disarmedFields), columnsOf(dueFields)
+)
+
+// inFlight leaves a column NULL where the command is not in flight.
+func inFlight(f field[Command]) field[Command] {
+	add := f.add
+	f.add = func(s *rows.Set, c *Command) error {
+		if c.Phase == "" {
+			s.Null()
+			return nil
+		}
+		return add(s, c)
+	}
+	return f
+}
+
+// forgetField is when a tombstone is forgotten, where somebody has said it: so long
+// after the answer has expired.
+var forgetField = field[Command]{Column: rows.Of("forget_at", rows.Timestamptz), add: func(s *rows.Set, c *Command) error {
+	switch {
+	case c.Phase != "" || c.Keep.Tombstone == 0:
+		s.Null()
+	case c.Keep.Tombstone == workflow.Forever:
+		s.Infinity()
+	default:
+		s.Time(c.ExpiresAt.Add(c.Keep.Tombstone))
+	}
+	return nil
+}}
+
+// Wide reports whether the row has columns that AcceptCommands alone writes.
+func (c *Command) Wide() bool { return c.Phase != "" || c.Keep.Tombstone != 0 }
+
+// Cancelled is a command in flight that is asked to stop.
+type Cancelled struct {
+	transitions.CommandRef
+	By string
+	At time.Time
+}
+
+// Disarmed is a scope whose commands that are not decided yet are void, but for one
+// key.
+type Disarmed struct{ Scope, Spare string }
+
+// Due is a scheduled command that becomes due earlier.
+type Due struct {
+	transitions.CommandRef
+	At time.Time
+}
+
+// Done gathers new commands with an answer, none of them wide.
+func Done() *Rows[Command] { return gather(doneFields) }
+
+// Accepted gathers new commands of which some are wide.
+func Accepted() *Rows[Command] { return gather(acceptedFields) }
+
+// Settled gathers what became of commands in flight.
+func Settled() *Rows[Command] { return gather(settledFields) }
+
+// Cancels gathers requests to stop.
+func Cancels() *Rows[Cancelled] { return gather(cancelledFields) }
+
+// Dues gathers scheduled commands that become due.
+func Dues() *Rows[Due] { return gather(dueFields) }
+
+// Disarms gathers scopes.
+func Disarms() *Rows[Disarmed] { return gather(disarmedFields) }
+
+// InsertCommands inserts commands that are done. from is a row source whose single row
+// lets it happen, or "". Parameters: columns.
+func InsertCommands(b *rows.Builder, from string) {
+	names := rows.Names(doneColumns)
+	b.Add("INSERT INTO {pawl}.command (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(doneColumns)
+	if from != "" {
+		b.Add(", ", from)
+	}
+}
+
+// AcceptCommands inserts commands of which some have more columns than most. A lease lasts by the
+// database's clock, whatever the engine's says. Parameters: length of a lease in
+// microseconds, columns.
+func AcceptCommands(b *rows.Builder) {
+	names := rows.Names(acceptedColumns)
+	b.Add("INSERT INTO {pawl}.command (tenant, claimed_at, locked_until, ", names, ") SELECT ", b.Tenant(),
+		", CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() END, CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() + ").
+		Param(rows.Int8, false).Add(" * interval '1 microsecond' END, ", names, " FROM ").Source(acceptedColumns)
+}
+
+// found joins the source u to the commands that it names, each with a probe of
+// the key, and locks them, so that they stay where they are found: against the
+// claims and heartbeats of workers, which are all short.
+func found(b *rows.Builder) string {
+	return ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = ` + b.Tenant() + ` AND x.scope = u.scope
+	AND x.key = u.key LIMIT 1 FOR NO KEY UPDATE) AS found`
+}
+
+// SettleCommands writes what became of commands in flight, in the order of their
+// keys. If one is not as it was seen the transaction fails and runs again.
+// Parameters: length of a lease in microseconds, columns, number of rows.
+func SettleCommands(b *rows.Builder) {
+	b.Add(`WITH settled AS (UPDATE {pawl}.command AS c SET status = u.status, code = u.code, body = u.body,
+	version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END,
+	finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt,
+	failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1,
+	stuck = NULL, unsure = NULL, waits_since = NULL, claimed_by = coalesce(u.claimed_by, c.claimed_by),
+	claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END,
+	locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END,
+	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at,
+	definition = coalesce(u.definition, c.definition)
+FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
+		Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
+SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
+}
+
+// CancelCommands asks commands in flight to stop: who works on them will see it, and
+// those that wait are due at once, to end. Parameters: columns, number of rows.
+func CancelCommands(b *rows.Builder) {
+	b.Add(`WITH cancelled AS (UPDATE {pawl}.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
+	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
+FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)
+SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
+}
+
+// MakeDue makes scheduled commands due that wait for a later time. The others stay as they are. Parameters: columns.
+func MakeDue(b *rows.Builder) {
+	b.Add(`UPDATE {pawl}.command AS c SET run_at = u.at, revision = c.revision + 1, updated_at = u.at
+FROM (SELECT found.row, u.* FROM `).Source(dueColumns).Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), `
+	AND c.phase IS NOT DISTINCT FROM 'scheduled' AND c.run_at > u.at`)
+}
+
+// DisarmCommands deletes the commands of some scopes that are not decided yet, but for one
+// key each. Parameters: columns.
+func DisarmCommands(b *rows.Builder) {
+	b.Add("DELETE FROM {pawl}.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
+		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
+	AND x.key <> u.spare AND x.phase = 'scheduled' AND x.phase || '' = 'scheduled' FOR UPDATE) AS found) AS u
+	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/internal/kernel/rows"
+)
+
+// What command.paused begins with; the name or the id follows.
+const (
+	PausedWorkflow = "workflow:"
+	PausedInstance = "instance:"
+)
+
+// PauseOf is what the commands wait for that the pause of an instance holds.
+func PauseOf(instance uuid.UUID) string { return PausedInstance + instance.String() }
+
+// parkSQL sets scheduled commands aside that a pause holds, if they are still as they
+// were seen. It has a lock on the pause, so that whoever ends it comes before, or finds
+// what was set aside. It waits for nobody. Parameters: tenant, scopes, keys, attempts
+// seen, now.
+func parkSQL(held string) string {
+	return `
+UPDATE {pawl}.command AS c SET paused = u.pause
+FROM (SELECT found.row, held.pause FROM unnest($2::text[], $3::text[], $4::int[]) AS u(scope, key, attempt)
+	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.workflow, x.instance FROM {pawl}.command AS x
+		WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt
+			AND x.phase IS NOT DISTINCT FROM 'scheduled' AND x.run_at <= $5 AND x.paused IS NULL AND x.cancelled_by IS NULL
+		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found
+	CROSS JOIN LATERAL (` + held + `) AS held) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`
+}
+
+// ParkWorkflowSQL and ParkInstanceSQL are parkSQL for the two kinds of pauses.
+var (
+	ParkWorkflowSQL = parkSQL(`SELECT '` + PausedWorkflow + `' || p.workflow AS pause FROM {pawl}.paused AS p
+		WHERE p.tenant = $1 AND p.workflow = found.workflow LIMIT 1 FOR SHARE SKIP LOCKED`)
+	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause
+		FROM (` + newest("i.id, i.paused", "$1", "found.instance") + ` FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
+)
+
+// unparked is what becomes of a command whose pause has ended, in the row u.n of so
+// many: it is due now, so that no look must go back to when it was due before, and in
+// the same order. It counts as claimed before: nobody was to take it in the pause. A SQL
+// expression says when now is.
+func unparked(now string) string {
+	return `paused = NULL, waits_since = coalesce(c.waits_since, c.run_at), run_at = ` + now + ` - u.n * interval '1 microsecond',
+	attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = ` + now
+}
+
+// UnparkSQL ends the wait of a batch of commands for the end of a workflow's pause,
+// those first that were due first, and none that somebody has locked. It returns how
+// many, and when the last of them was due. Parameters: tenant, what they wait for, now,
+// since when they are due, batch.
+var UnparkSQL = `
+WITH first AS MATERIALIZED (
+	SELECT x.ctid AS row, x.run_at FROM {pawl}.command AS x WHERE x.paused = $2 AND x.tenant = $1
+		AND NOT EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = $1 AND '` + PausedWorkflow + `' || p.workflow = $2)
+		AND x.run_at >= $4::timestamptz
+	ORDER BY x.paused, x.tenant, x.run_at LIMIT $5::bigint FOR NO KEY UPDATE SKIP LOCKED),
+numbered AS MATERIALIZED (SELECT s.row, s.run_at, row_number() OVER (ORDER BY s.run_at DESC) AS n FROM first AS s),
+due AS (UPDATE {pawl}.command AS c SET ` + unparked("$3::timestamptz") + `
+	FROM numbered AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1 RETURNING 1)
+SELECT (SELECT count(*) FROM due), (SELECT max(run_at) FROM numbered)`
+
+// endedPauses lists, in JSON, for which workflows, each with its tenant before it,
+// commands are set aside though they are not paused. It goes from one to the next with
+// a probe each, whatever they have waiting.
+const endedPauses = `WITH RECURSIVE aside AS (
+		(SELECT paused, tenant FROM {pawl}.command WHERE paused >= '` + PausedWorkflow + `' ORDER BY paused, tenant, run_at LIMIT 1)
+		UNION ALL
+		(SELECT next.paused, next.tenant FROM aside CROSS JOIN LATERAL (SELECT c.paused, c.tenant FROM {pawl}.command AS c
+			WHERE c.paused IS NOT NULL AND (c.paused, c.tenant) > (aside.paused, aside.tenant)
+			ORDER BY c.paused, c.tenant, c.run_at LIMIT 1) AS next))
+	SELECT json_agg(json_build_array(a.tenant, substr(a.paused, length('` + PausedWorkflow + `') + 1))) FROM aside AS a
+	WHERE NOT EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = a.tenant AND '` + PausedWorkflow + `' || p.workflow = a.paused)`
+
+// Resumed is the end of an instance's pause: what its commands wait for, and when it is.
+type Resumed struct {
+	Pause string
+	At    time.Time
+}
+
+var (
+	resumedFields = []field[Resumed]{
+		text("pause", func(r *Resumed) *string { return &r.Pause }),
+		moment("at", func(r *Resumed) *time.Time { return &r.At }),
+	}
+	resumedColumns = columnsOf(resumedFields)
+)
+
+// Resumes gathers ends of pauses.
+func Resumes() *Rows[Resumed] { return gather(resumedFields) }
+
+// UnparkInstances ends the wait of commands for the end of their instances' pauses. The
+// instances are locked. Parameters: columns.
+func UnparkInstances(b *rows.Builder) {
+	b.Add("UPDATE {pawl}.command AS c SET ", unparked("u.at"), " FROM (SELECT p.*, row_number() OVER (ORDER BY p.run_at DESC) AS n",
+		" FROM (SELECT found.row, found.run_at, u.at, ", b.Tenant(), " AS tenant FROM ").Source(resumedColumns).
+		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row, x.run_at FROM {pawl}.command x WHERE x.paused = u.pause AND x.tenant = `, b.Tenant(), `
+	ORDER BY x.paused, x.tenant, x.run_at FOR NO KEY UPDATE) AS found) AS p) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
+}
+
+// Park queues setting scheduled commands aside that a pause holds: of a workflow, or of
+// their instances. parked is called with how many were.
+func (f *Flights) Park(b *pgx.Batch, tenant string, now time.Time, k *Keys, workflow bool, parked func(n int64)) {
+	sql := f.parkInstance
+	if workflow {
+		sql = f.parkWorkflow
+	}
+	b.Queue(sql, tenant, k.scopes, k.keys, k.attempts, now).Exec(func(done pgconn.CommandTag) error {
+		parked(done.RowsAffected())
+		return nil
+	})
+}
+
+// Unpark queues the end of the wait of a batch of commands for a workflow whose pause
+// has ended. unparked is called with how many that were, and when the last of them was
+// due.
+func (f *Flights) Unpark(b *pgx.Batch, tenant, workflow string, now, since time.Time, batch int, unparked func(n int, last time.Time)) {
+	b.Queue(f.unpark, tenant, PausedWorkflow+workflow, now, since, batch).QueryRow(func(row pgx.Row) error {
+		var n int
+		var last *time.Time
+		if err := row.Scan(&n, &last); err != nil {
+			return err
+		}
+		if last == nil {
+			last = &since
+		}
+		unparked(n, *last)
+		return nil
+	})
+}

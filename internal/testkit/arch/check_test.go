@@ -1,0 +1,232 @@
+package arch_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const (
+	root   = "../../.."
+	module = "github.com/pawlhq/pawl"
+)
+
+func TestEveryImportIsInTheMatrix(t *testing.T) {
+	violations, err := Check(os.DirFS(root), module, Matrix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+func TestEveryEdgeOfTheMatrixIsUsed(t *testing.T) {
+	edges, err := Unused(os.DirFS(root), module, Matrix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edge := range edges {
+		t.Error(edge)
+	}
+	rooms := []Room{{Path: "a"}, {Path: "b", Ours: []string{"a", "c/..."}}, {Path: "c/...", Ours: []string{"a", All}}}
+	edges, err = Unused(fstest.MapFS{
+		"b/b.go":      {Data: []byte("package b\nimport _ \"m.org/m/c/d\"\n")},
+		"b/b_test.go": {Data: []byte("package b\nimport _ \"m.org/m/a\"\n")},
+		"c/d/d.go":    {Data: []byte("package d\nimport _ \"m.org/m/a\"\n")},
+	}, "m.org/m", rooms)
+	if want := []string{"room b does not import a"}; err != nil || !slices.Equal(edges, want) {
+		t.Errorf("%q, %v", edges, err)
+	}
+}
+
+func TestEveryRoomOfTheMatrixExists(t *testing.T) {
+	for _, r := range Matrix {
+		folder := strings.TrimSuffix(r.Path, "/...")
+		if _, err := os.Stat(root + "/" + folder); err != nil {
+			t.Errorf("room %s: %v", r.Path, err)
+		}
+	}
+}
+
+// Nothing points back up: read from the first row to the last, the matrix needs no room that
+// has not been read yet.
+func TestRoomsImportOnlyRoomsOfEarlierRows(t *testing.T) {
+	for _, edge := range upward(Matrix) {
+		t.Error(edge)
+	}
+	rooms := []Room{
+		{Path: "a/...", Ours: []string{"a/b", "c"}}, {Path: "c", Ours: []string{"a/x", "c", "d"}}, {Path: "d", Ours: []string{All}},
+	}
+	want := []string{"a/... may import c, of a later row", "c may import d, of a later row"}
+	if got := upward(rooms); !slices.Equal(got, want) {
+		t.Errorf("of rooms that point up %q are found, not %q", got, want)
+	}
+}
+
+// upward are the imports of rooms that no earlier row is about.
+func upward(rooms []Room) (edges []string) {
+	for i, r := range rooms {
+		for _, imported := range r.Ours {
+			if imported != All && roomOf(rooms[:i], imported) == nil && !covers(r.Path, imported) {
+				edges = append(edges, r.Path+" may import "+imported+", of a later row")
+			}
+		}
+	}
+	return edges
+}
+
+// The record of what happened knows nothing of those who are told about it. (An event
+// is read together with its audit row, so the outbox knows the audit.)
+func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
+	for _, r := range Matrix {
+		later := func(p string) bool { return strings.Contains(p, "outbox") || p == "internal/kernel/store" }
+		if r.Path == "internal/kernel/audit" && slices.ContainsFunc(r.Ours, later) {
+			t.Errorf("room %s may import %v", r.Path, r.Ours)
+		}
+	}
+}
+
+// Each service that the engine runs can be understood without the others.
+func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
+	for _, r := range Matrix {
+		for _, imported := range r.Ours {
+			if strings.HasPrefix(r.Path, "engine/") && strings.HasPrefix(imported, "engine") {
+				t.Errorf("room %s may import %s", r.Path, imported)
+			}
+		}
+	}
+}
+
+// What puts everything together is nobody's but the front door's.
+func TestOnlyTheFrontDoorComposes(t *testing.T) {
+	front := []string{".", "cmd/...", "app/cli"}
+	for _, r := range Matrix {
+		for _, imported := range r.Ours {
+			if (imported == "app/service" || strings.HasPrefix(imported, "app/cli")) &&
+				!slices.Contains(front, r.Path) && !strings.HasPrefix(r.Path, "app/cli/") {
+				t.Errorf("room %s may import %s", r.Path, imported)
+			}
+		}
+	}
+}
+
+// The check has to be able to fail.
+func TestUnlistedImportsAreFound(t *testing.T) {
+	rooms := []Room{
+		{Path: ".", Ours: []string{All}},
+		{Path: "cmd/...", Ours: []string{All}},
+		{Path: "pure"},
+		{Path: "store", Ours: []string{"pure"}, Modules: []string{"example.org/driver"}},
+		{Path: "trees/...", Ours: []string{"trees/..."}},
+	}
+	tests := []struct {
+		file, imports string
+		want          string // of the violation, "" for none
+	}{
+		{"pure/a.go", "fmt", ""},
+		{"pure/a.go", "m.org/m/store", "room pure may not import m.org/m/store"},
+		{"pure/a.go", "example.org/driver", "room pure may not import example.org/driver"},
+		{"pure/a_test.go", "m.org/m/store", ""},
+		{"pure/a_test.go", "example.org/driver/sub", ""},
+		{"pure/a_test.go", "example.org/other", "room pure may not import example.org/other"},
+		{"pure/a_test.go", "m.org/m", "room pure may not import m.org/m"},
+		{"pure/a_test.go", "m.org/m/cmd/x", "room pure may not import m.org/m/cmd/x"},
+		{"store/a.go", "m.org/m/pure", ""},
+		{"store/a.go", "m.org/m/pure/deep", "room store may not import m.org/m/pure/deep"},
+		{"store/a.go", "example.org/driver/sub", ""},
+		{"store/a.go", "example.org/driver2", "room store may not import example.org/driver2"},
+		{"trees/oak/a.go", "m.org/m/trees/elm", ""},
+		{"trees/oak/a.go", "m.org/m/store", "room trees/... may not import m.org/m/store"},
+		{"a.go", "m.org/m/store", ""},
+		{"cmd/x/a.go", "m.org/m", ""},
+		{"cmd/x/a.go", "m.org/m/cmd/x/y", ""},
+		{"nowhere/a.go", "fmt", "its package has no room in the matrix"},
+		{"pure/testdata/a.go", "m.org/m/store", ""},
+		{"_tmp/a.go", "m.org/m/store", ""},
+	}
+	for _, tt := range tests {
+		source := fmt.Sprintf("package x\nimport _ %q\n", tt.imports)
+		got, err := Check(fstest.MapFS{tt.file: {Data: []byte(source)}}, "m.org/m", rooms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		if tt.want != "" {
+			want = []string{tt.file + ": " + tt.want}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s imports %s:\n got %q\nwant %q", tt.file, tt.imports, got, want)
+		}
+	}
+}
+
+func TestBrokenSourceIsAnError(t *testing.T) {
+	_, err := Check(fstest.MapFS{"pure/a.go": {Data: []byte("package")}}, "m.org/m", []Room{{Path: "pure"}})
+	if err == nil {
+		t.Error("no error for a file that cannot be parsed")
+	}
+}
+
+var update = flag.Bool("update", false, "write the matrix into its document")
+
+// The document shows the matrix as it is.
+func TestDocumentShowsTheMatrix(t *testing.T) {
+	inDocument(t, "docs/decisions/0001-import-matrix.md", "matrix", table())
+}
+
+// inDocument checks the part of a document that is generated, or writes it.
+func inDocument(t *testing.T, document, part, want string) {
+	t.Helper()
+	begin, end := "<!-- "+part+" -->\n", "<!-- end of "+part+" -->\n"
+	text, err := os.ReadFile(root + "/" + document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the %s", document, part)
+	}
+	want = before + begin + want + end + after
+	if *update {
+		if err := os.WriteFile(root+"/"+document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(text) != want {
+		t.Errorf("%s does not show what is so; run go test ./internal/testkit/arch -update", document)
+	}
+}
+
+func table() string {
+	var b strings.Builder
+	b.WriteString("| room | may import (ours) | other people's modules |\n|---|---|---|\n")
+	for _, r := range Matrix {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", names([]string{r.Path}), names(r.Ours), names(r.Modules))
+	}
+	return b.String()
+}
+
+func names(paths []string) string {
+	var out []string
+	for _, p := range paths {
+		switch p {
+		case All:
+			out = append(out, "everything")
+		case ".":
+			out = append(out, "the root, `pawl`")
+		default:
+			out = append(out, "`"+strings.TrimPrefix(p, "github.com/")+"`")
+		}
+	}
+	if len(out) == 0 {
+		return "–"
+	}
+	return strings.Join(out, ", ")
+}

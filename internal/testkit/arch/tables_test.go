@@ -1,0 +1,72 @@
+package arch_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// owner is the package whose SQL names a table. Everybody else calls its functions, or
+// has pieces of SQL from it. docs/decisions/0015 shows the same.
+var owner = map[string]string{
+	"instance": "internal/kernel/store", "command": "internal/kernel/store", "paused": "internal/kernel/store", "horizon": "internal/kernel/store",
+	"begins": "internal/kernel/store", "node": "internal/kernel/store",
+	"audit": "internal/kernel/audit", "outbox": "internal/kernel/outbox", "log": "internal/kernel/outbox",
+	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
+	"inbox_dead": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
+	"api_key":            "auth/apikey",
+	"instance_migration": "engine/internal/migrate",
+	"ticket_key":         "auth/ticket/ring",
+	"command_history":    "", // only the SQL contract writes it
+}
+
+// yardsticks name tables of everybody: what they do is to be told apart from what the
+// owners do.
+var yardsticks = []string{
+	"bench",                   // hand-written transactions to compare with, rows that are loaded, and what is left after a run
+	"examples/fines/replay",   // reads the tables as an auditor would, who does not trust the engine
+	"internal/testkit/tables", // finds rows that lack what belongs to them, for tests
+}
+
+func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {
+	tables, err := Tables(os.DirFS(root), "schema/migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Sort(tables); !slices.Equal(tables, slices.Sorted(maps.Keys(owner))) {
+		t.Errorf("the migrations make %v; who owns each of them?", tables)
+	}
+	found, err := Owners(os.DirFS(root), tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, packages := range found {
+		packages = slices.DeleteFunc(packages, func(p string) bool {
+			return slices.ContainsFunc(yardsticks, func(y string) bool { return p == y || strings.HasPrefix(p, y+"/") })
+		})
+		if got := strings.Join(packages, ", "); got != owner[table] {
+			t.Errorf("%s is named by %q, and is %q's", table, got, owner[table])
+		}
+	}
+}
+
+// The check has to be able to fail.
+func TestNamesOfTablesAreFound(t *testing.T) {
+	fsys := fstest.MapFS{
+		"m/1.sql":     {Data: []byte("CREATE TABLE pawl.a (\n);\n-- CREATE TABLE pawl.no (\nCREATE TABLE pawl.b (")},
+		"x/x.go":      {Data: []byte("package x\n// pawl.b\nconst s = `SELECT FROM {pawl}.a, {pawl}.ab` + \"{pawl}.f()\"")},
+		"x/x_test.go": {Data: []byte("package x\nconst t = `{pawl}.b`")},
+		"y/y.go":      {Data: []byte("package y\nvar s = f(\"UPDATE {pawl}.a\")")},
+	}
+	tables, err := Tables(fsys, "m")
+	if err != nil || !slices.Equal(tables, []string{"a", "b"}) {
+		t.Fatalf("%v, %v", tables, err)
+	}
+	found, err := Owners(fsys, tables)
+	if err != nil || !slices.Equal(found["a"], []string{"x", "y"}) || len(found["b"]) != 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}

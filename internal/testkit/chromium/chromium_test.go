@@ -1,0 +1,114 @@
+package chromium_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
+)
+
+// serve serves a document with a policy that lets its own scripts run, and these.
+func serve(t *testing.T, document, script string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'")
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, document)
+		case "/page.js":
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = io.WriteString(w, script)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// What looks for faults has to find them.
+func TestWhatAPageDoesWrongIsSeen(t *testing.T) {
+	t.Parallel()
+	const document = `<!doctype html><link rel=stylesheet href="http://elsewhere.example/a.css"><script src="page.js"></script>`
+	b := chromium.Start(t)
+	for script, want := range map[string]string{
+		`throw new Error('thrown')`:            "thrown",
+		`Promise.reject(new Error('refused'))`: "refused",
+		`console.error('logged')`:              "logged",
+		`null`:                                 "style-src-elem",
+	} {
+		p := b.Open(serve(t, document, script))
+		await.Eventually(t, script+" is seen", func() bool {
+			return slices.ContainsFunc(p.Seen().Problems, func(problem string) bool { return strings.Contains(problem, want) })
+		})
+	}
+}
+
+func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
+	t.Parallel()
+	const document = `<!doctype html><title>t</title><button id=b>press me</button><input id=i><p id=said></p><p id=hidden hidden>not shown</p>
+		<script src="page.js"></script>`
+	origin := serve(t, document, `let n = 0;
+		document.querySelector('#b').addEventListener('click', () => { document.querySelector('#said').textContent = ++n; });`)
+	p := chromium.Start(t).Open(origin)
+	p.Click("#b", 2)
+	p.WaitText("#said", "2")
+	p.Press("Enter")
+	p.WaitText("#said", "3")
+	p.Reload()
+	p.WaitText("#said", "")
+	p.Press("Tab")
+	p.Press("Enter")
+	p.WaitText("#said", "1")
+	p.Focus("#i")
+	p.Type("änn")
+	if value := chromium.Eval[string](p, `document.querySelector('#i').value`); value != "änn" {
+		t.Errorf("%q was typed", value)
+	}
+	if text := p.Text("#hidden"); text != "" {
+		t.Errorf("%q is shown", text)
+	}
+	p.Resize(360, 640, "dark")
+	if width := chromium.Eval[int](p, `innerWidth`); width != 360 ||
+		!chromium.Eval[bool](p, `matchMedia('(prefers-color-scheme: dark)').matches`) {
+		t.Errorf("the window is %d wide, or light", width)
+	}
+	file := filepath.Join(t.TempDir(), "p.png")
+	p.Picture(file)
+	if png, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
+		t.Errorf("%d bytes, %v", len(png), err)
+	}
+	seen := p.Seen()
+	if want := []string{"GET " + origin + "/", "GET " + origin + "/page.js", "GET " + origin + "/", "GET " + origin +
+		"/page.js"}; !slices.Equal(seen.Requests, want) {
+		t.Errorf("it asked for %q", seen.Requests)
+	}
+	if len(seen.Problems) > 0 {
+		t.Errorf("%q", seen.Problems)
+	}
+}
+
+// Who waits for a text may read while one document takes the place of another: which then says nothing.
+func TestATextIsReadWhileDocumentsChange(t *testing.T) {
+	t.Parallel()
+	const document = `<!doctype html><title>t</title><p id=said>here</p><script src="page.js"></script>`
+	one, two := serve(t, document, ``), serve(t, document, ``)
+	p := chromium.Start(t).Open(one)
+	for n := range 10 {
+		chromium.Eval[any](p, `void setTimeout(() => { location.href = '`+[]string{two, one}[n%2]+`'; })`)
+		for range 20 {
+			if text := p.Text("#said"); text != "here" && text != "" {
+				t.Fatalf("it says %q", text)
+			}
+		}
+		p.WaitText("#said", "here")
+	}
+}

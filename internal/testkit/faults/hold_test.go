@@ -1,0 +1,260 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// holdFor is how long locks are held at least; PAWL_HOLD sets it.
+func holdFor(t testing.TB) time.Duration {
+	t.Helper()
+	s := os.Getenv("PAWL_HOLD")
+	if s == "" {
+		return 3 * time.Second
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("PAWL_HOLD: %v", err)
+	}
+	return d
+}
+
+// hold begins a transaction on a connection of its own, as an operator with psql
+// would, and runs the statement in it. The release rolls back.
+func hold(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (release func()) {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(bounded(t), pool.Config().ConnConfig.Copy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := conn.Exec(ctx, "ROLLBACK") // who only closes is let go some time later
+		if err = errors.Join(err, conn.Close(ctx)); err != nil {
+			t.Errorf("let go: %v", err)
+		}
+	})
+	t.Cleanup(release)
+	if _, err := conn.Exec(bounded(t), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(bounded(t), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
+const (
+	holdInstance = `SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE`
+	holdKey      = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+			created_at, finished_at)
+		VALUES ('default', $1, $2, sha256('somebody'), 'succeeded', 'counter', 'add', $3, 'psql', 200, '{}', now(), now())`
+)
+
+// Somebody holds an instance and a key for long. The commands that need them
+// wait, all others go on, and what waited is done in its order afterwards.
+func TestWhatSomebodyHoldsCostsOnlyTheCommandsThatNeedIt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = holdFor(t) + 4*patience })
+	x := must(t, e, opening("x")).Instance
+	y := must(t, e, opening("y")).Instance
+	z := transitions.InstanceID("default", "counter", "z")
+	releaseInstance := hold(t, pool, holdInstance, x)
+	releaseKey := hold(t, pool, holdKey, "counter:"+y.String(), "held", y)
+	releaseNew := hold(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, open, chain,
+			created_at, updated_at)
+		VALUES ('default', $1, 'counter', 1, 'z', 'live', 1, '{}', true, sha256(''), now(), now())`, z)
+
+	ctx := underLoad(t)
+	aside := wentAside(e)
+	var waiting []<-chan answered
+	for i := range 3 {
+		waiting = append(waiting, submit(ctx, e, onCounter("x", "add", fmt.Sprint(i), `{"by":1}`)))
+	}
+	waiting = append(waiting, submit(ctx, e, onCounter("y", "add", "held", `{"by":1}`)), submit(ctx, e, opening("z")))
+	// A key that is not committed is waited for in the database; an instance is
+	// tried again and again.
+	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
+	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.instance")
+	waitUntil(t, "all wait aside", func() bool { return aside() >= len(waiting) })
+
+	keepBusy(t, ctx, e, holdFor(t), 1000)
+	wantNoAnswer(t, waiting)
+	releaseInstance()
+	releaseKey()
+	releaseNew()
+	wantDone(t, waiting)
+	for name, n := range map[string]int64{"x": 3, "y": 1, "z": 0} {
+		if got := number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = $1`, name); got != n {
+			t.Errorf("%s counted %d, want %d", name, got, n)
+		}
+	}
+	wantSound(t, e, pool)
+}
+
+// wentAside counts the commands that go to the retry lane from now on.
+func wentAside(e *engine.Engine) func() int {
+	before := e.Stats().Aside
+	return func() int { return int(e.Stats().Aside - before) }
+}
+
+// wantNoAnswer fails the test when one of them is answered, whose locks are held.
+func wantNoAnswer(t testing.TB, waiting []<-chan answered) {
+	t.Helper()
+	for i, w := range waiting {
+		select {
+		case a := <-w:
+			t.Errorf("the waiting command %d was answered %d, %v while its lock was held", i, a.receipt.Status, a.err)
+		default:
+		}
+	}
+}
+
+// keepBusy submits commands from several callers, singly and together, for a while
+// and until so many are done.
+func keepBusy(t testing.TB, ctx context.Context, e *engine.Engine, d time.Duration, least int64) {
+	t.Helper()
+	var done atomic.Int64
+	var work sync.WaitGroup
+	began := time.Now().UnixNano()
+	until := time.Now().Add(d)
+	for caller := range 6 {
+		work.Go(func() {
+			for n := 0; time.Now().Before(until) || done.Load() < least; n++ {
+				x := fmt.Sprintf("busy %d-%d-%d", began, caller, n)
+				cs := []transitions.Command{opening(x)}
+				for i := range (caller % 2) * 40 {
+					cs = append(cs, onCounter(x, "add", fmt.Sprint(i), `{"by":1}`))
+				}
+				for _, r := range e.SubmitMany(ctx, cs) {
+					if r.Err != nil {
+						t.Errorf("a command that nobody holds up: %v", r.Err)
+						return
+					}
+					done.Add(1)
+				}
+			}
+		})
+	}
+	work.Wait()
+}
+
+// Who waits too long for a lock is told so, and nothing of the command stays.
+func TestCommandWaitsForALockOnlySoLong(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Second })
+	x := must(t, e, opening("x")).Instance
+	y := must(t, e, opening("y")).Instance
+	releaseInstance := hold(t, pool, holdInstance, x)
+	releaseKey := hold(t, pool, holdKey, "counter:"+y.String(), "held", y)
+	ctx := bounded(t)
+	cs := []transitions.Command{onCounter("x", "add", "held", `{"by":1}`), onCounter("y", "add", "held", `{"by":1}`)}
+	first, second := submit(ctx, e, cs[0]), submit(ctx, e, cs[1])
+	wantCode(t, "a held instance", (<-first).err, workflow.Locked)
+	wantCode(t, "a held key", (<-second).err, workflow.Locked)
+	if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'held'`); n != 0 {
+		t.Error("a command that was told to wait left its key")
+	}
+	releaseInstance()
+	releaseKey()
+	for i, r := range e.SubmitMany(ctx, cs) {
+		if r.Err != nil || r.Receipt.Replayed || r.Receipt.Version != 2 {
+			t.Errorf("tried again, %d was answered %+v, %v", i, r.Receipt, r.Err)
+		}
+	}
+	wantSound(t, e, pool)
+}
+
+// A transition with an event of its own waits for its instance like any other.
+func TestHeldInstanceIsWaitedForByATransitionWithSeveralEvents(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool)
+	x := must(t, e, opening("x")).Instance
+	release := hold(t, pool, holdInstance, x)
+	aside := wentAside(e)
+	got := submit(bounded(t), e, onCounter("x", "announce", "1", `{"by":1}`))
+	waitUntil(t, "it waits aside", func() bool { return aside() > 0 })
+	wantNoAnswer(t, []<-chan answered{got})
+	release()
+	if a := <-got; a.err != nil || a.receipt.Status != 200 {
+		t.Errorf("answered %d, %v", a.receipt.Status, a.err)
+	}
+	wantSound(t, e, pool)
+}
+
+// Many instances are held at once. Commands with SQL of their own, which wait in
+// the same place, still get their turn.
+func TestManyHeldInstancesDoNotHoldUpTransitionsWithTheirOwnSQL(t *testing.T) {
+	t.Parallel()
+	const held = 100
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = 4 * patience })
+	must(t, e, opening("free"))
+	var ids []string
+	for i := range held {
+		ids = append(ids, must(t, e, opening(fmt.Sprint(i))).Instance.String())
+	}
+	release := hold(t, pool, `SELECT 1 FROM pawl.instance WHERE id = ANY($1) FOR UPDATE`, ids)
+	ctx := underLoad(t)
+	aside := wentAside(e)
+	var waiting []<-chan answered
+	for i := range held {
+		waiting = append(waiting, submit(ctx, e, onCounter(fmt.Sprint(i), "add", "1", `{"by":1}`)))
+	}
+	waitUntil(t, "all wait aside", func() bool { return aside() >= held })
+	for n := range 5 {
+		must(t, e, onCounter("free", "write", fmt.Sprint(n), fmt.Sprintf(`{"what":"%d"}`, n)))
+	}
+	wantNoAnswer(t, waiting)
+	release()
+	wantDone(t, waiting)
+	wantSound(t, e, pool)
+}
+
+// The head of a log holds up its tenant, and no other.
+func TestHeldLogHoldsUpItsTenantAlone(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.Committers, c.Pipeline.LockWait = 1, 4*patience })
+	theirs := func(i int) transitions.Command {
+		c := opening(fmt.Sprint(i))
+		c.Tenant = "held"
+		return c
+	}
+	must(t, e, theirs(0))
+	release := hold(t, pool, `SELECT 1 FROM pawl.log WHERE tenant = 'held' FOR UPDATE`)
+	ctx := underLoad(t)
+	var waiting []<-chan answered
+	for i := range 20 {
+		waiting = append(waiting, submit(ctx, e, theirs(i+1)))
+	}
+	pgtest.WaitBlocked(t, pool, "pawl.advance")
+	keepBusy(t, ctx, e, time.Second, 100)
+	wantNoAnswer(t, waiting)
+	release()
+	wantDone(t, waiting)
+	if head, err := e.Head(ctx, "held"); err != nil || head != 21 {
+		t.Errorf("the log's head is %d, %v; want 21", head, err)
+	}
+}

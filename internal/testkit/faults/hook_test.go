@@ -1,0 +1,146 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What the user's SQL does wrong is the command's own fault: it is answered at
+// once, nothing of it stays, and the same key may be tried again.
+func TestFailureOfTheUsersSQLIsAnsweredAtOnceAndLeavesNothing(t *testing.T) {
+	for _, what := range []string{"error", "panic", "forbidden", "swallow", "commit", "rollback"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+				t.Fatal(err)
+			}
+			e := start(t, pool)
+			must(t, e, opening("x"))
+			_, err := e.Submit(bounded(t), onCounter("x", "write", "2", `{"what":"`+what+`"}`))
+			wantCode(t, what, err, workflow.Internal)
+			if n := number(t, pool, `SELECT (SELECT count(*) FROM ledger) + (SELECT count(*) FROM pawl.command WHERE key = '2')`); n != 0 {
+				t.Errorf("%d rows stayed", n)
+			}
+			if lost := e.Stats().Lost; lost != 0 {
+				t.Errorf("%d connections were given up", lost)
+			}
+			must(t, e, onCounter("x", "add", "3", `{"by":1}`))
+		})
+	}
+}
+
+func TestRefusalOfTheUsersSQLIsStoredAndUndoesWhatItWrote(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	for _, replayed := range []bool{false, true} {
+		r, err := e.Submit(bounded(t), onCounter("x", "write", "2", `{"what":"refuse"}`))
+		if err != nil || r.Replayed != replayed {
+			t.Fatalf("replayed %v, %v; want %v", r.Replayed, err, replayed)
+		}
+		wantCode(t, "refuse", r.Err(), workflow.GuardRefused)
+	}
+	if n := number(t, pool, `SELECT count(*) FROM ledger`); n != 0 {
+		t.Error("what the refusing SQL wrote stayed")
+	}
+	wantSound(t, e, pool)
+}
+
+// The same in a caller's transaction, which goes on.
+func TestFailureOfTheUsersSQLLeavesACallersTransactionUsable(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	ctx := bounded(t)
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tx.Rollback(context.WithoutCancel(ctx)); err == nil {
+			t.Error("the transaction was still open")
+		}
+	}()
+	for _, what := range []string{"error", "panic", "forbidden", "swallow"} {
+		_, err = e.SubmitTx(ctx, tx, onCounter("x", "write", what, `{"what":"`+what+`"}`))
+		wantCode(t, what, err, workflow.Internal)
+		if what == "error" && !errors.Is(err, errLedger) {
+			t.Errorf("the cause is lost: %v", err)
+		}
+	}
+	if _, err := e.SubmitTx(ctx, tx, onCounter("x", "write", "good", `{"what":"good"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, pool, `SELECT count(*) FROM ledger`); n != 1 {
+		t.Errorf("the ledger has %d rows, want 1", n)
+	}
+	wantSound(t, e, pool)
+}
+
+// SQL that takes too long is ended, and nothing of its command stays.
+func TestUsersSQLMayTakeOnlySoLong(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.HookTimeout = 300 * time.Millisecond })
+	must(t, e, opening("x"))
+	_, err := e.Submit(bounded(t), onCounter("x", "write", "long", `{"what":"sleep"}`))
+	wantCode(t, "sleep", err, workflow.TimedOut)
+	if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'long'`); n != 0 {
+		t.Error("the command left its key")
+	}
+	ctx := bounded(t)
+	short := onCounter("x", "write", "short", `{"what":"short"}`)
+	_, err = e.Submit(ctx, short)
+	for workflow.CodeOf(err) == workflow.TimedOut && ctx.Err() == nil { // this machine may be slower than that
+		_, err = e.Submit(ctx, short)
+	}
+	wantCode(t, "what takes no time", err, "")
+	waitUntil(t, "the statement is ended", func() bool {
+		return number(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND state = 'active' AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()`) == 0
+	})
+	wantSound(t, e, pool)
+}
+
+// SQL that meets a lock waits for it as its command would, and is run again.
+func TestUsersSQLWaitsForALock(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	release := hold(t, pool, `INSERT INTO ledger VALUES ('busy')`)
+	waits := submit(bounded(t), e, onCounter("x", "write", "1", `{"what":"busy"}`))
+	behind := submit(bounded(t), e, onCounter("x", "add", "2", `{"by":1}`))
+	pgtest.WaitBlocked(t, pool, "INSERT INTO ledger")
+	must(t, e, opening("y"))
+	release()
+	wantDone(t, []<-chan answered{waits, behind})
+	if n := number(t, pool, `SELECT count(*) FROM ledger`); n != 1 {
+		t.Errorf("the ledger has %d rows", n)
+	}
+	wantSound(t, e, pool)
+}

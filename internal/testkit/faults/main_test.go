@@ -1,0 +1,191 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) {
+	if isNode() {
+		if err := runNode(); err != nil {
+			fmt.Fprintln(os.Stderr, "node:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	tables.Main(m)
+}
+
+// patience bounds what should take no time at all.
+const patience = 60 * time.Second
+
+// database returns a pool on a new database with Pawl's tables.
+func database(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return pgtest.Pool(t)
+}
+
+// poolOf returns another pool on the same database.
+func poolOf(t testing.TB, pool *pgxpool.Pool, size int32) *pgxpool.Pool {
+	t.Helper()
+	config := pool.Config().Copy()
+	config.MaxConns = size
+	other, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	return other
+}
+
+// start starts an engine that ends with the test. change, where given, edits its
+// configuration, which has the workflow counter.
+func start(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *engine.Engine {
+	t.Helper()
+	config := engine.Config{Pool: pool, Workflows: []workflow.Source{counter},
+		Log: slog.New(slog.NewTextHandler(&firstLines{out: t.Output(), left: 20}, nil))}
+	for _, c := range change {
+		c(&config)
+	}
+	e, err := engine.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, e) })
+	return e
+}
+
+// firstLines passes on the first writes and drops the rest.
+type firstLines struct {
+	out  io.Writer
+	mu   sync.Mutex
+	left int
+}
+
+func (w *firstLines) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.left == 0 {
+		return len(p), nil
+	}
+	w.left--
+	return w.out.Write(p)
+}
+
+// stop stops an engine that should have no reason to take long.
+func stop(t testing.TB, e *engine.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	e.Stop(ctx)
+	if ctx.Err() != nil {
+		t.Error("the engine did not stop in time")
+	}
+}
+
+// bounded is a context that ends when something hangs.
+func bounded(t testing.TB) context.Context { return boundedBy(t, patience) }
+
+// underLoad is a context for work that takes its time on a busy machine.
+func underLoad(t testing.TB) context.Context { return boundedBy(t, 4*patience) }
+
+func boundedBy(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// must submits a command that has to be done.
+func must(t testing.TB, e *engine.Engine, c transitions.Command) transitions.Receipt {
+	t.Helper()
+	r, err := e.Submit(bounded(t), c)
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
+	}
+	return r
+}
+
+// wantCode fails the test unless the error has the code.
+func wantCode(t testing.TB, what string, err error, want workflow.Code) {
+	t.Helper()
+	if got := workflow.CodeOf(err); got != want {
+		t.Errorf("%s: got %q (%v), want %q", what, got, err, want)
+	}
+}
+
+// answered is what a call in the background got.
+type answered struct {
+	receipt transitions.Receipt
+	err     error
+}
+
+// submit submits in the background.
+func submit(ctx context.Context, e *engine.Engine, c transitions.Command) <-chan answered {
+	out := make(chan answered, 1)
+	go func() {
+		r, err := e.Submit(ctx, c)
+		out <- answered{r, err}
+	}()
+	return out
+}
+
+// wantDone fails the test unless all were done.
+func wantDone(t testing.TB, waiting []<-chan answered) {
+	t.Helper()
+	failed := map[string]int{}
+	for _, w := range waiting {
+		if a := <-w; a.err != nil {
+			failed[string(workflow.CodeOf(a.err))]++
+		} else if a.receipt.Refused() {
+			failed[fmt.Sprint(a.receipt.Status)]++
+		}
+	}
+	if len(failed) > 0 {
+		t.Errorf("of %d commands failed %v", len(waiting), failed)
+	}
+}
+
+// number asks the database for a number.
+func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
+	t.Helper()
+	var n int64
+	if err := pool.QueryRow(bounded(t), sql, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// wantSound fails the test unless the tenant's log and all its chains verify,
+// every transition has its events and its command, and every command that made a
+// transition has its audit row.
+func wantSound(t testing.TB, e *engine.Engine, pool *pgxpool.Pool) {
+	t.Helper()
+	v, err := e.Verify(underLoad(t), "", [16]byte{}) // which reads all that the test has written
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Broken) > 0 {
+		t.Errorf("broken: %v", v.Broken)
+	}
+	tables.WantSound(t, pool)
+}

@@ -1,0 +1,94 @@
+package faults
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The database is gone for a while, several times, under load. That costs the
+// callers time and nothing else.
+func TestShortOutageCostsOnlyTime(t *testing.T) {
+	t.Parallel()
+	direct := database(t)
+	if _, err := direct.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	p, pool := startProxy(t, direct, func() fate { return passed })
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.Outage = 4 * patience }) // so that these are short
+	ctx := underLoad(t)
+	var done atomic.Int64
+	var work sync.WaitGroup
+	ending := make(chan struct{})
+	for caller := range 8 {
+		work.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-ending:
+					return
+				default:
+				}
+				x := fmt.Sprintf("%d-%d", caller, n)
+				cs := []transitions.Command{opening(x), onCounter(x, "add", "1", `{"by":1}`), onCounter(x, "write", "2", fmt.Sprintf(`{"what":%q}`, x))}
+				for i, r := range e.SubmitMany(ctx, cs) {
+					if r.Err != nil || r.Receipt.Version != int64(i+1) {
+						t.Errorf("%s %s: version %d, %v", x, cs[i].Transition, r.Receipt.Version, r.Err)
+						return
+					}
+				}
+				done.Add(1)
+			}
+		})
+	}
+	for range 3 {
+		before := done.Load()
+		waitUntil(t, "there is load", func() bool { return done.Load() > before+20 })
+		lost := e.Stats().Lost
+		p.setDown(true)
+		waitUntil(t, "the engine noticed", func() bool { return e.Stats().Lost > lost })
+		await.Pass("the outage lasts", 500*time.Millisecond)
+		p.setDown(false)
+	}
+	last := done.Load()
+	waitUntil(t, "there is load again", func() bool { return done.Load() > last+20 })
+	close(ending)
+	work.Wait()
+	if n := number(t, direct, `SELECT count(*) FROM ledger`); n != done.Load() {
+		t.Errorf("%d rows in the ledger, %d were answered", n, done.Load())
+	}
+	wantSound(t, e, direct)
+}
+
+// An outage that is longer than the engine is told to bear is told to the
+// callers, who may try again; when it is over everything goes on by itself.
+func TestLongOutageIsToldToTheCallers(t *testing.T) {
+	t.Parallel()
+	direct := database(t)
+	p, pool := startProxy(t, direct, func() fate { return passed })
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.Outage = 300 * time.Millisecond })
+	must(t, e, opening("x"))
+	ctx := bounded(t)
+	p.setDown(true)
+	c := onCounter("x", "add", "1", `{"by":1}`)
+	_, err := e.Submit(ctx, c)
+	wantCode(t, "the outage", err, workflow.Unavailable)
+	if err := e.Ready(ctx); workflow.CodeOf(err) != workflow.Unavailable {
+		t.Errorf("ready: %v", err)
+	}
+	p.setDown(false)
+	r, err := e.Submit(ctx, c)
+	for ctx.Err() == nil && workflow.CodeOf(err) == workflow.Unavailable { // this machine may be slower than an outage may last
+		r, err = e.Submit(ctx, c)
+	}
+	if err != nil || r.Refused() || r.Replayed {
+		t.Errorf("when it was over: %+v, %v", r, err)
+	}
+	wantSound(t, e, direct)
+}

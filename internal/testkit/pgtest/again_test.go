@@ -1,0 +1,66 @@
+package pgtest
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+)
+
+// envCrash has a process's test find a PgBouncer that has crashed: "once", or "always".
+const envCrash = "PGTEST_TEST_CRASH"
+
+// This is the test of a package whose PgBouncer crashes, in a process of its own.
+func TestOfACrash(t *testing.T) {
+	crash := os.Getenv(envCrash)
+	if crash == "" {
+		t.Skip("run by TestTheTestsRunOnceMoreWherePgBouncerHasCrashed")
+	}
+	BouncerURL(t)
+	if crash == "always" || os.Getenv(envAgain) == "" {
+		crashBouncer(t)
+		t.Error("the connection is lost")
+	}
+}
+
+// crashBouncer ends this process's PgBouncer as nobody expects it.
+func crashBouncer(t *testing.T) {
+	t.Helper()
+	s, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("pkill", "-KILL", "-P", strconv.Itoa(os.Getpid()), "-f", "bouncer.ini").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	await.Eventually(t, "it has ended", func() bool {
+		_, crashed := s.bouncerCrashed()
+		return crashed
+	})
+}
+
+func TestTheTestsRunOnceMoreWherePgBouncerHasCrashed(t *testing.T) {
+	t.Parallel()
+	if !localpg.HasBouncer() {
+		t.Skip(localpg.ErrNoBouncer)
+	}
+	for crash, passes := range map[string]bool{"once": true, "always": false} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestOfACrash$")
+		cmd.Env = append(os.Environ(), envCrash+"="+crash)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != passes {
+			t.Errorf("%s: %v\n%s", crash, err, out)
+		}
+		if n := strings.Count(string(out), "PgBouncer has crashed; it says:"); n != map[bool]int{true: 1, false: 2}[passes] {
+			t.Errorf("%s: it is told %d times\n%s", crash, n, out)
+		}
+		if n := strings.Count(string(out), "running the tests once more"); n != 1 {
+			t.Errorf("%s: they run %d times more\n%s", crash, n, out)
+		}
+	}
+}
