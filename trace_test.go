@@ -201,7 +201,7 @@ func TestTheTraceOfAnOrder(t *testing.T) {
 		}
 		return slices.ContainsFunc(all, ended("send warehouse")) && slices.ContainsFunc(all, ended("attempt order.pay")) && commits == 3
 	})
-	inst, err := s.Engine().Instance(t.Context(), "", transitions.InstanceID("default", "order", "A-17"))
+	inst, err := s.Engine().Read().Instance(t.Context(), "", transitions.InstanceID("default", "order", "A-17"))
 	if err != nil || inst.State != "shipped" {
 		t.Fatalf("%+v, %v", inst, err)
 	}
@@ -224,7 +224,7 @@ func TestARetryInAnotherTraceHasTheSameAnswer(t *testing.T) {
 	x.place(s)
 	x.buy(s)
 	await.Eventually(t, "it is shipped", func() bool {
-		inst, err := s.Engine().Instance(t.Context(), "", transitions.InstanceID("default", "order", "A-17"))
+		inst, err := s.Engine().Read().Instance(t.Context(), "", transitions.InstanceID("default", "order", "A-17"))
 		return err == nil && inst.State == "shipped"
 	})
 	x.spans.Reset()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -21,7 +22,7 @@ const Subprotocol = stream.Subprotocol
 
 // API is the HTTP interface of one engine. It is an http.Handler.
 type API struct {
-	engine   Engine
+	engine   *engine.Engine
 	cfg      Config
 	log      *slog.Logger
 	mux      *http.ServeMux
@@ -40,7 +41,7 @@ type API struct {
 
 // New makes the interface of an engine. It starts nothing; see [API.Start]. Its error is a
 // mistake in the Config.
-func New(e Engine, c Config) (*API, error) {
+func New(e *engine.Engine, c Config) (*API, error) {
 	if e == nil {
 		return nil, errors.New("api: New needs an engine")
 	}

@@ -18,7 +18,7 @@ func (a *API) children(r *request) (out ChildPage, err error) {
 	if f.After, err = byStart.after(r); err != nil {
 		return out, err
 	}
-	page, err := a.engine.Children(r.Context(), f)
+	page, err := a.engine.Read().Children(r.Context(), f)
 	out = ChildPage{Instance: f.Parent, Children: []Child{}}
 	for i := range page.Children {
 		if c := &page.Children[i]; mayRead(&r.caller, c.Workflow, c.ID, c.BusinessKey) {

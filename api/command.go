@@ -197,7 +197,7 @@ func (a *API) waitForEnds(r *request, wait time.Duration, open []*transitions.Re
 
 // refresh makes the receipt of a command in flight say how it stands now.
 func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.Receipt) error {
-	record, err := a.engine.Command(ctx, tenant, receipt.Record.Scope, receipt.Record.Key)
+	record, err := a.engine.Read().Command(ctx, tenant, receipt.Record.Scope, receipt.Record.Key)
 	if err != nil {
 		return err
 	}

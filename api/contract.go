@@ -57,7 +57,7 @@ func (a *API) documents() (*documents, error) {
 				d.err = fmt.Errorf("panic: %v", v)
 			}
 		}()
-		d.err = d.build(a.public, a.engine.Workflows(), a.local)
+		d.err = d.build(a.public, a.engine.Read().Workflows(), a.local)
 	})
 	if d.err != nil {
 		return nil, &workflow.Error{Code: workflow.Internal, Message: "the interface cannot be described", Cause: d.err}

@@ -44,7 +44,7 @@ func (a *API) operateOrTry(w http.ResponseWriter, r *request, cmd transitions.Co
 	if err := a.by(r, &cmd); err != nil {
 		return err
 	}
-	receipt, _, err := a.engine.DryRunOperation(r.Context(), cmd, o)
+	receipt, _, err := a.engine.Admin().DryRunOperation(r.Context(), cmd, o)
 	if err != nil {
 		return err
 	}

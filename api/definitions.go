@@ -9,7 +9,7 @@ import (
 
 // workflows lists the workflows.
 func (a *API) workflows(*request) (WorkflowList, error) {
-	return WorkflowList{Workflows: each(a.engine.Workflows(), func(f **workflow.Workflow) WorkflowSummary {
+	return WorkflowList{Workflows: each(a.engine.Read().Workflows(), func(f **workflow.Workflow) WorkflowSummary {
 		return WorkflowSummary{Name: (*f).Name, Version: (*f).Version, Hash: (*f).Hash, States: (*f).States}
 	})}, nil
 }
@@ -31,7 +31,7 @@ func (a *API) workflow(w http.ResponseWriter, r *request) error {
 // definition returns the workflow that path and query name. A version that this node does not know may
 // be one that there has never been.
 func (a *API) definition(r *request) (*workflow.Workflow, error) {
-	w, err := a.engine.Workflow(r.text("workflow"), int(r.integer("version")))
+	w, err := a.engine.Read().Workflow(r.text("workflow"), int(r.integer("version")))
 	if workflow.CodeOf(err) == workflow.NotOnThisNode {
 		return nil, workflow.Errorf(workflow.WorkflowNotFound, "%s", workflow.AsError(err).Message)
 	}
@@ -65,11 +65,11 @@ func (a *API) instanceDiagram(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	inst, err := a.engine.Instance(r.Context(), r.tenant(), id)
+	inst, err := a.engine.Read().Instance(r.Context(), r.tenant(), id)
 	if err != nil {
 		return err
 	}
-	f, err := a.engine.Workflow(inst.Workflow, inst.Definition)
+	f, err := a.engine.Read().Workflow(inst.Workflow, inst.Definition)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func newFuzz(t *testing.T) *fuzz {
 	keys.Start()
 	t.Cleanup(keys.Stop)
 	var err error
-	if f.document, err = api.OpenAPI(f.engine.Workflows()); err != nil {
+	if f.document, err = api.OpenAPI(f.engine.Read().Workflows()); err != nil {
 		t.Fatal(err)
 	}
 	f.known = knownOfFuzz()
@@ -280,7 +280,7 @@ func (f *fuzz) deliver(ctx context.Context) {
 // wantWhole holds what is in the database against itself.
 func (f *fuzz) wantWhole() {
 	f.t.Helper()
-	v, err := f.engine.Verify(f.t.Context(), "acme", uuid.Nil)
+	v, err := f.engine.Admin().Verify(f.t.Context(), "acme", uuid.Nil)
 	if err != nil || len(v.Broken) > 0 || v.Entries == 0 {
 		f.t.Errorf("%+v, %v", v, err)
 	}

@@ -281,7 +281,7 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 			t.Errorf("%s: the history says %q, the event %q", kind, caused[e["position"].(string)], want)
 		}
 	}
-	if v, err := s.engine.Verify(t.Context(), transitions.DefaultTenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
+	if v, err := s.engine.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 
@@ -314,7 +314,7 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 // followed are the first n events of the log, as they are read in Go.
 func (s *server) followed(n int) (all []transitions.Logged) {
 	s.t.Helper()
-	f := s.engine.Follow(transitions.DefaultTenant, 0)
+	f := s.engine.Read().Follow(transitions.DefaultTenant, 0)
 	defer f.Close()
 	for len(all) < n {
 		b, err := f.Next(s.t.Context())

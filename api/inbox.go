@@ -142,7 +142,7 @@ func (a *API) deadMessages(r *request) (out DeadMessagePage, err error) {
 	if f.After, err = byMessage.after(r); err != nil {
 		return out, err
 	}
-	list, more, err := a.engine.DeadMessages(r.Context(), f)
+	list, more, err := a.engine.Admin().DeadMessages(r.Context(), f)
 	return DeadMessagePage{Messages: each(list, DeadMessageOf), Next: byMessage.next(list, more)}, err
 }
 
@@ -152,7 +152,7 @@ func (a *API) deadMessageBody(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.engine.DeadMessage(r.Context(), ref)
+	m, err := a.engine.Admin().DeadMessage(r.Context(), ref)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (a *API) retryMessage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	receipt, err := a.engine.RetryMessage(r.Context(), ref, r.caller.Actor, in.Reason)
+	receipt, err := a.engine.Admin().RetryMessage(r.Context(), ref, r.caller.Actor, in.Reason)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (a *API) discardMessage(r *request, in MessageOperation) (DeadMessage, erro
 	if err != nil {
 		return DeadMessage{}, err
 	}
-	m, err := a.engine.DiscardMessage(r.Context(), ref, r.caller.Actor, in.Reason)
+	m, err := a.engine.Admin().DiscardMessage(r.Context(), ref, r.caller.Actor, in.Reason)
 	return DeadMessageOf(&m), err
 }
 

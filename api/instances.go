@@ -20,7 +20,7 @@ func (a *API) instances(r *request) (InstancePage, error) {
 	if err != nil {
 		return InstancePage{}, err
 	}
-	page, err := a.engine.Instances(r.Context(), filter)
+	page, err := a.engine.Read().Instances(r.Context(), filter)
 	out := InstancePage{Instances: each(page.Instances, instanceOf)}
 	if page.More {
 		out.Next = list.encode(&page.Next)
@@ -87,9 +87,9 @@ func (a *API) instance(w http.ResponseWriter, r *request) error {
 	var v inspect.View
 	var err error
 	if r.byKey() {
-		v, err = a.engine.ViewByKey(r.Context(), r.tenant(), r.text("workflow"), r.text("business_key"))
+		v, err = a.engine.Read().ViewByKey(r.Context(), r.tenant(), r.text("workflow"), r.text("business_key"))
 	} else {
-		v, err = a.engine.View(r.Context(), r.tenant(), r.id("id"))
+		v, err = a.engine.Read().View(r.Context(), r.tenant(), r.id("id"))
 	}
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *API) addressed(r *request) (uuid.UUID, error) {
 		return r.id("id"), nil
 	}
 	name := r.text("workflow")
-	if _, err := a.engine.Workflow(name, 0); err != nil {
+	if _, err := a.engine.Read().Workflow(name, 0); err != nil {
 		return uuid.Nil, err
 	}
 	r.named = true
@@ -139,9 +139,9 @@ func (a *API) instanceThen(r *request) (PastInstance, error) {
 	}
 	var then inspect.Past
 	if r.given("version") {
-		then, err = a.engine.InstanceAt(r.Context(), r.tenant(), id, r.integer("version"))
+		then, err = a.engine.Read().InstanceAt(r.Context(), r.tenant(), id, r.integer("version"))
 	} else {
-		then, err = a.engine.InstanceAsOf(r.Context(), r.tenant(), id, r.time("at"))
+		then, err = a.engine.Read().InstanceAsOf(r.Context(), r.tenant(), id, r.time("at"))
 	}
 	return pastInstanceOf(&then), err
 }
@@ -152,7 +152,7 @@ func (a *API) history(r *request) (History, error) {
 	if err != nil {
 		return History{}, err
 	}
-	entries, err := a.engine.History(r.Context(), r.tenant(), id, r.integer("after"), r.limit())
+	entries, err := a.engine.Read().History(r.Context(), r.tenant(), id, r.integer("after"), r.limit())
 	out := History{Instance: id, Entries: each(entries, entryOf)}
 	if n := len(entries); n > 0 && transitions.PageFull(entries, r.limit()) {
 		out.NextAfter = entries[n-1].Version
@@ -175,7 +175,7 @@ func (a *API) options(r *request) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	found, err := a.engine.Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
+	found, err := a.engine.Read().Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
 	return optionsOf(id, &found), err
 }
 
@@ -185,14 +185,14 @@ func (a *API) whole(r *request) (Case, error) {
 	if err != nil {
 		return Case{}, err
 	}
-	found, err := a.engine.Case(r.Context(), r.tenant(), id)
+	found, err := a.engine.Read().Case(r.Context(), r.tenant(), id)
 	hideChildren(&r.caller, Operate, &found.View)
 	return CaseOf(&found), err
 }
 
 // counts tells how many instances there are of each workflow, version and state.
 func (a *API) counts(r *request) (Counts, error) {
-	counts, err := a.engine.Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
+	counts, err := a.engine.Read().Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Attributes: r.attributes()})
 	return CountsOf(&counts), err
 }

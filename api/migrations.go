@@ -103,10 +103,10 @@ func refusalsOf(list []inspect.MigrationRefusal) []MigrationRefusal {
 
 // migrations lists the newest.
 func (a *API) migrations(r *request) (MigrationList, error) {
-	list, err := a.engine.Migrations(r.Context())
+	list, err := a.engine.Admin().Migrations(r.Context())
 	return MigrationList{
 		Migrations: each(list, MigrationOf),
-		Plans:      PlansOf(a.engine.MigrationPlans()),
+		Plans:      PlansOf(a.engine.Admin().MigrationPlans()),
 	}, err
 }
 
@@ -117,7 +117,7 @@ func PlansOf(list []inspect.MigrationPlan) []MigrationPlan {
 
 // migration is one of them.
 func (a *API) migration(r *request) (Migration, error) {
-	m, err := a.engine.Migration(r.Context(), r.integer("migration"))
+	m, err := a.engine.Admin().Migration(r.Context(), r.integer("migration"))
 	return MigrationOf(&m), err
 }
 
@@ -128,7 +128,7 @@ func (a *API) migrate(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if r.boolean("dry_run") {
-		p, err := a.engine.PreviewMigration(r.Context(), in.Workflow, in.From, in.To)
+		p, err := a.engine.Admin().PreviewMigration(r.Context(), in.Workflow, in.From, in.To)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (a *API) migrate(w http.ResponseWriter, r *request) error {
 	if err := a.by(r, &by); err != nil {
 		return err
 	}
-	m, err := a.engine.MigrateInstances(r.Context(), inspect.MigrationRequest{Workflow: in.Workflow, From: in.From, To: in.To,
+	m, err := a.engine.Admin().MigrateInstances(r.Context(), inspect.MigrationRequest{Workflow: in.Workflow, From: in.From, To: in.To,
 		PerSecond: in.PerSecond, Actor: by.Actor, Proof: by.Proof, Reason: in.Reason, Key: by.Key})
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (a *API) migrate(w http.ResponseWriter, r *request) error {
 
 // stopMigration ends one.
 func (a *API) stopMigration(r *request, in Reason) (Migration, error) {
-	m, err := a.engine.StopMigration(r.Context(), r.integer("migration"), r.caller.Actor, in.Reason)
+	m, err := a.engine.Admin().StopMigration(r.Context(), r.integer("migration"), r.caller.Actor, in.Reason)
 	return MigrationOf(&m), err
 }
 

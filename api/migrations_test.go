@@ -38,7 +38,7 @@ func boxes() []workflow.Source {
 
 func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	s := newServerOf(t, boxes(), nil)
-	if err := s.engine.BeginVersion(t.Context(), "box", 1, ""); err != nil {
+	if err := s.engine.Admin().BeginVersion(t.Context(), "box", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	json := []string{"Content-Type", "application/json"}

@@ -44,6 +44,6 @@ func NodesOf(list []inspect.NodeInfo) []Node {
 
 // nodes lists them.
 func (a *API) nodes(r *request) (NodeList, error) {
-	list, err := a.engine.Nodes(r.Context(), r.tenant())
+	list, err := a.engine.Admin().Nodes(r.Context(), r.tenant())
 	return NodeList{NodesOf(list)}, err
 }

@@ -14,19 +14,19 @@ import (
 
 // verify checks the audit chain of ?instance=, or of all of the tenant's.
 func (a *API) verify(r *request) (Verification, error) {
-	v, err := a.engine.Verify(r.Context(), r.tenant(), r.id("instance"))
+	v, err := a.engine.Admin().Verify(r.Context(), r.tenant(), r.id("instance"))
 	return VerificationOf(&v), err
 }
 
 // keys tells how the keys of commands stand.
 func (a *API) keys(r *request) (Keys, error) {
-	k, err := a.engine.Keys(r.Context(), r.tenant())
+	k, err := a.engine.Admin().Keys(r.Context(), r.tenant())
 	return KeysOf(&k), err
 }
 
 // retention tells who removes what has expired, and what is kept for whom.
 func (a *API) retention(r *request) (Retention, error) {
-	s, err := a.engine.Retention(r.Context())
+	s, err := a.engine.Admin().Retention(r.Context())
 	return RetentionOf(&s), err
 }
 
@@ -75,7 +75,7 @@ func (a *API) stuck(r *request) (out CommandPage, err error) {
 	if f.After, err = byStuck.after(r); err != nil {
 		return out, err
 	}
-	list, more, err := a.engine.Stuck(r.Context(), f)
+	list, more, err := a.engine.Admin().Stuck(r.Context(), f)
 	return CommandPage{Commands: each(list, ListedIn(f.Tenant)), Next: byStuck.next(list, more)}, err
 }
 
@@ -86,7 +86,7 @@ func (a *API) commands(r *request) (out CommandPage, err error) {
 	if f.After, err = byInFlight.after(r); err != nil {
 		return out, err
 	}
-	page, err := a.engine.Commands(r.Context(), f)
+	page, err := a.engine.Admin().Commands(r.Context(), f)
 	out.Commands = each(page.Commands, ListedIn(f.Tenant))
 	if page.More {
 		out.Next = byInFlight.encode(&page.Next)
@@ -109,11 +109,11 @@ func (a *API) paused(r *request) (out PausedList, err error) {
 	if f.After, err = byPause.after(r); err != nil {
 		return out, err
 	}
-	instances, more, err := a.engine.PausedInstances(r.Context(), f)
+	instances, more, err := a.engine.Admin().PausedInstances(r.Context(), f)
 	if err != nil {
 		return out, err
 	}
-	workflows, err := a.engine.PausedWorkflows(r.Context(), f.Tenant)
+	workflows, err := a.engine.Admin().PausedWorkflows(r.Context(), f.Tenant)
 	if f.Workflow != "" {
 		workflows = slices.DeleteFunc(workflows, func(w inspect.PausedWorkflow) bool { return w.Workflow != f.Workflow })
 	}
@@ -122,12 +122,12 @@ func (a *API) paused(r *request) (out PausedList, err error) {
 
 // pauseWorkflow lets a workflow begin nothing new.
 func (a *API) pauseWorkflow(r *request, in Reason) error {
-	return a.engine.PauseWorkflow(r.Context(), r.tenant(), r.text("workflow"), r.caller.Actor, in.Reason)
+	return a.engine.Admin().PauseWorkflow(r.Context(), r.tenant(), r.text("workflow"), r.caller.Actor, in.Reason)
 }
 
 // resumeWorkflow is the end of that. There is no body.
 func (a *API) resumeWorkflow(w http.ResponseWriter, r *request) error {
-	err := a.engine.ResumeWorkflow(r.Context(), r.tenant(), r.text("workflow"))
+	err := a.engine.Admin().ResumeWorkflow(r.Context(), r.tenant(), r.text("workflow"))
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
 	}
@@ -188,7 +188,7 @@ func (a *API) operate(w http.ResponseWriter, r *request, cmd transitions.Command
 	if err := a.by(r, &cmd); err != nil {
 		return err
 	}
-	receipt, err := a.engine.Operate(r.Context(), cmd, o)
+	receipt, err := a.engine.Admin().Operate(r.Context(), cmd, o)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func TestAnOverloadedNodeRefusesWhatIsTooMuchAndNothingElse(t *testing.T) {
 	for i := range most {
 		all.Go(func() { taken <- pack(fmt.Sprint("taken-", i)) })
 	}
-	await.Eventually(t, "the node has all that it may have", func() bool { return s.engine.Stats().Waiting == most })
+	await.Eventually(t, "the node has all that it may have", func() bool { return s.engine.Admin().Stats().Waiting == most })
 
 	before := s.rows()
 	for i := range more { // nobody goes on meanwhile: an answer is one that has not waited
@@ -49,7 +49,7 @@ func TestAnOverloadedNodeRefusesWhatIsTooMuchAndNothingElse(t *testing.T) {
 		}
 	}
 	s.post("/v1/workflows/parcel/pack", "bad", `{"to":`).wantProblem(t, 503, workflow.Overloaded) // nobody has looked at it
-	if got := s.engine.Stats().Refused; got != more+1 {
+	if got := s.engine.Admin().Stats().Refused; got != more+1 {
 		t.Errorf("%d refusals are counted of %d", got, more+1)
 	}
 	s.get("/v1/instances").want(t, 200) // to read costs the pipeline nothing

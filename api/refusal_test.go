@@ -19,9 +19,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// noEngine is none: whatever is asked of it panics.
-type noEngine struct{ api.Engine }
-
 // newWithoutEngine is a server that takes tokens and has no engine behind it, and so no database.
 func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	t.Helper()
@@ -35,7 +32,7 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	for _, change := range config {
 		change(&c)
 	}
-	a, err := api.New(noEngine{}, c)
+	a, err := api.New(nil, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (a *API) may(ctx context.Context, c *Caller, g Grant, t auth.Target) error 
 	case !c.Has(g):
 		return c.Lacks(g, t)
 	case c.AsksForWorkflow(g, t):
-		inst, err := a.engine.Instance(ctx, c.Tenant, t.Instance)
+		inst, err := a.engine.Read().Instance(ctx, c.Tenant, t.Instance)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (a *API) mayAbout(ctx context.Context, c *Caller, g Grant, ref transitions.
 	if !c.Has(g) {
 		return c.Lacks(g, auth.Target{})
 	}
-	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
+	record, err := a.engine.Read().Command(ctx, ref.Tenant, ref.Scope, ref.Key)
 	if err != nil && workflow.CodeOf(err) != workflow.KeyExpired {
 		return err
 	}

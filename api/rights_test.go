@@ -389,7 +389,7 @@ func TestStreamsEndWhenTheirCredentialIsTakenBack(t *testing.T) {
 // head is the head of acme's log.
 func (g *guarded) head() int64 {
 	g.t.Helper()
-	n, err := g.engine.Head(g.t.Context(), "acme")
+	n, err := g.engine.Read().Head(g.t.Context(), "acme")
 	if err != nil {
 		g.t.Fatal(err)
 	}

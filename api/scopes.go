@@ -18,7 +18,7 @@ import (
 func (a *API) mayOccupy(ctx context.Context, c *Caller, cmd *transitions.Command) error {
 	if cmd.Scope != "" && !isDefaultScope(cmd) {
 		name, _, _ := strings.Cut(cmd.Scope, ":")
-		_, err := a.engine.Workflow(name, 0)
+		_, err := a.engine.Read().Workflow(name, 0)
 		switch {
 		case err == nil:
 			return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are the default scopes of other commands: leave the scope "+
@@ -33,7 +33,7 @@ func (a *API) mayOccupy(ctx context.Context, c *Caller, cmd *transitions.Command
 	}
 	whole := auth.Target{Workflow: cmd.Workflow}
 	if whole.Workflow == "" && !c.May(Submit, whole) {
-		inst, err := a.engine.Instance(ctx, cmd.Tenant, cmd.Instance)
+		inst, err := a.engine.Read().Instance(ctx, cmd.Tenant, cmd.Instance)
 		if err != nil {
 			return err
 		}

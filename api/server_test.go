@@ -96,7 +96,7 @@ func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewUnstartedServer(declared(t, s.api, s.engine.Workflows()))
+	listener := httptest.NewUnstartedServer(declared(t, s.api, s.engine.Read().Workflows()))
 	listener.Listener = streamtest.Listener{Listener: listener.Listener}
 	listener.Start()
 	s.url = listener.URL

@@ -38,7 +38,7 @@ func (a *API) sink(r *request) (out SinkPage, err error) {
 	if err != nil {
 		return out, err
 	}
-	list, more, err := a.engine.SinkCursors(r.Context(),
+	list, more, err := a.engine.Admin().SinkCursors(r.Context(),
 		inspect.CursorFilter{Sink: info.Name, Tenant: r.tenant(), After: last.Tenant, Limit: r.limit()})
 	return SinkPage{Sink: sinkOf(&info), Cursors: CursorsOf(list), Next: byTenant.next(list, more)}, err
 }
@@ -53,22 +53,22 @@ func (a *API) deadLetters(r *request) (out DeadPage, err error) {
 	if err != nil {
 		return out, err
 	}
-	list, more, err := a.engine.DeadLetters(r.Context(), inspect.DeadFilter{Sink: info.Name, Tenant: r.tenant(),
+	list, more, err := a.engine.Admin().DeadLetters(r.Context(), inspect.DeadFilter{Sink: info.Name, Tenant: r.tenant(),
 		Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"), Type: r.text("type"), Instance: r.id("instance"),
 		BusinessKey: r.text("business_key")}, p)
 	return DeadPage{Dead: DeadLettersOf(list), Next: byDead.next(list, more)}, err
 }
 
 func (a *API) pauseSink(r *request, in Reason) error {
-	return a.engine.PauseSink(r.Context(), r.text("sink"), r.caller.Actor, in.Reason)
+	return a.engine.Admin().PauseSink(r.Context(), r.text("sink"), r.caller.Actor, in.Reason)
 }
 
 func (a *API) resumeSink(r *request, _ Reason) error {
-	return a.engine.ResumeSink(r.Context(), r.text("sink"))
+	return a.engine.Admin().ResumeSink(r.Context(), r.text("sink"))
 }
 
 func (a *API) forgetSink(r *request, _ Reason) error {
-	return a.engine.ForgetSink(r.Context(), r.text("sink"))
+	return a.engine.Admin().ForgetSink(r.Context(), r.text("sink"))
 }
 
 func (a *API) moveSink(r *request, in SinkMove) error {
@@ -79,15 +79,15 @@ func (a *API) moveSink(r *request, in SinkMove) error {
 	if err != nil {
 		return err
 	}
-	return a.engine.MoveSink(r.Context(), info.Name, r.tenant(), *in.Position, r.caller.Actor, in.Reason)
+	return a.engine.Admin().MoveSink(r.Context(), info.Name, r.tenant(), *in.Position, r.caller.Actor, in.Reason)
 }
 
 func (a *API) redrive(r *request, in DeadSelection) (DeadChange, error) {
-	return a.changeDead(r, &in, a.engine.Redrive)
+	return a.changeDead(r, &in, a.engine.Admin().Redrive)
 }
 
 func (a *API) skipDead(r *request, in DeadSelection) (DeadChange, error) {
-	return a.changeDead(r, &in, a.engine.SkipDead)
+	return a.changeDead(r, &in, a.engine.Admin().SkipDead)
 }
 
 // changeDead does something to the dead letters that the body selects.
@@ -124,7 +124,7 @@ func (a *API) sinkOf(r *request, tenant string) (inspect.SinkInfo, error) {
 // sinksOf lists sinks, without what is not for an operator of one tenant: who
 // else gets their events, and what became of these.
 func (a *API) sinksOf(r *request, tenant string) ([]inspect.SinkInfo, error) {
-	list, err := a.engine.Sinks(r.Context(), tenant)
+	list, err := a.engine.Admin().Sinks(r.Context(), tenant)
 	if err != nil || r.caller.Has(OperateAll) {
 		return list, err
 	}

@@ -56,7 +56,7 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 // and prefers to wait gets it when it has changed, or the time is over, or the
 // node stops.
 func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
-	record, err := a.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
+	record, err := a.engine.Read().Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
 	wait := preferredWait(r.with(headerPrefer), a.cfg.Limits.Wait)
 	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, r.statusTag(&record)) {
 		return record, err
@@ -211,7 +211,7 @@ func operatedStatusOf(r *transitions.Record) CommandStatus {
 // mayCancel lets a command be cancelled by who sent it, by who could have sent it, and by
 // operators; one that waits for an operator by operators alone.
 func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) error {
-	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
+	record, err := a.engine.Read().Command(ctx, ref.Tenant, ref.Scope, ref.Key)
 	switch {
 	case c.May(Operate, aboutRecord(&record)):
 		return nil // if there is none, the engine says so
@@ -235,11 +235,11 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) err
 // stepsFor are the steps that a command may be about, in the version of its workflow that decides it: that of its
 // instance, or the newest where it is to create one.
 func (a *API) stepsFor(ctx context.Context, tenant string, r *transitions.Record) ([]*workflow.Step, error) {
-	inst, err := a.engine.Instance(ctx, tenant, r.Instance)
+	inst, err := a.engine.Read().Instance(ctx, tenant, r.Instance)
 	if err != nil && workflow.CodeOf(err) != workflow.InstanceNotFound {
 		return nil, err
 	}
-	w, err := a.engine.Workflow(r.Workflow, inst.Definition)
+	w, err := a.engine.Read().Workflow(r.Workflow, inst.Definition)
 	if err != nil {
 		return nil, err
 	}

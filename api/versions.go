@@ -20,7 +20,7 @@ type Beginning struct {
 
 // versions lists them.
 func (a *API) versions(r *request) (VersionList, error) {
-	list, err := a.engine.VersionsInUse(r.Context())
+	list, err := a.engine.Admin().VersionsInUse(r.Context())
 	return VersionList{VersionsOf(list)}, err
 }
 
@@ -29,12 +29,12 @@ func (a *API) begin(r *request, in Beginning) error {
 	if in.Version < 1 {
 		return workflow.Errorf(workflow.InvalidRequest, "\"version\" is to be a version from 1 on; DELETE lets each node begin its newest one")
 	}
-	return a.engine.BeginVersion(r.Context(), r.text("workflow"), in.Version, r.caller.Actor)
+	return a.engine.Admin().BeginVersion(r.Context(), r.text("workflow"), in.Version, r.caller.Actor)
 }
 
 // beginNewest is the end of that. There is no body.
 func (a *API) beginNewest(w http.ResponseWriter, r *request) error {
-	err := a.engine.BeginVersion(r.Context(), r.text("workflow"), 0, r.caller.Actor)
+	err := a.engine.Admin().BeginVersion(r.Context(), r.text("workflow"), 0, r.caller.Actor)
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
 	}

@@ -75,12 +75,12 @@ func pausing(name string) *scenario {
 			return nil, err
 		}
 		err = poll(ctx, 10*time.Millisecond, quietLimit, "not all are set aside", func() (bool, error) {
-			return eng.InFlightStats().Parked == idleMany, nil
+			return eng.Admin().InFlightStats().Parked == idleMany, nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		return e.watched(ctx, func() int64 { return eng.InFlightStats().Claimed }, asked)
+		return e.watched(ctx, func() int64 { return eng.Admin().InFlightStats().Claimed }, asked)
 	}}
 }
 
@@ -95,7 +95,7 @@ func behind(name string) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		return e.watched(ctx, func() int64 { return eng.InFlightStats().Polls }, asked)
+		return e.watched(ctx, func() int64 { return eng.Admin().InFlightStats().Polls }, asked)
 	}}
 }
 

@@ -77,7 +77,7 @@ func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
 		t.Errorf("%d are due, want %d (%v)", due, want, err)
 	}
 	for _, name := range []string{tenant, "tenant-000", "tenant-001", "tenant-002"} {
-		v, err := l.engine.Verify(t.Context(), name, uuid.Nil) // every chain, and the log from 1 to its head
+		v, err := l.engine.Admin().Verify(t.Context(), name, uuid.Nil) // every chain, and the log from 1 to its head
 		if err != nil || len(v.Broken) > 0 || v.Entries == 0 {
 			t.Errorf("tenant %s: %+v, %v", name, v, err)
 		}

@@ -248,7 +248,7 @@ func ended(m *inspect.Migration) bool { return !m.EndedAt.IsZero() }
 // migratedUntil waits until the migration is so far.
 func migratedUntil(ctx context.Context, eng *engine.Engine, met func(*inspect.Migration) bool) (m inspect.Migration, err error) {
 	err = poll(ctx, 20*time.Millisecond, migrationLimit, "a migration has not come that far", func() (bool, error) {
-		list, err := eng.Migrations(ctx)
+		list, err := eng.Admin().Migrations(ctx)
 		if err != nil || len(list) == 0 {
 			return false, err
 		}
@@ -260,9 +260,9 @@ func migratedUntil(ctx context.Context, eng *engine.Engine, met func(*inspect.Mi
 
 // beginMigration begins one of the orders, if none has been begun.
 func beginMigration(ctx context.Context, eng *engine.Engine, perSecond int) error {
-	list, err := eng.Migrations(ctx)
+	list, err := eng.Admin().Migrations(ctx)
 	if err == nil && len(list) == 0 {
-		_, err = eng.MigrateInstances(ctx, inspect.MigrationRequest{Workflow: workflowName, From: 1, To: 2, PerSecond: perSecond,
+		_, err = eng.Admin().MigrateInstances(ctx, inspect.MigrationRequest{Workflow: workflowName, From: 1, To: 2, PerSecond: perSecond,
 			Actor: actor, Reason: "the bench measures it"})
 	}
 	return err
@@ -280,7 +280,7 @@ func (e *env) verifyMigrated(ctx context.Context, eng *engine.Engine, all int64)
 	if err != nil {
 		return err
 	}
-	v, err := eng.Verify(ctx, tenant, uuid.Nil)
+	v, err := eng.Admin().Verify(ctx, tenant, uuid.Nil)
 	if err == nil && len(v.Broken) > 0 {
 		err = fmt.Errorf("the log does not verify: %+v", v.Broken)
 	}

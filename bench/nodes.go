@@ -79,7 +79,7 @@ func besideAHeldLog(name, floor string, n, waiting int) *scenario {
 		}()
 		e.later(func() error { leave(); <-left; return nil })
 		err = poll(ctx, 10*time.Millisecond, time.Minute, "the commands of the held tenant do not wait",
-			func() (bool, error) { return eng.Stats().Aside >= int64(waiting), nil })
+			func() (bool, error) { return eng.Admin().Stats().Aside >= int64(waiting), nil })
 		return submitters(e, eng, n, flips), err
 	}}
 }

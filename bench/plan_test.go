@@ -195,23 +195,23 @@ const oftenEnough = 7
 func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName string, o *order) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := eng.Instance(ctx, tenant, o.id)
+	_, err := eng.Read().Instance(ctx, tenant, o.id)
 	if err == nil {
-		_, err = eng.InstanceByKey(ctx, tenant, workflowName, o.key)
+		_, err = eng.Read().InstanceByKey(ctx, tenant, workflowName, o.key)
 	}
 	if err == nil {
-		_, err = eng.Instances(ctx, inspect.Filter{Workflow: workflowName, States: []workflow.State{stateHeld}, Limit: 10})
+		_, err = eng.Read().Instances(ctx, inspect.Filter{Workflow: workflowName, States: []workflow.State{stateHeld}, Limit: 10})
 	}
 	if err == nil {
-		_, err = eng.History(ctx, tenant, o.id, 0, 10)
+		_, err = eng.Read().History(ctx, tenant, o.id, 0, 10)
 	}
 	if err == nil {
-		_, err = eng.Command(ctx, tenant, workflowName+":"+o.id.String(), commandKey(2, 0))
+		_, err = eng.Read().Command(ctx, tenant, workflowName+":"+o.id.String(), commandKey(2, 0))
 	}
 	if err == nil {
 		var head int64
-		head, err = eng.Head(ctx, tenant)
-		f := eng.Follow(tenant, max(head-100, 0))
+		head, err = eng.Read().Head(ctx, tenant)
+		f := eng.Read().Follow(tenant, max(head-100, 0))
 		defer f.Close()
 		if err == nil {
 			_, err = f.Next(ctx)

@@ -129,7 +129,7 @@ func (t *tap) await(ctx context.Context, n int64) error {
 // caughtUp waits until the sinks that are not dead have everything so far, and
 // lets them forget how long that took.
 func caughtUp(ctx context.Context, eng *engine.Engine, taps []*tap) error {
-	head, err := eng.Head(ctx, tenant)
+	head, err := eng.Read().Head(ctx, tenant)
 	for _, t := range taps {
 		if err == nil && !t.dead {
 			err = t.await(ctx, head)
@@ -146,7 +146,7 @@ func (s *sample) followed(ctx context.Context, eng *engine.Engine, taps []*tap) 
 	if len(taps) == 0 {
 		return nil
 	}
-	head, err := eng.Head(ctx, tenant)
+	head, err := eng.Read().Head(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -253,6 +253,6 @@ func halved(name, floor string, purging bool, to ...opener) *scenario {
 
 // purgedBy is how many commands an engine has ended so far.
 func purgedBy(eng *engine.Engine) int64 {
-	s := eng.RetentionStats()
+	s := eng.Admin().RetentionStats()
 	return s.Expired + s.Forgotten
 }

@@ -55,7 +55,7 @@ func workingBeside(name, floor string, olds, count int) *scenario {
 		}
 		s.all = int64(3 * count) // placed, accepted, ended
 		for _, o := range old {
-			if n := o.InFlightStats().Claimed; n != 0 {
+			if n := o.Admin().InFlightStats().Claimed; n != 0 {
 				err = errors.Join(err, fmt.Errorf("an old node has claimed %d commands in vain", n))
 			}
 		}

@@ -48,7 +48,7 @@ func streaming(n, rate int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		head, err := eng.Head(ctx, tenant)
+		head, err := eng.Read().Head(ctx, tenant)
 		if err != nil {
 			return nil, err
 		}

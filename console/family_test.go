@@ -72,7 +72,7 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 	if n := strings.Count(rest.text, ">chick <bdi>"); n != 5 || strings.Contains(rest.text, "More children") {
 		t.Errorf("%d children on the second page", n)
 	}
-	list, err := s.Engine().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
+	list, err := s.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
 	if err != nil || len(list.Instances) != 30 {
 		t.Fatal(len(list.Instances), err)
 	}
@@ -81,7 +81,7 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 		`">nest <bdi>N-&lt;1&gt;</bdi></a>, which does fledged`)
 	s.submit(transitions.Command{Instance: child, Transition: "fly"})
 	await.Eventually(t, "the nest is left", func() bool {
-		i, err := s.Engine().Instance(t.Context(), "", id)
+		i, err := s.Engine().Read().Instance(t.Context(), "", id)
 		return err == nil && i.State == "left"
 	})
 	v.get("/console/instances/"+id.String()).want(200, "flown")
@@ -105,7 +105,7 @@ func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
 	s.do(id, "call", "bob", `{"note":""}`)
 	answer := await.Receive(t, "the bank is asked", s.bank.asked)
 	defer func() { answer <- nil }()
-	nodes, err := s.Engine().Nodes(t.Context(), "")
+	nodes, err := s.Engine().Admin().Nodes(t.Context(), "")
 	if err != nil || len(nodes) != 1 || nodes[0].Leases != 1 {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
@@ -132,7 +132,7 @@ func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
 	id := s.bred("N-"+strings.Repeat("1", 200), 3)
-	list, err := s.Engine().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
+	list, err := s.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
 	if err != nil || len(list.Instances) != 3 {
 		t.Fatal(len(list.Instances), err)
 	}

@@ -61,7 +61,7 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	}
 	s.filed("the last", 10)
 	s.awaitDead()
-	if err := s.Engine().PauseWorkflow(t.Context(), "default", "order", "olga", all[:400]); err != nil {
+	if err := s.Engine().Admin().PauseWorkflow(t.Context(), "default", "order", "olga", all[:400]); err != nil {
 		t.Fatal(err)
 	}
 	paths = append(paths, "/", "/log", "/keys", "/stuck", "/commands", "/paused", "/instances?workflow=claim",
@@ -118,7 +118,7 @@ func (s *stand) hostile(v *visitor, text string) (paths []string) {
 	v.fill("/console/sinks/books/skip", "reason", text).want(303)
 	v.fill("/console/keys/new", "name", text[:min(len(text), 60)], "grants", "read")
 	await.Eventually(s.t, "the attempt has failed", func() bool {
-		c, err := s.Engine().Case(s.t.Context(), "", id)
+		c, err := s.Engine().Read().Case(s.t.Context(), "", id)
 		return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
 	})
 	esc := url.QueryEscape(text)

@@ -58,7 +58,7 @@ func parcels() (list []workflow.Source) {
 func TestMigrationsAreShownAndStopped(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
-	if err := s.Engine().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+	if err := s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	var heavy uuid.UUID
@@ -67,13 +67,13 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 	}
 	chief := s.visitor(s.key("carl", identities["chief"]))
 	chief.get("/console/migrations").want(200, "There are none.")
-	m, err := s.Engine().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "parcel", From: 1, To: 2, Actor: "olga",
+	m, err := s.Engine().Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "parcel", From: 1, To: 2, Actor: "olga",
 		Reason: "the <new> boxes", PerSecond: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	await.Eventually(t, "it has ended", func() bool {
-		now, err := s.Engine().Migration(t.Context(), m.ID)
+		now, err := s.Engine().Admin().Migration(t.Context(), m.ID)
 		return err == nil && !now.EndedAt.IsZero()
 	})
 	chief.get("/console/migrations").want(200, "2 of about 3", "1 refused by the plan", "it is &lt;too&gt; heavy", "the &lt;new&gt; boxes",
@@ -96,7 +96,7 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
-	if err := s.Engine().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+	if err := s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, weight := range []string{"1", "2", "101"} {
@@ -125,13 +125,13 @@ func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 	form := chief.form(append(pairs, "rate", "1000")...)
 	first := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location()
 	await.Eventually(t, "it has ended", func() bool {
-		list, err := s.Engine().Migrations(t.Context())
+		list, err := s.Engine().Admin().Migrations(t.Context())
 		return err == nil && len(list) == 1 && !list[0].EndedAt.IsZero()
 	})
 	if again := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location(); again != first {
 		t.Errorf("%s, and then %s", first, again)
 	}
-	if list, err := s.Engine().Migrations(t.Context()); err != nil || len(list) != 1 || list[0].Reason != "smaller <boxes>" ||
+	if list, err := s.Engine().Admin().Migrations(t.Context()); err != nil || len(list) != 1 || list[0].Reason != "smaller <boxes>" ||
 		list[0].Actor != "carl" || list[0].PerSecond != 1000 || list[0].Migrated != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -32,12 +32,12 @@ func (s *stand) addresses() []string {
 	s.t.Helper()
 	s.deadMessage("m-<1>")
 	s.deadMessage("m-" + strings.Repeat("2", 200))
-	if err := s.Engine().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"); err != nil {
+	if err := s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"); err != nil {
 		s.t.Fatal(err)
 	}
 	id := s.stuck("A-<1>").String()
 	s.filed("A-2", 7)
-	c, err := s.Engine().Case(s.t.Context(), "", uuid.MustParse(id))
+	c, err := s.Engine().Read().Case(s.t.Context(), "", uuid.MustParse(id))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestATransitionIsSubmittedWithAReason(t *testing.T) {
 	v.fill("/console/workflows/claim/do/file", "p/number", "A-2", "p/who", "ann", "p/amount", "7", "reason", "a form on paper").want(303)
 	for instance, want := range map[uuid.UUID]string{id: "|" + reason + "|all of them",
 		transitions.InstanceID(transitions.DefaultTenant, "claim", "A-2"): "a form on paper"} {
-		history, err := s.Engine().History(t.Context(), "", instance, 0, 10)
+		history, err := s.Engine().Read().History(t.Context(), "", instance, 0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

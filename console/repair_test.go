@@ -131,7 +131,7 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.", "not possible in state")
 	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.")
 	send("action", "pause", "reason", "the <office> burns").want(200, "Done with 3 of 3.")
-	if head, err := s.Engine().Head(t.Context(), "default"); err != nil || head != 4+2+3 {
+	if head, err := s.Engine().Read().Head(t.Context(), "default"); err != nil || head != 4+2+3 {
 		t.Errorf("the log is at %d, %v", head, err)
 	}
 	send("action", "resume").want(200, "Done with 3 of 3.")

@@ -135,7 +135,7 @@ func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) 
 // flight is the command in flight of an instance, as pairs for a form.
 func (s *stand) flight(id uuid.UUID) []string {
 	s.t.Helper()
-	c, err := s.Engine().Case(s.t.Context(), "", id)
+	c, err := s.Engine().Read().Case(s.t.Context(), "", id)
 	if err != nil || len(c.InFlight) != 1 {
 		s.t.Fatal(c.InFlight, err)
 	}
@@ -193,7 +193,7 @@ func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 		"resolve": {"7", "paid"}, "abandon": {"", "unpaid"},
 	} {
 		id := s.stuck("S-" + action)
-		found, err := s.Engine().Case(t.Context(), "", id)
+		found, err := s.Engine().Read().Case(t.Context(), "", id)
 		if err != nil {
 			t.Fatal(err)
 		}

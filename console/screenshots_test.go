@@ -37,7 +37,7 @@ func TestScreenshots(t *testing.T) {
 	s := newStand(t, func(c *service.Config) {
 		c.Sinks, c.Workflows = []relay.Sink{{Name: "bookkeeping", To: accountant{}}}, append(c.Workflows, parcels()...)
 	})
-	if err := s.Engine().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+	if err := s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	shown := s.busyDay()
@@ -103,7 +103,7 @@ func (s *stand) busyDay() map[string]string {
 		case "pay", "ship":
 			s.do(id, "pay", o.customer, `{"method":"card"}`)
 			await.Eventually(s.t, "it is paid", func() bool {
-				c, err := s.Engine().Case(s.t.Context(), "", id)
+				c, err := s.Engine().Read().Case(s.t.Context(), "", id)
 				return err == nil && c.State == order.Paid
 			})
 		}
@@ -126,7 +126,7 @@ func (s *stand) busyDay() map[string]string {
 	s.do(id, "call", "bob", `{"note":"for the account number"}`)
 	await.Receive(s.t, "the bank is asked", s.bank.asked) <- errors.New("the line is engaged")
 	await.Eventually(s.t, "the attempt has failed", func() bool {
-		c, err := s.Engine().Case(s.t.Context(), "", id)
+		c, err := s.Engine().Read().Case(s.t.Context(), "", id)
 		return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
 	})
 	s.awaitDead()
@@ -138,7 +138,7 @@ func (s *stand) busyDay() map[string]string {
 		Reason: "she is away until then", NotBefore: time.Now().Add(72 * time.Hour)})
 	held := s.filed("C-1046", 310)
 	s.operate(transitions.Pause, held, "the police have the file")
-	if err := s.Engine().PauseWorkflow(s.t.Context(), "default", "parcel", "olga", "stock-taking"); err != nil {
+	if err := s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "parcel", "olga", "stock-taking"); err != nil {
 		s.t.Fatal(err)
 	}
 	keeper := s.visitor(s.key("olga", everything))

@@ -122,7 +122,7 @@ func TestAFormOfElsewhereIsRefused(t *testing.T) {
 		"cross-site"); p.status != 403 || p.header.Get("Set-Cookie") != "" {
 		t.Errorf("a page of elsewhere signs somebody in: %d", p.status)
 	}
-	if head, err := s.Engine().Head(t.Context(), "default"); err != nil || head != 1 {
+	if head, err := s.Engine().Read().Head(t.Context(), "default"); err != nil || head != 1 {
 		t.Errorf("a forged form did something: %d, %v", head, err)
 	}
 	v.post(path, good, "Sec-Fetch-Site", "", "Origin", s.URL()).want(http.StatusSeeOther)
@@ -140,7 +140,7 @@ func TestAFormThatIsSentTwiceHasOneEffect(t *testing.T) {
 			t.Errorf("it leads to %s", p.location())
 		}
 	}
-	if head, err := s.Engine().Head(t.Context(), "default"); err != nil || head != 2 {
+	if head, err := s.Engine().Read().Head(t.Context(), "default"); err != nil || head != 2 {
 		t.Errorf("the log is at %d, %v", head, err)
 	}
 }

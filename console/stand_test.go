@@ -123,7 +123,7 @@ func (s *stand) do(id uuid.UUID, transition, actor, payload string) transitions.
 func (s *stand) operate(action transitions.Action, id uuid.UUID, reason string) {
 	s.t.Helper()
 	c := transitions.Command{Instance: id, Key: uuid.NewString(), Actor: "olga"}
-	r, err := s.Engine().Operate(s.t.Context(), c, transitions.Operation{Action: action, Reason: reason})
+	r, err := s.Engine().Admin().Operate(s.t.Context(), c, transitions.Operation{Action: action, Reason: reason})
 	if err == nil {
 		err = r.Err()
 	}
@@ -140,7 +140,7 @@ func (s *stand) stuck(number string) uuid.UUID {
 	s.do(id, "pay", "bob", `{"note":""}`)
 	await.Receive(s.t, "the bank is asked", s.bank.asked) <- context.DeadlineExceeded
 	await.Eventually(s.t, "it is stuck", func() bool {
-		x, err := s.Engine().Explain(s.t.Context(), "", id, "", nil)
+		x, err := s.Engine().Read().Explain(s.t.Context(), "", id, "", nil)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func (s *stand) stuck(number string) uuid.UUID {
 func (s *stand) awaitDead() {
 	s.t.Helper()
 	await.Eventually(s.t, "events are dead", func() bool {
-		list, err := s.Engine().Sinks(s.t.Context(), "default")
+		list, err := s.Engine().Admin().Sinks(s.t.Context(), "default")
 		return err == nil && len(list) == 1 && list[0].DeadLetters > 0
 	})
 }

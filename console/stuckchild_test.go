@@ -42,14 +42,14 @@ func TestPageShowsProblemsOfChildren(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, jobs()...) })
 	id := s.submit(transitions.Command{Workflow: "shop", Transition: "build"}).Instance
-	list, err := s.Engine().Children(t.Context(), inspect.ChildFilter{Parent: id})
+	list, err := s.Engine().Read().Children(t.Context(), inspect.ChildFilter{Parent: id})
 	if err != nil || len(list.Children) != 2 {
 		t.Fatal(len(list.Children), err)
 	}
 	s.submit(transitions.Command{Instance: list.Children[0].ID, Transition: "work"})
 	s.submit(transitions.Command{Instance: list.Children[1].ID, Transition: "drop"})
 	await.Eventually(t, "one child is stuck, and the completion of the other one is deferred", func() bool {
-		v, err := s.Engine().View(t.Context(), "", id)
+		v, err := s.Engine().Read().View(t.Context(), "", id)
 		return err == nil && len(v.StuckChildren) == 1 && len(v.Links.Deferred) == 1
 	})
 	page := s.visitor(s.key("olga", everything)).get("/console/instances/" + id.String())

@@ -86,7 +86,7 @@ func TestTimesAreInUTCWhereverTheBrowserIs(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	id := s.filed("A-1", 10)
-	view, err := s.Engine().View(t.Context(), "", id)
+	view, err := s.Engine().Read().View(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}

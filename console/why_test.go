@@ -63,7 +63,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		}},
 		{"paused", "the instance is paused", "olga", nil, func(n string) uuid.UUID {
 			id := s.filed(n, 10)
-			_, err := s.Engine().Operate(t.Context(), transitions.Command{Instance: id, Key: n, Actor: "olga"},
+			_, err := s.Engine().Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: n, Actor: "olga"},
 				transitions.Operation{Action: transitions.Pause, Reason: "the office burns"})
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +80,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			id := s.calling(n)
 			await.Receive(t, "the bank is asked", s.bank.asked) <- errBank
 			await.Eventually(t, "the attempt has failed", func() bool {
-				c, err := s.Engine().Case(t.Context(), "", id)
+				c, err := s.Engine().Read().Case(t.Context(), "", id)
 				return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
 			})
 			return id
@@ -98,7 +98,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "gone-1 is not heard of since its lease of attempt 1 has run out")
 	// A workflow that is paused, and who stands in the way of a transition.
 	id := s.filed("W-last", 100_000)
-	if err := s.Engine().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"); err != nil {
+	if err := s.Engine().Admin().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"); err != nil {
 		t.Fatal(err)
 	}
 	boss := s.visitor(s.key("bob", everything, "boss"))
@@ -107,7 +107,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	if got := reasons(p)["paused"]; !strings.Contains(got, "the workflow is paused") || !strings.Contains(got, "olga: nobody is here") {
 		t.Errorf("%q", reasons(p))
 	}
-	if err := s.Engine().ResumeWorkflow(t.Context(), "default", "claim"); err != nil {
+	if err := s.Engine().Admin().ResumeWorkflow(t.Context(), "default", "claim"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	creation := written("scheduled", "x")
 	creation.NotBefore = begun.Add(time.Hour)
 	submit(t, accepts, creation)
-	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
+	if _, err := accepts.Admin().Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
 		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +68,12 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	}
 
 	// The instance is where its workflow wants it, and the audit says why.
-	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
+	inst, err := works.Read().Instance(t.Context(), "", ids["late"].Instance)
 	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) ||
 		inst.Links.InFlight != nil {
 		t.Errorf("got %+v, %v", inst, err)
 	}
-	entries, err := works.History(t.Context(), "", inst.ID, 2, 10)
+	entries, err := works.Read().History(t.Context(), "", inst.ID, 2, 10)
 	if err != nil || len(entries) != 1 || entries[0].Transition != "post.failed" ||
 		!strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s") {
 		t.Errorf("got %+v, %v", entries, err)
@@ -82,7 +82,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	// A late poller, and a late duplicate.
 	clock.skip(59 * time.Minute)
 	for _, key := range []string{"late", "scheduled"} {
-		r, err := accepts.Command(t.Context(), "", "s", key)
+		r, err := accepts.Read().Command(t.Context(), "", "s", key)
 		if err != nil || r.Code != 408 || r.Status != transitions.FailedFinal || !strings.Contains(string(r.Body), `"command_abandoned"`) {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
@@ -107,12 +107,12 @@ func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
 	soon.NotBefore, later.NotBefore = clock.Now().Add(time.Hour), clock.Now().Add(100*time.Hour)
 	submit(t, e, soon)
 	submit(t, e, later)
-	if err := e.PauseWorkflow(t.Context(), "", "letter", "ann", "a long weekend"); err != nil {
+	if err := e.Admin().PauseWorkflow(t.Context(), "", "letter", "ann", "a long weekend"); err != nil {
 		t.Fatal(err)
 	}
 	clock.skip(80 * time.Hour)
 	retain(t, pool, clock.Now())
-	if err := e.ResumeWorkflow(t.Context(), "", "letter"); err != nil {
+	if err := e.Admin().ResumeWorkflow(t.Context(), "", "letter"); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := e.Await(t.Context(), "", "s", "soon"); err != nil || r.Err() != nil {
@@ -141,7 +141,7 @@ func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
 	if r, err := works.Await(ctx, "", transitions.InboxScope("bank"), "m-2"); err != nil || r.Err() != nil {
 		t.Errorf("it ends with %+v, %v", r, err)
 	}
-	if inst, err := works.Instance(t.Context(), "", loanID("L-1")); err != nil || inst.State != "settled" {
+	if inst, err := works.Read().Instance(t.Context(), "", loanID("L-1")); err != nil || inst.State != "settled" {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 	wantDead(t, works)
@@ -167,7 +167,7 @@ func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
 		}
 	}
 	for _, tenant := range []string{"", "another"} {
-		if err := e.PauseWorkflow(t.Context(), tenant, "letter", "ann", "a long weekend"); err != nil {
+		if err := e.Admin().PauseWorkflow(t.Context(), tenant, "letter", "ann", "a long weekend"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,13 +176,13 @@ func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.command WHERE key IN ('0', '1198') FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, hasty.ResumeWorkflow(t.Context(), "", "letter"), workflow.Locked)
-	if list, err := hasty.PausedWorkflows(t.Context(), ""); err != nil || len(list) != 1 {
+	wantCode(t, hasty.Admin().ResumeWorkflow(t.Context(), "", "letter"), workflow.Locked)
+	if list, err := hasty.Admin().PausedWorkflows(t.Context(), ""); err != nil || len(list) != 1 {
 		t.Fatalf("paused are %+v, %v", list, err)
 	}
 	rollback(t, tx)
 	clock.skip(80 * time.Hour)
-	if err := e.ResumeWorkflow(t.Context(), "", "letter"); err != nil {
+	if err := e.Admin().ResumeWorkflow(t.Context(), "", "letter"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range many {
@@ -219,7 +219,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		}
 		submit(t, accepts, c)
 	}
-	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
+	if _, err := accepts.Admin().Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
 		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		t.Errorf("a duplicate gets %+v, %v", again, err)
 	}
 	for _, key := range []string{"longer", "paused"} {
-		if r, err := retains.Command(t.Context(), "", "s", key); err != nil || r.Status != transitions.Pending {
+		if r, err := retains.Read().Command(t.Context(), "", "s", key); err != nil || r.Status != transitions.Pending {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	if r, err := works.Await(ctx, "", decide.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
+	inst, err := works.Read().Instance(t.Context(), "", ids["late"].Instance)
 	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) ||
 		inst.Links.InFlight != nil {
 		t.Errorf("got %+v, %v", inst, err)

@@ -17,14 +17,14 @@ import (
 
 func beginWith(t *testing.T, e *engine.Engine, name string, version int) {
 	t.Helper()
-	if err := e.BeginVersion(t.Context(), name, version, "ann"); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), name, version, "ann"); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func definitionOf(t *testing.T, e *engine.Engine, id uuid.UUID) int {
 	t.Helper()
-	inst, err := e.Instance(t.Context(), "", id)
+	inst, err := e.Read().Instance(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestBeginVersionWaitsForCreations(t *testing.T) {
 	early := open("early", `{"wait":true}`)
 	await.Receive(t, "the first creation is in its transaction", entered)
 	late := open("late", `{}`)
-	eventually(t, "the second creation waits for the worker", func() bool { return other.Stats().Aside == 2 })
+	eventually(t, "the second creation waits for the worker", func() bool { return other.Admin().Stats().Aside == 2 })
 	began := make(chan error, 1)
-	go func() { began <- one.BeginVersion(t.Context(), "gate", 2, "ann") }()
-	eventually(t, "the other node knows", func() bool { return other.Workflows()[0].Version == 2 })
+	go func() { began <- one.Admin().BeginVersion(t.Context(), "gate", 2, "ann") }()
+	eventually(t, "the other node knows", func() bool { return other.Read().Workflows()[0].Version == 2 })
 	close(goOn)
 	if err := await.Receive(t, "the version holds on all nodes", began); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestMigrationTakesInstancesCommittedLate(t *testing.T) {
 		beginWith(t, one, "claim", 2)
 		asked = begun(t, one, 1000).ID
 		eventually(t, "the migration waits or ends", func() bool {
-			m, err := one.Migration(t.Context(), asked)
+			m, err := one.Admin().Migration(t.Context(), asked)
 			return err != nil || m.Held != "" || !m.EndedAt.IsZero()
 		})
 		return nil

@@ -91,7 +91,7 @@ func ofMove(id uuid.UUID, transition string) transitions.Command {
 
 func toVersion(t *testing.T, e *engine.Engine, id uuid.UUID, version int) {
 	t.Helper()
-	r, err := e.Operate(t.Context(), transitions.Command{Instance: id, Key: fmt.Sprint("to ", version)},
+	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: fmt.Sprint("to ", version)},
 		transitions.Operation{Action: transitions.Migrate, To: version})
 	if err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
@@ -106,7 +106,7 @@ func TestAnAttributeComesWithTheNextTransition(t *testing.T) {
 	with := newEngine(t, pool, running(lettersOf(func(*olderLetter) {}, func(*olderLetter) {}).Attr("text",
 		func(d olderLetter) string { return d.Text })))
 	for _, want := range []string{"", "old"} {
-		if inst, err := with.Instance(t.Context(), "", id); err != nil || inst.Attributes["text"] != want {
+		if inst, err := with.Read().Instance(t.Context(), "", id); err != nil || inst.Attributes["text"] != want {
 			t.Errorf("%+v, %v; want %q", inst, err, want)
 		}
 		submit(t, with, transitions.Command{Workflow: "letter", Transition: "step", Key: "step" + want, Instance: id})
@@ -138,7 +138,7 @@ func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
 	before := query[int](t, pool, tries)
 	exec(t, pool, `UPDATE pawl.command SET run_at = now() - interval '1 minute' WHERE run_at > now() AND phase IS NOT NULL`)
 	versionOf := func(e *engine.Engine, id uuid.UUID) int64 {
-		inst, err := e.Instance(t.Context(), "", id)
+		inst, err := e.Read().Instance(t.Context(), "", id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,11 +149,11 @@ func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
 		t.Errorf("of a version that it does not know: %d tries, and %d before; version %d, %d undos", after, before, versionOf(old, waits),
 			m.refunds.Load())
 	}
-	list, err := old.Instances(t.Context(), inspect.Filter{Workflow: "move"})
+	list, err := old.Read().Instances(t.Context(), inspect.Filter{Workflow: "move"})
 	if err != nil || len(list.Instances) != 3 {
 		t.Errorf("it lists %+v, %v", list, err)
 	}
-	_, err = old.Explain(t.Context(), "", waits, "ann", nil)
+	_, err = old.Read().Explain(t.Context(), "", waits, "ann", nil)
 	wantCode(t, err, workflow.NotOnThisNode)
 
 	again := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
@@ -204,7 +204,7 @@ func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
 	pool := database(t)
 	m := &moves{}
 	e := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
-	if err := e.BeginVersion(t.Context(), "move", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "move", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	id, drive := insured(t, pool, e, "m")
@@ -221,12 +221,12 @@ func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
 	}
 	submit(t, e, transitions.Command{Workflow: "drive", Transition: "arrive", Key: "a", Instance: drive})
 	eventually(t, "the end of the drive is taken", func() bool {
-		inst, err := e.Instance(t.Context(), "", id)
+		inst, err := e.Read().Instance(t.Context(), "", id)
 		return err == nil && string(inst.Data) == `{"by":2}`
 	})
 	submit(t, e, ofMove(id, "deliver"))
 	eventually(t, "the insurance is paid back", func() bool { return m.refunds.Load() == 1 })
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "lost" {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "lost" {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	wantIntact(t, e, "")
@@ -242,7 +242,7 @@ func TestAWayBackIsAPlanOfTheOldDefinition(t *testing.T) {
 		state   workflow.State
 	}{{1, "insured"}, {2, "covered"}} {
 		toVersion(t, e, id, there.version)
-		if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.Definition != there.version || inst.State != there.state {
+		if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.Definition != there.version || inst.State != there.state {
 			t.Errorf("%+v, %v", inst, err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestAMigrationWaitsForActivitiesAndLeavesTheLaterOnesAlone(t *testing.T) {
 	late := file(t, e, "", "2", 1).Instance
 	for m.Waiting == 0 {
 		var err error
-		if m, err = e.Migration(t.Context(), m.ID); err != nil || !m.EndedAt.IsZero() {
+		if m, err = e.Admin().Migration(t.Context(), m.ID); err != nil || !m.EndedAt.IsZero() {
 			t.Fatalf("%+v, %v", m, err)
 		}
 		await.Pass("the migration begins", 20*time.Millisecond)
@@ -285,7 +285,7 @@ func TestAMigrationWaitsForActivitiesAndLeavesTheLaterOnesAlone(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	for id, want := range map[uuid.UUID]int{busy: 2, late: 1} {
-		if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.Definition != want {
+		if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.Definition != want {
 			t.Errorf("%+v, %v; want version %d", inst, err, want)
 		}
 	}
@@ -316,7 +316,7 @@ func TestACorrectionIntoAFinalStateIsAnEnd(t *testing.T) {
 	e := newEngine(t, pool, running((&moves{}).version(2), drives()))
 	id, drive := insured(t, pool, e, "m")
 	correct := func(key string) transitions.Receipt {
-		r, err := e.Operate(t.Context(), transitions.Command{Instance: drive, Key: key},
+		r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: drive, Key: key},
 			transitions.Operation{Action: transitions.Correct, State: "arrived", Reason: "the driver called"})
 		if err != nil {
 			t.Fatal(err)
@@ -327,7 +327,7 @@ func TestACorrectionIntoAFinalStateIsAnEnd(t *testing.T) {
 		t.Fatal(r.Err())
 	}
 	eventually(t, "the parent hears of it", func() bool {
-		inst, err := e.Instance(t.Context(), "", id)
+		inst, err := e.Read().Instance(t.Context(), "", id)
 		return err == nil && string(inst.Data) == `{"by":2}`
 	})
 	if r := correct("b"); workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
@@ -345,10 +345,10 @@ func TestANodeWarnsOfAVersionThatItIsNotGiven(t *testing.T) {
 	if log.Count("ran here before and is not given") != 1 || log.Count("version=1") == 0 {
 		t.Errorf("%q", log.List())
 	}
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "packed" {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "packed" {
 		t.Errorf("%+v, %v", inst, err)
 	}
-	if rows, err := e.History(t.Context(), "", id, 0, 10); err != nil || len(rows) != 1 {
+	if rows, err := e.Read().History(t.Context(), "", id, 0, 10); err != nil || len(rows) != 1 {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }

@@ -12,16 +12,16 @@ import (
 // one may have fewer than Limit although there are more; Page.More says it.
 //
 // Errors: InstanceNotFound, InvalidRequest, Unavailable.
-func (e *Engine) Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error) {
+func (r *Reader) Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
 	if err := f.Check(); err != nil {
 		return inspect.ChildPage{}, err
 	}
-	parent, err := e.reader.Instance(ctx, f.Tenant, f.Parent)
+	parent, err := r.e.reader.Instance(ctx, f.Tenant, f.Parent)
 	if err != nil {
 		return inspect.ChildPage{}, err
 	}
-	page, err := e.reader.Children(ctx, &parent, &f)
+	page, err := r.e.reader.Children(ctx, &parent, &f)
 	for i := range page.Children {
 		c := &page.Children[i]
 		c.Deferred = slices.ContainsFunc(parent.Links.Deferred, func(d transitions.Completion) bool { return d.Child == c.ID })

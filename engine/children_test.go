@@ -51,7 +51,7 @@ func bear(t *testing.T, e *engine.Engine, numbers ...int) uuid.UUID {
 func children(t *testing.T, e *engine.Engine, f inspect.ChildFilter) (all []transitions.Instance, pages int) {
 	t.Helper()
 	for {
-		page, err := e.Children(t.Context(), f)
+		page, err := e.Read().Children(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,11 +112,11 @@ func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, len(all), c.want)
 		}
 	}
-	_, err := e.Children(t.Context(), inspect.ChildFilter{Parent: uuid.New()})
+	_, err := e.Read().Children(t.Context(), inspect.ChildFilter{Parent: uuid.New()})
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.Children(t.Context(), inspect.ChildFilter{Tenant: "acme", Parent: id})
+	_, err = e.Read().Children(t.Context(), inspect.ChildFilter{Tenant: "acme", Parent: id})
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.Children(t.Context(), inspect.ChildFilter{Parent: id, States: []workflow.State{"\x00"}})
+	_, err = e.Read().Children(t.Context(), inspect.ChildFilter{Parent: id, States: []workflow.State{"\x00"}})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -168,11 +168,11 @@ func TestAViewTellsTheParent(t *testing.T) {
 		if len(all) != 1 {
 			t.Fatalf("%d children", len(all))
 		}
-		if v, err := e.View(t.Context(), "", all[0].ID); err != nil || v.Parent == nil || *v.Parent != want {
+		if v, err := e.Read().View(t.Context(), "", all[0].ID); err != nil || v.Parent == nil || *v.Parent != want {
 			t.Errorf("%+v, %v, want %+v", v.Parent, err, want)
 		}
 	}
-	if v, err := e.View(t.Context(), "", id); err != nil || v.Parent != nil {
+	if v, err := e.Read().View(t.Context(), "", id); err != nil || v.Parent != nil {
 		t.Errorf("%+v, %v", v.Parent, err)
 	}
 }
@@ -196,13 +196,13 @@ func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
 		for _, f := range []inspect.ChildFilter{{}, {Open: &yes}, {Stuck: &yes}, {Limit: 1},
 			{After: inspect.ChildPlace{Version: 2, Ordinal: 1}}} {
 			f.Parent = id
-			if _, err := e.Children(t.Context(), f); err != nil {
+			if _, err := e.Read().Children(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}
 			wantRanges(t, pool, last, fmt.Sprintf("children of %+v", f))
 		}
 		for _, tenant := range []string{"", "default"} {
-			if _, err := e.Nodes(t.Context(), tenant); err != nil {
+			if _, err := e.Admin().Nodes(t.Context(), tenant); err != nil {
 				t.Fatal(err)
 			}
 			wantRanges(t, pool, last, "nodes of "+tenant)

@@ -15,7 +15,7 @@ import (
 // Limit although there are more, and Page.More says it. What moves on meanwhile may be on two pages, or on none.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
-func (e *Engine) Commands(ctx context.Context, f inspect.CommandFilter) (inspect.CommandPage, error) {
+func (a *Admin) Commands(ctx context.Context, f inspect.CommandFilter) (inspect.CommandPage, error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return inspect.CommandPage{}, err
@@ -23,8 +23,8 @@ func (e *Engine) Commands(ctx context.Context, f inspect.CommandFilter) (inspect
 	if f.Kind != inspect.CommandsAll && !slices.Contains(inspect.CommandKinds, f.Kind) {
 		return inspect.CommandPage{}, workflow.Errorf(workflow.InvalidRequest, "there is no such kind of commands in flight")
 	}
-	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
+	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
 		return inspect.CommandPage{}, definitions.NotFound(f.Workflow)
 	}
-	return e.reader.CommandsInFlight(ctx, f)
+	return a.e.reader.CommandsInFlight(ctx, f)
 }

@@ -19,7 +19,7 @@ import (
 func ofAll(t *testing.T, e *engine.Engine, f inspect.CommandFilter) (list []transitions.Record, pages int) {
 	t.Helper()
 	for {
-		page, err := e.Commands(t.Context(), f)
+		page, err := e.Admin().Commands(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestEveryNumberOfCommandsHasAListOfThem(t *testing.T) {
 	inFlightRows(t, pool, 2, "a", waits, `'failed_retryable', 'scheduled', 0, now() - interval '1 hour'`)
 	e := bareEngine(t, pool)
 	for _, tenant := range []string{"a", "b", "nobody"} {
-		k, err := e.Keys(t.Context(), tenant)
+		k, err := e.Admin().Keys(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestAListOfCommandsSaysWhatItWasAskedFor(t *testing.T) {
 	later := on("pay", "L-1", "later", 100, "")
 	later.Reason, later.NotBefore = "salary", time.Now().Add(time.Hour)
 	submit(t, e, later)
-	page, err := e.Commands(t.Context(), inspect.CommandFilter{Kind: inspect.CommandsScheduled, Workflow: "loan"})
+	page, err := e.Admin().Commands(t.Context(), inspect.CommandFilter{Kind: inspect.CommandsScheduled, Workflow: "loan"})
 	if err != nil || page.More || len(page.Commands) != 1 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -122,13 +122,13 @@ func TestAListOfCommandsSaysWhatItWasAskedFor(t *testing.T) {
 		r.RunAt.IsZero() || r.Request != nil || r.Instance != loanID("L-1") {
 		t.Errorf("%+v", r)
 	}
-	if page, err = e.Commands(t.Context(), inspect.CommandFilter{Workflow: "fare"}); err != nil || len(page.Commands) != 0 {
+	if page, err = e.Admin().Commands(t.Context(), inspect.CommandFilter{Workflow: "fare"}); err != nil || len(page.Commands) != 0 {
 		t.Errorf("of another workflow: %+v, %v", page, err)
 	}
 	for f, code := range map[inspect.CommandFilter]workflow.Code{{Kind: "succeeded"}: workflow.InvalidRequest,
 		{Workflow: "x"}:   workflow.WorkflowNotFound,
 		{Tenant: "a\x00"}: workflow.InvalidRequest} {
-		_, err := e.Commands(t.Context(), f)
+		_, err := e.Admin().Commands(t.Context(), f)
 		wantCode(t, err, code)
 	}
 }
@@ -145,7 +145,7 @@ func TestListsOfCommandsAreRangesOfIndexes(t *testing.T) {
 			for _, name := range []string{"", "loan"} {
 				f := inspect.CommandFilter{Tenant: "a", Kind: kind, Workflow: name, Limit: 700}
 				for range 4 { // pages
-					page, err := e.Commands(t.Context(), f)
+					page, err := e.Admin().Commands(t.Context(), f)
 					if err != nil {
 						t.Fatal(err)
 					}

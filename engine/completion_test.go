@@ -58,7 +58,7 @@ func guard(t *testing.T, e *engine.Engine, n int) (id uuid.UUID, kids []transiti
 // steps are the names of an instance's transitions.
 func steps(t *testing.T, e *engine.Engine, id uuid.UUID) (names []string) {
 	t.Helper()
-	list, err := e.History(t.Context(), "", id, 0, 1000)
+	list, err := e.Read().History(t.Context(), "", id, 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestCompletionIsKeptAndDelivered(t *testing.T) {
 	advance(t, e, "guardian", "finish", id)
 	advance(t, e, "kid", "die", kids[1].ID)
 	eventuallySteps(t, e, id, "open", "bear", "close", "ended.deferred", "reopen", "ended", "finish", "ended.not_taken")
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "done" || inst.Links.Deferred != nil {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "done" || inst.Links.Deferred != nil {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	sound(t, e, pool)
@@ -107,13 +107,13 @@ func TestCompletionIsDeliveredAfterMigration(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, flows(kid, guardians(1, false), guardians(2, true)))
-	if err := e.BeginVersion(t.Context(), "guardian", 1, "ann"); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "guardian", 1, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	id, kids := guard(t, e, 1)
 	advance(t, e, "kid", "die", kids[0].ID)
 	eventuallySteps(t, e, id, "open", "bear", "ended.deferred")
-	if r, err := e.Operate(t.Context(), transitions.Command{Instance: id, Key: "m", Actor: "ann"},
+	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "m", Actor: "ann"},
 		transitions.Operation{Action: transitions.Migrate, To: 2}); err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -144,7 +144,7 @@ func TestCompletionsAndChangesOfTheirParentRace(t *testing.T) {
 	}
 	all.Wait()
 	eventually(t, "every completion is taken", func() bool {
-		inst, err := nodes[0].Instance(t.Context(), "", id)
+		inst, err := nodes[0].Read().Instance(t.Context(), "", id)
 		return err == nil && string(inst.Data) == fmt.Sprintf(`{"ended":%d}`, n) && inst.Links.Deferred == nil
 	})
 	sound(t, nodes[0], pool)

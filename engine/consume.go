@@ -138,4 +138,4 @@ func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 }
 
 // Consumers lists whose messages some workflow receives, by name.
-func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.Routes())) }
+func (a *Admin) Consumers() []string { return slices.Sorted(maps.Keys(a.e.registry.Routes())) }

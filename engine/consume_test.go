@@ -93,7 +93,7 @@ func consumed(t testing.TB, e *engine.Engine, m transitions.Message) transitions
 // dead lists the dead messages as "id status code deliveries".
 func dead(t testing.TB, e *engine.Engine, f inspect.DeadMessageFilter) string {
 	t.Helper()
-	list, more, err := e.DeadMessages(t.Context(), f)
+	list, more, err := e.Admin().DeadMessages(t.Context(), f)
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}
@@ -136,7 +136,7 @@ func TestAMessageBecomesTheCommandThatItIsMappedTo(t *testing.T) {
 	if again := consumed(t, e, fromBank("m-5", "collect", `{"loan":"l-1"}`)); again.Status != 200 || !again.Replayed {
 		t.Errorf("got %+v", again)
 	}
-	history, err := e.History(t.Context(), "", loanID("l-1"), 0, 10)
+	history, err := e.Read().History(t.Context(), "", loanID("l-1"), 0, 10)
 	if err != nil || len(history) != 4 {
 		t.Fatalf("%d entries, %v", len(history), err)
 	}
@@ -157,7 +157,7 @@ func TestTheTypeOfAMessageFromGoIsThatOfItsBody(t *testing.T) {
 	if _, err := e.Consume(t.Context(), fromBank("m-2", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)); err == nil {
 		t.Error("it was done")
 	}
-	list, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{})
+	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	if err != nil || len(list) != 1 || list[0].Type != "wrong" {
 		t.Errorf("on the list: %+v, %v", list, err)
 	}
@@ -253,7 +253,7 @@ func TestWhatCannotBeConsumedIsOnTheList(t *testing.T) {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.code)
 			}
 		}
-		d, err := e.DeadMessage(t.Context(), m.WithDefaults().Ref())
+		d, err := e.Admin().DeadMessage(t.Context(), m.WithDefaults().Ref())
 		if err != nil || d.Code != tt.code || !strings.Contains(d.Failure, tt.failure) || strings.Contains(d.Failure, "secret") ||
 			d.Deliveries != 2 || string(d.Body) != tt.body || d.Type != tt.kind || d.Size != len(tt.body) || d.Status != inspect.MessageWaiting {
 			t.Errorf("%s: %+v, %v", tt.name, d, err)
@@ -312,14 +312,14 @@ func TestAMessageThatIsTooLargeIsListedWithoutItsBody(t *testing.T) {
 		wantCode(t, err, workflow.TooLarge)
 	}
 	wantDead(t, e, "m-1 waiting payload_too_large 2")
-	d, err := e.DeadMessage(t.Context(), m.Ref())
+	d, err := e.Admin().DeadMessage(t.Context(), m.Ref())
 	if err != nil || d.Size != len(m.Body) || d.Body != nil || d.Type != "applied" {
 		t.Errorf("got %d bytes of %d, type %q, %v", len(d.Body), d.Size, d.Type, err)
 	}
-	_, err = e.RetryMessage(t.Context(), m.Ref(), "ann", "")
+	_, err = e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "")
 	wantCode(t, err, workflow.TooLarge)
 	wantDead(t, e, "m-1 waiting payload_too_large 2")
-	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "it came in parts"); err != nil || d.Status != inspect.MessageDiscarded {
+	if d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", "it came in parts"); err != nil || d.Status != inspect.MessageDiscarded {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	// It stays discarded, and a SQL consumer that took it is believed.
@@ -378,7 +378,7 @@ func TestAMessageWhoseDeliveriesAreCountedAnewLeavesTheList(t *testing.T) {
 func TestAMessageToAPausedWorkflowIsNotLost(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
-	if err := e.PauseWorkflow(t.Context(), "", "loan", "ann", ""); err != nil {
+	if err := e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", ""); err != nil {
 		t.Fatal(err)
 	}
 	again, never := fromBank("again", "applied", `{"loan":"l-1","amount":5}`), fromBank("never", "applied", `{"loan":"l-2","amount":5}`)
@@ -389,14 +389,14 @@ func TestAMessageToAPausedWorkflowIsNotLost(t *testing.T) {
 		wantCode(t, err, workflow.Paused)
 	}
 	wantDead(t, e, "again waiting paused 2", "never waiting paused 1")
-	_, err := e.RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "too early")
+	_, err := e.Admin().RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "too early")
 	wantCode(t, err, workflow.Paused)
-	if err := e.ResumeWorkflow(t.Context(), "", "loan"); err != nil {
+	if err := e.Admin().ResumeWorkflow(t.Context(), "", "loan"); err != nil {
 		t.Fatal(err)
 	}
 	consumed(t, e, again)
 	wantDead(t, e, "never waiting paused 2")
-	if r, err := e.RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "its sender gave up"); err != nil || r.Refused() {
+	if r, err := e.Admin().RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "its sender gave up"); err != nil || r.Refused() {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	wantDead(t, e)
@@ -493,6 +493,6 @@ func TestAMessageIsRememberedForThirtyDaysAtLeast(t *testing.T) {
 	}
 	clock.skip(2 * time.Second)
 	retain(t, pool, clock.Now())
-	_, err := e.Command(t.Context(), "", transitions.InboxScope("bank"), "m-2")
+	_, err := e.Read().Command(t.Context(), "", transitions.InboxScope("bank"), "m-2")
 	wantCode(t, err, workflow.CommandNotFound)
 }

@@ -18,28 +18,28 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 	id := file(t, e, "", "1", 5).Instance
 	correct := func(key string, o transitions.Operation) (transitions.Receipt, error) {
 		o.Action, o.Reason = transitions.Correct, "a clerk erred"
-		return e.Operate(t.Context(), transitions.Command{Instance: id, Key: key, Actor: "ann"}, o)
+		return e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: key, Actor: "ann"}, o)
 	}
-	receipt, after, err := e.DryRunOperation(t.Context(), transitions.Command{Instance: id},
+	receipt, after, err := e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id},
 		transitions.Operation{Action: transitions.Correct, Reason: "x", State: "held", Data: []byte(`{"cents":7}`)})
 	if err != nil || receipt.Err() != nil || after.State != "held" || string(after.Data) != `{"cents":7}` {
 		t.Errorf("%+v, %+v, %v", receipt, after, err)
 	}
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.Version != 1 {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.Version != 1 {
 		t.Errorf("the dry run has written: %+v, %v", inst, err)
 	}
 	first, err := correct("a", transitions.Operation{State: "held", Data: []byte(`{"cents":200000}`)})
 	if err != nil || first.Err() != nil {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	inst, err := e.Instance(t.Context(), "", id)
+	inst, err := e.Read().Instance(t.Context(), "", id)
 	if err != nil || inst.State != "held" || string(inst.Data) != `{"cents":200000}` || inst.Attributes["large"] != "yes" {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE starts_with(scope, 'pawl:timer') AND phase = 'scheduled'"); n != 1 {
 		t.Errorf("%d timers run, want that of the state", n)
 	}
-	rows, err := e.History(t.Context(), "", id, 1, 10)
+	rows, err := e.Read().History(t.Context(), "", id, 1, 10)
 	if err != nil || len(rows) != 1 || rows[0].Transition != "pawl.corrected" || rows[0].Actor != "ann" || rows[0].Reason != "a clerk erred" ||
 		rows[0].Cause != transitions.CausedByOperator {
 		t.Errorf("%+v, %v", rows, err)
@@ -58,7 +58,7 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 		_, err := correct(data, transitions.Operation{Data: []byte(data)})
 		wantCode(t, err, workflow.InvalidPayload)
 	}
-	_, err = e.Operate(t.Context(), transitions.Command{Instance: id, Key: "n"},
+	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "n"},
 		transitions.Operation{Action: transitions.Correct, State: "held"})
 	wantCode(t, err, workflow.InvalidRequest) // no reason
 	wantIntact(t, e, "")
@@ -74,12 +74,12 @@ func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
 		{Action: transitions.Correct, Data: []byte(`{"sum":7}`), Reason: "a clerk erred"}, {Action: transitions.Migrate, To: 2}}
 	for n, o := range ops {
 		c := transitions.Command{Instance: id, Key: string(o.Action), IfVersion: 9}
-		dry, after, err := e.DryRunOperation(t.Context(), c, o)
+		dry, after, err := e.Admin().DryRunOperation(t.Context(), c, o)
 		if err != nil || workflow.CodeOf(dry.Err()) != workflow.VersionConflict || after != nil {
 			t.Errorf("%s: %+v, %v", o.Action, dry, err)
 		}
 		for range 2 { // it is decided, and replayed
-			if r, err := e.Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
+			if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
 				t.Errorf("%s: %+v, %v", o.Action, r, err)
 			}
 		}
@@ -87,23 +87,23 @@ func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
 		later.NotBefore, before.HappenedAt = time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 		for _, c := range []transitions.Command{later, before} {
 			c.IfVersion = 0
-			_, err := e.Operate(t.Context(), c, o)
+			_, err := e.Admin().Operate(t.Context(), c, o)
 			wantCode(t, err, workflow.InvalidRequest)
-			_, _, err = e.DryRunOperation(t.Context(), c, o)
+			_, _, err = e.Admin().DryRunOperation(t.Context(), c, o)
 			wantCode(t, err, workflow.InvalidRequest)
 		}
 		c.Key, c.IfVersion = c.Key+" at the right version", int64(n+1)
-		if r, err := e.Operate(t.Context(), c, o); err != nil || r.Err() != nil {
+		if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || r.Err() != nil {
 			t.Errorf("%s: %+v, %v", o.Action, r, err)
 		}
 		c.Key = "once more: " + c.Key // there is another version by now
-		if r, err := e.Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
+		if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
 			t.Errorf("%s: %+v, %v", o.Action, r, err)
 		}
 	}
 	other := file(t, e, "", "2", 5).Instance
 	submit(t, e, onClaim(other, "hold", "h"))
-	_, err := e.Operate(t.Context(), transitions.Command{Key: "r", IfVersion: 1}, transitions.Operation{Action: transitions.Retry,
+	_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "r", IfVersion: 1}, transitions.Operation{Action: transitions.Retry,
 		Target: transitions.CommandRef{Scope: "claim:" + other.String(), Key: "h"}})
 	wantCode(t, err, workflow.InvalidRequest)
 }
@@ -119,11 +119,11 @@ func TestACorrectionTellsOfTimersThatAreOverdue(t *testing.T) {
 	past := begun.Add(-time.Hour).Format(time.RFC3339)
 	c := transitions.Command{Instance: r.Instance, Key: "c"}
 	o := transitions.Operation{Action: transitions.Correct, Data: fmt.Appendf(nil, `{"at":%q}`, past), Reason: "it was yesterday"}
-	dry, _, err := e.DryRunOperation(t.Context(), c, o)
+	dry, _, err := e.Admin().DryRunOperation(t.Context(), c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := e.Operate(t.Context(), c, o)
+	done, err := e.Admin().Operate(t.Context(), c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestACorrectionTakesAnInstanceOutOfAnActivity(t *testing.T) {
 	submit(t, e, onClaim(id, "approve", "a"))
 	work := submit(t, e, onClaim(id, "pay", "p"))
 	<-going
-	r, err := e.Operate(t.Context(), transitions.Command{Instance: id, Key: "c"},
+	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "c"},
 		transitions.Operation{Action: transitions.Correct, State: "checking", Reason: "not approved"})
 	if err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
@@ -159,7 +159,7 @@ func TestACorrectionTakesAnInstanceOutOfAnActivity(t *testing.T) {
 	if err != nil || workflow.CodeOf(answer.Err()) != workflow.CommandCancelled {
 		t.Errorf("%+v, %v", answer, err)
 	}
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "checking" || inst.Links.InFlight != nil {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "checking" || inst.Links.InFlight != nil {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	wantIntact(t, e, "")

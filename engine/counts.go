@@ -20,17 +20,17 @@ import (
 // With attributes, instances are counted if the index of attributes has at most 10,000 of them, and estimated otherwise.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
-func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {
-	c := inspect.Counts{At: e.clock.Now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
+func (r *Reader) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {
+	c := inspect.Counts{At: r.e.clock.Now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
 	if f.Workflow != "" {
-		if _, err := e.Workflow(f.Workflow, 0); err != nil {
+		if _, err := r.Workflow(f.Workflow, 0); err != nil {
 			return c, err
 		}
 	}
-	if err := f.Check(e.Versions(f.Workflow)); err != nil {
+	if err := f.Check(r.Versions(f.Workflow)); err != nil {
 		return c, err
 	}
-	list, exact, err := e.reader.Counts(ctx, &f, e.registry.kinds(&f))
+	list, exact, err := r.e.reader.Counts(ctx, &f, r.e.registry.kinds(&f))
 	if err != nil {
 		return c, err
 	}

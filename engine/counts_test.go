@@ -42,7 +42,7 @@ func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
 				}
 			}
 		}
-		c, err := e.Counts(t.Context(), f)
+		c, err := e.Read().Counts(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
 		FROM generate_series(0, 23999) i`)
 	count := func(state workflow.State) (k inspect.InstanceCount, all inspect.Counts) {
 		t.Helper()
-		all, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "default"})
+		all, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "default"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,15 +105,15 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 		SELECT 't' || i % 1500, gen_random_uuid(), 'unknown here', 1, 'open', 1, '{}', true, sha256('x'), now(), now()
 			FROM generate_series(0, 5999) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
-	c, err := e.Counts(t.Context(), inspect.CountFilter{})
+	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{})
 	if err != nil || c.Exact || len(c.Counts) != 1 || c.Counts[0].State != "open" || c.Counts[0].Exact || c.Total < 5000 || c.Total > 7000 {
 		t.Errorf("of everybody's 6,000: %+v, %v", c, err)
 	}
-	c, err = e.Counts(t.Context(), inspect.CountFilter{States: []workflow.State{"settled"}})
+	c, err = e.Read().Counts(t.Context(), inspect.CountFilter{States: []workflow.State{"settled"}})
 	if err != nil || !c.Exact || c.Total != 0 {
 		t.Errorf("of a state that none is in: %+v, %v", c, err)
 	}
-	c, err = e.Counts(t.Context(), inspect.CountFilter{Tenant: "t7"})
+	c, err = e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "t7"})
 	if err != nil || !c.Exact || c.Total != 4 {
 		t.Errorf("of one of them: %+v, %v", c, err)
 	}
@@ -141,12 +141,12 @@ func TestCountsOfAllTenantsLookAtABoundedNumberOfKinds(t *testing.T) {
 		"a definition that none has":  {inspect.CountFilter{Definition: 7}, 0, 0},
 		"everything, without filters": {inspect.CountFilter{}, 10_100, 10_300},
 	} {
-		c, err := e.Counts(t.Context(), tt.filter)
+		c, err := e.Read().Counts(t.Context(), tt.filter)
 		if err != nil || c.Exact || c.Total < tt.low || c.Total > tt.high {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
-	c, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "t010150", States: []workflow.State{"open"}})
+	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "t010150", States: []workflow.State{"open"}})
 	if err != nil || !c.Exact || c.Total != 1 {
 		t.Errorf("of one of them: %+v, %v", c, err)
 	}
@@ -163,17 +163,17 @@ func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
 			now(), now()
 		FROM generate_series(0, 4399) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
-	c, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "many"})
+	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "many"})
 	if err != nil || !c.Exact || c.Total != 1100 || len(c.Counts) != 1100 {
 		t.Errorf("1,100 of 1,100 kinds: %d of %d, exact %v, %v", c.Total, len(c.Counts), c.Exact, err)
 	}
-	_, err = e.Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate})
+	_, err = e.Read().Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate})
 	wantCode(t, err, workflow.InvalidRequest)
-	page, err := e.Instances(t.Context(), inspect.Filter{Tenant: "many", States: []workflow.State{"open"}, Limit: 10})
+	page, err := e.Read().Instances(t.Context(), inspect.Filter{Tenant: "many", States: []workflow.State{"open"}, Limit: 10})
 	if err != nil || len(page.Instances) != 10 || !page.More {
 		t.Errorf("in the order of ids: %d, more %v, %v", len(page.Instances), page.More, err)
 	}
-	page, err = e.Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate, Definition: 7, Workflow: "loan"})
+	page, err = e.Read().Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate, Definition: 7, Workflow: "loan"})
 	if err != nil || len(page.Instances) != 1 {
 		t.Errorf("of one kind: %d, %v", len(page.Instances), err)
 	}
@@ -186,10 +186,10 @@ func TestCountsRefuseWhatCannotBeMeant(t *testing.T) {
 		workflow.InvalidRequest:   {Definition: -1},
 		workflow.WorkflowNotFound: {Workflow: "nothing"},
 	} {
-		_, err := e.Counts(t.Context(), f)
+		_, err := e.Read().Counts(t.Context(), f)
 		wantCode(t, err, want)
 	}
-	_, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "a\x00b"})
+	_, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "a\x00b"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -201,14 +201,14 @@ func TestCountsByAttribute_Many(t *testing.T) {
 	exec(t, pool, "ALTER TABLE pawl.instance SET (autovacuum_enabled = false)")
 	seedTimes(t, pool, n)
 	exec(t, pool, "VACUUM ANALYZE pawl.instance")
-	c, err := e.Counts(t.Context(), inspect.CountFilter{Attributes: map[string]string{"region": "r-1"}})
+	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Attributes: map[string]string{"region": "r-1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := int64(n / 2); c.Exact || c.Total < want/2 || c.Total > 2*want {
 		t.Errorf("%d instances, exact %t, want an estimate of %d", c.Total, c.Exact, want)
 	}
-	if _, err := e.Counts(t.Context(), inspect.CountFilter{Workflow: "loan", Attributes: map[string]string{"size": "1"}}); workflow.CodeOf(err) !=
+	if _, err := e.Read().Counts(t.Context(), inspect.CountFilter{Workflow: "loan", Attributes: map[string]string{"size": "1"}}); workflow.CodeOf(err) !=
 		workflow.InvalidRequest {
 		t.Errorf("undeclared attribute: %v", err)
 	}

@@ -14,7 +14,7 @@ import (
 // consumer and then the oldest first, and says whether there are more.
 //
 // Errors: InvalidRequest, Unavailable.
-func (e *Engine) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error) {
+func (a *Admin) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
 	setDefault(&f.Status, inspect.MessageWaiting)
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
@@ -37,16 +37,16 @@ func (e *Engine) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) 
 			return nil, false, workflow.Errorf(workflow.InvalidRequest, "the %s %s", name, problem)
 		}
 	}
-	return e.inbox.List(ctx, f)
+	return a.e.inbox.List(ctx, f)
 }
 
 // DeadMessage reads one with its body. Errors: NotFound, Unavailable.
-func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
+func (a *Admin) DeadMessage(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
 	r.Tenant = tenantOr(r.Tenant)
 	if (transitions.Message{Tenant: r.Tenant, Consumer: r.Consumer, ID: r.ID}).Check() != nil { // PostgreSQL would fail the query
 		return inspect.DeadMessage{}, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
 	}
-	return e.inbox.Get(ctx, r)
+	return a.e.inbox.Get(ctx, r)
 }
 
 // RetryMessage consumes a dead message again, as it was sent, because an operator asks
@@ -55,12 +55,12 @@ func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (ins
 // else as waiting. Another message with its id that was discarded is not in its way.
 //
 // Errors: NotFound; TooLarge for one whose body was not kept; those of Consume.
-func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
+func (a *Admin) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
 	by, err := operator(by, reason)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	d, err := e.DeadMessage(ctx, ref)
+	d, err := a.DeadMessage(ctx, ref)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -69,21 +69,21 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 		return transitions.Receipt{}, err
 	}
 	if d.Status != inspect.MessageRetried {
-		if err := e.inbox.Reopen(ctx, d, e.clock.Now()); err != nil {
+		if err := a.e.inbox.Reopen(ctx, d, a.e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
 	m := transitions.Message{Tenant: d.Tenant, Consumer: d.Consumer, ID: d.ID, Type: d.Type, Body: body}
-	receipt, err := e.deliver(ctx, m)
+	receipt, err := a.e.deliver(ctx, m)
 	switch decide.FateOf(m, receipt, err, 0) {
 	case decide.FateDone:
-		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.clock.Now())
+		return receipt, a.e.inbox.Retried(ctx, d.MessageRef, by, reason, a.e.clock.Now())
 	case decide.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.Routes()[m.Consumer]), failure, e.clock.Now()); err != nil {
+		if _, err := a.e.inbox.Put(ctx, m, decide.AboutMessage(m, a.e.registry.Routes()[m.Consumer]), failure, a.e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
@@ -95,26 +95,26 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 // was done after all, here or by SQL, is MessageRetried. A discarded message can be retried.
 //
 // Errors: NotFound, InvalidRequest, Unavailable.
-func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {
+func (a *Admin) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {
 	by, err := operator(by, reason)
 	if err != nil {
 		return inspect.DeadMessage{}, err
 	}
-	if _, err := e.DeadMessage(ctx, ref); err != nil {
+	if _, err := a.DeadMessage(ctx, ref); err != nil {
 		return inspect.DeadMessage{}, err
 	}
 	ref.Tenant = tenantOr(ref.Tenant)
-	now := e.clock.Now()
-	if err := e.inbox.Discard(ctx, ref, by, reason, now, now.Add(e.config.Replay)); err != nil {
+	now := a.e.clock.Now()
+	if err := a.e.inbox.Discard(ctx, ref, by, reason, now, now.Add(a.e.config.Replay)); err != nil {
 		return inspect.DeadMessage{}, err
 	}
-	d, err := e.DeadMessage(ctx, ref)
+	d, err := a.DeadMessage(ctx, ref)
 	d.Body = nil
 	return d, err
 }
 
 // ForgetMessages deletes up to limit messages from the list that were retried or
 // discarded before a time, and returns how many. Those that wait stay.
-func (e *Engine) ForgetMessages(ctx context.Context, before time.Time, limit int) (int64, error) {
-	return e.inbox.Forget(ctx, before, limit)
+func (a *Admin) ForgetMessages(ctx context.Context, before time.Time, limit int) (int64, error) {
+	return a.e.inbox.Forget(ctx, before, limit)
 }

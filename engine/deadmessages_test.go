@@ -37,13 +37,13 @@ func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	if r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "again"); err != nil || r.Status != 409 || r.Replayed {
+	if r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "again"); err != nil || r.Status != 409 || r.Replayed {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	wantDead(t, e, "m-1 waiting guard_refused 2")
 	exec(t, pool, `UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`) // whatever an operator can do about it
 	for i := range 2 {
-		r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "more is owed")
+		r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "more is owed")
 		if err != nil || r.Status != 200 || r.Version != 2 || r.Replayed != (i > 0) {
 			t.Fatalf("got %+v, %v", r, err)
 		}
@@ -53,7 +53,7 @@ func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 	}
 	wantDead(t, e)
 	wantRetried(t, e, inspect.MessageRetried, "m-1 retried guard_refused 2")
-	if d, err := e.DeadMessage(t.Context(), m.Ref()); err != nil || d.ChangedBy != "ann" || d.Reason != "more is owed" {
+	if d, err := e.Admin().DeadMessage(t.Context(), m.Ref()); err != nil || d.ChangedBy != "ann" || d.Reason != "more is owed" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 }
@@ -70,12 +70,12 @@ func TestAPersonRetriesAMessageThatWasRefusedLongAgo(t *testing.T) {
 	}
 	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL WHERE key = 'm-1';
 		UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`)
-	if r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", ""); err != nil || r.Status != 200 {
+	if r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", ""); err != nil || r.Status != 200 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	// What was done is never done again: nothing here says that it was refused.
 	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL WHERE key = 'm-1'`)
-	_, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "")
+	_, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "")
 	wantCode(t, err, workflow.KeyExpired)
 }
 
@@ -121,7 +121,7 @@ func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
 	_, err := e.Consume(t.Context(), m)
 	wantCode(t, err, workflow.InstanceNotFound)
 	for range 2 {
-		d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "a test of theirs")
+		d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", "a test of theirs")
 		if err != nil || d.Status != inspect.MessageDiscarded || d.ChangedBy != "ann" || d.Reason != "a test of theirs" || d.Body != nil {
 			t.Fatalf("got %+v, %v", d, err)
 		}
@@ -133,17 +133,17 @@ func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
 	}
 	wantDead(t, e)
 	wantRetried(t, e, inspect.MessageDiscarded, "m-1 discarded command_cancelled 2")
-	if r, err := e.RetryMessage(t.Context(), m.Ref(), "bob", "it was none"); err != nil || r.Status != 200 {
+	if r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "bob", "it was none"); err != nil || r.Status != 200 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	// What is done is not discarded any more.
-	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "bob" {
+	if d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "bob" {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	if n, err := e.ForgetMessages(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || n != 0 {
+	if n, err := e.Admin().ForgetMessages(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || n != 0 {
 		t.Errorf("forgot %d, %v", n, err)
 	}
-	if n, err := e.ForgetMessages(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 1 {
+	if n, err := e.Admin().ForgetMessages(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 1 {
 		t.Errorf("forgot %d, %v", n, err)
 	}
 }
@@ -160,7 +160,7 @@ func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
 	sum := m.Hash()
 	exec(t, pool, "SELECT pawl.consume('bank', 'm-1', $1)", sum[:])
 	for range 2 {
-		d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "nobody needs it")
+		d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", "nobody needs it")
 		if err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "ann" {
 			t.Errorf("got %+v, %v", d, err)
 		}
@@ -173,7 +173,7 @@ func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
 	other := fromBank("m-1", "paid", `{"loan":"l-1","amount":3}`).WithDefaults()
 	_, err = e.Consume(t.Context(), other)
 	wantCode(t, err, workflow.MessageReused)
-	if d, err := e.DiscardMessage(t.Context(), other.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageDiscarded {
+	if d, err := e.Admin().DiscardMessage(t.Context(), other.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageDiscarded {
 		t.Errorf("got %+v, %v", d, err)
 	}
 }
@@ -191,20 +191,20 @@ func TestADiscardedMessageDoesNotKeepItsIDFromAnother(t *testing.T) {
 			t.Fatal("it was consumed")
 		}
 	}
-	if d, err := e.DiscardMessage(t.Context(), bad.Ref(), "ann", "no such currency"); err != nil || d.Status != inspect.MessageDiscarded {
+	if d, err := e.Admin().DiscardMessage(t.Context(), bad.Ref(), "ann", "no such currency"); err != nil || d.Status != inspect.MessageDiscarded {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
 	_, err := e.Consume(t.Context(), good)
 	wantCode(t, err, workflow.MessageReused) // an operator has to choose
-	if r, err := e.RetryMessage(t.Context(), good.Ref(), "ann", "this one"); err != nil || r.Status != 200 || r.Version != 2 {
+	if r, err := e.Admin().RetryMessage(t.Context(), good.Ref(), "ann", "this one"); err != nil || r.Status != 200 || r.Version != 2 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	_, err = e.Consume(t.Context(), bad)
 	if err == nil {
 		t.Error("what was discarded is consumed")
 	}
-	_, err = e.RetryMessage(t.Context(), bad.Ref(), "ann", "both")
+	_, err = e.Admin().RetryMessage(t.Context(), bad.Ref(), "ann", "both")
 	if err == nil {
 		t.Error("both are consumed")
 	}
@@ -222,20 +222,20 @@ func TestThereIsNothingToRetryOrDiscard(t *testing.T) {
 		"cannot be stored":      {Consumer: "bank", ID: "\x00"},
 		"a tenant's, not UTF-8": {Tenant: "\xff", Consumer: "bank", ID: "m"},
 	} {
-		if _, err := e.RetryMessage(t.Context(), ref, "ann", ""); workflow.CodeOf(err) != workflow.NotFound {
+		if _, err := e.Admin().RetryMessage(t.Context(), ref, "ann", ""); workflow.CodeOf(err) != workflow.NotFound {
 			t.Errorf("retry %s: %v", name, err)
 		}
-		if _, err := e.DiscardMessage(t.Context(), ref, "ann", ""); workflow.CodeOf(err) != workflow.NotFound {
+		if _, err := e.Admin().DiscardMessage(t.Context(), ref, "ann", ""); workflow.CodeOf(err) != workflow.NotFound {
 			t.Errorf("discard %s: %v", name, err)
 		}
 	}
-	_, err := e.RetryMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "a\x00", "")
+	_, err := e.Admin().RetryMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "a\x00", "")
 	wantCode(t, err, workflow.InvalidRequest)
-	_, err = e.DiscardMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "ann", "\xff")
+	_, err = e.Admin().DiscardMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "ann", "\xff")
 	wantCode(t, err, workflow.InvalidRequest)
-	_, _, err = e.DeadMessages(t.Context(), inspect.DeadMessageFilter{Status: "gone"})
+	_, _, err = e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{Status: "gone"})
 	wantCode(t, err, workflow.InvalidRequest)
-	_, _, err = e.DeadMessages(t.Context(), inspect.DeadMessageFilter{Consumer: "\x00"})
+	_, _, err = e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{Consumer: "\x00"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -260,7 +260,7 @@ func TestDeadMessagesAreListedInPagesOfTheTenantsOwn(t *testing.T) {
 		for f, more := (inspect.DeadMessageFilter{Consumer: tt.consumer, Limit: 3}), true; more; {
 			var list []inspect.DeadMessage
 			var err error
-			if list, more, err = e.DeadMessages(t.Context(), f); err != nil || len(list) > 3 || more && len(list) < 3 {
+			if list, more, err = e.Admin().DeadMessages(t.Context(), f); err != nil || len(list) > 3 || more && len(list) < 3 {
 				t.Fatalf("%d of them, more %v, %v", len(list), more, err)
 			}
 			for _, f.After = range list {
@@ -357,7 +357,7 @@ func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
 	}
 	found := func(f inspect.DeadMessageFilter) (ids []string) {
 		t.Helper()
-		list, _, err := e.DeadMessages(t.Context(), f)
+		list, _, err := e.Admin().DeadMessages(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,6 +384,6 @@ func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
 			t.Errorf("%+v: %q", tt.f, got)
 		}
 	}
-	_, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{BusinessKey: "l-1"})
+	_, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{BusinessKey: "l-1"})
 	wantCode(t, err, workflow.InvalidRequest)
 }

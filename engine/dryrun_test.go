@@ -78,7 +78,7 @@ func TestADryRunOfACreationMakesUpAnID(t *testing.T) {
 	if err != nil || dry.Status != 201 || dry.Version != 1 || dry.Instance == uuid.Nil {
 		t.Fatalf("got %+v, %v", dry, err)
 	}
-	if _, err := e.Instance(t.Context(), "", dry.Instance); workflow.CodeOf(err) != workflow.InstanceNotFound {
+	if _, err := e.Read().Instance(t.Context(), "", dry.Instance); workflow.CodeOf(err) != workflow.InstanceNotFound {
 		t.Errorf("it is there: %v", err)
 	}
 }

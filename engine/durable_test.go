@@ -115,7 +115,7 @@ func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
 	if _, err := e.Consume(t.Context(), wrong); workflow.CodeOf(err) != workflow.InvalidPayload {
 		t.Fatal(err)
 	}
-	if _, err := e.DiscardMessage(t.Context(), wrong.Ref(), "olga", ""); err != nil {
+	if _, err := e.Admin().DiscardMessage(t.Context(), wrong.Ref(), "olga", ""); err != nil {
 		t.Fatal(err)
 	}
 
@@ -157,24 +157,24 @@ func TestWhatAnOperatorDoesIsDurableWhateverTheDefault(t *testing.T) {
 		want string
 		do   func() error
 	}{
-		{"insert paused on", func() error { return e.PauseWorkflow(t.Context(), "", "claim", "olga", "") }},
-		{"delete paused on", func() error { return e.ResumeWorkflow(t.Context(), "", "claim") }},
-		{"delete begins on", func() error { return e.BeginVersion(t.Context(), "claim", 0, "olga") }},
-		{"insert begins on", func() error { return e.BeginVersion(t.Context(), "claim", 1, "olga") }},
-		{"update outbox_sink on", func() error { return e.PauseSink(t.Context(), "main", "olga", "") }},
-		{"update outbox_sink on", func() error { return e.ResumeSink(t.Context(), "main") }},
+		{"insert paused on", func() error { return e.Admin().PauseWorkflow(t.Context(), "", "claim", "olga", "") }},
+		{"delete paused on", func() error { return e.Admin().ResumeWorkflow(t.Context(), "", "claim") }},
+		{"delete begins on", func() error { return e.Admin().BeginVersion(t.Context(), "claim", 0, "olga") }},
+		{"insert begins on", func() error { return e.Admin().BeginVersion(t.Context(), "claim", 1, "olga") }},
+		{"update outbox_sink on", func() error { return e.Admin().PauseSink(t.Context(), "main", "olga", "") }},
+		{"update outbox_sink on", func() error { return e.Admin().ResumeSink(t.Context(), "main") }},
 		{"update outbox_sink on", func() (err error) { // as to skip dead letters, and to move a cursor
-			_, err = e.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "default"}, "olga", "")
+			_, err = e.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "default"}, "olga", "")
 			return err
 		}},
-		{"delete outbox_sink on", func() error { return e.ForgetSink(t.Context(), "main") }},
+		{"delete outbox_sink on", func() error { return e.Admin().ForgetSink(t.Context(), "main") }},
 		{"insert instance_migration on", func() (err error) {
-			batch, err = e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, PerSecond: 1,
+			batch, err = e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, PerSecond: 1,
 				Actor: "olga", Reason: "r"})
 			return err
 		}},
 		{"update instance_migration on", func() (err error) {
-			_, err = e.StopMigration(t.Context(), batch.ID, "olga", "")
+			_, err = e.Admin().StopMigration(t.Context(), batch.ID, "olga", "")
 			return err
 		}},
 	} {

@@ -47,7 +47,7 @@ func flows(ws ...workflow.Source) func(*engine.Config) {
 // transition has its event at its position.
 func sound(t *testing.T, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
-	v, err := e.Verify(t.Context(), "", [16]byte{})
+	v, err := e.Admin().Verify(t.Context(), "", [16]byte{})
 	if err != nil || len(v.Broken) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}

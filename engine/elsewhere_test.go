@@ -123,16 +123,16 @@ func TestANodeHearsWithWhatNewInstancesBeginBeforeItRefuses(t *testing.T) {
 	pool := database(t)
 	both := running(trunks(1), trunks(2))
 	one, other := newEngine(t, pool, both), newEngine(t, pool, both)
-	if err := other.BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
+	if err := other.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the first has heard of version 1", func() bool {
-		w, err := one.Workflow("trunk", 0)
+		w, err := one.Read().Workflow("trunk", 0)
 		return err == nil && w.Version == 1
 	})
 	_, err := one.Submit(t.Context(), returned("early", "L-0"))
 	wantCode(t, err, workflow.TransitionNotFound) // nobody can, as long as version 1 begins
-	if err := other.BeginVersion(t.Context(), "trunk", 2, "ann"); err != nil {
+	if err := other.Admin().BeginVersion(t.Context(), "trunk", 2, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	// It may hear at any time: then it is done.
@@ -155,12 +155,12 @@ func TestInstancesOfANewerVersionHearWhileAnOlderOneBegins(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), running(trunks(1), trunks(2)))
 	consumed(t, e, fromDepot("1", "arrived", "L-1"))
-	if err := e.BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	consumed(t, e, fromDepot("2", "scanned", "L-1"))
 	consumed(t, e, fromDepot("3", "arrived", "L-2"))
-	inst, err := e.Instance(t.Context(), "", transitions.InstanceID(transitions.DefaultTenant, "trunk", "L-2"))
+	inst, err := e.Read().Instance(t.Context(), "", transitions.InstanceID(transitions.DefaultTenant, "trunk", "L-2"))
 	if err != nil || inst.Definition != 1 {
 		t.Errorf("%+v, %v", inst, err)
 	}

@@ -267,22 +267,22 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // Stats are the pipeline's counters since the start.
-func (e *Engine) Stats() commit.Stats { return e.pipeline.Stats() }
+func (a *Admin) Stats() commit.Stats { return a.e.pipeline.Stats() }
 
 // Workflows lists, by name, the version of each workflow that new instances begin with.
-func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.Newest() }
+func (r *Reader) Workflows() []*workflow.Workflow { return r.e.registry.Newest() }
 
 // Versions lists the versions of a workflow that this node knows: the one that new instances begin with, then
 // the others, the newest first.
-func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.Versions(name) }
+func (r *Reader) Versions(name string) []*workflow.Workflow { return r.e.registry.Versions(name) }
 
 // Workflow finds a version of a workflow; 0 is the one that new instances begin with. Errors: WorkflowNotFound;
 // NotOnThisNode where this node knows other versions of it.
-func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
-	if w := e.registry.Find(name, version); w != nil {
+func (r *Reader) Workflow(name string, version int) (*workflow.Workflow, error) {
+	if w := r.e.registry.Find(name, version); w != nil {
 		return w, nil
 	}
-	if version != 0 && e.registry.Find(name, 0) != nil {
+	if version != 0 && r.e.registry.Find(name, 0) != nil {
 		return nil, workflow.Errorf(workflow.NotOnThisNode, "this node does not know version %d of workflow %q", version, name)
 	}
 	return nil, definitions.NotFound(name)

@@ -17,7 +17,7 @@ func TestExplainSaysWhatAnActorCanDoNowAndWhyNot(t *testing.T) {
 	submit(t, e, applied("L-1", 100)) // by ann
 	allowed := func(actor string, roles ...string) map[string]workflow.Code {
 		t.Helper()
-		options, err := e.Explain(t.Context(), "", loanID("L-1"), actor, roles)
+		options, err := e.Read().Explain(t.Context(), "", loanID("L-1"), actor, roles)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func TestExplainNeedsTheVersionOfTheInstance(t *testing.T) {
 	pool := database(t)
 	submit(t, newEngine(t, pool), applied("L-1", 100))
 	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{loans(2)} })
-	_, err := e.Explain(t.Context(), "", loanID("L-1"), "bob", nil)
+	_, err := e.Read().Explain(t.Context(), "", loanID("L-1"), "bob", nil)
 	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = e.Explain(t.Context(), "", uuid.New(), "bob", nil)
+	_, err = e.Read().Explain(t.Context(), "", uuid.New(), "bob", nil)
 	wantCode(t, err, workflow.InstanceNotFound)
 }

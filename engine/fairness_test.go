@@ -49,7 +49,7 @@ func TestSlowSQLOfOneTenantHoldsUpNoOther(t *testing.T) {
 	for range 2 { // as many as one tenant has at once
 		await.Receive(t, "the slow SQL has begun", begun)
 	}
-	await.Eventually(t, "all others of it wait", func() bool { return e.Stats().Aside >= many })
+	await.Eventually(t, "all others of it wait", func() bool { return e.Admin().Stats().Aside >= many })
 
 	// With SQL of its own, and a plain one whose instance was held.
 	submit(t, e, others(on("slow", "O-2", "s", 1, "")))
@@ -57,13 +57,13 @@ func TestSlowSQLOfOneTenantHoldsUpNoOther(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE", id); err != nil {
 		t.Fatal(err)
 	}
-	aside := e.Stats().Aside
+	aside := e.Admin().Stats().Aside
 	paid := make(chan error, 1)
 	go func() {
 		_, err := e.Submit(context.WithoutCancel(t.Context()), others(on("pay", "O-1", "p", 1, "")))
 		paid <- err
 	}()
-	await.Eventually(t, "it waits for the instance", func() bool { return e.Stats().Aside > aside })
+	await.Eventually(t, "it waits for the instance", func() bool { return e.Admin().Stats().Aside > aside })
 	rollback(t, tx)
 	if err := await.Receive(t, "the plain command", paid); err != nil {
 		t.Error(err)

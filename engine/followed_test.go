@@ -35,7 +35,7 @@ func TestEventsAreFollowedAsTheyAreStored(t *testing.T) {
 		c.Now = func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }
 	})
 	submit(t, e, applied("L-1", 5))
-	live := e.Follow(transitions.DefaultTenant, 0)
+	live := e.Read().Follow(transitions.DefaultTenant, 0)
 	defer live.Close()
 	got := followTo(t, live, 0, 1)
 	for _, c := range []transitions.Command{applied("L-2", 7), applied("L-<&>é\u2028", 7),
@@ -45,17 +45,17 @@ func TestEventsAreFollowedAsTheyAreStored(t *testing.T) {
 	}
 	for _, action := range []transitions.Action{transitions.Pause, transitions.Resume} {
 		c := transitions.Command{Key: string(action), Instance: loanID("L-2"), Actor: "op"}
-		if r, err := e.Operate(t.Context(), c, transitions.Operation{Action: action, Reason: "because"}); err != nil || r.Refused() {
+		if r, err := e.Admin().Operate(t.Context(), c, transitions.Operation{Action: action, Reason: "because"}); err != nil || r.Refused() {
 			t.Fatal(r, err)
 		}
 	}
-	head, err := e.Head(t.Context(), transitions.DefaultTenant)
+	head, err := e.Read().Head(t.Context(), transitions.DefaultTenant)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got = append(got, followTo(t, live, 1, head)...)
 
-	late := newEngine(t, pool, func(c *engine.Config) { c.Source = "/here" }).Follow(transitions.DefaultTenant, 0)
+	late := newEngine(t, pool, func(c *engine.Config) { c.Source = "/here" }).Read().Follow(transitions.DefaultTenant, 0)
 	defer late.Close()
 	want := followTo(t, late, 0, head)
 	if len(got) != len(want) || len(want) < int(head)+1 {

@@ -66,11 +66,11 @@ func TestWhatAnAttemptCameToIsStoredByWhoeverCan(t *testing.T) {
 			if err != nil || (r.Err() == nil) != (c.err == nil) {
 				t.Fatalf("it ends with %+v, %v", r, err)
 			}
-			one, err := newer.Command(t.Context(), "", work.Record.Scope, "p")
+			one, err := newer.Read().Command(t.Context(), "", work.Record.Scope, "p")
 			if err != nil || one.Attempt < 2 || one.Failures != 0 || prints.Load() != 1 {
 				t.Errorf("%d prints; attempt %d, %d failures, %v", prints.Load(), one.Attempt, one.Failures, err)
 			}
-			inst, err := older.Instance(t.Context(), "", id)
+			inst, err := older.Read().Instance(t.Context(), "", id)
 			if want := `{"number":2,"ink":"blue"}`; err != nil || inst.State != c.state || !strings.Contains(string(inst.Data), want) {
 				t.Errorf("%s: %s, %v", inst.State, inst.Data, err)
 			}
@@ -96,7 +96,7 @@ func TestWhatANodeCannotReadIsLeftToOthers(t *testing.T) {
 	}
 	work := submit(t, asks, transitions.Command{Workflow: "book", Transition: "print", Key: "p", Instance: id})
 	await.Eventually(t, "the older node has looked at it", func() bool {
-		c, err := asks.Command(t.Context(), "", work.Record.Scope, "p")
+		c, err := asks.Read().Command(t.Context(), "", work.Record.Scope, "p")
 		return err == nil && c.Attempt > 0 && strings.Contains(c.Failure, "cannot read the data")
 	})
 	if err := startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{small()}}); err != nil {
@@ -106,7 +106,7 @@ func TestWhatANodeCannotReadIsLeftToOthers(t *testing.T) {
 	if r, err := does.Await(t.Context(), "", work.Record.Scope, "p"); err != nil || r.Err() != nil {
 		t.Fatalf("it ends with %+v, %v", r, err)
 	}
-	if c, err := does.Command(t.Context(), "", work.Record.Scope, "p"); err != nil || c.Failures != 0 {
+	if c, err := does.Read().Command(t.Context(), "", work.Record.Scope, "p"); err != nil || c.Failures != 0 {
 		t.Errorf("%d failures, %v", c.Failures, err)
 	}
 }

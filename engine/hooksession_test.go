@@ -79,14 +79,14 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			submit(t, e, applied(tt.name, 100))
-			before, connections := rowCounts(t, pool), e.Stats().Lost
+			before, connections := rowCounts(t, pool), e.Admin().Stats().Lost
 			ran.Store(0)
 			_, err := e.Submit(t.Context(), on("hook", tt.name, "h", 1, tt.sql))
 			wantCode(t, err, tt.want)
 			if n := ran.Load(); n != tt.runs {
 				t.Errorf("it ran %d times, want %d", n, tt.runs)
 			}
-			if n := e.Stats().Lost - connections; n != 0 && tt.runs != 3 {
+			if n := e.Admin().Stats().Lost - connections; n != 0 && tt.runs != 3 {
 				t.Errorf("%d connections were given up", n)
 			}
 			wantMore(t, pool, before, nil)
@@ -239,13 +239,13 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 			}
 			submit(t, e, on("hook", "L-1", "after "+do, 1, ""))
 			// A command without SQL of its own goes the same way where it meets a lock.
-			tx, aside := begin(t, pool), e.Stats().Aside
+			tx, aside := begin(t, pool), e.Admin().Stats().Aside
 			if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance WHERE id = $1 FOR UPDATE", loanID("L-1")); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
 			go func() { _, err := e.Submit(t.Context(), on("pay", "L-1", "plain "+do, 1, "")); done <- err }()
-			eventually(t, "the command is on the lane", func() bool { return e.Stats().Aside > aside })
+			eventually(t, "the command is on the lane", func() bool { return e.Admin().Stats().Aside > aside })
 			rollback(t, tx)
 			if err := <-done; err != nil {
 				t.Fatal(err)
@@ -259,7 +259,7 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 					query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM public.seen"))
 				exec(t, pool, "DELETE FROM public.seen WHERE key <> 'before'")
 			}
-			if n := e.Stats().Lost; n != 0 {
+			if n := e.Admin().Stats().Lost; n != 0 {
 				t.Errorf("%d connections were given up", n)
 			}
 		})

@@ -82,17 +82,17 @@ func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitio
 	_, err = e.SubmitTx(t.Context(), tx, c)
 	wantCode(t, err, workflow.KeyExpired)
 	rollback(t, tx)
-	_, err = e.Command(t.Context(), "", c.Scope, c.Key)
+	_, err = e.Read().Command(t.Context(), "", c.Scope, c.Key)
 	wantCode(t, err, workflow.KeyExpired)
 	_, err = e.Await(t.Context(), "", c.Scope, c.Key)
 	wantCode(t, err, workflow.KeyExpired)
-	w := e.Watch("", c.Scope, c.Key)
+	w := e.Read().Watch("", c.Scope, c.Key)
 	defer w.Close()
 	_, err = w.Next(t.Context())
 	wantCode(t, err, workflow.KeyExpired)
 	_, err = e.Cancel(t.Context(), "", c.Scope, c.Key, "ann")
 	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Operate(t.Context(), transitions.Command{Key: "op", Scope: "ops"},
+	_, err = e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Scope: "ops"},
 		transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: c.Scope, Key: c.Key}})
 	wantCode(t, err, workflow.KeyExpired)
 	c.Actor = "somebody else"
@@ -133,7 +133,7 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		wantExpired(t, pool, there, c)
 		clock.skip(time.Microsecond)
 		retain(t, pool, clock.Now())
-		_, err = here.Command(t.Context(), "", "s", c.Key)
+		_, err = here.Read().Command(t.Context(), "", "s", c.Key)
 		wantCode(t, err, workflow.CommandNotFound)
 		if anew, err := there.Submit(t.Context(), c); err != nil || anew.Replayed || anew.Status != first.Status {
 			t.Errorf("%s, forgotten: %+v, %v", c.Key, anew, err)

@@ -84,7 +84,7 @@ func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
 	delivered(t, e, "one", "two")
 	await.Pass("the log is followed no longer; from here on, nothing happens", 8*time.Second)
 	idles(t, pool, queries, 8400*time.Millisecond)
-	if stats := e.SinkStats(); stats.Claimed != 2 || stats.Lost != 0 || stats.TakenOver != 0 {
+	if stats := e.Admin().SinkStats(); stats.Claimed != 2 || stats.Lost != 0 || stats.TakenOver != 0 {
 		t.Errorf("the leases did not last: %+v", stats)
 	}
 	submit(t, e, applied("more", 100)) // and what comes now wakes it
@@ -117,7 +117,7 @@ func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
 	if err := pack(nodes[1], "before"); err != nil {
 		t.Fatal(err)
 	}
-	if err := nodes[0].PauseWorkflow(t.Context(), "", "parcel", "ann", "a strike"); err != nil {
+	if err := nodes[0].Admin().PauseWorkflow(t.Context(), "", "parcel", "ann", "a strike"); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, pack(nodes[0], "here"), workflow.Paused)
@@ -125,12 +125,12 @@ func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
 	if err := pack(nodes[1], "before"); err != nil {
 		t.Errorf("what was done before is not replayed: %v", err)
 	}
-	list, err := nodes[1].PausedWorkflows(t.Context(), "")
+	list, err := nodes[1].Admin().PausedWorkflows(t.Context(), "")
 	if err != nil || len(list) != 1 || list[0].Actor != "ann" || list[0].Reason != "a strike" {
 		t.Errorf("paused are %+v, %v", list, err)
 	}
 	// Of a key that was refused nothing was kept: it can be used again.
-	if err := nodes[1].ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
+	if err := nodes[1].Admin().ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "both go on", func() bool { return pack(nodes[0], "here") == nil && packAnew(nodes[1]) == nil })

@@ -120,7 +120,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (tra
 	if err := e.inflight.Cancel(ctx, ref, by); err != nil {
 		return transitions.Record{}, err
 	}
-	r, err := e.Command(ctx, tenant, scope, key)
+	r, err := e.Read().Command(ctx, tenant, scope, key)
 	if err == nil && r.Phase == transitions.InSQL {
 		return r, workflow.Errorf(workflow.InProgress, "the command was claimed in SQL; only whoever holds it there can end it")
 	}
@@ -128,8 +128,8 @@ func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (tra
 }
 
 // InFlightStats are the counters of this node's work on commands in flight.
-func (e *Engine) InFlightStats() inflight.Stats { return e.inflight.Stats() }
+func (a *Admin) InFlightStats() inflight.Stats { return a.e.inflight.Stats() }
 
 // ActivityDurations returns the durations of this node's attempts of activities since its start, by workflow, activity and
 // outcome.
-func (e *Engine) ActivityDurations() []inflight.Durations { return e.inflight.Durations() }
+func (a *Admin) ActivityDurations() []inflight.Durations { return a.e.inflight.Durations() }

@@ -81,11 +81,11 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	}
 	scope := accepted.Record.Scope
 	eventually(t, "it waits for an operator", func() bool {
-		c, err := e.Command(t.Context(), "", scope, "2")
+		c, err := e.Read().Command(t.Context(), "", scope, "2")
 		return err == nil && c.Stuck == transitions.StuckUnknown
 	})
 	o := transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: scope, Key: "2"}}
-	if r, err := e.Operate(t.Context(), transitions.Command{Key: "op", Actor: "ann"}, o); err != nil || r.Refused() {
+	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Actor: "ann"}, o); err != nil || r.Refused() {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if end, err := e.Await(t.Context(), "", scope, "2"); err != nil || end.Status != 409 {
@@ -233,7 +233,7 @@ func TestWhatWasCancelledBeforeItBeganIsNotUndone(t *testing.T) {
 	later := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance,
 		NotBefore: time.Now().Add(300 * time.Millisecond)})
 	eventually(t, "it is decided, and waits for a worker", func() bool {
-		c, err := accepts.Command(t.Context(), "", later.Record.Scope, "2")
+		c, err := accepts.Read().Command(t.Context(), "", later.Record.Scope, "2")
 		return err == nil && c.Phase == transitions.Working
 	})
 	if _, err := accepts.Cancel(t.Context(), "", later.Record.Scope, "2", "ann"); err != nil {

@@ -77,7 +77,7 @@ func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
 		}
 	}
 	wantMore(t, pool, before, map[string]int{"pawl.command": 1})
-	inst, err := e.InstanceByKey(t.Context(), "", "loan", "L-1")
+	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
 	if err != nil || inst.Version != 1 {
 		t.Errorf("got %+v, %v", inst, err)
 	}
@@ -148,7 +148,7 @@ func TestTheUsersSQLOfManyCallersAddsUp(t *testing.T) {
 	if most.Load() != 1 {
 		t.Errorf("%d ran at once on one instance", most.Load())
 	}
-	inst, err := e.InstanceByKey(t.Context(), "", "loan", "L-1")
+	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
 	if err != nil || inst.Version != 19 || !strings.Contains(string(inst.Data), `"owed":820`) {
 		t.Errorf("got version %d, %s, %v", inst.Version, inst.Data, err)
 	}

@@ -13,19 +13,19 @@ import (
 // which then has no scopes to tell of.
 //
 // Errors: InvalidRequest for a tenant that cannot be, Unavailable, TimedOut.
-func (e *Engine) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
-	k := inspect.Keys{Tenant: tenant, Scopes: e.pipeline.Scopes(tenant)}
+func (a *Admin) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
+	k := inspect.Keys{Tenant: tenant, Scopes: a.e.pipeline.Scopes(tenant)}
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return k, err
 	}
-	if err := e.reader.Keys(ctx, &k); err != nil {
+	if err := a.e.reader.Keys(ctx, &k); err != nil {
 		return k, err
 	}
 	var err error
-	k.DeadMessages, k.OldestDeadMessage, err = e.inbox.Waiting(ctx, tenant, inspect.MaxCounted)
+	k.DeadMessages, k.OldestDeadMessage, err = a.e.inbox.Waiting(ctx, tenant, inspect.MaxCounted)
 	return k, err
 }
 
 // Scopes are how this node has answered the attempts of a tenant's callers since
 // its start, by scope, those with the most attempts first. "" is all tenants.
-func (e *Engine) Scopes(tenant string) []inspect.ScopeCount { return e.pipeline.Scopes(tenant) }
+func (a *Admin) Scopes(tenant string) []inspect.ScopeCount { return a.e.pipeline.Scopes(tenant) }

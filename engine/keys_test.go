@@ -78,12 +78,12 @@ func TestKeysSayHowCommandsStand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop(t.Context())
-	empty, err := e.Keys(t.Context(), "")
+	empty, err := e.Admin().Keys(t.Context(), "")
 	if err != nil || len(empty.Statuses) != len(transitions.Statuses) || !empty.OldestInFlight.IsZero() {
 		t.Errorf("of an empty database: %+v, %v", empty, err)
 	}
 	population(t, pool)
-	k, err := e.Keys(t.Context(), "a")
+	k, err := e.Admin().Keys(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,10 +113,10 @@ func TestKeysSayHowCommandsStand(t *testing.T) {
 	if k.DeadMessages != 2 || k.At.Sub(k.OldestDeadMessage) < time.Hour {
 		t.Errorf("dead messages: %d, since %s", k.DeadMessages, k.OldestDeadMessage)
 	}
-	if all, err := e.Keys(t.Context(), ""); err != nil || all.Due != 7 || all.DeadMessages != 3 || all.AtLeast {
+	if all, err := e.Admin().Keys(t.Context(), ""); err != nil || all.Due != 7 || all.DeadMessages != 3 || all.AtLeast {
 		t.Errorf("of everybody: %+v, %v", all, err)
 	}
-	_, err = e.Keys(t.Context(), "no\x00tenant")
+	_, err = e.Admin().Keys(t.Context(), "no\x00tenant")
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -132,7 +132,7 @@ func TestKeysHaveTheSuppressionRateByScope(t *testing.T) {
 	mine.Actor = "eve"
 	_, err := e.Submit(t.Context(), mine)
 	wantCode(t, err, workflow.KeyReused)
-	k, err := e.Keys(t.Context(), transitions.DefaultTenant)
+	k, err := e.Admin().Keys(t.Context(), transitions.DefaultTenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop(t.Context())
-	k, err := e.Keys(t.Context(), "a")
+	k, err := e.Admin().Keys(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestKeysOfALargeTableDoNotInventOne(t *testing.T) {
 	}
 	defer e.Stop(t.Context())
 	for _, tenant := range []string{"", "a", "other"} {
-		k, err := e.Keys(t.Context(), tenant)
+		k, err := e.Admin().Keys(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {
 	}
 	defer e.Stop(t.Context())
 	inFlightRows(t, pool, inspect.MaxCounted, "a", waits, `'pending', 'scheduled', 0, now() + interval '1 day'`)
-	k, err := e.Keys(t.Context(), "")
+	k, err := e.Admin().Keys(t.Context(), "")
 	if err != nil || !k.AtLeast || k.Due != 2*many || k.Scheduled != inspect.MaxCounted+1 {
 		t.Errorf("%+v, %v", k, err)
 	}
@@ -257,7 +257,7 @@ func TestTheAgeOfDueWorkThatNobodyCanDoGrows(t *testing.T) {
 	eventually(t, "it is given back more than once", func() bool {
 		return query[bool](t, pool, "SELECT attempt > 1 AND status = 'pending' FROM pawl.command WHERE key = '2'")
 	})
-	k, err := old.Keys(t.Context(), "")
+	k, err := old.Admin().Keys(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

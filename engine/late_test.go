@@ -52,7 +52,7 @@ func TestAWriterThatCommitsLateIsMissedByNobody(t *testing.T) {
 	e := newEngine(t, pool, sinks(relay.Sink{Name: "main", To: to}))
 	submit(t, e, applied("L-go", 1000))
 	submit(t, e, applied("L-sql", 1000))
-	reader := e.Follow("", 0)
+	reader := e.Read().Follow("", 0)
 	defer reader.Close()
 
 	inGo := begin(t, pool)
@@ -147,7 +147,7 @@ func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
 	e := newEngine(t, pool, sinks(relay.Sink{Name: "main", To: to}))
 	submit(t, e, applied("L-1", 1000))
 	submit(t, e, applied("L-2", 1000))
-	reader := e.Follow("", 0)
+	reader := e.Read().Follow("", 0)
 	defer reader.Close()
 	tx := begin(t, pool)
 	submitTx(t, e, tx, on("pay", "L-1", "first", 10, ""))
@@ -163,7 +163,7 @@ func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
 		after <- r.Position
 	}()
 	pgtest.WaitBlocked(t, pool, "pawl.advance")
-	if head, err := e.Head(t.Context(), ""); err != nil || head != 2 {
+	if head, err := e.Read().Head(t.Context(), ""); err != nil || head != 2 {
 		t.Errorf("the head is %d, %v", head, err)
 	}
 	commitTx(t, tx)

@@ -244,7 +244,7 @@ func (w *world) look() {
 	now := w.clock.Now()
 	for _, key := range w.keys {
 		l := w.lives[key]
-		r, err := w.nodes[w.pick(len(w.nodes))].Command(w.Context(), w.tenant, "s", key)
+		r, err := w.nodes[w.pick(len(w.nodes))].Read().Command(w.Context(), w.tenant, "s", key)
 		code := workflow.CodeOf(err)
 		ok := err == nil && l != nil && r.InFlight() == l.inFlight && (l.inFlight || now.Before(l.expires()) && r.Code == l.answer.Status)
 		switch {

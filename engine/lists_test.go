@@ -181,7 +181,7 @@ func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
 		"a prefix that is no text":          {Ranges: map[string]inspect.Range{"customer": {Prefix: "\x00"}}},
 		"a prefix that is too long":         {Ranges: map[string]inspect.Range{"customer": {Prefix: strings.Repeat("x", 256)}}},
 	} {
-		if _, err := e.Instances(t.Context(), f); workflow.CodeOf(err) != workflow.InvalidRequest {
+		if _, err := e.Read().Instances(t.Context(), f); workflow.CodeOf(err) != workflow.InvalidRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -212,7 +212,7 @@ func TestAListInTheOrderOfUpdatesRepeatsNothingThatMoves(t *testing.T) {
 			t.Errorf("%s was seen %d times, moved %t", i.ID, n, moved[i.ID])
 		}
 	}
-	first, err := e.Instances(t.Context(), inspect.Filter{Order: inspect.ByUpdate, Limit: 1})
+	first, err := e.Read().Instances(t.Context(), inspect.Filter{Order: inspect.ByUpdate, Limit: 1})
 	if err != nil || len(first.Instances) != 1 || !moved[first.Instances[0].ID] {
 		t.Errorf("what moved last is not the first: %+v, %v", first, err)
 	}
@@ -239,7 +239,7 @@ func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 		} {
 			var found, count int
 			for {
-				page, err := e.Instances(t.Context(), f)
+				page, err := e.Read().Instances(t.Context(), f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -318,10 +318,10 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 		for name, f := range filters {
 			for _, order := range []inspect.Order{inspect.ByCreation, inspect.ByUpdate} {
 				f.Order, f.Limit = order, 10
-				page, err := e.Instances(t.Context(), f)
+				page, err := e.Read().Instances(t.Context(), f)
 				for page.More && err == nil && f.After == (inspect.Place{}) { // and the second page
 					f.After = page.Next
-					page, err = e.Instances(t.Context(), f)
+					page, err = e.Read().Instances(t.Context(), f)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -333,7 +333,7 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 		some, half := map[string]string{"customer": "c-1"}, map[string]string{"region": "r-1"}
 		for _, f := range []inspect.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes},
 			{Tenant: "default", Attributes: some}, {Tenant: "default", Workflow: "loan", Attributes: half}, {Attributes: some}} {
-			if _, err := e.Counts(t.Context(), f); err != nil {
+			if _, err := e.Read().Counts(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}
 			wantRanges(t, pool, last, fmt.Sprintf("counts of %+v", f))

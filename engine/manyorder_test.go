@@ -96,7 +96,7 @@ func TestManyStopAtAPausedWorkflow(t *testing.T) {
 	pool := database(t)
 	e := newEngine(t, pool)
 	submit(t, e, applied("L-1", 100))
-	if err := e.PauseWorkflow(t.Context(), "", "loan", "ann", "a break"); err != nil {
+	if err := e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", "a break"); err != nil {
 		t.Fatal(err)
 	}
 	list := []transitions.Command{on("pay", "L-1", "1", 1, ""), on("pay", "L-1", "2", 2, "")}

@@ -80,7 +80,7 @@ func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 	for i, e := range []*engine.Engine{older, newer, olderAgain, older, newer} {
 		submit(t, e, transitions.Command{Workflow: "letter", Transition: "step", Key: fmt.Sprint(i), Instance: begun.Instance})
 	}
-	inst, err := older.Instance(t.Context(), "", begun.Instance)
+	inst, err := older.Read().Instance(t.Context(), "", begun.Instance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestAMemberThatIsMeantToGoIsDropped(t *testing.T) {
 	begun := submit(t, newer, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"})
 	next := newEngine(t, pool, running(olderLetters().DataChanged("/to/city", "/pages/*/ink", "/tags", "attribute city")))
 	submit(t, next, transitions.Command{Workflow: "letter", Transition: "step", Key: "s", Instance: begun.Instance})
-	inst, err := next.Instance(t.Context(), "", begun.Instance)
+	inst, err := next.Read().Instance(t.Context(), "", begun.Instance)
 	if err != nil {
 		t.Fatal(err)
 	}

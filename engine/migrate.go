@@ -94,7 +94,7 @@ func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) 
 		return nil, workflow.Errorf(workflow.InvalidRequest, "a migration leads from one version to another one; versions count from 1")
 	}
 	for _, version := range []int{from, to} {
-		if _, err := e.Workflow(name, version); err != nil {
+		if _, err := e.Read().Workflow(name, version); err != nil {
 			return nil, err
 		}
 	}
@@ -111,16 +111,16 @@ func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) 
 // writes nothing. It reads all of them.
 //
 // Errors: InvalidRequest, WorkflowNotFound; NotOnThisNode where this node has no such plan; Unavailable.
-func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int) (inspect.MigrationPreview, error) {
-	plan, err := e.planOf(name, from, to)
+func (a *Admin) PreviewMigration(ctx context.Context, name string, from, to int) (inspect.MigrationPreview, error) {
+	plan, err := a.e.planOf(name, from, to)
 	if err != nil {
 		return inspect.MigrationPreview{}, err
 	}
-	lacking, err := e.lacking(ctx, name, to)
+	lacking, err := a.e.lacking(ctx, name, to)
 	if err != nil {
 		return inspect.MigrationPreview{}, err
 	}
-	p, err := migrate.Preview(ctx, e.reader, plan, e.clock, e.config.Log)
+	p, err := migrate.Preview(ctx, a.e.reader, plan, a.e.clock, a.e.config.Log)
 	p.Lacking = lacking
 	return p, err
 }
@@ -134,7 +134,7 @@ func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int
 // With a key it is begun once: asked for once more, it is the same one, however it stands by then.
 //
 // Errors: those of PreviewMigration; Conflict where one is under way; KeyReused where the key is another migration's; InvalidRequest.
-func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (m inspect.Migration, err error) {
+func (a *Admin) MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (m inspect.Migration, err error) {
 	setDefault(&r.PerSecond, defaultMigrations)
 	if r.Actor, err = operator(r.Actor, r.Reason); err != nil {
 		return m, err
@@ -150,28 +150,28 @@ func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationReques
 	if problem := transitions.TextProblem(r.Proof, transitions.MaxProof); problem != "" {
 		return m, workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
 	}
-	if _, err := e.planOf(r.Workflow, r.From, r.To); err != nil {
+	if _, err := a.e.planOf(r.Workflow, r.From, r.To); err != nil {
 		return m, err
 	}
 	open := true
-	counts, err := e.Counts(ctx, inspect.CountFilter{Workflow: r.Workflow, Definition: r.From, Open: &open})
+	counts, err := a.Counts(ctx, inspect.CountFilter{Workflow: r.Workflow, Definition: r.From, Open: &open})
 	if err != nil {
 		return m, err
 	}
 	m = inspect.Migration{Workflow: r.Workflow, From: r.From, To: r.To, PerSecond: r.PerSecond,
-		Actor: r.Actor, Proof: r.Proof, Reason: r.Reason, Key: r.Key, CreatedAt: e.clock.Now()}
+		Actor: r.Actor, Proof: r.Proof, Reason: r.Reason, Key: r.Key, CreatedAt: a.e.clock.Now()}
 	for _, c := range counts.Counts {
 		m.Expected += c.Count
 	}
-	if m, err = e.migrations.Begin(ctx, m); err == nil {
-		e.migrating.Wake()
+	if m, err = a.e.migrations.Begin(ctx, m); err == nil {
+		a.e.migrating.Wake()
 	}
 	return m, err
 }
 
 // MigrationPlans lists the plans of this node, by workflow and version.
-func (e *Engine) MigrationPlans() (list []inspect.MigrationPlan) {
-	for _, m := range e.registry.Plans() {
+func (a *Admin) MigrationPlans() (list []inspect.MigrationPlan) {
+	for _, m := range a.e.registry.Plans() {
 		list = append(list, inspect.MigrationPlan{Workflow: m.To.Name, From: m.From.Version, To: m.To.Version})
 	}
 	slices.SortFunc(list, func(a, b inspect.MigrationPlan) int {
@@ -184,16 +184,16 @@ func (e *Engine) MigrationPlans() (list []inspect.MigrationPlan) {
 const maxMigrations = 100
 
 // Migrations lists the newest migrations, the newest first. Error: Unavailable.
-func (e *Engine) Migrations(ctx context.Context) ([]inspect.Migration, error) {
-	return e.migrations.List(ctx, 0, maxMigrations)
+func (a *Admin) Migrations(ctx context.Context) ([]inspect.Migration, error) {
+	return a.e.migrations.List(ctx, 0, maxMigrations)
 }
 
 // Migration is one of them. Errors: NotFound, Unavailable.
-func (e *Engine) Migration(ctx context.Context, id int64) (inspect.Migration, error) {
+func (a *Admin) Migration(ctx context.Context, id int64) (inspect.Migration, error) {
 	if id < 1 {
 		return inspect.Migration{}, workflow.Errorf(workflow.NotFound, "there is no migration %d", id)
 	}
-	list, err := e.migrations.List(ctx, id, 1)
+	list, err := a.e.migrations.List(ctx, id, 1)
 	if err != nil {
 		return inspect.Migration{}, err
 	}
@@ -203,19 +203,19 @@ func (e *Engine) Migration(ctx context.Context, id int64) (inspect.Migration, er
 // StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as
 // it is. It ends at once, or when the node that is at work has counted what it takes; where no node has worked at it for a minute,
 // it ends all the same, and those are not counted. Who asks first, and why, is kept. Errors: as Migration; InvalidRequest.
-func (e *Engine) StopMigration(ctx context.Context, id int64, actor, reason string) (inspect.Migration, error) {
+func (a *Admin) StopMigration(ctx context.Context, id int64, actor, reason string) (inspect.Migration, error) {
 	actor, err := operator(actor, reason)
 	if err != nil {
 		return inspect.Migration{}, err
 	}
-	if _, err := e.Migration(ctx, id); err != nil {
+	if _, err := a.Migration(ctx, id); err != nil {
 		return inspect.Migration{}, err
 	}
-	if err := e.migrations.Stop(ctx, id, e.clock.Now(), actor, reason); err != nil {
+	if err := a.e.migrations.Stop(ctx, id, a.e.clock.Now(), actor, reason); err != nil {
 		return inspect.Migration{}, err
 	}
-	return e.Migration(ctx, id)
+	return a.Migration(ctx, id)
 }
 
 // MigrationStats are the counters of what this node did for migrations.
-func (e *Engine) MigrationStats() migrate.Stats { return e.migrating.Stats() }
+func (a *Admin) MigrationStats() migrate.Stats { return a.e.migrating.Stats() }

@@ -103,7 +103,7 @@ func bothClaims(t *testing.T, pool *pgxpool.Pool, workflows ...workflow.Source) 
 		workflows = []workflow.Source{claims1(pays), claims2(pays)}
 	}
 	e := newEngine(t, pool, running(workflows...))
-	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -121,14 +121,14 @@ func onClaim(id uuid.UUID, transition, key string) transitions.Command {
 
 func migrateOne(t *testing.T, e *engine.Engine, id uuid.UUID, key string) (transitions.Receipt, error) {
 	t.Helper()
-	return e.Operate(t.Context(), transitions.Command{Instance: id, Key: key, Actor: "ann"},
+	return e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: key, Actor: "ann"},
 		transitions.Operation{Action: transitions.Migrate, To: 2, Reason: "all do"})
 }
 
 // wantIntact checks all chains of a tenant.
 func wantIntact(t *testing.T, e *engine.Engine, tenant string) {
 	t.Helper()
-	v, err := e.Verify(t.Context(), tenant, uuid.Nil)
+	v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
 	if err != nil || len(v.Broken) > 0 {
 		t.Errorf("verify: %+v, %v", v.Broken, err)
 	}
@@ -152,12 +152,12 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	if err != nil || r.Err() != nil || r.Version != 3 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	inst, err := e.Instance(t.Context(), "", id)
+	inst, err := e.Read().Instance(t.Context(), "", id)
 	if err != nil || inst.Definition != 2 || inst.State != "held" || string(inst.Data) != `{"cents":2000}` ||
 		inst.Attributes["large"] != "yes" {
 		t.Errorf("%+v, %v", inst, err)
 	}
-	rows, err := e.History(t.Context(), "", id, 2, 10)
+	rows, err := e.Read().History(t.Context(), "", id, 2, 10)
 	if err != nil || len(rows) != 1 || rows[0].Transition != "pawl.migrated" || string(rows[0].Payload) != `{"from":1,"to":2}` ||
 		rows[0].Actor != "ann" || rows[0].Reason != "all do" || rows[0].From != "held" || rows[0].To != "held" {
 		t.Errorf("%+v, %v", rows, err)
@@ -194,7 +194,7 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	for _, forged := range []string{"links = NULL", `links = '{"migrations":[{"version":2,"from":1}]}'`,
 		`links = '{"migrations":[{"version":3,"from":2}]}'`, "definition = 1"} {
 		exec(t, pool, "UPDATE pawl.instance SET "+forged+" WHERE id = $1", id)
-		if v, err := e.Verify(t.Context(), "", id); err != nil || len(v.Broken) != 1 {
+		if v, err := e.Admin().Verify(t.Context(), "", id); err != nil || len(v.Broken) != 1 {
 			t.Errorf("%s: %+v, %v", forged, v, err)
 		}
 		exec(t, pool, "UPDATE pawl.instance SET links = $2::text::json, definition = 2 WHERE id = $1", id, links)
@@ -225,10 +225,10 @@ func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
+	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
 		transitions.Operation{Action: transitions.Migrate, To: 3})
 	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate})
+	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate})
 	wantCode(t, err, workflow.InvalidRequest)
 	wantIntact(t, e, "")
 }
@@ -245,14 +245,14 @@ func TestAnActivityInFlightIsCarried(t *testing.T) {
 	if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "settling" || inst.Links.InFlight == nil {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "settling" || inst.Links.InFlight == nil {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	close(goOn)
 	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
 		t.Fatal(err)
 	}
-	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "paid" || string(inst.Data) != `{"cents":107}` {
+	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "paid" || string(inst.Data) != `{"cents":107}` {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	wantIntact(t, e, "")
@@ -262,7 +262,7 @@ func TestAnActivityInFlightIsCarried(t *testing.T) {
 func migrated(t *testing.T, e *engine.Engine, id int64) inspect.Migration {
 	t.Helper()
 	for {
-		m, err := e.Migration(t.Context(), id)
+		m, err := e.Admin().Migration(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func migrated(t *testing.T, e *engine.Engine, id int64) inspect.Migration {
 
 func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 	t.Helper()
-	m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do",
+	m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do",
 		PerSecond: perSecond})
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
 			}
 		}
 	}
-	preview, err := e.PreviewMigration(t.Context(), "claim", 1, 2)
+	preview, err := e.Admin().PreviewMigration(t.Context(), "claim", 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func TestAMigrationGoesOnWhoeverIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		kills += int(tag.RowsAffected())
-		if now, err := e.Migration(t.Context(), m.ID); err != nil || !now.EndedAt.IsZero() {
+		if now, err := e.Admin().Migration(t.Context(), m.ID); err != nil || !now.EndedAt.IsZero() {
 			t.Logf("ended after %d kills, %v", kills, err)
 			break
 		}
@@ -401,7 +401,7 @@ func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
 	m := begun(t, e, 1000)
 	for m.Held == "" {
 		var err error
-		if m, err = e.Migration(t.Context(), m.ID); err != nil {
+		if m, err = e.Admin().Migration(t.Context(), m.ID); err != nil {
 			t.Fatal(err)
 		}
 		await.Pass("the migration begins", 20*time.Millisecond)
@@ -409,7 +409,7 @@ func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
 	if !strings.Contains(m.Held, "do not know version 2") || m.Migrated != 0 {
 		t.Errorf("%+v", m)
 	}
-	_, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2})
+	_, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2})
 	wantCode(t, err, workflow.Conflict)
 	submit(t, old, onClaim(id, "hold", "h")) // it works on as before
 	old.Stop(t.Context())
@@ -439,7 +439,7 @@ func TestTheMigrationOfOneInstanceWaitsForNodesToo(t *testing.T) {
 	}
 	_, err = migrateOne(t, e, id, "m")
 	waits(err)
-	_, _, err = e.DryRunOperation(t.Context(), transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate, To: 2})
+	_, _, err = e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate, To: 2})
 	waits(err)
 	if again, err := migrateOne(t, e, before, "m"); err != nil || string(again.Body) != string(done.Body) {
 		t.Errorf("%+v, %v", again, err)
@@ -457,11 +457,11 @@ func TestAnOperatorCannotTakeANameOfPawlsOwn(t *testing.T) {
 	e := bothClaims(t, database(t))
 	id := file(t, e, "", "1", 1).Instance
 	for _, actor := range []string{"pawl:timer", transitions.InboxScope("x")} {
-		_, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: actor})
+		_, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: actor})
 		wantCode(t, err, workflow.InvalidRequest)
-		wantCode(t, e.BeginVersion(t.Context(), "claim", 1, actor), workflow.InvalidRequest)
-		wantCode(t, e.PauseWorkflow(t.Context(), "", "claim", actor, ""), workflow.InvalidRequest)
-		_, err = e.Operate(t.Context(), transitions.Command{Instance: id, Key: "p", Actor: actor},
+		wantCode(t, e.Admin().BeginVersion(t.Context(), "claim", 1, actor), workflow.InvalidRequest)
+		wantCode(t, e.Admin().PauseWorkflow(t.Context(), "", "claim", actor, ""), workflow.InvalidRequest)
+		_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p", Actor: actor},
 			transitions.Operation{Action: transitions.Pause})
 		wantCode(t, err, workflow.InvalidRequest)
 	}
@@ -478,7 +478,7 @@ func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 	ids := make(chan int64, times)
 	for range times {
 		go func() {
-			m, err := e.MigrateInstances(t.Context(), r)
+			m, err := e.Admin().MigrateInstances(t.Context(), r)
 			if err != nil {
 				t.Error(err)
 			}
@@ -492,20 +492,20 @@ func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 		}
 	}
 	ended := migrated(t, e, first)
-	if m, err := e.MigrateInstances(t.Context(), r); err != nil || m.ID != first || !m.EndedAt.Equal(ended.EndedAt) {
+	if m, err := e.Admin().MigrateInstances(t.Context(), r); err != nil || m.ID != first || !m.EndedAt.Equal(ended.EndedAt) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	r.Reason = "another"
-	_, err := e.MigrateInstances(t.Context(), r)
+	_, err := e.Admin().MigrateInstances(t.Context(), r)
 	wantCode(t, err, workflow.KeyReused)
 	r.Key = "k\x00"
-	_, err = e.MigrateInstances(t.Context(), r)
+	_, err = e.Admin().MigrateInstances(t.Context(), r)
 	wantCode(t, err, workflow.KeyInvalid)
-	if list, err := e.Migrations(t.Context()); err != nil || len(list) != 1 {
+	if list, err := e.Admin().Migrations(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	want := []inspect.MigrationPlan{{Workflow: "claim", From: 1, To: 2}}
-	if got := e.MigrationPlans(); !slices.Equal(got, want) {
+	if got := e.Admin().MigrationPlans(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -517,21 +517,21 @@ func TestAMigrationCanBeStopped(t *testing.T) {
 	old := newEngine(t, pool, running(claims1(pays)))
 	file(t, e, "", "1", 1)
 	m := begun(t, e, 1000)
-	m, err := e.StopMigration(t.Context(), m.ID, "olga", "the price was wrong")
+	m, err := e.Admin().StopMigration(t.Context(), m.ID, "olga", "the price was wrong")
 	if err != nil || m.EndedAt.IsZero() || m.StoppedAt.IsZero() || m.StoppedBy != "olga" || m.StopReason != "the price was wrong" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if again, err := e.StopMigration(t.Context(), m.ID, "bob", ""); err != nil || !reflect.DeepEqual(again, m) {
+	if again, err := e.Admin().StopMigration(t.Context(), m.ID, "bob", ""); err != nil || !reflect.DeepEqual(again, m) {
 		t.Errorf("who asks later changes it: %+v, %v", again, err)
 	}
-	_, err = e.StopMigration(t.Context(), m.ID, "olga", "a\x00")
+	_, err = e.Admin().StopMigration(t.Context(), m.ID, "olga", "a\x00")
 	wantCode(t, err, workflow.InvalidRequest)
 	old.Stop(t.Context())
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); n != 0 {
 		t.Errorf("%d were migrated", n)
 	}
-	_, err = e.StopMigration(t.Context(), 99, "", "")
+	_, err = e.Admin().StopMigration(t.Context(), 99, "", "")
 	wantCode(t, err, workflow.NotFound)
-	_, err = e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})
+	_, err = e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})
 	wantCode(t, err, workflow.NotOnThisNode)
 }

@@ -50,7 +50,7 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 	plan := workflow.FromVersion[appointment, appointment](1, nil).State("open", "waiting").KeepTimer("kept").RestartTimer("again").
 		SetTimer("said", func(now time.Time, a appointment) time.Time { return a.At.Add(-time.Hour) })
 	e := newEngine(t, pool, running(appointments(1, "open", 0), appointments(2, "waiting", time.Minute, plan)), clock.set)
-	if err := e.BeginVersion(t.Context(), "appointment", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "appointment", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	begun := clock.Now()
@@ -87,11 +87,11 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 	}
 	clock.skip(10 * time.Minute)
 	now := clock.Now()
-	p, err := e.PreviewMigration(t.Context(), "appointment", 1, 2)
+	p, err := e.Admin().PreviewMigration(t.Context(), "appointment", 1, 2)
 	if err != nil || len(p.States) != 1 || p.States[0].Migrated != 1 || p.States[0].Overdue != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	dry, _, err := e.DryRunOperation(t.Context(), transitions.Command{Instance: r.Instance},
+	dry, _, err := e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: r.Instance},
 		transitions.Operation{Action: transitions.Migrate, To: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 	rung := func(n int) {
 		t.Helper()
 		eventually(t, fmt.Sprint(n, " timers have fired"), func() bool {
-			inst, err := e.Instance(t.Context(), "", r.Instance)
+			inst, err := e.Read().Instance(t.Context(), "", r.Instance)
 			return err == nil && strings.HasSuffix(string(inst.Data), fmt.Sprintf(`"rung":%d}`, n))
 		})
 	}
@@ -170,7 +170,7 @@ func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
 	}
 	m := begun(t, e, 1000)
 	eventually(t, "all wait", func() bool {
-		now, err := e.Migration(t.Context(), m.ID)
+		now, err := e.Admin().Migration(t.Context(), m.ID)
 		return err == nil && now.Waiting == all
 	})
 	submit(t, e, onClaim(ids[2], "call-off", "call-off"))
@@ -189,7 +189,7 @@ func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
 		if r, err := e.Await(t.Context(), "", again.Record.Scope, "again"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
 			t.Errorf("%d: %+v, %v", i, r, err)
 		}
-		if inst, err := e.Instance(t.Context(), "", ids[i]); err != nil || inst.Definition != 2 || inst.State != want {
+		if inst, err := e.Read().Instance(t.Context(), "", ids[i]); err != nil || inst.Definition != 2 || inst.State != want {
 			t.Errorf("%d: %+v, %v", i, inst, err)
 		}
 	}
@@ -202,7 +202,7 @@ func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
 	pool, clock := database(t), newStill()
 	pay, going, goOn := heldWork()
 	e := newEngine(t, pool, running(claims1(pay).Keep(hourly), claims2(pays).Keep(hourly)), clock.set)
-	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	busy := file(t, e, "", "busy", 1).Instance
@@ -212,7 +212,7 @@ func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
 	old := file(t, e, "", "good", 1)
 	m := begun(t, e, 1000)
 	eventually(t, "one waits, and the others are decided", func() bool {
-		now, err := e.Migration(t.Context(), m.ID)
+		now, err := e.Admin().Migration(t.Context(), m.ID)
 		return err == nil && now.Waiting == 1 && now.Migrated == 1 && now.Rejected == 1
 	})
 	clock.skip(10 * 24 * time.Hour)
@@ -224,7 +224,7 @@ func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
 	if m = migrated(t, e, m.ID); m.Migrated != 1 || m.Rejected != 1 || m.Skipped != 0 { // what was paid has ended
 		t.Errorf("%+v", m)
 	}
-	if inst, err := e.Instance(t.Context(), "", old.Instance); err != nil || inst.Version != 2 {
+	if inst, err := e.Read().Instance(t.Context(), "", old.Instance); err != nil || inst.Version != 2 {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	wantIntact(t, e, "")

@@ -91,10 +91,10 @@ func TestMessagesAndResultsComeBesideAMigration(t *testing.T) {
 			state, sum = "paid", sum+7
 		}
 		eventually(t, "it has ended", func() bool {
-			inst, err := nodes[0].Instance(t.Context(), "", ids[i])
+			inst, err := nodes[0].Read().Instance(t.Context(), "", ids[i])
 			return err == nil && inst.Links.InFlight == nil
 		})
-		inst, err := nodes[0].Instance(t.Context(), "", ids[i])
+		inst, err := nodes[0].Read().Instance(t.Context(), "", ids[i])
 		if err != nil || inst.Definition != 2 || inst.State != state || string(inst.Data) != fmt.Sprintf(`{"sum":%d}`, 100*sum) {
 			t.Errorf("%d: %+v, %v; want %s, %d", i, inst, err, state, 100*sum)
 		}
@@ -138,7 +138,7 @@ func TestChildrenEndWhileTheyAndTheirParentsMigrate(t *testing.T) {
 	nodes := []*engine.Engine{newEngine(t, pool, running(sources...)), newEngine(t, pool, running(sources...))}
 	for _, name := range []string{"parent", "child"} {
 		for _, e := range nodes {
-			if err := e.BeginVersion(t.Context(), name, 1, ""); err != nil {
+			if err := e.Admin().BeginVersion(t.Context(), name, 1, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -160,7 +160,7 @@ func TestChildrenEndWhileTheyAndTheirParentsMigrate(t *testing.T) {
 	}
 	var asked []int64
 	for _, name := range []string{"child", "parent"} {
-		m, err := nodes[0].MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: name, From: 1, To: 2, PerSecond: 500})
+		m, err := nodes[0].Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: name, From: 1, To: 2, PerSecond: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, running(claims1(pays), claims2(pays)), func(c *engine.Config) { c.Pipeline.LockWait = time.Second })
-	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	const all, turns = 16, 12
@@ -230,7 +230,7 @@ func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
 		})
 	}
 	eventually(t, "all but the one that is held are migrated", func() bool {
-		now, err := e.Migration(t.Context(), m.ID)
+		now, err := e.Admin().Migration(t.Context(), m.ID)
 		return err == nil && now.Migrated == all-1
 	})
 	work.Wait()
@@ -248,7 +248,7 @@ func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
 	if n := query[int](t, pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
 		t.Errorf("%d deadlocks", n)
 	}
-	if inst, err := e.Instance(t.Context(), "", ids[10]); err != nil || inst.Definition != 2 || inst.State != "checking" {
+	if inst, err := e.Read().Instance(t.Context(), "", ids[10]); err != nil || inst.Definition != 2 || inst.State != "checking" {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	wantIntact(t, e, "")

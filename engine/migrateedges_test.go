@@ -107,14 +107,14 @@ func TestWhatAPlanCannotDoIsRefusedAndHoldsUpNobody(t *testing.T) {
 	exec(t, pool, "ALTER TABLE pawl.instance ADD CHECK (attributes->>'name' <> '8')") // nobody can tell before
 	var log record
 	e := newEngine(t, pool, running(claims1(pays), v2), func(c *engine.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	const all = 10
 	for i := range all {
 		file(t, e, "", fmt.Sprint(i), i)
 	}
-	preview, err := e.PreviewMigration(t.Context(), "claim", 1, 2)
+	preview, err := e.Admin().PreviewMigration(t.Context(), "claim", 1, 2)
 	if err != nil || preview.States[0].Rejected != 7 || !log.has("the code of a plan fails") { // what the database refuses it cannot tell
 		t.Errorf("%+v, %v", preview.States, err)
 	}
@@ -176,11 +176,11 @@ func TestAMigrationThatNobodyCanGoOnWithCanBeStopped(t *testing.T) {
 			locked_until = clock_timestamp() - $2::text::interval WHERE id = $1`, m.ID, ago)
 	}
 	left("1 second")
-	if m, err := old.StopMigration(t.Context(), m.ID, "", ""); err != nil || m.StoppedAt.IsZero() || !m.EndedAt.IsZero() {
+	if m, err := old.Admin().StopMigration(t.Context(), m.ID, "", ""); err != nil || m.StoppedAt.IsZero() || !m.EndedAt.IsZero() {
 		t.Errorf("its node may be back in a moment: %+v, %v", m, err)
 	}
 	left("2 minutes")
-	if m, err := old.StopMigration(t.Context(), m.ID, "", ""); err != nil || m.EndedAt.IsZero() || m.Node != "" {
+	if m, err := old.Admin().StopMigration(t.Context(), m.ID, "", ""); err != nil || m.EndedAt.IsZero() || m.Node != "" {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestOneNameIsAStartInOneVersionAndATransitionInAnother(t *testing.T) {
 					do(byNumber)
 				}
 				for begins := 1; begins <= 2; begins++ {
-					if err := e.BeginVersion(t.Context(), "desk", begins, ""); err != nil {
+					if err := e.Admin().BeginVersion(t.Context(), "desk", begins, ""); err != nil {
 						t.Fatal(err)
 					}
 					ids[begins] = do(ofDesk("import", fmt.Sprint(begins), fmt.Sprint("i-", begins))).Instance
@@ -79,7 +79,7 @@ func TestOneNameIsAStartInOneVersionAndATransitionInAnother(t *testing.T) {
 					}
 				}
 				for begins := 2; begins >= 1; begins-- {
-					if err := e.BeginVersion(t.Context(), "desk", begins, ""); err != nil {
+					if err := e.Admin().BeginVersion(t.Context(), "desk", begins, ""); err != nil {
 						t.Fatal(err)
 					}
 					for version, n := range []int{was, is} {
@@ -92,7 +92,7 @@ func TestOneNameIsAStartInOneVersionAndATransitionInAnother(t *testing.T) {
 					t.Fatalf("%+v, %v", r, err)
 				}
 				for begins := 1; begins <= 2; begins++ {
-					if err := e.BeginVersion(t.Context(), "desk", begins, ""); err != nil {
+					if err := e.Admin().BeginVersion(t.Context(), "desk", begins, ""); err != nil {
 						t.Fatal(err)
 					}
 					if moved(is) {
@@ -148,7 +148,7 @@ func TestWhoDidItBeforeAMigrationIsExcludedAfterIt(t *testing.T) {
 	}
 	e := newEngine(t, pool, running(approvals(1, "write", "check"), approvals(2, "write", "check", same(1)),
 		approvals(3, "draft", "look-over", same(2).Transition("write", "draft").Transition("check", "look-over"))))
-	if err := e.BeginVersion(t.Context(), "desk", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "desk", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	by := func(actor, transition string, id uuid.UUID) transitions.Command {

@@ -125,7 +125,7 @@ func randomWorkflow(t *testing.T, r *rand.Rand, name string, work func(context.C
 // randomInstances are in any state that the first version has: some paused, some at work, some ended.
 func randomInstances(t *testing.T, r *rand.Rand, e *engine.Engine, name string, many int) (ids []uuid.UUID) {
 	t.Helper()
-	w, err := e.Workflow(name, 1)
+	w, err := e.Read().Workflow(name, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func randomInstances(t *testing.T, r *rand.Rand, e *engine.Engine, name string, 
 			Payload: fmt.Appendf(nil, `{"n":%d}`, r.IntN(12))}).Instance
 		ids = append(ids, id)
 		for n := range r.IntN(4) {
-			inst, err := e.Instance(t.Context(), "", id)
+			inst, err := e.Read().Instance(t.Context(), "", id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func randomInstances(t *testing.T, r *rand.Rand, e *engine.Engine, name string, 
 		}
 		if r.IntN(4) == 0 {
 			pause := transitions.Operation{Action: transitions.Pause}
-			if _, err := e.Operate(t.Context(), transitions.Command{Instance: id, Key: "p"}, pause); err != nil {
+			if _, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p"}, pause); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -163,10 +163,10 @@ type foretold struct {
 func foretell(t *testing.T, e *engine.Engine, id uuid.UUID) (f foretold) {
 	t.Helper()
 	var err error
-	if f.before, err = e.Instance(t.Context(), "", id); err != nil {
+	if f.before, err = e.Read().Instance(t.Context(), "", id); err != nil {
 		t.Fatal(err)
 	}
-	receipt, after, err := e.DryRunOperation(t.Context(), transitions.Command{Instance: id},
+	receipt, after, err := e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id},
 		transitions.Operation{Action: transitions.Migrate, To: 2})
 	f.after = after
 	if err == nil {
@@ -206,14 +206,14 @@ func TestAMigrationDoesWhatItsDryRunSays(t *testing.T) {
 	kinds := map[string]int{}
 	for n := range workflows {
 		name := fmt.Sprint("random-", n)
-		if err := e.BeginVersion(t.Context(), name, 1, ""); err != nil {
+		if err := e.Admin().BeginVersion(t.Context(), name, 1, ""); err != nil {
 			t.Fatal(err)
 		}
 		told := map[uuid.UUID]foretold{}
 		for _, id := range randomInstances(t, r, e, name, instances) {
 			told[id] = foretell(t, e, id)
 		}
-		p, err := e.PreviewMigration(t.Context(), name, 1, 2)
+		p, err := e.Admin().PreviewMigration(t.Context(), name, 1, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,18 +222,18 @@ func TestAMigrationDoesWhatItsDryRunSays(t *testing.T) {
 			all.Count, all.Migrated = all.Count+s.Count, all.Migrated+s.Migrated
 			all.Waiting, all.Rejected = all.Waiting+s.Waiting, all.Rejected+s.Rejected
 		}
-		m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: name, From: 1, To: 2, PerSecond: 100_000})
+		m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: name, From: 1, To: 2, PerSecond: 100_000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if all.Waiting > 0 {
 			eventually(t, "it has looked at all", func() bool {
-				if m, err = e.Migration(t.Context(), m.ID); err != nil {
+				if m, err = e.Admin().Migration(t.Context(), m.ID); err != nil {
 					t.Fatal(err)
 				}
 				return m.Waiting > 0
 			})
-			if _, err := e.StopMigration(t.Context(), m.ID, "", "it waits"); err != nil {
+			if _, err := e.Admin().StopMigration(t.Context(), m.ID, "", "it waits"); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -263,7 +263,7 @@ func byReason(list []inspect.MigrationRefusal) map[string]int64 {
 // wantForetold compares an instance with what was said of it, and says what has become of it.
 func wantForetold(t *testing.T, e *engine.Engine, id uuid.UUID, f foretold) string {
 	t.Helper()
-	got, err := e.Instance(t.Context(), "", id)
+	got, err := e.Read().Instance(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestInstancesGoThereAndBackAndThereAgain(t *testing.T) {
 	first := file(t, e, "", "0", 0)
 	moves := moveClaims(t, e, ids)
 	for turn, to := range []int{2, 1, 2} {
-		m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 3 - to, To: to, Actor: "ann",
+		m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 3 - to, To: to, Actor: "ann",
 			Reason: "a turn", PerSecond: 100})
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	e := newEngine(t, pool, running(claims1(pay), claims2(pays)), func(c *engine.Config) { // and nothing of its own, however long it takes
 		c.InFlight.Lease, c.Retention.Off = time.Hour, true
 	})
-	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	good, bad := file(t, e, "", "1", 1).Instance, file(t, e, "", "2", -1).Instance
@@ -133,7 +133,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	submit(t, e, onClaim(busy, "pay", "p"))
 	<-going
 	before := contents(t, pool)
-	if _, err := e.PreviewMigration(t.Context(), "claim", 1, 2); err != nil {
+	if _, err := e.Admin().PreviewMigration(t.Context(), "claim", 1, 2); err != nil {
 		t.Error(err)
 	}
 	for _, id := range []uuid.UUID{good, bad, held, busy, uuid.New()} {
@@ -142,7 +142,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 			{Action: transitions.Correct, State: "open", Reason: "x"}, {Action: transitions.Correct, State: "paid", Reason: "x"},
 			{Action: transitions.Correct, Data: []byte(`{"sum":9}`), Reason: "x"}, {Action: transitions.Correct, Data: []byte(`[]`), Reason: "x"},
 		} {
-			_, _, _ = e.DryRunOperation(t.Context(), transitions.Command{Instance: id, Actor: "ann"}, o)
+			_, _, _ = e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id, Actor: "ann"}, o)
 		}
 	}
 	for table, rows := range contents(t, pool) {

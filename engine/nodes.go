@@ -16,11 +16,11 @@ import (
 // those that get its events, and their leases those of its commands; "" is all tenants.
 //
 // Errors: InvalidRequest, Unavailable.
-func (e *Engine) Nodes(ctx context.Context, tenant string) ([]inspect.NodeInfo, error) {
+func (a *Admin) Nodes(ctx context.Context, tenant string) ([]inspect.NodeInfo, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
-	nodes, err := e.presence.rows.Nodes(ctx, presenceLost)
+	nodes, err := a.e.presence.rows.Nodes(ctx, presenceLost)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (e *Engine) Nodes(ctx context.Context, tenant string) ([]inspect.NodeInfo, 
 	for i, n := range nodes {
 		list[i] = inspect.NodeInfo{Node: n, Knowing: known(n.Versions)}
 	}
-	for _, part := range []func(context.Context, string, []inspect.NodeInfo) error{e.leaders, e.deliverers, e.migrators, e.leaseholders} {
+	for _, part := range []func(context.Context, string, []inspect.NodeInfo) error{a.e.leaders, a.e.deliverers, a.e.migrators, a.e.leaseholders} {
 		if err := part(ctx, tenant, list); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (e *Engine) deliverers(ctx context.Context, tenant string, list []inspect.N
 }
 
 func (e *Engine) migrators(ctx context.Context, _ string, list []inspect.NodeInfo) error {
-	migrations, err := e.Migrations(ctx)
+	migrations, err := e.Admin().Migrations(ctx)
 	for _, m := range migrations {
 		named(list, m.Node, func(n *inspect.NodeInfo) { n.Migrations = append(n.Migrations, m.ID) })
 	}

@@ -40,7 +40,7 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 	var list []inspect.NodeInfo
 	await.Eventually(t, "the first node does everything", func() bool {
 		var err error
-		if list, err = idle.Nodes(t.Context(), ""); err != nil {
+		if list, err = idle.Admin().Nodes(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		return len(list) == 2 && len(list[0].Leads) == 1 && len(list[0].Sinks) == 1
@@ -62,16 +62,16 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 		leases int64
 		sinks  int
 	}{"default": {1, 0}, "acme": {1, 1}, "nobody": {0, 0}} {
-		list, err := one.Nodes(t.Context(), tenant)
+		list, err := one.Admin().Nodes(t.Context(), tenant)
 		if err != nil || list[0].Leases != want.leases || len(list[0].Sinks) != want.sinks {
 			t.Errorf("of %s: %+v, %v", tenant, list, err)
 		}
 	}
-	_, err := one.Nodes(t.Context(), "\x00")
+	_, err := one.Admin().Nodes(t.Context(), "\x00")
 	wantCode(t, err, workflow.InvalidRequest)
 
 	idle.Stop(t.Context())
-	if list, err := one.Nodes(t.Context(), ""); err != nil || len(list) != 1 {
+	if list, err := one.Admin().Nodes(t.Context(), ""); err != nil || len(list) != 1 {
 		t.Errorf("after one has stopped: %+v, %v", list, err)
 	}
 }

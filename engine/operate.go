@@ -17,18 +17,18 @@ import (
 //
 // Errors: those of Submit; CommandNotFound; NotOnThisNode where this node has no such plan; MigrationWaits where an activity is in
 // flight that the plan lets end first, or a node serves that does not know the version.
-func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
-	p, err := e.prepareOperation(ctx, c, o)
+func (a *Admin) Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
+	p, err := a.e.prepareOperation(ctx, c, o)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	return e.do(ctx, p)
+	return a.e.do(ctx, p)
 }
 
 // DryRunOperation says what an operation on an instance would answer now, and does nothing. It needs no key, and looks at none.
 // after is the instance as it would be, nil where it would stay as it is. Errors: those of Operate; InvalidRequest for an
 // operation on a command.
-func (e *Engine) DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (
+func (a *Admin) DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (
 	receipt transitions.Receipt, after *transitions.Instance, err error,
 ) {
 	if c.Key == "" {
@@ -37,19 +37,19 @@ func (e *Engine) DryRunOperation(ctx context.Context, c transitions.Command, o t
 	if o.Target.Scope != "" {
 		return receipt, nil, workflow.Errorf(workflow.InvalidRequest, "only an operation on an instance can be tried")
 	}
-	p, err := e.prepareOperation(ctx, c, o)
+	p, err := a.e.prepareOperation(ctx, c, o)
 	if err != nil {
 		return receipt, nil, err
 	}
-	inst, err := e.reader.Instance(ctx, p.Tenant, p.Instance)
+	inst, err := a.e.reader.Instance(ctx, p.Tenant, p.Instance)
 	if err != nil {
 		return receipt, nil, err
 	}
-	w, err := decide.VersionFor(p, &inst, e.registry.Find)
+	w, err := decide.VersionFor(p, &inst, a.e.registry.Find)
 	if err != nil {
 		return receipt, nil, err
 	}
-	d := decide.Decide(p, w, &inst, e.clock.Now())
+	d := decide.Decide(p, w, &inst, a.e.clock.Now())
 	if !d.Stored {
 		return receipt, nil, d.Err
 	}

@@ -83,7 +83,7 @@ func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
 		ON o.tenant = a.tenant AND o.position = a.position AND o.ordinal = 0 AND o.at = a.at`); n != 4*42 {
 		t.Errorf("%d transitions with their event", n)
 	}
-	if v, err := nodes[0].Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
+	if v, err := nodes[0].Admin().Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -14,13 +14,13 @@ import (
 
 // InstanceAt reads an instance as it was at a version. Error: InstanceNotFound,
 // also for a version that it never had.
-func (e *Engine) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error) {
+func (r *Reader) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error) {
 	tenant = tenantOr(tenant)
-	entries, err := e.audit.At(ctx, tenant, id, version)
+	entries, err := r.e.audit.At(ctx, tenant, id, version)
 	if err != nil {
 		return inspect.Past{}, store.ReadError("history", err)
 	}
-	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
+	return r.e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
 		return notThen("the instance has versions from 1 to %d; there is no version %d", now.Version, version)
 	})
 }
@@ -37,16 +37,16 @@ const (
 // decided then and is being committed. Looking back costs as many index entries
 // as the instance has had transitions since. Errors: InstanceNotFound, also for a
 // time before its first version; InvalidRequest for one that no row can have.
-func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error) {
+func (r *Reader) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error) {
 	tenant = tenantOr(tenant)
 	if year := at.UTC().Year(); year < firstYear || year > lastYear {
 		return inspect.Past{}, workflow.Errorf(workflow.InvalidRequest, "the year %d is not one from %d to %d", year, firstYear, lastYear)
 	}
-	entries, err := e.audit.AsOf(ctx, tenant, id, at)
+	entries, err := r.e.audit.AsOf(ctx, tenant, id, at)
 	if err != nil {
 		return inspect.Past{}, store.ReadError("history", err)
 	}
-	return e.past(ctx, tenant, id, entries, func(*transitions.Instance) error {
+	return r.e.past(ctx, tenant, id, entries, func(*transitions.Instance) error {
 		return notThen("the instance has no history at %s: it was created, or imported, later", at.UTC().Format(time.RFC3339Nano))
 	})
 }

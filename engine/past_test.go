@@ -48,18 +48,18 @@ func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
 		past(2, "open", `{"customer":"c-1","region":"north","owed":70}`),
 		past(3, "settled", `{"customer":"c-1","region":"north","owed":0}`),
 	} {
-		got, err := e.InstanceAt(t.Context(), "", loanID("L-1"), want.Version)
+		got, err := e.Read().InstanceAt(t.Context(), "", loanID("L-1"), want.Version)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("version %d: got %+v, %v\nwant %+v", want.Version, got, err, want)
 		}
 		for _, after := range []time.Duration{0, time.Second, time.Minute - time.Microsecond} {
-			got, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), want.UpdatedAt.Add(after).In(time.FixedZone("", 3600)))
+			got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), want.UpdatedAt.Add(after).In(time.FixedZone("", 3600)))
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s after version %d: got %+v, %v", after, want.Version, got, err)
 			}
 		}
 	}
-	got, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), noon.AddDate(100, 0, 0))
+	got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), noon.AddDate(100, 0, 0))
 	if err != nil || got.Version != 3 {
 		t.Errorf("in a hundred years: version %d, %v", got.Version, err)
 	}
@@ -70,22 +70,22 @@ func TestAPastThatNeverWasIsNotFoundAndSaysWhatThereIs(t *testing.T) {
 	e := threeVersions(t)
 	id := loanID("L-1")
 	for _, version := range []int64{-1 << 63, -1, 0, 4, 1<<63 - 1} {
-		_, err := e.InstanceAt(t.Context(), "", id, version)
+		_, err := e.Read().InstanceAt(t.Context(), "", id, version)
 		wantCode(t, err, workflow.InstanceNotFound)
 		if err != nil && !strings.Contains(err.Error(), "has versions from 1 to 3") {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
 	for _, at := range []time.Time{{}, noon.Add(-time.Microsecond)} {
-		_, err := e.InstanceAsOf(t.Context(), "", id, at)
+		_, err := e.Read().InstanceAsOf(t.Context(), "", id, at)
 		wantCode(t, err, workflow.InstanceNotFound)
 		if err != nil && !strings.Contains(err.Error(), "has no history at "+at.UTC().Format(time.RFC3339Nano)) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	_, err := e.InstanceAt(t.Context(), "acme", id, 1)
+	_, err := e.Read().InstanceAt(t.Context(), "acme", id, 1)
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.InstanceAsOf(t.Context(), "", uuid.New(), noon)
+	_, err = e.Read().InstanceAsOf(t.Context(), "", uuid.New(), noon)
 	wantCode(t, err, workflow.InstanceNotFound)
 }
 
@@ -95,7 +95,7 @@ func TestAPastOfAYearThatTheDatabaseDoesNotKnowIsRefused(t *testing.T) {
 	t.Parallel()
 	e := threeVersions(t)
 	in := func(year int) error {
-		_, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC))
+		_, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC))
 		return err
 	}
 	for _, year := range []int{-1 << 40, -300000, -4713, 294247, 300000, 1 << 40} {
@@ -116,11 +116,11 @@ func TestErasedDataIsSaidToBeErased(t *testing.T) {
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
 	exec(t, pool, `UPDATE pawl.audit SET data = NULL, data_digest = sha256(convert_to(data::text, 'UTF8')) WHERE version = 1`)
-	got, err := e.InstanceAt(t.Context(), "", loanID("L-1"), 1)
+	got, err := e.Read().InstanceAt(t.Context(), "", loanID("L-1"), 1)
 	if err != nil || !got.Erased || got.Data != nil || got.State != "open" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	got, err = e.InstanceAt(t.Context(), "", loanID("L-1"), 2)
+	got, err = e.Read().InstanceAt(t.Context(), "", loanID("L-1"), 2)
 	if err != nil || got.Erased || got.Data == nil {
 		t.Errorf("the next version: got %+v, %v", got, err)
 	}
@@ -143,7 +143,7 @@ func TestOfTwoVersionsThatTheClocksTurnedRoundTheNewerIsShown(t *testing.T) {
 	back.Store(true)
 	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
 	for _, at := range []time.Time{noon.Add(-time.Millisecond), noon, noon.Add(time.Hour)} {
-		if got, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), at); err != nil || got.Version != 2 {
+		if got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), at); err != nil || got.Version != 2 {
 			t.Errorf("%s: version %d, %v", at, got.Version, err)
 		}
 	}

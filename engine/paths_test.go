@@ -176,7 +176,7 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 					}
 				})
 			}
-			if v, err := e.Verify(t.Context(), tenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
+			if v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
 				t.Errorf("verify: %v, %v", v.Broken, err)
 			}
 		})

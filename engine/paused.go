@@ -107,18 +107,18 @@ func (p *pauses) heard(all [][2]string, asked time.Time) {
 // seconds on others. Pausing what is paused changes nothing.
 //
 // Errors: WorkflowNotFound, InvalidRequest, Unavailable.
-func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason string) error {
-	tenant, err := e.pausable(tenant, name)
+func (a *Admin) PauseWorkflow(ctx context.Context, tenant, name, actor, reason string) error {
+	tenant, err := a.e.pausable(tenant, name)
 	if err != nil {
 		return err
 	}
 	if actor, err = operator(actor, reason); err != nil {
 		return err
 	}
-	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.clock.Now()); err != nil {
+	if err := a.e.pauses.rows.Add(ctx, tenant, name, actor, reason, a.e.clock.Now()); err != nil {
 		return pauseError(err)
 	}
-	return e.pauses.load(ctx)
+	return a.e.pauses.load(ctx)
 }
 
 // ResumeWorkflow ends a pause. Scheduled commands that became due in it are done now,
@@ -126,38 +126,38 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 //
 // Errors: WorkflowNotFound, InvalidRequest, Unavailable; Locked where another
 // transaction holds one of those commands, and the pause goes on.
-func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error {
-	tenant, err := e.pausable(tenant, name)
+func (a *Admin) ResumeWorkflow(ctx context.Context, tenant, name string) error {
+	tenant, err := a.e.pausable(tenant, name)
 	if err != nil {
 		return err
 	}
-	if err := e.pauses.endPause(ctx, tenant, name, e.clock.Now(), e.config.Pipeline.LockWait); err != nil {
+	if err := a.e.pauses.endPause(ctx, tenant, name, a.e.clock.Now(), a.e.config.Pipeline.LockWait); err != nil {
 		return pauseError(err)
 	}
-	err = e.pauses.load(ctx)
-	e.inflight.Wake()
+	err = a.e.pauses.load(ctx)
+	a.e.inflight.Wake()
 	return err
 }
 
 // PausedWorkflows lists the workflows that the tenant has paused.
-func (e *Engine) PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error) {
+func (a *Admin) PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
-	return e.pauses.rows.List(ctx, tenantOr(tenant))
+	return a.e.pauses.rows.List(ctx, tenantOr(tenant))
 }
 
 // PausedInstances lists the instances that are paused themselves, by workflow and id, and says whether there are more.
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
-func (e *Engine) PausedInstances(ctx context.Context, f inspect.PausedFilter) (list []inspect.PausedInstance, more bool, err error) {
+func (a *Admin) PausedInstances(ctx context.Context, f inspect.PausedFilter) (list []inspect.PausedInstance, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return nil, false, err
 	}
-	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
+	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
 		return nil, false, definitions.NotFound(f.Workflow)
 	}
-	return e.reader.PausedInstances(ctx, f)
+	return a.e.reader.PausedInstances(ctx, f)
 }
 
 func (e *Engine) pausable(tenant, name string) (string, error) {

@@ -17,7 +17,7 @@ func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
 	pause := func(action transitions.Action, id uuid.UUID, tenant, reason string) {
 		t.Helper()
 		c := transitions.Command{Tenant: tenant, Instance: id, Key: string(action) + id.String(), Actor: "olga"}
-		r, err := e.Operate(t.Context(), c, transitions.Operation{Action: action, Reason: reason})
+		r, err := e.Admin().Operate(t.Context(), c, transitions.Operation{Action: action, Reason: reason})
 		if err == nil {
 			err = r.Err()
 		}
@@ -49,7 +49,7 @@ func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
 	for more := true; more; f.After = list[len(list)-1] {
 		var page []inspect.PausedInstance
 		var err error
-		if page, more, err = e.PausedInstances(t.Context(), f); err != nil || len(page) == 0 || len(page) > 2 {
+		if page, more, err = e.Admin().PausedInstances(t.Context(), f); err != nil || len(page) == 0 || len(page) > 2 {
 			t.Fatalf("%+v, %v", page, err)
 		}
 		list = append(list, page...)
@@ -64,12 +64,12 @@ func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
 		}
 		delete(want, p.Instance)
 	}
-	if list, _, err := e.PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "fare"}); err != nil || len(list) != 1 {
+	if list, _, err := e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "fare"}); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	_, _, err := e.PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "x"})
+	_, _, err := e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "x"})
 	wantCode(t, err, workflow.WorkflowNotFound)
-	_, _, err = e.PausedInstances(t.Context(), inspect.PausedFilter{Tenant: "a\x00"})
+	_, _, err = e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{Tenant: "a\x00"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -82,7 +82,7 @@ func TestTheListOfPausedInstancesIsARangeOfAnIndex(t *testing.T) {
 	explain := func(t *testing.T) {
 		for _, f := range []inspect.PausedFilter{{Limit: 10}, {Workflow: "loan", Limit: 10},
 			{Limit: 10, After: inspect.PausedInstance{Workflow: "loan", Instance: uuid.Max}}} {
-			if _, _, err := e.PausedInstances(t.Context(), f); err != nil {
+			if _, _, err := e.Admin().PausedInstances(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}
 			wantRanges(t, pool, last, fmt.Sprintf("%+v", f))

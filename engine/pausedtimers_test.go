@@ -35,7 +35,7 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 			}
 			operate := func(r transitions.Receipt, a transitions.Action) {
 				t.Helper()
-				if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
+				if _, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
 					transitions.Operation{Action: a}); err != nil {
 					t.Fatal(err)
 				}
@@ -44,12 +44,12 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 				for _, r := range packed {
 					operate(r, transitions.Pause)
 				}
-			} else if err := e.PauseWorkflow(t.Context(), "", "parcel", "ann", ""); err != nil {
+			} else if err := e.Admin().PauseWorkflow(t.Context(), "", "parcel", "ann", ""); err != nil {
 				t.Fatal(err)
 			}
 			exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '1 minute' WHERE phase = 'scheduled'")
-			eventually(t, "they are set aside", func() bool { return e.InFlightStats().Parked == n })
-			if s := e.InFlightStats(); s.Claimed != 0 {
+			eventually(t, "they are set aside", func() bool { return e.Admin().InFlightStats().Parked == n })
+			if s := e.Admin().InFlightStats(); s.Claimed != 0 {
 				t.Errorf("%+v", s)
 			}
 			fires := n
@@ -58,11 +58,11 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 				for _, r := range packed[:fires] {
 					operate(r, transitions.Resume)
 				}
-			} else if err := e.ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
+			} else if err := e.Admin().ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "they fire", func() bool { return e.InFlightStats().Decided == int64(fires) })
-			if s := e.InFlightStats(); s.Claimed != int64(fires) || s.Parked != n {
+			eventually(t, "they fire", func() bool { return e.Admin().InFlightStats().Decided == int64(fires) })
+			if s := e.Admin().InFlightStats(); s.Claimed != int64(fires) || s.Parked != n {
 				t.Errorf("%+v", s)
 			}
 			if expired := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'expired'"); expired != fires {
@@ -83,14 +83,14 @@ func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
 		NotBefore: time.Now().Add(time.Hour)})
 	pause := func(a transitions.Action) {
 		t.Helper()
-		if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},
+		if _, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},
 			transitions.Operation{Action: a}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pause(transitions.Pause)
 	exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '30 days' WHERE key = '2' AND phase = 'scheduled'")
-	eventually(t, "it is set aside", func() bool { return e.InFlightStats().Parked == 1 })
+	eventually(t, "it is set aside", func() bool { return e.Admin().InFlightStats().Parked == 1 })
 	pause(transitions.Resume)
 	if r, err := e.Await(t.Context(), "", later.Record.Scope, "2"); err != nil || r.Status != 200 {
 		t.Errorf("%+v, %v", r, err)

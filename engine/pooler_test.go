@@ -66,7 +66,7 @@ func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
 			if r, err := e.Await(t.Context(), "", sent.Record.Scope, "2"); err != nil || r.Err() != nil {
 				t.Fatalf("%+v, %v", r, err)
 			}
-			page, err := e.Instances(t.Context(), inspect.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})
+			page, err := e.Read().Instances(t.Context(), inspect.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})
 			if err != nil || len(page.Instances) != 1 {
 				t.Errorf("found %+v, %v", page, err)
 			}

@@ -38,7 +38,7 @@ func seedLoans(t testing.TB, pool *pgxpool.Pool, n int) {
 func pages(t testing.TB, e *engine.Engine, f inspect.Filter, between func()) (all []transitions.Instance) {
 	t.Helper()
 	for {
-		page, err := e.Instances(t.Context(), f)
+		page, err := e.Read().Instances(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,9 +110,9 @@ func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
 func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
-	_, err := e.Instances(t.Context(), inspect.Filter{BusinessKey: "L-1"})
+	_, err := e.Read().Instances(t.Context(), inspect.Filter{BusinessKey: "L-1"})
 	wantCode(t, err, workflow.InvalidRequest)
-	_, err = e.Instances(t.Context(), inspect.Filter{Workflow: "nothing"})
+	_, err = e.Read().Instances(t.Context(), inspect.Filter{Workflow: "nothing"})
 	wantCode(t, err, workflow.WorkflowNotFound)
 }
 
@@ -122,7 +122,7 @@ func TestAPageHasAHundredUnlessAskedAndAThousandAtMost(t *testing.T) {
 	e := newEngine(t, pool)
 	seedLoans(t, pool, 1500)
 	for limit, want := range map[int]int{0: 100, -1: 100, 1: 1, 1000: 1000, 5000: 1000} {
-		page, err := e.Instances(t.Context(), inspect.Filter{Limit: limit})
+		page, err := e.Read().Instances(t.Context(), inspect.Filter{Limit: limit})
 		if err != nil || len(page.Instances) != want || !page.More {
 			t.Errorf("limit %d: got %d, more %v, %v", limit, len(page.Instances), page.More, err)
 		}
@@ -199,16 +199,16 @@ func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	reads := map[string]func(context.Context) error{
-		"Instance":      func(ctx context.Context) error { _, err := e.Instance(ctx, "", uuid.New()); return err },
-		"InstanceByKey": func(ctx context.Context) error { _, err := e.InstanceByKey(ctx, "", "loan", "L-1"); return err },
-		"View":          func(ctx context.Context) error { _, err := e.View(ctx, "", uuid.New()); return err },
-		"Counts":        func(ctx context.Context) error { _, err := e.Counts(ctx, inspect.CountFilter{}); return err },
-		"Instances":     func(ctx context.Context) error { _, err := e.Instances(ctx, inspect.Filter{}); return err },
-		"History":       func(ctx context.Context) error { _, err := e.History(ctx, "", uuid.New(), 0, 1); return err },
-		"Explain":       func(ctx context.Context) error { _, err := e.Explain(ctx, "", uuid.New(), "", nil); return err },
-		"Command":       func(ctx context.Context) error { _, err := e.Command(ctx, "", "s", "k"); return err },
-		"Verify":        func(ctx context.Context) error { _, err := e.Verify(ctx, "", uuid.Nil); return err },
-		"Head":          func(ctx context.Context) error { _, err := e.Head(ctx, ""); return err },
+		"Instance":      func(ctx context.Context) error { _, err := e.Read().Instance(ctx, "", uuid.New()); return err },
+		"InstanceByKey": func(ctx context.Context) error { _, err := e.Read().InstanceByKey(ctx, "", "loan", "L-1"); return err },
+		"View":          func(ctx context.Context) error { _, err := e.Read().View(ctx, "", uuid.New()); return err },
+		"Counts":        func(ctx context.Context) error { _, err := e.Read().Counts(ctx, inspect.CountFilter{}); return err },
+		"Instances":     func(ctx context.Context) error { _, err := e.Read().Instances(ctx, inspect.Filter{}); return err },
+		"History":       func(ctx context.Context) error { _, err := e.Read().History(ctx, "", uuid.New(), 0, 1); return err },
+		"Explain":       func(ctx context.Context) error { _, err := e.Read().Explain(ctx, "", uuid.New(), "", nil); return err },
+		"Command":       func(ctx context.Context) error { _, err := e.Read().Command(ctx, "", "s", "k"); return err },
+		"Verify":        func(ctx context.Context) error { _, err := e.Admin().Verify(ctx, "", uuid.Nil); return err },
+		"Head":          func(ctx context.Context) error { _, err := e.Read().Head(ctx, ""); return err },
 		"Submit by id": func(ctx context.Context) error {
 			_, err := e.Submit(ctx, transitions.Command{Instance: uuid.New(), Transition: "pay", Key: "k"})
 			return err

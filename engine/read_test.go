@@ -26,20 +26,20 @@ func TestAnInstanceReadsAsItWasDecided(t *testing.T) {
 		Data: []byte(`{"customer":"c-1","region":"north","owed":70}`), Attributes: map[string]string{"customer": "c-1", "region": "north"},
 		Actors: map[string][]string{"apply": {"ann"}}, Open: true, CreatedAt: at, UpdatedAt: at,
 	}
-	history, err := e.History(t.Context(), "", want.ID, 0, 10)
+	history, err := e.Read().History(t.Context(), "", want.ID, 0, 10)
 	if err != nil || len(history) != 2 {
 		t.Fatalf("got %d entries, %v", len(history), err)
 	}
 	want.Chain = history[1].Hash
-	got, err := e.Instance(t.Context(), "", loanID("L-1"))
+	got, err := e.Read().Instance(t.Context(), "", loanID("L-1"))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
-	byKey, err := e.InstanceByKey(t.Context(), "default", "loan", "L-1")
+	byKey, err := e.Read().InstanceByKey(t.Context(), "default", "loan", "L-1")
 	if err != nil || !reflect.DeepEqual(byKey, want) {
 		t.Errorf("by its key: got %+v, %v", byKey, err)
 	}
-	page, err := e.Instances(t.Context(), inspect.Filter{})
+	page, err := e.Read().Instances(t.Context(), inspect.Filter{})
 	if err != nil || len(page.Instances) != 1 || !reflect.DeepEqual(page.Instances[0], want) {
 		t.Errorf("in a list: got %+v, %v", page, err)
 	}
@@ -54,31 +54,31 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 		if tenant == "" {
 			id = uuid.New()
 		}
-		_, err := e.Instance(t.Context(), tenant, id)
+		_, err := e.Read().Instance(t.Context(), tenant, id)
 		wantCode(t, err, workflow.InstanceNotFound)
-		_, err = e.History(t.Context(), tenant, id, 0, 10)
+		_, err = e.Read().History(t.Context(), tenant, id, 0, 10)
 		wantCode(t, err, workflow.InstanceNotFound)
-		_, err = e.Explain(t.Context(), tenant, id, "ann", nil)
+		_, err = e.Read().Explain(t.Context(), tenant, id, "ann", nil)
 		wantCode(t, err, workflow.InstanceNotFound)
-		_, err = e.Verify(t.Context(), tenant, id)
+		_, err = e.Admin().Verify(t.Context(), tenant, id)
 		wantCode(t, err, workflow.InstanceNotFound)
 		_, err = e.Submit(t.Context(), transitions.Command{Tenant: tenant, Instance: id, Transition: "pay", Key: "k",
 			Payload: []byte(`{"amount":1,"do":""}`)})
 		wantCode(t, err, workflow.InstanceNotFound)
 	}
-	_, err := e.InstanceByKey(t.Context(), "", "loan", "L-2")
+	_, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-2")
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.InstanceByKey(t.Context(), "acme", "loan", "L-1")
+	_, err = e.Read().InstanceByKey(t.Context(), "acme", "loan", "L-1")
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.InstanceByKey(t.Context(), "", "gift", "L-1")
+	_, err = e.Read().InstanceByKey(t.Context(), "", "gift", "L-1")
 	wantCode(t, err, workflow.WorkflowNotFound)
-	_, err = e.Workflow("gift", 0)
+	_, err = e.Read().Workflow("gift", 0)
 	wantCode(t, err, workflow.WorkflowNotFound)
-	_, err = e.Workflow("loan", 2)
+	_, err = e.Read().Workflow("loan", 2)
 	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = e.Command(t.Context(), "", "loan:apply", "apply-L-2")
+	_, err = e.Read().Command(t.Context(), "", "loan:apply", "apply-L-2")
 	wantCode(t, err, workflow.CommandNotFound)
-	_, err = e.Command(t.Context(), "acme", "loan:apply", "apply-L-1")
+	_, err = e.Read().Command(t.Context(), "acme", "loan:apply", "apply-L-1")
 	wantCode(t, err, workflow.CommandNotFound)
 }
 
@@ -91,7 +91,7 @@ func TestHistoryGoesPageByPage(t *testing.T) {
 	}
 	var keys []string
 	for after := int64(0); ; {
-		page, err := e.History(t.Context(), "", loanID("L-1"), after, 2)
+		page, err := e.Read().History(t.Context(), "", loanID("L-1"), after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestHistoryGoesPageByPage(t *testing.T) {
 	if want := []string{"apply-L-1", "a", "b", "c", "d"}; !reflect.DeepEqual(keys, want) {
 		t.Errorf("got %v, want %v", keys, want)
 	}
-	entries, err := e.History(t.Context(), "", loanID("L-1"), 5, 0) // past its end: nothing, and no error
+	entries, err := e.Read().History(t.Context(), "", loanID("L-1"), 5, 0) // past its end: nothing, and no error
 	if err != nil || len(entries) != 0 {
 		t.Errorf("past the end: %v, %v", entries, err)
 	}
@@ -119,7 +119,7 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), func(c *engine.Config) { c.Replay = time.Hour })
 	first := submit(t, e, applied("L-1", 100))
-	got, err := e.Command(t.Context(), "", "loan:apply", "apply-L-1")
+	got, err := e.Read().Command(t.Context(), "", "loan:apply", "apply-L-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	if err != nil || !r.Refused() {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	got, err = e.Command(t.Context(), "", "loan:"+loanID("L-1").String(), "too much")
+	got, err = e.Read().Command(t.Context(), "", "loan:"+loanID("L-1").String(), "too much")
 	if err != nil || got.Status != transitions.FailedFinal || got.Code != 409 || got.Version != 0 || got.Position != 0 {
 		t.Errorf("refused: got %+v, %v", got, err)
 	}
@@ -156,24 +156,24 @@ func TestVerifyAndHeadAreOfOneTenant(t *testing.T) {
 		}
 	}
 	for tenant, want := range map[string]int64{"": 2, "acme": 2, "nobody": 0} {
-		if head, err := e.Head(t.Context(), tenant); err != nil || head != want {
+		if head, err := e.Read().Head(t.Context(), tenant); err != nil || head != want {
 			t.Errorf("%q: head %d, %v", tenant, head, err)
 		}
 	}
 	exec(t, pool, "UPDATE pawl.audit SET actor = 'eve' WHERE tenant = 'acme' AND instance = $1", transitions.InstanceID("acme", "loan", "L-2"))
-	got, err := e.Verify(t.Context(), "", uuid.Nil)
+	got, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
 	if err != nil || len(got.Broken) != 0 || got.Entries != 2 {
 		t.Errorf("the default tenant: %+v, %v", got, err)
 	}
 	rows := int64(-1)
-	got, err = e.VerifyWithProgress(t.Context(), "acme", uuid.Nil, func(n int64) { rows = n })
+	got, err = e.Admin().VerifyWithProgress(t.Context(), "acme", uuid.Nil, func(n int64) { rows = n })
 	if err != nil || len(got.Broken) != 1 || got.Broken[0].Instance != transitions.InstanceID("acme", "loan", "L-2") {
 		t.Errorf("acme: %+v, %v", got, err)
 	}
 	if rows > 2 {
 		t.Errorf("progress says %d rows", rows)
 	}
-	got, err = e.Verify(t.Context(), "acme", transitions.InstanceID("acme", "loan", "L-1"))
+	got, err = e.Admin().Verify(t.Context(), "acme", transitions.InstanceID("acme", "loan", "L-1"))
 	if err != nil || len(got.Broken) != 0 || got.Entries != 1 {
 		t.Errorf("one instance: %+v, %v", got, err)
 	}
@@ -202,7 +202,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f := e.Follow("", 0)
+	f := e.Read().Follow("", 0)
 	defer f.Close()
 	seen := int64(0)
 	for seen < 4 {
@@ -212,11 +212,11 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 		}
 		seen = batch.Last
 	}
-	v, err := e.Verify(t.Context(), "", uuid.Nil)
+	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
 	if err != nil || len(v.Broken) != 0 || v.Entries != 4 {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	page, err := e.Instances(t.Context(), inspect.Filter{States: []workflow.State{"settled"},
+	page, err := e.Read().Instances(t.Context(), inspect.Filter{States: []workflow.State{"settled"},
 		Attributes: map[string]string{"customer": "c-1"}})
 	if err != nil || len(page.Instances) != 1 {
 		t.Errorf("got %+v, %v", page, err)

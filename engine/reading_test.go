@@ -33,7 +33,7 @@ func TestAnEngineThatReadsWritesNothing(t *testing.T) {
 	}
 
 	node := newEngine(t, pool, func(c *engine.Config) { c.Workflows = own })
-	f := reads.Follow("", 0)
+	f := reads.Read().Follow("", 0)
 	defer f.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()

@@ -89,8 +89,8 @@ func (r *registry) stored(ctx context.Context, from store.Querier, sql string) (
 
 // Definitions tells which versions of workflows have run on the database, by workflow and version, and which of them
 // this engine has. It works on an engine that is not started. Error: Unavailable.
-func (e *Engine) Definitions(ctx context.Context) ([]inspect.Definition, error) {
-	stored, err := e.registry.stored(ctx, e.config.Pool, schema.In(e.config.Schema, storedDefinitions))
+func (a *Admin) Definitions(ctx context.Context) ([]inspect.Definition, error) {
+	stored, err := a.e.registry.stored(ctx, a.e.config.Pool, schema.In(a.e.config.Schema, storedDefinitions))
 	if err != nil {
 		return nil, store.ReadError("definitions", err)
 	}

@@ -57,12 +57,12 @@ func TestTheNewestVersionsAreListedByName(t *testing.T) {
 	t.Parallel()
 	gift := workflow.Define("gift", 3, workflow.Start("give", "given", none)).Final("given")
 	e := newEngine(t, database(t), func(c *engine.Config) { c.Workflows = []workflow.Source{loans(2), gift, loans(10), loans(1)} })
-	list := e.Workflows()
+	list := e.Read().Workflows()
 	if len(list) != 2 || list[0].Name != "gift" || list[0].Version != 3 || list[1].Name != "loan" || list[1].Version != 10 {
 		t.Errorf("got %+v", list)
 	}
 	for ask, want := range map[int]int{0: 10, 1: 1, 2: 2, 10: 10} {
-		if w, err := e.Workflow("loan", ask); err != nil || w.Version != want {
+		if w, err := e.Read().Workflow("loan", ask); err != nil || w.Version != want {
 			t.Errorf("version %d: got %+v, %v", ask, w, err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	}
 	for number, want := range map[string]string{"L-1": `{"customer":"c-1","region":"north","owed":90}`,
 		"L-2": `{"customer":"c-1","region":"north","owed":80}`} {
-		inst, err := e.InstanceByKey(t.Context(), "", "loan", number)
+		inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", number)
 		if err != nil || string(inst.Data) != want || inst.Definition != map[string]int{"L-1": 1, "L-2": 2}[number] {
 			t.Errorf("%s: got version %d, %s, %v", number, inst.Definition, inst.Data, err)
 		}
@@ -206,7 +206,7 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	options, err := e.Explain(t.Context(), "", loanID("L-1"), "bob", nil)
+	options, err := e.Read().Explain(t.Context(), "", loanID("L-1"), "bob", nil)
 	if err != nil || !hasOption(options.Transitions, "sell") || hasOption(options.Transitions, "close") {
 		t.Errorf("the first version's options: %+v, %v", options, err)
 	}
@@ -247,7 +247,7 @@ func TestDefinitionsThatRanAreComparedWithThoseOfTheEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop(context.Background())
-	list, err := e.Definitions(t.Context())
+	list, err := e.Admin().Definitions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

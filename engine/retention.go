@@ -33,8 +33,8 @@ func (e *Engine) utilization() func() float64 {
 
 // Retention tells which node does retention, and what there is of the outbox and of
 // the history of commands. Error: Unavailable.
-func (e *Engine) Retention(ctx context.Context) (inspect.Retention, error) {
-	s, err := e.retention.Standing(ctx)
+func (a *Admin) Retention(ctx context.Context) (inspect.Retention, error) {
+	s, err := a.e.retention.Standing(ctx)
 	if err != nil {
 		return s, store.ReadError("standing of retention", err)
 	}
@@ -42,7 +42,7 @@ func (e *Engine) Retention(ctx context.Context) (inspect.Retention, error) {
 }
 
 // RetentionStats are the counters of what this node did for retention.
-func (e *Engine) RetentionStats() retention.Stats { return e.retention.Stats() }
+func (a *Admin) RetentionStats() retention.Stats { return a.e.retention.Stats() }
 
 // makePartitions makes the partitions that this node's clock will soon need.
 func (e *Engine) makePartitions(ctx context.Context) error {

@@ -81,7 +81,7 @@ func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
 	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE status = 'expired'"); n != keys {
 		t.Errorf("%d tombstones", n)
 	}
-	if v, err := nodes[0].Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
+	if v, err := nodes[0].Admin().Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -91,17 +91,17 @@ func TestAnEngineDoesRetention(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	off := newEngine(t, pool, func(c *engine.Config) { c.Retention.Off = true })
-	if s, err := off.Retention(t.Context()); err != nil || s.Node != "" {
+	if s, err := off.Admin().Retention(t.Context()); err != nil || s.Node != "" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	e := newEngine(t, pool)
-	eventually(t, "it works", func() bool { return e.RetentionStats().Batches > 0 })
-	s, err := off.Retention(t.Context())
+	eventually(t, "it works", func() bool { return e.Admin().RetentionStats().Batches > 0 })
+	s, err := off.Admin().Retention(t.Context())
 	if err != nil || s.Node == "" || s.Since == nil || s.Until == nil || len(s.Partitions) < 5 ||
 		!strings.HasPrefix(s.Partitions[0].Name, "command_history_") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if n := off.RetentionStats().Batches; n != 0 {
+	if n := off.Admin().RetentionStats().Batches; n != 0 {
 		t.Errorf("the other one, too: %d", n)
 	}
 }

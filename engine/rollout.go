@@ -159,28 +159,28 @@ const (
 //
 // Errors: WorkflowNotFound for a workflow or a version that has never run here, InvalidRequest, Unavailable; TimedOut names the nodes
 // that have not confirmed: the version is set, and holds there later.
-func (e *Engine) BeginVersion(ctx context.Context, name string, version int, actor string) error {
+func (a *Admin) BeginVersion(ctx context.Context, name string, version int, actor string) error {
 	actor, err := operator(actor, "")
 	if err != nil {
 		return err
 	}
-	found, err := e.recordedVersions(ctx)
+	found, err := a.e.recordedVersions(ctx)
 	if err != nil {
 		return err
 	}
-	if version < 0 || !hasVersion(found, name, version) && e.registry.Find(name, version) == nil {
+	if version < 0 || !hasVersion(found, name, version) && a.e.registry.Find(name, version) == nil {
 		return workflow.Errorf(workflow.WorkflowNotFound, "version %d of workflow %q has never run here", version, name)
 	}
-	changed, err := e.presence.rows.Begin(ctx, name, version, actor, e.clock.Now())
+	changed, err := a.e.presence.rows.Begin(ctx, name, version, actor, a.e.clock.Now())
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
 	defer cancel()
-	if err := e.presence.take(ctx); err != nil {
+	if err := a.e.presence.take(ctx); err != nil {
 		return err
 	}
-	return e.awaitBegun(ctx, name, version, changed)
+	return a.e.awaitBegun(ctx, name, version, changed)
 }
 
 // awaitBegun waits until every node that serves has confirmed.
@@ -246,12 +246,12 @@ func wouldBegin(n *inspect.Node, name string, most int) (version int) {
 // instances each has, and which nodes know it.
 //
 // Errors: those of Counts.
-func (e *Engine) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
-	list, err := e.Rollout(ctx)
+func (a *Admin) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
+	list, err := a.Rollout(ctx)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := e.Counts(ctx, inspect.CountFilter{})
+	counts, err := a.Counts(ctx, inspect.CountFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -273,16 +273,16 @@ func (e *Engine) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
 // Rollout lists the versions as VersionsInUse does, without how many instances they have, which takes longer to find out.
 //
 // Error: Unavailable.
-func (e *Engine) Rollout(ctx context.Context) ([]inspect.Version, error) {
-	list, err := e.recordedVersions(ctx)
+func (a *Admin) Rollout(ctx context.Context) ([]inspect.Version, error) {
+	list, err := a.e.recordedVersions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	begins, err := e.presence.rows.Begins(ctx)
+	begins, err := a.e.presence.rows.Begins(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := e.presence.rows.Nodes(ctx, presenceLost)
+	nodes, err := a.e.presence.rows.Nodes(ctx, presenceLost)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +327,7 @@ func hasVersion(list []inspect.Version, name string, version int) bool {
 
 // recordedVersions lists the versions that have run here, in order.
 func (e *Engine) recordedVersions(ctx context.Context) ([]inspect.Version, error) {
-	stored, err := e.Definitions(ctx)
+	stored, err := e.Admin().Definitions(ctx)
 	list := make([]inspect.Version, len(stored))
 	for i, d := range stored {
 		list[i] = inspect.Version{Workflow: d.Workflow, Version: d.Version}

@@ -117,7 +117,7 @@ func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 	one := newEngine(t, pool, running(crates(1), crates(2)))
 	other := newEngine(t, pool, running(crates(1), crates(2)))
 	versionOf := func(e *engine.Engine, key string) int {
-		inst, err := e.Instance(t.Context(), "", packed(t, e, key).Instance)
+		inst, err := e.Read().Instance(t.Context(), "", packed(t, e, key).Instance)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 		t.Errorf("without a word it is version %d", v)
 	}
 	for step, version := range []int{1, 2, 1, 0} {
-		if err := one.BeginVersion(t.Context(), "crate", version, "ann"); err != nil {
+		if err := one.Admin().BeginVersion(t.Context(), "crate", version, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		want := version
@@ -138,7 +138,7 @@ func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 			t.Errorf("said %d, it is %d", version, v)
 		}
 	}
-	if err := one.BeginVersion(t.Context(), "crate", 1, "ann"); err != nil {
+	if err := one.Admin().BeginVersion(t.Context(), "crate", 1, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	tries := 0
@@ -147,8 +147,8 @@ func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 	if v := versionOf(late, "late"); v != 1 {
 		t.Errorf("a node that starts later begins version %d", v)
 	}
-	wantCode(t, one.BeginVersion(t.Context(), "crate", 3, "ann"), workflow.WorkflowNotFound)
-	wantCode(t, one.BeginVersion(t.Context(), "box", 0, "ann"), workflow.WorkflowNotFound)
+	wantCode(t, one.Admin().BeginVersion(t.Context(), "crate", 3, "ann"), workflow.WorkflowNotFound)
+	wantCode(t, one.Admin().BeginVersion(t.Context(), "box", 0, "ann"), workflow.WorkflowNotFound)
 }
 
 func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
@@ -160,7 +160,7 @@ func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 	for _, key := range []string{"2", "3"} {
 		packed(t, newer, key)
 	}
-	list, err := newer.VersionsInUse(t.Context())
+	list, err := newer.Admin().VersionsInUse(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -176,7 +176,7 @@ func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 		t.Errorf("%+v", two.Counts)
 	}
 	old.Stop(context.Background())
-	if list, err = newer.VersionsInUse(t.Context()); err != nil || len(list[1].Lacking) != 0 {
+	if list, err = newer.Admin().VersionsInUse(t.Context()); err != nil || len(list[1].Lacking) != 0 {
 		t.Errorf("a node that has ended is still there: %+v, %v", list, err)
 	}
 }

@@ -30,10 +30,10 @@ func TestSchemaName_PauseAndResume(t *testing.T) {
 	}{{transitions.Pause, 1}, {transitions.Resume, 0}} {
 		o := transitions.Operation{Action: step.action, Reason: "audit"}
 		c := transitions.Command{Instance: made.Instance, Key: string(step.action), Actor: "olga"}
-		if r, err := e.Operate(t.Context(), c, o); err != nil || r.Err() != nil {
+		if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || r.Err() != nil {
 			t.Fatalf("%s: %+v, %v", step.action, r, err)
 		}
-		list, _, err := e.PausedInstances(t.Context(), inspect.PausedFilter{})
+		list, _, err := e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{})
 		if err != nil || len(list) != step.paused {
 			t.Fatalf("after %s: %+v, %v", step.action, list, err)
 		}

@@ -65,7 +65,7 @@ func TestCallersTransactionsAndThePipelineShareOneLog(t *testing.T) {
 			}
 		})
 	}
-	f := e.Follow("", 0)
+	f := e.Read().Follow("", 0)
 	defer f.Close()
 	stop := make(chan struct{})
 	var seen int64
@@ -96,11 +96,11 @@ func TestCallersTransactionsAndThePipelineShareOneLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := done + committed.Load()
-	head, err := e.Head(t.Context(), "")
+	head, err := e.Read().Head(t.Context(), "")
 	if err != nil || head != want || seen != want {
 		t.Errorf("the head is %d, %v, and %d were read; %d were committed", head, err, seen, want)
 	}
-	v, err := e.Verify(t.Context(), "", uuid.Nil)
+	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
 	if err != nil || len(v.Broken) != 0 || v.Entries != want {
 		t.Errorf("got %+v, %v", v, err)
 	}

@@ -38,7 +38,7 @@ func (e *Engine) headHeard(tenant string, head int64) {
 }
 
 // SinkStats are the counters of this node's deliveries to sinks.
-func (e *Engine) SinkStats() relay.Stats { return e.relay.Stats() }
+func (a *Admin) SinkStats() relay.Stats { return a.e.relay.Stats() }
 
 // The methods below are for operators. They concern the sinks that any node of the
 // database has, or has had; they need no started engine. Nodes know of a change at
@@ -49,31 +49,31 @@ func (e *Engine) SinkStats() relay.Stats { return e.relay.Stats() }
 // Sinks tells how the sinks stand, by name. With a tenant these are the sinks that
 // get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are about
 // its events alone. "" is all tenants, and reads the heads of all logs.
-func (e *Engine) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error) {
-	return e.sinks.Sinks(ctx, tenant)
+func (a *Admin) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error) {
+	return a.e.sinks.Sinks(ctx, tenant)
 }
 
 // SinkCursors tells how far a sink is in each tenant's log, by tenant, and whether
 // there are more.
-func (e *Engine) SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {
-	return e.sinks.Cursors(ctx, f)
+func (a *Admin) SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {
+	return a.e.sinks.Cursors(ctx, f)
 }
 
 // DeadLetters lists events that their sink's cursor has passed without their
 // delivery, by tenant, instance and position, and says whether there are more.
-func (e *Engine) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (
+func (a *Admin) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (
 	list []inspect.DeadLetter, more bool, err error,
 ) {
-	return e.sinks.DeadLetters(ctx, f, p)
+	return a.e.sinks.DeadLetters(ctx, f, p)
 }
 
 // Redrive lets dead letters be delivered again, with the ids that they have, in
 // the order of the log for each instance. It returns how many. Of a filter without
 // a status these are the ones that wait for an operator; those that were skipped or
 // redriven can be named by their status.
-func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
-	n, err := e.sinks.Redrive(ctx, f, by, reason)
-	e.sinksChanged()
+func (a *Admin) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
+	n, err := a.e.sinks.Redrive(ctx, f, by, reason)
+	a.e.sinksChanged()
 	return n, err
 }
 
@@ -81,31 +81,31 @@ func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason s
 // many. Of a filter without a status these are the ones that wait for an operator;
 // those that are tried again can be named by theirs, and one that is under way may
 // arrive all the same. A reason is required.
-func (e *Engine) SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
-	n, err := e.sinks.Skip(ctx, f, by, reason)
-	e.sinksChanged()
+func (a *Admin) SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
+	n, err := a.e.sinks.Skip(ctx, f, by, reason)
+	a.e.sinksChanged()
 	return n, err
 }
 
 // PauseSink lets nothing more be delivered to a sink, for any tenant: what is under
 // way comes to its end. A sink that is paused stays as it is.
-func (e *Engine) PauseSink(ctx context.Context, sink, by, reason string) error {
-	defer e.sinksChanged()
-	return e.sinks.Pause(ctx, sink, by, reason)
+func (a *Admin) PauseSink(ctx context.Context, sink, by, reason string) error {
+	defer a.e.sinksChanged()
+	return a.e.sinks.Pause(ctx, sink, by, reason)
 }
 
 // ResumeSink ends a pause.
-func (e *Engine) ResumeSink(ctx context.Context, sink string) error {
-	defer e.sinksChanged()
-	return e.sinks.Resume(ctx, sink)
+func (a *Admin) ResumeSink(ctx context.Context, sink string) error {
+	defer a.e.sinksChanged()
+	return a.e.sinks.Resume(ctx, sink)
 }
 
 // ForgetSink gives a sink up: its cursors and its dead letters are deleted, and
 // retention waits for it no longer. It has to be out of the configuration of every
 // node first: one that has it makes it known again when it is started, and it begins
 // anew. InvalidRequest while a node delivers to it.
-func (e *Engine) ForgetSink(ctx context.Context, sink string) error {
-	return e.sinks.Forget(ctx, sink)
+func (a *Admin) ForgetSink(ctx context.Context, sink string) error {
+	return a.e.sinks.Forget(ctx, sink)
 }
 
 // MoveSink puts a sink's cursor in a tenant's log to a position: back, so that
@@ -113,9 +113,9 @@ func (e *Engine) ForgetSink(ctx context.Context, sink string) error {
 // never is; then a reason is required. Going back forgets the dead letters after
 // the position, which will be delivered again with the rest. The deliveries that
 // are under way may arrive all the same.
-func (e *Engine) MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error {
-	defer e.sinksChanged()
-	return e.sinks.Move(ctx, sink, tenant, position, by, reason)
+func (a *Admin) MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error {
+	defer a.e.sinksChanged()
+	return a.e.sinks.Move(ctx, sink, tenant, position, by, reason)
 }
 
 // sinksChanged makes all nodes poll how the sinks stand.

@@ -66,7 +66,7 @@ func sinks(list ...relay.Sink) func(*engine.Config) {
 // standing is how a sink stands.
 func standing(t testing.TB, e *engine.Engine, name string) inspect.SinkInfo {
 	t.Helper()
-	list, err := e.Sinks(t.Context(), "")
+	list, err := e.Admin().Sinks(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestEventsBearTheSourceOfTheirInstallation(t *testing.T) {
 		}
 		eventually(t, "it is a dead letter", func() bool { return standing(t, e, "main").DeadLetters == 1 })
 		to.refuses(nil)
-		if n, err := e.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
+		if n, err := e.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
 			t.Fatalf("%d, %v", n, err)
 		}
 		if _, err := e.Submit(t.Context(), applied("L-2", 100)); err != nil {
@@ -173,9 +173,9 @@ func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
 		nodes = append(nodes, newEngine(t, pool, sinks(relay.Sink{Name: "main", To: r}),
 			func(c *engine.Config) { c.SinkLease = await.Patience })) // nobody takes over what was not given back
 	}
-	eventually(t, "one has the sink", func() bool { return nodes[0].SinkStats().Claimed+nodes[1].SinkStats().Claimed == 1 })
+	eventually(t, "one has the sink", func() bool { return nodes[0].Admin().SinkStats().Claimed+nodes[1].Admin().SinkStats().Claimed == 1 })
 	first := 0
-	if nodes[1].SinkStats().Claimed == 1 {
+	if nodes[1].Admin().SinkStats().Claimed == 1 {
 		first = 1
 	}
 	other := 1 - first
@@ -187,7 +187,7 @@ func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
 	if a, b := len(receivers[first].got()), len(receivers[other].got()); a != 1 || b != 1 {
 		t.Errorf("the first node delivered %d events, the other %d", a, b)
 	}
-	if s := nodes[other].SinkStats(); s.TakenOver != 0 {
+	if s := nodes[other].Admin().SinkStats(); s.TakenOver != 0 {
 		t.Errorf("it was not given back: %+v", s)
 	}
 }
@@ -215,35 +215,35 @@ func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
 	}
 	defer desk.Stop(t.Context())
 	filter := inspect.DeadFilter{Sink: "main"}
-	list, more, err := desk.DeadLetters(t.Context(), filter, inspect.DeadPage{Limit: 1})
+	list, more, err := desk.Admin().DeadLetters(t.Context(), filter, inspect.DeadPage{Limit: 1})
 	if err != nil || !more || len(list) != 1 || list[0].Position != 2 || list[0].Failure != "no payments" {
 		t.Fatalf("%+v, %v, %v", list, more, err)
 	}
-	cursors, more, err := desk.SinkCursors(t.Context(), inspect.CursorFilter{Sink: "main", Tenant: "default"})
+	cursors, more, err := desk.Admin().SinkCursors(t.Context(), inspect.CursorFilter{Sink: "main", Tenant: "default"})
 	if err != nil || more || len(cursors) != 1 || cursors[0].Position != 3 {
 		t.Errorf("%+v, %v, %v", cursors, more, err)
 	}
 	to.refuses(nil)
 	filter.Tenant, filter.Position = "default", 2
-	if n, err := desk.SkipDead(t.Context(), filter, "ann", "known"); n != 1 || err != nil {
+	if n, err := desk.Admin().SkipDead(t.Context(), filter, "ann", "known"); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n, err := desk.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
+	if n, err := desk.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	eventually(t, "the other is delivered", func() bool { return len(to.got()) == 2 })
-	if err := desk.PauseSink(t.Context(), "main", "ann", "closed"); err != nil {
+	if err := desk.Admin().PauseSink(t.Context(), "main", "ann", "closed"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "its node lets go of it", func() bool { return standing(t, desk, "main").Node == "" })
-	if err := desk.MoveSink(t.Context(), "main", "", 0, "ann", "once more"); err != nil {
+	if err := desk.Admin().MoveSink(t.Context(), "main", "", 0, "ann", "once more"); err != nil {
 		t.Fatal(err)
 	}
-	if err := desk.ResumeSink(t.Context(), "main"); err != nil {
+	if err := desk.Admin().ResumeSink(t.Context(), "main"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "everything is delivered again", func() bool { return len(to.got()) == 5 })
-	_, _, err = desk.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "nothing"}, inspect.DeadPage{})
+	_, _, err = desk.Admin().DeadLetters(t.Context(), inspect.DeadFilter{Sink: "nothing"}, inspect.DeadPage{})
 	wantCode(t, err, workflow.NotFound)
 }
 

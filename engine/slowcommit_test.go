@@ -31,9 +31,9 @@ func TestAnAcceptWhoseCommitOutlastsItsLeaseIsExecutedOnce(t *testing.T) {
 	short := func(c *engine.Config) { c.InFlight.Lease = lease }
 	a, b := newEngine(t, pool, with(w), short), newEngine(t, pool, with(w), short)
 	looks := func(more int64) {
-		from := [2]int64{a.InFlightStats().Polls, b.InFlightStats().Polls}
+		from := [2]int64{a.Admin().InFlightStats().Polls, b.Admin().InFlightStats().Polls}
 		eventually(t, "both nodes look", func() bool {
-			return a.InFlightStats().Polls >= from[0]+more && b.InFlightStats().Polls >= from[1]+more
+			return a.Admin().InFlightStats().Polls >= from[0]+more && b.Admin().InFlightStats().Polls >= from[1]+more
 		})
 	}
 	var sends []transitions.Command

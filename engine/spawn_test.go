@@ -58,7 +58,7 @@ func onShelf(id uuid.UUID, transition, key, list string) transitions.Command {
 // shelfOf reads the data of a parent.
 func shelfOf(t *testing.T, e *engine.Engine, id uuid.UUID) shelf {
 	t.Helper()
-	inst, err := e.Instance(t.Context(), "", id)
+	inst, err := e.Read().Instance(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,12 @@ var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business
 // with the business keys of their instances, and says whether there are more.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
-func (e *Engine) Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error) {
+func (a *Admin) Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return nil, false, err
 	}
-	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
+	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
 		return nil, false, definitions.NotFound(f.Workflow)
 	}
 	if f.BusinessKey != "" {
@@ -33,5 +33,5 @@ func (e *Engine) Stuck(ctx context.Context, f inspect.StuckFilter) (list []trans
 		}
 		f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
 	}
-	return e.reader.Stuck(ctx, f)
+	return a.e.reader.Stuck(ctx, f)
 }

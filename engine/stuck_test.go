@@ -77,7 +77,7 @@ func stuckOf(t *testing.T, e *engine.Engine, id uuid.UUID, n int) (list []transi
 	t.Helper()
 	await.Eventually(t, "so many are stuck", func() bool {
 		var err error
-		if list, _, err = e.Stuck(t.Context(), inspect.StuckFilter{Instance: id}); err != nil {
+		if list, _, err = e.Admin().Stuck(t.Context(), inspect.StuckFilter{Instance: id}); err != nil {
 			t.Fatal(err)
 		}
 		return len(list) == n
@@ -90,7 +90,7 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 	e := newEngine(t, database(t), flows(fares()))
 	id := stranded(t, e, "F-1")
 	stranded(t, e, "F-2")
-	list, more, err := e.Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
+	list, more, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
 	if err != nil || more || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -98,15 +98,15 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 		s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
 		t.Errorf("%+v", s)
 	}
-	all, _, err := e.Stuck(t.Context(), inspect.StuckFilter{})
+	all, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
 	if err != nil || len(all) != 2 || all[0].BusinessKey == "" || all[1].BusinessKey == "" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	none, _, err := e.Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
+	none, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
 	if err != nil || len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}
-	_, _, err = e.Stuck(t.Context(), inspect.StuckFilter{BusinessKey: "F-1"})
+	_, _, err = e.Admin().Stuck(t.Context(), inspect.StuckFilter{BusinessKey: "F-1"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -115,7 +115,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	e := newEngine(t, database(t), flows(fares()))
 	id := stranded(t, e, "F-1")
 	const undo = `the undo of "charge" waits for an operator, who can retry, resolve or abandon it: it has failed; no refund`
-	v, err := e.ViewByKey(t.Context(), "", "fare", "F-1")
+	v, err := e.Read().ViewByKey(t.Context(), "", "fare", "F-1")
 	if err != nil || len(v.Stuck) != 1 || v.MoreStuck {
 		t.Fatalf("%+v, %v", v.Stuck, err)
 	}
@@ -124,7 +124,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// The undo keeps nobody from going on; it is told all the same.
-	x, err := e.Explain(t.Context(), "", id, "ann", nil)
+	x, err := e.Read().Explain(t.Context(), "", id, "ann", nil)
 	if err != nil || len(x.Stuck) != 1 || x.Stuck[0].Message != undo {
 		t.Errorf("%+v, %v", x.Stuck, err)
 	}
@@ -136,7 +136,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	// A command in flight keeps everybody from it.
 	submit(t, e, fare("claim", "F-1"))
 	stuckOf(t, e, id, 2)
-	if x, err = e.Explain(t.Context(), "", id, "ann", nil); err != nil || len(x.Stuck) != 2 {
+	if x, err = e.Read().Explain(t.Context(), "", id, "ann", nil); err != nil || len(x.Stuck) != 2 {
 		t.Fatalf("%+v, %v", x.Stuck, err)
 	}
 	const claim = `"claim" waits for an operator, who can retry, resolve or abandon it: nobody knows whether it has happened; no answer`
@@ -154,7 +154,7 @@ func TestACaseIsTheWholeOfAnInstance(t *testing.T) {
 	id := stranded(t, e, "F-1")
 	submit(t, e, fare("claim", "F-1"))
 	stuckOf(t, e, id, 2)
-	c, err := e.Case(t.Context(), "", id)
+	c, err := e.Read().Case(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,10 +171,10 @@ func TestACaseIsTheWholeOfAnInstance(t *testing.T) {
 		t.Errorf("%+v", c.Chain)
 	}
 	exec(t, pool, `UPDATE pawl.audit SET actor = 'nobody' WHERE version = 2`)
-	if c, err = e.Case(t.Context(), "", id); err != nil || len(c.Chain.Broken) != 1 || c.Chain.Broken[0].Version != 2 {
+	if c, err = e.Read().Case(t.Context(), "", id); err != nil || len(c.Chain.Broken) != 1 || c.Chain.Broken[0].Version != 2 {
 		t.Errorf("%+v, %v", c.Chain, err)
 	}
-	_, err = e.Case(t.Context(), "", uuid.New())
+	_, err = e.Read().Case(t.Context(), "", uuid.New())
 	wantCode(t, err, workflow.InstanceNotFound)
 }
 
@@ -185,7 +185,7 @@ func TestACaseHasTheNewestTransitions(t *testing.T) {
 	for i := range inspect.MaxTimeline + 5 {
 		submit(t, e, on("book", "L-1", strings.Repeat("k", i+1), 1, ""))
 	}
-	c, err := e.Case(t.Context(), "", loanID("L-1"))
+	c, err := e.Read().Case(t.Context(), "", loanID("L-1"))
 	if err != nil || c.Earlier != 6 || len(c.Timeline) != inspect.MaxTimeline || c.Timeline[0].Version != 7 ||
 		!slices.IsSortedFunc(c.Timeline, func(a, b transitions.Entry) int { return int(a.Version - b.Version) }) || c.Chain.Entries != c.Version {
 		t.Errorf("%d earlier, %d in the timeline, %+v, %v", c.Earlier, len(c.Timeline), c.Chain, err)

@@ -51,7 +51,7 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 	patient := transitions.InstanceID("default", "patient", "P-0")
 	accepted := submit(t, e, transitions.Command{Workflow: "patient", Transition: "treat", Key: "t", Instance: patient})
 	problems := func(id uuid.UUID) []inspect.StuckChild {
-		v, err := e.View(t.Context(), "", id)
+		v, err := e.Read().View(t.Context(), "", id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 	}
 	listed := func(f inspect.ChildFilter) (list []inspect.Child) {
 		f.Parent = id
-		page, err := e.Children(t.Context(), f)
+		page, err := e.Read().Children(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 		t.Errorf("not stuck are %+v", well)
 	}
 	submit(t, e, transitions.Command{Workflow: "ward", Transition: "pause", Key: "p", Instance: id})
-	if r, err := e.Operate(t.Context(), transitions.Command{Instance: patient, Key: "op"}, transitions.Operation{Action: transitions.Abandon,
+	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: patient, Key: "op"}, transitions.Operation{Action: transitions.Abandon,
 		Target: transitions.CommandRef{Scope: accepted.Record.Scope, Key: "t"}}); err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -58,7 +58,7 @@ func TestACommandInACallersTransactionIsSeenWhenThatCommits(t *testing.T) {
 		t.Errorf("got %+v %s", r, r.Body)
 	}
 	wantMore(t, pool, before, nil)
-	inst, err := e.InstanceByKey(t.Context(), "", "loan", "L-1")
+	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
 	if err != nil || inst.Version != 1 {
 		t.Errorf("before the commit: %+v, %v", inst, err)
 	}
@@ -163,7 +163,7 @@ func TestSeveralCommandsInOneTransaction(t *testing.T) {
 	wantMore(t, pool, before, map[string]int{"pawl.instance": 2, "pawl.command": 5, "pawl.audit": 4, "pawl.outbox": 5, "head": 4, "ledger": 1})
 	positions := map[string]int64{}
 	for _, number := range []string{"L-1", "L-2"} {
-		history, err := e.History(t.Context(), "", loanID(number), 0, 10)
+		history, err := e.Read().History(t.Context(), "", loanID(number), 0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestSeveralCommandsInOneTransaction(t *testing.T) {
 			t.Errorf("%s has position %d, want %d", key, positions[key], want)
 		}
 	}
-	v, err := e.Verify(t.Context(), "", uuid.Nil)
+	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
 	if err != nil || len(v.Broken) != 0 {
 		t.Errorf("got %+v, %v", v, err)
 	}

@@ -227,7 +227,7 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 		}
 	}
 	for tenant, want := range map[string]int{"held": waiting + 1, "free": 2001} {
-		v, err := e.Verify(t.Context(), tenant, uuid.Nil)
+		v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
 		if err != nil || len(v.Broken) > 0 || v.Entries != int64(want) {
 			t.Errorf("%s: %+v, %v", tenant, v, err)
 		}
@@ -249,7 +249,7 @@ func TestTransitionUnderImmediateConstraintsKeepsItsEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := e.Follow("", 0)
+	f := e.Read().Follow("", 0)
 	defer f.Close()
 	batch, err := f.Poll(t.Context())
 	if err != nil || len(batch.Events) != 3 || batch.Last != 2 {

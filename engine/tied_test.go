@@ -58,7 +58,7 @@ func TestALoneCommandKeepsTheTieThatRetentionHasChanged(t *testing.T) {
 	}
 	works := newEngine(t, pool, with(w), clock.set)
 	eventually(t, "the command in its place ends", func() bool {
-		inst, err := works.Instance(t.Context(), "", id)
+		inst, err := works.Read().Instance(t.Context(), "", id)
 		return err == nil && inst.State == "returned" && inst.Links.InFlight == nil
 	})
 }

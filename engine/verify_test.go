@@ -13,7 +13,7 @@ import (
 // intact has every chain of the default tenant checked.
 func intact(t testing.TB, e *engine.Engine) {
 	t.Helper()
-	if v, err := e.Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
+	if v, err := e.Admin().Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
 		t.Errorf("verify: %+v, %v", v.Broken, err)
 	}
 }
@@ -34,7 +34,7 @@ func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
 	check := func(when string, version int64, says string) {
 		t.Helper()
 		for _, id := range []uuid.UUID{uuid.Nil, loanID("L-1")} {
-			v, err := e.Verify(t.Context(), "", id)
+			v, err := e.Admin().Verify(t.Context(), "", id)
 			if err != nil || len(v.Broken) != 1 || v.Broken[0].Instance != loanID("L-1") || v.Broken[0].Version != version ||
 				!strings.Contains(v.Broken[0].Reason, says) {
 				t.Errorf("%s: got %+v, %v", when, v, err)
@@ -62,7 +62,7 @@ func TestAnInstanceThatWaitsForTheWrongCommandIsFound(t *testing.T) {
 	for _, links := range []string{"NULL", `'{"in_flight":{"transition":"post","scope":"s","key":"other"}}'`,
 		`'{"in_flight":{"transition":"write","scope":"s","key":"p"}}'`, `'{"in_flight":{"transition":"post","scope":"pawl:late:x","key":"2"}}'`} {
 		exec(t, pool, "UPDATE pawl.instance SET links = "+links)
-		v, err := e.Verify(t.Context(), "", id)
+		v, err := e.Admin().Verify(t.Context(), "", id)
 		if err != nil || len(v.Broken) != 1 || v.Broken[0].Version != 2 ||
 			v.Broken[0].Reason != "the instance's command in flight (in links) is not what its rows say" {
 			t.Errorf("%s: got %+v, %v", links, v, err)

@@ -46,7 +46,7 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 		submit(t, e, transitions.Command{Workflow: "stay", Transition: "remind", Scope: "desk", Key: key, Actor: "ann", Instance: r.Instance,
 			NotBefore: soon.Add(later)})
 	}
-	v, err := e.View(t.Context(), "", r.Instance)
+	v, err := e.Read().View(t.Context(), "", r.Instance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,16 +64,16 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 	if e := v.Links.Effects; len(e) != 1 || e[0].Transition != "charge" || e[0].Key != "c" {
 		t.Errorf("the effects are %+v", e)
 	}
-	if v, err := e.View(t.Context(), "", other.Instance); err != nil || len(v.Timers) != 2 || v.Scheduled != nil {
+	if v, err := e.Read().View(t.Context(), "", other.Instance); err != nil || len(v.Timers) != 2 || v.Scheduled != nil {
 		t.Errorf("of another instance: %+v, %v", v, err)
 	}
 	submit(t, e, transitions.Command{Workflow: "stay", Transition: "expire", Key: "x", Instance: r.Instance})
-	if v, err := e.View(t.Context(), "", r.Instance); err != nil || v.Timers != nil || len(v.Scheduled) != 2 {
+	if v, err := e.Read().View(t.Context(), "", r.Instance); err != nil || v.Timers != nil || len(v.Scheduled) != 2 {
 		t.Errorf("after it has ended: %+v, %v", v, err)
 	}
-	_, err = e.View(t.Context(), "", uuid.New())
+	_, err = e.Read().View(t.Context(), "", uuid.New())
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.View(t.Context(), "acme", r.Instance)
+	_, err = e.Read().View(t.Context(), "acme", r.Instance)
 	wantCode(t, err, workflow.InstanceNotFound)
 }
 
@@ -81,12 +81,12 @@ func TestAViewByBusinessKeyIsThatOfItsInstance(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
 	submit(t, e, applied("L-1", 10))
-	if v, err := e.ViewByKey(t.Context(), "", "loan", "L-1"); err != nil || v.ID != loanID("L-1") {
+	if v, err := e.Read().ViewByKey(t.Context(), "", "loan", "L-1"); err != nil || v.ID != loanID("L-1") {
 		t.Errorf("%+v, %v", v, err)
 	}
-	_, err := e.ViewByKey(t.Context(), "", "loan", "L-2")
+	_, err := e.Read().ViewByKey(t.Context(), "", "loan", "L-2")
 	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.ViewByKey(t.Context(), "", "nothing", "L-1")
+	_, err = e.Read().ViewByKey(t.Context(), "", "nothing", "L-1")
 	wantCode(t, err, workflow.WorkflowNotFound)
 }
 
@@ -118,7 +118,7 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 			now() + interval '1 day' + i * interval '1 second'
 		FROM generate_series(1, 8000) i, (VALUES ('desk '), ($2)) AS s(k) WHERE i <= 150 OR k = 'desk '`, id, decide.TimerScope(id, "t"))
 	for range 2 {
-		v, err := e.View(t.Context(), "", id)
+		v, err := e.Read().View(t.Context(), "", id)
 		if err != nil || len(v.Timers) != inspect.MaxWaiting || !v.MoreTimers || len(v.Scheduled) != inspect.MaxWaiting || !v.MoreScheduled {
 			t.Fatalf("%d timers, %d scheduled, more %t %t, %v", len(v.Timers), len(v.Scheduled), v.MoreTimers, v.MoreScheduled, err)
 		}

@@ -11,12 +11,12 @@ import (
 // are seen at once, those of others within moments, and within a second where
 // notifications are lost (more where this node watches more than 8,000 commands). The records have no Request. The Watcher must be
 // closed.
-func (e *Engine) Watch(tenant, scope, key string) transitions.Watcher {
+func (r *Reader) Watch(tenant, scope, key string) transitions.Watcher {
 	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
 	if err := store.CheckRef(ref); err != nil {
 		return nothing{err}
 	}
-	return e.watch.Watch(ref)
+	return r.e.watch.Watch(ref)
 }
 
 // nothing is the Watcher of a command that cannot be.

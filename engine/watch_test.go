@@ -70,7 +70,7 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 					awaited <- reply{r, err}
 				}()
 			}
-			watchers := []transitions.Watcher{here.Watch("", scope, "c"), there.Watch("", scope, "c")}
+			watchers := []transitions.Watcher{here.Read().Watch("", scope, "c"), there.Read().Watch("", scope, "c")}
 			for _, w := range watchers {
 				defer w.Close()
 				for { // until it is seen at work
@@ -127,7 +127,7 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 		Instance: id, Version: 3, Actor: "ann", CreatedAt: at, UpdatedAt: day(2), Phase: transitions.Working, Attempt: 4, Failures: 2,
 		Revision: 9, ClaimedBy: "node-1", ClaimedAt: day(1), Request: []byte(`{"payload":{"amount":1}}`), Progress: []byte(`{"sent": true}`),
 		Failure: "no answer", Stuck: "unknown_outcome", CancelledBy: "bob"}
-	got, err := e.Command(t.Context(), "", "s", "k")
+	got, err := e.Read().Command(t.Context(), "", "s", "k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Command: got\n%+v, want\n%+v", got, want)
 	}
-	w := e.Watch("", "s", "k")
+	w := e.Read().Watch("", "s", "k")
 	defer w.Close()
 	if got, err = w.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -155,11 +155,11 @@ func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
 		{Scope: "a\x00b", Key: "k"}, {Scope: "s", Key: "\xff"}, {Tenant: long, Scope: "s", Key: "k"}, {Scope: long, Key: "k"},
 		{Scope: "s", Key: long},
 	} {
-		_, err := e.Command(t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		_, err := e.Read().Command(t.Context(), ref.Tenant, ref.Scope, ref.Key)
 		wantCode(t, err, workflow.CommandNotFound)
 		_, err = e.Await(t.Context(), ref.Tenant, ref.Scope, ref.Key)
 		wantCode(t, err, workflow.CommandNotFound)
-		w := e.Watch(ref.Tenant, ref.Scope, ref.Key)
+		w := e.Read().Watch(ref.Tenant, ref.Scope, ref.Key)
 		_, err = w.Next(t.Context())
 		wantCode(t, err, workflow.CommandNotFound)
 		w.Close()
@@ -200,7 +200,7 @@ func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 	submit(t, e, applied("L-1", 1))
 	exec(t, pool, "VACUUM ANALYZE pawl.command, pawl.audit")
 	reads := map[string]func() error{
-		"c.request":                     func() error { _, err := e.Command(t.Context(), "", "loan:apply", "apply-L-1"); return err },
+		"c.request":                     func() error { _, err := e.Read().Command(t.Context(), "", "loan:apply", "apply-L-1"); return err },
 		"AS u(tenant, scope, key, ord)": func() error { _, err := e.Await(t.Context(), "", "loan:apply", "apply-L-1"); return err },
 	}
 	for range 10 { // as often as makes PostgreSQL keep a plan of a prepared statement

@@ -131,7 +131,7 @@ func TestActivityDurations(t *testing.T) {
 		t.Run(c.method, func(t *testing.T) {
 			t.Parallel()
 			e := started(t, orders(func() error { return nil }))
-			m := metrics.New(e, metrics.Config{Timeout: time.Minute})
+			m := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 			pay(t, e, c.method)
 			c.want["reserve succeeded"] = 1
 			var got map[string]int
@@ -147,7 +147,7 @@ func TestActivityDurations(t *testing.T) {
 func TestActivityDurations_UndoFails(t *testing.T) {
 	t.Parallel()
 	e := started(t, orders(func() error { return errors.New("no answer") }))
-	m := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	m := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 	pay(t, e, "stolen")
 	await.Eventually(t, "both attempts to undo are measured", func() bool { return attempts(t, m)["reserve undo_failed"] == 2 })
 }
@@ -174,7 +174,7 @@ func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
 		t.Fatal(err)
 	}
 	await.Receive(t, "the activity begins", begun)
-	return e, metrics.New(e, metrics.Config{Timeout: time.Minute}), accepted.Record.Scope
+	return e, metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute}), accepted.Record.Scope
 }
 
 func TestActivityDurations_Cancelled(t *testing.T) {
@@ -204,7 +204,7 @@ func TestActivityDurations_OutcomeUnknown(t *testing.T) {
 	e := started(t, workflow.Define("order", 1, workflow.Start("place", "placed", none),
 		workflow.Do("pay", workflow.From("placed"), "paying", "paid", lose, none).AskOperator().
 			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
-	m := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	m := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 
 func TestInstancesAreCountedByKind(t *testing.T) {
 	e := started(t)
-	c := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	c := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 	write(t, e, "a", "", "1")
 	write(t, e, "b", "", "1")
 	want := `
@@ -87,7 +87,7 @@ func TestAKindThatWasSeenStaysWithZero(t *testing.T) {
 	none := func(*workflow.Call, *note, workflow.None) error { return nil }
 	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none),
 		workflow.On("send", workflow.From("begun"), "sent", none)).Final("sent"))
-	c := metrics.New(e, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute})
+	c := metrics.New(e.Admin(), metrics.Config{Every: time.Nanosecond, Timeout: time.Minute})
 	do := func(transition string, instance uuid.UUID) uuid.UUID {
 		t.Helper()
 		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "draft", Transition: transition, Key: transition, Instance: instance})
@@ -120,7 +120,7 @@ pawl_instances_estimated 0
 
 func TestMetricsSayWhatAnEngineDoesAndHowItStands(t *testing.T) {
 	e := started(t)
-	c := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	c := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 	write(t, e, "a", "", "1")
 	write(t, e, "a", "", "1")
 	write(t, e, "b", "", "1")
@@ -182,7 +182,7 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	refusals.Keys = func() metrics.TokenKeys { return metrics.TokenKeys{Keys: 1, Reads: 1, Read: time.Now()} }
 	refusals.APIKeys = func() metrics.APIKeys { return metrics.APIKeys{Known: 1, Lookups: 1, Looks: 1} }
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals,
+	r.MustRegister(metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute}), requests, refusals,
 		metrics.Connections(func() (c metrics.ConnectionStats) { return c }), metrics.Memory(func() (m metrics.MemoryStats) { return m }))
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
@@ -210,14 +210,14 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 
 // flaky is an engine whose database comes and goes.
 type flaky struct {
-	*engine.Engine
+	*engine.Admin
 	reads, standings int
 	err              error
 }
 
 func (f *flaky) Retention(ctx context.Context) (inspect.Retention, error) {
 	f.standings++
-	return f.Engine.Retention(ctx)
+	return f.Admin.Retention(ctx)
 }
 
 func (f *flaky) Keys(ctx context.Context, _ string) (inspect.Keys, error) {
@@ -230,7 +230,7 @@ func (f *flaky) Keys(ctx context.Context, _ string) (inspect.Keys, error) {
 
 func TestTheVersionsOfWorkflowsAndWhoKnowsThemAreMeasured(t *testing.T) {
 	e := started(t)
-	c := metrics.New(e, metrics.Config{})
+	c := metrics.New(e.Admin(), metrics.Config{})
 	want := `
 # HELP pawl_version_begins 1: new instances of the workflow begin with this version, where a node knows it.
 # TYPE pawl_version_begins gauge
@@ -246,7 +246,7 @@ pawl_version_nodes{definition="1",known="true",workflow="note"} 1
 }
 
 func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
-	f := &flaky{Engine: started(t)}
+	f := &flaky{Admin: started(t).Admin()}
 	c := metrics.New(f, metrics.Config{Every: time.Hour, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	for range 10 {
 		testutil.CollectAndCount(c)

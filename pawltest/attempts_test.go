@@ -124,7 +124,7 @@ func TestFirstAttemptIsTheWork(t *testing.T) {
 				e := pawltest.Engine(t, asks(&called, options))
 				id = asked(t, way, time.Now(), func(c transitions.Command) (transitions.Receipt, error) { return e.Submit(t.Context(), c) })
 				await.Eventually(t, "the activity ends", func() bool {
-					i, err := e.Instance(t.Context(), "", id)
+					i, err := e.Read().Instance(t.Context(), "", id)
 					return err == nil && i.State == "done"
 				})
 				if !slices.Equal(called.list(), []string{"work"}) {

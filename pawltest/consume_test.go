@@ -107,7 +107,7 @@ func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 			t.Errorf("message %d, %s: the run answers %s\nthe engine %s", i, m.ID, a, b)
 		}
 	}
-	list, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{})
+	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 	}
 	want := func(name, state string) {
 		t.Helper()
-		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || string(inst.State) != state {
+		if inst, err := w.e.Read().Instance(t.Context(), "", idOf(name)); err != nil || string(inst.State) != state {
 			t.Errorf("%s is %s, want %s (%v)", name, inst.State, state, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
 	by("bob", "check", "")
 	w.skip(2 * time.Second)
 	w.verify()
-	if inst, err := w.e.Instance(t.Context(), "", idOf("A")); err != nil ||
+	if inst, err := w.e.Read().Instance(t.Context(), "", idOf("A")); err != nil ||
 		fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
 		t.Errorf("the actors are %v, %v", inst.Actors, err)
 	}
@@ -173,7 +173,7 @@ func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
 	w.skip(2 * time.Second)
 	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false",
 		"D": "failed after 2, unknown false"} {
-		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || !strings.Contains(string(inst.Data), notes) {
+		if inst, err := w.e.Read().Instance(t.Context(), "", idOf(name)); err != nil || !strings.Contains(string(inst.Data), notes) {
 			t.Errorf("%s: %s, %v", name, inst.Data, err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestARunImportsAsAnEngineDoes(t *testing.T) {
 	w.submit(past("4", "write", pawltest.Begin.Add(time.Hour)))
 	w.skip(time.Second)
 	w.skip(time.Hour)
-	history, err := w.e.History(t.Context(), "", idOf("A"), 0, 0)
+	history, err := w.e.Read().History(t.Context(), "", idOf("A"), 0, 0)
 	if err != nil || len(history) != 3 || history[1].Cause != "import 2025-12-31T23:00:00Z" || history[2].Transition != "remind" ||
 		history[2].Cause != "" {
 		t.Errorf("the history is %+v, %v", history, err)
@@ -219,7 +219,7 @@ func TestARunImportsAsAnEngineDoes(t *testing.T) {
 // verify holds what the engine has written against its audit chain.
 func (w *twins) verify() {
 	w.t.Helper()
-	if v, err := w.e.Verify(w.t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
+	if v, err := w.e.Admin().Verify(w.t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
 		w.t.Errorf("verify: %+v, %v", v.Broken, err)
 	}
 }

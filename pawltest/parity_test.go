@@ -156,7 +156,7 @@ func shortly(r transitions.Receipt, err error) string {
 func (w *twins) operate(c transitions.Command, o transitions.Operation) {
 	w.t.Helper()
 	got, gotErr := w.sim.Operate(c, o)
-	want, wantErr := w.e.Operate(w.t.Context(), c, o)
+	want, wantErr := w.e.Admin().Operate(w.t.Context(), c, o)
 	w.compare(string(o.Action), got, gotErr, want, wantErr)
 }
 
@@ -175,11 +175,11 @@ func (w *twins) skip(d time.Duration) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		theirs, err := w.e.Instance(w.t.Context(), "", id)
+		theirs, err := w.e.Read().Instance(w.t.Context(), "", id)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		history, err := w.e.History(w.t.Context(), "", id, 0, 0)
+		history, err := w.e.Read().History(w.t.Context(), "", id, 0, 0)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func (w *twins) engineFlying() (list []transitions.Record) {
 		w.t.Fatal(err)
 	}
 	for _, ref := range refs {
-		r, err := w.e.Command(w.t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		r, err := w.e.Read().Command(w.t.Context(), ref.Tenant, ref.Scope, ref.Key)
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestEngineRunsTheWorkflows(t *testing.T) {
 	if r, err := e.Await(ctx, "", accepted.Record.Scope, "k"); err != nil || r.Status != 200 {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	if inst, err := e.Instance(t.Context(), "", placed.Instance); err != nil || inst.State != Paid {
+	if inst, err := e.Read().Instance(t.Context(), "", placed.Instance); err != nil || inst.State != Paid {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 }

@@ -134,13 +134,13 @@ func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
 		SELECT pawl.claim('s', 'given back', sha256('x'), 'order', 'pay'); SELECT pawl.fail('s', 'given back', 1, 'later')`)
 	const rows = "SELECT string_agg(c::text, '; ' ORDER BY key) FROM pawl.command c WHERE scope = 's'"
 	before := ask[string](t, pool, rows)
-	looks := e.InFlightStats().Polls
-	await.Eventually(t, "a poll that has begun since ends", func() bool { return e.InFlightStats().Polls >= looks+2 })
+	looks := e.Admin().InFlightStats().Polls
+	await.Eventually(t, "a poll that has begun since ends", func() bool { return e.Admin().InFlightStats().Polls >= looks+2 })
 	if after := ask[string](t, pool, rows); after != before {
 		t.Errorf("they became %s, and were %s", after, before)
 	}
 	for _, key := range []string{"lapsed", "given back"} {
-		record, err := e.Command(t.Context(), "", "s", key)
+		record, err := e.Read().Command(t.Context(), "", "s", key)
 		if err != nil || !record.InFlight() || record.Instance != uuid.Nil {
 			t.Errorf("got %+v, %v", record, err)
 		}

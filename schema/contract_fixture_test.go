@@ -271,7 +271,7 @@ const placeInSQL = `SELECT pawl.transition('order:place', $1, c.attempt, 0, 'pla
 // verified has the engine check all audit chains and the log.
 func verified(t testing.TB, e *engine.Engine) inspect.Verification {
 	t.Helper()
-	v, err := e.Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)
+	v, err := e.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
 	if v := verified(t, e); v.Instances != 1 || v.Entries != 2 {
 		t.Errorf("got %+v", v)
 	}
-	reader := e.Follow("", 0)
+	reader := e.Read().Follow("", 0)
 	defer reader.Close()
 	batch, err := reader.Next(t.Context())
 	if err != nil || len(batch.Events) != 3 || !strings.Contains(string(batch.Events[1].CloudEvent), `"type":"order.welcome"`) {
@@ -124,7 +124,7 @@ func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
 func upToDate(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	await.Eventually(t, "the sink has everything", func() bool {
-		list, err := e.Sinks(t.Context(), "")
+		list, err := e.Admin().Sinks(t.Context(), "")
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}

@@ -96,7 +96,7 @@ func TestTransitionInSQLArmsATimerThatFires(t *testing.T) {
 	inSQL(t, pool, id, 0, "post", "posted")
 	inSQL(t, pool, id, 1, "rush", "rushed")
 	await.Eventually(t, "the timer fires", func() bool {
-		inst, err := e.Instance(t.Context(), "", id)
+		inst, err := e.Read().Instance(t.Context(), "", id)
 		return err == nil && inst.State == "lost"
 	})
 	verified(t, e)

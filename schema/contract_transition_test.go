@@ -61,7 +61,7 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		t.Errorf("got %+v, %v", result, err)
 	}
 
-	inst, err := e.Instance(t.Context(), "", id)
+	inst, err := e.Read().Instance(t.Context(), "", id)
 	if err != nil || inst.State != shipped || inst.Open || inst.Version != 3 || inst.BusinessKey != "c-1:k-1" ||
 		inst.Attributes["region"] != "r-1" ||
 		inst.Definition != 1 || string(inst.Data) != `{"customer":"c-1","total":129900,"parcel":"p-1"}` {
@@ -70,7 +70,7 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 	if v := verified(t, e); v.Instances != 1 || v.Entries != 3 {
 		t.Errorf("got %+v", v)
 	}
-	entries, err := e.History(t.Context(), "", id, 2, 10)
+	entries, err := e.Read().History(t.Context(), "", id, 2, 10)
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
@@ -149,7 +149,7 @@ func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
 	before := time.Now().Add(-time.Minute)
 	body := ask[string](t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')::text
 		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
-	r, err := e.Command(t.Context(), "", "s", "k")
+	r, err := e.Read().Command(t.Context(), "", "s", "k")
 	if err != nil || r.Instance.Version() != 7 || !strings.Contains(body, r.Instance.String()) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
@@ -160,7 +160,7 @@ func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
 	const given = "01936b0e-0000-7000-8000-000000000001"
 	exec(t, pool, `SELECT pawl.transition('s', 'given', c.attempt, 0, 'placed', '{}')
 		FROM pawl.claim('s', 'given', sha256('x'), 'order', 'draft', '`+given+`') AS c`)
-	if inst, err := e.Instance(t.Context(), "", uuid.MustParse(given)); err != nil || !inst.Open {
+	if inst, err := e.Read().Instance(t.Context(), "", uuid.MustParse(given)); err != nil || !inst.Open {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 	exec(t, pool, `SELECT pawl.transition('s', 'closed', c.attempt, 0, 'shipped', '{}')
@@ -291,7 +291,7 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 		FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
 
 	// What the engine has paused or is about to finish.
-	if _, err := e.Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
+	if _, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
 		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 	if got := refuseMove(t, pool, "55000", idOf("k-2"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "in flight") {
 		t.Errorf("got %q", got)
 	}
-	if err := e.PauseWorkflow(t.Context(), "", "order", "ann", ""); err != nil {
+	if err := e.Admin().PauseWorkflow(t.Context(), "", "order", "ann", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := refused(t, pool, "55000", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')
@@ -387,7 +387,7 @@ func TestATransitionInSQLBeginsTheVersionThatIsSaid(t *testing.T) {
 		said, want int
 		state      string
 	}{{1, 1, "placed"}, {2, 2, "drafted"}, {0, 2, "drafted"}} {
-		if err := e.BeginVersion(t.Context(), "order", tt.said, ""); err != nil {
+		if err := e.Admin().BeginVersion(t.Context(), "order", tt.said, ""); err != nil {
 			t.Fatal(err)
 		}
 		key := fmt.Sprint(tt.said)

@@ -69,11 +69,8 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 	}
 }
 
-// noEngine is asked nothing.
-type noEngine struct{ api.Engine }
-
 func TestCanITellsWhatAServerSays(t *testing.T) {
-	a, err := api.New(noEngine{}, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
+	a, err := api.New(nil, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
 		if token == "ticket" {
 			return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order"}}},
 				Proof: auth.Proof{Kind: auth.Ticket, By: "key k"}, Until: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}, nil

@@ -176,9 +176,9 @@ func serve(ctx context.Context, c service.Config) error {
 
 func workflowList(e *engine.Engine) string {
 	var names []string
-	for _, newest := range e.Workflows() {
+	for _, newest := range e.Read().Workflows() {
 		name := newest.Name
-		for _, w := range e.Versions(newest.Name) {
+		for _, w := range e.Read().Versions(newest.Name) {
 			name += fmt.Sprintf(" v%d", w.Version)
 		}
 		names = append(names, name)

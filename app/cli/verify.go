@@ -65,15 +65,15 @@ found.`,
 // verify checks the chain of an instance, or with none all of the tenant's.
 func verify(ctx context.Context, e *engine.Engine, tenant string, instance uuid.UUID, w io.Writer) (inspect.Verification, error) {
 	if instance != uuid.Nil {
-		return e.Verify(ctx, tenant, instance)
+		return e.Admin().Verify(ctx, tenant, instance)
 	}
-	rows, err := e.Head(ctx, tenant) // one row for each position, unless something is wrong
+	rows, err := e.Read().Head(ctx, tenant) // one row for each position, unless something is wrong
 	if err != nil {
 		return inspect.Verification{}, err
 	}
 	meter := progress.New(w, "verify", "rows", rows)
 	defer meter.Stop()
-	return e.VerifyWithProgress(ctx, tenant, instance, meter.Set)
+	return e.Admin().VerifyWithProgress(ctx, tenant, instance, meter.Set)
 }
 
 // report prints what was found. Its error says what is broken first, or that there is

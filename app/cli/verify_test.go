@@ -162,7 +162,7 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 	}
 	onOrders(t, url, short, func(e *engine.Engine) {
 		await.Eventually(t, "retention has removed what is past its time", func() bool {
-			s := e.RetentionStats()
+			s := e.Admin().RetentionStats()
 			return s.Dropped > 0 && s.Archived >= 2*n && s.Forgotten >= 2*n
 		})
 		cancelled(t, e, n, n+1) // the chain of the log goes on

@@ -218,7 +218,7 @@ func (x *exam) in(sql string) string { return schema.In(x.config.Schema, sql) }
 // standing is how the keys stand; it is read once.
 func (x *exam) standing(ctx context.Context) (*inspect.Keys, error) {
 	if x.keys == nil {
-		k, err := x.engine.Keys(ctx, "")
+		k, err := x.engine.Admin().Keys(ctx, "")
 		x.keys = func() (*inspect.Keys, error) { return &k, err }
 	}
 	return x.keys()

@@ -48,7 +48,7 @@ func TestOfAHealthyDatabaseThereIsNothingToFind(t *testing.T) {
 	}
 	defer e.Stop(context.Background())
 	await.Eventually(t, "the node does retention", func() bool {
-		s, err := e.Retention(t.Context())
+		s, err := e.Admin().Retention(t.Context())
 		return err == nil && s.Node != ""
 	})
 	r, err := Examine(t.Context(), Config{URL: server.URL(), Schema: schema.Default, Workflows: orders()})

@@ -13,7 +13,7 @@ func lookAtMigrations(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	list, err := x.engine.Migrations(ctx)
+	list, err := x.engine.Admin().Migrations(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -67,6 +67,6 @@ func (x *exam) judgeMigration(m *inspect.Migration, now time.Time) []Finding {
 // openOf is how many instances of a version are under way, about.
 func (x *exam) openOf(ctx context.Context, workflow string, version int) (int64, error) {
 	open := true
-	c, err := x.engine.Counts(ctx, inspect.CountFilter{Workflow: workflow, Definition: version, Open: &open})
+	c, err := x.engine.Read().Counts(ctx, inspect.CountFilter{Workflow: workflow, Definition: version, Open: &open})
 	return c.Total, err
 }

@@ -103,7 +103,7 @@ func lookAtSinks(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	list, err := x.engine.Sinks(ctx, "")
+	list, err := x.engine.Admin().Sinks(ctx, "")
 	if err != nil {
 		return "", nil, err
 	}
@@ -149,7 +149,7 @@ func lookAtRetention(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := x.engine.Retention(ctx)
+	s, err := x.engine.Admin().Retention(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -179,7 +179,7 @@ func lookAtPartitions(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := x.engine.Retention(ctx)
+	s, err := x.engine.Admin().Retention(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -208,7 +208,7 @@ func covered(list []inspect.Partition, now time.Time) time.Time {
 }
 
 func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) {
-	list, err := x.engine.Definitions(ctx)
+	list, err := x.engine.Admin().Definitions(ctx)
 	if err != nil {
 		return "", nil, err
 	}

@@ -103,7 +103,7 @@ func TestServiceServesItsWorkflows(t *testing.T) {
 	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
 		t.Fatal(code, body)
 	}
-	head, err := s.Engine().Head(t.Context(), "")
+	head, err := s.Engine().Read().Head(t.Context(), "")
 	if err != nil || head != 1 {
 		t.Errorf("the log's head is %d, %v", head, err)
 	}

@@ -62,7 +62,7 @@ func runReplay(c *cobra.Command, r replay.Config) (err error) {
 		err = errors.Join(err, service.Stop(stopping))
 	}()
 	r.Targets = []replay.Target{replay.HTTP(service.URL(), nil), service.Engine()}
-	r.Database, r.Verifier, r.Schema = service.Pool(), service.Engine(), config.Schema
+	r.Database, r.Verifier, r.Schema = service.Pool(), service.Engine().Admin(), config.Schema
 	report, err := replay.Play(ctx, r, c.ErrOrStderr())
 	if report != nil {
 		_, printErr := fmt.Fprint(c.OutOrStdout(), report)

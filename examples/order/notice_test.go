@@ -39,15 +39,15 @@ func TestAnOrderWhosePaymentIsAbandonedIsCancelledOnce(t *testing.T) {
 		})
 	}
 	senders.Wait()
-	inst, err := e.InstanceByKey(t.Context(), "", "order", "c-1:k-1")
+	inst, err := e.Read().InstanceByKey(t.Context(), "", "order", "c-1:k-1")
 	if err != nil || inst.State != order.Cancelled || inst.Version != 2 {
 		t.Errorf("the order is %+v, %v", inst, err)
 	}
-	history, err := e.History(t.Context(), "", inst.ID, 1, 10)
+	history, err := e.Read().History(t.Context(), "", inst.ID, 1, 10)
 	if err != nil || len(history) != 1 || history[0].Reason != "left the page" || history[0].Actor != "inbox:payments" {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
-	list, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{})
+	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	if err != nil || len(list) != 0 {
 		t.Errorf("dead are %+v, %v", list, err)
 	}

@@ -42,7 +42,7 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 
 	paid := 0
 	for n := range orders {
-		inst, err := e.InstanceByKey(t.Context(), "", "order", key(n))
+		inst, err := e.Read().InstanceByKey(t.Context(), "", "order", key(n))
 		if err != nil {
 			t.Fatal(err)
 		}

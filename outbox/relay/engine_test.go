@@ -55,7 +55,7 @@ func TestEngineAndALateTransaction(t *testing.T) {
 		e.Stop(ctx)
 	})
 	to := &receiver{}
-	n := newNode(t, url, func(c *relay.Config) { c.Feed = e }, quick("main", to))
+	n := newNode(t, url, func(c *relay.Config) { c.Feed = e.Read() }, quick("main", to))
 	n.start(t)
 
 	open := func(name string) transitions.Command {

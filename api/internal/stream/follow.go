@@ -36,7 +36,7 @@ type tail struct {
 }
 
 func (srv *Server) newTail(tenant string, s span, holder *budget.Holder) *tail {
-	return &tail{server: srv, tenant: tenant, follower: srv.engine.Follow(tenant, s.after), holder: holder,
+	return &tail{server: srv, tenant: tenant, follower: srv.engine.Read().Follow(tenant, s.after), holder: holder,
 		last: s.after, before: s.after, head: s.head, near: s.after == s.head}
 }
 
@@ -83,7 +83,7 @@ func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
 	}
 	b, err := persistently(ctx, t.server.log, func() (transitions.Batch, error) { return t.follower.Next(ctx) }, func() {
 		t.follower.Close()
-		t.follower = t.server.engine.Follow(t.tenant, t.last)
+		t.follower = t.server.engine.Read().Follow(t.tenant, t.last)
 	})
 	if err != nil {
 		return b, err
@@ -139,7 +139,7 @@ func ParseStart(s string) (Start, bool) {
 // everything up to there; and so is one after which events were removed, but not the
 // oldest that is there.
 func (srv *Server) from(ctx context.Context, tenant string, p Start) (span, error) {
-	head, err := srv.engine.Head(ctx, tenant)
+	head, err := srv.engine.Read().Head(ctx, tenant)
 	switch {
 	case err != nil:
 		return span{}, err
@@ -148,7 +148,7 @@ func (srv *Server) from(ctx context.Context, tenant string, p Start) (span, erro
 	case p.position > head:
 		return span{}, workflow.Errorf(workflow.InvalidRequest, "the log ends at position %d, before %d", head, p.position)
 	}
-	err = srv.engine.Readable(ctx, tenant, p.position)
+	err = srv.engine.Read().Readable(ctx, tenant, p.position)
 	if e, ok := errors.AsType[*workflow.Error](err); p.oldest && ok && e.Code == workflow.EventsGone {
 		p.position, err = e.Position-1, nil
 	}
@@ -168,7 +168,7 @@ type watch struct {
 }
 
 func (srv *Server) newWatch(ref transitions.Ref, seen int) *watch {
-	return &watch{server: srv, ref: ref, watcher: srv.engine.Watch(ref.Tenant, ref.Scope, ref.Key), seen: seen}
+	return &watch{server: srv, ref: ref, watcher: srv.engine.Read().Watch(ref.Tenant, ref.Scope, ref.Key), seen: seen}
 }
 
 func (w *watch) close() { w.watcher.Close() }
@@ -180,7 +180,7 @@ func (w *watch) next(ctx context.Context) (transitions.Record, error) {
 	for {
 		record, err := persistently(ctx, w.server.log, func() (transitions.Record, error) { return w.watcher.Next(ctx) }, func() {
 			w.watcher.Close()
-			w.watcher = w.server.engine.Watch(w.ref.Tenant, w.ref.Scope, w.ref.Key)
+			w.watcher = w.server.engine.Read().Watch(w.ref.Tenant, w.ref.Scope, w.ref.Key)
 		})
 		if err != nil {
 			return record, err

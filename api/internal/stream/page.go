@@ -42,10 +42,10 @@ func (srv *Server) Check(f *transitions.EventFilter) error {
 	if f.Workflow == "" {
 		return f.Check(nil)
 	}
-	if _, err := srv.engine.Workflow(f.Workflow, 0); err != nil {
+	if _, err := srv.engine.Read().Workflow(f.Workflow, 0); err != nil {
 		return err
 	}
-	return f.Check(srv.engine.Versions(f.Workflow))
+	return f.Check(srv.engine.Read().Versions(f.Workflow))
 }
 
 // maxScan bounds how many events one answer looks at for those that it selects.

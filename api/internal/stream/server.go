@@ -6,32 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-// Engine is what is followed. Its errors are *workflow.Error.
-type Engine interface {
-	// Command returns what is stored under a key, its body as it was answered.
-	// Errors: CommandNotFound, KeyExpired.
-	Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error)
-	// Watch returns a watcher of a command.
-	Watch(tenant, scope, key string) transitions.Watcher
-
-	// Workflow returns a workflow; version 0 is the newest. Error: WorkflowNotFound.
-	Workflow(name string, version int) (*workflow.Workflow, error)
-	// Versions returns the versions of a workflow that the node knows, the newest
-	// first.
-	Versions(name string) []*workflow.Workflow
-
-	// Head returns the newest position of the tenant's log, 0 for an empty one.
-	Head(ctx context.Context, tenant string) (int64, error)
-	// Readable reports whether the tenant's log can be read after a position.
-	// Errors: EventsGone, Unavailable.
-	Readable(ctx context.Context, tenant string, after int64) error
-	// Follow returns a reader of the tenant's log after a position.
-	Follow(tenant string, after int64) transitions.Follower
-}
 
 // Wire is how what a stream has to say is said over HTTP.
 type Wire struct {
@@ -67,7 +45,7 @@ type Config struct {
 
 // Server is the streams of one node.
 type Server struct {
-	engine Engine
+	engine *engine.Engine
 	config Config
 	log    *slog.Logger
 	status func(*transitions.Record) ([]byte, error)
@@ -76,7 +54,7 @@ type Server struct {
 }
 
 // New makes a server. It starts nothing. The Config has to be complete.
-func New(e Engine, c Config, log *slog.Logger, w Wire) *Server {
+func New(e *engine.Engine, c Config, log *slog.Logger, w Wire) *Server {
 	return &Server{engine: e, config: c, log: log, status: w.Status, judge: w.Judge}
 }
 

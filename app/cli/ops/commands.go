@@ -41,7 +41,7 @@ a pause and for its time, each in the order of its time. See stuck and show.
 			header := []string{"status", "workflow", "business key", "transition", "actor", "scope", "key", ">attempt", "due", "with", "lease",
 				"stuck", "proof"}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (found []api.CommandStatus, more bool, err error) {
-				page, err := e.Commands(ctx, f)
+				page, err := e.Admin().Commands(ctx, f)
 				for i := range page.Commands {
 					found = append(found, api.ListedIn(f.Tenant)(&page.Commands[i]))
 				}

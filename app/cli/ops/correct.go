@@ -55,7 +55,7 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 			cmd := transitions.Command{Tenant: f.Tenant, Instance: f.Instance, Key: uuid.NewString(), Actor: a.by}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 				if f.BusinessKey != "" {
-					inst, err := e.InstanceByKey(ctx, f.Tenant, f.Workflow, f.BusinessKey)
+					inst, err := e.Read().InstanceByKey(ctx, f.Tenant, f.Workflow, f.BusinessKey)
 					if err != nil {
 						return err
 					}
@@ -79,7 +79,7 @@ nothing; with --dry-run it writes nothing, and shows the instance as it would be
 
 func (o *ops) tryCorrection(ctx context.Context, c *cobra.Command, e *engine.Engine, cmd transitions.Command,
 	op transitions.Operation) error {
-	receipt, after, err := e.DryRunOperation(ctx, cmd, op)
+	receipt, after, err := e.Admin().DryRunOperation(ctx, cmd, op)
 	if err == nil {
 		err = receipt.Err()
 	}

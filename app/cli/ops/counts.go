@@ -35,7 +35,7 @@ with "~".`,
 				f.Open = &open
 			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				counts, err := e.Counts(ctx, f)
+				counts, err := e.Read().Counts(ctx, f)
 				if err != nil {
 					return err
 				}

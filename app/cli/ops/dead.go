@@ -58,7 +58,7 @@ func (o *ops) deadCommand() *cobra.Command {
 			d.filter.Sink = args[0]
 			header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.DeadLetter, bool, error) {
-				found, more, err := e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
+				found, more, err := e.Admin().DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
 				return api.DeadLettersOf(found), more, err
 			}, func(l *api.DeadLetter) []string {
 				return []string{output.Moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, output.OrNone(l.BusinessKey), l.Instance.String(),
@@ -77,7 +77,7 @@ func (o *ops) redriveCommand() *cobra.Command {
 		Short: "Let dead letters be delivered again",
 		Long: `Let dead letters be delivered again, with the ids that they have, in the order of
 the log for each instance: those that the flags select, or --all that wait.`,
-	}, "redriven", (*engine.Engine).Redrive)
+	}, "redriven", (*engine.Admin).Redrive)
 }
 
 func (o *ops) skipCommand() *cobra.Command {
@@ -87,12 +87,12 @@ func (o *ops) skipCommand() *cobra.Command {
 		Long: `Say of dead letters that they are never to be delivered: of those that the flags
 select, or of --all that wait; it needs a --reason. What comes after them of their
 instances goes on.`,
-	}, "skipped", (*engine.Engine).SkipDead)
+	}, "skipped", (*engine.Admin).SkipDead)
 }
 
 // turnCommand is a command that changes what becomes of dead letters.
 func (o *ops) turnCommand(c *cobra.Command, done string,
-	turn func(e *engine.Engine, ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) *cobra.Command {
+	turn func(e *engine.Admin, ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) *cobra.Command {
 	var d deadFlags
 	var a author
 	var all bool
@@ -103,7 +103,7 @@ func (o *ops) turnCommand(c *cobra.Command, done string,
 			return usage.Errorf("say which: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all")
 		}
 		return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-			n, err := turn(e, ctx, d.filter, a.by, a.reason)
+			n, err := turn(e.Admin(), ctx, d.filter, a.by, a.reason)
 			if err != nil {
 				return err
 			}

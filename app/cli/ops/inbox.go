@@ -30,7 +30,7 @@ func (o *ops) inboxListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"since", "consumer", "id", "type", "workflow", "business key", "status", "code", ">deliveries", "failure"}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (dead []api.DeadMessage, more bool, err error) {
-				found, more, err := e.DeadMessages(ctx, f)
+				found, more, err := e.Admin().DeadMessages(ctx, f)
 				for i := range found {
 					dead = append(dead, api.DeadMessageOf(&found[i]))
 				}
@@ -58,7 +58,7 @@ func (o *ops) inboxBodyCommand() *cobra.Command {
 		Short: "Print the body of a message, as it was sent",
 	}
 	return o.messageCommand(c, func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) error {
-		found, err := e.DeadMessage(ctx, ref)
+		found, err := e.Admin().DeadMessage(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ to be one that knows the workflow that takes the message.`,
 		if err := e.Start(ctx); err != nil {
 			return err
 		}
-		receipt, err := e.RetryMessage(ctx, ref, a.by, a.reason)
+		receipt, err := e.Admin().RetryMessage(ctx, ref, a.by, a.reason)
 		if err == nil {
 			err = receipt.Err()
 		}
@@ -110,7 +110,7 @@ func (o *ops) inboxDiscardCommand() *cobra.Command {
 	}
 	a.flags(c)
 	return o.messageCommand(c, func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) error {
-		found, err := e.DiscardMessage(ctx, ref, a.by, a.reason)
+		found, err := e.Admin().DiscardMessage(ctx, ref, a.by, a.reason)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`
 				return show(k)
 			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				k, err := e.Keys(ctx, tenant)
+				k, err := e.Admin().Keys(ctx, tenant)
 				if err != nil {
 					return err
 				}

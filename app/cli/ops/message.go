@@ -71,7 +71,7 @@ func sameID(
 	f := inspect.DeadMessageFilter{Tenant: ref.Tenant, Consumer: ref.Consumer, Status: status, Limit: 1000}
 	for more := true; more; {
 		var list []inspect.DeadMessage
-		if list, more, err = e.DeadMessages(ctx, f); err != nil {
+		if list, more, err = e.Admin().DeadMessages(ctx, f); err != nil {
 			return nil, err
 		}
 		for i := range list {

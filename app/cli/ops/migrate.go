@@ -50,7 +50,7 @@ state, and writes nothing.`,
 				if dryRun {
 					return o.previewMigration(ctx, c, e, r)
 				}
-				m, err := e.MigrateInstances(ctx, r)
+				m, err := e.Admin().MigrateInstances(ctx, r)
 				if err == nil {
 					err = tellIdle(ctx, c.ErrOrStderr(), e, &m)
 				}
@@ -80,8 +80,8 @@ func (o *ops) migrationsCommand() *cobra.Command {
 			header := []string{">id", "begun", "workflow", ">from", ">to", ">migrated", ">skipped", ">rejected", ">left", "state"}
 			var plans []api.MigrationPlan
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (found []api.Migration, more bool, err error) {
-				plans = api.PlansOf(e.MigrationPlans())
-				all, err := e.Migrations(ctx)
+				plans = api.PlansOf(e.Admin().MigrationPlans())
+				all, err := e.Admin().Migrations(ctx)
 				for i := range all {
 					found = append(found, api.MigrationOf(&all[i]))
 				}
@@ -112,7 +112,7 @@ why, is kept.`,
 				return usage.Errorf("%q is not the number of a migration", args[0])
 			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				m, err := e.StopMigration(ctx, id, a.by, a.reason)
+				m, err := e.Admin().StopMigration(ctx, id, a.by, a.reason)
 				if err != nil {
 					return err
 				}
@@ -126,7 +126,7 @@ why, is kept.`,
 
 // tellIdle says so where no node serves that could do the migration.
 func tellIdle(ctx context.Context, w io.Writer, e *engine.Engine, m *inspect.Migration) error {
-	versions, err := e.Rollout(ctx)
+	versions, err := e.Admin().Rollout(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func awaitMigration(ctx context.Context, c *cobra.Command, e *engine.Engine, m i
 		case <-ctx.Done():
 			return m, ctx.Err()
 		}
-		now, err := e.Migration(ctx, m.ID)
+		now, err := e.Admin().Migration(ctx, m.ID)
 		if err != nil {
 			return m, err
 		}
@@ -177,7 +177,7 @@ func awaitMigration(ctx context.Context, c *cobra.Command, e *engine.Engine, m i
 }
 
 func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.Engine, r inspect.MigrationRequest) error {
-	p, err := e.PreviewMigration(ctx, r.Workflow, r.From, r.To)
+	p, err := e.Admin().PreviewMigration(ctx, r.Workflow, r.From, r.To)
 	if err != nil {
 		return err
 	}

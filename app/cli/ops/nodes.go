@@ -38,7 +38,7 @@ then those of its tenant.`,
 				return show(o, c, header, found.Nodes, false, nodeRow, nodePage)
 			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.Node, bool, error) {
-				found, err := e.Nodes(ctx, "")
+				found, err := e.Admin().Nodes(ctx, "")
 				return api.NodesOf(found), false, err
 			}, nodeRow, nodePage)
 		},

@@ -16,7 +16,7 @@ import (
 func (o *ops) pauseCommand() *cobra.Command {
 	var a author
 	c := o.pauseOrResume("pause", "Let a workflow begin nothing new", "paused",
-		func(e *engine.Engine, ctx context.Context, tenant, name string) error {
+		func(e *engine.Admin, ctx context.Context, tenant, name string) error {
 			return e.PauseWorkflow(ctx, tenant, name, a.by, a.reason)
 		})
 	c.Long = `Let a tenant's instances of a workflow end what is in flight, and begin nothing
@@ -27,7 +27,7 @@ paused stays as it is. See paused and resume.`
 }
 
 func (o *ops) resumeCommand() *cobra.Command {
-	return o.pauseOrResume("resume", "End the pause of a workflow", "resumed", (*engine.Engine).ResumeWorkflow)
+	return o.pauseOrResume("resume", "End the pause of a workflow", "resumed", (*engine.Admin).ResumeWorkflow)
 }
 
 // pauseChange is what was done to a workflow.
@@ -40,7 +40,7 @@ type pauseChange struct {
 // pauseOrResume is a command that does one of the two, and says so.
 func (o *ops) pauseOrResume(
 	name, short, done string,
-	do func(e *engine.Engine, ctx context.Context, tenant, name string) error,
+	do func(e *engine.Admin, ctx context.Context, tenant, name string) error,
 ) *cobra.Command {
 	var tenant string
 	c := &cobra.Command{
@@ -50,7 +50,7 @@ func (o *ops) pauseOrResume(
 		RunE: func(c *cobra.Command, args []string) error {
 			change := pauseChange{Tenant: tenant, Workflow: args[0], Done: done}
 			return o.change(c, change, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
-				return do(e, ctx, tenant, args[0])
+				return do(e.Admin(), ctx, tenant, args[0])
 			})
 		},
 	}
@@ -71,11 +71,11 @@ are paused themselves, by whom, since when and why. With -o json there are both.
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.Tenant = tenant
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				workflows, err := e.PausedWorkflows(ctx, tenant)
+				workflows, err := e.Admin().PausedWorkflows(ctx, tenant)
 				if err != nil {
 					return err
 				}
-				found, more, err := e.PausedInstances(ctx, f)
+				found, more, err := e.Admin().PausedInstances(ctx, f)
 				if err != nil {
 					return err
 				}

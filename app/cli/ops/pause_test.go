@@ -55,7 +55,7 @@ func TestOpsPausedListsInstances(t *testing.T) {
 	p.serve(func(e *engine.Engine) {
 		r, err := e.Submit(t.Context(), place(1))
 		if err == nil {
-			r, err = e.Operate(t.Context(), transitions.Command{Instance: r.Instance, Key: "p", Actor: "ann"},
+			r, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: r.Instance, Key: "p", Actor: "ann"},
 				transitions.Operation{Action: transitions.Pause, Reason: "flood"})
 		}
 		if err == nil {

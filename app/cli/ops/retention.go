@@ -28,7 +28,7 @@ database: where it is not the default, say it here as well.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			assumed := !c.Flags().Changed("keep-events")
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				r, err := e.Retention(ctx)
+				r, err := e.Admin().Retention(ctx)
 				if err != nil {
 					return err
 				}

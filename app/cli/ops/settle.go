@@ -69,7 +69,7 @@ func settle(ctx context.Context, e *engine.Engine, c transitions.Command, op tra
 	if err := e.Start(ctx); err != nil {
 		return err
 	}
-	receipt, err := e.Operate(ctx, c, op)
+	receipt, err := e.Admin().Operate(ctx, c, op)
 	if err == nil {
 		err = receipt.Err()
 	}
@@ -85,7 +85,7 @@ func stuckOne(ctx context.Context, e *engine.Engine, f inspect.StuckFilter, args
 	if len(args) > 0 {
 		return transitions.CommandRef{Scope: args[0], Key: args[1]}, nil
 	}
-	list, more, err := e.Stuck(ctx, f)
+	list, more, err := e.Admin().Stuck(ctx, f)
 	switch {
 	case err != nil:
 		return transitions.CommandRef{}, err

@@ -50,7 +50,7 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 			submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: number})
 		}
 		await.Eventually(t, "three commands are stuck", func() bool {
-			list, _, err := e.Stuck(t.Context(), inspect.StuckFilter{})
+			list, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
 			if err != nil {
 				t.Fatal(err)
 			}

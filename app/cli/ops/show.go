@@ -36,7 +36,7 @@ the business key, --workflow says which is meant.`, inspect.MaxTimeline),
 				if err != nil {
 					return err
 				}
-				found, err := e.Case(ctx, tenant, id)
+				found, err := e.Read().Case(ctx, tenant, id)
 				if err != nil {
 					return err
 				}
@@ -55,19 +55,19 @@ the business key, --workflow says which is meant.`, inspect.MaxTimeline),
 // a workflow that is named says that it is a business key.
 func named(ctx context.Context, e *engine.Engine, tenant, name, key string) (uuid.UUID, error) {
 	if name != "" {
-		inst, err := e.InstanceByKey(ctx, tenant, name, key)
+		inst, err := e.Read().InstanceByKey(ctx, tenant, name, key)
 		return inst.ID, err
 	}
 	if id, err := uuid.Parse(key); err == nil {
-		_, err := e.Instance(ctx, tenant, id)
+		_, err := e.Read().Instance(ctx, tenant, id)
 		if workflow.CodeOf(err) != workflow.InstanceNotFound {
 			return id, err
 		}
 	}
 	var found []uuid.UUID
 	var of []string
-	for _, w := range e.Workflows() {
-		inst, err := e.InstanceByKey(ctx, tenant, w.Name, key)
+	for _, w := range e.Read().Workflows() {
+		inst, err := e.Read().InstanceByKey(ctx, tenant, w.Name, key)
 		switch {
 		case err == nil:
 			found, of = append(found, inst.ID), append(of, w.Name)

@@ -21,7 +21,7 @@ func unpaid(t *testing.T, number string) *program {
 		submit(t, e, write(number))
 		submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: "1"})
 		await.Eventually(t, "the payment is stuck", func() bool {
-			list, _, err := e.Stuck(t.Context(), inspect.StuckFilter{})
+			list, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func (o *ops) sinksListCommand() *cobra.Command {
 			var now time.Time
 			header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.SinkInfo, bool, error) {
-				found, err := e.Sinks(ctx, tenant)
+				found, err := e.Admin().Sinks(ctx, tenant)
 				now = time.Now()
 				return api.SinksOf(found), false, err
 			}, func(i *api.SinkInfo) []string {
@@ -59,11 +59,11 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Sink = args[0]
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, more, err := e.SinkCursors(ctx, f)
+				list, more, err := e.Admin().SinkCursors(ctx, f)
 				if err != nil {
 					return err
 				}
-				infos, err := e.Sinks(ctx, f.Tenant)
+				infos, err := e.Admin().Sinks(ctx, f.Tenant)
 				if err != nil {
 					return err
 				}
@@ -132,7 +132,7 @@ func stateOf(i *api.SinkInfo, now time.Time) string {
 func (o *ops) sinkPauseCommand() *cobra.Command {
 	var a author
 	c := o.sinkCommand("pause", "Let nothing more be delivered to a sink; what is under way ends", "paused",
-		func(e *engine.Engine, ctx context.Context, sink string) error {
+		func(e *engine.Admin, ctx context.Context, sink string) error {
 			return e.PauseSink(ctx, sink, a.by, a.reason)
 		})
 	a.flags(c)
@@ -140,11 +140,11 @@ func (o *ops) sinkPauseCommand() *cobra.Command {
 }
 
 func (o *ops) sinkResumeCommand() *cobra.Command {
-	return o.sinkCommand("resume", "End the pause of a sink", "resumed", (*engine.Engine).ResumeSink)
+	return o.sinkCommand("resume", "End the pause of a sink", "resumed", (*engine.Admin).ResumeSink)
 }
 
 func (o *ops) sinkForgetCommand() *cobra.Command {
-	c := o.sinkCommand("forget", "Give a sink up that no node has any more", "forgotten", (*engine.Engine).ForgetSink)
+	c := o.sinkCommand("forget", "Give a sink up that no node has any more", "forgotten", (*engine.Admin).ForgetSink)
 	c.Long = `Give a sink up: its cursors and its dead letters are deleted, and retention
 waits for it no longer. Take it out of the configuration of every node first: a
 node that has it makes it known again, and it begins anew.`
@@ -152,14 +152,14 @@ node that has it makes it known again, and it begins anew.`
 }
 
 // sinkCommand is a command that does something to a sink, and says so.
-func (o *ops) sinkCommand(name, short, done string, do func(e *engine.Engine, ctx context.Context, sink string) error) *cobra.Command {
+func (o *ops) sinkCommand(name, short, done string, do func(e *engine.Admin, ctx context.Context, sink string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " SINK",
 		Short: short,
 		Args:  flags.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.change(c, sinkChange{Sink: args[0], Done: done}, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
-				return do(e, ctx, args[0])
+				return do(e.Admin(), ctx, args[0])
 			})
 		},
 	}
@@ -182,7 +182,7 @@ a reason. Position 0 is the beginning of the log.`,
 			}
 			done := fmt.Sprintf("moved to %d in the log of %s", to, tenant)
 			return o.change(c, sinkChange{Sink: args[0], Done: done}, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
-				return e.MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
+				return e.Admin().MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
 			})
 		},
 	}

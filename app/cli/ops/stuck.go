@@ -26,7 +26,7 @@ retry, resolve and abandon.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []api.CommandStatus, more bool, err error) {
-				found, more, err := e.Stuck(ctx, f)
+				found, more, err := e.Admin().Stuck(ctx, f)
 				for i := range found {
 					stuck = append(stuck, api.ListedIn(f.Tenant)(&found[i]))
 				}

@@ -43,7 +43,7 @@ credential: an API key or a token with the grant operate:all.`,
 				return show(o, c, header, found.Versions, false, versionRow, versionPage)
 			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.WorkflowVersion, bool, error) {
-				found, err := e.VersionsInUse(ctx)
+				found, err := e.Admin().VersionsInUse(ctx)
 				return api.VersionsOf(found), false, err
 			}, versionRow, versionPage)
 		},
@@ -125,10 +125,10 @@ credential: an API key or a token with the grant operate:all, and who it is says
 				return o.told(c, done, found.Versions)
 			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				if err := e.BeginVersion(ctx, args[0], version, by); err != nil {
+				if err := e.Admin().BeginVersion(ctx, args[0], version, by); err != nil {
 					return err
 				}
-				found, err := e.Rollout(ctx)
+				found, err := e.Admin().Rollout(ctx)
 				if err != nil {
 					return err
 				}

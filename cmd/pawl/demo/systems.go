@@ -113,7 +113,7 @@ func (s *story) delivery(ctx context.Context) {
 	s.title("Somebody else's system")
 	const sink = "/v1/ops/sinks/books"
 	s.until(ctx, "the bookkeeping is up to date", func() bool {
-		sinks, err := s.service.Engine().Sinks(ctx, "")
+		sinks, err := s.service.Engine().Admin().Sinks(ctx, "")
 		s.fail(err)
 		return len(sinks) == 1 && sinks[0].Lag == 0
 	})

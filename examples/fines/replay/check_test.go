@@ -33,7 +33,7 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 	}
 	intact := func() {
 		t.Helper()
-		if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e}, report); err != nil {
+		if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e.Admin()}, report); err != nil {
 			t.Fatal(err)
 		}
 		if err := report.Err(); err != nil {

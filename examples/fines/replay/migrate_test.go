@@ -49,7 +49,7 @@ func migrateAll(t *testing.T, log replay.Log) {
 		t.Fatal(err)
 	}
 	defer e.Stop(t.Context())
-	if err := e.BeginVersion(t.Context(), "fine", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "fine", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	played := func() *replay.Report {
@@ -67,10 +67,10 @@ func migrateAll(t *testing.T, log replay.Log) {
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.instance WHERE open").Scan(&open); err != nil || open == 0 {
 		t.Fatalf("%d, %v", open, err)
 	}
-	m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "fine", From: 1, To: 2, PerSecond: 100_000})
+	m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "fine", From: 1, To: 2, PerSecond: 100_000})
 	for err == nil && m.EndedAt.IsZero() {
 		await.Pass("the migration goes on", 20*time.Millisecond)
-		m, err = e.Migration(t.Context(), m.ID)
+		m, err = e.Admin().Migration(t.Context(), m.ID)
 	}
 	if err != nil || m.Migrated != open || m.Rejected+m.Skipped != 0 {
 		t.Errorf("%d cases are open: %+v, %v", open, m, err)
@@ -79,7 +79,7 @@ func migrateAll(t *testing.T, log replay.Log) {
 	if second := played(); second.Once != 0 || second.Found != first.Once {
 		t.Errorf("%v", second)
 	}
-	if v, err := e.Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 || v.Entries != first.Accepted+open {
+	if v, err := e.Admin().Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 || v.Entries != first.Accepted+open {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

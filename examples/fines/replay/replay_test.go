@@ -51,7 +51,7 @@ func run(t testing.TB, c replay.Config) *replay.Report {
 
 func check(t testing.TB, report *replay.Report, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
-	if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e}, report); err != nil {
+	if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e.Admin()}, report); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -100,7 +100,7 @@ func TestTenantsAreApart(t *testing.T) {
 	e, pool := start(t)
 	for _, tenant := range []string{"a", "b"} {
 		report := run(t, replay.Config{Targets: []replay.Target{e}, Tenant: tenant})
-		evidence := replay.Config{Log: log, Database: pool, Verifier: e, Tenant: tenant}
+		evidence := replay.Config{Log: log, Database: pool, Verifier: e.Admin(), Tenant: tenant}
 		if err := replay.Check(t.Context(), evidence, report); err != nil {
 			t.Fatal(err)
 		}

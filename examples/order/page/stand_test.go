@@ -112,7 +112,7 @@ func (s *stand) submit(t *testing.T, number, transition, payload string) {
 // list is all orders.
 func (s *stand) list(t *testing.T) []transitions.Instance {
 	t.Helper()
-	p, err := s.other.Engine().Instances(t.Context(), inspect.Filter{Workflow: "order"})
+	p, err := s.other.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "order"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func (s *stand) onlyOrder(t *testing.T) string {
 // history is what has happened to an order.
 func (s *stand) history(t *testing.T, number string) []transitions.Entry {
 	t.Helper()
-	inst, err := s.other.Engine().InstanceByKey(t.Context(), "", "order", number)
+	inst, err := s.other.Engine().Read().InstanceByKey(t.Context(), "", "order", number)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := s.other.Engine().History(t.Context(), "", inst.ID, 0, 100)
+	all, err := s.other.Engine().Read().History(t.Context(), "", inst.ID, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

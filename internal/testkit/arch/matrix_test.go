@@ -153,7 +153,7 @@ var Matrix = []Room{
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
 	{"api/internal/budget", ours("workflow"), nil},
-	{"api/internal/stream", ours("api/internal/budget", "api/internal/parse", "api/wire", "auth", "internal/kernel/pause", "transitions",
+	{"api/internal/stream", ours("api/internal/budget", "api/internal/parse", "api/wire", "auth", "engine", "internal/kernel/pause", "transitions",
 		"workflow"),
 		mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
@@ -161,7 +161,7 @@ var Matrix = []Room{
 	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
 		"api/internal/budget", "api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey",
-		"auth/ticket", "inspect",
+		"auth/ticket", "engine", "inspect",
 		"tracing", "transitions", "workflow", "workflow/diagram",
 	), mods(json, jsonschema, rate, uuid)},
 	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "transitions", "workflow"), mods(json, uuid)},

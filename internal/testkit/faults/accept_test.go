@@ -72,7 +72,7 @@ func acceptUnheard(t *testing.T, givenUp bool) {
 		if err != nil || r.Err() != nil {
 			t.Fatalf("number %d: %+v, %v", i, r, err)
 		}
-		c, err := e.Command(ctx, "", accepted.Record.Scope, send.Key)
+		c, err := e.Read().Command(ctx, "", accepted.Record.Scope, send.Key)
 		if err != nil || c.Failures != 0 || attempts.Load() != 1 {
 			t.Errorf("%d attempts began; %+v, %v", attempts.Load(), c, err)
 		}

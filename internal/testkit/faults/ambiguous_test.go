@@ -75,7 +75,7 @@ func TestCallersGetTheAnswerWhenTheConnectionEndsInACommit(t *testing.T) {
 	if n := p.lost.Load(); n < 30 {
 		t.Errorf("only %d commits were hit; the test proves little", n)
 	}
-	t.Logf("%d commits were hit, %+v", p.lost.Load(), e.Stats())
+	t.Logf("%d commits were hit, %+v", p.lost.Load(), e.Admin().Stats())
 	wantSound(t, e, direct)
 }
 

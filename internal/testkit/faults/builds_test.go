@@ -301,7 +301,7 @@ func (b *twoBuilds) changeOne(ctx context.Context, t *testing.T, caller uint64, 
 		counted++
 	}
 	b.RLock()
-	inst, err := b.nodes[b.newer].Instance(ctx, "", c.Instance)
+	inst, err := b.nodes[b.newer].Read().Instance(ctx, "", c.Instance)
 	b.RUnlock()
 	if err != nil {
 		t.Error(err)

@@ -105,12 +105,12 @@ func (s *shop) order(n int, at *node) {
 // wantPaidOnce checks the n-th order, its history and the provider's books.
 func (s *shop) wantPaidOnce(e *engine.Engine, n int) {
 	s.t.Helper()
-	inst, err := e.Instance(bounded(s.t), "", instanceOf(n))
+	inst, err := e.Read().Instance(bounded(s.t), "", instanceOf(n))
 	if err != nil {
 		s.t.Error(err)
 		return
 	}
-	history, err := e.History(bounded(s.t), "", inst.ID, 0, 100)
+	history, err := e.Read().History(bounded(s.t), "", inst.ID, 0, 100)
 	if err != nil {
 		s.t.Error(err)
 		return
@@ -249,7 +249,7 @@ func TestEveryOrderEndsHoweverTheProviderBehaves(t *testing.T) {
 	work.Wait()
 	s.waitForUndos()
 	for n := range orders {
-		inst, err := engines[0].Instance(bounded(t), "", instanceOf(n))
+		inst, err := engines[0].Read().Instance(bounded(t), "", instanceOf(n))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func claimUnheard(t *testing.T, lost int64) {
 	if r, err := accepts.Await(ctx, "", sent.Record.Scope, "send"); err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	c, err := accepts.Command(ctx, "", sent.Record.Scope, "send")
+	c, err := accepts.Read().Command(ctx, "", sent.Record.Scope, "send")
 	if err != nil || c.Failures != 0 || c.Attempt != 2 || attempts.Load() != 1 || p.lost.Load() != lost {
 		t.Errorf("%d attempts began, %d answers were lost; %+v, %v", attempts.Load(), p.lost.Load(), c, err)
 	}

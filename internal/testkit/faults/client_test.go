@@ -107,7 +107,7 @@ func TestClientsOnABadNetworkGetOneEffectEach(t *testing.T) {
 	}
 	e := start(t, pool)
 	for i, list := range all {
-		inst, err := e.InstanceByKey(ctx, "", "counter", fmt.Sprint("c", i))
+		inst, err := e.Read().InstanceByKey(ctx, "", "counter", fmt.Sprint("c", i))
 		if err != nil || inst.Version != 9 || string(inst.Data) != `{"n":8}` {
 			t.Fatalf("counter %d is at version %d with %s, %v", i, inst.Version, inst.Data, err)
 		}
@@ -142,7 +142,7 @@ func wantStored(ctx context.Context, t testing.TB, e *engine.Engine, instance uu
 	if a.command.On == client.NewInstance {
 		scope = transitions.DefaultScope("counter", a.command.Transition, uuid.Nil)
 	}
-	record, err := e.Command(ctx, "", scope, a.command.Key)
+	record, err := e.Read().Command(ctx, "", scope, a.command.Key)
 	if err != nil {
 		t.Fatalf("%s %s: %v", scope, a.command.Key, err)
 	}

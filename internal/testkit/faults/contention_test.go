@@ -155,7 +155,7 @@ func TestDeadlocksOfCallersTransactionsHurtNobodyElse(t *testing.T) {
 		if n := number(t, pool, `SELECT sum((data->>'n')::int) FROM pawl.instance WHERE tenant = $1`, tenant); n != added[i].Load() {
 			t.Errorf("tenant %s counted %d, want %d", tenant, n, added[i].Load())
 		}
-		v, err := e.Verify(ctx, tenant, [16]byte{})
+		v, err := e.Admin().Verify(ctx, tenant, [16]byte{})
 		if err != nil || len(v.Broken) > 0 {
 			t.Errorf("tenant %s: %v, %v", tenant, v.Broken, err)
 		}

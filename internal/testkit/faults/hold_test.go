@@ -110,8 +110,8 @@ func TestWhatSomebodyHoldsCostsOnlyTheCommandsThatNeedIt(t *testing.T) {
 
 // wentAside counts the commands that go to the retry lane from now on.
 func wentAside(e *engine.Engine) func() int {
-	before := e.Stats().Aside
-	return func() int { return int(e.Stats().Aside - before) }
+	before := e.Admin().Stats().Aside
+	return func() int { return int(e.Admin().Stats().Aside - before) }
 }
 
 // wantNoAnswer fails the test when one of them is answered, whose locks are held.
@@ -254,7 +254,7 @@ func TestHeldLogHoldsUpItsTenantAlone(t *testing.T) {
 	wantNoAnswer(t, waiting)
 	release()
 	wantDone(t, waiting)
-	if head, err := e.Head(ctx, "held"); err != nil || head != 21 {
+	if head, err := e.Read().Head(ctx, "held"); err != nil || head != 21 {
 		t.Errorf("the log's head is %d, %v; want 21", head, err)
 	}
 }

@@ -28,7 +28,7 @@ func TestFailureOfTheUsersSQLIsAnsweredAtOnceAndLeavesNothing(t *testing.T) {
 			if n := number(t, pool, `SELECT (SELECT count(*) FROM ledger) + (SELECT count(*) FROM pawl.command WHERE key = '2')`); n != 0 {
 				t.Errorf("%d rows stayed", n)
 			}
-			if lost := e.Stats().Lost; lost != 0 {
+			if lost := e.Admin().Stats().Lost; lost != 0 {
 				t.Errorf("%d connections were given up", lost)
 			}
 			must(t, e, onCounter("x", "add", "3", `{"by":1}`))

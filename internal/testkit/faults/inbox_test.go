@@ -222,7 +222,7 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 	if n := number(t, pool, right, each*(each-1)/2, 1+each); n != depositors {
 		t.Errorf("%d accounts of %d are right", n, depositors)
 	}
-	dead, _, err := first.DeadMessages(bounded(t), inspect.DeadMessageFilter{})
+	dead, _, err := first.Admin().DeadMessages(bounded(t), inspect.DeadMessageFilter{})
 	if err != nil || len(dead) != 1 || dead[0].ID != "d-0-0" || dead[0].Code != workflow.MessageReused {
 		t.Errorf("dead messages: %+v, %v", dead, err)
 	}

@@ -14,7 +14,7 @@ import (
 // readLog follows the log from the beginning until it has seen the position,
 // and reports everything that is missing, doubled or out of order.
 func readLog(ctx context.Context, t testing.TB, e *engine.Engine, until func() int64) {
-	f := e.Follow("", 0)
+	f := e.Read().Follow("", 0)
 	defer f.Close()
 	position := int64(0)
 	for position < until() {
@@ -63,7 +63,7 @@ func TestLateCommitGetsItsPlaceWhenItCommits(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if head, err := e.Head(ctx, ""); err != nil || head != others+2 {
+	if head, err := e.Read().Head(ctx, ""); err != nil || head != others+2 {
 		t.Errorf("the head is %d, %v while the transactions are open; want %d", head, err, others+2)
 	}
 	if n := number(t, pool, `SELECT count(*) FROM pawl.outbox WHERE position < 0`); n != 0 {
@@ -98,7 +98,7 @@ func TestDawdlersLeaveNoGapInTheLog(t *testing.T) {
 			readLog(ctx, t, e, func() int64 {
 				select {
 				case <-ending:
-					head, err := e.Head(ctx, "")
+					head, err := e.Read().Head(ctx, "")
 					if err != nil {
 						t.Error(err)
 					}

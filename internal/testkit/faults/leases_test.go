@@ -64,9 +64,9 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 	await.Eventually(t, "the first node is back and prolongs its leases", func() bool {
 		return number(t, direct, "SELECT count(*) FROM pawl.command WHERE locked_until > clock_timestamp()") == count/2-1
 	})
-	polls := engines[0].InFlightStats().Polls
+	polls := engines[0].Admin().InFlightStats().Polls
 	await.Eventually(t, "it has looked at the others' leases more than twice", func() bool {
-		return engines[0].InFlightStats().Polls > polls+2
+		return engines[0].Admin().InFlightStats().Polls > polls+2
 	})
 	proxies[1].setDown(false)
 	await.Eventually(t, "what the worker has left that is gone is taken over", func() bool {
@@ -85,6 +85,6 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 		t.Errorf("%d wait for an operator", n)
 	}
 	for i, e := range engines {
-		t.Logf("node %d: %+v", i, e.InFlightStats())
+		t.Logf("node %d: %+v", i, e.Admin().InFlightStats())
 	}
 }

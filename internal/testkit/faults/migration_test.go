@@ -59,11 +59,11 @@ const nodeMigrates = "PAWL_FAULTS_NODE_MIGRATES"
 
 // migrateParcels begins the migration, if no node before has.
 func migrateParcels(ctx context.Context, e *engine.Engine) error {
-	list, err := e.Migrations(ctx)
+	list, err := e.Admin().Migrations(ctx)
 	if err != nil || len(list) > 0 {
 		return err
 	}
-	_, err = e.MigrateInstances(ctx,
+	_, err = e.Admin().MigrateInstances(ctx,
 		inspect.MigrationRequest{Workflow: "parcel", From: 1, To: 2, PerSecond: 100_000, Actor: "ann", Reason: "stored"})
 	return err
 }
@@ -85,7 +85,7 @@ func migrateAndKill(t *testing.T, all, kills, callers int) {
 	t.Helper()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{firstParcels, secondParcels()} }) // it has no plan
-	if err := e.BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	list := sendParcels(t, e, all)
@@ -123,7 +123,7 @@ func TestAMigrationGoesOnAfterACrashOfTheServer(t *testing.T) {
 	e := start(t, pool, func(c *engine.Config) {
 		c.Workflows = []workflow.Source{firstParcels, secondParcels(parcelPlan())}
 	})
-	if err := e.BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	const all = 120
@@ -217,7 +217,7 @@ func lapse(t *testing.T, pool *pgxpool.Pool) {
 func parcelsMigrated(t *testing.T, e *engine.Engine) (m inspect.Migration) {
 	t.Helper()
 	await.Eventually(t, "the migration has ended", func() bool {
-		list, err := e.Migrations(t.Context())
+		list, err := e.Admin().Migrations(t.Context())
 		if err != nil || len(list) > 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}

@@ -19,7 +19,7 @@ func TestAFrozenNodeMigratesNothingTwice(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{firstParcels, secondParcels()} }) // it has no plan
-	if err := e.BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
+	if err := e.Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	const all = 120
@@ -48,7 +48,7 @@ func TestAFrozenNodeMigratesNothingTwice(t *testing.T) {
 	other.end(t)
 	frozen.end(t)
 	scans.end()
-	now, err := e.Migration(t.Context(), m.ID)
+	now, err := e.Admin().Migration(t.Context(), m.ID)
 	if err != nil || m.Migrated != all || now.Migrated != all || now.Skipped+now.Rejected != 0 {
 		t.Errorf("%+v, then %+v, %v", m, now, err)
 	}

@@ -56,11 +56,11 @@ func overtake(t *testing.T, others, group int) {
 	}
 	answers := make(chan []transitions.Reply, 1)
 	go func() { answers <- e.SubmitMany(ctx, cs) }()
-	waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == len(cs) })
+	waitUntil(t, "all wait", func() bool { return e.Admin().Stats().Waiting == len(cs) })
 	p.setDown(true)
 	close(gate)
 	<-first
-	waitUntil(t, "the first group was given up", func() bool { return e.Stats().Waiting <= max(len(cs)-2*group, 0) })
+	waitUntil(t, "the first group was given up", func() bool { return e.Admin().Stats().Waiting <= max(len(cs)-2*group, 0) })
 	p.setDown(false)
 
 	replies := (<-answers)[others:]
@@ -147,7 +147,7 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 		answers <- e.SubmitMany(ctx, []transitions.Command{
 			onCounter("x", "add", "1", `{"by":1}`), onCounter("y", "tag", "poison", `{"tag":"nul"}`), onCounter("x", "add", "2", `{"by":1}`)})
 	}()
-	waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == 3 })
+	waitUntil(t, "all wait", func() bool { return e.Admin().Stats().Waiting == 3 })
 	close(gate)
 	<-first
 	waitUntil(t, "the first half waits aside", func() bool { return aside() > 1 })

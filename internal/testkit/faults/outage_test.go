@@ -50,9 +50,9 @@ func TestShortOutageCostsOnlyTime(t *testing.T) {
 	for range 3 {
 		before := done.Load()
 		waitUntil(t, "there is load", func() bool { return done.Load() > before+20 })
-		lost := e.Stats().Lost
+		lost := e.Admin().Stats().Lost
 		p.setDown(true)
-		waitUntil(t, "the engine noticed", func() bool { return e.Stats().Lost > lost })
+		waitUntil(t, "the engine noticed", func() bool { return e.Admin().Stats().Lost > lost })
 		await.Pass("the outage lasts", 500*time.Millisecond)
 		p.setDown(false)
 	}

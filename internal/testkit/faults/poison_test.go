@@ -51,9 +51,9 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 			}
 			answers := make(chan []transitions.Reply, 1)
 			go func() { answers <- e.SubmitMany(ctx, cs) }()
-			waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == len(cs) })
+			waitUntil(t, "all wait", func() bool { return e.Admin().Stats().Waiting == len(cs) })
 			another := submit(ctx, e, onCounter("y", "add", "another caller's", `{"by":1}`))
-			waitUntil(t, "another waits too", func() bool { return e.Stats().Waiting == len(cs)+1 })
+			waitUntil(t, "another waits too", func() bool { return e.Admin().Stats().Waiting == len(cs)+1 })
 			close(gate)
 			if a := <-first; a.err != nil {
 				t.Error(a.err)
@@ -72,7 +72,7 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 			if len(failed) > 0 {
 				t.Errorf("of the others failed: %v", failed)
 			}
-			if s := e.Stats(); s.Lost != 0 {
+			if s := e.Admin().Stats(); s.Lost != 0 {
 				t.Errorf("%d connections were given up", s.Lost)
 			}
 			if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'poison'`); n != 0 {
@@ -93,7 +93,7 @@ func TestCommandThatCannotBeStoredIsAnsweredAtOnce(t *testing.T) {
 			must(t, e, opening("y"))
 			_, err := e.Submit(bounded(t), onCounter("y", "tag", "poison", poison.payload))
 			wantCode(t, "the poison", err, workflow.Internal)
-			if lost := e.Stats().Lost; lost != 0 {
+			if lost := e.Admin().Stats().Lost; lost != 0 {
 				t.Errorf("%d connections were given up", lost)
 			}
 			must(t, e, onCounter("y", "add", "after", `{"by":1}`))

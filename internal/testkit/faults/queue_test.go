@@ -28,13 +28,13 @@ func TestFullQueueRefusesAtOnce(t *testing.T) {
 	for i := range 5 {
 		waiting = append(waiting, submit(ctx, e, onCounter("x", "add", fmt.Sprint(i), `{"by":1}`)))
 	}
-	waitUntil(t, "the queue is full", func() bool { return e.Stats().Waiting == 5 })
+	waitUntil(t, "the queue is full", func() bool { return e.Admin().Stats().Waiting == 5 })
 
 	// Nobody can open the gate before this returns, so it does not wait.
 	late := onCounter("x", "add", "late", `{"by":1}`)
 	_, err := e.Submit(ctx, late)
 	wantCode(t, "a full queue", err, workflow.Overloaded)
-	if e.Stats().Refused != 1 {
+	if e.Admin().Stats().Refused != 1 {
 		t.Error("the refusal is not counted")
 	}
 
@@ -71,7 +71,7 @@ func TestCallerWhoLeavesFindsTheAnswerWithTheKey(t *testing.T) {
 	first := submit(impatient, e, begun)
 	<-entered
 	second := submit(impatient, e, waits)
-	waitUntil(t, "the second waits", func() bool { return e.Stats().Waiting == 1 })
+	waitUntil(t, "the second waits", func() bool { return e.Admin().Stats().Waiting == 1 })
 	leave()
 	wantCode(t, "left while it was done", (<-first).err, workflow.TimedOut)
 	wantCode(t, "left while it waited", (<-second).err, workflow.TimedOut)

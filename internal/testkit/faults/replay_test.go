@@ -37,7 +37,7 @@ func someEvents(t testing.TB, events int) replay.Log {
 // as the fold says, in the answers and in the database.
 func wantReplay(t testing.TB, e *engine.Engine, pool *pgxpool.Pool, c replay.Config) *replay.Report {
 	t.Helper()
-	c.Patience, c.Database, c.Verifier = 4*patience, pool, e
+	c.Patience, c.Database, c.Verifier = 4*patience, pool, e.Admin()
 	report, err := replay.Run(t.Context(), c)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, report)
@@ -51,7 +51,7 @@ func wantReplay(t testing.TB, e *engine.Engine, pool *pgxpool.Pool, c replay.Con
 	if os.Getenv("PAWL_FULL") == "1" && os.Getenv("PAWL_DATA") != "" && report.Durable.Digest != fold.LogDigest {
 		t.Errorf("the durable trace has the digest %s, want %s", report.Durable.Digest, fold.LogDigest)
 	}
-	t.Logf("\n%v%+v", report, e.Stats())
+	t.Logf("\n%v%+v", report, e.Admin().Stats())
 	return report
 }
 
@@ -102,7 +102,7 @@ func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
 	e := start(t, pool, withFines)
 	other := start(t, pool, withFines)
 	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 10_000), Targets: against(e, other)}))
-	t.Logf("the other node: %+v", other.Stats())
+	t.Logf("the other node: %+v", other.Admin().Stats())
 }
 
 // The engine's connections are ended at random all the time.

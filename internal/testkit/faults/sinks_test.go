@@ -94,7 +94,7 @@ func (k *killings) launch() {
 // info is how the sink stands.
 func (k *killings) info() inspect.SinkInfo {
 	k.t.Helper()
-	list, err := k.e.Sinks(bounded(k.t), "")
+	list, err := k.e.Admin().Sinks(bounded(k.t), "")
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestStopUnderLoadAnswersEverybodyAndEndsEverything(t *testing.T) {
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = patience })
 	held := must(t, e, opening("held")).Instance
 	release := hold(t, pool, holdInstance, held)
-	f := e.Follow("", 0)
+	f := e.Read().Follow("", 0)
 	defer f.Close()
 	followed := make(chan error, 1)
 	ctx := bounded(t)
@@ -192,7 +192,7 @@ func TestStopAnswersEveryCallerThatWaitsForRoom(t *testing.T) {
 		}()
 	}
 	queued.Wait()
-	waitUntil(t, "the queue is full", func() bool { return e.Stats().Waiting == 2 })
+	waitUntil(t, "the queue is full", func() bool { return e.Admin().Stats().Waiting == 2 })
 	waitParked(t, "commit.(*queue).pushAll", callers)
 
 	stopped := make(chan struct{})

@@ -70,11 +70,11 @@ func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
 		clock.skip(jump)
 		looks := map[*engine.Engine]int64{} // of which one may have begun before
 		for _, e := range nodes {
-			looks[e] = e.InFlightStats().Polls
+			looks[e] = e.Admin().InFlightStats().Polls
 		}
 		must(t, nodes[1], transitions.Command{Workflow: "waiting", Transition: "open", Key: fmt.Sprint("after ", clock.by.Load(), jump)})
 		waitUntil(t, "every node has looked, by this clock", func() bool {
-			return !slices.ContainsFunc(nodes, func(e *engine.Engine) bool { return e.InFlightStats().Polls < looks[e]+2 })
+			return !slices.ContainsFunc(nodes, func(e *engine.Engine) bool { return e.Admin().InFlightStats().Polls < looks[e]+2 })
 		})
 	}
 	waitUntil(t, "no timer is left behind", func() bool {

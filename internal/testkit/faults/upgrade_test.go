@@ -204,7 +204,7 @@ func rollingUpgrade(t *testing.T, callers int, between int64, phases bool) {
 	defer end()
 	u.more(&u.rounds, between)
 	if phases {
-		if err := u.nodes[0].BeginVersion(u.ctx, "visit", 1, "ann"); err != nil {
+		if err := u.nodes[0].Admin().BeginVersion(u.ctx, "visit", 1, "ann"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +223,7 @@ func rollingUpgrade(t *testing.T, callers int, between int64, phases bool) {
 		t.Errorf("%d instances began with version 2 before it was said", n)
 	}
 	if phases {
-		if err := u.nodes[1].BeginVersion(u.ctx, "visit", 0, "ann"); err != nil {
+		if err := u.nodes[1].Admin().BeginVersion(u.ctx, "visit", 0, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		u.second.Store(true)
@@ -251,7 +251,7 @@ func (u *upgrade) check(pool *pgxpool.Pool, lease time.Duration) {
 		"SELECT count(*) FROM pawl.instance WHERE data->>'done' <> CASE data->>'urgent' WHEN 'true' THEN '6' ELSE '4' END"); n != 0 {
 		t.Errorf("%d visits lack something that was done, or have it twice", n)
 	}
-	dead, _, err := e.DeadMessages(bounded(t), inspect.DeadMessageFilter{})
+	dead, _, err := e.Admin().DeadMessages(bounded(t), inspect.DeadMessageFilter{})
 	if err != nil || len(dead) != 0 {
 		t.Errorf("dead messages: %+v, %v", dead, err)
 	}

@@ -44,7 +44,7 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 		t.Fatalf("the other node: %+v, %v", done, err)
 	}
 	t.Logf("taken over and paid %s after the freeze, with a lease of %s", time.Since(stopped), shortLease)
-	before, err := other.Command(bounded(t), "", pay(0).Scope, "pay")
+	before, err := other.Read().Command(bounded(t), "", pay(0).Scope, "pay")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	frozen.end(t)
-	after, err := other.Command(bounded(t), "", pay(0).Scope, "pay")
+	after, err := other.Read().Command(bounded(t), "", pay(0).Scope, "pay")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 		string(after.Body) != string(before.Body) || after.ClaimedBy != before.ClaimedBy {
 		t.Errorf("the thawed node changed\n%+v to\n%+v", before, after)
 	}
-	inst, err := other.Instance(bounded(t), "", instanceOf(0))
+	inst, err := other.Read().Instance(bounded(t), "", instanceOf(0))
 	if err != nil || inst.State != order.Paid || inst.Version != 3 {
 		t.Errorf("%+v, %v", inst, err)
 	}

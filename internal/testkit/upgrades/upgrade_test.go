@@ -131,7 +131,7 @@ func ofRoom(c *transitions.Command) { c.Workflow = "room" }
 // fill has work of every kind in flight.
 func (in *installation) fill() {
 	ctx := in.Context()
-	if err := in.engine.BeginVersion(ctx, "room", 1, "ann"); err != nil {
+	if err := in.engine.Admin().BeginVersion(ctx, "room", 1, "ann"); err != nil {
 		in.Fatal(err)
 	}
 	for _, tenant := range tenants {
@@ -158,7 +158,7 @@ func (in *installation) fill() {
 			in.Fatalf("%+v, %v", r, err)
 		}
 		in.operate(tenant, "paused", transitions.Operation{Action: transitions.Pause, Reason: "a strike"})
-		if err := in.engine.PauseWorkflow(ctx, tenant, "offer", "ann", "no more"); err != nil {
+		if err := in.engine.Admin().PauseWorkflow(ctx, tenant, "offer", "ann", "no more"); err != nil {
 			in.Fatal(err)
 		}
 		in.exec(`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond', tenant => $1)`, tenant)
@@ -168,7 +168,7 @@ func (in *installation) fill() {
 			in.Fatal(err)
 		}
 	}
-	if _, err := in.engine.MigrateInstances(ctx, inspect.MigrationRequest{Workflow: "room", From: 1, To: 2, Actor: "ann",
+	if _, err := in.engine.Admin().MigrateInstances(ctx, inspect.MigrationRequest{Workflow: "room", From: 1, To: 2, Actor: "ann",
 		Reason: "floors"}); err != nil {
 		in.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func (in *installation) fill() {
 	if _, err := signs.Newest(ctx); err != nil {
 		in.Fatal(err)
 	}
-	if err := in.engine.BeginVersion(ctx, "trip", 1, "ann"); err != nil {
+	if err := in.engine.Admin().BeginVersion(ctx, "trip", 1, "ann"); err != nil {
 		in.Fatal(err)
 	}
 	for kind, what := range kinds {
@@ -198,7 +198,7 @@ func (in *installation) operate(tenant, number string, o transitions.Operation) 
 	if o.Target == (transitions.CommandRef{}) {
 		c.Instance = transitions.InstanceID(tenant, "trip", number)
 	}
-	if r, err := in.engine.Operate(in.Context(), c, o); err != nil || r.Err() != nil {
+	if r, err := in.engine.Admin().Operate(in.Context(), c, o); err != nil || r.Err() != nil {
 		in.Fatalf("%s %s: %v, %v", o.Action, number, err, r.Err())
 	}
 }
@@ -226,10 +226,10 @@ func (in *installation) goesOn() {
 			in.Errorf("a tombstone says %v", err)
 		}
 		in.settle(tenant)
-		if r, err := in.engine.RetryMessage(in.Context(), message(tenant).Ref(), "ann", "mended"); err != nil || r.Status != http.StatusOK {
+		if r, err := in.engine.Admin().RetryMessage(in.Context(), message(tenant).Ref(), "ann", "mended"); err != nil || r.Status != http.StatusOK {
 			in.Errorf("a dead message: %+v, %v", r, err)
 		}
-		if err := in.engine.ResumeWorkflow(in.Context(), tenant, "offer"); err != nil {
+		if err := in.engine.Admin().ResumeWorkflow(in.Context(), tenant, "offer"); err != nil {
 			in.Error(err)
 		}
 		in.operate(tenant, "paused", transitions.Operation{Action: transitions.Resume})
@@ -241,7 +241,7 @@ func (in *installation) goesOn() {
 			in.Fatal(err)
 		}
 		in.submit(tenant, "finish", "", of("leg"), func(c *transitions.Command) { c.Instance = leg })
-		if _, err := in.engine.Redrive(in.Context(), inspect.DeadFilter{Sink: "crm", Tenant: tenant}, "ann", "mended"); err != nil {
+		if _, err := in.engine.Admin().Redrive(in.Context(), inspect.DeadFilter{Sink: "crm", Tenant: tenant}, "ann", "mended"); err != nil {
 			in.Error(err)
 		}
 		in.submit(tenant, "book", "new")
@@ -263,7 +263,7 @@ func (in *installation) goesOn() {
 		in.verify(tenant)
 		for number, state := range map[string]string{"planned": "booked", "pay-held": "paid", "pay-retried": "paid", "visa": "allowed",
 			"fly": "grounded", "new": "paid"} {
-			if i, err := in.engine.Instance(in.Context(), tenant, transitions.InstanceID(tenant, "trip", number)); err != nil ||
+			if i, err := in.engine.Read().Instance(in.Context(), tenant, transitions.InstanceID(tenant, "trip", number)); err != nil ||
 				string(i.State) != state {
 				in.Errorf("%s is %q, not %q: %v", number, i.State, state, err)
 			}
@@ -277,7 +277,7 @@ func (in *installation) goesOn() {
 // settle has what is stuck done once more.
 func (in *installation) settle(tenant string) {
 	in.Helper()
-	list, _, err := in.engine.Stuck(in.Context(), inspect.StuckFilter{Tenant: tenant, Limit: 10})
+	list, _, err := in.engine.Admin().Stuck(in.Context(), inspect.StuckFilter{Tenant: tenant, Limit: 10})
 	if err != nil || len(list) != 1 {
 		in.Fatalf("%d are stuck, %v", len(list), err)
 	}
@@ -287,7 +287,7 @@ func (in *installation) settle(tenant string) {
 
 func (in *installation) verify(tenant string) {
 	in.Helper()
-	if v, err := in.engine.Verify(in.Context(), tenant, uuid.Nil); err != nil || len(v.Broken) > 0 || v.Instances == 0 {
+	if v, err := in.engine.Admin().Verify(in.Context(), tenant, uuid.Nil); err != nil || len(v.Broken) > 0 || v.Instances == 0 {
 		in.Errorf("verify: %+v, %v", v, err)
 	}
 }
