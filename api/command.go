@@ -173,7 +173,7 @@ func (a *API) waitForEnds(r *request, wait time.Duration, open []*transitions.Re
 	var all sync.WaitGroup
 	for _, receipt := range open {
 		all.Go(func() {
-			final, err := a.engine.Await(limited, tenant, receipt.Record.Scope, receipt.Record.Key)
+			final, err := a.engine.Await(limited, transitions.Ref{Tenant: tenant, Scope: receipt.Record.Scope, Key: receipt.Record.Key})
 			switch {
 			case err == nil:
 				final.Replayed = receipt.Replayed
@@ -197,7 +197,7 @@ func (a *API) waitForEnds(r *request, wait time.Duration, open []*transitions.Re
 
 // refresh makes the receipt of a command in flight say how it stands now.
 func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.Receipt) error {
-	record, err := a.engine.Read().Command(ctx, tenant, receipt.Record.Scope, receipt.Record.Key)
+	record, err := a.engine.Read().Command(ctx, transitions.Ref{Tenant: tenant, Scope: receipt.Record.Scope, Key: receipt.Record.Key})
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (a *API) mayAbout(ctx context.Context, c *Caller, g Grant, ref transitions.
 	if !c.Has(g) {
 		return c.Lacks(g, auth.Target{})
 	}
-	record, err := a.engine.Read().Command(ctx, ref.Tenant, ref.Scope, ref.Key)
+	record, err := a.engine.Read().Command(ctx, ref)
 	if err != nil && workflow.CodeOf(err) != workflow.KeyExpired {
 		return err
 	}

@@ -56,7 +56,7 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 // and prefers to wait gets it when it has changed, or the time is over, or the
 // node stops.
 func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
-	record, err := a.engine.Read().Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
+	record, err := a.engine.Read().Command(r.Context(), ref)
 	wait := preferredWait(r.with(headerPrefer), a.cfg.Limits.Wait)
 	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, r.statusTag(&record)) {
 		return record, err
@@ -84,7 +84,7 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	if err := a.mayCancel(r.Context(), ref, &r.caller); err != nil {
 		return err
 	}
-	record, err := a.engine.Cancel(r.Context(), ref.Tenant, ref.Scope, ref.Key, r.caller.Actor)
+	record, err := a.engine.Cancel(r.Context(), ref, r.caller.Actor)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func operatedStatusOf(r *transitions.Record) CommandStatus {
 // mayCancel lets a command be cancelled by who sent it, by who could have sent it, and by
 // operators; one that waits for an operator by operators alone.
 func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) error {
-	record, err := a.engine.Read().Command(ctx, ref.Tenant, ref.Scope, ref.Key)
+	record, err := a.engine.Read().Command(ctx, ref)
 	switch {
 	case c.May(Operate, aboutRecord(&record)):
 		return nil // if there is none, the engine says so

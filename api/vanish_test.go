@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -38,7 +39,7 @@ func TestWhoWaitsForACommandThatRetentionTakesIsTold(t *testing.T) {
 			awaiting := later(func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				_, err := s.engine.Await(ctx, "", "parcel:pack", "k")
+				_, err := s.engine.Await(ctx, transitions.Ref{Scope: "parcel:pack", Key: "k"})
 				return err
 			})
 			s.waitForStreams(3)

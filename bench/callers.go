@@ -181,7 +181,7 @@ func awaiting(name, floor string, n int) *scenario {
 			return func(ctx context.Context) (int, error) {
 				r, err := eng.Submit(ctx, next())
 				if err == nil && r.InFlight() {
-					r, err = eng.Await(ctx, tenant, r.Record.Scope, r.Record.Key)
+					r, err = eng.Await(ctx, transitions.Ref{Tenant: tenant, Scope: r.Record.Scope, Key: r.Record.Key})
 				}
 				return 1, check(r, err, r.Replayed) // Await replays
 			}

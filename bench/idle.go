@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -57,7 +58,9 @@ func waiting(name string) *scenario {
 		var work sync.WaitGroup
 		e.later(func() error { cancel(); work.Wait(); return nil })
 		for i := range idleMany {
-			work.Go(func() { _, _ = eng.Await(waits, fmt.Sprint("tenant ", i+1), "s", "k") })
+			work.Go(func() {
+				_, _ = eng.Await(waits, transitions.Ref{Tenant: fmt.Sprint("tenant ", i+1), Scope: "s", Key: "k"})
+			})
 		}
 		return e.watched(ctx, func() int64 { n, _ := asked.since(0); return int64(n) }, asked)
 	}}

@@ -172,7 +172,7 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 		}))
 		r, err := eng.Submit(ctx, change(asking, &o, commandKey(4, n)))
 		if err == nil && r.InFlight() {
-			r, err = eng.Await(ctx, tenant, r.Record.Scope, r.Record.Key)
+			r, err = eng.Await(ctx, transitions.Ref{Tenant: tenant, Scope: r.Record.Scope, Key: r.Record.Key})
 		}
 		must(check(r, err, r.Replayed)) // Await replays
 		read(t, eng, pool, schemaName, &o)
@@ -206,7 +206,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 		_, err = eng.Read().History(ctx, tenant, o.id, 0, 10)
 	}
 	if err == nil {
-		_, err = eng.Read().Command(ctx, tenant, workflowName+":"+o.id.String(), commandKey(2, 0))
+		_, err = eng.Read().Command(ctx, transitions.Ref{Tenant: tenant, Scope: workflowName + ":" + o.id.String(), Key: commandKey(2, 0)})
 	}
 	if err == nil {
 		var head int64

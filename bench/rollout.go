@@ -72,7 +72,7 @@ func awaitAll(ctx context.Context, eng *engine.Engine, commands []transitions.Co
 		work.Go(func() {
 			r, err := eng.Submit(ctx, c)
 			if err == nil && r.InFlight() {
-				r, err = eng.Await(ctx, tenant, r.Record.Scope, r.Record.Key)
+				r, err = eng.Await(ctx, transitions.Ref{Tenant: tenant, Scope: r.Record.Scope, Key: r.Record.Key})
 			}
 			latencies[i], failed[i] = time.Since(begun), check(r, err, r.Replayed) // Await replays
 		})

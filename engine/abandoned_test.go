@@ -46,7 +46,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := accepts.Cancel(t.Context(), "", "s", "cancelled", "ann"); err != nil {
+	if _, err := accepts.Cancel(t.Context(), transitions.Ref{Scope: "s", Key: "cancelled"}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	clock.skip(80 * time.Hour)
@@ -55,7 +55,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	defer cancel()
 	for key, want := range map[string]workflow.Code{"late": workflow.CommandAbandoned, "scheduled": workflow.CommandAbandoned,
 		"cancelled": workflow.CommandCancelled, "longer": "", "paused": ""} {
-		r, err := works.Await(ctx, "", "s", key)
+		r, err := works.Await(ctx, transitions.Ref{Scope: "s", Key: key})
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
@@ -82,7 +82,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	// A late poller, and a late duplicate.
 	clock.skip(59 * time.Minute)
 	for _, key := range []string{"late", "scheduled"} {
-		r, err := accepts.Read().Command(t.Context(), "", "s", key)
+		r, err := accepts.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: key})
 		if err != nil || r.Code != 408 || r.Status != transitions.FailedFinal || !strings.Contains(string(r.Body), `"command_abandoned"`) {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
@@ -92,7 +92,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	}
 
 	// A timer is late, and fires all the same.
-	r, err := works.Await(ctx, "", decide.TimerScope(ids["timed"].Instance, "reminder"), "1")
+	r, err := works.Await(ctx, transitions.Ref{Scope: decide.TimerScope(ids["timed"].Instance, "reminder"), Key: "1"})
 	if err != nil || r.Err() != nil {
 		t.Errorf("the timer: %+v, %v", r, err)
 	}
@@ -115,7 +115,7 @@ func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
 	if err := e.Admin().ResumeWorkflow(t.Context(), "", "letter"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := e.Await(t.Context(), "", "s", "soon"); err != nil || r.Err() != nil {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "soon"}); err != nil || r.Err() != nil {
 		t.Errorf("got %+v, %v: %v", r, err, r.Err())
 	}
 	if at := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = 'later'"); !at.Equal(later.NotBefore) {
@@ -138,7 +138,7 @@ func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
 	works := newEngine(t, pool, brief, clock.set)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if r, err := works.Await(ctx, "", transitions.InboxScope("bank"), "m-2"); err != nil || r.Err() != nil {
+	if r, err := works.Await(ctx, transitions.Ref{Scope: transitions.InboxScope("bank"), Key: "m-2"}); err != nil || r.Err() != nil {
 		t.Errorf("it ends with %+v, %v", r, err)
 	}
 	if inst, err := works.Read().Instance(t.Context(), "", loanID("L-1")); err != nil || inst.State != "settled" {
@@ -187,7 +187,7 @@ func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
 	}
 	for _, c := range many {
 		if c.Tenant == "" {
-			if r, err := e.Await(t.Context(), "", c.Scope, c.Key); err != nil || r.Err() != nil {
+			if r, err := e.Await(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key}); err != nil || r.Err() != nil {
 				t.Fatalf("%s: %+v, %v", c.Key, r, err)
 			}
 		}
@@ -228,7 +228,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	retains := newEngine(t, pool, clock.set) // which knows only loans
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := retains.Await(ctx, "", "s", "late")
+	r, err := retains.Await(ctx, transitions.Ref{Scope: "s", Key: "late"})
 	if err != nil || r.Status != 408 || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
 		t.Fatalf("it ends with %+v, %v", r, err)
 	}
@@ -237,13 +237,13 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		t.Errorf("a duplicate gets %+v, %v", again, err)
 	}
 	for _, key := range []string{"longer", "paused"} {
-		if r, err := retains.Read().Command(t.Context(), "", "s", key); err != nil || r.Status != transitions.Pending {
+		if r, err := retains.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: key}); err != nil || r.Status != transitions.Pending {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
 	}
 	intact(t, accepts) // the instance waits for another command now
 	works := newEngine(t, pool, with(w), clock.set)
-	if r, err := works.Await(ctx, "", decide.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
+	if r, err := works.Await(ctx, transitions.Ref{Scope: decide.LateScope + ids["late"].Instance.String(), Key: "2"}); err != nil || r.Status != 408 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	inst, err := works.Read().Instance(t.Context(), "", ids["late"].Instance)
@@ -252,7 +252,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 	for _, key := range []string{"longer", "paused"} {
-		if r, err := works.Await(ctx, "", "s", key); err != nil || r.Err() != nil {
+		if r, err := works.Await(ctx, transitions.Ref{Scope: "s", Key: key}); err != nil || r.Err() != nil {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
 	}

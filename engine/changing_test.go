@@ -79,7 +79,7 @@ func insured(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, key string) (id
 	t.Helper()
 	id = submit(t, e, transitions.Command{Workflow: "move", Transition: "order", Key: key}).Instance
 	r := submit(t, e, ofMove(id, "insure"))
-	if _, err := e.Await(t.Context(), "", r.Record.Scope, "insure"); err != nil {
+	if _, err := e.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: "insure"}); err != nil {
 		t.Fatal(err)
 	}
 	return id, query[uuid.UUID](t, pool, "SELECT id FROM pawl.instance WHERE workflow = 'drive' ORDER BY created_at DESC, id LIMIT 1")
@@ -123,7 +123,7 @@ func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
 	waits, _ := insured(t, pool, newer, "waits")
 	lost, _ := insured(t, pool, newer, "lost")
 	r := submit(t, newer, ofMove(lost, "deliver"))
-	if _, err := newer.Await(t.Context(), "", r.Record.Scope, "deliver"); err != nil {
+	if _, err := newer.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: "deliver"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the undo is to be repeated", func() bool {
@@ -216,7 +216,7 @@ func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
 	}
 	toVersion(t, e, id, 2)
 	exec(t, pool, "UPDATE pawl.command SET run_at = now() WHERE key = 'note'")
-	if r, err := e.Await(t.Context(), "", planned.Record.Scope, "note"); err != nil || r.Err() != nil {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: planned.Record.Scope, Key: "note"}); err != nil || r.Err() != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 	submit(t, e, transitions.Command{Workflow: "drive", Transition: "arrive", Key: "a", Instance: drive})

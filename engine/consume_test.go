@@ -130,7 +130,7 @@ func TestAMessageBecomesTheCommandThatItIsMappedTo(t *testing.T) {
 	if !r.InFlight() {
 		t.Fatalf("got %+v", r)
 	}
-	if r, err := e.Await(t.Context(), "", "inbox:bank", "m-5"); err != nil || r.Err() != nil {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "inbox:bank", Key: "m-5"}); err != nil || r.Err() != nil {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	if again := consumed(t, e, fromBank("m-5", "collect", `{"loan":"l-1"}`)); again.Status != 200 || !again.Replayed {
@@ -474,7 +474,7 @@ func TestAMessageIsRememberedForThirtyDaysAtLeast(t *testing.T) {
 	m, flying := fromBank("m-2", "paid", `{"loan":"l-1","amount":30}`), fromBank("m-3", "collect", `{"loan":"l-1"}`)
 	consumed(t, e, m)
 	consumed(t, e, flying)
-	if r, err := e.Await(t.Context(), "", transitions.InboxScope("bank"), "m-3"); err != nil || r.Refused() {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: transitions.InboxScope("bank"), Key: "m-3"}); err != nil || r.Refused() {
 		t.Fatalf("collect: %+v, %v", r, err)
 	}
 	for _, wait := range []time.Duration{2 * time.Second, time.Minute, month - time.Minute - 2*time.Second} {
@@ -493,6 +493,6 @@ func TestAMessageIsRememberedForThirtyDaysAtLeast(t *testing.T) {
 	}
 	clock.skip(2 * time.Second)
 	retain(t, pool, clock.Now())
-	_, err := e.Read().Command(t.Context(), "", transitions.InboxScope("bank"), "m-2")
+	_, err := e.Read().Command(t.Context(), transitions.Ref{Scope: transitions.InboxScope("bank"), Key: "m-2"})
 	wantCode(t, err, workflow.CommandNotFound)
 }

@@ -155,7 +155,7 @@ func TestACorrectionTakesAnInstanceOutOfAnActivity(t *testing.T) {
 	if err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	answer, err := e.Await(t.Context(), "", work.Record.Scope, "p")
+	answer, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 	if err != nil || workflow.CodeOf(answer.Err()) != workflow.CommandCancelled {
 		t.Errorf("%+v, %v", answer, err)
 	}

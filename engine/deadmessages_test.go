@@ -104,7 +104,7 @@ func TestAMessageWhoseWorkHasFailedIsTheWorkflowsToDealWith(t *testing.T) {
 	begun := consumed(t, e, fromBank("m-0", "begin", `{}`))
 	m := fromBank("m-1", "work", fmt.Sprintf(`{"ID":%q}`, begun.Instance))
 	consumed(t, e, m)
-	if r, err := e.Await(t.Context(), "", "inbox:bank", "m-1"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "inbox:bank", Key: "m-1"}); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 || !r.Replayed {

@@ -107,7 +107,7 @@ func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
 	submit(t, accepts, posted(submit(t, accepts, written("w", "x")).Instance, "unknown"))
 	clock.skip(50 * time.Hour)
 	e := newEngine(t, pool, clock.set, withBank) // which does not know letters
-	if r, err := e.Await(t.Context(), "", "s", "unknown"); err != nil || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "unknown"}); err != nil || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
 		t.Fatalf("it ends with %+v, %v", r, err)
 	}
 

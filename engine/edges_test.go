@@ -184,7 +184,7 @@ func TestADuplicateOfACancelledCommandGetsTheAwaitedAnswer(t *testing.T) {
 	accepted := submit(t, e, send)
 	submit(t, e, transitions.Command{Workflow: "parcel", Transition: "burn", Key: "3", Instance: r.Instance})
 	close(release)
-	awaited, err := e.Await(t.Context(), "", accepted.Record.Scope, "2")
+	awaited, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
 	if err != nil {
 		t.Fatal(err)
 	}

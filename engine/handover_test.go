@@ -62,11 +62,11 @@ func TestWhatAnAttemptCameToIsStoredByWhoeverCan(t *testing.T) {
 				func(a *workflow.Activity[newerBook, workflow.None, int]) { a.AskOperator() })))
 			id := submit(t, newer, transitions.Command{Workflow: "book", Transition: "write", Key: "w"}).Instance
 			work := submit(t, older, transitions.Command{Workflow: "book", Transition: "print", Key: "p", Instance: id})
-			r, err := newer.Await(t.Context(), "", work.Record.Scope, "p")
+			r, err := newer.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 			if err != nil || (r.Err() == nil) != (c.err == nil) {
 				t.Fatalf("it ends with %+v, %v", r, err)
 			}
-			one, err := newer.Read().Command(t.Context(), "", work.Record.Scope, "p")
+			one, err := newer.Read().Command(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 			if err != nil || one.Attempt < 2 || one.Failures != 0 || prints.Load() != 1 {
 				t.Errorf("%d prints; attempt %d, %d failures, %v", prints.Load(), one.Attempt, one.Failures, err)
 			}
@@ -96,17 +96,17 @@ func TestWhatANodeCannotReadIsLeftToOthers(t *testing.T) {
 	}
 	work := submit(t, asks, transitions.Command{Workflow: "book", Transition: "print", Key: "p", Instance: id})
 	await.Eventually(t, "the older node has looked at it", func() bool {
-		c, err := asks.Read().Command(t.Context(), "", work.Record.Scope, "p")
+		c, err := asks.Read().Command(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 		return err == nil && c.Attempt > 0 && strings.Contains(c.Failure, "cannot read the data")
 	})
 	if err := startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{small()}}); err != nil {
 		t.Errorf("the older build starts again: %v", err)
 	}
 	does := newEngine(t, pool, running(large()))
-	if r, err := does.Await(t.Context(), "", work.Record.Scope, "p"); err != nil || r.Err() != nil {
+	if r, err := does.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"}); err != nil || r.Err() != nil {
 		t.Fatalf("it ends with %+v, %v", r, err)
 	}
-	if c, err := does.Read().Command(t.Context(), "", work.Record.Scope, "p"); err != nil || c.Failures != 0 {
+	if c, err := does.Read().Command(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"}); err != nil || c.Failures != 0 {
 		t.Errorf("%d failures, %v", c.Failures, err)
 	}
 }

@@ -82,15 +82,15 @@ func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitio
 	_, err = e.SubmitTx(t.Context(), tx, c)
 	wantCode(t, err, workflow.KeyExpired)
 	rollback(t, tx)
-	_, err = e.Read().Command(t.Context(), "", c.Scope, c.Key)
+	_, err = e.Read().Command(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})
 	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Await(t.Context(), "", c.Scope, c.Key)
+	_, err = e.Await(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})
 	wantCode(t, err, workflow.KeyExpired)
-	w := e.Read().Watch("", c.Scope, c.Key)
+	w := e.Read().Watch(transitions.Ref{Scope: c.Scope, Key: c.Key})
 	defer w.Close()
 	_, err = w.Next(t.Context())
 	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Cancel(t.Context(), "", c.Scope, c.Key, "ann")
+	_, err = e.Cancel(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key}, "ann")
 	wantCode(t, err, workflow.KeyExpired)
 	_, err = e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Scope: "ops"},
 		transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: c.Scope, Key: c.Key}})
@@ -133,7 +133,7 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		wantExpired(t, pool, there, c)
 		clock.skip(time.Microsecond)
 		retain(t, pool, clock.Now())
-		_, err = here.Read().Command(t.Context(), "", "s", c.Key)
+		_, err = here.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: c.Key})
 		wantCode(t, err, workflow.CommandNotFound)
 		if anew, err := there.Submit(t.Context(), c); err != nil || anew.Replayed || anew.Status != first.Status {
 			t.Errorf("%s, forgotten: %+v, %v", c.Key, anew, err)
@@ -267,7 +267,7 @@ func TestTheAnswerOfACommandInFlightIsKeptFromItsEnd(t *testing.T) {
 		t.Fatalf("got %+v", again)
 	}
 	close(goOn)
-	want, err := e.Await(t.Context(), "", "s", "k")
+	want, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
 	if err != nil || want.Status != 200 {
 		t.Fatalf("%+v, %v", want, err)
 	}

@@ -46,7 +46,7 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 	e := newEngine(t, traced, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil })))
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	accepted := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
-	if _, err := e.Await(t.Context(), "", accepted.Record.Scope, "2"); err != nil {
+	if _, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"}); err != nil {
 		t.Fatal(err)
 	}
 	await.Pass("what was announced is announced; from here on, nothing happens", 1500*time.Millisecond)

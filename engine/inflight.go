@@ -97,30 +97,28 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// Cancel asks a command in flight to stop, for by, and returns it as it stands
-// then. A scheduled command is not decided; an activity that is under way is told
-// to stop, and what it may have done is undone. So it is a request: the command
-// may succeed all the same. A command that is finished stays as it is.
+// Cancel requests that a command in flight stops, in the name of the actor by, and returns its record. A scheduled command is not decided.
+// A running activity is asked to stop, and its possible effect is undone; it may succeed all the same. A finished command does not change.
 //
 // Errors: CommandNotFound, ScopeInvalid for Pawl's own commands, InvalidRequest,
 // Locked where another transaction holds the command, TimedOut, Unavailable.
-func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error) {
+func (e *Engine) Cancel(ctx context.Context, ref transitions.Ref, by string) (transitions.Record, error) {
 	by, err := operator(by, "")
 	if err != nil {
 		return transitions.Record{}, err
 	}
-	if strings.HasPrefix(scope, transitions.Reserved) {
+	if strings.HasPrefix(ref.Scope, transitions.Reserved) {
 		return transitions.Record{}, workflow.Errorf(workflow.ScopeInvalid,
 			"commands in scopes that begin with %q are Pawl's own; an operator may abandon them when they are stuck", transitions.Reserved)
 	}
-	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
+	ref.Tenant = tenantOr(ref.Tenant)
 	if err := store.CheckRef(ref); err != nil {
 		return transitions.Record{}, err
 	}
 	if err := e.inflight.Cancel(ctx, ref, by); err != nil {
 		return transitions.Record{}, err
 	}
-	r, err := e.Read().Command(ctx, tenant, scope, key)
+	r, err := e.Read().Command(ctx, ref)
 	if err == nil && r.Phase == transitions.InSQL {
 		return r, workflow.Errorf(workflow.InProgress, "the command was claimed in SQL; only whoever holds it there can end it")
 	}

@@ -81,14 +81,14 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	}
 	scope := accepted.Record.Scope
 	eventually(t, "it waits for an operator", func() bool {
-		c, err := e.Read().Command(t.Context(), "", scope, "2")
+		c, err := e.Read().Command(t.Context(), transitions.Ref{Scope: scope, Key: "2"})
 		return err == nil && c.Stuck == transitions.StuckUnknown
 	})
 	o := transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: scope, Key: "2"}}
 	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Actor: "ann"}, o); err != nil || r.Refused() {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if end, err := e.Await(t.Context(), "", scope, "2"); err != nil || end.Status != 409 {
+	if end, err := e.Await(t.Context(), transitions.Ref{Scope: scope, Key: "2"}); err != nil || end.Status != 409 {
 		t.Errorf("%+v, %v", end, err)
 	}
 	if key := await.Receive(t, "it is undone", undone); key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant,
@@ -118,7 +118,7 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 	if err != nil || !accepted.InFlight() {
 		t.Fatalf("%+v, %v", accepted, err)
 	}
-	done, err := e.Await(t.Context(), "", accepted.Record.Scope, "2")
+	done, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,11 +150,11 @@ func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 		r := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "pack", Key: fmt.Sprint("pack ", try)})
 		accepted := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "send", Key: "send", Instance: r.Instance})
 		<-begun
-		if _, err := asks.Cancel(t.Context(), "", accepted.Record.Scope, "send", "ann"); err != nil {
+		if _, err := asks.Cancel(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "send"}, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		done, err := asks.Await(ctx, "", accepted.Record.Scope, "send")
+		done, err := asks.Await(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: "send"})
 		cancel()
 		if err == nil {
 			wantCode(t, done.Err(), workflow.CommandCancelled)
@@ -193,12 +193,12 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, NotBefore: time.Now().Add(time.Hour)}
 	later := submit(t, e, send)
-	if _, err := e.Cancel(t.Context(), "", later.Record.Scope, "2", "ann"); err != nil {
+	if _, err := e.Cancel(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	send.Key, send.NotBefore = "3", time.Time{}
 	accepted := submit(t, e, send)
-	if _, err := e.Await(t.Context(), "", accepted.Record.Scope, "3"); err != nil {
+	if _, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "3"}); err != nil {
 		t.Fatal(err)
 	}
 	if got,
@@ -233,14 +233,14 @@ func TestWhatWasCancelledBeforeItBeganIsNotUndone(t *testing.T) {
 	later := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance,
 		NotBefore: time.Now().Add(300 * time.Millisecond)})
 	eventually(t, "it is decided, and waits for a worker", func() bool {
-		c, err := accepts.Read().Command(t.Context(), "", later.Record.Scope, "2")
+		c, err := accepts.Read().Command(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"})
 		return err == nil && c.Phase == transitions.Working
 	})
-	if _, err := accepts.Cancel(t.Context(), "", later.Record.Scope, "2", "ann"); err != nil {
+	if _, err := accepts.Cancel(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	works := newEngine(t, pool, with(w))
-	end, err := works.Await(t.Context(), "", later.Record.Scope, "2")
+	end, err := works.Await(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"})
 	if err != nil || !end.Refused() {
 		t.Fatalf("it ended with %+v, %v", end, err)
 	}

@@ -231,7 +231,7 @@ func (w *world) settle() {
 		case <-time.After(time.Minute):
 			w.Fatalf("key %s: its activity has not begun", key)
 		}
-		receipt, err := w.nodes[w.pick(len(w.nodes))].Await(w.Context(), w.tenant, "s", key)
+		receipt, err := w.nodes[w.pick(len(w.nodes))].Await(w.Context(), transitions.Ref{Tenant: w.tenant, Scope: "s", Key: key})
 		if err != nil {
 			w.Fatalf("key %s: %v", key, err)
 		}
@@ -244,7 +244,7 @@ func (w *world) look() {
 	now := w.clock.Now()
 	for _, key := range w.keys {
 		l := w.lives[key]
-		r, err := w.nodes[w.pick(len(w.nodes))].Read().Command(w.Context(), w.tenant, "s", key)
+		r, err := w.nodes[w.pick(len(w.nodes))].Read().Command(w.Context(), transitions.Ref{Tenant: w.tenant, Scope: "s", Key: key})
 		code := workflow.CodeOf(err)
 		ok := err == nil && l != nil && r.InFlight() == l.inFlight && (l.inFlight || now.Before(l.expires()) && r.Code == l.answer.Status)
 		switch {

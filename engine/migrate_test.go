@@ -222,7 +222,7 @@ func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 	_, err := migrateOne(t, e, busy, "m")
 	wantCode(t, err, workflow.MigrationWaits)
 	close(goOn)
-	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
+	if _, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
@@ -249,7 +249,7 @@ func TestAnActivityInFlightIsCarried(t *testing.T) {
 		t.Errorf("%+v, %v", inst, err)
 	}
 	close(goOn)
-	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
+	if _, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "paid" || string(inst.Data) != `{"cents":107}` {

@@ -182,11 +182,11 @@ func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	for i, want := range []workflow.State{"open", "later", "later"} {
-		if r, err := e.Await(t.Context(), "", begin[i].Record.Scope, "call"); err != nil || r.Err() == nil {
+		if r, err := e.Await(t.Context(), transitions.Ref{Scope: begin[i].Record.Scope, Key: "call"}); err != nil || r.Err() == nil {
 			t.Errorf("%d: %+v, %v", i, r, err)
 		}
 		again := submit(t, e, onClaim(ids[i], "call", "again"))
-		if r, err := e.Await(t.Context(), "", again.Record.Scope, "again"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
+		if r, err := e.Await(t.Context(), transitions.Ref{Scope: again.Record.Scope, Key: "again"}); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
 			t.Errorf("%d: %+v, %v", i, r, err)
 		}
 		if inst, err := e.Read().Instance(t.Context(), "", ids[i]); err != nil || inst.Definition != 2 || inst.State != want {

@@ -47,7 +47,7 @@ func TestACommandLeftBehindEndsWhereItsActivityIsNoMore(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		close(goOn)
-		answer, err := e.Await(t.Context(), "", work.Record.Scope, "p")
+		answer, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 		if err != nil || workflow.CodeOf(answer.Err()) != workflow.CommandCancelled {
 			t.Errorf("%d: %+v, %v", tries, answer, err)
 		}

@@ -158,7 +158,7 @@ func TestWhoDidItBeforeAMigrationIsExcludedAfterIt(t *testing.T) {
 	check := func(actor, name string) {
 		c := by(actor, name, id)
 		r := submit(t, e, c)
-		if r, err := e.Await(t.Context(), "", r.Record.Scope, c.Key); err != nil || r.Err() != nil {
+		if r, err := e.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: c.Key}); err != nil || r.Err() != nil {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}

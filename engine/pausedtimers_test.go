@@ -92,7 +92,7 @@ func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
 	exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '30 days' WHERE key = '2' AND phase = 'scheduled'")
 	eventually(t, "it is set aside", func() bool { return e.Admin().InFlightStats().Parked == 1 })
 	pause(transitions.Resume)
-	if r, err := e.Await(t.Context(), "", later.Record.Scope, "2"); err != nil || r.Status != 200 {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}); err != nil || r.Status != 200 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

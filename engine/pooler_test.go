@@ -63,7 +63,7 @@ func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
 			commitTx(t, tx)
 			packed := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 			sent := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance})
-			if r, err := e.Await(t.Context(), "", sent.Record.Scope, "2"); err != nil || r.Err() != nil {
+			if r, err := e.Await(t.Context(), transitions.Ref{Scope: sent.Record.Scope, Key: "2"}); err != nil || r.Err() != nil {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			page, err := e.Read().Instances(t.Context(), inspect.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})

@@ -206,9 +206,12 @@ func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {
 		"Instances":     func(ctx context.Context) error { _, err := e.Read().Instances(ctx, inspect.Filter{}); return err },
 		"History":       func(ctx context.Context) error { _, err := e.Read().History(ctx, "", uuid.New(), 0, 1); return err },
 		"Explain":       func(ctx context.Context) error { _, err := e.Read().Explain(ctx, "", uuid.New(), "", nil); return err },
-		"Command":       func(ctx context.Context) error { _, err := e.Read().Command(ctx, "", "s", "k"); return err },
-		"Verify":        func(ctx context.Context) error { _, err := e.Admin().Verify(ctx, "", uuid.Nil); return err },
-		"Head":          func(ctx context.Context) error { _, err := e.Read().Head(ctx, ""); return err },
+		"Command": func(ctx context.Context) error {
+			_, err := e.Read().Command(ctx, transitions.Ref{Scope: "s", Key: "k"})
+			return err
+		},
+		"Verify": func(ctx context.Context) error { _, err := e.Admin().Verify(ctx, "", uuid.Nil); return err },
+		"Head":   func(ctx context.Context) error { _, err := e.Read().Head(ctx, ""); return err },
 		"Submit by id": func(ctx context.Context) error {
 			_, err := e.Submit(ctx, transitions.Command{Instance: uuid.New(), Transition: "pay", Key: "k"})
 			return err

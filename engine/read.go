@@ -112,8 +112,9 @@ func (r *Reader) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 
 // Command reads what is stored under a key. Errors: CommandNotFound, and
 // KeyExpired past the key's retention time.
-func (r *Reader) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
-	record, err := r.e.reader.Record(ctx, nil, transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key})
+func (r *Reader) Command(ctx context.Context, ref transitions.Ref) (transitions.Record, error) {
+	ref.Tenant = tenantOr(ref.Tenant)
+	record, err := r.e.reader.Record(ctx, nil, ref)
 	if err == nil && decide.Classify(&record, record.Fingerprint, r.e.clock.Now()) == decide.KeyGone {
 		_, err = decide.KeyGone.Answer(&record)
 	}

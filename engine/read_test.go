@@ -76,9 +76,9 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	wantCode(t, err, workflow.WorkflowNotFound)
 	_, err = e.Read().Workflow("loan", 2)
 	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = e.Read().Command(t.Context(), "", "loan:apply", "apply-L-2")
+	_, err = e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-2"})
 	wantCode(t, err, workflow.CommandNotFound)
-	_, err = e.Read().Command(t.Context(), "acme", "loan:apply", "apply-L-1")
+	_, err = e.Read().Command(t.Context(), transitions.Ref{Tenant: "acme", Scope: "loan:apply", Key: "apply-L-1"})
 	wantCode(t, err, workflow.CommandNotFound)
 }
 
@@ -119,7 +119,7 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), func(c *engine.Config) { c.Replay = time.Hour })
 	first := submit(t, e, applied("L-1", 100))
-	got, err := e.Read().Command(t.Context(), "", "loan:apply", "apply-L-1")
+	got, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	if err != nil || !r.Refused() {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	got, err = e.Read().Command(t.Context(), "", "loan:"+loanID("L-1").String(), "too much")
+	got, err = e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:" + loanID("L-1").String(), Key: "too much"})
 	if err != nil || got.Status != transitions.FailedFinal || got.Code != 409 || got.Version != 0 || got.Position != 0 {
 		t.Errorf("refused: got %+v, %v", got, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -43,7 +44,7 @@ func TestAnEngineThatReadsWritesNothing(t *testing.T) {
 	}
 	receipt := submit(t, node, on("collect", "L-1", "c", 100, ""))
 	close(goOn)
-	if r, err := reads.Await(ctx, "", receipt.Record.Scope, "c"); err != nil || r.Err() != nil {
+	if r, err := reads.Await(ctx, transitions.Ref{Scope: receipt.Record.Scope, Key: "c"}); err != nil || r.Err() != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

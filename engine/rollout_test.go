@@ -70,7 +70,7 @@ func TestANodeLeavesTheWorkOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
 	}
 	beyond, within := send(accepts, news), send(acceptsOld, olds)
 	for _, r := range within {
-		if _, err := old.Await(t.Context(), "", r.Record.Scope, r.Record.Key); err != nil {
+		if _, err := old.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestANodeLeavesTheWorkOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
 	}
 	newer := newEngine(t, pool, running(crates(1), crates(2)))
 	for _, r := range beyond {
-		if _, err := newer.Await(t.Context(), "", r.Record.Scope, r.Record.Key); err != nil {
+		if _, err := newer.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,7 +69,7 @@ func TestAnAcceptWhoseCommitOutlastsItsLeaseIsExecutedOnce(t *testing.T) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		end, err := a.Await(t.Context(), "", r.Receipt.Record.Scope, sends[i].Key)
+		end, err := a.Await(t.Context(), transitions.Ref{Scope: r.Receipt.Record.Scope, Key: sends[i].Key})
 		if err != nil || end.Refused() {
 			t.Errorf("it ended with %+v, %v", end, err)
 		}

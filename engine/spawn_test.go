@@ -77,7 +77,7 @@ func TestSpawn_ReturnsIDOfListedChild(t *testing.T) {
 	submit(t, e, onShelf(id, "put", "2", ``))
 	submit(t, e, onShelf(id, "put", "3", `"B","","C"`))
 	accepted := submit(t, e, onShelf(id, "order", "4", `"D"`))
-	if r, err := e.Await(t.Context(), "", accepted.Record.Scope, "4"); err != nil || r.Err() != nil {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "4"}); err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for range 9 { // another bucket of the table
@@ -131,7 +131,7 @@ func TestSpawn_TakenBusinessKeyIsRefused(t *testing.T) {
 	refused(onShelf(id, "put", "4", `"B","B"`))
 	refused(onShelf(uuid.Nil, "build", "5", `"A"`))
 	accepted := submit(t, e, onShelf(id, "order", "6", `"B","A"`))
-	if r, err := e.Await(t.Context(), "", accepted.Record.Scope, "6"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
+	if r, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "6"}); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if s := shelfOf(t, e, id); s.Lost != string(workflow.FailureRefused) || len(s.Books) != 0 {

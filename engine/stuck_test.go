@@ -64,7 +64,7 @@ func stranded(t *testing.T, e *engine.Engine, key string) uuid.UUID {
 	id := submit(t, e, board).Instance
 	for _, step := range []string{"charge", "ride"} {
 		submit(t, e, fare(step, key))
-		if _, err := e.Await(t.Context(), "", "desk", step+key); err != nil {
+		if _, err := e.Await(t.Context(), transitions.Ref{Scope: "desk", Key: step + key}); err != nil {
 			t.Fatal(err)
 		}
 	}

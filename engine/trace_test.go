@@ -81,7 +81,7 @@ func TestATraceGoesOnOnAnotherNode(t *testing.T) {
 	submit := named(t, spans, "submit parcel.send")
 	first.Stop(t.Context())
 	second := newEngine(t, pool, w, tracedBy(spans))
-	if _, err := second.Await(t.Context(), "", accepted.Record.Scope, "2"); err != nil {
+	if _, err := second.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"}); err != nil {
 		t.Fatal(err)
 	}
 	attempt := named(t, spans, "attempt parcel.send")

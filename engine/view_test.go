@@ -38,7 +38,7 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 	r := submit(t, e, transitions.Command{Workflow: "stay", Transition: "open", Key: "1"})
 	other := submit(t, e, transitions.Command{Workflow: "stay", Transition: "open", Key: "2"})
 	submit(t, e, transitions.Command{Workflow: "stay", Transition: "charge", Key: "c", Instance: r.Instance})
-	if _, err := e.Await(t.Context(), "", "stay:"+r.Instance.String(), "c"); err != nil {
+	if _, err := e.Await(t.Context(), transitions.Ref{Scope: "stay:" + r.Instance.String(), Key: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	soon := time.Now().UTC().Add(time.Hour).Truncate(time.Microsecond)

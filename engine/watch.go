@@ -11,8 +11,8 @@ import (
 // are seen at once, those of others within moments, and within a second where
 // notifications are lost (more where this node watches more than 8,000 commands). The records have no Request. The Watcher must be
 // closed.
-func (r *Reader) Watch(tenant, scope, key string) transitions.Watcher {
-	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
+func (r *Reader) Watch(ref transitions.Ref) transitions.Watcher {
+	ref.Tenant = tenantOr(ref.Tenant)
 	if err := store.CheckRef(ref); err != nil {
 		return nothing{err}
 	}
@@ -32,8 +32,8 @@ func (n nothing) Close() {}
 //
 // Errors: CommandNotFound, KeyExpired, ShuttingDown, and TimedOut when ctx ends
 // before the command does.
-func (e *Engine) Await(ctx context.Context, tenant, scope, key string) (transitions.Receipt, error) {
-	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
+func (e *Engine) Await(ctx context.Context, ref transitions.Ref) (transitions.Receipt, error) {
+	ref.Tenant = tenantOr(ref.Tenant)
 	if err := store.CheckRef(ref); err != nil {
 		return transitions.Receipt{}, err
 	}

@@ -66,11 +66,11 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 			awaited := make(chan reply, 2)
 			for _, e := range []*engine.Engine{here, there} {
 				go func() {
-					r, err := e.Await(ctx, "", scope, "c")
+					r, err := e.Await(ctx, transitions.Ref{Scope: scope, Key: "c"})
 					awaited <- reply{r, err}
 				}()
 			}
-			watchers := []transitions.Watcher{here.Read().Watch("", scope, "c"), there.Read().Watch("", scope, "c")}
+			watchers := []transitions.Watcher{here.Read().Watch(transitions.Ref{Scope: scope, Key: "c"}), there.Read().Watch(transitions.Ref{Scope: scope, Key: "c"})}
 			for _, w := range watchers {
 				defer w.Close()
 				for { // until it is seen at work
@@ -127,7 +127,7 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 		Instance: id, Version: 3, Actor: "ann", CreatedAt: at, UpdatedAt: day(2), Phase: transitions.Working, Attempt: 4, Failures: 2,
 		Revision: 9, ClaimedBy: "node-1", ClaimedAt: day(1), Request: []byte(`{"payload":{"amount":1}}`), Progress: []byte(`{"sent": true}`),
 		Failure: "no answer", Stuck: "unknown_outcome", CancelledBy: "bob"}
-	got, err := e.Read().Command(t.Context(), "", "s", "k")
+	got, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Command: got\n%+v, want\n%+v", got, want)
 	}
-	w := e.Read().Watch("", "s", "k")
+	w := e.Read().Watch(transitions.Ref{Scope: "s", Key: "k"})
 	defer w.Close()
 	if got, err = w.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -155,11 +155,11 @@ func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
 		{Scope: "a\x00b", Key: "k"}, {Scope: "s", Key: "\xff"}, {Tenant: long, Scope: "s", Key: "k"}, {Scope: long, Key: "k"},
 		{Scope: "s", Key: long},
 	} {
-		_, err := e.Read().Command(t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		_, err := e.Read().Command(t.Context(), ref)
 		wantCode(t, err, workflow.CommandNotFound)
-		_, err = e.Await(t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		_, err = e.Await(t.Context(), ref)
 		wantCode(t, err, workflow.CommandNotFound)
-		w := e.Read().Watch(ref.Tenant, ref.Scope, ref.Key)
+		w := e.Read().Watch(ref)
 		_, err = w.Next(t.Context())
 		wantCode(t, err, workflow.CommandNotFound)
 		w.Close()
@@ -180,13 +180,13 @@ func TestAwaitAnswersAFinishedCommandAsADuplicateUntilItsHorizon(t *testing.T) {
 	})
 	submit(t, e, applied("L-1", 100))
 	want := submit(t, e, applied("L-1", 100))
-	got, err := e.Await(t.Context(), "", "loan:apply", "apply-L-1")
+	got, err := e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	<-clock
 	clock <- now.Add(25 * time.Hour)
-	_, err = e.Await(t.Context(), "", "loan:apply", "apply-L-1")
+	_, err = e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
 	wantCode(t, err, workflow.KeyExpired)
 }
 
@@ -200,8 +200,14 @@ func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 	submit(t, e, applied("L-1", 1))
 	exec(t, pool, "VACUUM ANALYZE pawl.command, pawl.audit")
 	reads := map[string]func() error{
-		"c.request":                     func() error { _, err := e.Read().Command(t.Context(), "", "loan:apply", "apply-L-1"); return err },
-		"AS u(tenant, scope, key, ord)": func() error { _, err := e.Await(t.Context(), "", "loan:apply", "apply-L-1"); return err },
+		"c.request": func() error {
+			_, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
+			return err
+		},
+		"AS u(tenant, scope, key, ord)": func() error {
+			_, err := e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
+			return err
+		},
 	}
 	for range 10 { // as often as makes PostgreSQL keep a plan of a prepared statement
 		for name, read := range reads {

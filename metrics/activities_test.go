@@ -109,7 +109,7 @@ func pay(t *testing.T, e *engine.Engine, method string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Await(t.Context(), "", accepted.Record.Scope, activity); err != nil {
+		if _, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: activity}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +180,7 @@ func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
 func TestActivityDurations_Cancelled(t *testing.T) {
 	t.Parallel()
 	e, m, scope := begin(t)
-	if _, err := e.Cancel(t.Context(), "", scope, "1", "ann"); err != nil {
+	if _, err := e.Cancel(t.Context(), transitions.Ref{Scope: scope, Key: "1"}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay cancelled"] == 1 })

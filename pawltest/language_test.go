@@ -50,7 +50,7 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 	for _, cancel := range []func() (transitions.Record, error){
 		func() (transitions.Record, error) { return w.sim.Cancel("", "move:"+idOf("C").String(), "2", "ann") },
 		func() (transitions.Record, error) {
-			return w.e.Cancel(t.Context(), "", "move:"+idOf("C").String(), "2", "ann")
+			return w.e.Cancel(t.Context(), transitions.Ref{Scope: "move:" + idOf("C").String(), Key: "2"}, "ann")
 		},
 	} {
 		if _, err := cancel(); err != nil {

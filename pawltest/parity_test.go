@@ -248,7 +248,7 @@ func (w *twins) engineFlying() (list []transitions.Record) {
 		w.t.Fatal(err)
 	}
 	for _, ref := range refs {
-		r, err := w.e.Read().Command(w.t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		r, err := w.e.Read().Command(w.t.Context(), ref)
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestEngineRunsTheWorkflows(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if r, err := e.Await(ctx, "", accepted.Record.Scope, "k"); err != nil || r.Status != 200 {
+	if r, err := e.Await(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: "k"}); err != nil || r.Status != 200 {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	if inst, err := e.Read().Instance(t.Context(), "", placed.Instance); err != nil || inst.State != Paid {

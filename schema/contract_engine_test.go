@@ -140,11 +140,11 @@ func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
 		t.Errorf("they became %s, and were %s", after, before)
 	}
 	for _, key := range []string{"lapsed", "given back"} {
-		record, err := e.Read().Command(t.Context(), "", "s", key)
+		record, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: key})
 		if err != nil || !record.InFlight() || record.Instance != uuid.Nil {
 			t.Errorf("got %+v, %v", record, err)
 		}
-		if _, err := e.Cancel(t.Context(), "", "s", key, "ann"); workflow.CodeOf(err) != workflow.InProgress {
+		if _, err := e.Cancel(t.Context(), transitions.Ref{Scope: "s", Key: key}, "ann"); workflow.CodeOf(err) != workflow.InProgress {
 			t.Errorf("cancelling it: %v", err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestACallerOfTheEngineCanWaitForSQL(t *testing.T) {
 	}
 	ended := make(chan transitions.Reply, 1)
 	go func() {
-		r, err := e.Await(t.Context(), "", "order:place", "checkout")
+		r, err := e.Await(t.Context(), transitions.Ref{Scope: "order:place", Key: "checkout"})
 		ended <- transitions.Reply{Receipt: r, Err: err}
 	}()
 	exec(t, pool, `SELECT pawl.succeed('order:place', 'checkout', 1, '{"total":1}')`)

@@ -149,7 +149,7 @@ func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
 	before := time.Now().Add(-time.Minute)
 	body := ask[string](t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')::text
 		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
-	r, err := e.Read().Command(t.Context(), "", "s", "k")
+	r, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
 	if err != nil || r.Instance.Version() != 7 || !strings.Contains(body, r.Instance.String()) {
 		t.Fatalf("got %+v, %v", r, err)
 	}

@@ -101,7 +101,7 @@ func shop(t *testing.T, e *engine.Engine, n int) error {
 			return r.Err()
 		}
 	}
-	end, err := e.Await(ctx, "", transitions.DefaultScope("order", "pay", pay.Instance), "pay")
+	end, err := e.Await(ctx, transitions.Ref{Scope: transitions.DefaultScope("order", "pay", pay.Instance), Key: "pay"})
 	if err != nil {
 		return err
 	}

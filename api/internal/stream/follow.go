@@ -168,7 +168,7 @@ type watch struct {
 }
 
 func (srv *Server) newWatch(ref transitions.Ref, seen int) *watch {
-	return &watch{server: srv, ref: ref, watcher: srv.engine.Read().Watch(ref.Tenant, ref.Scope, ref.Key), seen: seen}
+	return &watch{server: srv, ref: ref, watcher: srv.engine.Read().Watch(ref), seen: seen}
 }
 
 func (w *watch) close() { w.watcher.Close() }
@@ -180,7 +180,7 @@ func (w *watch) next(ctx context.Context) (transitions.Record, error) {
 	for {
 		record, err := persistently(ctx, w.server.log, func() (transitions.Record, error) { return w.watcher.Next(ctx) }, func() {
 			w.watcher.Close()
-			w.watcher = w.server.engine.Read().Watch(w.ref.Tenant, w.ref.Scope, w.ref.Key)
+			w.watcher = w.server.engine.Read().Watch(w.ref)
 		})
 		if err != nil {
 			return record, err

@@ -193,7 +193,7 @@ func (srv *Server) Status(w http.ResponseWriter, r *http.Request, ref transition
 	if err := holder.Take(r.Context(), budget.Stream); err != nil {
 		return err
 	}
-	record, err := srv.engine.Read().Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
+	record, err := srv.engine.Read().Command(r.Context(), ref)
 	if err != nil {
 		return err
 	}

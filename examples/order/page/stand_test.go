@@ -99,7 +99,7 @@ func (s *stand) submit(t *testing.T, number, transition, payload string) {
 		transition,
 		Payload: []byte(payload), Roles: []string{order.Warehouse}})
 	if err == nil && r.InFlight() {
-		r, err = e.Await(t.Context(), "", transitions.DefaultScope("order", transition, r.Instance), "till-"+transition)
+		r, err = e.Await(t.Context(), transitions.Ref{Scope: transitions.DefaultScope("order", transition, r.Instance), Key: "till-" + transition})
 	}
 	if err == nil {
 		err = r.Err()

@@ -68,11 +68,11 @@ func acceptUnheard(t *testing.T, givenUp bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := e.Await(ctx, "", accepted.Record.Scope, send.Key)
+		r, err := e.Await(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: send.Key})
 		if err != nil || r.Err() != nil {
 			t.Fatalf("number %d: %+v, %v", i, r, err)
 		}
-		c, err := e.Read().Command(ctx, "", accepted.Record.Scope, send.Key)
+		c, err := e.Read().Command(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: send.Key})
 		if err != nil || c.Failures != 0 || attempts.Load() != 1 {
 			t.Errorf("%d attempts began; %+v, %v", attempts.Load(), c, err)
 		}

@@ -193,7 +193,7 @@ func TestNodesKilledInTheMiddleOfAChargeChargeOnce(t *testing.T) {
 			close(gate)
 		}
 		for _, i := range batch {
-			if _, err := watcher.Await(bounded(t), "", pay(i).Scope, "pay"); err != nil {
+			if _, err := watcher.Await(bounded(t), transitions.Ref{Scope: pay(i).Scope, Key: "pay"}); err != nil {
 				t.Fatalf("order %d after kill %d: %v", i, kill, err)
 			}
 		}
@@ -241,7 +241,7 @@ func TestEveryOrderEndsHoweverTheProviderBehaves(t *testing.T) {
 					t.Errorf("order %d: %v", n, err)
 				}
 			}
-			if _, err := engines[1-n%2].Await(ctx, "", pay(n).Scope, "pay"); err != nil {
+			if _, err := engines[1-n%2].Await(ctx, transitions.Ref{Scope: pay(n).Scope, Key: "pay"}); err != nil {
 				t.Errorf("order %d: %v", n, err)
 			}
 		})

@@ -55,10 +55,10 @@ func claimUnheard(t *testing.T, lost int64) {
 	ctx := underLoad(t)
 	packed := must(t, accepts, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "pack"})
 	sent := must(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "send", Instance: packed.Instance})
-	if r, err := accepts.Await(ctx, "", sent.Record.Scope, "send"); err != nil || r.Err() != nil {
+	if r, err := accepts.Await(ctx, transitions.Ref{Scope: sent.Record.Scope, Key: "send"}); err != nil || r.Err() != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	c, err := accepts.Read().Command(ctx, "", sent.Record.Scope, "send")
+	c, err := accepts.Read().Command(ctx, transitions.Ref{Scope: sent.Record.Scope, Key: "send"})
 	if err != nil || c.Failures != 0 || c.Attempt != 2 || attempts.Load() != 1 || p.lost.Load() != lost {
 		t.Errorf("%d attempts began, %d answers were lost; %+v, %v", attempts.Load(), p.lost.Load(), c, err)
 	}

@@ -142,7 +142,7 @@ func wantStored(ctx context.Context, t testing.TB, e *engine.Engine, instance uu
 	if a.command.On == client.NewInstance {
 		scope = transitions.DefaultScope("counter", a.command.Transition, uuid.Nil)
 	}
-	record, err := e.Read().Command(ctx, "", scope, a.command.Key)
+	record, err := e.Read().Command(ctx, transitions.Ref{Scope: scope, Key: a.command.Key})
 	if err != nil {
 		t.Fatalf("%s %s: %v", scope, a.command.Key, err)
 	}

@@ -74,7 +74,7 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 	})
 	close(done)
 	for i, scope := range scopes[1:] {
-		if end, err := engines[i%2].Await(bounded(t), "", scope, "send"); err != nil || end.Refused() {
+		if end, err := engines[i%2].Await(bounded(t), transitions.Ref{Scope: scope, Key: "send"}); err != nil || end.Refused() {
 			t.Errorf("%s ended with %+v, %v", scope, end, err)
 		}
 	}

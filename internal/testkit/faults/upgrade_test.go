@@ -105,7 +105,7 @@ func (u *upgrade) submit(c transitions.Command) bool {
 	return u.ask(c.Transition+" "+c.Key, func(e *engine.Engine) error {
 		r, err := e.Submit(u.ctx, c)
 		if err == nil && r.InFlight() {
-			r, err = e.Await(u.ctx, "", r.Record.Scope, r.Record.Key)
+			r, err = e.Await(u.ctx, transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})
 		}
 		if err == nil {
 			err = r.Err()

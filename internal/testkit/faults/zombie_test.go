@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // A node is frozen in the middle of a charge. Its lease runs out and another
@@ -39,12 +40,12 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 	stopped := time.Now()
 	close(freeze)
 	other := s.engine(func(c *engine.Config) { c.InFlight.Lease = 10 * time.Second })
-	done, err := other.Await(bounded(t), "", pay(0).Scope, "pay")
+	done, err := other.Await(bounded(t), transitions.Ref{Scope: pay(0).Scope, Key: "pay"})
 	if err != nil || done.Refused() {
 		t.Fatalf("the other node: %+v, %v", done, err)
 	}
 	t.Logf("taken over and paid %s after the freeze, with a lease of %s", time.Since(stopped), shortLease)
-	before, err := other.Read().Command(bounded(t), "", pay(0).Scope, "pay")
+	before, err := other.Read().Command(bounded(t), transitions.Ref{Scope: pay(0).Scope, Key: "pay"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +55,11 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 	}
 	// It is awake, with everything behind it, when it has done something new.
 	s.order(1, frozen)
-	if _, err := other.Await(bounded(t), "", pay(1).Scope, "pay"); err != nil {
+	if _, err := other.Await(bounded(t), transitions.Ref{Scope: pay(1).Scope, Key: "pay"}); err != nil {
 		t.Fatal(err)
 	}
 	frozen.end(t)
-	after, err := other.Read().Command(bounded(t), "", pay(0).Scope, "pay")
+	after, err := other.Read().Command(bounded(t), transitions.Ref{Scope: pay(0).Scope, Key: "pay"})
 	if err != nil {
 		t.Fatal(err)
 	}
