@@ -6,5 +6,5 @@
 // Where in a trace something is asked is a [Context], in the words of W3C Trace Context. It is in
 // every command, in what a command in flight is asked, and in its events, so a trace goes on
 // after a restart and on another node. It is no part of what an idempotency key stands
-// for, and in no hash. docs/decisions/0022-tracing.md tells why it is so.
+// for, and in no hash. docs/internals/access.md tells why it is so.
 package tracing

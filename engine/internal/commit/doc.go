@@ -36,7 +36,7 @@
 // request to stop, and what an operator does to a dead message (its own row before that).
 // The functions of the SQL contract keep to the order.
 // The give-up ends a command without Decide, the only one to do so beside pawl.purge: see
-// docs/decisions/0015. It takes the command before its instance, against the order, and so
+// docs/internals/tables.md. It takes the command before its instance, against the order, and so
 // must never wait; the key that it inserts is named by the instance and the version, so only
 // another give-up of the same command could be inserting it, and that one does not get the row.
 //

@@ -21,7 +21,7 @@ var measured = []Column{Of("scope", Text), Of("key", Text), Of("fingerprint", By
 // BenchmarkAGroup sends the rows of a group as arrays: with this package, and as a
 // batch of pgx with a slice for each column. It tells the processor time of this
 // process for a row, which other programs on the machine disturb least. What it says is
-// in docs/decisions/0015.
+// in docs/internals/tables.md.
 func BenchmarkAGroup(b *testing.B) {
 	build := For(OneTenant)
 	build.Add("SELECT count(*) FROM ").Source(measured)

@@ -176,7 +176,7 @@ var update = flag.Bool("update", false, "write the matrix into its document")
 
 // The document shows the matrix as it is.
 func TestDocumentShowsTheMatrix(t *testing.T) {
-	inDocument(t, "docs/decisions/0001-import-matrix.md", "matrix", table())
+	inDocument(t, "docs/internals/imports.md", "matrix", table())
 }
 
 // inDocument checks the part of a document that is generated, or writes it.

@@ -66,5 +66,5 @@ func TestDocumentShowsWhatIsLinked(t *testing.T) {
 		b.WriteString("| " + p.name + " | " + names(more) + " |\n")
 		above = modules
 	}
-	inDocument(t, "docs/decisions/0002-dependencies.md", "linked", b.String())
+	inDocument(t, "docs/internals/dependencies.md", "linked", b.String())
 }

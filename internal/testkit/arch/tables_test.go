@@ -10,7 +10,7 @@ import (
 )
 
 // owner is the package whose SQL names a table. Everybody else calls its functions, or
-// has pieces of SQL from it. docs/decisions/0015 shows the same.
+// has pieces of SQL from it. docs/internals/tables.md shows the same.
 var owner = map[string]string{
 	"instance": "internal/kernel/store", "command": "internal/kernel/store", "paused": "internal/kernel/store", "horizon": "internal/kernel/store",
 	"begins": "internal/kernel/store", "node": "internal/kernel/store",
