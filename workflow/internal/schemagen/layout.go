@@ -15,7 +15,7 @@ type Layout struct {
 	Elem    reflect.Type            // of a Map or an Array; of a Struct, of the members that an embedded map takes
 	members map[string]reflect.Type // of a Struct
 	anyCase map[string]string       // the names of those that are known in any case, by the name folded
-	rest    bool                    // a Struct takes all other members too
+	rest    bool                    // it takes all other members too
 }
 
 // Kind is a kind of Layout.
@@ -48,7 +48,7 @@ func layoutOf(t reflect.Type) Layout {
 	}
 	switch formOf(t, false) {
 	case formMap:
-		return Layout{Kind: Map, Elem: t.Elem()}
+		return Layout{Kind: Map, Elem: t.Elem(), rest: true}
 	case formArray:
 		return Layout{Kind: Array, Elem: t.Elem()}
 	case formObject:

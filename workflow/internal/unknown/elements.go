@@ -10,7 +10,7 @@ import (
 
 // elements keeps what is unknown of an array's elements. Most arrays have nothing of that.
 func (k *keeper) elements(t reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
-	a, ok, err := arrays(v)
+	a, ok, err := decode[[]jsontext.Value](v, '[')
 	if !ok || err != nil || len(a.stored) != len(a.before) {
 		return v.written, err
 	}
@@ -41,20 +41,7 @@ func (k *keeper) elements(t reflect.Type, path string, v versions[jsontext.Value
 			return nil, err
 		}
 	}
-	return encodeArray(a.written), nil
-}
-
-// arrays reads a value; false: it is not an array in all versions.
-func arrays(v versions[jsontext.Value]) (a versions[[]jsontext.Value], ok bool, err error) {
-	for _, of := range []struct {
-		list  *[]jsontext.Value
-		value jsontext.Value
-	}{{&a.stored, v.stored}, {&a.before, v.before}, {&a.after, v.after}, {&a.written, v.written}} {
-		if *of.list, ok, err = arrayOf(of.value); err != nil || !ok {
-			return a, false, err
-		}
-	}
-	return a, true, nil
+	return encoded(a.written)
 }
 
 // matching says which element was which.

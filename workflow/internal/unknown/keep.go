@@ -3,8 +3,10 @@ package unknown
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,7 +65,7 @@ func Path(parent, name string) string {
 	return string(jsontext.Pointer(parent).AppendToken(name))
 }
 
-// none is an object of which nothing is known.
+// none is an object without known members.
 var none = jsontext.Value("{}")
 
 // nothing is a value of which nothing is known, in the place of one that is written as nothing: an
@@ -72,11 +74,16 @@ func nothing(t reflect.Type) jsontext.Value {
 	if t.Kind() != reflect.Array {
 		return none
 	}
-	elem := jsontext.Value("null")
+	elem := "null"
 	if t.Elem().Kind() != reflect.Pointer {
-		elem = nothing(t.Elem())
+		elem = string(nothing(t.Elem()))
 	}
-	return encodeArray(slices.Repeat([]jsontext.Value{elem}, t.Len()))
+	return jsontext.Value("[" + strings.TrimSuffix(strings.Repeat(elem+",", t.Len()), ",") + "]")
+}
+
+// encoded encodes an object or an array. The members of an object are in the order of their names.
+func encoded[V object | []jsontext.Value](v V) (jsontext.Value, error) {
+	return json.Marshal(v, json.Deterministic(true))
 }
 
 func (k *keeper) value(t reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
@@ -93,67 +100,70 @@ func (k *keeper) value(t reflect.Type, path string, v versions[jsontext.Value]) 
 		k.within[t] = path
 		defer delete(k.within, t)
 	}
-	switch l.Kind {
-	case schemagen.Struct:
-		return k.members(&l, path, v)
-	case schemagen.Map:
-		return k.entries(l.Elem, path, v)
-	default:
+	if l.Kind == schemagen.Array {
 		return k.elements(t, path, v)
 	}
+	return k.members(&l, path, v)
 }
 
-// objects reads a value; false: it is not an object in all versions.
-func objects(v versions[jsontext.Value]) (o versions[*object], ok bool, err error) {
+// object is a JSON object.
+type object = map[string]jsontext.Value
+
+// decode reads all versions of a value. It reports false unless each has the kind.
+func decode[V any](v versions[jsontext.Value], kind jsontext.Kind) (d versions[V], ok bool, err error) {
 	for _, of := range []struct {
-		object **object
-		value  jsontext.Value
-	}{{&o.stored, v.stored}, {&o.before, v.before}, {&o.after, v.after}, {&o.written, v.written}} {
-		if *of.object, err = objectOf(of.value); err != nil || *of.object == nil {
-			return o, false, err
+		to   *V
+		from jsontext.Value
+	}{{&d.stored, v.stored}, {&d.before, v.before}, {&d.after, v.after}, {&d.written, v.written}} {
+		if of.from.Kind() != kind {
+			return d, false, nil
+		}
+		if err := json.Unmarshal(of.from, of.to); err != nil {
+			return d, false, err
 		}
 	}
-	return o, true, nil
+	return d, true, nil
 }
 
-// member is one that is stored, in all versions.
-func member(o *versions[*object], i int, name string) versions[jsontext.Value] {
-	return versions[jsontext.Value]{o.stored.values[i], o.before.get(name), o.after.get(name), o.written.get(name)}
+// member returns all versions of a member that is stored under one name and written under another.
+func member(o *versions[object], stored, name string) versions[jsontext.Value] {
+	return versions[jsontext.Value]{o.stored[stored], o.before[name], o.after[name], o.written[name]}
 }
 
+// members keeps the unknown members of a struct or of the entries of a map.
 func (k *keeper) members(l *schemagen.Layout, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
-	o, ok, err := objects(v)
+	o, ok, err := decode[object](v, '{')
 	if !ok || err != nil {
 		return v.written, err
 	}
 	changed := false
-	for i, found := range o.stored.names {
+	for _, found := range slices.Sorted(maps.Keys(o.stored)) {
 		name, t, known := l.Member(found)
-		kept, at := o.stored.values[i], Path(path, name)
+		kept, at := o.stored[found], Path(path, name)
 		switch {
 		case !known && k.gone[at]:
 			continue
 		case known && t == nil && l.Elem == nil:
 			continue
 		case known && t == nil:
-			if kept, err = k.entry(l.Elem, path, member(&o, i, name)); err != nil {
+			if kept, err = k.entry(l.Elem, path, member(&o, found, name)); err != nil {
 				return nil, err
 			}
 		case known:
-			if kept, err = k.member(t, at, member(&o, i, name)); err != nil {
+			if kept, err = k.member(t, at, member(&o, found, name)); err != nil {
 				return nil, err
 			}
 		}
 		if kept == nil {
 			continue
 		}
-		o.written.set(name, kept)
+		o.written[name] = kept
 		changed = true
 	}
 	if !changed {
 		return v.written, nil
 	}
-	return o.written.encode()
+	return encoded(o.written)
 }
 
 // member is what a member is that the type knows, nil where that needs no change. One that is
@@ -186,26 +196,4 @@ func (k *keeper) replaced(t reflect.Type, path string, v versions[jsontext.Value
 		return nil, err
 	}
 	return kept, nil
-}
-
-func (k *keeper) entries(elem reflect.Type, path string, v versions[jsontext.Value]) (jsontext.Value, error) {
-	o, ok, err := objects(v)
-	if !ok || err != nil {
-		return v.written, err
-	}
-	changed := false
-	for i, key := range o.stored.names {
-		kept, err := k.entry(elem, path, member(&o, i, key))
-		if err != nil {
-			return nil, err
-		}
-		if kept != nil {
-			o.written.set(key, kept)
-			changed = true
-		}
-	}
-	if !changed {
-		return v.written, nil
-	}
-	return o.written.encode()
 }
