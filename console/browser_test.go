@@ -28,9 +28,9 @@ func (s *stand) signIn(b *chromium.Browser, origin, credential, path string) *ch
 	p := b.Open(origin + "/console" + path)
 	p.Focus("[name=credential]")
 	p.Type(credential)
-	p.Press("Enter")
+	p.Type("\r")
 	await.Eventually(s.t, "somebody is signed in", func() bool {
-		return chromium.Read[string](p, `document.readyState === 'complete' ? location.pathname + location.search : ''`) == "/console"+path
+		return chromium.Eval[string](p, `document.readyState === 'complete' ? location.pathname + location.search : ''`) == "/console"+path
 	})
 	return p
 }
@@ -157,7 +157,7 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	id := s.stuck("A-1")
 	p := s.open(s.URL(), s.key("olga", everything), "/stuck")
 	tabTo(t, p, "It has happened")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "Say that it has happened")
 	tabTo(t, p, "result")
 	p.Type("7")
@@ -165,7 +165,7 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	tabTo(t, p, "reason")
 	p.Type("the bank's statement has it")
 	tabTo(t, p, "It has happened")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("#stands .state", "paid")
 	await.Eventually(t, "the audit row is the receipt", func() bool {
 		return strings.Contains(p.Text("#timeline"),
@@ -178,15 +178,15 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	other := s.filed("A-2", 10)
 	p.Navigate(s.URL() + "/console/instances/" + other.String())
 	tabTo(t, p, "note")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "note")
 	tabTo(t, p, "p/note")
 	p.Type(`line "one" </textarea>`)
 	tabTo(t, p, "Try it, without writing")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("main .good", "Nothing was written. It would go to the state filed, version 2.")
 	tabTo(t, p, "Submit")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("#v2 q", `line "one" </textarea>`)
 
 	// Where the workflow says nothing, the audit row has the reason.
@@ -194,32 +194,32 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	tabTo(t, p, "reason")
 	p.Type(`she called </textarea>`)
 	tabTo(t, p, "Try it, without writing")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("main .good", "Nothing was written. It would go to the state filed, version 3.")
 	tabTo(t, p, "Submit")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("#v3 q", `she called </textarea>`)
 
 	// Found by its number; and a key is revoked.
 	tabTo(t, p, "q")
 	p.Type("A-1")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "A-1")
 	tabTo(t, p, "Keys")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "API keys")
 	tabTo(t, p, "Make a key")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "New API key")
 	tabTo(t, p, "name")
 	p.Type("till")
 	tabTo(t, p, "Make the key")
-	p.Press("Enter")
+	p.Type("\r")
 	await.Eventually(t, "its text is shown", func() bool { return strings.HasPrefix(p.Text("#secret"), "pawl_") })
 	made := p.Text("#secret")
 	p.Navigate(s.URL() + "/console/keys/" + strings.Split(made, "_")[1] + "/revoke")
 	tabTo(t, p, "Revoke")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "API keys")
 	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {made}}).want(401)
 	wantInOrder(t, s.URL(), p)
@@ -230,7 +230,7 @@ func tabTo(t *testing.T, p *chromium.Page, what string) {
 	t.Helper()
 	const focused = `((e) => e?.name && e.name !== 'do' ? e.name : e?.textContent.trim() ?? '')(document.activeElement)`
 	for range 60 {
-		p.Press("Tab")
+		p.Type("\t")
 		if chromium.Eval[string](p, focused) == what {
 			return
 		}

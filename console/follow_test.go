@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	devtools "github.com/chromedp/cdproto/page"
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/app/service"
@@ -180,14 +182,14 @@ func TestATabThatNobodyLooksAtAsksForNothing(t *testing.T) {
 	if after := hidden.Seen().Requests; len(after) != before {
 		t.Errorf("the hidden tab has asked: %q", after[before:])
 	}
-	hidden.Front()
+	chromium.Call(hidden, devtools.BringToFront, cdp.Empty{})
 	await.Eventually(t, "the other one has it, too", func() bool {
 		return chromium.Eval[int](hidden, `document.querySelectorAll('#list li').length`) == 2
 	})
 
 	list := s.listed()
 	p.Navigate(s.URL() + "/console/instances?workflow=claim&order=updated")
-	p.Front()
+	chromium.Call(p, devtools.BringToFront, cdp.Empty{})
 	p.WaitText("#live", "live")
 	chosen := `document.querySelector('[name=id][value="` + list[0].String() + `"]')`
 	chromium.Eval[any](p, chosen+`.checked = true; `+chosen+`.focus(); document.querySelector('[name=action]').value = 'pause'`)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -123,7 +124,7 @@ func BenchmarkFirstPaint(b *testing.B) {
 	p := s.open(s.URL(), s.key("boss", everything, "boss"), "/instances/"+id.String())
 	var took []float64
 	for b.Loop() {
-		p.Reload()
+		p.Do(chromedp.Reload())
 		const painted = `new Promise((done) => new PerformanceObserver((list) => done(list.getEntries()[0].startTime))
 			.observe({type: 'paint', buffered: true}))`
 		took = append(took, chromium.Eval[float64](p, painted))

@@ -117,7 +117,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	}
 	p.Click("a.button", 1)
 	await.Eventually(t, "somebody is signed in", func() bool {
-		return chromium.Read[string](p, `document.readyState === 'complete' ? location.pathname : ''`) == "/console/instances/"+id
+		return chromium.Eval[string](p, `document.readyState === 'complete' ? location.pathname : ''`) == "/console/instances/"+id
 	})
 	p.WaitText("#live", "live")
 	p.WaitText("header .who bdi", "ann")

@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	devtools "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
@@ -29,7 +34,7 @@ func TestTenTabsAreTenPages(t *testing.T) {
 	}
 	s.do(id, "note", "ann", `{"note":"to the last"}`)
 	last.WaitText("#v2 q", "to the last")
-	first.Front()
+	chromium.Call(first, devtools.BringToFront, cdp.Empty{})
 	first.WaitText("#v2 q", "to the last")
 	first.WaitText("#live", "live")
 	s.do(id, "note", "ann", `{"note":"to the first"}`)
@@ -48,7 +53,7 @@ func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
 	p.WaitText("h1", "Sign in to Pawl")
 	chromium.Eval[any](p, `history.back()`)
 	await.Eventually(t, "the page is asked for again", func() bool { // and not shown as it was
-		return chromium.Read[bool](p, `document.readyState === 'complete' && location.search.includes('next=')`)
+		return chromium.Eval[bool](p, `document.readyState === 'complete' && location.search.includes('next=')`)
 	})
 	p.WaitText("h1", "Sign in to Pawl")
 }
@@ -60,11 +65,11 @@ func TestTheConsoleIsUsedWithoutScripts(t *testing.T) {
 	s := newStand(t)
 	id := s.filed("A-1", 10)
 	p := chromium.Start(t).Open(s.URL() + "/console/sign-in")
-	p.WithoutScripts()
+	chromium.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	p.Navigate(s.URL() + "/console/instances/" + id.String() + "/do/note")
 	p.Focus("[name=credential]")
 	p.Type(s.key("boss", everything))
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "note")
 	p.Focus("#f-p\\/note")
 	p.Type("by hand")
@@ -92,8 +97,8 @@ func TestTimesAreInUTCWhereverTheBrowserIs(t *testing.T) {
 	}
 	p := s.open(s.URL(), s.key("boss", everything), "/instances/"+id.String())
 	for _, zone := range []string{"America/New_York", "Asia/Kolkata"} {
-		p.Timezone(zone)
-		p.Reload()
+		chromium.Call(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
+		p.Do(chromedp.Reload())
 		p.WaitText("#stands time", view.UpdatedAt.UTC().Format("2006-01-02 15:04:05"))
 		p.Navigate(s.URL() + "/console/instances?workflow=claim&created_after=" + view.CreatedAt.UTC().Format("2006-01-02T15:04:05"))
 		p.WaitText("#list tbody th", "A-1")
@@ -116,7 +121,7 @@ func TestADeadLetterIsRedrivenWithoutAMouse(t *testing.T) {
 	p := s.open(s.URL(), s.key("olga", everything), "/")
 	follow := func(link, heading string) {
 		tabTo(t, p, link)
-		p.Press("Enter")
+		p.Type("\r")
 		p.WaitText("h1", heading)
 	}
 	follow("Sinks", "Sinks")
@@ -132,12 +137,12 @@ func TestADeadLetterIsRedrivenWithoutAMouse(t *testing.T) {
 	}
 	follow("Keys", "API keys")
 	for range 60 {
-		p.Press("Tab")
+		p.Type("\t")
 		if strings.HasSuffix(chromium.Eval[string](p, `document.activeElement.href ?? ''`), "/keys/"+strings.Split(robot, "_")[1]+"/revoke") {
 			break
 		}
 	}
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("h1", "Revoke the key")
 	follow("Revoke", "API keys")
 	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {robot}}).want(401)

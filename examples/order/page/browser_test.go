@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
@@ -92,7 +94,7 @@ func TestTwoClicksAreOneOrderThatIsFollowedLive(t *testing.T) {
 	picture(p, "refused")
 
 	// Loaded again, it is the same order.
-	p.Reload()
+	p.Do(chromedp.Reload())
 	p.WaitText("#live", "live")
 	wantHistory(t, p, "place: placed", "pay.accepted: paying", "pay: paid")
 	s.onlyOrder(t)
@@ -197,12 +199,12 @@ func TestPageIsUsableOnEveryScreen(t *testing.T) {
 	}
 	const focused = `document.activeElement.name || document.activeElement.textContent`
 	for _, want := range []string{"item", "quantity", "Place the order"} {
-		p.Press("Tab")
+		p.Type("\t")
 		if got := chromium.Eval[string](p, focused); got != want {
 			t.Errorf("the keyboard leads to %q, want %q", got, want)
 		}
 	}
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("#live", "live")
 	await.Eventually(t, "it can be paid and cancelled", func() bool { return len(offered(p)) == 2 })
 	fits("placed")

@@ -41,7 +41,7 @@ var programs = []struct {
 			libChecks}},
 	{"`app/service`", []string{"./app/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI,
 		libOpenAPI, libChecks}},
-	{"the root, `pawl`", []string{"."}, []string{natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
+	{"the root, `pawl`", []string{"."}, []string{chromedp, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
 	{"`tracing/opentelemetry`", []string{".", "./tracing/opentelemetry"}, []string{natsServer, otelSDK, watermill}},
 }
 

@@ -14,6 +14,8 @@ const All = "..."
 // The modules that Pawl stands on. What each is for is told in
 // docs/decisions/0002-dependencies.md.
 const (
+	cdproto    = "github.com/chromedp/cdproto"
+	chromedp   = "github.com/chromedp/chromedp"
 	cobra      = "github.com/spf13/cobra"
 	jose       = "github.com/go-jose/go-jose/v4"
 	embedded   = "github.com/fergusstrange/embedded-postgres"
@@ -74,7 +76,7 @@ var Matrix = []Room{
 	{"internal/testkit/arch", nil, nil},
 	{"internal/testkit/await", nil, nil},
 	{"app/sdnotify/sdnotifytest", ours("internal/testkit/await"), nil},
-	{"internal/testkit/chromium", ours("internal/testkit/await"), mods(json, websocket)},
+	{"internal/testkit/chromium", ours("internal/testkit/await"), mods(cdproto, chromedp, json)},
 	{"internal/testkit/testlog", nil, nil},
 	{"internal/testkit/faults", nil, nil},
 	{"internal/testkit/upgrades", nil, nil},

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
@@ -61,12 +63,12 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 	p := chromium.Start(t).Open(origin)
 	p.Click("#b", 2)
 	p.WaitText("#said", "2")
-	p.Press("Enter")
+	p.Type("\r")
 	p.WaitText("#said", "3")
-	p.Reload()
+	p.Do(chromedp.Reload())
 	p.WaitText("#said", "")
-	p.Press("Tab")
-	p.Press("Enter")
+	p.Type("\t")
+	p.Type("\r")
 	p.WaitText("#said", "1")
 	p.Focus("#i")
 	p.Type("änn")
