@@ -35,6 +35,9 @@ type (
 	// Command asks for one transition of one instance; [Engine.Submit] takes it.
 	Command = transitions.Command
 
+	// Ref names a command by tenant, scope and key.
+	Ref = transitions.Ref
+
 	// Receipt is the answer to a command, the same for every retry of it.
 	Receipt = transitions.Receipt
 
