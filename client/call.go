@@ -76,7 +76,7 @@ func (c *Client) attempt(ctx context.Context, at int64, r *call) (a answer, f *f
 	}
 	request, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
 	if err != nil {
-		return a, &failed{err: &workflow.Error{Code: workflow.InvalidRequest, Message: "the request cannot be made", Cause: err}}
+		return a, &failed{err: &workflow.Error{Code: workflow.InvalidRequest, Message: "cannot create the request", Cause: err}}
 	}
 	request.Header = header
 	for name, values := range r.header {

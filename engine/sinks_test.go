@@ -267,7 +267,7 @@ func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
 		`a filter by business key needs the workflow`:       {BusinessKey: "L-1"},
 		`the value of attribute "customer" is longer than 255 bytes`: {Attributes: map[string]string{"customer": strings.Repeat("c",
 			256)}},
-		`filter of sink "hook": a type or a state of it is empty`: {Types: []string{""}},
+		`filter of sink "hook": a type or a state is empty`: {Types: []string{""}},
 	} {
 		if err := with(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, not %s", f, err, want)

@@ -35,7 +35,7 @@ func (c *Config) connect() (*nats.Conn, error) {
 			c.Log.Info("jetstream: connected", "consumer", c.Consumer, "server", conn.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.Log.Warn("jetstream: the server complains", "consumer", c.Consumer, "error", err)
+			c.Log.Warn("jetstream: server error", "consumer", c.Consumer, "error", err)
 		}),
 	}, c.Options...)...)
 }

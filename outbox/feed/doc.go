@@ -1,13 +1,10 @@
-// Package feed tails the log for whoever follows it on this node.
+// Package feed tails the logs for the followers on this node.
 //
-// Each tenant that has followers has one tail, which takes in what is new when it is
-// woken, renders every event once, and keeps a bounded ring of the newest.
-// Followers who are at the ring read from it; those who are further behind read
-// the table themselves until they have caught up. Nobody is pushed to, so a slow
-// follower slows nobody.
+// Each followed tenant has one tail. It reads new events when woken, renders each event once, and
+// keeps a bounded ring of the newest. Followers read from the ring; followers further behind read
+// the table until they have caught up. Followers pull, so a slow follower does not slow others.
 //
-// A tail is woken by the commits of its own node, directly, and gets their events from
-// the pipeline, so that they need not be read; by those of other nodes by hints; and,
-// because a hint can be lost, by a poll: one query a second for all tails of the node
-// together, and none when there are no followers.
+// Commits of this node wake a tail directly and pass their events, so that these need not be read.
+// Commits of other nodes wake it by notifications. Because notifications can be lost, one query per
+// second polls all tails of the node. A node without followers does not poll.
 package feed

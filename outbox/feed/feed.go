@@ -13,26 +13,26 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config is what a feed needs.
+// Config configures a feed.
 type Config struct {
 	Log    *outbox.Table
 	Logger *slog.Logger
-	Peers  Peers // nil: other nodes find out when they poll
+	Peers  Peers // optional; without it other nodes only poll
 }
 
-// Peers are the other nodes.
+// Peers notifies other nodes.
 type Peers interface {
-	// Head tells that a tenant's log has grown to head, so that each node calls its
-	// NoteHead. It must not block.
+	// Head announces that a tenant's log has grown to head, so that each node calls its NoteHead.
+	// It must not block.
 	Head(tenant string, head int64)
 }
 
 const (
-	ringSize   = 8192                  // transitions that a tail keeps
-	ringBytes  = 32 << 20              // of events that a tail keeps, about
-	firstRead  = 4                     // transitions in the first read of a follower, which knows nothing of their size
-	readSize   = 512                   // transitions in one read, at most
-	readBytes  = transitions.PageBytes // of events in one read, about; what is read sets the size of the next
+	ringSize   = 8192                  // transitions in a ring
+	ringBytes  = 32 << 20              // approximate size of a ring
+	firstRead  = 4                     // transitions in a follower's first read, before their size is known
+	readSize   = 512                   // maximum number of transitions in a read
+	readBytes  = transitions.PageBytes // approximate size of a read; adjusts the next read
 	pollEvery  = time.Second
 	readBudget = 10 * time.Second
 )
@@ -49,7 +49,7 @@ type Feed struct {
 	ended bool
 }
 
-// New makes a feed; Start begins its work.
+// New returns a feed. Start begins to poll.
 func New(c Config) *Feed {
 	f := &Feed{config: c, tails: map[string]*tail{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -59,8 +59,8 @@ func New(c Config) *Feed {
 // Start begins to poll.
 func (f *Feed) Start() { f.work.Go(f.poll) }
 
-// Stop ends every follower's wait with ShuttingDown, and returns when all work
-// has ended. It may be called twice.
+// Stop ends all waits of followers with ShuttingDown and waits for the feed's goroutines. It may be
+// called twice.
 func (f *Feed) Stop() {
 	f.mu.Lock()
 	f.ended = true
@@ -69,39 +69,38 @@ func (f *Feed) Stop() {
 	f.work.Wait()
 }
 
-// Committed takes in a commit of this node, and tells the others. events gives the events
-// of that commit, with their positions, up to head: so they need not be read. It is called
-// at once or not at all.
+// Committed records a commit of this node and notifies the others. events returns the events of the
+// commit up to head, with their positions, so that they need not be read. It is called
+// synchronously or not at all.
 func (f *Feed) Committed(tenant string, head int64, events func() []transitions.Event) {
 	if t := f.tail(tenant); t != nil {
-		t.hand(head, events)
+		t.addCommit(head, events)
 	}
 	if f.config.Peers != nil {
 		f.config.Peers.Head(tenant, head)
 	}
 }
 
-// NoteHead takes in that a tenant's log has grown to head, as a commit or a hint says.
+// NoteHead records that a tenant's log has grown to head, according to a commit or a notification.
 func (f *Feed) NoteHead(tenant string, head int64) {
 	if t := f.tail(tenant); t != nil {
 		t.wake(head)
 	}
 }
 
-// tail is that of a tenant; nil: nobody follows it.
+// tail returns the tail of a tenant, or nil without followers.
 func (f *Feed) tail(tenant string) *tail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tails[tenant]
 }
 
-// Head is the position of the tenant's newest transition.
+// Head returns the last position of the tenant's log.
 func (f *Feed) Head(ctx context.Context, tenant string) (int64, error) {
 	return f.config.Log.Head(ctx, tenant)
 }
 
-// Readable reports whether the log can be read after a position. Its error is
-// EventsGone, or the database's.
+// Readable returns nil if the log can be read from a position, EventsGone, or a database error.
 func (f *Feed) Readable(ctx context.Context, tenant string, after int64) error {
 	first, err := f.config.Log.First(ctx, tenant, after)
 	if err == nil && first > after+1 {
@@ -110,13 +109,14 @@ func (f *Feed) Readable(ctx context.Context, tenant string, after int64) error {
 	return err
 }
 
-// Follow reads the tenant's log after a position.
+// Follow returns a follower of the tenant's log from a position.
 func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.tails[tenant]
 	if t == nil {
-		t = newTail(f, tenant)
+		t = &tail{f: f, tenant: tenant, woken: make(chan struct{}, 1), changed: make(chan struct{})}
+		t.ctx, t.stop = context.WithCancel(f.ctx)
 		f.tails[tenant] = t
 		if !f.ended {
 			f.work.Go(t.run)
@@ -126,7 +126,7 @@ func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
 	return &follower{f: f, t: t, last: after}
 }
 
-// leave lets go of a tail, and ends it with its last follower.
+// leave removes a follower from a tail and stops the tail after the last one.
 func (f *Feed) leave(t *tail) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,9 @@ func (f *Feed) leave(t *tail) {
 // poll wakes the tails whose log has grown unnoticed.
 func (f *Feed) poll() {
 	for pause.For(f.ctx, pollEvery) {
-		tenants := f.followed()
+		f.mu.Lock()
+		tenants := slices.Collect(maps.Keys(f.tails))
+		f.mu.Unlock()
 		if len(tenants) == 0 {
 			continue
 		}
@@ -156,10 +158,4 @@ func (f *Feed) poll() {
 			f.NoteHead(tenant, head)
 		}
 	}
-}
-
-func (f *Feed) followed() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Collect(maps.Keys(f.tails))
 }

@@ -27,22 +27,22 @@ func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme corp"
 
-// limit is how long a test waits for what must come.
+// limit bounds the waits of a test.
 const limit = await.Patience
 
-// queries are what a node asks the database.
+// queries counts a node's queries.
 type queries struct {
 	pgtest.Queries
 	mu     sync.Mutex
-	before func() // to be called whenever a piece of a log is about to be read
-	after  func() // to be called once, when a read of a log has ended
+	before func() // called before a piece of a log is read
+	after  func() // called once after a read of a log
 }
 
-// The kinds of queries.
+// Kinds of queries.
 const (
 	logRead = "FROM pawl.outbox"                               // a piece of a log
-	poll    = "AS u(tenant) CROSS JOIN LATERAL (SELECT h.head" // the heads of all logs that are followed
-	head    = "coalesce(pawl.head("                            // one head
+	poll    = "AS u(tenant) CROSS JOIN LATERAL (SELECT h.head" // last positions of all followed logs
+	head    = "coalesce(pawl.head("                            // one last position
 	all     = ""
 )
 
@@ -75,14 +75,14 @@ func (q *queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	}
 }
 
-// node is a feed with a pool of its own.
+// node is a feed with its own pool.
 type node struct {
 	*feed.Feed
 	*queries
 	pool *pgxpool.Pool
 }
 
-// startNode starts a node that hears of others only by polling, if quiet.
+// startNode starts a node. A quiet node receives no notifications.
 func startNode(t testing.TB, url string, quiet bool) *node {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
@@ -116,7 +116,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	return n
 }
 
-// eventsAt is how many events the transition at a position has.
+// eventsAt returns the number of events of the transition at a position.
 func eventsAt(position int64) int {
 	if position%5 == 0 {
 		return 3
@@ -124,7 +124,7 @@ func eventsAt(position int64) int {
 	return 1
 }
 
-// write commits n transitions and returns the new head.
+// write commits transitions and returns the last position.
 func (n *node) write(ctx context.Context, of string, count int) (head int64, err error) {
 	err = pgx.BeginFunc(ctx, n.pool, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `INSERT INTO pawl.log AS l (tenant, head) VALUES ($1, $2)
@@ -139,7 +139,7 @@ func (n *node) write(ctx context.Context, of string, count int) (head int64, err
 	return head, err
 }
 
-// publish commits n transitions and tells the node, which has to read them.
+// publish commits transitions and notifies the node, which must read them.
 func (n *node) publish(t testing.TB, count int) int64 {
 	t.Helper()
 	head, err := n.write(t.Context(), tenant, count)
@@ -150,7 +150,7 @@ func (n *node) publish(t testing.TB, count int) int64 {
 	return head
 }
 
-// handOver commits n transitions and hands their events to the node, as its pipeline does.
+// handOver commits transitions and passes their events to the node, as its pipeline does.
 func (n *node) handOver(t testing.TB, log *outbox.Table, count int) int64 {
 	head, err := n.write(t.Context(), tenant, count)
 	if err != nil {
@@ -165,8 +165,8 @@ func (n *node) handOver(t testing.TB, log *outbox.Table, count int) int64 {
 	return head
 }
 
-// startFollowed starts a node with a reader, and another node that only commits and reads: log is its. The reader's
-// tail has begun: what was committed last nobody has read from the table.
+// startFollowed starts a node with a reader, and another node, with its log, that only commits. The
+// reader's tail has begun; its last commit was not read from the table.
 func startFollowed(t testing.TB) (n, other *node, log *outbox.Table, r *reader) {
 	t.Helper()
 	url := pgtest.URL(t)
@@ -181,7 +181,7 @@ func startFollowed(t testing.TB) (n, other *node, log *outbox.Table, r *reader) 
 	return n, other, log, r
 }
 
-// reader follows a log and checks that it gets every event once and in order.
+// reader follows a log and checks that every event arrives once and in order.
 type reader struct {
 	f    transitions.Follower
 	last int64
@@ -193,7 +193,6 @@ func (n *node) reader(t testing.TB, after int64) *reader {
 	return r
 }
 
-// take checks a batch.
 func (r *reader) take(b transitions.Batch) error {
 	want, ordinal := r.last+1, 0
 	for _, e := range b.Events {
@@ -217,7 +216,6 @@ func (r *reader) take(b transitions.Batch) error {
 	return nil
 }
 
-// readTo reads until a position is reached.
 func (r *reader) readTo(ctx context.Context, position int64) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestFollowersGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
+func TestFollowersReceiveEachEventOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
 	const before, total = 1000, 4000
@@ -23,7 +23,7 @@ func TestFollowersGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
 		readers = append(readers, n.reader(t, after))
 	}
 	var work sync.WaitGroup
-	for w := range 3 { // several committers
+	for w := range 3 {
 		random := rand.New(rand.NewPCG(1, uint64(w)))
 		work.Go(func() {
 			for left := (total - before) / 3; left > 0; {
@@ -49,7 +49,7 @@ func TestFollowersGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
 	work.Wait()
 }
 
-func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
+func TestFollowerCatchesUpThroughTable(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	fast, slow := n.reader(t, 0), n.reader(t, 0)
@@ -70,7 +70,7 @@ func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
 	if all := int(head / 512); caughtUp >= all {
 		t.Errorf("the slow one needed %d reads, as many as for the whole log of %d: it did not come back to the ring", caughtUp, all)
 	}
-	// Both are in the ring now: one read serves both. A poll can cause one more.
+	// Both tails hold the ring, so one read serves both. A poll can cause one more.
 	var reads []int
 	for !slices.Contains(reads, 1) && len(reads) < 20 {
 		before = n.Count(logRead)
@@ -84,7 +84,7 @@ func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
 	}
 }
 
-func TestManyFollowersShareOneTail(t *testing.T) {
+func TestFollowersShareOneTail(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	var readers []*reader
@@ -116,7 +116,7 @@ func TestManyFollowersShareOneTail(t *testing.T) {
 	}
 }
 
-func TestPollSeesWhatNobodyToldTheNode(t *testing.T) {
+func TestPollFindsUnannouncedEvents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
@@ -154,11 +154,11 @@ func TestTenantsDoNotMix(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.Committed("acme", other, nil)
-		r.mustReadTo(t, n.publish(t, 2)) // take checks the tenant
+		r.mustReadTo(t, n.publish(t, 2)) // reader.take checks the tenant
 	}
 }
 
-func TestNextEndsWithItsContext(t *testing.T) {
+func TestNextReturnsWithContext(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
@@ -169,10 +169,10 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	r.mustReadTo(t, n.publish(t, 3)) // it is as good as before
+	r.mustReadTo(t, n.publish(t, 3)) // works as before
 }
 
-func TestALogThatCannotBeReadIsUnavailableAndLosesNothing(t *testing.T) {
+func TestUnreadableLogLosesNothing(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.publish(t, 3)
@@ -192,7 +192,7 @@ func TestALogThatCannotBeReadIsUnavailableAndLosesNothing(t *testing.T) {
 	r.mustReadTo(t, 3)
 }
 
-func TestHeadIsTheDatabases(t *testing.T) {
+func TestHeadReadsDatabase(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	if _, err := n.write(t.Context(), tenant, 4); err != nil {
@@ -203,7 +203,7 @@ func TestHeadIsTheDatabases(t *testing.T) {
 	}
 }
 
-func TestABatchSaysHowFarBehindItsReaderIs(t *testing.T) {
+func TestBatchReportsHead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)

@@ -10,20 +10,20 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// follower reads a tail's ring, or the table while it is further behind.
+// follower reads from a tail's ring, or from the table while it is behind the ring.
 type follower struct {
-	f    *Feed
-	t    *tail
-	last int64
-	pace pace
-	once sync.Once
+	f     *Feed
+	t     *tail
+	last  int64
+	pager pager
+	once  sync.Once
 }
 
 // Next implements transitions.Follower.
 func (r *follower) Next(ctx context.Context) (transitions.Batch, error) {
 	for {
 		if r.f.ctx.Err() != nil {
-			return transitions.Batch{}, workflow.Errorf(workflow.ShuttingDown, "this node is stopping; go on elsewhere after position %d", r.last)
+			return transitions.Batch{}, workflow.Errorf(workflow.ShuttingDown, "this node is stopping; continue on another node after position %d", r.last)
 		}
 		batch, inRing, changed := r.t.read(r.last)
 		if len(batch.Events) > 0 {
@@ -45,8 +45,8 @@ func (r *follower) Next(ctx context.Context) (transitions.Batch, error) {
 	}
 }
 
-// Poll implements transitions.Follower. At the end of the ring it reads the table,
-// which may be ahead of what this node knows.
+// Poll implements transitions.Follower. At the end of the ring it reads the table, which may have
+// events unknown to this node.
 func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
 	batch, _, _ := r.t.read(r.last)
 	if len(batch.Events) > 0 {
@@ -58,12 +58,12 @@ func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
 
 // table reads the next piece of the log from the database.
 func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
-	events, err := r.pace.read(ctx, r.f.config.Log, r.t.tenant, r.last, r.t.known())
+	events, err := r.pager.read(ctx, r.f.config.Log, r.t.tenant, r.last, r.t.known())
 	if err != nil {
 		if workflow.CodeOf(err) == workflow.EventsGone || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return transitions.Batch{}, err
 		}
-		return transitions.Batch{}, &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read; try again",
+		return transitions.Batch{}, &workflow.Error{Code: workflow.Unavailable, Message: "cannot read the log; try again",
 			Cause: fmt.Errorf("follow the log of %q after %d: %w", r.t.tenant, r.last, err)}
 	}
 	if len(events) > 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Whoever asks for events that retention has removed is told so, and where the
-// log goes on, whether all are gone or some, at the front or in between.
-func TestAReaderThatIsTooLateIsToldWhereTheLogGoesOn(t *testing.T) {
+// Reading removed events fails with the position where the log continues, whether all or some are
+// removed, at the front or in between.
+func TestEventsGoneReportsNextPosition(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, gone   string
@@ -31,7 +31,7 @@ func TestAReaderThatIsTooLateIsToldWhereTheLogGoesOn(t *testing.T) {
 			batch, err := r.f.Next(t.Context())
 			e, ok := err.(*workflow.Error)
 			if !ok || e.Code != workflow.EventsGone || e.Position != tt.first ||
-				!strings.Contains(e.Message, fmt.Sprint("go on after ", tt.first-1)) {
+				!strings.Contains(e.Message, fmt.Sprint("continue after ", tt.first-1)) {
 				t.Fatalf("%+v, %v", batch, err)
 			}
 			if err := n.Readable(t.Context(), tenant, tt.after); workflow.CodeOf(err) != workflow.EventsGone {
@@ -48,8 +48,8 @@ func TestAReaderThatIsTooLateIsToldWhereTheLogGoesOn(t *testing.T) {
 	}
 }
 
-// What is before the gap is read first.
-func TestAReaderGetsWhatIsThereBeforeAGap(t *testing.T) {
+// Events before the gap are read first.
+func TestEventsBeforeGapAreRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.publish(t, 30)

@@ -13,12 +13,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// These tests count what happens while nothing happens, so they must let time
-// go by.
+// These tests count statements of an idle node, so they must let time pass.
 const quietTime = 1500 * time.Millisecond
 
-// quietly lets time go by, again and again, until in some of it no more was asked
-// than most allows. What was under way before, a busy machine may be late with.
+// quietly lets time pass until a period has at most the given number of queries. A slow machine may
+// delay earlier ones.
 func quietly(t testing.TB, n *node, most func(time.Duration) int) {
 	t.Helper()
 	for range 3 {
@@ -33,7 +32,7 @@ func quietly(t testing.TB, n *node, most func(time.Duration) int) {
 	t.Error("it is never quiet")
 }
 
-func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
+func TestNoFollowersNoQueries(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
 	eventually(t, "it listens", func() bool { return n.Count("LISTEN") == 1 })
@@ -44,16 +43,16 @@ func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
 	quietly(t, n, func(time.Duration) int { return 0 })
 }
 
-func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
+func TestIdleFollowersCostOneQueryPerPoll(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
 	var work sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 10 {
 		r := n.reader(t, 0)
-		work.Go(func() { _, _ = r.f.Next(ctx) }) // it only waits, until the test is over
+		work.Go(func() { _, _ = r.f.Next(ctx) }) // waits until the test ends
 	}
-	for _, other := range []string{"b", "c", "d"} { // other tenants' tails too
+	for _, other := range []string{"b", "c", "d"} { // tails of other tenants
 		f := n.Follow(other, 0)
 		defer f.Close()
 	}
@@ -63,7 +62,7 @@ func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
 	work.Wait()
 }
 
-func TestStopEndsEveryWait(t *testing.T) {
+func TestStopEndsAllWaits(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
 	last := n.publish(t, 3)
@@ -87,11 +86,11 @@ func TestStopEndsEveryWait(t *testing.T) {
 			t.Errorf("%s: got %v, want shutting_down", name, err)
 		}
 	}
-	n.Committed(tenant, last+1, nil) // a late commit is nobody's trouble
+	n.Committed(tenant, last+1, nil) // a late commit is harmless
 }
 
-// Not parallel: it looks at all goroutines of the process.
-func TestATailEndsWithItsLastFollower(t *testing.T) {
+// Not parallel: it inspects all goroutines of the process.
+func TestTailEndsWithLastFollower(t *testing.T) {
 	n := startNode(t, pgtest.URL(t), false)
 	tails := func() int {
 		buf := make([]byte, 1<<20)
@@ -113,7 +112,7 @@ func TestATailEndsWithItsLastFollower(t *testing.T) {
 	}
 	b.Close()
 	eventually(t, "the last tail ends", func() bool { return tails() == 0 })
-	again := n.reader(t, 0) // and a new one begins
+	again := n.reader(t, 0) // a new tail starts
 	again.mustReadTo(t, 2)
 	n.Stop()
 	if got := tails(); got != 0 {

@@ -11,7 +11,7 @@ func logged(position int64, ordinal, size int) transitions.Logged {
 		CloudEvent: make([]byte, size/2)}
 }
 
-func TestRingIsBoundedInBytesAndNeverSplitsATransition(t *testing.T) {
+func TestRingIsBoundedInBytes(t *testing.T) {
 	tl := &tail{begun: true, changed: make(chan struct{})}
 	const size = 1 << 20
 	for position := int64(1); position <= 500; position++ {
@@ -24,7 +24,7 @@ func TestRingIsBoundedInBytesAndNeverSplitsATransition(t *testing.T) {
 		if len(tl.ring) > 0 && (tl.ring[0].Ordinal != 0 || tl.ring[0].Position != tl.first+1) {
 			t.Fatalf("after position %d the ring begins with event %d of %d, after %d", position, tl.ring[0].Ordinal, tl.ring[0].Position, tl.first)
 		}
-		for i, e := range before { // what a follower may be reading
+		for i, e := range before { // the part a follower may be reading
 			if want := first + 1 + int64(i/2); e.Position != want {
 				t.Fatalf("event %d of a ring that was given out is of position %d now, not %d", i, e.Position, want)
 			}
@@ -42,8 +42,8 @@ func TestRingIsBoundedInBytesAndNeverSplitsATransition(t *testing.T) {
 	}
 }
 
-func TestReadsOfLargeEventsAreSmall(t *testing.T) {
-	p := pace{limit: 512}
+func TestLargeEventsReduceReadSize(t *testing.T) {
+	p := pager{limit: 512}
 	for _, c := range []struct{ size, want int }{{readBytes * 512, 1}, {readBytes, 512}, {4 * readBytes, 128}, {1, 512}} {
 		p.limit = 512
 		p.fit(c.size)

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// tail reads one tenant's log for all its followers on this node.
 type tail struct {
 	f      *Feed
 	tenant string
@@ -21,26 +20,20 @@ type tail struct {
 
 	followers int // guarded by Feed.mu
 
-	mu      sync.Mutex
-	begun   bool                 // first and last are known
-	first   int64                // the ring holds the transitions after first, up to last
-	last    int64                //
-	head    int64                // the newest position that is known
-	noted   int64                // the newest that was noted since the last read began
-	ring    []transitions.Logged // shared with followers; only appended to
-	bytes   int                  // of the events in it
-	handed  handed
-	pace    pace
-	changed chan struct{} // closed and replaced when the ring grows
+	mu           sync.Mutex
+	begun        bool                 // first and last are known
+	first        int64                // the ring holds the transitions after first, up to last
+	last         int64                //
+	head         int64                // highest known position
+	noted        int64                // highest position noted since the last read began
+	ring         []transitions.Logged // shared with followers; only appended to
+	bytes        int                  // size of the ring
+	localCommits localCommits
+	pager        pager
+	changed      chan struct{} // closed and replaced when the ring grows
 }
 
-func newTail(f *Feed, tenant string) *tail {
-	t := &tail{f: f, tenant: tenant, woken: make(chan struct{}, 1), changed: make(chan struct{})}
-	t.ctx, t.stop = context.WithCancel(f.ctx)
-	return t
-}
-
-// wake notes that the log has grown to head.
+// wake records that the log has grown to head.
 func (t *tail) wake(head int64) {
 	t.mu.Lock()
 	t.head, t.noted = max(t.head, head), max(t.noted, head)
@@ -54,7 +47,7 @@ func (t *tail) wake(head int64) {
 	}
 }
 
-// run reads what is new whenever it is woken.
+// run reads new events whenever it is woken.
 func (t *tail) run() {
 	for wait := time.Duration(0); ; {
 		if !pause.For(t.ctx, wait) {
@@ -95,18 +88,18 @@ func (t *tail) advance() error {
 	if !begun {
 		return t.begin(ctx)
 	}
-	if !t.behind() || t.takeHanded() { // not behind: it was woken for what a read has brought already
+	if !t.behind() || t.takeLocal() { // not behind: an earlier read returned the events
 		return nil
 	}
-	events, err := t.pace.read(ctx, t.f.config.Log, t.tenant, last, t.known())
+	events, err := t.pager.read(ctx, t.f.config.Log, t.tenant, last, t.known())
 	switch {
 	case workflow.CodeOf(err) == workflow.EventsGone:
-		return t.begin(ctx) // without what is gone; each follower learns of it by itself
+		return t.begin(ctx) // without the removed events; each follower gets the error itself
 	case err != nil:
 		return err
 	}
 	if len(events) == 0 {
-		// The head that was noted before the read was wrong.
+		// The position noted before the read was wrong.
 		t.mu.Lock()
 		t.head = max(t.last, t.noted)
 		t.mu.Unlock()
@@ -116,7 +109,7 @@ func (t *tail) advance() error {
 	return nil
 }
 
-// begin begins the ring at the log's head.
+// begin starts the ring at the end of the log.
 func (t *tail) begin(ctx context.Context) error {
 	head, err := t.f.config.Log.Head(ctx, t.tenant)
 	if err != nil {
@@ -125,12 +118,12 @@ func (t *tail) begin(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begun, t.first, t.last, t.head = true, head, head, max(head, t.head)
-	t.ring, t.bytes, t.handed = nil, 0, handed{}
+	t.ring, t.bytes, t.localCommits = nil, 0, localCommits{}
 	t.notify()
 	return nil
 }
 
-// known is a position that the log has reached.
+// known returns a position that the log has reached.
 func (t *tail) known() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,8 +143,8 @@ func (t *tail) grow(events []transitions.Logged) {
 	t.notify()
 }
 
-// trim drops the older part of the ring. It makes a new one: followers may
-// still be reading the old one.
+// trim drops the older part of the ring. It makes a copy, because followers may be reading the old
+// ring.
 func (t *tail) trim() {
 	keep := t.after(t.last - ringSize)
 	for size := sizeOf(t.ring[keep:]); size > ringBytes && keep < len(t.ring); keep++ {
@@ -160,12 +153,12 @@ func (t *tail) trim() {
 	if keep > 0 {
 		t.first = t.ring[keep-1].Position
 	}
-	keep = t.after(t.first) // not between two events of one transition
+	keep = t.after(t.first) // keep transitions whole
 	t.ring = append(make([]transitions.Logged, 0, len(t.ring)), t.ring[keep:]...)
 	t.bytes = sizeOf(t.ring)
 }
 
-// sizeOf is about how many bytes events take.
+// sizeOf returns the approximate size of events in bytes.
 func sizeOf(events []transitions.Logged) (size int) {
 	for i := range events {
 		size += len(events[i].CloudEvent) + len(events[i].Payload)
@@ -178,14 +171,13 @@ func (t *tail) notify() {
 	t.changed = make(chan struct{})
 }
 
-// after is the index of the first event after a position.
+// after returns the index of the first event after a position.
 func (t *tail) after(position int64) int {
 	return sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Position > position })
 }
 
-// read returns what the ring has after a position. inRing is false when that is
-// further back than the ring, or the ring is not there yet. When there is
-// nothing after it, changed tells of the next.
+// read returns the events in the ring after a position. inRing is false if the position precedes
+// the ring or the ring has not begun. changed is closed when the ring grows.
 func (t *tail) read(position int64) (batch transitions.Batch, inRing bool, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,7 +195,7 @@ func (t *tail) read(position int64) (batch transitions.Batch, inRing bool, chang
 	return batch, true, t.changed
 }
 
-// render makes the CloudEvents, in one piece of memory.
+// render renders the CloudEvents into one allocation.
 func render(events []transitions.Event) []transitions.Logged {
 	out := make([]transitions.Logged, len(events))
 	var text []byte

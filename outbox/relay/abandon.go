@@ -8,32 +8,31 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// untilCallEnds is a wait that only the end of a call ends.
+// untilCallEnds is a placeholder wait that only the end of a call replaces.
 const untilCallEnds = 100 * 365 * 24 * time.Hour
 
-// abandon waits no longer for a call that has ignored its timeout. It stays one of
-// the sink's calls, and its instances are not delivered until it has ended: a sink
-// that hangs because of one event would otherwise soon hang in every call, and have an
-// instance in two of them. But it holds up nothing else: what it has in memory can be
-// set aside, and a holder can end without it.
+// abandon stops waiting for a call that ignored its timeout. The call keeps its slot and its
+// instances are not delivered until it ends. Otherwise one bad event could soon block every slot,
+// and an instance could be in two calls. Events in memory can still be deferred, and the holder can
+// end.
 func (f *flow) abandon(c *call, now time.Time) {
 	c.abandoned = true
 	late := sink.Fail(sink.Temporary, nil,
-		"the call did not end when its time was up; nothing of this instance is tried before it ends, or the sink is paused")
-	f.settle(c, sink.InOrder(context.Background(), c.events, func(context.Context, *transitions.Logged) *sink.Failure { return late }), now)
+		"the call ignored its timeout; this instance waits until the call returns or the sink is paused")
+	f.applyResults(c, sink.InOrder(context.Background(), c.events, func(context.Context, *transitions.Logged) *sink.Failure { return late }), now)
 	f.calls.open++
 	f.calls.abandoned++
 	for _, it := range c.items {
 		q := it.queue
-		f.queues[q.instanceKey] = q // also when nothing is in it
+		f.queues[q.instanceKey] = q // even if the queue is empty
 		q.notBefore, q.state = now.Add(untilCallEnds), idle
 		f.reschedule(q, now)
 	}
 }
 
-// ended takes in that an abandoned call has ended. Its results come too late: its
-// events are delivered again.
-func (f *flow) ended(c *call, now time.Time) {
+// callEnded processes the end of an abandoned call. Its results are too late: the events are delivered
+// again.
+func (f *flow) callEnded(c *call, now time.Time) {
 	f.calls.open--
 	f.calls.abandoned--
 	for _, it := range c.items {
@@ -47,5 +46,5 @@ func (f *flow) ended(c *call, now time.Time) {
 	}
 }
 
-// hangs reports whether an abandoned call has events of the queue.
+// hangs reports whether an abandoned call holds events of the queue.
 func (q *instanceQueue) hangs(now time.Time) bool { return q.notBefore.Sub(now) > untilCallEnds/2 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// next is what to deliver now; nil: nothing.
+// next returns the next call to make, or nil.
 func (f *flow) next(now time.Time) *call {
 	for q := f.timers.due(now); q != nil && !f.draining; q = f.timers.due(now) {
 		q.state = idle
@@ -23,12 +23,11 @@ func (f *flow) next(now time.Time) *call {
 	if !f.ready.has() {
 		return nil
 	}
-	free := f.policy.calls - f.calls.open // they share what there is
+	free := f.policy.calls - f.calls.open // a fair share for each free call
 	return f.newCall(f.gather(min(max((f.items-f.calls.items)/free, 1), f.policy.batch)))
 }
 
-// gather takes up to n items from the queues that are ready, in turns of their
-// tenants, a fair share from each.
+// gather takes up to n items from the ready queues, round-robin over the tenants.
 func (f *flow) gather(n int) []*item {
 	items := make([]*item, 0, n)
 	bytes := 0
@@ -52,7 +51,7 @@ func (f *flow) gather(n int) []*item {
 		}
 		before := len(items)
 		take(q, 0, share)
-		if len(items) == before { // too large for what is left
+		if len(items) == before { // the next item is too large for the call
 			f.ready.push(q)
 			break
 		}
@@ -68,7 +67,6 @@ func (f *flow) gather(n int) []*item {
 	return items
 }
 
-// newCall makes a call of items whose queues are not in any other.
 func (f *flow) newCall(items []*item) *call {
 	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.seq, b.seq) })
 	c := &call{items: items, events: make([]transitions.Logged, len(items)), accepted: f.calls.accepted}

@@ -7,33 +7,32 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// circuit is open while the receiver as a whole takes nothing: then one event at a
-// time is tried, after a wait.
+// circuit is open while the receiver as a whole fails. It then tries one event at a time, with
+// backoff.
 type circuit struct {
 	open         bool
 	probing      bool
-	failures     int       // in a row; 0 while it is only suspected that the receiver fails
-	retry        time.Time // when the next event is tried
-	retryUntried time.Time // when one is that was never tried, or whose group is not among failedGroups
-	reported     bool      // the sink has said that it is the receiver
-	searchedAt   int       // the failures when events were last set aside to find what the receiver takes
-	goneReason   string    // what the receiver said when it wanted no more events
+	failures     int       // in a row; 0 while a failure of the receiver is only suspected
+	retry        time.Time // time of the next attempt
+	retryUntried time.Time // time of the next attempt with an untried event or a group outside failedGroups
+	reported     bool      // the sink reported a failure of the receiver
+	searchedAt   int       // value of failures when events were last deferred to search for deliverable ones
+	goneReason   string    // message of the receiver that refused all further events
 
-	firstFailing instanceKey         // the first instance that failed since the receiver took something; not set: none has
-	failedGroups map[eventGroup]bool // what has failed since then
+	firstFailing instanceKey         // first instance that failed since the receiver last accepted an event; zero: none
+	failedGroups map[eventGroup]bool // groups that failed since then
 }
 
-// eventGroup is what a receiver may take while it takes nothing else.
+// eventGroup is a set of events that a receiver may accept while it refuses others.
 type eventGroup struct{ tenant, kind string }
 
 func groupOf(it *item) eventGroup { return eventGroup{it.event.Tenant, it.event.Type} }
 
-// probeMax is the longest wait before a receiver is tried again that does not ask for
-// more.
+// probeMax bounds the backoff of the circuit, unless the receiver asks for more.
 const probeMax = time.Minute
 
-// countAccepted counts what the receiver has taken, also of discarded windows, and
-// reports whether there was any.
+// countAccepted counts accepted events, including those of discarded windows, and reports whether
+// there were any.
 func (f *flow) countAccepted(failures []*sink.Failure) (some bool) {
 	for _, failure := range failures {
 		if failure == nil {
@@ -50,10 +49,9 @@ func (f *flow) countAccepted(failures []*sink.Failure) (some bool) {
 	return some
 }
 
-// receiverFailed reports whether a failure is attributed to the receiver: the sink says
-// so, or another instance has failed and nothing was accepted since, nor since the call
-// began. As long as a single instance fails it may be the event. What can never be
-// delivered is attributed to the event.
+// receiverFailed reports whether a failure is attributed to the receiver: the sink says so, or
+// another instance failed and nothing was accepted since then or since the call began. Failures of
+// a single instance and permanent failures are attributed to the event.
 func (f *flow) receiverFailed(c *call, it *item, failure *sink.Failure) bool {
 	k := &f.circuit
 	switch {
@@ -68,15 +66,13 @@ func (f *flow) receiverFailed(c *call, it *item, failure *sink.Failure) bool {
 	return k.open || k.firstFailing != it.queue.instanceKey
 }
 
-// eventFailed reports whether a failure that the sink calls the receiver's is
-// attributed to the event: it has failed like that before while others were accepted,
-// and so it is now.
+// eventFailed reports whether a failure that the sink attributes to the receiver is counted against
+// the event: it failed like this before, and again while other events were accepted.
 func (f *flow) eventFailed(c *call, it *item, failure *sink.Failure) bool {
 	before := it.attempts > 0 && it.kind.Whole() && !it.unattributed
 	return before && !c.probe && f.calls.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
 }
 
-// noteFailedGroup notes that an event of its group has failed.
 func (f *flow) noteFailedGroup(it *item) {
 	if f.circuit.failedGroups == nil {
 		f.circuit.failedGroups = map[eventGroup]bool{}
@@ -84,36 +80,9 @@ func (f *flow) noteFailedGroup(it *item) {
 	f.circuit.failedGroups[groupOf(it)] = true
 }
 
-// postponeAttribution notes an attempt that is not counted against its event. Where the
-// sink says that it was the receiver, the event may be the reason all the same.
-func (f *flow) postponeAttribution(it *item, failure *sink.Failure) {
-	it.receiverFailures++
-	f.noteFailedGroup(it)
-	if failure.Kind.Whole() && !it.unattributed {
-		it.unattributed = true
-		f.unattributed = append(f.unattributed, it)
-	}
-}
-
-// attributeFailures counts the failures of the receiver as a whole against the events
-// that met them, now that it has taken another: they may be the reason.
-func (f *flow) attributeFailures(now time.Time) {
-	for _, it := range f.unattributed {
-		q := it.queue
-		if it.unattributed && q.first() == it && q.state != inCall && !q.hangs(now) {
-			it.attempts++
-			f.refused(it, &sink.Failure{Kind: it.kind, Message: it.failure}, now)
-			q.state = idle
-			f.reschedule(q, now)
-		}
-		it.unattributed = false
-	}
-	f.unattributed = f.unattributed[:0]
-}
-
-// updateCircuit decides whether the receiver as a whole takes events. When it has taken
-// some since the call began, or has not said that it takes none, another one is tried
-// at once: it may be that only some fail like that.
+// updateCircuit opens or closes the circuit after a call. If the receiver accepted events since the
+// call began, or the sink did not report a failure of the receiver, another event is tried at once:
+// perhaps only some events fail.
 func (f *flow) updateCircuit(c *call, whole *sink.Failure, took bool, now time.Time) {
 	k := &f.circuit
 	if c.probe {
@@ -124,27 +93,37 @@ func (f *flow) updateCircuit(c *call, whole *sink.Failure, took bool, now time.T
 	case c.abandoned && c.probe:
 		f.openCircuit(now, 0)
 	case whole != nil && whole.Kind == sink.Gone:
-		k.goneReason = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
+		k.goneReason = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "no reason given")
 	case whole != nil && !k.open && whole.RetryAfter == 0 && (f.calls.accepted > c.accepted || !whole.Kind.Whole()):
 		k.open, k.retry, k.retryUntried = true, now, now
-	case whole != nil && c.untried && k.failures > 0 && !whole.Kind.Whole(): // it says little more of the receiver
+	case whole != nil && c.untried && k.failures > 0 && !whole.Kind.Whole(): // says little about the receiver
 		k.retryUntried = now.Add(f.untriedWait(whole.RetryAfter))
 		if at := now.Add(whole.RetryAfter); at.After(k.retry) {
 			k.retry = at
 		}
 	case whole != nil && (c.probe || !k.open):
 		f.openCircuit(now, whole.RetryAfter)
-	case whole != nil: // a call that was under way when the circuit opened
+	case whole != nil: // call started before the circuit opened
 	case took && k.open && (c.probe || k.failures == 0):
 		*k = circuit{}
-		f.attributeFailures(now)
-	case c.probe: // it was refused for good: that says nothing of the others
+		for _, it := range f.unattributed {
+			q := it.queue
+			if it.unattributed && q.first() == it && q.state != inCall && !q.hangs(now) {
+				it.attempts++
+				f.refused(it, &sink.Failure{Kind: it.kind, Message: it.failure}, now)
+				q.state = idle
+				f.reschedule(q, now)
+			}
+			it.unattributed = false
+		}
+		f.unattributed = f.unattributed[:0]
+	case c.probe: // a permanent failure says nothing about other events
 		k.retry, k.retryUntried = now, now
 	}
 }
 
-// openCircuit opens the circuit until another event is tried. What was never tried is
-// tried soon: the receiver may refuse only one tenant, one type, or a few instances.
+// openCircuit opens the circuit with backoff. Untried events wait less: the receiver may refuse
+// only one tenant, one type or a few instances.
 func (f *flow) openCircuit(now time.Time, atLeast time.Duration) {
 	k := &f.circuit
 	k.open = true
@@ -153,38 +132,26 @@ func (f *flow) openCircuit(now time.Time, atLeast time.Duration) {
 	k.retryUntried = now.Add(f.untriedWait(atLeast))
 }
 
-// untriedWait is how long what was never tried waits.
+// untriedWait returns the backoff of untried events.
 func (f *flow) untriedWait(atLeast time.Duration) time.Duration {
 	return max(min(f.policy.backoff(1), probeMax), atLeast)
 }
 
-// searchAfter is how many failures in a row it takes until the receiver is tried with
-// events for which memory has no room: about a minute.
+// searchAfter is the number of failures in a row, reached after about a minute, after which events
+// are deferred to search for deliverable ones.
 const searchAfter = 8
 
-// mustSearch reports whether room is to be made for these. Not where the sink says that
-// it is the receiver; and once for each failure, so that little of a long outage goes
-// through outbox_dead.
+// mustSearch reports whether events should be deferred to find others that the receiver accepts. It
+// is false if the sink reported a failure of the receiver, and true once per failure, so that a
+// long outage defers few events.
 func (k *circuit) mustSearch() bool {
 	return k.open && !k.reported && k.failures >= max(searchAfter, k.searchedAt+1)
 }
 
-// search sets events aside that are like those which the receiver did not take, though
-// they are not counted as tried: behind them there may be some that it takes.
-func (f *flow) search(now time.Time) {
-	f.circuit.searchedAt = f.circuit.failures
-	for _, q := range f.queues {
-		if q.state == ready && !q.aside && f.circuit.failedGroups[groupOf(q.first())] {
-			q.state, q.notBefore = backingOff, now.Add(probeMax)
-			f.timers.set(q)
-		}
-	}
-}
-
-// The ranks of what a probe may try: the lowest goes first. Only what was tried before
-// waits for longer after each failure.
+// Ranks of probe candidates; the lowest goes first. Only triedBefore waits longer after each
+// failure.
 const (
-	ofNewGroup = iota // nothing of its tenant and type was tried in the outage
+	ofNewGroup = iota // no event of its tenant and type failed in the outage
 	neverTried
 	triedBefore
 )
@@ -199,10 +166,9 @@ func (f *flow) rank(it *item) int {
 	return triedBefore
 }
 
-// probe is a call of one event, to find out whether the receiver is back: of all that
-// could be delivered the one with the lowest rank, and of these the one that was tried
-// least often since. So an event that makes the receiver fall over does not keep the
-// others from it.
+// probe returns a call with a single event that tests whether the receiver is back. It picks the
+// candidate with the lowest rank, and among these the one with the fewest attempts, so that an
+// event that crashes the receiver does not block the others.
 func (f *flow) probe(now time.Time) *call {
 	k := &f.circuit
 	if k.probing || f.draining || now.Before(k.retryUntried) {

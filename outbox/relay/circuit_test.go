@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// outage is a flow whose receiver takes only what accepts says, and a clock.
+// outage is a flow with a clock, whose receiver accepts the events that accepts selects.
 type outage struct {
 	*flow
 	t       *testing.T
@@ -18,28 +18,28 @@ type outage struct {
 	accepts func(*transitions.Event) bool
 	fail    func() *sink.Failure
 	tried   []transitions.Event
-	given   int // up
+	given   int
 }
 
-// newOutage begins with a tenant's log. Nothing is set aside. An attempt takes no time; a wait is a second
-// for each failure.
+// newOutage starts with a tenant's log and without deferral. Attempts take no time; each failure
+// adds a second of backoff.
 func newOutage(t *testing.T, log []transitions.Logged) *outage {
 	f := newFlow(policy{attempts: 3, batch: 2, calls: 3, window: 1000,
 		backoff: func(n int) time.Duration { return time.Duration(n) * time.Second }})
 	o := &outage{flow: f, t: t, now: time.Unix(0, 0), accepts: func(*transitions.Event) bool { return false },
 		fail: func() *sink.Failure { return sink.Fail(sink.Temporary, nil, "500") }}
-	f.reloadAside(nil, nil, o.now)
+	f.reloadDeferred(nil, nil, o.now)
 	o.add(log)
 	return o
 }
 
-// add takes in a log, as far as there is room.
+// add admits a log as far as memory allows.
 func (o *outage) add(log []transitions.Logged) (*logWindow, int) {
 	s := &logWindow{tenant: log[0].Tenant}
 	return s, o.admit(s, log, nil, o.now)
 }
 
-// call makes the calls that can be made at the same time.
+// call makes all calls that can be made concurrently.
 func (o *outage) call() (made int) {
 	var calls []*call
 	for c := o.next(o.now); c != nil; c = o.next(o.now) {
@@ -60,7 +60,7 @@ func (o *outage) call() (made int) {
 				o.tried = append(o.tried, *e)
 			}
 		}
-		o.settle(c, failures, o.now)
+		o.applyResults(c, failures, o.now)
 	}
 	l := o.takeBatch()
 	o.given += int(l.parked)
@@ -71,17 +71,16 @@ func (o *outage) call() (made int) {
 	return len(calls)
 }
 
-// goOn lets time pass.
+// goOn advances the clock.
 func (o *outage) goOn(d time.Duration) {
 	for end := o.now.Add(d); o.now.Before(end); o.now = o.now.Add(time.Second) {
 		o.call()
 	}
 }
 
-// When events of different instances fail one after the other, as events, and nothing is
-// accepted, it is the receiver: one event at a time is tried, of each instance in turn,
-// and none is given up however long that lasts.
-func TestWhatFailsWhileNothingIsAcceptedIsNotGivenUp(t *testing.T) {
+// Failures of different instances without a success in between are attributed to the receiver: one
+// event at a time is tried, of each instance in turn, and none becomes a dead letter.
+func TestOutageCountsNoAttempts(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t, logOf("abcdefghij"))
 	o.call()
@@ -109,11 +108,10 @@ func TestWhatFailsWhileNothingIsAcceptedIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// What hangs counts like what fails.
-func TestCallsThatDoNotEndAreTheReceivers(t *testing.T) {
+func TestHangingCallsOpenTheCircuit(t *testing.T) {
 	o := newOutage(t, logOf("abcdefgh"))
 	o.policy.batch, o.policy.attempts = 1, 1
-	o.abandon(o.next(o.now), o.now) // this one may be the event's
+	o.abandon(o.next(o.now), o.now) // this one may be due to the event
 	o.abandon(o.next(o.now), o.now)
 	if !o.circuit.open {
 		t.Fatalf("%+v", o.circuit)
@@ -123,9 +121,9 @@ func TestCallsThatDoNotEndAreTheReceivers(t *testing.T) {
 	}
 }
 
-// As long as a single instance fails it may be its event: it is given up, or it would
-// stop its instance for good where hardly anything happens.
-func TestSingleInstanceThatFailsIsGivenUp(t *testing.T) {
+// Failures of a single instance count against its event; otherwise it would block its instance
+// forever on a quiet node.
+func TestSingleFailingInstanceIsParked(t *testing.T) {
 	o := newOutage(t, logOf("aaa"))
 	o.goOn(time.Hour)
 	if o.given != 3 {
@@ -133,9 +131,9 @@ func TestSingleInstanceThatFailsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Two instances that nothing of is ever taken are not the receiver: what is new is tried
-// soon, also of their tenant and type, though the wait of the two has grown to a minute.
-func TestWhatIsNewDoesNotWaitForWhatAlwaysFails(t *testing.T) {
+// Two instances whose events always fail are not an outage: new events are tried soon, even of the
+// same tenant and type, although the backoff has grown to a minute.
+func TestNewEventsAreTriedBeforeFailingOnes(t *testing.T) {
 	for name, kind := range map[string]sink.Kind{"as events": sink.Temporary, "as the receiver": sink.Unavailable} {
 		t.Run(name, func(t *testing.T) {
 			o := newOutage(t, logOf("ab"))
@@ -161,9 +159,8 @@ func TestWhatIsNewDoesNotWaitForWhatAlwaysFails(t *testing.T) {
 	}
 }
 
-// In an outage what is new is tried once, one event at a time, and makes no more of the
-// outage than there is.
-func TestFirstAttemptsInAnOutageDoNotCount(t *testing.T) {
+// In an outage, new events are tried once, one at a time, without prolonging it.
+func TestOutageIgnoresFirstAttempts(t *testing.T) {
 	o := newOutage(t, logOf("ab"))
 	o.goOn(time.Minute)
 	failures, given := o.circuit.failures, o.given
@@ -187,9 +184,9 @@ func TestFirstAttemptsInAnOutageDoNotCount(t *testing.T) {
 	}
 }
 
-// A receiver may take nothing of one tenant, or of one type, alone. Then what comes of
-// others does not wait for the next attempt, and while it arrives the failures count.
-func TestWhatIsTakenIsFoundAmongWhatIsNot(t *testing.T) {
+// If a receiver refuses only one tenant or type, events of others are tried without waiting for the
+// backoff. Once one is accepted, failures count.
+func TestProbeFindsAcceptedGroups(t *testing.T) {
 	o := newOutage(t, logOf("abcdefgh"))
 	o.accepts = func(e *transitions.Event) bool { return e.Tenant == "u" || e.Type == "other" }
 	o.goOn(time.Hour)
@@ -216,8 +213,8 @@ func TestWhatIsTakenIsFoundAmongWhatIsNot(t *testing.T) {
 	}
 }
 
-// Where the window is full of what is not taken, room is made to see what is behind it.
-func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
+// If refused events fill the window, some are deferred to try the events behind them.
+func TestProbeSearchesBehindFullWindow(t *testing.T) {
 	log := make([]transitions.Logged, 300)
 	for i := range log {
 		log[i] = logOf("a")[0]
@@ -226,7 +223,7 @@ func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
 	}
 	log[299].Type = "other"
 	o := newOutage(t, log[:1])
-	o.policy.window, o.policy.maxAside = 100, 1000
+	o.policy.window, o.policy.maxDeferred = 100, 1000
 	o.accepts = func(e *transitions.Event) bool { return e.Type == "other" }
 	s, taken := o.add(log[1:])
 	for step := 0; o.calls.accepted == 0; step++ {
@@ -235,7 +232,7 @@ func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
 		}
 		o.call()
 		if o.stalled() {
-			o.makeRoom(false, o.now)
+			o.freeMemory(false, o.now)
 		}
 		taken += o.admit(s, log[1+taken:], nil, o.now)
 		o.now = o.now.Add(time.Second)
@@ -245,8 +242,8 @@ func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
 	}
 }
 
-// Where the sink itself says that it is the receiver nothing is set aside for that.
-func TestOutageThatTheSinkKnowsOfPutsNothingAside(t *testing.T) {
+// Events are not deferred if the sink itself reports a failure of the receiver.
+func TestReportedOutageDefersNothing(t *testing.T) {
 	o := newOutage(t, logOf("abcdefgh"))
 	o.policy.window = 8
 	o.fail = func() *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
@@ -259,9 +256,8 @@ func TestOutageThatTheSinkKnowsOfPutsNothingAside(t *testing.T) {
 	}
 }
 
-// However many instances of a tenant have something to deliver, another's only one is in
-// the next call.
-func TestTenantsTakeTurns(t *testing.T) {
+// A tenant's only instance is in the next call even if another tenant has many.
+func TestCallsAreFairToTenants(t *testing.T) {
 	var log []transitions.Logged
 	for i := range 900 {
 		e := logOf("a")[0]
@@ -279,7 +275,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 	var got []string
 	for range 5 {
-		o.calls.open-- // one that is under way ends
+		o.calls.open-- // a call ends
 		for _, it := range o.next(o.now).items {
 			got = append(got, it.event.Tenant)
 		}

@@ -19,138 +19,123 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a relay needs. All of it is required but what says otherwise.
+// Config configures a relay. All fields are required unless noted.
 type Config struct {
-	Pool   *pgxpool.Pool // must not be one that others can use up: leases are prolonged with it
+	Pool   *pgxpool.Pool // must not be exhausted by others: it renews the leases
 	Events *outbox.Table // the log and its events
 	Feed   Feed          // of the same log
-	Node   string        // who holds the leases: no other relay's, also not an earlier one's
+	Node   string        // identifies the lease holder; unique across nodes and restarts
 
-	// Workflows are all versions of those that are known here: the filters of the sinks
-	// are checked against them. nil: they are not.
+	// Workflows are the known versions of the workflows that filters are validated against. Nil
+	// disables this validation.
 	Workflows []*workflow.Workflow
 
-	// Peers are the other nodes. nil: they find out at their next poll that they can take
-	// over a sink.
+	// Peers notifies other nodes of free sinks. If nil, they find out at their next poll.
 	Peers Peers
 
 	Log *slog.Logger
 
-	// Tracer is told of deliveries. nil: none.
+	// Tracer traces deliveries. Optional.
 	Tracer tracing.Tracer
 
-	// Every is how often the relay polls how its sinks stand when it has no other reason
-	// to. 0 is 1 s; at least 100 ms.
+	// Every is the poll interval. Defaults to 1 second; at least 100 ms.
 	Every time.Duration
 
-	// Lease is how long a sink is left alone after its node has died. Each poll
-	// prolongs it. 0 is three times Every, and at least 5 s; otherwise at least twice.
+	// Lease is the time after which another node takes over the sinks of a dead one. Each poll
+	// renews it. Defaults to three times Every, at least 5 seconds; must be at least twice Every.
 	Lease time.Duration
 
 	Sinks []Sink
 }
 
-// Feed reads a tenant's log after a position, as it grows.
+// Feed follows a tenant's log from a position.
 type Feed interface {
 	Follow(tenant string, after int64) transitions.Follower
 }
 
-// Peers are told that a sink can be taken over, so that each calls its Wake. Sinks must
-// not block.
+// Peers wakes the relays of other nodes when a sink becomes free. Sinks must not block.
 type Peers interface{ Sinks() }
 
-// Sink is a receiver and how it is to be served. The name and the sink are
-// required.
+// Sink configures the delivery to a receiver. Name and To are required.
 type Sink struct {
-	// Name is the sink's for good: its cursors are found by it. 1 to 64 of a-z, 0-9,
-	// '-', '_' and '.'; it begins with a letter or a digit.
+	// Name identifies the sink and its cursors; it must not change. 1 to 64 characters of a-z, 0-9,
+	// '-', '_' and '.', starting with a letter or a digit.
 	Name string
 
-	// To is where the events go. The relay closes it when it stops.
+	// To receives the events. The relay closes it when it stops.
 	To sink.Sink
 
-	// Tenants are those whose events it gets; nil: all, also those to come. What was
-	// set aside of one that is no longer among them stays there, undelivered.
+	// Tenants restricts the sink to these tenants. Nil means all, including future ones. Deferred
+	// events of a tenant that is removed from the list stay undelivered.
 	Tenants []string
 
-	// Filter says which events it gets, such as those of a workflow, a business key or
-	// the values of declared attributes; empty: all. The others are passed over for good.
-	// What it names must be known to the node: to one that does not know the workflow it
-	// is a mistake of the configuration.
+	// Filter selects events, for example by workflow, business key or declared attributes. The zero
+	// value selects all. Events that do not match are skipped permanently. An unknown workflow is a
+	// configuration error.
 	Filter transitions.EventFilter
 
-	// Wants says which of these it gets, where Filter cannot; nil: all of them. It is
-	// called from several goroutines.
+	// Wants selects among these where Filter cannot. Nil selects all. It must be safe for
+	// concurrent use.
 	Wants func(*transitions.Event) bool
 
-	// FromNow lets a sink that the database does not know yet get only what is
-	// committed after it became known, of every tenant, instead of the oldest events
-	// that are there. That also holds for tenants that come into being later, and for
-	// those that are added to Tenants later. Without it those are read from the
-	// beginning.
+	// FromNow starts a new sink at the current end of the log instead of the oldest stored event.
+	// This also holds for tenants that are created, or added to Tenants, later.
 	FromNow bool
 
-	// Batch is how many events are handed over in one call, at most; 0 is 256. Calls
-	// are as large only when there is a backlog.
+	// Batch is the maximum number of events in a call. Defaults to 256. Calls only reach this size
+	// with a backlog.
 	Batch int
 
-	// Calls is how many are made at once, for different instances; 0 is 4. A
-	// receiver that takes one event after the other, such as a webhook, needs more
-	// of them, and a smaller Batch.
+	// Calls is the maximum number of concurrent calls, for different instances. Defaults to 4.
+	// Receivers that take single events, such as webhooks, need more calls and a smaller Batch.
 	Calls int
 
-	// Timeout bounds a call; 0 is 2 min. One that the sink does not end even some
-	// seconds later keeps its place among the Calls, and its instances wait until it
-	// has ended; whatever it says then, its events are delivered again. It is logged,
-	// and counts as an attempt of the first event of each instance. Everything else
-	// goes on, so does a pause; after it, or on another node, these events are tried
-	// although the call may still be under way.
+	// Timeout bounds a call. Defaults to 2 minutes. A call that does not return within a few
+	// seconds after its timeout is logged, counts as a failed attempt of the first event of each of
+	// its instances, and keeps its slot. Its instances wait until it returns or the sink is paused,
+	// and its events are delivered again whatever it returns.
 	Timeout time.Duration
 
-	// Retry says how often and when an event is tried again. Attempts: 0 is 15.
-	// First: 0 is 500 ms. Max: 0 is 1 h. So an event is given up after about an hour. No
-	// wait is longer than half the time for which the receiver drops repetitions
-	// ([sink.Deduplicator]): with the 20 minutes of a JetStream stream, after about 25.
-	// An attempt that fails while the receiver takes nothing is not counted. Final is
-	// not used: a sink says itself what is final.
+	// Retry is the retry policy of an event. Attempts defaults to 15, First to 500 ms, Max to 1
+	// hour; events are then parked after about an hour. No backoff exceeds half of the receiver's
+	// duplicate window ([sink.Deduplicator]). Attempts during a failure of the whole receiver are
+	// not counted. Final is ignored: sinks return [sink.Permanent].
 	Retry workflow.Retry
 
-	// Exhausted says what becomes of an event that no attempt could deliver.
+	// Exhausted is the policy for events that no attempt could deliver.
 	Exhausted Exhausted
 
-	// Window is how many events are in memory at once, about, and so how many are
-	// repeated after a crash, at most; 0 is 8192.
+	// Window is the approximate number of events in memory, and so of events that are repeated
+	// after a crash. Defaults to 8192.
 	Window int
 }
 
-// Exhausted is what becomes of an event whose attempts are used up, or that no
-// attempt can deliver.
+// Exhausted is the policy for events that are out of attempts or undeliverable.
 type Exhausted int
 
 const (
-	// Park makes it a dead letter. Later events of its instance go on without it.
+	// Park turns the event into a dead letter. Later events of its instance are delivered.
 	Park Exhausted = iota
-	// HoldInstance makes it a dead letter, and later events of its instance wait
-	// for it to be redriven or skipped, so that their order holds.
+	// HoldInstance turns the event into a dead letter. Later events of its instance wait until it
+	// is redriven or skipped.
 	HoldInstance
-	// Block goes on trying. The cursor of its tenant does not pass it, so after a
-	// while nothing of that tenant is delivered. Other tenants go on, however many
-	// are blocked; when there are many, what was delivered behind such an event is
-	// repeated once when it has arrived.
+	// Block retries without limit. The cursor of the tenant does not pass the event, so delivery
+	// for this tenant eventually stops. Other tenants are not affected. If many tenants are
+	// blocked, events delivered behind the blocking one are repeated once after it arrives.
 	Block
 )
 
-// CheckName refuses a name that cannot be a sink's.
+// CheckName validates the name of a sink.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("the sink's name %q is not 1 to 64 of a-z, 0-9, '-', '_' and '.', beginning with a letter or a digit", name)
+		return fmt.Errorf("sink name %q is not 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a letter or a digit", name)
 	}
 	return nil
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// withDefaults checks the configuration and returns a complete copy.
+// withDefaults validates the configuration and returns a copy with defaults.
 func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("relay: "+format, args...)) }
@@ -159,11 +144,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Every = cmp.Or(c.Every, time.Second)
 	if c.Every < 100*time.Millisecond {
-		add("Every is less than 100 ms")
+		add("Every is shorter than 100 ms")
 	}
 	c.Lease = cmp.Or(c.Lease, max(3*c.Every, 5*time.Second))
 	if c.Lease < 2*c.Every {
-		add("Lease is less than %s, which is two polls", 2*c.Every)
+		add("Lease is shorter than %s (twice Every)", 2*c.Every)
 	}
 	c.Sinks = append([]Sink(nil), c.Sinks...)
 	names := map[string]bool{}
@@ -181,11 +166,11 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		switch {
 		case names[s.Name]:
-			add("there are two sinks %q", s.Name)
+			add("duplicate sink %q", s.Name)
 		case s.To == nil:
-			add("sink %q has no receiver", s.Name)
+			add("sink %q has no To", s.Name)
 		case min(s.Batch, s.Calls, s.Window, s.Retry.Attempts) < 0 || min(s.Timeout, s.Retry.First) < 0 || s.Retry.Max < s.Retry.First:
-			add("sink %q has a negative number, or a Retry.Max that is less than its First", s.Name)
+			add("sink %q has a negative option or a Retry.Max below Retry.First", s.Name)
 		case s.Exhausted < Park || s.Exhausted > Block:
 			add("sink %q has an unknown Exhausted", s.Name)
 		}
@@ -194,7 +179,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		for _, tenant := range s.Tenants {
 			if err := transitions.CheckTenant(tenant); err != nil || tenant == "" {
-				add("sink %q is for a tenant %q, which cannot be", s.Name, tenant)
+				add("sink %q has an invalid tenant %q", s.Name, tenant)
 			}
 		}
 		names[s.Name] = true
@@ -202,10 +187,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(wrong...)
 }
 
-// checkFilter refuses a filter that no event can pass.
+// checkFilter rejects a filter that no event can match.
 func (s *Sink) checkFilter(known []*workflow.Workflow) error {
 	if slices.Contains(s.Filter.Types, "") || slices.Contains(s.Filter.States, "") {
-		return errors.New("a type or a state of it is empty")
+		return errors.New("a type or a state is empty")
 	}
 	if known == nil {
 		return s.Filter.Check(nil)
@@ -213,20 +198,18 @@ func (s *Sink) checkFilter(known []*workflow.Workflow) error {
 	return s.Filter.CheckKnown(known)
 }
 
-// serves reports whether the sink gets a tenant's events.
 func (s *Sink) serves(tenant string) bool {
 	return s.Tenants == nil || slices.Contains(s.Tenants, tenant)
 }
 
-// policy is how a flow serves the sink.
 func (s *Sink) policy() policy {
-	return policy{exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, calls: s.Calls, window: s.Window, maxAside: maxAside,
+	return policy{exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, calls: s.Calls, window: s.Window, maxDeferred: maxDeferred,
 		backoff: func(failures int) time.Duration { return rand.N(s.ceiling(max(failures, 1)) + 1) },
 	}
 }
 
-// ceiling is the longest wait before an event is tried again. What has arrived, though
-// the sink does not know it, is tried again while its receiver still knows it.
+// ceiling returns the maximum backoff. It stays within the receiver's duplicate window, so that a
+// repeated event whose acknowledgement was lost is recognized.
 func (s *Sink) ceiling(failures int) time.Duration {
 	ceiling := s.Retry.Ceiling(failures)
 	if d, ok := s.To.(sink.Deduplicator); ok {
@@ -237,5 +220,5 @@ func (s *Sink) ceiling(failures int) time.Duration {
 	return ceiling
 }
 
-// maxAside is how many instances of a sink may be aside, about.
-const maxAside = 100_000
+// maxDeferred is the approximate maximum number of deferred instances per sink.
+const maxDeferred = 100_000

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestConfigIsRefusedWithAllItsMistakes(t *testing.T) {
+func TestConfigReportsAllErrors(t *testing.T) {
 	_, err := relay.New(relay.Config{Lease: time.Second, Sinks: []relay.Sink{
 		{Name: "Main", To: &receiver{}}, {Name: "a"}, {Name: "a", To: &receiver{}},
 		{Name: "b", To: &receiver{}, Batch: -1}, {Name: "c", To: &receiver{}, Retry: workflow.Retry{First: time.Minute, Max: time.Second}},
@@ -26,9 +26,9 @@ func TestConfigIsRefusedWithAllItsMistakes(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no receiver`, `two sinks "a"`, `"b" has a negative`,
+	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no To`, `duplicate sink "a"`, `"b" has a negative`,
 		`"c" has a negative`,
-		`sink "d" is for a tenant ""`, `"e" has an unknown`,
+		`sink "d" has an invalid tenant ""`, `"e" has an unknown`,
 		`filter of sink "f": invalid_request: a filter by business key needs the workflow`, `filter of sink "g": a type or a state`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("it does not say %s: %v", want, err)

@@ -1,88 +1,75 @@
-// Package relay delivers the events of the log to sinks: every event at least
-// once, those of an instance in order, each sink independently of the others.
+// Package relay delivers events to sinks: every event at least once, the events of an instance in
+// order, and each sink independently of the others.
 //
-// # Who delivers
+// # Leases
 //
-// One node at a time delivers to a sink. It holds the sink's lease, a row of
-// outbox_sink: claimed_by, locked_until, and the token, which every claim counts up.
-// A lease lasts by the database's clock. Its node renews it, and gives it back when it
-// stops; when the node dies, another takes over within seconds.
+// One node at a time delivers to a sink. It holds the sink's lease, a row of outbox_sink with
+// claimed_by, locked_until and token; every claim increments the token. Leases expire by the
+// database's clock. The holder renews its lease and releases it when it stops. If the node dies,
+// another node takes over within seconds.
 //
-// The token is a fencing token. Whatever a relay stores about a sink is one transaction
-// that first locks the sink's row and finds the token unchanged. So a node that was
-// frozen, and taken over meanwhile, stores nothing when it wakes up. Its last deliveries
-// may arrive once more, with the ids of the first ones.
+// The token is a fencing token. Every write about a sink is one transaction that first locks the
+// sink's row and checks the token. A node that was suspended and replaced therefore writes nothing
+// after it resumes. Its last deliveries may be repeated with the same ids.
 //
-// # How far a sink is
+// # Cursors
 //
-// There is a cursor for each sink and tenant, in outbox_cursor: every event up to it is
-// delivered, or is a row of outbox_dead. Events are delivered ahead of the cursor,
-// several calls at once, within a window; the cursor passes what is complete. So a
-// delivery writes nothing of its own, and a crash repeats no more than the window.
+// outbox_cursor has a cursor for each sink and tenant. Every event up to the cursor is delivered or
+// is a row of outbox_dead. Events are delivered ahead of the cursor by concurrent calls, within a
+// window; the cursor passes completed positions. A delivery causes no write of its own, and a crash
+// repeats at most the window.
 //
-// When an operator moves a cursor, only the log of that tenant is read anew: the cursor
-// keeps the sink's revision of its move, and a batch whose writer does not know that
-// revision does not store it.
+// When an operator moves a cursor, only the log of that tenant is read again: the cursor stores the
+// sink's revision of the move, and batches of a writer that does not know this revision skip it.
 //
-// Positions have no gaps and are in the order of the commits, so a reader misses
-// nothing. Where retention has removed events that a sink has not got, the sink stops
-// for that tenant, and says so.
+// Positions have no gaps and follow the commit order, so readers miss nothing. If retention removed
+// events that a sink has not received, delivery for this tenant stops with a failure.
 //
-// A sink's Filter says which events it gets, and Wants does where Filter cannot; the
-// cursor passes the others. A filter that names what no event can have, such as an
-// unknown workflow, is refused before the relay starts.
+// Filter and Wants select the events of a sink; the cursor passes all others. A filter that no
+// event can match, for example with an unknown workflow, is rejected before the relay starts.
 //
-// # What fails
+// # Failures
 //
-// No event is delivered before an earlier one of its instance. An event that fails is
-// retried with a random, growing backoff, and its instance waits; the others go on.
-// When the backoff is long, or the window is full of what waits, events are set aside:
-// they become rows of outbox_dead with the status queued, in the same transaction in
-// which the cursor passes them, and are delivered from there, still in order, before
-// anything later of their instance.
+// No event is delivered before an earlier one of its instance. A failed event is retried with
+// randomized exponential backoff while its instance waits and others continue. If the backoff is
+// long, or waiting events fill the window, events are deferred: they become rows of outbox_dead
+// with the status queued, in the transaction in which the cursor passes them. They are delivered
+// from there, in order, before later events of their instance.
 //
-// An event that is given up is parked: it is a dead letter, a row of the same table with
-// the status waiting. An operator redrives it (queued again) or skips it. Later events
-// of its instance go on without it, or wait for it, as configured; or nothing is given
-// up, and the cursor waits (Block). When so many tenants are blocked that others would
-// have no room, their logs are unloaded: nothing of them is in memory until the next
-// attempt, and then only the one event, until it has arrived.
+// An event without attempts left becomes a dead letter: a row of outbox_dead with the status
+// waiting. An operator redrives or skips it. Depending on the policy, later events of its instance
+// are delivered (Park) or wait (HoldInstance), or the event is retried without limit while the
+// cursor waits (Block). If many tenants are blocked, their logs are unloaded: until the next
+// attempt they use no memory, and then only the blocking event is loaded.
 //
-// A failure of the receiver as a whole opens the sink's circuit. It is one that the sink
-// calls so, or failures of events of different instances with nothing accepted in
-// between, as of a receiver that answers 500 to everything. Then one event at a time is
-// tried, of each instance in turn, until one arrives. These failures are not counted, so
-// nothing is given up, however long that lasts, but what the sink refuses for good
-// ([sink.Permanent]): the receiver has read it.
+// A failure of the whole receiver opens the sink's circuit. The sink reports it, or events of
+// different instances fail without a success in between. The circuit then tries one event at a
+// time, of each instance in turn, until one is accepted. These failures do not count as attempts,
+// except permanent ones ([sink.Permanent]), because then the receiver has read the event.
 //
-// An event of a tenant and type of which none has failed in the outage, or one that was
-// never tried, is tried soon, though the wait of the others has grown to a minute. When
-// one arrives the circuit closes, and the failures are attributed to the events that
-// fail while others arrive. As long as the events of a single instance fail, they count:
-// so an outage in which only one instance has events gives up its event after the
-// attempts of the policy; use HoldInstance where that must not be. The reasons are in
-// docs/decisions/0007-relay.md.
+// Untried events, and events of a tenant and type that has not failed in the outage, are tried with
+// a short backoff even if that of the others has grown to a minute. An accepted event closes the
+// circuit; from then on failures are attributed to the events. Failures of a single instance always
+// count. If only one instance has events during an outage, its event therefore runs out of
+// attempts; use HoldInstance to prevent this. docs/decisions/0007-relay.md explains why.
 //
-// # Whose turn it is
+// # Fairness
 //
-// Tenants take turns in what is delivered next and in whose logs are read. Each has some
-// room in the window, however much the others take, and a reader that waits for room
-// lets others read, up to some 64. No call is kept free for a tenant: a new event waits
-// for the first call that ends. The number of instances aside is bounded for the sink;
-// where there are more, the tenants with the most wait.
+// Tenants are served round-robin, for deliveries and for reading logs. Each has a share of the
+// window, and up to about 64 readers without capacity let others read. No call is reserved for a
+// tenant: a new event waits for the first call that ends. The number of deferred instances per sink
+// is bounded; beyond it, the tenants with the most deferred instances wait.
 //
-// # The parts
+// # Structure
 //
-// A [Relay] is a node's. It polls how all its sinks stand, in one statement, every second
-// or two and when it has reason to, and takes over what no node holds. A log of which
-// everything is delivered is not in memory. When it grows, as a commit or a hint says,
-// its cursor is looked up by its key; what no hint tells of is found because the poll
-// also asks for the sum of all heads. All tenants are passed over, in steps, only for a sink
-// that was just claimed, or that had no room for all that it was told of. Each lease has a
-// holder, with one goroutine that decides everything by means of a flow, which knows
-// neither clock nor database nor sink. Readers of the logs, calls of the sink and the
-// batches that are stored run beside it. A [Table] is for operators: it tells how the
-// sinks stand, and changes that, from any node.
+// Each node has a [Relay]. It polls the state of all sinks in one statement, every second or two
+// and after notifications, and claims free ones. Logs without undelivered events are not in memory.
+// When a log grows, its cursor is looked up by key. The poll also reads the sum of the last
+// positions of all logs, so lost notifications are detected. All tenants are scanned, in steps,
+// only for a newly claimed sink or after too many notifications. Each lease has a holder, whose
+// single goroutine makes all decisions in a flow. The flow depends on neither clock, database nor
+// sink. Log readers, sink calls and store batches run concurrently. A [Table] reads and changes the
+// state of sinks for operators, from any node.
 //
-// Lock order: the row of outbox_sink, then anything else about that sink.
+// Lock order: the row of outbox_sink, then anything else of that sink.
 package relay

@@ -22,7 +22,7 @@ type opening struct {
 	Name string `json:"name"`
 }
 
-// counter is a workflow whose instances count.
+// counter returns a workflow whose instances count.
 func counter() workflow.Source {
 	return workflow.Define("counter", 1,
 		workflow.Start("open", "live", func(*workflow.Call, *tally, opening) error { return nil }).
@@ -36,9 +36,8 @@ func counter() workflow.Source {
 	).Final("done")
 }
 
-// An engine's callers, and one whose transaction stays open while the others
-// commit: a sink gets every event once, in order.
-func TestEngineAndALateTransaction(t *testing.T) {
+// A sink receives the events of concurrent commands and of a late transaction once, in order.
+func TestEngineWithLateTransaction(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -74,7 +73,7 @@ func TestEngineAndALateTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback(context.Background()) }() // after its end it does nothing
+	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
 	for i := range 2 {
 		if _, err := e.SubmitTx(t.Context(), tx, add("late", i)); err != nil {
 			t.Fatal(err)
@@ -108,9 +107,8 @@ func TestEngineAndALateTransaction(t *testing.T) {
 	}
 }
 
-// Many tenants are served beside each other, and none has to wait for another's
-// backlog to end.
-func TestManyTenantsTakeTurns(t *testing.T) {
+// Tenants are served concurrently; none waits for the backlog of another.
+func TestManyTenantsAreServedFairly(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -119,7 +117,7 @@ INSERT INTO pawl.log SELECT 't' || t, CASE WHEN t <= 40 THEN 1000 ELSE 3 END FRO
 INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 SELECT l.tenant, p, 'e', 0, 'w', md5((p % 10)::text)::uuid, p, 'x', 's', now() FROM pawl.log l, generate_series(1, l.head) p`)
 	var mu sync.Mutex
-	finished := map[string]int{} // how much was delivered when a tenant's last event was
+	finished := map[string]int{} // deliveries before each tenant's last event
 	total := 0
 	to := &receiver{}
 	to.fail = nil
@@ -142,7 +140,7 @@ SELECT l.tenant, p, 'e', 0, 'w', md5((p % 10)::text)::uuid, p, 'x', 's', now() F
 		cursorReaches(t, n.pool, "main", fmt.Sprint("t", i), head)
 	}
 	to.inOrder(t)
-	late := 0 // a few may be, whose queries this machine has delayed
+	late := 0 // tolerates delayed queries on a busy machine
 	for i := 41; i <= 80; i++ {
 		if at := finished[fmt.Sprint("t", i)]; at > total*3/4 {
 			t.Logf("the short log of t%d was delivered as the %dth event of %d", i, at, total)

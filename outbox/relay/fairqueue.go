@@ -23,24 +23,22 @@ func (q *fifo[T]) pop() (v T) {
 	return v
 }
 
-// tenantQueue has a tenant's instance queues that are in one state. It may have some
-// that have left the state; these are skipped.
+// tenantQueue holds a tenant's instance queues that are in one state. Entries that have left the
+// state are skipped.
 type tenantQueue struct {
 	tenant string
 	fifo[*instanceQueue]
 }
 
-// fairQueue is a queue of the instance queues that are in one state, in which the
-// tenants take turns: however many one has, the first of each other comes before its
-// second.
+// fairQueue holds the instance queues that are in one state, round-robin over the tenants.
 type fairQueue struct {
 	state   queueState
 	tenants map[string]*tenantQueue
-	order   fifo[*tenantQueue] // whose turn is next
-	count   int                // of queues, with those that have left the state
+	order   fifo[*tenantQueue] // next tenants
+	count   int                // of entries, including those that have left the state
 }
 
-// push appends a queue, unless it is there already.
+// push appends a queue unless it is present.
 func (f *fairQueue) push(q *instanceQueue) {
 	t := f.tenants[q.tenant]
 	if t == nil {
@@ -58,8 +56,7 @@ func (f *fairQueue) push(q *instanceQueue) {
 	}
 }
 
-// pop takes the first queue in the state of the tenant whose turn it is; nil: there is
-// none.
+// pop removes and returns the first queue of the next tenant, or nil.
 func (f *fairQueue) pop() *instanceQueue {
 	if !f.has() {
 		return nil
@@ -69,7 +66,6 @@ func (f *fairQueue) pop() *instanceQueue {
 	return f.remove(t)
 }
 
-// remove takes the first queue of a tenant.
 func (f *fairQueue) remove(t *tenantQueue) *instanceQueue {
 	q := t.pop()
 	q.inQueues &^= 1 << f.state
@@ -77,7 +73,7 @@ func (f *fairQueue) remove(t *tenantQueue) *instanceQueue {
 	return q
 }
 
-// has reports whether a queue is in the state, and drops those before it that are not.
+// has reports whether a queue is in the state. It drops earlier entries that are not.
 func (f *fairQueue) has() bool {
 	for len(f.order.rest()) > 0 {
 		t := f.order.rest()[0]
@@ -93,7 +89,7 @@ func (f *fairQueue) has() bool {
 	return false
 }
 
-// each does something with every queue that is in the state.
+// each calls do for every queue in the state.
 func (f *fairQueue) each(do func(*instanceQueue)) {
 	for _, t := range f.order.rest() {
 		for _, q := range t.rest() {

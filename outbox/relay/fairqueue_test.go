@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// However many tenants wait for room, another's log is read, and what comes of it is
-// delivered in its turn.
-func TestTenantsThatWaitForRoomKeepNoOtherFromBeingRead(t *testing.T) {
+// A log is read and delivered in its turn even if many other tenants wait for memory.
+func TestWaitingTenantsDoNotBlockReaders(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -43,7 +42,7 @@ func TestTenantsThatWaitForRoomKeepNoOtherFromBeingRead(t *testing.T) {
 		}
 	}))
 	for range 2 {
-		<-busy // nothing is delivered from here on
+		<-busy // nothing is delivered from now on
 	}
 	publish(t, pool, "small", "a", n)
 	for seen := map[string]bool{}; len(seen) < tenants+1; {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { tables.Main(m) }
 
 const (
 	tenant   = "acme"
-	patience = await.Patience // bounds what should take no time at all
+	patience = await.Patience // bounds steps that should take no time
 )
 
 var same = schema.For(schema.Default)
@@ -72,7 +72,7 @@ func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (n int64)
 	return n
 }
 
-// node is a relay with a feed of its own, on a pool of its own.
+// node is a relay with its own feed and pool.
 type node struct {
 	*relay.Relay
 	pool  *pgxpool.Pool
@@ -82,7 +82,7 @@ type node struct {
 	name  string
 }
 
-// startNode starts a node that delivers to sinks.
+// startNode starts a node for sinks.
 func startNode(t testing.TB, url string, sinks ...relay.Sink) *node {
 	t.Helper()
 	n := newNode(t, url, nil, sinks...)
@@ -98,7 +98,7 @@ func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...rela
 	events := outbox.New(pool, same, "")
 	n.feed = feed.New(feed.Config{Log: events, Logger: slog.New(n.log)})
 	c := relay.Config{Pool: pool, Events: events, Feed: n.feed, Node: n.name, Log: slog.New(n.log), Sinks: sinks,
-		Lease: patience / 3} // no stall of this machine lets one run out, and one that was not given back is waited for
+		Lease: patience / 3} // outlasts stalls of the machine; unreleased leases are waited for
 	if change != nil {
 		change(&c)
 	}
@@ -126,14 +126,14 @@ func (n *node) stop() {
 	n.Stop(ctx)
 }
 
-// committed tells the node of a commit, as its pipeline does.
+// committed notifies the node of a commit, as the pipeline does.
 func (n *node) committed(tenant string, head int64) {
 	n.feed.Committed(tenant, head, nil)
 	n.NoteHead(tenant, head)
 }
 
-// publish commits a transition for each letter, of the instance of that name, and
-// tells the nodes. It returns the log's head.
+// publish commits a transition for each letter, of the instance of that name, and notifies the
+// nodes. It returns the last position.
 func publish(t testing.TB, pool *pgxpool.Pool, tenant, instances string, nodes ...*node) (head int64) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
@@ -149,7 +149,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, tenant, instances string, nodes .
 	return head
 }
 
-// write writes transitions, of which each fifth has two events.
+// write inserts transitions; every fifth has two events.
 func write(ctx context.Context, tx pgx.Tx, tenant, instances string) (head int64, err error) {
 	ids := make([]string, len(instances))
 	for i, name := range []byte(instances) {
@@ -166,20 +166,20 @@ func write(ctx context.Context, tx pgx.Tx, tenant, instances string) (head int64
 	return head, err
 }
 
-// events is how many events there are up to a position.
+// events returns the number of events up to a position.
 func events(head int64) int { return int(head + head/5) }
 
 func instanceOf(name byte) uuid.UUID { return uuid.UUID{15: name} }
 
-// receiver is a sink that a test tells what to do.
+// receiver is a scriptable sink.
 type receiver struct {
 	mu     sync.Mutex
-	list   []transitions.Event // what was delivered, in order
+	list   []transitions.Event // deliveries, in order
 	tries  map[string]int      // by event
 	busy   map[instance]bool
 	calls  int
 	closed int
-	broken []string // promises of the relay
+	broken []string // violated guarantees of the relay
 
 	fail  func(e *transitions.Event, try int) *sink.Failure // nil: never
 	enter func(ctx context.Context, events []transitions.Logged)
@@ -246,7 +246,7 @@ func (r *receiver) Close(context.Context) error {
 	return nil
 }
 
-// set changes what the receiver does.
+// set changes the receiver under its lock.
 func (r *receiver) set(change func(*receiver)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,7 +259,7 @@ func (r *receiver) got() []transitions.Event {
 	return slices.Clone(r.list)
 }
 
-// ids are the ids of what was delivered of an instance, in order; of all for 0.
+// ids returns the ids of the delivered events of an instance, in order; of all for 0.
 func (r *receiver) ids(name byte) (ids []string) {
 	for _, e := range r.got() {
 		if name == 0 || e.Instance == instanceOf(name) {
@@ -269,7 +269,7 @@ func (r *receiver) ids(name byte) (ids []string) {
 	return ids
 }
 
-// wants waits until so many different events have been delivered.
+// wants waits for count different events.
 func (r *receiver) wants(t testing.TB, count int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d events are delivered", count), func() bool {
@@ -286,8 +286,8 @@ func (r *receiver) wants(t testing.TB, count int) {
 	})
 }
 
-// inOrder checks that each instance had its events in order, but for repetitions,
-// and returns how many repetitions there were.
+// inOrder checks that each instance's events arrived in order, ignoring repetitions, and returns
+// the number of repetitions.
 func (r *receiver) inOrder(t testing.TB) (repeated int) {
 	t.Helper()
 	type place struct {
@@ -315,7 +315,7 @@ func (r *receiver) inOrder(t testing.TB) (repeated int) {
 	return repeated
 }
 
-// quick is a sink with a short wait between attempts.
+// quick returns a sink with a short backoff.
 func quick(name string, to sink.Sink, change ...func(*relay.Sink)) relay.Sink {
 	s := relay.Sink{Name: name, To: to, Retry: workflow.Retry{Attempts: 3, First: 2 * time.Millisecond, Max: 10 * time.Millisecond}}
 	for _, f := range change {
@@ -324,7 +324,7 @@ func quick(name string, to sink.Sink, change ...func(*relay.Sink)) relay.Sink {
 	return s
 }
 
-// cursor is how far a sink is, as it is stored.
+// cursor returns a stored cursor.
 func cursor(t testing.TB, pool *pgxpool.Pool, sink, tenant string) int64 {
 	t.Helper()
 	return number(t, pool, `SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE sink = $1 AND tenant = $2), 0)`, sink, tenant)

@@ -6,99 +6,96 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// policy is how a flow delivers.
+// policy configures a flow.
 type policy struct {
-	exhausted Exhausted
-	attempts  int
-	backoff   func(failures int) time.Duration // at random
-	batch     int                              // events in one call
-	calls     int                              // at once
-	window    int                              // events in memory
-	maxAside  int                              // instances that may be aside
+	exhausted   Exhausted
+	attempts    int
+	backoff     func(failures int) time.Duration // randomized
+	batch       int                              // events per call
+	calls       int                              // maximum number of concurrent calls
+	window      int                              // events in memory
+	maxDeferred int                              // deferred instances
 }
 
 const (
 	windowBytes   = 32 << 20    // of events in memory
-	callBytes     = 4 << 20     // of events in one call
-	maxInlineWait = time.Second // an event that waits for longer is set aside
+	callBytes     = 4 << 20     // of events per call
+	maxInlineWait = time.Second // events with a longer backoff are deferred
 )
 
-// flow has the events between the log and the sink. It decides what is delivered
-// when, and what becomes of it. It is for one goroutine, and knows neither clock nor
-// database nor sink.
+// flow holds the events between log and sink and decides when to deliver, retry, defer or park
+// each of them. It belongs to one goroutine and depends on neither clock, database nor sink.
 //
-// An event is in the queue of its instance until it is delivered or set aside. Within
-// a queue the order is kept: nothing behind an event is delivered before it, and no
-// queue is in two calls.
+// An event is in its instance's queue until it is delivered or deferred. Queues keep their order,
+// and no queue is in two calls.
 type flow struct {
-	policy  policy
-	queues  map[instanceKey]*instanceQueue
-	ready   fairQueue   // queues with events that can be delivered now
-	unread  fairQueue   // queues whose rows of outbox_dead must be read
-	timers  retryTimers // of queues that wait for their next attempt
-	circuit circuit
-	calls   callCounts
-	memory  memoryUse
-	aside   asideCounts
-	pending pendingStore
+	policy   policy
+	queues   map[instanceKey]*instanceQueue
+	ready    fairQueue   // queues with deliverable events
+	unread   fairQueue   // queues whose rows of outbox_dead must be read
+	timers   retryTimers // of queues in backoff
+	circuit  circuit
+	calls    callCounts
+	memory   memoryUse
+	deferred deferredCounts
+	pending  pendingStore
 
-	unattributed []*item      // events or receiver: it is not known yet which has failed
-	unloadable   []unloadable // windows to be unloaded, when the holder gets to it
-	seq          int64        // of the item that came last
+	unattributed []*item      // items whose failure may be due to the event or the receiver
+	unloadable   []unloadable // windows for the holder to unload
+	seq          int64        // of the last item
 	items        int          // in queues
-	draining     bool         // nothing new is begun
+	draining     bool         // nothing new is started
 }
 
-// callCounts are the calls that are under way, and what came of the others.
+// callCounts counts the calls in progress and the results of others.
 type callCounts struct {
-	open      int   // calls that have not ended
-	abandoned int   // of them, those that have ignored their timeout
-	items     int   // in the others
-	lastSeq   int64 // of the items that were ever in a call, the last
-	accepted  int64 // events that the receiver has taken
+	open      int   // calls in progress
+	abandoned int   // of these, those that ignored their timeout
+	items     int   // items in the calls that are not abandoned
+	lastSeq   int64 // highest seq of the items that were ever in a call
+	accepted  int64 // events that the receiver accepted
 }
 
-// memoryUse is what is in memory of the events after the stored cursors.
+// memoryUse is the memory used by events after the stored cursors.
 type memoryUse struct{ events, bytes int }
 
 func (m memoryUse) reaches(events, bytes int) bool { return m.events >= events || m.bytes >= bytes }
 
-// asideCounts are the instances that are aside.
-type asideCounts struct {
+// deferredCounts counts deferred instances.
+type deferredCounts struct {
 	count    int
 	ofTenant map[string]int
-	unknown  bool            // it is not known yet which are: nothing is taken in
-	full     map[string]bool // tenants of which it is not known: they have too many
-	freed    bool            // since that was read, some are no longer aside, or have begun to wait for an operator
+	unknown  bool            // not read yet: no events are admitted
+	full     map[string]bool // tenants with too many deferred instances to know all
+	freed    bool            // since the last reload some are delivered or wait for an operator
 }
 
 func newFlow(p policy) *flow {
 	return &flow{policy: p, queues: map[instanceKey]*instanceQueue{}, ready: fairQueue{state: ready}, unread: fairQueue{state: unread},
-		aside: asideCounts{ofTenant: map[string]int{}, unknown: true}}
+		deferred: deferredCounts{ofTenant: map[string]int{}, unknown: true}}
 }
 
-// call is what is handed to the sink at once.
+// call is one call of the sink.
 type call struct {
 	items     []*item
 	events    []transitions.Logged
 	probe     bool
-	untried   bool  // a probe whose event was never tried, though others like it were
+	untried   bool  // a probe with an untried event
 	ended     bool  // in time
-	abandoned bool  // it did not end in time
-	accepted  int64 // by the receiver, before it began
+	abandoned bool  // did not end in time
+	accepted  int64 // events that the receiver had accepted before the call began
 }
 
-// room is how many events more there is room for in a log's window. Every tenant has
-// some, however much the others take.
-func (f *flow) room(w *logWindow) (n int) {
+// capacity returns how many more events fit into a log's window. Every tenant has a guaranteed share.
+func (f *flow) capacity(w *logWindow) (n int) {
 	most := f.policy.window
 	switch m := f.memory; {
-	case f.aside.unknown || f.aside.full[w.tenant] || f.draining:
+	case f.deferred.unknown || f.deferred.full[w.tenant] || f.draining:
 	case !m.reaches(most, windowBytes):
 		n = most - m.events
 	case !m.reaches(2*most, 2*windowBytes):
 		n = max(most/32, 1) - w.events
-	case m.bytes < 3*windowBytes: // there may be more tenants than that is for
+	case m.bytes < 3*windowBytes: // more tenants than the window has shares for
 		n = 1 - w.events
 	}
 	if w.headOnly {
@@ -107,26 +104,25 @@ func (f *flow) room(w *logWindow) (n int) {
 	return n
 }
 
-// admit takes in what there is room for of a piece of a tenant's log, which comes
-// directly after what was taken in last. It returns how many events that was. wanted
-// says which of them go to the sink; nil: all.
+// admit adds the next piece of a tenant's log as far as memory allows, and returns the number of
+// events that it added. wanted selects the events for the sink; nil selects all.
 func (f *flow) admit(w *logWindow, events []transitions.Logged, wanted []bool, now time.Time) (taken int) {
 	for taken < len(events) {
-		n := min(f.room(w), len(events)-taken)
+		n := min(f.capacity(w), len(events)-taken)
 		if n <= 0 {
 			break
 		}
-		for n += taken; n < len(events) && events[n].Position == events[n-1].Position; n++ { // the events of a position go together
+		for n += taken; n < len(events) && events[n].Position == events[n-1].Position; n++ { // the events of a position stay together
 		}
-		f.take(w, events[:n], wanted, taken, now)
+		f.enqueue(w, events[:n], wanted, taken, now)
 		taken = n
 	}
 	f.markChanged(w)
 	return taken
 }
 
-// take takes in events, from an index on.
-func (f *flow) take(w *logWindow, events []transitions.Logged, wanted []bool, from int, now time.Time) {
+// enqueue adds events from an index on.
+func (f *flow) enqueue(w *logWindow, events []transitions.Logged, wanted []bool, from int, now time.Time) {
 	items := make([]item, len(events)-from)
 	for i := from; i < len(events); i++ {
 		e := &events[i]
@@ -152,21 +148,21 @@ func (f *flow) take(w *logWindow, events []transitions.Logged, wanted []bool, fr
 		switch {
 		case q.state == idle:
 			f.reschedule(q, now)
-		case q.aside && (q.onHold || q.notBefore.Sub(now) > maxInlineWait):
-			f.setAside(q)
+		case q.deferred && (q.onHold || q.notBefore.Sub(now) > maxInlineWait):
+			f.deferEvents(q)
 		}
 	}
 	w.advance()
 }
 
-// stalled reports whether there is no room in memory, and nothing there that could be
-// delivered: what waits has to make room.
+// stalled reports whether memory is full and nothing in it is deliverable, so that waiting events
+// must be deferred or unloaded.
 func (f *flow) stalled() bool {
 	nothing := !f.circuit.open && !f.ready.has() || f.circuit.mustSearch()
 	return f.memory.reaches(f.policy.window, windowBytes) && nothing && f.calls.open < f.policy.calls && !f.draining
 }
 
-// queue finds or makes the queue of an instance.
+// queue returns the queue of an instance, which it creates if necessary.
 func (f *flow) queue(k instanceKey) *instanceQueue {
 	q := f.queues[k]
 	if q == nil {
@@ -176,24 +172,23 @@ func (f *flow) queue(k instanceKey) *instanceQueue {
 	return q
 }
 
-// reschedule gives a queue the state that it belongs in, unless its events are in a
-// call or its rows are being read.
+// reschedule updates the state of a queue, unless a call has its events or its rows are being read.
 func (f *flow) reschedule(q *instanceQueue, now time.Time) {
 	switch {
 	case q.state == inCall || q.state == reading:
 		return
 	case q.onHold:
 		q.state = onHold
-		f.setAside(q) // what came meanwhile
+		f.deferEvents(q) // events that arrived meanwhile
 		return
 	case q.notBefore.After(now):
 		q.state = backingOff
 		f.timers.set(q)
 		if q.notBefore.Sub(now) > maxInlineWait || f.draining {
-			f.setAside(q)
+			f.deferEvents(q)
 		}
 		return
-	case q.first() == nil && !q.aside:
+	case q.first() == nil && !q.deferred:
 		q.state = idle
 		delete(f.queues, q.instanceKey)
 		return
@@ -204,20 +199,19 @@ func (f *flow) reschedule(q *instanceQueue, now time.Time) {
 		}
 	case q.unstored > 0:
 		q.state = unstored
-		f.setAside(q) // one may be of a transition that the cursor has to pass before its rows are stored
+		f.deferEvents(q) // the cursor must pass the rest of its transition before the rows are stored
 	default:
 		f.requestRows(q)
 	}
 }
 
-// requestRows lets the rows of a queue be read.
+// requestRows schedules a read of the queue's rows.
 func (f *flow) requestRows(q *instanceQueue) {
 	q.state = unread
 	f.unread.push(q)
 }
 
-// drain lets what is under way come to its end, and what was taken in before it, and
-// begins nothing else.
+// drain finishes the calls in progress and what was admitted before them, and starts nothing else.
 func (f *flow) drain(now time.Time) {
 	if f.draining {
 		return
@@ -238,20 +232,20 @@ func (f *flow) drain(now time.Time) {
 	}
 }
 
-// drained reports whether nothing is left of that.
+// drained reports whether a drain is complete.
 func (f *flow) drained() bool {
 	none := f.calls.open == f.policy.calls || f.circuit.open || f.circuit.goneReason != "" || !f.ready.has()
 	return f.calls.open == f.calls.abandoned && none
 }
 
-// drop forgets what is behind the first n items of a queue.
+// drop removes all but the first n items of a queue.
 func (f *flow) drop(items *[]*item, n int) {
 	f.items -= len(*items) - n
 	clear((*items)[n:])
 	*items = (*items)[:n]
 }
 
-// markChanged remembers that a window has something to store.
+// markChanged schedules a window to be stored.
 func (f *flow) markChanged(w *logWindow) {
 	if !w.changed && w.dirty() {
 		w.changed = true

@@ -13,15 +13,14 @@ import (
 
 var policies = map[string]Exhausted{"park": Park, "hold": HoldInstance, "block": Block}
 
-// Whatever happens, a cursor passes nothing that is not delivered or set aside,
-// every instance's events arrive in order, and in the end everything has arrived
-// that nobody has skipped.
-func TestEverythingArrivesInOrderWhateverHappens(t *testing.T) {
+// Under random failures a cursor only passes events that are delivered or deferred, instances'
+// events arrive in order, and all events that are not skipped arrive eventually.
+func TestFlowKeepsOrderUnderRandomFailures(t *testing.T) {
 	for name, exhausted := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			unloaded, seeds := 0, uint64(400)
-			if testing.Short() { // make test-long has them all
+			if testing.Short() { // make test-long runs all
 				seeds = 60
 			}
 			for seed := range seeds {
@@ -42,8 +41,8 @@ func FuzzFlow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, exhausted byte) { live(t, seed, Exhausted(exhausted%3), 1500) })
 }
 
-// live lets a world go on for some steps, and then get well. It returns how many
-// logs were unloaded.
+// live runs a world for some steps and then until it recovers. It returns the number of unloaded
+// logs.
 func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (unloaded int) {
 	w := newWorld(t, seed, exhausted)
 	defer func() {
@@ -73,17 +72,17 @@ func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (unloaded i
 	return 0
 }
 
-// flowOf makes a flow that has taken in a tenant's log, and its window.
+// flowOf returns a flow that has admitted a tenant's log, and its window.
 func flowOf(log []transitions.Logged) (*flow, *logWindow) {
-	f := newFlow(policy{attempts: 3, batch: 10, calls: 1, window: 100, maxAside: 10,
+	f := newFlow(policy{attempts: 3, batch: 10, calls: 1, window: 100, maxDeferred: 10,
 		backoff: func(int) time.Duration { return time.Millisecond }})
-	f.reloadAside(nil, nil, time.Unix(0, 0))
+	f.reloadDeferred(nil, nil, time.Unix(0, 0))
 	s := &logWindow{tenant: "t"}
 	f.admit(s, log, nil, time.Unix(0, 0))
 	return f, s
 }
 
-// logOf is a log with a transition for each letter, of the instance of that name.
+// logOf returns a log with a transition for each letter, of the instance of that name.
 func logOf(instances string) (log []transitions.Logged) {
 	for i, name := range []byte(instances) {
 		log = append(log, transitions.Logged{Event: transitions.Event{Tenant: "t", Position: int64(i + 1), Type: "e", Instance: uuid.UUID{name}}})
@@ -91,12 +90,12 @@ func logOf(instances string) (log []transitions.Logged) {
 	return log
 }
 
-// A sink may say what it likes: what comes after a failure of its instance is
-// delivered after it.
-func TestNothingBehindAFailureCounts(t *testing.T) {
+// Events behind a failure of their instance are delivered after it, whatever the sink returns for
+// them.
+func TestFailureHidesLaterResults(t *testing.T) {
 	f, s := flowOf(logOf("aaa"))
 	c := f.next(time.Unix(0, 0))
-	f.settle(c, []*sink.Failure{nil, sink.Fail(sink.Temporary, nil, "no"), nil}, time.Unix(0, 0))
+	f.applyResults(c, []*sink.Failure{nil, sink.Fail(sink.Temporary, nil, "no"), nil}, time.Unix(0, 0))
 	if s.cursor() != 1 || f.pending.delivered != 1 {
 		t.Errorf("the cursor is at %d, and %d events count as delivered", s.cursor(), f.pending.delivered)
 	}
@@ -105,16 +104,16 @@ func TestNothingBehindAFailureCounts(t *testing.T) {
 	}
 }
 
-// While the receiver as a whole takes nothing one event at a time is tried, not
-// the same one again and again, and none before its time.
-func TestReceiverThatIsDownIsProbed(t *testing.T) {
+// While the receiver fails, one event at a time is tried, a different one each time and not before
+// its time.
+func TestFailingReceiverIsProbed(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	f, _ := flowOf(logOf("abcd"))
 	f.policy.calls, f.policy.batch = 2, 1
 	one, two := f.next(at(0)), f.next(at(0))
 	down := sink.Fail(sink.Unavailable, nil, "down")
-	f.settle(one, []*sink.Failure{down}, at(0))
-	f.settle(two, []*sink.Failure{down}, at(0)) // it was under way: no second failure in a row
+	f.applyResults(one, []*sink.Failure{down}, at(0))
+	f.applyResults(two, []*sink.Failure{down}, at(0)) // in progress: no second failure in a row
 	if f.circuit.failures != 1 || f.next(at(0)) != nil {
 		t.Errorf("after it went down: %+v", f.circuit)
 	}
@@ -124,7 +123,7 @@ func TestReceiverThatIsDownIsProbed(t *testing.T) {
 	}
 	longer := sink.Fail(sink.Unavailable, nil, "down")
 	longer.RetryAfter = time.Minute
-	f.settle(probe, []*sink.Failure{longer}, at(10))
+	f.applyResults(probe, []*sink.Failure{longer}, at(10))
 	if f.circuit.failures != 2 || f.next(at(59_000)) != nil {
 		t.Errorf("it is tried before its time: %+v", f.circuit)
 	}
@@ -132,29 +131,28 @@ func TestReceiverThatIsDownIsProbed(t *testing.T) {
 	if probe == nil || probe.events[0].Position != 4 {
 		t.Fatalf("the next probe is %+v", probe)
 	}
-	f.settle(probe, []*sink.Failure{nil}, at(61_000))
+	f.applyResults(probe, []*sink.Failure{nil}, at(61_000))
 	if f.circuit.open || f.pending.delivered != 1 {
 		t.Errorf("after it came back: %+v", f.circuit)
 	}
-	for range 3 { // what met the failure may be why: it counts
+	for range 3 { // events that met the failure may be its reason: it counts
 		c := f.next(at(62_000))
 		if c == nil || c.items[0].attempts != 1 {
 			t.Fatalf("%+v", c)
 		}
-		f.settle(c, []*sink.Failure{nil}, at(62_000))
+		f.applyResults(c, []*sink.Failure{nil}, at(62_000))
 	}
 }
 
-// An operator redrives an older event of an instance while one event of a transition
-// of it is given up and not stored yet, and the other not delivered: it cannot be
-// stored before the cursor passes both.
-func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
+// An operator redrives an older event of an instance while a transition has one parked, unstored
+// event and one undelivered: the row cannot be stored before the cursor passes both.
+func TestParkedEventWaitsForItsTransition(t *testing.T) {
 	log := logOf("aa")
 	log[1].Position, log[1].Type, log[1].Ordinal = 1, "f", 1
 	f, s := flowOf(log)
 	c := f.next(time.Unix(0, 0))
-	f.settle(c, []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), sink.Fail(sink.Held, nil, "not tried")}, time.Unix(0, 0))
-	f.reloadAside([]asideInstance{{"t", log[0].Instance, false}}, nil, time.Unix(0, 0))
+	f.applyResults(c, []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), sink.Fail(sink.Held, nil, "not tried")}, time.Unix(0, 0))
+	f.reloadDeferred([]deferredInstance{{"t", log[0].Instance, false}}, nil, time.Unix(0, 0))
 	l := f.takeBatch()
 	if s.cursor() != 1 || len(l.newRows) != 2 || len(l.cursors) != 1 || len(l.fetch) != 1 {
 		t.Errorf("the cursor is at %d, the batch is %+v", s.cursor(), l)
@@ -162,12 +160,12 @@ func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
 }
 
 // A batch whose reply is lost is sent again.
-func TestUnsentNewsAreSentAgain(t *testing.T) {
+func TestLostBatchIsSentAgain(t *testing.T) {
 	f, s := flowOf(logOf("ab"))
-	f.settle(f.next(time.Unix(0, 0)), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), nil}, time.Unix(0, 0))
+	f.applyResults(f.next(time.Unix(0, 0)), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), nil}, time.Unix(0, 0))
 	f.pending.changes = append(f.pending.changes, rowChange{status: inspect.DeadRedriven})
 	first := f.takeBatch()
-	f.takeBack(first, time.Unix(0, 0))
+	f.requeueBatch(first, time.Unix(0, 0))
 	again := f.takeBatch()
 	if len(again.cursors) != 1 || again.cursors[0].position != 2 || len(again.newRows) != 1 || len(again.changes) != 1 ||
 		again.delivered != 1 || again.failed != 1 || again.parked != 1 || again.failure != "no" {
@@ -215,7 +213,7 @@ func (w *world) step() {
 	}
 }
 
-// crash ends the lease somewhere.
+// crash ends the lease at a random point.
 func (w *world) crash() {
 	for w.chance(50) {
 		w.answer(false)
@@ -226,7 +224,7 @@ func (w *world) crash() {
 	w.start()
 }
 
-// rest ends the lease with care.
+// rest ends the lease cleanly.
 func (w *world) rest() {
 	w.flow.drain(w.now)
 	for range 10_000 {
@@ -247,7 +245,7 @@ func (w *world) rest() {
 	w.start()
 }
 
-// complete reports whether everything is delivered, or skipped.
+// complete reports whether everything is delivered or skipped.
 func (w *world) complete() bool {
 	for _, r := range w.dead {
 		if r.status == inspect.DeadWaiting || r.status == inspect.DeadQueued {

@@ -16,9 +16,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// What retention has removed before it was delivered is not passed over in
-// silence.
-func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
+// Events that retention removed before their delivery are reported.
+func TestRemovedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]string{"the next": "position > 3", "all that there are": "false"} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +27,7 @@ func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
 			publish(t, pool, tenant, "abcdef")
 			publish(t, pool, "other", "abc")
 			exec(t, pool, "DELETE FROM pawl.outbox WHERE tenant = 'acme' AND NOT ("+kept+")")
-			exec(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('main')") // it is no new sink
+			exec(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('main')") // so the sink is not new
 			to := &receiver{}
 			n := startNode(t, url, quick("main", to))
 			table := relay.NewTable(pool, same)
@@ -39,7 +38,7 @@ func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
 			eventually(t, "the status says so", func() bool {
 				list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 				return err == nil && len(list) == 2 && list[0].Position == 0 && list[1].Position == 3 && list[1].Failure == "" &&
-					strings.Contains(list[0].Failure, "after position 0") && strings.Contains(list[0].Failure, "has position "+next)
+					strings.Contains(list[0].Failure, "after position 0") && strings.Contains(list[0].Failure, "next stored position is "+next)
 			})
 			if info, err := table.Sinks(t.Context(), ""); err != nil || info[0].Stuck != 1 || info[0].Behind != 1 {
 				t.Errorf("%+v, %v", info, err)
@@ -68,9 +67,9 @@ func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
 	}
 }
 
-// A sink that is new where retention has removed events begins with those that
-// are there, without anybody's help, and the log says that there were others.
-func TestNewSinkBeginsWithTheOldestEventsThatAreThere(t *testing.T) {
+// A sink that is new after retention removed events starts with the oldest stored one and logs a
+// warning.
+func TestNewSinkStartsAtOldestEvent(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -92,7 +91,7 @@ func TestNewSinkBeginsWithTheOldestEventsThatAreThere(t *testing.T) {
 	slices.Sort(got)
 	mustEqual(t, "delivered", got, []string{"acme 4-0", "acme 5-0", "acme 5-1", "acme 6-0", "empty 4-0", "whole 1-0", "whole 2-0",
 		"whole 3-0"})
-	if lines := n.log.Count("does not get the events that retention has removed"); lines != 1 {
+	if lines := n.log.Count("new sink starts with the oldest stored events"); lines != 1 {
 		t.Errorf("the log says so %d times", lines)
 	}
 	if cursors := number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure IS NOT NULL OR tenant = 'not mine'"); cursors != 0 {
@@ -100,7 +99,7 @@ func TestNewSinkBeginsWithTheOldestEventsThatAreThere(t *testing.T) {
 	}
 }
 
-func TestDeadLetterWhoseEventIsGoneStaysOne(t *testing.T) {
+func TestDeadLetterSurvivesRemovedEvent(t *testing.T) {
 	t.Parallel()
 	for name, exhausted := range map[string]relay.Exhausted{"park": relay.Park, "hold": relay.HoldInstance} {
 		t.Run(name, func(t *testing.T) {
@@ -134,10 +133,9 @@ func TestDeadLetterWhoseEventIsGoneStaysOne(t *testing.T) {
 	}
 }
 
-// A transaction that is held open while thousands commit after it gets its place
-// when it commits, and so a sink neither misses its events nor gets them out of
-// order.
-func TestLateCommitIsNeitherMissedNorReordered(t *testing.T) {
+// A transaction that stays open while thousands commit gets its position when it commits: a sink
+// receives its events, in order.
+func TestLateCommitKeepsOrder(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -149,7 +147,7 @@ func TestLateCommitIsNeitherMissedNorReordered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = late.Rollback(context.Background()) }() // after its end it does nothing
+	defer func() { _ = late.Rollback(context.Background()) }() // no-op after commit
 	for i := range 3 {
 		provisional(t, late, 'z', int64(i+1))
 	}
@@ -175,8 +173,8 @@ func TestLateCommitIsNeitherMissedNorReordered(t *testing.T) {
 	to.inOrder(t)
 }
 
-// provisional writes a transition as a caller's own transaction does: under a
-// negative position, which the transaction gives up as it commits.
+// provisional writes a transition as a transaction of a caller does, with a negative position that
+// is replaced at commit.
 func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 	t.Helper()
 	var position int64
@@ -196,13 +194,12 @@ func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 	}
 }
 
-// Events that their receiver does not take keep nothing from another sink that
-// reads the same log.
+// Events that one sink's receiver refuses do not delay another sink of the same log.
 func TestSinksFailIndependently(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	bad := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
-		if e.Instance != instanceOf('c') { // as long as it takes something, it is the events
+		if e.Instance != instanceOf('c') { // the receiver accepts others, so the events fail
 			return nil
 		}
 		return sink.Fail(sink.Temporary, nil, "no")
@@ -220,8 +217,8 @@ func TestSinksFailIndependently(t *testing.T) {
 	good.inOrder(t)
 }
 
-// However many tenants there are whose events are gone, the others' arrive.
-func TestTenantsThatCannotBeReadHoldUpNoOther(t *testing.T) {
+// Tenants whose events were removed do not delay others, however many there are.
+func TestUnreadableTenantsDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -230,7 +227,7 @@ func TestTenantsThatCannotBeReadHoldUpNoOther(t *testing.T) {
 		publish(t, pool, fmt.Sprintf("gone-%02d", i), "abc")
 	}
 	exec(t, pool, "DELETE FROM pawl.outbox WHERE position < 3")
-	exec(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('main')") // it is no new sink
+	exec(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('main')") // so the sink is not new
 	to := &receiver{}
 	n := startNode(t, url, quick("main", to))
 	eventually(t, "all of them are stuck", func() bool {
@@ -243,9 +240,9 @@ func TestTenantsThatCannotBeReadHoldUpNoOther(t *testing.T) {
 	}
 }
 
-// A failover may lose the end of a log that a sink has got already. What comes at
-// these positions then it does not get; so its status says so.
-func TestCursorPastTheEndOfItsLogIsAnErrorOfTheStatus(t *testing.T) {
+// A failover may lose the end of a log that a sink has already received. Later events at these
+// positions are not delivered, which the status reports.
+func TestCursorPastEndOfLogIsReported(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{}

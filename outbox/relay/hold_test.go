@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// A tenant with more instances that wait for an operator than can be known gets nothing
-// new until there are fewer. The other tenants do.
-func TestInstancesThatWaitHoldUpNoOtherTenant(t *testing.T) {
+// A tenant with too many instances waiting for an operator receives nothing new until there are
+// fewer. Other tenants do.
+func TestWaitingInstancesDoNotBlockOtherTenants(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -43,11 +43,10 @@ func TestInstancesThatWaitHoldUpNoOtherTenant(t *testing.T) {
 	cursorReaches(t, pool, "main", "big", held+3)
 }
 
-// A node that begins delivers what an operator has redriven, also of a tenant that has
-// more instances aside than can be known: so there are fewer, in the end.
-func TestWhatIsQueuedOfAFullTenantIsDeliveredAfterARestart(t *testing.T) {
+// A new node delivers redriven events even of a tenant with too many deferred instances.
+func TestFullTenantIsDeliveredAfterRestart(t *testing.T) {
 	t.Parallel()
-	const aside = 100_001
+	const deferred = 100_001
 	for status, exhausted := range map[string]relay.Exhausted{"queued": relay.Park, "waiting": relay.HoldInstance} {
 		t.Run(status, func(t *testing.T) {
 			t.Parallel()
@@ -61,10 +60,10 @@ func TestWhatIsQueuedOfAFullTenantIsDeliveredAfterARestart(t *testing.T) {
 			exec(t, pool, dead+`SELECT tenant, 'main', position, type, ordinal, workflow, instance, 'queued', 'temporary', 'no', 1, now(), now()
 				FROM pawl.outbox`)
 			exec(t, pool, dead+`SELECT 'big', 'main', 1000 + i, 'a.b', 0, 'a', gen_random_uuid(), $2, 'temporary', 'no', 1, now(), now()
-				FROM generate_series(1, $1::int) i`, aside, status)
+				FROM generate_series(1, $1::int) i`, deferred, status)
 			to := &receiver{}
 			startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = exhausted }))
-			if status == "waiting" { // nobody delivers these
+			if status == "waiting" { // these are not deliverable
 				eventually(t, "what is queued is delivered", func() bool {
 					return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status = 'queued'") == 0
 				})

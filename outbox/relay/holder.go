@@ -1,29 +1,29 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	storeEvery  = 100 * time.Millisecond // at most, while there is room in the window
-	fetchEvery  = 5 * time.Millisecond   // at most, while there are rows to be read
-	retryStore  = time.Second            // until a batch is sent again that could not be stored
-	reloadEvery = time.Second            // at most
-	stopGrace   = 5 * time.Second        // for calls to end whose context has ended
+	storeEvery  = 100 * time.Millisecond // minimum, while the window has capacity
+	fetchEvery  = 5 * time.Millisecond   // minimum, while rows must be read
+	retryStore  = time.Second            // before a failed batch is retried
+	reloadEvery = time.Second            // minimum
+	stopGrace   = 5 * time.Second        // for calls to end after their context
 )
 
-// Why the context of a call has ended.
+// Causes that end the context of a call.
 var (
-	errLost     = errors.New("another node may have taken the sink over")
+	errLost     = errors.New("another node may have taken over the sink")
 	errStopping = errors.New("this node is stopping")
 	errTimeout  = errors.New("the call took too long")
 )
 
-// holder delivers to a sink while this node holds the sink's lease. One goroutine
-// decides everything (run); others read the logs, call the sink and store, and send
-// it their results.
+// holder delivers to a sink while this node holds the sink's lease. One goroutine (run) makes all
+// decisions; others read the logs, call the sink, store batches and send it their results.
 type holder struct {
 	relay   *Relay
 	sink    *Sink
@@ -38,26 +38,28 @@ type holder struct {
 
 // sinkLease is a node's lease of a sink.
 type sinkLease struct {
-	token    int64       // the fencing token: whoever has the newest holds the lease
-	until    time.Time   // it lasts at least so long
-	lost     atomic.Bool // another node may have it
-	released bool        // it was given back
+	token    int64       // fencing token: the newest holds the lease
+	until    time.Time   // valid at least until then
+	lost     atomic.Bool // another node may hold it
+	released bool        // this node released it
 }
 
 func newHolder(r *Relay, s *Sink, token, revision int64, until time.Time) *holder {
-	h := &holder{relay: r, sink: s, flow: newFlow(s.policy()), calls: newSinkCalls(s.Calls), signals: newSignalBox(),
-		store: storeLoop{replies: make(chan *storeReply, 1), reload: true, knownMoves: revision}, wanted: lagRequests{missed: true}}
+	h := &holder{relay: r, sink: s, flow: newFlow(s.policy()), calls: sinkCalls{results: make(chan callResult, s.Calls)},
+		signals: &signalBox{poked: make(chan struct{}, 1), waiting: noSignals(), reading: map[string]bool{}},
+		store:   storeLoop{replies: make(chan *storeReply, 1), reload: true, knownMoves: revision}, wanted: lagRequests{missed: true}}
+	h.calls.ctx, h.calls.cancel = context.WithCancelCause(context.Background())
 	h.lease.token, h.lease.until = token, until
 	h.logs = newLogReaders(h)
 	return h
 }
 
-// run delivers until the lease is lost or given back.
+// run delivers until the lease is lost or released.
 func (h *holder) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for !h.ended() {
-		h.act(time.Now())
+	for !h.isDone() {
+		h.startWork(time.Now())
 		timer.Reset(h.untilNext(time.Now()))
 		select {
 		case p := <-h.logs.pieces:
@@ -65,9 +67,9 @@ func (h *holder) run() {
 		case r := <-h.logs.reports:
 			h.logs.handleReport(r)
 		case r := <-h.calls.results:
-			h.settle(r, time.Now())
+			h.handleResult(r, time.Now())
 		case r := <-h.store.replies:
-			h.takeReply(r, time.Now())
+			h.handleReply(r, time.Now())
 		case <-h.signals.poked:
 			h.handleSignals()
 		case <-h.calls.grace:
@@ -78,34 +80,34 @@ func (h *holder) run() {
 	h.logs.stop()
 	h.calls.cancel(errStopping)
 	h.logs.work.Wait()
-	h.relay.stats.logs.Add(-int64(len(h.logs.of)))
+	h.relay.stats.logs.Add(-int64(len(h.logs.byTenant)))
 	if open := h.flow.calls.open; open > 0 {
-		h.relay.config.Log.Warn("a sink ignores that its calls were told to end", "sink", h.sink.Name, "calls", open)
+		h.relay.config.Log.Warn("calls of a sink ignore their cancellation", "sink", h.sink.Name, "calls", open)
 	}
 }
 
-// ended reports whether nothing is left to do.
-func (h *holder) ended() bool {
+// isDone reports whether nothing is left to do.
+func (h *holder) isDone() bool {
 	calls := &h.flow.calls
 	return (calls.open == calls.abandoned || h.calls.left) && !h.store.sending && (h.lease.lost.Load() || h.lease.released)
 }
 
-// act does what can be done now.
-func (h *holder) act(now time.Time) {
+// startWork starts everything that can be done now.
+func (h *holder) startWork(now time.Time) {
 	f := h.flow
 	switch {
 	case h.lease.lost.Load():
 		return
 	case now.After(h.lease.until):
-		h.lose("its lease could not be prolonged in time")
+		h.loseLease("the lease could not be renewed in time")
 		return
 	case f.circuit.goneReason != "" && !f.draining:
-		h.relay.config.Log.Warn("a sink's receiver wants no more events; it is paused", "sink", h.sink.Name, "answer", f.circuit.goneReason)
+		h.relay.config.Log.Warn("pausing a sink whose receiver refuses all further events", "sink", h.sink.Name, "answer", f.circuit.goneReason)
 		h.drain()
 	}
 	h.startCalls(now)
 	if f.stalled() {
-		f.makeRoom(h.logs.waiting(), now)
+		f.freeMemory(h.logs.waiting(), now)
 	}
 	if h.logs.unload(now) {
 		h.startCalls(now)
@@ -113,12 +115,12 @@ func (h *holder) act(now time.Time) {
 	if at, ok := h.storeDue(); ok && !now.Before(at) {
 		h.startStore(now)
 	}
-	if room := len(h.logs.queue.rest()) < maxWaiting; h.logs.hasRoom.Swap(room) != room && room {
+	if room := len(h.logs.queue.rest()) < maxWaiting; h.logs.hasCapacity.Swap(room) != room && room {
 		h.relay.lags.wake()
 	}
 }
 
-// untilNext is how long nothing can be done unless something arrives.
+// untilNext returns the time until something can be done without a signal.
 func (h *holder) untilNext(now time.Time) time.Duration {
 	next := h.lease.until.Add(time.Millisecond)
 	sooner := func(at time.Time) {
@@ -140,34 +142,36 @@ func (h *holder) untilNext(now time.Time) time.Duration {
 	return max(next.Sub(now), time.Millisecond)
 }
 
-// handleSignals takes in what other goroutines have told.
+// handleSignals processes the signals of other goroutines.
 func (h *holder) handleSignals() {
-	s := h.signals.take()
+	s := h.signals.takeAll()
 	if s.until.After(h.lease.until) {
 		h.lease.until = s.until
 	}
 	if s.lost {
-		h.lose("another node has taken it over")
+		h.loseLease("another node has taken over")
 	}
 	if s.drain {
 		h.drain()
 	}
 	if s.stop && !h.calls.stopping {
 		h.drain()
-		h.calls.breakOff()
+		h.calls.stopping = true
+		h.calls.cancel(errStopping)
+		h.calls.grace = time.After(stopGrace)
 	}
 	if s.revision > h.store.revision {
 		h.store.reloadSoon(time.Now())
 	}
 	for _, lag := range s.lagging {
-		if h.logs.of[lag.tenant] == nil && lag.revision < h.store.knownMoves {
-			h.wantLag(lag.tenant) // the cursor may have been moved since it was read
+		if h.logs.byTenant[lag.tenant] == nil && lag.revision < h.store.knownMoves {
+			h.wantLag(lag.tenant) // the cursor may have moved since it was read
 		} else {
 			h.logs.noteLag(lag)
 		}
 	}
 	for tenant, head := range s.confirmed {
-		if l := h.logs.of[tenant]; l != nil {
+		if l := h.logs.byTenant[tenant]; l != nil {
 			h.logs.noteLag(tenantLag{tenant: tenant, head: head})
 		} else {
 			h.wantLag(tenant)
@@ -176,7 +180,7 @@ func (h *holder) handleSignals() {
 	h.logs.resume(s.due)
 	h.abandon(s.late, time.Now())
 	for tenant, head := range s.heads {
-		if l := h.logs.of[tenant]; l != nil {
+		if l := h.logs.byTenant[tenant]; l != nil {
 			l.announced = max(l.announced, head)
 			h.logs.start(l)
 		} else {
@@ -185,28 +189,28 @@ func (h *holder) handleSignals() {
 	}
 }
 
-// wantLag lets it be found out where the cursor of a tenant is whose log has grown.
-// While the receiver is down there is time until the next poll.
+// wantLag requests the cursor of a tenant whose log has grown. While the receiver is down this can
+// wait for the next poll.
 func (h *holder) wantLag(tenant string) {
-	h.wanted.want(tenant, h.logs.hasRoom.Load())
+	h.wanted.request(tenant, h.logs.hasCapacity.Load())
 	if !h.flow.circuit.open {
 		h.relay.lags.wake()
 	}
 }
 
-// drain lets what is under way come to its end, and gives the lease back then.
+// drain finishes the work in progress, then releases the lease.
 func (h *holder) drain() {
 	h.logs.stop()
 	h.flow.drain(time.Now())
 }
 
-// lose ends the work for the sink without another statement to the database.
-func (h *holder) lose(why string) {
+// loseLease stops the work for the sink without further statements.
+func (h *holder) loseLease(why string) {
 	if h.lease.lost.Swap(true) {
 		return
 	}
 	h.relay.stats.lost.Add(1)
 	h.logs.stop()
 	h.calls.cancel(errLost)
-	h.relay.config.Log.Warn("a sink is no longer this node's", "sink", h.sink.Name, "token", h.lease.token, "why", why)
+	h.relay.config.Log.Warn("lost the lease of a sink", "sink", h.sink.Name, "token", h.lease.token, "why", why)
 }

@@ -12,10 +12,9 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// These tests count what happens while nothing happens, so they must let time
-// go by.
+// These tests count statements of an idle node, so they must let time pass.
 
-func TestNodeWithoutSinksAsksNothing(t *testing.T) {
+func TestNodeWithoutSinksRunsNoQueries(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t))
 	n.Wake()
@@ -26,10 +25,9 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 	}
 }
 
-// While its receiver is down a sink wants no more tenants, and commits of new ones
-// do not make it poll again and again. The log has a line when it goes away, and
-// one when it comes back.
-func TestSinkThatIsDownDoesNotPollForNewTenants(t *testing.T) {
+// While its receiver fails, a sink loads no further tenants, and commits of new ones cause no extra
+// polls. The start and the end of the failure are logged once.
+func TestFailingSinkDoesNotPollNewTenants(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
@@ -53,14 +51,13 @@ func TestSinkThatIsDownDoesNotPollForNewTenants(t *testing.T) {
 	}
 	to.set(func(r *receiver) { r.fail = nil })
 	cursorReaches(t, n.pool, "main", tenant, 1)
-	if away, back := n.log.Count("takes no events"), n.log.Count("takes events again"); away != 1 || back != 1 {
+	if away, back := n.log.Count("the receiver of a sink fails"), n.log.Count("accepts events again"); away != 1 || back != 1 {
 		t.Errorf("the log tells %d times that it is away, %d times that it is back", away, back)
 	}
 }
 
-// After a while a node that delivers nothing asks one thing a second, for all its
-// sinks together, and follows no log.
-func TestIdleSinksCostOneQueryASecond(t *testing.T) {
+// An idle node eventually runs one query per second for all its sinks and follows no log.
+func TestIdleSinksCostOneQueryPerPoll(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), quick("one", &receiver{}), quick("two", &receiver{}), quick("three", &receiver{}))
 	head := publish(t, n.pool, tenant, "abc", n)
@@ -75,14 +72,14 @@ func TestIdleSinksCostOneQueryASecond(t *testing.T) {
 		if got <= int(took/time.Second)+1 && polled > 0 {
 			return
 		}
-		if time.Now().After(deadline) { // the logs should not be followed any longer
+		if time.Now().After(deadline) { // logs should no longer be followed
 			t.Fatalf("%d queries and %d polls in %s", got, polled, took)
 		}
 	}
 }
 
-// What an idle node hears of it delivers, without a poll.
-func TestIdleSinkDeliversWhatItHearsOf(t *testing.T) {
+// An idle node delivers events after a notification, without a poll.
+func TestIdleSinkDeliversAfterNotification(t *testing.T) {
 	t.Parallel()
 	to := &receiver{}
 	n := newNode(t, pgtest.URL(t), func(c *relay.Config) { c.Every, c.Lease = time.Hour, 3*time.Hour }, quick("main", to))
@@ -92,8 +89,8 @@ func TestIdleSinkDeliversWhatItHearsOf(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, publish(t, n.pool, tenant, "abc", n))
 }
 
-// Who wants to take a sink over that somebody has locked tries again at the next poll.
-func TestSinkThatIsLockedIsNotPolledForAgainAndAgain(t *testing.T) {
+// A claim of a locked sink is retried at the next poll.
+func TestLockedSinkIsNotPolledInALoop(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	startNode(t, url, quick("main", &receiver{})).stop()

@@ -10,66 +10,65 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// item is an event on its way to the sink.
+// item is an event in a queue.
 type item struct {
 	event    *transitions.Logged
 	queue    *instanceQueue
-	pending  *pendingPosition // nil: the cursor has passed it, and it is a row of outbox_dead
-	seq      int64            // in the order in which events were taken in
-	attempts int              // that failed because of it
-	kind     sink.Kind        // of the newest failure
-	failure  string           // its message
+	pending  *pendingPosition // nil: the cursor has passed it and it is a row of outbox_dead
+	seq      int64            // order of admission
+	attempts int              // that failed because of the event
+	kind     sink.Kind        // of the last failure
+	failure  string           // message of the last failure
 
 	receiverFailures int  // attempts that failed because of the receiver
-	unattributed     bool // the newest of these may have failed because of the event
+	unattributed     bool // the last of these may have failed because of the event
 }
 
-// queueState is where an instance queue stands.
+// queueState is the state of an instance queue.
 type queueState int
 
 const (
 	idle       queueState = iota
-	inCall                // events of it are being delivered
-	ready                 // it has events that can be delivered now
-	backingOff            // nothing of it is tried before its time
-	unstored              // its rows have to be stored, and then read
-	unread                // its rows have to be read
-	reading               // they are being read
-	onHold                // an operator has to redrive or skip one of its rows first
+	inCall                // a call has events of it
+	ready                 // has deliverable events
+	backingOff            // waits until notBefore
+	unstored              // its rows must be stored, then read
+	unread                // its rows must be read
+	reading               // its rows are being read
+	onHold                // an operator must redrive or skip its first row
 )
 
-// instanceKey names an instance across tenants.
 type instanceKey struct {
 	tenant   string
 	instance uuid.UUID
 }
 
-// instanceQueue has the events of one instance, in order. While it is aside there
-// are, or may be, rows of outbox_dead that come before everything from the log.
+// instanceQueue holds the events of an instance, in order. While it is deferred, it may have rows
+// in outbox_dead that precede everything from the log.
 type instanceQueue struct {
 	instanceKey
 	fromLog   []*item
-	fromDead  []*item // from outbox_dead, as far as they were read
-	aside     bool
-	unstored  int       // events of it that were set aside and are not rows yet
-	onHold    bool      // aside, and the first of its rows waits for an operator
-	notBefore time.Time // nothing is tried before
+	fromDead  []*item // the rows of outbox_dead that were read
+	deferred  bool
+	unstored  int       // deferred events that are not rows yet
+	onHold    bool      // deferred, and its first row waits for an operator
+	notBefore time.Time // earliest next attempt
 	state     queueState
-	inQueues  int  // bits: the states whose fair queues it is in
-	logInCall bool // events from the log are being delivered
-	failed    bool // an event of it failed in the call that is being settled
-	stale     bool // its rows are to be read again after the call
+	inQueues  int  // bit set of the states whose fair queues contain it
+	logInCall bool // a call has events from the log
+	failed    bool // an event failed in the call being processed
+	stale     bool // its rows must be read again after the call
 }
 
-// items are what is delivered next.
+// items returns the list that is delivered next.
 func (q *instanceQueue) items() *[]*item {
-	if q.aside {
+	if q.deferred {
 		return &q.fromDead
 	}
 	return &q.fromLog
 }
 
-// first is what is delivered next; nil: nothing.
+// first returns the item that is delivered next, or nil.
 func (q *instanceQueue) first() *item {
 	if items := *q.items(); len(items) > 0 {
 		return items[0]
@@ -77,8 +76,8 @@ func (q *instanceQueue) first() *item {
 	return nil
 }
 
-// retryTimer is when a queue's next attempt is due. It is void when the queue waits
-// for another time, or no longer.
+// retryTimer is the time of a queue's next attempt. It is void if the queue has left backingOff or
+// its time has changed.
 type retryTimer struct {
 	at    time.Time
 	queue *instanceQueue
@@ -101,7 +100,7 @@ func (t *retryTimers) Pop() any {
 
 func (t *retryTimers) set(q *instanceQueue) { heap.Push(t, retryTimer{q.notBefore, q}) }
 
-// next is when the first attempt is due; zero: none.
+// next returns the time of the first attempt, or zero.
 func (t *retryTimers) next() time.Time {
 	for len(*t) > 0 {
 		first := (*t)[0]
@@ -113,7 +112,7 @@ func (t *retryTimers) next() time.Time {
 	return time.Time{}
 }
 
-// due takes a queue whose next attempt is due; nil: there is none.
+// due removes and returns a queue whose next attempt is due, or nil.
 func (t *retryTimers) due(now time.Time) *instanceQueue {
 	if at := t.next(); at.IsZero() || at.After(now) {
 		return nil

@@ -13,40 +13,39 @@ import (
 )
 
 const (
-	findGap   = 10 * time.Millisecond // between two rounds of a lagFinder, at least: what is asked meanwhile is one statement
-	maxWanted = 32 * maxReaders       // tenants of a sink whose cursors are asked for one by one; where there are more, all are passed over
-	maxPairs  = 4096                  // of sink and tenant, in one statement
-	passSize  = 32 * maxReaders       // logs in one step of a pass
+	findGap   = 10 * time.Millisecond // minimum gap between rounds; requests in between share a statement
+	maxWanted = 32 * maxReaders       // tenants per sink that are looked up by key; with more, all tenants are scanned
+	maxPairs  = 4096                  // of sink and tenant, per statement
+	scanSize  = 32 * maxReaders       // logs per step of a scan
 )
 
-// lagFinder finds the logs that go on after the cursors of the sinks that this node
-// holds. What it costs depends on the tenants that do something: a tenant of which a
-// commit or a hint tells is looked up by its key, and all tenants are passed over, step
-// by step, only for a sink that has just been claimed, or had no room for all that it was told.
-// So that nothing depends on hints, each poll asks for the sum of all heads, and where
-// it is another one the heads are read and compared.
+// lagFinder finds logs with events after the cursors of the sinks that this node holds. Its cost
+// depends on the active tenants: logs that grew are looked up by key, and all tenants are scanned,
+// in steps, only for a newly claimed sink or after too many notifications. Each poll also reads the
+// sum of the last positions; if it changed, all last positions are read and compared, so that lost
+// notifications are harmless.
 type lagFinder struct {
 	relay *Relay
-	woken chan struct{}    // one token: something may be wanted
-	moved atomic.Bool      // a poll has found another sum
-	sum   atomic.Int64     // of heads
-	took  atomic.Int64     // by the last reading of the heads, in ns
-	heads map[string]int64 // of all logs, as they were read last; nil: never
+	woken chan struct{}    // one token: there may be requests
+	moved atomic.Bool      // a poll found another sum
+	sum   atomic.Int64     // of the last positions
+	took  atomic.Int64     // duration of the last readHeads, in ns
+	heads map[string]int64 // last positions by tenant as last read; nil: never
 }
 
-// lagRequests are what a holder wants to know of logs whose cursors it does not know.
+// lagRequests are a holder's requests for logs whose cursors it does not know.
 type lagRequests struct {
 	mu      sync.Mutex
 	tenants map[string]struct{} // whose logs have grown
-	missed  bool                // logs may go on of which it does not know: it wants to pass over all
+	missed  bool                // logs may have grown that are not in tenants: a scan is needed
 
-	passing bool   // the finder's: a pass is under way
-	after   string // the last tenant that it told of
+	scanning bool   // owned by the finder: a scan is in progress
+	after    string // last tenant of the previous step
 }
 
-// want notes a tenant whose log has grown. Where there is no room for it, or there are
-// too many, it is found in a pass over all.
-func (w *lagRequests) want(tenant string, room bool) {
+// request requests a tenant whose log has grown. Without capacity, or with too many requests, it
+// requests a scan instead.
+func (w *lagRequests) request(tenant string, room bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !room || len(w.tenants) >= maxWanted {
@@ -59,15 +58,14 @@ func (w *lagRequests) want(tenant string, room bool) {
 	w.tenants[tenant] = struct{}{}
 }
 
-// wantAll lets all tenants be passed over.
-func (w *lagRequests) wantAll() {
+// requestScan requests a scan of all tenants.
+func (w *lagRequests) requestScan() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.missed = true
 }
 
-// take takes up to n tenants.
-func (w *lagRequests) take(n int) (tenants []string) {
+func (w *lagRequests) takeTenants(n int) (tenants []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for tenant := range w.tenants {
@@ -80,30 +78,21 @@ func (w *lagRequests) take(n int) (tenants []string) {
 	return tenants
 }
 
-// mustPass reports whether a pass is under way, or begins one that is wanted.
-func (w *lagRequests) mustPass() bool {
+// mustScan reports whether a scan is in progress. It starts one if requested.
+func (w *lagRequests) mustScan() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.passing && w.missed {
-		w.passing, w.missed, w.after = true, false, ""
+	if !w.scanning && w.missed {
+		w.scanning, w.missed, w.after = true, false, ""
 	}
-	return w.passing
+	return w.scanning
 }
 
-func newLagFinder(r *Relay) *lagFinder { return &lagFinder{relay: r, woken: make(chan struct{}, 1)} }
-
-// wake lets it find what is wanted.
+// wake runs the finder.
 func (f *lagFinder) wake() { poke(f.woken) }
 
-// noteSum takes in the sum of the heads of all logs, as a poll says.
-func (f *lagFinder) noteSum(sum int64) {
-	if sum != f.sum.Load() {
-		f.moved.Store(true)
-	}
-}
-
-// run finds what is wanted, until the relay ends. What fails is wanted still, and is
-// tried again after the next poll that succeeds.
+// run serves requests until the relay stops. Failed requests are retried after the next successful
+// poll.
 func (f *lagFinder) run() {
 	ctx := f.relay.ctx
 	for {
@@ -117,7 +106,7 @@ func (f *lagFinder) run() {
 			some, err = f.find(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			f.relay.config.Log.Warn("cannot read how far the logs are", "error", err)
+			f.relay.config.Log.Warn("cannot read the last positions of the logs", "error", err)
 		}
 		if !pause.For(ctx, findGap) {
 			return
@@ -125,9 +114,9 @@ func (f *lagFinder) run() {
 	}
 }
 
-// find makes a step, and reports whether there was something to do. Tenants that are
-// named come before those of a pass. The heads are read before the first pass: what
-// moves later is either in the pass, or differs from them.
+// find makes one step and reports whether there was anything to do. Requested tenants precede
+// scans. The last positions are read before the first scan: later growth is either seen by the scan
+// or differs from them.
 func (f *lagFinder) find(ctx context.Context) (some bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryBudget)
 	defer cancel()
@@ -142,15 +131,14 @@ func (f *lagFinder) find(ctx context.Context) (some bool, err error) {
 		return some, err
 	}
 	for _, h := range held {
-		if h.logs.mayLoad() && h.wanted.mustPass() {
-			return true, f.pass(ctx, held, h)
+		if h.logs.hasCapacity.Load() && h.logs.ctx.Err() == nil && h.wanted.mustScan() {
+			return true, f.scan(ctx, held, h)
 		}
 	}
 	return false, nil
 }
 
-// readHeads reads the heads of all logs, and tells the holders of those that have moved
-// since they were read last.
+// readHeads reads the last positions of all logs and notifies the holders of those that changed.
 func (f *lagFinder) readHeads(ctx context.Context, held map[string]*holder) error {
 	f.moved.Store(false)
 	begun, sum := time.Now(), int64(0)
@@ -164,16 +152,16 @@ func (f *lagFinder) readHeads(ctx context.Context, held map[string]*holder) erro
 			f.heads[tenant], moved[tenant] = head, head
 		}
 	})
-	if err != nil { // some may have been taken in that nobody is told of
+	if err != nil { // some changes may be recorded without a notification
 		f.heads = nil
 		for _, h := range held {
-			h.wanted.wantAll()
+			h.wanted.requestScan()
 		}
 		return err
 	}
 	f.sum.Store(sum)
 	f.took.Store(int64(time.Since(begun)))
-	if first || len(moved) == 0 { // a holder begins with a pass
+	if first || len(moved) == 0 { // new holders start with a scan
 		return nil
 	}
 	for _, h := range held {
@@ -188,46 +176,46 @@ func (f *lagFinder) readHeads(ctx context.Context, held map[string]*holder) erro
 	return nil
 }
 
-// lookUp finds the cursors that are wanted of some tenants.
+// lookUp finds the cursors of requested tenants.
 func (f *lagFinder) lookUp(ctx context.Context, held map[string]*holder) (some bool, err error) {
 	var sinks, tenants []string
 	for name, h := range held {
-		for _, tenant := range h.wanted.take(maxPairs - len(sinks)) {
+		for _, tenant := range h.wanted.takeTenants(maxPairs - len(sinks)) {
 			sinks, tenants = append(sinks, name), append(tenants, tenant)
 		}
 	}
 	if len(sinks) == 0 {
 		return false, nil
 	}
-	_, err = f.tell(ctx, held, f.relay.sql.lookUp, sinks, tenants)
+	_, err = f.notifyHolders(ctx, held, f.relay.sql.lookUp, sinks, tenants)
 	if err != nil {
 		for _, name := range sinks {
-			held[name].wanted.wantAll()
+			held[name].wanted.requestScan()
 		}
 	}
 	return true, err
 }
 
-// pass makes the next step of a pass over all tenants for a sink.
-func (f *lagFinder) pass(ctx context.Context, held map[string]*holder, h *holder) error {
+// scan makes the next step of a scan for a sink.
+func (f *lagFinder) scan(ctx context.Context, held map[string]*holder, h *holder) error {
 	w := &h.wanted
-	last, err := f.tell(ctx, held, f.relay.sql.pass, h.sink.Name, w.after, h.sink.Tenants, passSize)
+	last, err := f.notifyHolders(ctx, held, f.relay.sql.scan, h.sink.Name, w.after, h.sink.Tenants, scanSize)
 	if err != nil {
 		return err
 	}
-	w.after, w.passing = last.tenant, last.count == passSize
+	w.after, w.scanning = last.tenant, last.count == scanSize
 	return nil
 }
 
-// found is what a statement has told.
+// found summarizes the rows of a statement.
 type found struct {
 	count  int
-	tenant string // of the last
+	tenant string // of the last row
 }
 
-// tell tells the holders which logs go on, as a statement finds.
-func (f *lagFinder) tell(ctx context.Context, held map[string]*holder, sql string, args ...any) (all found, err error) {
-	rows, err := f.relay.config.Pool.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // planned for the tables as they are
+// notifyHolders runs a statement and sends the logs that it finds to their holders.
+func (f *lagFinder) notifyHolders(ctx context.Context, held map[string]*holder, sql string, args ...any) (all found, err error) {
+	rows, err := f.relay.config.Pool.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // replan for the current tables
 	if err != nil {
 		return all, err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Sinks tells how the sinks stand, by name. With a tenant these are the sinks
-// that get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are
-// about its events alone; without one it reads the heads of all logs.
+// Sinks lists the sinks by name. With a tenant, it lists the sinks that receive its events, and
+// Behind, Lag, Oldest, Stuck, DeadLetters and Aside only count this tenant's. Without one it reads
+// the last positions of all logs.
 func (t *Table) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
@@ -33,10 +33,11 @@ func (t *Table) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, e
 	}, tenant)
 }
 
-// Deliverer is a sink, and the node that delivers to it.
+// Deliverer is a sink and the node that delivers to it.
 type Deliverer struct{ Sink, Node string }
 
-// Deliverers lists the sinks that a node delivers to, by name; with a tenant, those that get its events.
+// Deliverers lists the sinks that a node delivers to, by name. With a tenant, it lists those that
+// receive its events.
 func (t *Table) Deliverers(ctx context.Context, tenant string) ([]Deliverer, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
@@ -44,8 +45,7 @@ func (t *Table) Deliverers(ctx context.Context, tenant string) ([]Deliverer, err
 	return collect(ctx, t, "sinks", t.sql.nodes, pgx.RowToStructByPos[Deliverer], tenant)
 }
 
-// Cursors tells how far a sink is in each tenant's log, by tenant, and whether
-// there are more.
+// Cursors lists the cursors of a sink by tenant and reports whether there are more.
 func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {
 	limit, err := limitOf(f.Limit)
 	if err != nil {
@@ -71,12 +71,12 @@ func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []ins
 		}
 		return c, err
 	}, f.Sink, f.Tenant, f.After, limit+1)
-	list, more = cut(list, limit)
+	list, more = trimPage(list, limit)
 	return list, more, err
 }
 
-// DeadLetters lists dead letters by tenant, instance and position, and says
-// whether there are more.
+// DeadLetters lists dead letters by tenant, instance and position and reports whether there are
+// more.
 func (t *Table) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (
 	list []inspect.DeadLetter, more bool, err error) {
 	limit, err := limitOf(p.Limit)
@@ -99,12 +99,11 @@ func (t *Table) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect
 		d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
 		return d, err
 	}, append(argsOf(&f), a.Tenant, a.Instance, a.Position, a.Ordinal, limit+1)...)
-	list, more = cut(list, limit)
+	list, more = trimPage(list, limit)
 	return list, more, err
 }
 
-// cut makes a page of a list that may have one entry too many.
-func cut[T any](list []T, limit int) (page []T, more bool) {
+func trimPage[T any](list []T, limit int) (page []T, more bool) {
 	if len(list) > limit {
 		return list[:limit], true
 	}
@@ -126,9 +125,8 @@ func (t *Table) mustKnow(ctx context.Context, sink string) error {
 	return nil
 }
 
-// collect reads a list.
 func collect[T any](ctx context.Context, t *Table, what, sql string, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
-	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // planned for what is asked
+	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // replan for the parameters
 	if err != nil {
 		return nil, readError(what, err)
 	}
@@ -141,7 +139,7 @@ func collect[T any](ctx context.Context, t *Table, what, sql string, scan pgx.Ro
 
 func limitOf(limit int) (int, error) {
 	if limit < 0 || limit > 1000 {
-		return 0, workflow.Errorf(workflow.InvalidRequest, "the limit is not 1 to 1000")
+		return 0, workflow.Errorf(workflow.InvalidRequest, "limit is not 1 to 1000")
 	}
 	if limit == 0 {
 		limit = 100

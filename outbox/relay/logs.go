@@ -9,94 +9,92 @@ import (
 )
 
 const (
-	maxReaders = 32              // tenants that are read at once
-	maxWaiting = 32 * maxReaders // that wait for their turn; where there are more, no others are looked for
-	maxKept    = 2 * maxReaders  // pieces that may wait for room while others read
+	maxReaders = 32              // concurrent readers
+	maxWaiting = 32 * maxReaders // logs waiting for a reader; beyond this, no further logs are looked up
+	maxKept    = 2 * maxReaders  // pieces waiting for memory while other logs are read
 )
 
-// logReaders reads the logs of a sink's tenants, some at a time, and gives the flow
-// what it has room for. Only the holder's goroutine uses it, but for what says
-// otherwise.
+// logReaders reads the logs of a sink's tenants concurrently and adds them to the flow as memory
+// allows. It belongs to the holder's goroutine unless noted.
 type logReaders struct {
 	relay   *Relay
 	sink    *Sink
 	flow    *flow
 	signals *signalBox
 
-	of      map[string]*tenantLog // by tenant
-	queue   fifo[*tenantLog]      // that wait for a reader
-	kept    []piece               // that wait for room
-	reading int                   // readers at work
+	byTenant map[string]*tenantLog // by tenant
+	queue    fifo[*tenantLog]      // waiting for a reader
+	kept     []piece               // waiting for memory
+	reading  int                   // active readers
 
 	pieces  chan piece
 	reports chan report
-	ctx     context.Context // of the readers; it has ended when nothing more is to be read
+	ctx     context.Context // of the readers; cancelled when reading stops
 	stop    context.CancelFunc
 	work    sync.WaitGroup // the readers
 
-	contended atomic.Bool // logs wait for a reader; the readers ask
-	hasRoom   atomic.Bool // more logs could be read; the finder asks
+	contended   atomic.Bool // logs wait for a reader; read by readers
+	hasCapacity atomic.Bool // more logs can be loaded; read by the finder
 }
 
 func newLogReaders(h *holder) *logReaders {
-	r := &logReaders{relay: h.relay, sink: h.sink, flow: h.flow, signals: h.signals, of: map[string]*tenantLog{},
+	r := &logReaders{relay: h.relay, sink: h.sink, flow: h.flow, signals: h.signals, byTenant: map[string]*tenantLog{},
 		pieces: make(chan piece), reports: make(chan report)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.hasRoom.Store(true)
+	r.hasCapacity.Store(true)
 	return r
 }
 
-// tenantLog is a tenant's log as it is read for a sink. The fields are the holder's,
-// but for those that say otherwise.
+// tenantLog is a tenant's log as read for a sink. Fields belong to the holder goroutine unless
+// noted.
 type tenantLog struct {
 	*logWindow
-	head       atomic.Int64  // as the database said it: there is something up to there; readers ask
-	announced  int64         // the head as a commit or a hint says
-	reading    bool          // it has a reader
-	holdsSlot  bool          // which is one of maxReaders
-	stopReader func()        // nil: it never had one
-	queued     bool          // it waits for a reader
-	unloaded   bool          // until its next attempt is due
-	admitted   chan struct{} // tells the reader that its piece is taken in
-	failures   readFailures  // the readers', of which there is one at a time
+	head       atomic.Int64  // last position according to the database; read by readers
+	announced  int64         // last position according to a commit or a notification
+	reading    bool          // has a reader
+	holdsSlot  bool          // its reader counts towards maxReaders
+	stopReader func()        // nil: never had a reader
+	queued     bool          // waits for a reader
+	unloaded   bool          // until its next attempt
+	admitted   chan struct{} // signals the reader that its piece was added
+	failures   readFailures  // owned by its reader
 }
 
 func newTenantLog(w *logWindow) *tenantLog {
 	return &tenantLog{logWindow: w, admitted: make(chan struct{}, 1)}
 }
 
-// hasMore reports whether there is something to read.
+// hasMore reports whether the log has unread events.
 func (l *tenantLog) hasMore() bool { return max(l.head.Load(), l.announced) > l.read }
 
-// noteLag takes in that a log goes on after the cursor, and lets it be read. One that
-// was not known begins at the cursor.
+// noteLag records that a log has events after its cursor and starts a reader. Unknown logs begin at
+// the cursor.
 func (r *logReaders) noteLag(lag tenantLag) {
-	l := r.of[lag.tenant]
+	l := r.byTenant[lag.tenant]
 	if l == nil {
 		l = newTenantLog(&logWindow{tenant: lag.tenant, revision: lag.revision, stored: lag.cursor, read: lag.cursor})
-		r.of[lag.tenant] = l
+		r.byTenant[lag.tenant] = l
 		r.relay.stats.logs.Add(1)
 	}
 	l.head.Store(max(l.head.Load(), lag.head))
 	r.start(l)
 }
 
-// mayLoad reports whether the logs of more tenants can be taken in.
-func (r *logReaders) mayLoad() bool { return r.hasRoom.Load() && r.ctx.Err() == nil }
-
-// forget takes a log out of memory of which everything is delivered and stored: when it
-// grows its cursor is looked up. So memory does not grow with the tenants that there are.
+// forget removes a fully delivered and stored log from memory, so that memory does not grow with
+// the number of tenants. If the log grows, its cursor is looked up.
 func (r *logReaders) forget(l *tenantLog) {
-	if r.of[l.tenant] == l && !l.reading && !l.holdsSlot && !l.queued && !l.unloaded && !l.hasMore() && l.atRest() {
+	delivered := !l.discarded && !l.changed && l.logWindow.read == l.stored && len(l.positions) == 0 && len(l.newRows) == 0 &&
+		l.failure == "" && l.storedFailure == ""
+	if r.byTenant[l.tenant] == l && !l.reading && !l.holdsSlot && !l.queued && !l.unloaded && !l.hasMore() && delivered {
 		r.drop(l)
 	}
 }
 
-// dropMoved drops the logs whose cursors an operator has moved, and returns the tenants
-// whose cursors have to be looked up. No batch is under way.
+// dropMoved drops the logs whose cursors an operator has moved and returns the tenants whose
+// cursors must be looked up. It must not run during a batch.
 func (r *logReaders) dropMoved(moved []tenantLag, now time.Time) (tenants []string) {
 	for _, m := range moved {
-		l := r.of[m.tenant]
+		l := r.byTenant[m.tenant]
 		if l != nil && l.revision >= m.revision || !r.sink.serves(m.tenant) {
 			continue
 		}
@@ -110,7 +108,7 @@ func (r *logReaders) dropMoved(moved []tenantLag, now time.Time) (tenants []stri
 	return tenants
 }
 
-// drop takes a log out of memory whose window is discarded.
+// drop removes a log whose window is discarded.
 func (r *logReaders) drop(l *tenantLog) {
 	if l.stopReader != nil {
 		l.stopReader()
@@ -118,28 +116,17 @@ func (r *logReaders) drop(l *tenantLog) {
 	r.releaseSlot(l)
 	r.setReading(l, false)
 	r.kept = slices.DeleteFunc(r.kept, func(p piece) bool { return p.log == l })
-	delete(r.of, l.tenant)
+	delete(r.byTenant, l.tenant)
 	r.relay.stats.logs.Add(-1)
 }
 
-// replace puts another log in the place of one whose window is discarded.
-func (r *logReaders) replace(l *tenantLog, w *logWindow) *tenantLog {
-	r.drop(l)
-	next := newTenantLog(w)
-	next.head.Store(l.head.Load())
-	next.announced = l.announced
-	r.of[w.tenant] = next
-	r.relay.stats.logs.Add(1)
-	return next
-}
-
-// unload takes the logs out of memory that do nothing but wait, until their next
-// attempt is due, and reports whether that has made room.
+// unload removes logs from memory that only wait for their next attempt, until it is due. It
+// reports whether there were any.
 func (r *logReaders) unload(now time.Time) (some bool) {
 	list := r.flow.unloadable
 	r.flow.unloadable = nil
 	for _, u := range list {
-		l := r.of[u.window.tenant]
+		l := r.byTenant[u.window.tenant]
 		if l == nil || l.logWindow != u.window || r.flow.draining {
 			continue
 		}
@@ -148,8 +135,12 @@ func (r *logReaders) unload(now time.Time) (some bool) {
 			continue
 		}
 		some = true
-		next := r.replace(l, w)
-		next.unloaded = true
+		r.drop(l)
+		next := newTenantLog(w)
+		next.head.Store(l.head.Load())
+		next.announced, next.unloaded = l.announced, true
+		r.byTenant[w.tenant] = next
+		r.relay.stats.logs.Add(1)
 		time.AfterFunc(due.Sub(now), func() { r.signals.send(func(s *signals) { s.due = append(s.due, next) }) })
 	}
 	if some {
@@ -159,7 +150,7 @@ func (r *logReaders) unload(now time.Time) (some bool) {
 	return some
 }
 
-// resume lets logs be read again that were unloaded.
+// resume reads unloaded logs again.
 func (r *logReaders) resume(list []*tenantLog) {
 	for _, l := range list {
 		l.unloaded = false
@@ -167,13 +158,11 @@ func (r *logReaders) resume(list []*tenantLog) {
 	}
 }
 
-// waiting reports whether logs wait for a reader.
 func (r *logReaders) waiting() bool { return len(r.queue.rest()) > 0 }
 
-// start lets a reader read a log if there is something to read, at once or in its
-// turn.
+// start starts a reader for a log with unread events, or queues the log.
 func (r *logReaders) start(l *tenantLog) {
-	if l.discarded || l.unloaded || l.reading || l.queued || r.flow.aside.full[l.tenant] || !l.hasMore() || r.ctx.Err() != nil {
+	if l.discarded || l.unloaded || l.reading || l.queued || r.flow.deferred.full[l.tenant] || !l.hasMore() || r.ctx.Err() != nil {
 		return
 	}
 	if r.reading >= maxReaders {
@@ -194,7 +183,7 @@ func (r *logReaders) start(l *tenantLog) {
 	})
 }
 
-// startQueued lets the logs be read that wait for a reader.
+// startQueued starts readers for queued logs.
 func (r *logReaders) startQueued() {
 	for r.waiting() && r.reading < maxReaders {
 		next := r.queue.pop()
@@ -204,7 +193,7 @@ func (r *logReaders) startQueued() {
 	r.contended.Store(r.waiting())
 }
 
-// handleReport takes in what a reader says of itself.
+// handleReport processes the report of a reader.
 func (r *logReaders) handleReport(p report) {
 	l := p.log
 	if l.discarded {
@@ -225,7 +214,7 @@ func (r *logReaders) handleReport(p report) {
 	r.forget(l)
 }
 
-// releaseSlot lets another log be read instead of this one.
+// releaseSlot lets another log be read.
 func (r *logReaders) releaseSlot(l *tenantLog) {
 	if l.holdsSlot {
 		l.holdsSlot = false
@@ -233,17 +222,16 @@ func (r *logReaders) releaseSlot(l *tenantLog) {
 	}
 }
 
-// setReading notes whether a log has a reader.
+// setReading records whether a log has a reader.
 func (r *logReaders) setReading(l *tenantLog, reads bool) {
 	l.reading = reads
 	r.signals.setReading(l.tenant, reads)
 }
 
-// admit gives the flow what a reader has read, as far as there is room, and keeps the
-// rest until there is.
+// admit adds a piece to the flow as far as memory allows and keeps the rest.
 func (r *logReaders) admit(p piece, now time.Time) {
 	if p.log.discarded {
-		return // its reader was told to end
+		return // its reader was stopped
 	}
 	n := r.flow.admit(p.log.logWindow, p.events, p.wanted, now)
 	if n == len(p.events) {
@@ -255,13 +243,12 @@ func (r *logReaders) admit(p piece, now time.Time) {
 		p.wanted = p.wanted[n:]
 	}
 	r.kept = append(r.kept, p)
-	if len(r.kept) <= maxKept { // it may be long until there is room
+	if len(r.kept) <= maxKept { // memory may stay full for long
 		r.releaseSlot(p.log)
 		r.startQueued()
 	}
 }
 
-// admitKept does so with everything that had to wait.
 func (r *logReaders) admitKept(now time.Time) {
 	kept := r.kept
 	r.kept = nil

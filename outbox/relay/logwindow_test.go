@@ -17,7 +17,7 @@ import (
 
 // An event whose acknowledgement is lost is tried again while the stream still knows
 // its id, however long the waits are to be: it is stored once.
-func TestEventIsTriedAgainWithinTheStreamsWindow(t *testing.T) {
+func TestBackoffStaysInDuplicateWindow(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	proxy := natstest.NewProxy(t, server.Addr())

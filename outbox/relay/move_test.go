@@ -15,9 +15,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// However often one tenant's operator moves its cursor, the others' events go on,
-// and the sink stays with its node.
-func TestMovesOfOneTenantHoldUpNoOther(t *testing.T) {
+// Frequent moves of one tenant's cursor do not delay others, and the lease stays with its node.
+func TestMovesDoNotBlockOtherTenants(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{}
@@ -53,17 +52,16 @@ func TestMovesOfOneTenantHoldUpNoOther(t *testing.T) {
 	close(over)
 	work.Wait()
 	n.Wake()
-	cursorReaches(t, n.pool, "main", "mean", end) // and its own arrive in the end
+	cursorReaches(t, n.pool, "main", "mean", end) // its own events arrive eventually
 	to.inOrder(t)
 	if s := n.Stats(); s.Claimed != 1 || s.Lost != 0 {
 		t.Errorf("the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
 	}
 }
 
-// What is being delivered while the cursor is moved comes to its end before
-// anything else of its instance is delivered, and its outcome is not stored over
-// the move.
-func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
+// A delivery in progress during a move ends before other events of its instance are delivered, and
+// its result does not overwrite the move.
+func TestMoveWaitsForDeliveries(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	inside, goOn := make(chan string, 100), make(chan struct{})
@@ -96,7 +94,7 @@ func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
 		t.Errorf("the cursor is at %d", at)
 	}
 	if dead := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); dead != 0 {
-		t.Errorf("%d rows are aside", dead)
+		t.Errorf("%d rows are deferred", dead)
 	}
 	close(goOn)
 	cursorReaches(t, n.pool, "main", tenant, 7)
@@ -107,9 +105,9 @@ func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
 	to.inOrder(t)
 }
 
-// What nobody has begun to read can be moved as well: a log that was just moved to
-// its end, while the receiver is down.
-func TestMoveOfALogThatNobodyReads(t *testing.T) {
+// A log without a reader can be moved: the cursor was just moved to its end while the receiver
+// fails.
+func TestMoveOfUnreadLog(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{}
@@ -142,9 +140,8 @@ func TestMoveOfALogThatNobodyReads(t *testing.T) {
 	}
 }
 
-// A cursor that goes forward over the event that blocks it lets the tenant go on,
-// also when nothing comes after it yet.
-func TestMoveToTheHeadEndsABlock(t *testing.T) {
+// Moving the cursor past a blocking event unblocks the tenant, even without later events.
+func TestMoveToEndClearsBlock(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := refuses("2-0")
@@ -177,9 +174,9 @@ func TestMoveToTheHeadEndsABlock(t *testing.T) {
 	}
 }
 
-// While a receiver is down it is tried with what there is. When an operator has taken
-// that away, the next event of any tenant finds out that it is back.
-func TestReceiverIsTriedWhenItsOnlyEventWasLeftOut(t *testing.T) {
+// A failing receiver is probed with the available events. After an operator skipped them, the next
+// event of any tenant probes it.
+func TestProbeAfterOnlyEventIsSkipped(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
@@ -198,12 +195,12 @@ func TestReceiverIsTriedWhenItsOnlyEventWasLeftOut(t *testing.T) {
 		to.set(func(r *receiver) { count = r.tries[tenant+":1-0"] })
 		return count
 	}
-	for last := -1; last != tries(); { // a poll tells of the move
+	for last := -1; last != tries(); { // a poll notices the move
 		last = tries()
 		polls := n.Stats().Polls
 		eventually(t, "it has polled twice", func() bool { return n.Stats().Polls >= polls+2 })
 	}
 	to.mends()
-	head = publish(t, n.pool, "other", "b") // nobody tells
+	head = publish(t, n.pool, "other", "b") // without a notification
 	cursorReaches(t, n.pool, "main", "other", head)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// refuses makes a receiver refuse events of the tenant by their ids, for good.
+// refuses returns a receiver that permanently refuses the events with these ids.
 func refuses(ids ...string) *receiver {
 	return &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
 		if e.Tenant == tenant && slices.Contains(ids, e.ID()) {
@@ -27,7 +27,7 @@ func refuses(ids ...string) *receiver {
 	}}
 }
 
-// mends makes a receiver take everything.
+// mends makes the receiver accept everything.
 func (r *receiver) mends() { r.set(func(r *receiver) { r.fail = nil }) }
 
 func deadLetters(t testing.TB, table *relay.Table, f inspect.DeadFilter) (ids []string) {
@@ -49,7 +49,7 @@ func mustEqual(t testing.TB, what string, got, want []string) {
 	}
 }
 
-func TestParkedEventLetsItsInstanceGoOn(t *testing.T) {
+func TestParkedEventDoesNotBlockInstance(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := refuses("1-0", "3-0")
@@ -69,9 +69,9 @@ func TestParkedEventLetsItsInstanceGoOn(t *testing.T) {
 		t.Errorf("the dead letter is %+v", d)
 	}
 
-	// Redriven they arrive again, with the same ids, in order.
+	// Redriven events arrive again in order, with the same ids.
 	to.mends()
-	for _, want := range []int64{2, 0} { // the second time there are none
+	for _, want := range []int64{2, 0} { // the second redrive finds none
 		if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "mended"); err != nil || count != want {
 			t.Errorf("%d were redriven, %v, not %d", count, err, want)
 		}
@@ -105,7 +105,7 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			mustEqual(t, "queued", deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}),
 				[]string{"3-0", "5-0", "5-1", "6-0", "7-0"})
 
-			// Another node: it holds all the same.
+			// Another node holds the instance too.
 			n.stop()
 			n = startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.HoldInstance }))
 			head = publish(t, n.pool, tenant, "ab", n)
@@ -127,7 +127,7 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			mustEqual(t, "delivered", to.ids('a'), want)
 			head = publish(t, n.pool, tenant, "a", n)
 			cursorReaches(t, n.pool, "main", tenant, head)
-			eventually(t, "nothing is aside", func() bool {
+			eventually(t, "nothing is deferred", func() bool {
 				return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status IN ('queued', 'waiting')") == 0
 			})
 			to.wants(t, len(to.ids('b'))+len(want)+1)
@@ -136,7 +136,7 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 	}
 }
 
-func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
+func TestBlockStopsCursorUntilDelivery(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := refuses("2-0")
@@ -144,7 +144,7 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 	table := relay.NewTable(n.pool, same)
 	head := publish(t, n.pool, tenant, strings.Repeat("abcde", 100), n)
 	otherHead := publish(t, n.pool, "other", strings.Repeat("xyz", 20), n)
-	cursorReaches(t, n.pool, "main", "other", otherHead) // another tenant goes on, two events at a time
+	cursorReaches(t, n.pool, "main", "other", otherHead) // another tenant continues, two events at a time
 	cursorReaches(t, n.pool, "main", tenant, 1)
 	eventually(t, "the status tells why", func() bool {
 		list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
@@ -160,13 +160,13 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 		t.Errorf("%d were delivered twice", repeated)
 	}
 	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("%d rows are aside", rows)
+		t.Errorf("%d rows are deferred", rows)
 	}
 }
 
-// More tenants are blocked than there are readers, and each has more to deliver
-// than the window holds. The others do not notice.
-func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
+// More tenants are blocked than there are readers, each with more events than the window. The
+// others are not affected.
+func TestBlockedTenantsDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	const blocked, each = 40, 100
 	url := pgtest.URL(t)
@@ -178,7 +178,7 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 	}}
 	n := startNode(t, url, quick("main", to, func(s *relay.Sink) {
 		s.Exhausted, s.Window = relay.Block, 64
-		s.Retry.First, s.Retry.Max = 50*time.Millisecond, 200*time.Millisecond // not so often that the attempts keep the machine busy
+		s.Retry.First, s.Retry.Max = 50*time.Millisecond, 200*time.Millisecond // limits the load of the attempts
 	}))
 	var head int64
 	for i := range blocked {
@@ -188,7 +188,7 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
 		return err == nil && list[0].Stuck == blocked
 	})
-	for range 3 { // together more than the window holds, a few at a time
+	for range 3 { // together more than the window, a few at a time
 		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 8), n))
 	}
 	if passed := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position > 1"); passed != 0 {
@@ -203,8 +203,8 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 	to.wants(t, blocked*events(head)+events(3*24))
 }
 
-// What is aside of a tenant goes to a sink no more that is no longer for it.
-func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
+// Deferred events of a tenant are not delivered to a sink that no longer serves it.
+func TestRemovedTenantKeepsDeferredEvents(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := refuses("1-0")
@@ -219,7 +219,7 @@ func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
 		t.Fatal(count, err)
 	}
 	n = startNode(t, url, quick("main", to, of("other")))
-	for range 3 { // before the first of these it has asked what is aside
+	for range 3 { // deferred instances were read before the first of these
 		head = publish(t, n.pool, "other", "b", n)
 		cursorReaches(t, n.pool, "main", "other", head)
 	}
@@ -231,9 +231,9 @@ func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
 	mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
 }
 
-// An event that is retried for long keeps nothing from the others, nor the cursor, and
-// comes before the later ones of its instance.
-func TestLongRetryIsWaitedOutAside(t *testing.T) {
+// An event with a long backoff delays neither other instances nor the cursor, and precedes later
+// events of its instance.
+func TestLongBackoffDefersEvent(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
@@ -251,10 +251,10 @@ func TestLongRetryIsWaitedOutAside(t *testing.T) {
 	to.mends()
 	to.wants(t, events(head))
 	to.inOrder(t)
-	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+	eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 }
 
-func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
+func TestPausedSinkReceivesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to, other := &receiver{}, &receiver{}
@@ -262,7 +262,7 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	table := relay.NewTable(n.pool, same)
 	head := publish(t, n.pool, tenant, "abc", n)
 	cursorReaches(t, n.pool, "main", tenant, head)
-	for _, by := range []string{"ann", "bob"} { // the second one changes nothing
+	for _, by := range []string{"ann", "bob"} { // the second pause is a no-op
 		if err := table.Pause(t.Context(), "main", by, "maintenance"); err != nil {
 			t.Fatal(err)
 		}
@@ -296,9 +296,9 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	}
 }
 
-// A receiver may ask to be left alone for a day. An operator who knows better pauses and
-// resumes, and it is tried at once, whether or not anybody has noticed the pause.
-func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
+// A receiver may ask for a delay of a day. Pausing and resuming the sink tries it at once, even if
+// no relay has seen the pause.
+func TestResumeEndsRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, noticed := range map[string]bool{"a pause": true, "a pause that nobody notices": false} {
 		t.Run(name, func(t *testing.T) {
@@ -334,8 +334,8 @@ func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
 	}
 }
 
-// Whatever its sink says about that, or does not.
-func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
+// This holds with and without a message of the sink.
+func TestGonePausesSink(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]*sink.Failure{
 		"says why":                  sink.Fail(sink.Gone, nil, "410 Gone"),
@@ -371,7 +371,7 @@ func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
 	}
 }
 
-func TestMovedCursorDeliversAgainOrNever(t *testing.T) {
+func TestMoveRepeatsOrSkipsEvents(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := refuses("2-0", "8-0")
@@ -381,7 +381,7 @@ func TestMovedCursorDeliversAgainOrNever(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, head)
 	before := len(to.got())
 
-	for range 2 { // the second time there is nothing to do but what was done
+	for range 2 { // the second time is a no-op
 		if err := table.Move(t.Context(), "main", tenant, 6, "ann", "lost by the receiver"); err != nil {
 			t.Fatal(err)
 		}
@@ -428,9 +428,9 @@ func TestMovedCursorDeliversAgainOrNever(t *testing.T) {
 	}
 }
 
-// A cursor that is moved while its sink is being delivered to stays where it was
-// put: who delivers begins anew from there, and keeps the sink.
-func TestMoveUnderARunningRelayIsNotOverwritten(t *testing.T) {
+// A cursor that is moved during deliveries keeps its new position: the holder reads from there and
+// keeps the lease.
+func TestMoveDuringDeliveryPersists(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	inside, goOn := make(chan string, 100), make(chan struct{})
@@ -518,7 +518,7 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 	eventually(t, "it arrives", func() bool { return slices.Equal(to.ids('a'), []string{"1-0"}) })
 }
 
-func TestRedrivingManyIsDoneInPieces(t *testing.T) {
+func TestRedriveWorksInBatches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Permanent, nil, "no") }}

@@ -10,9 +10,9 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// A receiver that answers everything with an error of its own, far more often than an
-// event is tried, loses nothing: when it is back it gets everything, in order.
-func TestReceiverThatFailsEverythingLosesNothing(t *testing.T) {
+// A receiver that fails every event more often than there are attempts receives everything in order
+// when it is back.
+func TestTotalFailureLosesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	tries := 0
@@ -41,5 +41,5 @@ func TestReceiverThatFailsEverythingLosesNothing(t *testing.T) {
 	if repeated := to.inOrder(t); repeated != 0 {
 		t.Errorf("%d were delivered twice", repeated)
 	}
-	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+	eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 }

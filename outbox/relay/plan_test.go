@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// probed are the only indexes that a statement may use, with the columns that it
-// must bind.
+// probed lists the only indexes that a statement may use, with the columns that it must bind.
 var probed = map[string][]string{
 	"outbox_sink_pkey":    {"name = "},
 	"outbox_cursor_pkey":  {"tenant = ", "sink = "},
@@ -31,20 +30,20 @@ var probed = map[string][]string{
 	"log_pkey":            {"tenant "},
 }
 
-// week is what tells the partitions of the outbox apart.
+// week matches the suffix of the outbox's partitions.
 var week = regexp.MustCompile(`_\d{4}w\d\d`)
 
-// A plan that a connection made for an empty table stays in use while it fills.
-// So the statements of a batch have one plan, in both. The others are planned
-// each time; what they must not do is to read a full table of events.
-func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
+// A plan that a connection made for an empty table stays in use while the table grows, so
+// statements of a batch must have the same plan in both cases. The others are planned each time and
+// must not scan a full table of events.
+func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	t.Run("empty", func(t *testing.T) { explainBatch(t, pool) })
 	execAll(t, pool, "VACUUM ANALYZE")
 	t.Run("empty and vacuumed", func(t *testing.T) { explainBatch(t, pool) })
 
-	// 2,000 tenants, of which three are behind, and dead letters of all kinds.
+	// 2,000 tenants, three of them with a backlog, and dead letters of all kinds.
 	execAll(t, pool, `
 INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until)
 SELECT 's' || n, 1, 'n', now(), now() + interval '1 hour' FROM generate_series(1, 3) n;
@@ -71,15 +70,14 @@ SELECT o.tenant, s.name, o.position, o.type, o.ordinal, o.workflow, o.instance,
 	})
 }
 
-// explainBatch asks for the plans that a connection may keep, as they are made
-// in a batch.
+// explainBatch checks the cached plans of the statements of a batch.
 func explainBatch(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
 	}{"keep": {renewSQL, 10}, "park": {insertDeadSQL, 13}, "change": {updateDeadSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2},
-		"rows":  {rowsSQL, 5},
-		"aside": {asideSQL, 4}} {
+		"rows":     {rowsSQL, 5},
+		"deferred": {deferredSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step, nil)
@@ -93,17 +91,17 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 	names, tokens := []string{"s1", "s2", "s3"}, []int64{1, 1, 1}
 	one := inspect.DeadFilter{Sink: "s2", Status: inspect.DeadWaiting, Tenant: "t7"}
 	all := inspect.DeadFilter{Sink: "s2", Status: inspect.DeadWaiting}
-	few := []string{"log", "outbox_cursor", "outbox_sink"} // as large as there are tenants
+	few := []string{"log", "outbox_cursor", "outbox_sink"} // one row per tenant
 	for name, s := range map[string]struct {
 		sql   string
 		args  []any
-		whole []string // tables that may be read as a whole
+		whole []string // tables that may be scanned
 	}{
 		"oldest":                   {fromOldestSQL, []any{"s4", []string(nil)}, few},
 		"poll":                     {pollSQL, []any{names, tokens, true, int64(5e6)}, few},
 		"look up":                  {lookUpSQL, []any{names, []string{"t1", "t2", "t9"}}, []string{"outbox_sink"}},
-		"pass":                     {passSQL, []any{"s1", "t5", []string(nil), 100}, []string{"outbox_sink", "log"}},
-		"pass of few":              {passSQL, []any{"s1", "", []string{"t1", "t7"}, 100}, []string{"outbox_sink"}},
+		"pass":                     {scanSQL, []any{"s1", "t5", []string(nil), 100}, []string{"outbox_sink", "log"}},
+		"pass of few":              {scanSQL, []any{"s1", "", []string{"t1", "t7"}, 100}, []string{"outbox_sink"}},
 		"claim":                    {claimSQL, []any{"n", names, tokens, int64(5e6)}, few},
 		"infos":                    {infosSQL, []any{""}, few},
 		"infos of a tenant":        {infosSQL, []any{"t7"}, few},
@@ -120,7 +118,7 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = tx.Rollback(context.Background()) }() // nothing is to change
+			defer func() { _ = tx.Rollback(context.Background()) }() // discard changes
 			for _, step := range pgtest.Explain(t, tx, "ANALYZE, ", s.sql, append([]any{pgx.QueryExecModeExec}, s.args...)...) {
 				check(t, step, s.whole)
 			}
@@ -128,8 +126,8 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// An old snapshot keeps all versions of a head; a look-up of its tenant reads the newest.
-func TestALookUpReadsFewPagesHoweverManyVersionsOfTheHeadAreKept(t *testing.T) {
+// An old snapshot keeps all versions of a log's row; looking up its tenant reads the newest.
+func TestLookUpReadsFewPagesWithOldSnapshot(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
 	execAll(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('s'); SELECT pawl.advance('acme', 1)")
@@ -148,7 +146,7 @@ func TestALookUpReadsFewPagesHoweverManyVersionsOfTheHeadAreKept(t *testing.T) {
 	}
 	defer conn.Release()
 	pages := 0
-	for range 2 { // what a session looks up once is not counted
+	for range 2 { // the first run fills the session's caches
 		pages = pgtest.Pages(t, conn, lookUpSQL, pgx.QueryExecModeExec, []string{"s"}, []string{"acme"})
 	}
 	if pages > 25 {
@@ -156,8 +154,8 @@ func TestALookUpReadsFewPagesHoweverManyVersionsOfTheHeadAreKept(t *testing.T) {
 	}
 }
 
-// Whatever the schema's name is, it is put into every statement.
-func TestEveryStatementIsInItsSchema(t *testing.T) {
+// Every statement contains the configured schema.
+func TestStatementsUseConfiguredSchema(t *testing.T) {
 	in := schema.For("shop")
 	for _, all := range []any{newStatements(in), newTableStatements(in)} {
 		v := reflect.ValueOf(all)

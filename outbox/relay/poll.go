@@ -9,19 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sinkState is how a sink stands, as of a poll.
+// sinkState is the state of a sink in a poll.
 type sinkState struct {
 	name     string
 	token    int64
 	revision int64
 	paused   bool
-	free     bool // no node holds it
-	renewed  bool // our lease was prolonged
+	free     bool // no node holds its lease
+	renewed  bool // this node's lease was renewed
 }
 
-// poll finds out how the sinks stand and whether the logs have grown, prolongs the
-// leases, and takes over what no node holds. It is the only query of a node at rest, for
-// all its sinks.
+// poll reads the state of the sinks and whether logs have grown, renews leases and claims free
+// sinks. It is the only query of an idle node.
 func (r *Relay) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, queryBudget)
 	defer cancel()
@@ -48,28 +47,24 @@ func (r *Relay) poll(ctx context.Context) error {
 			free = append(free, s)
 		}
 	}
-	r.lags.wake() // for what failed, or could wait
-	if len(free) == 0 || r.isStopping() {
+	r.lags.wake() // for failed or postponed requests
+	r.mu.Lock()
+	stopping := r.ending
+	r.mu.Unlock()
+	if len(free) == 0 || stopping {
 		return nil
 	}
 	return r.claim(ctx, free)
 }
 
-func (r *Relay) isStopping() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ending
-}
-
-// held are the holders of this node, by sink.
+// held returns this node's holders by sink.
 func (r *Relay) held() map[string]*holder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.holders)
 }
 
-// sinkStates asks how the sinks stand. The statement is planned each time, for the
-// tables as they are.
+// sinkStates reads the state of the sinks. It replans the statement for the current tables.
 func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[string]*sinkState, error) {
 	r.stats.polls.Add(1)
 	names := make([]string, len(r.config.Sinks))
@@ -78,7 +73,7 @@ func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[st
 	heads := len(held) > 0 && !begun.Before(r.nextHeads)
 	for i := range r.config.Sinks {
 		names[i] = r.config.Sinks[i].Name
-		if h := held[names[i]]; h != nil && !h.lease.lost.Load() { // what is lost is prolonged no more
+		if h := held[names[i]]; h != nil && !h.lease.lost.Load() { // lost leases are not renewed
 			tokens[i] = h.lease.token
 		}
 	}
@@ -99,15 +94,17 @@ func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[st
 		return nil, err
 	}
 	if heads && len(list) > 0 {
-		r.lags.noteSum(sum)
+		if sum != r.lags.sum.Load() {
+			r.lags.moved.Store(true)
+		}
 		if took := time.Since(begun) + time.Duration(r.lags.took.Load()); took > r.config.Every/10 {
-			r.nextHeads = begun.Add(10 * took) // there are very many tenants
+			r.nextHeads = begun.Add(10 * took) // limits the cost with many tenants
 		}
 	}
 	return list, nil
 }
 
-// claim takes over sinks, and begins to deliver to those that it gets.
+// claim claims sinks and starts to deliver to them.
 func (r *Relay) claim(ctx context.Context, free []*sinkState) error {
 	names, tokens := make([]string, len(free)), make([]int64, len(free))
 	for i, s := range free {
@@ -133,13 +130,13 @@ func (r *Relay) claim(ctx context.Context, free []*sinkState) error {
 		r.stats.claimed.Add(1)
 		if l.taken != "" {
 			r.stats.takenOver.Add(1)
-			r.config.Log.Warn("took a sink over from a node whose lease ran out", "sink", l.name, "from", l.taken)
+			r.config.Log.Warn("took over a sink with an expired lease", "sink", l.name, "from", l.taken)
 		} else {
 			r.config.Log.Info("delivering to a sink", "sink", l.name)
 		}
 		i := slices.IndexFunc(r.config.Sinks, func(s Sink) bool { return s.Name == l.name })
 		r.startHolder(&r.config.Sinks[i], l.token, l.revision, sent.Add(r.config.Lease))
 	}
-	r.lags.wake() // to find out what there is to deliver
+	r.lags.wake() // to find undelivered events
 	return nil
 }

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	quietSteps = 5                      // seconds without an event after which a reader ends
-	fairPieces = 4                      // pieces that a reader takes in while others wait
-	retryRead  = 250 * time.Millisecond // doubled with each failure
+	quietSteps = 5                      // seconds without an event before a reader ends
+	fairPieces = 4                      // pieces that a reader adds while others wait
+	retryRead  = 250 * time.Millisecond // doubled after each failure
 	retryMax   = 30 * time.Second
 )
 
-// readFailures is how the reading of a log fails.
+// readFailures is the failure state of a log's readers.
 type readFailures struct {
-	known bool          // the holder knows that it cannot be read
-	wait  time.Duration // until it is tried again
+	known bool          // the failure was reported to the holder
+	wait  time.Duration // before the next attempt
 }
 
-// piece is what a reader has read.
+// piece is a part of a log that was read.
 type piece struct {
 	log    *tenantLog
 	events []transitions.Logged
 	wanted []bool // nil: all
 }
 
-// report is what a reader says of itself.
+// report is a message of a reader to its holder.
 type report struct {
 	log     *tenantLog
 	event   readerEvent
@@ -43,25 +43,24 @@ type report struct {
 type readerEvent int
 
 const (
-	readerRecovered readerEvent = iota // it can read, and could not before
-	readerFailed                       // it cannot; others may read while it waits
-	readerWaited                       // it has waited, and ends
-	readerEnded                        // there is nothing more to read
+	readerRecovered readerEvent = iota // reading works again
+	readerFailed                       // reading failed; other logs can be read meanwhile
+	readerWaited                       // ended after its backoff
+	readerEnded                        // nothing more to read
 )
 
-// reader reads a log. While a piece waits to be taken in it reads the next.
+// reader reads a log. It reads ahead while a piece waits to be added.
 type reader struct {
 	logs    *logReaders
 	log     *tenantLog
-	last    int64 // the last position that was read
-	waiting bool  // for a piece to be taken in
+	last    int64 // last position that was read
+	waiting bool  // for a piece to be added
 }
 
-// run reads until there is nothing more, or the log cannot be read: then it waits a
-// while, without keeping others from reading.
+// run reads until the end of the log. If reading fails, it waits without blocking other readers.
 func (r *reader) run(ctx context.Context) {
 	err := r.read(ctx)
-	if !r.settled(ctx) {
+	if !r.waitAdmitted(ctx) {
 		return
 	}
 	if err == nil {
@@ -72,13 +71,17 @@ func (r *reader) run(ctx context.Context) {
 	l := r.log
 	r.logs.relay.config.Log.Warn("cannot read the log for a sink", "sink", r.logs.sink.Name, "tenant", l.tenant, "after", r.last, "error", err)
 	l.failures.known, l.failures.wait = true, min(max(2*l.failures.wait, retryRead), retryMax)
-	r.report(ctx, readerFailed, failureOf(err))
+	text := fmt.Sprintf("cannot read the log: %v", err)
+	if e, ok := errors.AsType[*workflow.Error](err); ok {
+		text = e.Message
+	}
+	r.report(ctx, readerFailed, sink.Printable(text, sink.MaxMessage))
 	if pause.For(ctx, l.failures.wait) {
 		r.report(ctx, readerWaited, "")
 	}
 }
 
-// recovered notes that the log can be read.
+// recovered reports that the log can be read again.
 func (r *reader) recovered(ctx context.Context) {
 	if r.log.failures.known {
 		r.log.failures = readFailures{}
@@ -86,7 +89,6 @@ func (r *reader) recovered(ctx context.Context) {
 	}
 }
 
-// report reports to the holder.
 func (r *reader) report(ctx context.Context, event readerEvent, failure string) {
 	select {
 	case r.logs.reports <- report{r.log, event, failure}:
@@ -94,8 +96,8 @@ func (r *reader) report(ctx context.Context, event readerEvent, failure string) 
 	}
 }
 
-// settled waits until the last piece is taken in.
-func (r *reader) settled(ctx context.Context) bool {
+// waitAdmitted waits until the last piece is added.
+func (r *reader) waitAdmitted(ctx context.Context) bool {
 	if r.waiting {
 		select {
 		case <-r.log.admitted:
@@ -106,11 +108,15 @@ func (r *reader) settled(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// read reads until there is nothing more, or it is another log's turn, or it fails.
+// read reads until the end of the log, the turn of another log, or a failure.
 func (r *reader) read(ctx context.Context) error {
 	f := r.logs.relay.config.Feed.Follow(r.log.tenant, r.last)
 	defer f.Close()
-	for quiet, pieces := 0, 0; quiet < quietSteps && !r.mustYield(pieces, quiet); {
+	for quiet, pieces := 0, 0; quiet < quietSteps; {
+		share := pieces >= fairPieces || pieces+quiet > 0 && r.log.head.Load() <= r.last
+		if share && r.logs.contended.Load() {
+			break // other logs wait for a reader
+		}
 		batch, err := r.next(ctx, f)
 		if err != nil {
 			return err
@@ -123,7 +129,7 @@ func (r *reader) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !r.settled(ctx) {
+		if !r.waitAdmitted(ctx) {
 			return ctx.Err()
 		}
 		select {
@@ -138,14 +144,8 @@ func (r *reader) read(ctx context.Context) error {
 	return nil
 }
 
-// mustYield reports whether it is another log's turn: others wait, and enough was
-// read, or everything that is known of.
-func (r *reader) mustYield(pieces, quiet int) bool {
-	return r.logs.contended.Load() && (pieces >= fairPieces || pieces+quiet > 0 && r.log.head.Load() <= r.last)
-}
-
-// next waits for the next piece of the log for a while. Where the database has said
-// that there is one it does not wait: if nothing is there then, events are gone.
+// next waits a while for the next piece. If the database has reported events, it does not wait: if
+// none are found then, they were removed.
 func (r *reader) next(ctx context.Context, f transitions.Follower) (batch transitions.Batch, err error) {
 	if r.log.head.Load() > r.last {
 		batch, err = f.Poll(ctx)
@@ -166,17 +166,17 @@ func (r *reader) next(ctx context.Context, f transitions.Follower) (batch transi
 	return batch, err
 }
 
-// gap is the error that events are gone which the sink has not got.
+// gap returns the error for events that retention removed before they were delivered.
 func (r *reader) gap(ctx context.Context) error {
 	next, err := r.logs.relay.config.Events.First(ctx, r.log.tenant, r.last)
 	if err != nil {
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read", Cause: err}
+		return &workflow.Error{Code: workflow.Unavailable, Message: "cannot read the log", Cause: err}
 	}
 	return workflow.Errorf(workflow.NotFound, "the events after position %d are no longer in the outbox; "+
-		"the next that is there has position %d: move the cursor to %d to go on without them", r.last, next, next-1)
+		"the next stored position is %d: move the cursor to %d to skip them", r.last, next, next-1)
 }
 
-// filter asks the sink's filters about each event; nil: all are wanted.
+// filter applies the sink's filters to each event. It returns nil if all are wanted.
 func (r *logReaders) filter(events []transitions.Logged) (wanted []bool, err error) {
 	s := r.sink
 	if s.Wants == nil && s.Filter.All() {
@@ -194,13 +194,4 @@ func (r *logReaders) filter(events []transitions.Logged) (wanted []bool, err err
 		wanted[i] = s.Filter.Takes(e) && (s.Wants == nil || s.Wants(e))
 	}
 	return wanted, nil
-}
-
-// failureOf is the text of an error as it is stored and shown.
-func failureOf(err error) string {
-	text := fmt.Sprintf("the log cannot be read: %v", err)
-	if e, ok := errors.AsType[*workflow.Error](err); ok {
-		text = e.Message
-	}
-	return sink.Printable(text, sink.MaxMessage)
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-const pollGap = 20 * time.Millisecond // between two polls, at least
+const pollGap = 20 * time.Millisecond // minimum gap between two polls
 
-// Relay delivers to the sinks of a node, as far as no other node does. It is safe
-// for concurrent use.
+// Relay delivers events to the sinks whose leases this node holds. It is safe for concurrent use.
 type Relay struct {
 	config    Config
 	sql       statements
 	stats     stats
 	woken     chan struct{} // one token: poll now
-	nextHeads time.Time     // the next poll may ask for the heads of all logs then
+	nextHeads time.Time     // earliest poll that may read the last positions of all logs
 	lags      *lagFinder
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -30,10 +29,10 @@ type Relay struct {
 	started bool
 	ending  bool
 	holders map[string]*holder // by sink
-	idle    chan struct{}      // closed when there are none, and there will be none
+	idle    chan struct{}      // closed when there are no holders and none will start
 }
 
-// New checks the configuration. It does not touch the database.
+// New validates the configuration. It does not access the database.
 func New(c Config) (*Relay, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -41,13 +40,13 @@ func New(c Config) (*Relay, error) {
 	}
 	r := &Relay{config: c, sql: newStatements(c.Events.In), holders: map[string]*holder{},
 		woken: make(chan struct{}, 1), idle: make(chan struct{})}
-	r.lags = newLagFinder(r)
+	r.lags = &lagFinder{relay: r, woken: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
 
-// Start makes the sinks known to the database and begins to deliver. Without
-// sinks it does nothing. ctx bounds only the start.
+// Start registers the sinks in the database and starts delivery. It is a no-op without sinks. ctx
+// only bounds the start.
 //
 // Errors: Unavailable.
 func (r *Relay) Start(ctx context.Context) error {
@@ -67,8 +66,7 @@ func (r *Relay) Start(ctx context.Context) error {
 	return nil
 }
 
-// register makes a sink known to the database, with the cursors that it begins at if it
-// is new.
+// register stores a sink and, if it is new, its initial cursors.
 func (r *Relay) register(ctx context.Context, s *Sink) error {
 	var cut int64
 	err := pgx.BeginFunc(ctx, r.config.Pool, func(tx pgx.Tx) error {
@@ -86,18 +84,17 @@ func (r *Relay) register(ctx context.Context, s *Sink) error {
 		return err
 	})
 	if err != nil {
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the sinks could not be registered; try again", Cause: err}
+		return &workflow.Error{Code: workflow.Unavailable, Message: "cannot register the sinks; try again", Cause: err}
 	}
 	if cut > 0 {
-		r.config.Log.Warn("a new sink does not get the events that retention has removed; it begins with the oldest that are there",
-			"sink", s.Name, "tenants", cut)
+		r.config.Log.Warn("new sink starts with the oldest stored events; retention has removed earlier ones", "sink", s.Name, "tenants", cut)
 	}
 	return nil
 }
 
-// Stop lets the deliveries that are under way come to their end, stores how far the
-// sinks are, gives their leases back, and closes them. When ctx ends first it breaks
-// the deliveries off; their events are delivered again. It may be called twice.
+// Stop finishes the deliveries in progress, stores the cursors, releases the leases and closes the
+// sinks. If ctx ends first, it cancels the deliveries; their events are delivered again. It may be
+// called twice.
 func (r *Relay) Stop(ctx context.Context) {
 	r.mu.Lock()
 	r.ending = true
@@ -119,8 +116,8 @@ func (r *Relay) Stop(ctx context.Context) {
 	r.close(ctx)
 }
 
-// close closes the sinks. One whose Close does not return is left alone: it may wait
-// for a call that never ends.
+// close closes the sinks. It does not wait for a Close that hangs, which may wait for a hanging
+// call.
 func (r *Relay) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
@@ -134,7 +131,7 @@ func (r *Relay) close(ctx context.Context) {
 		select {
 		case err = <-closed[i]:
 		case <-ctx.Done():
-			select { // it may have closed long ago
+			select { // prefer a completed close
 			case err = <-closed[i]:
 			default:
 				err = ctx.Err()
@@ -146,7 +143,7 @@ func (r *Relay) close(ctx context.Context) {
 	}
 }
 
-// checkIdle tells Stop when no holder is left. r.mu is held.
+// checkIdle signals Stop after the last holder. The caller holds r.mu.
 func (r *Relay) checkIdle() {
 	if !r.ending || len(r.holders) > 0 {
 		return
@@ -158,12 +155,10 @@ func (r *Relay) checkIdle() {
 	}
 }
 
-// Wake makes the relay poll now: another node has given a sink back, or an operator has
-// changed something.
+// Wake polls now, because another node released a sink or an operator made a change.
 func (r *Relay) Wake() { poke(r.woken) }
 
-// NoteHead takes in that a tenant's log has grown to head, as a commit or a hint says.
-// It does not block.
+// NoteHead records that a tenant's log has grown to head. It does not block.
 func (r *Relay) NoteHead(tenant string, head int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +169,7 @@ func (r *Relay) NoteHead(tenant string, head int64) {
 	}
 }
 
-// pollLoop polls how the sinks stand: when there is reason to, and regularly.
+// pollLoop polls on wake-ups and at intervals.
 func (r *Relay) pollLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -186,7 +181,7 @@ func (r *Relay) pollLoop() {
 			return
 		}
 		if err := r.poll(r.ctx); err != nil && r.ctx.Err() == nil {
-			r.config.Log.Warn("cannot poll how the sinks stand", "error", err)
+			r.config.Log.Warn("cannot poll the state of the sinks", "error", err)
 		}
 		if !pause.For(r.ctx, pollGap) {
 			return
@@ -195,29 +190,24 @@ func (r *Relay) pollLoop() {
 	}
 }
 
-// startHolder begins to deliver to a sink whose lease this node has got.
+// startHolder starts to deliver to a sink whose lease this node has claimed.
 func (r *Relay) startHolder(s *Sink, token, revision int64, until time.Time) {
 	h := newHolder(r, s, token, revision, until)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.holders[s.Name] = h
-	if r.ending { // nothing is begun, and the lease is given back
+	if r.ending { // release the lease at once
 		h.signals.send(func(s *signals) { s.drain = true })
 	}
 	r.work.Go(func() {
 		h.run()
-		r.holderEnded(h)
+		r.mu.Lock()
+		delete(r.holders, s.Name)
+		r.checkIdle()
+		r.mu.Unlock()
+		if h.lease.released && r.config.Peers != nil {
+			r.config.Peers.Sinks()
+		}
+		r.Wake() // claim it again unless it is paused
 	})
-}
-
-// holderEnded takes in that this node no longer delivers to a sink.
-func (r *Relay) holderEnded(h *holder) {
-	r.mu.Lock()
-	delete(r.holders, h.sink.Name)
-	r.checkIdle()
-	r.mu.Unlock()
-	if h.lease.released && r.config.Peers != nil {
-		r.config.Peers.Sinks()
-	}
-	r.Wake() // to take it again, unless it is paused
 }

@@ -38,7 +38,7 @@ func TestEveryEventIsDeliveredOnceInOrder(t *testing.T) {
 	}
 }
 
-// Behind a pooler that keeps no prepared statements everything works as well.
+// Delivery works behind a pooler without prepared statements.
 func TestPoolWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -91,8 +91,8 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	}
 }
 
-// What a node did not hear of it finds.
-func TestWhatNobodyTellsIsFoundWithinASecond(t *testing.T) {
+// A lost notification is detected.
+func TestPollFindsLostNotification(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{}
@@ -104,8 +104,8 @@ func TestWhatNobodyTellsIsFoundWithinASecond(t *testing.T) {
 	to.wants(t, events(head)+3)
 }
 
-// Random failures of all kinds, many instances, several calls at once: every
-// instance's events arrive in order, and the cursor gets to the end.
+// Under random failures with many instances and concurrent calls, instances' events arrive in order
+// and the cursor reaches the end.
 func TestOrderHoldsUnderFailures(t *testing.T) {
 	t.Parallel()
 	for name, exhausted := range map[string]relay.Exhausted{"park": relay.Park, "hold": relay.HoldInstance, "block": relay.Block} {
@@ -115,7 +115,7 @@ func TestOrderHoldsUnderFailures(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			to := &receiver{fail: func(_ *transitions.Event, try int) *sink.Failure {
 				switch n := random.IntN(100); { // the receiver's lock is held
-				case try >= 3: // so that nothing is given up
+				case try >= 3: // bounds the attempts
 				case n < 10:
 					return sink.Fail(sink.Temporary, nil, "not now")
 				case n < 12:
@@ -139,12 +139,12 @@ func TestOrderHoldsUnderFailures(t *testing.T) {
 			if repeated := to.inOrder(t); repeated != 0 {
 				t.Errorf("%d were delivered twice", repeated)
 			}
-			eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+			eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 		})
 	}
 }
 
-func TestFilterPassesOverTheRest(t *testing.T) {
+func TestFilterSkipsOtherEvents(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	one, some, declared, both := &receiver{}, &receiver{}, &receiver{}, &receiver{}
@@ -181,14 +181,14 @@ func TestFilterPassesOverTheRest(t *testing.T) {
 	}
 }
 
-func TestPanickingFilterStopsItsTenantUntilItIsMended(t *testing.T) {
+func TestPanickingFilterStopsTenant(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{}
 	n := startNode(t, url, quick("main", to, func(s *relay.Sink) {
 		s.Wants = func(e *transitions.Event) bool {
 			if e.Tenant == "bad" {
-				panic("oops\x00\xff") // which no column takes
+				panic("oops\x00\xff") // not a valid text value
 			}
 			return true
 		}
@@ -202,7 +202,7 @@ func TestPanickingFilterStopsItsTenantUntilItIsMended(t *testing.T) {
 	})
 }
 
-func TestNewSinkMayBeginWithWhatHappensNow(t *testing.T) {
+func TestNewSinkFromNow(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -216,7 +216,7 @@ func TestNewSinkMayBeginWithWhatHappensNow(t *testing.T) {
 	cursorReaches(t, pool, "now", tenant, head+1)
 	n.stop()
 	publish(t, pool, tenant, "f")
-	startNode(t, url, now) // it is no new sink now
+	startNode(t, url, now) // the sink is no longer new
 	to.wants(t, 3)
 	cursorReaches(t, pool, "now", tenant, head+2)
 	if got := to.ids(0); len(got) != 4 { // position 5 has two events
@@ -224,8 +224,9 @@ func TestNewSinkMayBeginWithWhatHappensNow(t *testing.T) {
 	}
 }
 
-// What "now" is does not depend on when a tenant came, or was added to the sink's.
-func TestNewSinkBeginsWithItsFirstRegistrationForEveryTenant(t *testing.T) {
+// FromNow refers to the first registration of the sink, independent of when a tenant was created or
+// added.
+func TestFromNowRefersToFirstRegistration(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -238,7 +239,7 @@ func TestNewSinkBeginsWithItsFirstRegistrationForEveryTenant(t *testing.T) {
 	}
 	n := startNode(t, url, sink("first"))
 	for _, tenant := range []string{"first", "added", "new", "never"} {
-		publish(t, pool, tenant, "x", n) // of the last three the sink hears later, or not at all
+		publish(t, pool, tenant, "x", n) // the sink receives the last three later or never
 	}
 	to.wants(t, 1)
 	n.stop()
@@ -258,8 +259,8 @@ func TestNewSinkBeginsWithItsFirstRegistrationForEveryTenant(t *testing.T) {
 	mustEqual(t, "delivered", got, []string{"added 4-0", "first 4-0", "new 1-0"})
 }
 
-// A sink that does not answer keeps nothing from the others.
-func TestDeadSinkSlowsNoOther(t *testing.T) {
+// A sink that hangs does not delay others.
+func TestHangingSinkDoesNotSlowOthers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	hangs := &receiver{enter: func(ctx context.Context, _ []transitions.Logged) { <-ctx.Done() }}
@@ -281,7 +282,7 @@ func TestDeadSinkSlowsNoOther(t *testing.T) {
 		}
 	}
 	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("%d events were set aside because their receivers were down", rows)
+		t.Errorf("%d events were deferred because their receivers were down", rows)
 	}
 	eventually(t, "the failures are known", func() bool {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
@@ -301,13 +302,12 @@ func TestDeadSinkSlowsNoOther(t *testing.T) {
 		return err == nil && list[0].Failures == 0
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // it is not to wait for the one that hangs
+	cancel() // do not wait for the hanging call
 	n.Stop(ctx)
 }
 
-// An event that makes its receiver fall over is found out, and the others
-// arrive.
-func TestPoisonIsParkedAndTheOthersArrive(t *testing.T) {
+// An event that crashes its receiver is parked, and the others arrive.
+func TestPoisonEventIsParked(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
@@ -319,7 +319,7 @@ func TestPoisonIsParkedAndTheOthersArrive(t *testing.T) {
 	n := startNode(t, url, quick("main", to))
 	head := publish(t, n.pool, tenant, strings.Repeat("abcdefgh", 200), n)
 	eventually(t, "it is a dead letter", func() bool {
-		// As long as nothing else comes nobody can say whose fault it is.
+		// The failure is only attributed to the event once others arrive.
 		head = publish(t, n.pool, tenant, "bdefgh", n)
 		list, _, err := relay.NewTable(n.pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
 		return err == nil && len(list) == 1 && list[0].Position == 3 && list[0].Kind == string(sink.Unavailable) &&

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// Which instances of a full tenant are aside is read again when there may be others to
-// know: one was delivered, or waits for an operator. At rest it is not.
-func TestAFullTenantsInstancesAreReadAgainWhenThereMayBeOthers(t *testing.T) {
+// The deferred instances of a full tenant are read again after one was delivered or waits for an
+// operator, and not otherwise.
+func TestFullTenantIsReloadedOnCapacity(t *testing.T) {
 	e := logOf("a")[0]
 	for name, tt := range map[string]struct {
 		exhausted Exhausted
@@ -35,9 +35,9 @@ func TestAFullTenantsInstancesAreReadAgainWhenThereMayBeOthers(t *testing.T) {
 					full: map[string]bool{}}
 				if b.reload {
 					h.store.reload = false
-					r.aside, r.full["t"] = []asideInstance{{"t", e.Instance, false}}, true
+					r.deferred, r.full["t"] = []deferredInstance{{"t", e.Instance, false}}, true
 				}
-				h.takeReply(r, now)
+				h.handleReply(r, now)
 				return h.flow.takeBatch()
 			}
 			b := store(&storeBatch{reload: true})
@@ -45,7 +45,7 @@ func TestAFullTenantsInstancesAreReadAgainWhenThereMayBeOthers(t *testing.T) {
 				t.Fatalf("rows of %d instances are to be read; everything: %t", len(b.fetch), h.store.reload)
 			}
 			h.flow.addRows(b.fetch[0], []queuedRow{{event: e}}, false, now)
-			h.flow.settle(h.flow.next(now), []*sink.Failure{tt.says}, now)
+			h.flow.applyResults(h.flow.next(now), []*sink.Failure{tt.says}, now)
 			for range 3 {
 				store(store(h.flow.takeBatch()))
 			}
@@ -56,9 +56,8 @@ func TestAFullTenantsInstancesAreReadAgainWhenThereMayBeOthers(t *testing.T) {
 	}
 }
 
-// Of several full tenants each has its share of what can be known, in the order of the
-// index.
-func TestFullTenantsShareWhatCanBeKnown(t *testing.T) {
+// Full tenants share the limit evenly, in index order.
+func TestFullTenantsShareTheLimit(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
@@ -72,7 +71,7 @@ FROM unnest(ARRAY['t1', 't2', 't3']) t, generate_series(1, 300) p;
 INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
 	updated_at)
 SELECT 'small', 's', p, 'e', 0, 'w', md5(p::text)::uuid, 'waiting', 'temporary', 'no', 1, now(), now() FROM generate_series(1, 5) p`)
-	rows, err := pool.Query(t.Context(), pgtest.SQL(asideSQL), "s", true, 30, []string(nil))
+	rows, err := pool.Query(t.Context(), pgtest.SQL(deferredSQL), "s", true, 30, []string(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

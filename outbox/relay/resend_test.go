@@ -11,11 +11,11 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// A batch is stored, the reply to it is lost, and before it is sent again an operator
-// changes a row that it has stored. That stands.
-func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
+// A batch is stored, its reply is lost, and an operator changes one of its rows before the batch is
+// sent again. The operator's change persists.
+func TestResentBatchKeepsOperatorChanges(t *testing.T) {
 	for name, tt := range map[string]struct {
-		status inspect.DeadStatus // of the row before the batch; "": the batch makes the row
+		status inspect.DeadStatus // of the row before the batch; "": the batch inserts the row
 		says   *sink.Failure
 		change func(*Table) (int64, error)
 		want   inspect.DeadStatus
@@ -56,22 +56,22 @@ func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
 			}
 
 			f, _ := flowOf(logOf("a"))
-			if tt.status != "" { // it is a row that an operator has redriven once
-				f.settle(f.next(now), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no")}, now)
+			if tt.status != "" { // the row has been redriven before
+				f.applyResults(f.next(now), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no")}, now)
 				store(f.takeBatch())
 				if n, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "bob", ""); n != 1 || err != nil {
 					t.Fatal(n, err)
 				}
 				f, _ = flowOf(nil)
 				e := logOf("a")[0]
-				f.reloadAside([]asideInstance{{"t", e.Instance, false}}, nil, now)
+				f.reloadDeferred([]deferredInstance{{"t", e.Instance, false}}, nil, now)
 				f.addRows(f.takeBatch().fetch[0], []queuedRow{{event: e}}, false, now)
 			}
-			f.settle(f.next(now), []*sink.Failure{tt.says}, now)
+			f.applyResults(f.next(now), []*sink.Failure{tt.says}, now)
 			b := f.takeBatch()
 			b.knownMoves = revision(t, h)
 			store(b)
-			f.takeBack(b, now) // as far as is known
+			f.requeueBatch(b, now) // the outcome is unknown
 			if tt.change != nil {
 				if n, err := tt.change(table); n != 1 || err != nil {
 					t.Fatal(n, err)
@@ -86,7 +86,7 @@ func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
 	}
 }
 
-// revision is the sink's.
+// revision returns the sink's revision.
 func revision(t *testing.T, h *holder) int64 {
 	t.Helper()
 	r := h.storeBatch(&storeBatch{}, time.Minute)

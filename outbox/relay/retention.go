@@ -9,33 +9,31 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// querier is what retention works with; a pool.
+// querier is the part of a pool that retention needs.
 type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Holds says why a partition of the outbox cannot go; "" if nothing holds it. in puts
-// the schema's name into a statement.
+// Holds returns why a partition of the outbox cannot be dropped, or "". in inserts the schema's
+// name into a statement.
 func Holds(ctx context.Context, q querier, in func(sql string) string, partition string) (why string, err error) {
 	sql := in(fmt.Sprintf(heldSQL, "{pawl}."+pgx.Identifier{partition}.Sanitize()))
 	err = q.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&why)
 	return why, err
 }
 
-// ForgetSettled deletes up to limit dead letters that are settled, and have not changed
-// since a time, and returns how many. Those are not the relay's any more, so their
-// sink is not locked for it.
+// ForgetSettled deletes up to limit settled dead letters that have not changed since before, and
+// returns their number. Relays do not use these rows, so their sinks are not locked.
 func ForgetSettled(ctx context.Context, q querier, in func(sql string) string, before time.Time, limit int) (int64, error) {
 	tag, err := q.Exec(ctx, in(settledSQL), pgx.QueryExecModeExec, before, limit)
 	return tag.RowsAffected(), err
 }
 
-// heldSQL says why a partition of the outbox cannot go, an empty text if nothing holds it: a
-// sink that has not passed all that it has to, or a dead letter that may still be
-// delivered. The oldest and the newest event of each tenant are found by index, and
-// so are dead letters between them: there may be many of other weeks. Nothing is
-// read beyond the first tenant that is found to hold it. %s is the partition.
+// heldSQL returns why a partition of the outbox cannot be dropped, or an empty text: a sink that
+// has not passed it, or a dead letter that may still be delivered. It finds the oldest and newest
+// event of each tenant, and the dead letters between them, by index, and stops at the first tenant
+// that holds the partition. %s is the partition.
 const heldSQL = `
 WITH RECURSIVE each AS (
 	(SELECT o.tenant, o.position FROM %[1]s AS o ORDER BY o.tenant, o.position LIMIT 1)
@@ -65,8 +63,7 @@ SELECT coalesce(
 				AND EXISTS (SELECT FROM %[1]s AS o WHERE o.tenant = x.tenant AND o.position = x.position AND o.type = x.type)
 			LIMIT 1) AS d LIMIT 1), '')`
 
-// settledSQL deletes dead letters that are settled. Parameters: before when they
-// have not changed, how many.
+// settledSQL deletes settled dead letters. Parameters: unchanged since, limit.
 const settledSQL = `
 DELETE FROM {pawl}.outbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM {pawl}.outbox_dead AS d
 	WHERE d.status IN ('redriven', 'skipped') AND d.updated_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))`

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// There are as many weeks past their age as a sink that is paused is behind, and
-// many tenants. Every scrape asks what holds them.
-func TestWhatHoldsAWeekIsFoundByIndexAndThenNothingMoreIsRead(t *testing.T) {
+// There are as many expired weeks as a paused sink is behind, and many tenants. Every scrape asks
+// what holds the weeks.
+func TestHoldsUsesIndexesAndStopsEarly(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	const tenants, events = 1000, 20

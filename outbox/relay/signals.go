@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// signals are what other goroutines tell a holder.
+// signals are messages of other goroutines to a holder.
 type signals struct {
-	lagging   []tenantLag      // logs that go on after the cursor, as the database says
-	confirmed map[string]int64 // heads of logs that have grown, as the database says
-	heads     map[string]int64 // likewise, as a commit or a hint says
+	lagging   []tenantLag      // logs with events after the cursor
+	confirmed map[string]int64 // last positions of logs that have grown, from the database
+	heads     map[string]int64 // last positions from commits and notifications
 	revision  int64            // of the sink
-	until     time.Time        // the lease lasts at least so long
-	due       []*tenantLog     // that were unloaded, and whose next attempt is due
-	late      []*call          // whose timeout and grace are over
-	lost      bool             // the lease is another node's
-	drain     bool             // the lease is to be given back
-	stop      bool             // calls are to be broken off
+	until     time.Time        // the lease is valid at least until then
+	due       []*tenantLog     // unloaded logs whose next attempt is due
+	late      []*call          // calls past their timeout and grace period
+	lost      bool             // another node has the lease
+	drain     bool             // release the lease
+	stop      bool             // cancel the calls
 }
 
-// tenantLag is a tenant whose log goes on after the cursor, as of a revision of the
-// sink.
+// tenantLag is a tenant with events after its cursor, as of a revision of the sink.
 type tenantLag struct {
 	tenant                 string
 	cursor, head, revision int64
@@ -28,20 +27,15 @@ type tenantLag struct {
 
 func noSignals() signals { return signals{confirmed: map[string]int64{}, heads: map[string]int64{}} }
 
-// signalBox keeps signals until their holder takes them. Sending never blocks.
+// signalBox collects signals until the holder takes them. Sending never blocks.
 type signalBox struct {
-	poked chan struct{} // one token: there are some
+	poked chan struct{} // one token: there are signals
 
 	mu      sync.Mutex
 	waiting signals
-	reading map[string]bool // tenants that have a reader, which learns of the log's growth by itself
+	reading map[string]bool // tenants with a reader, which follows the log by itself
 }
 
-func newSignalBox() *signalBox {
-	return &signalBox{poked: make(chan struct{}, 1), waiting: noSignals(), reading: map[string]bool{}}
-}
-
-// send adds to what is told.
 func (b *signalBox) send(tell func(*signals)) {
 	b.mu.Lock()
 	tell(&b.waiting)
@@ -49,8 +43,7 @@ func (b *signalBox) send(tell func(*signals)) {
 	poke(b.poked)
 }
 
-// noteHead tells that a log has grown, as somebody says. It does little for a tenant
-// that has a reader.
+// noteHead records that a log has grown. It is cheap for tenants with a reader.
 func (b *signalBox) noteHead(tenant string, head int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +54,7 @@ func (b *signalBox) noteHead(tenant string, head int64) {
 	poke(b.poked)
 }
 
-// setReading notes whether a tenant has a reader.
+// setReading records whether a tenant has a reader.
 func (b *signalBox) setReading(tenant string, reads bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,8 +65,8 @@ func (b *signalBox) setReading(tenant string, reads bool) {
 	}
 }
 
-// take takes everything that was told.
-func (b *signalBox) take() signals {
+// takeAll removes and returns all signals.
+func (b *signalBox) takeAll() signals {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.waiting

@@ -28,9 +28,8 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 )
 
-// arrived checks CloudEvents as they arrived: all that there are up to a position,
-// each instance's in order, but for repetitions. It returns how many repetitions
-// there were.
+// arrived checks that all CloudEvents up to a position arrived, each instance's in order, ignoring
+// repetitions. It returns the number of repetitions.
 func arrived(t *testing.T, bodies [][]byte, head int64) (repeated int) {
 	t.Helper()
 	seen, last := map[string]bool{}, map[string]int64{}
@@ -59,7 +58,7 @@ func arrived(t *testing.T, bodies [][]byte, head int64) (repeated int) {
 	return repeated
 }
 
-func TestJetStreamGetsEveryEventOnceThroughOutagesAndRestarts(t *testing.T) {
+func TestJetStreamReceivesEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -84,7 +83,7 @@ func TestJetStreamGetsEveryEventOnceThroughOutagesAndRestarts(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // it breaks off
+		cancel() // cancels the calls
 		n.Stop(ctx)
 	}
 	start()
@@ -116,7 +115,7 @@ func TestJetStreamGetsEveryEventOnceThroughOutagesAndRestarts(t *testing.T) {
 	}
 }
 
-func TestFileGetsEveryEvent(t *testing.T) {
+func TestFileReceivesEveryEvent(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -147,10 +146,9 @@ func TestFileGetsEveryEvent(t *testing.T) {
 	}
 }
 
-// A webhook that fails, answers too late, or breaks off after it has processed an
-// event gets every event, and in order once repetitions are dropped by their
-// ids.
-func TestWebhookThatFailsAndStallsGetsEveryEvent(t *testing.T) {
+// A webhook that fails, responds late or disconnects after processing receives every event, in
+// order once repetitions are dropped by id.
+func TestFailingWebhookReceivesEveryEvent(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	var mu sync.Mutex
@@ -159,7 +157,7 @@ func TestWebhookThatFailsAndStallsGetsEveryEvent(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // it was broken off
+			return // the client disconnected
 		}
 		mu.Lock()
 		requests++
@@ -173,9 +171,9 @@ func TestWebhookThatFailsAndStallsGetsEveryEvent(t *testing.T) {
 			http.Error(w, "not now", http.StatusInternalServerError)
 		case n%23 == 0:
 			http.Error(w, "down", http.StatusServiceUnavailable)
-		case n%29 == 0: // processed, and too late
+		case n%29 == 0: // processed, but too late
 			<-r.Context().Done()
-		case n%31 == 0: // processed, and nobody knows
+		case n%31 == 0: // processed, but without a response
 			panic(http.ErrAbortHandler)
 		}
 	}))
@@ -188,7 +186,7 @@ func TestWebhookThatFailsAndStallsGetsEveryEvent(t *testing.T) {
 	n := startNode(t, url, quick("hook", to, func(s *relay.Sink) { s.Batch, s.Calls, s.Retry.Attempts = 4, 8, 1_000_000 }))
 	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnop", 20), n)
 	cursorReaches(t, n.pool, "hook", tenant, head)
-	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+	eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 	mu.Lock()
 	defer mu.Unlock()
 	if repeated := arrived(t, bodies, head); repeated == 0 {

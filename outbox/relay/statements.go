@@ -2,33 +2,32 @@ package relay
 
 import "github.com/pawlhq/pawl/internal/kernel/outbox"
 
-// statements are the statements of a relay, for one schema.
+// statements are the relay's statements for one schema.
 type statements struct {
-	register, restrict, fromNow, fromOldest, poll, lookUp, pass, claim, renew, insertDead, updateDead, cursor, moved, aside, rows string
+	register, restrict, fromNow, fromOldest, poll, lookUp, scan, claim, renew, insertDead, updateDead, cursor, moved, deferred, rows string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{register: in(registerSQL), restrict: in(restrictSQL), fromNow: in(fromNowSQL), fromOldest: in(fromOldestSQL),
-		poll: in(pollSQL), lookUp: in(lookUpSQL), pass: in(passSQL), claim: in(claimSQL), renew: in(renewSQL), insertDead: in(insertDeadSQL),
-		updateDead: in(updateDeadSQL), cursor: in(cursorSQL), moved: in(movedSQL), aside: in(asideSQL), rows: in(rowsSQL)}
+		poll: in(pollSQL), lookUp: in(lookUpSQL), scan: in(scanSQL), claim: in(claimSQL), renew: in(renewSQL), insertDead: in(insertDeadSQL),
+		updateDead: in(updateDeadSQL), cursor: in(cursorSQL), moved: in(movedSQL), deferred: in(deferredSQL), rows: in(rowsSQL)}
 }
 
-// registerSQL makes a sink known, if it is not. Parameters: sink, tenants.
+// registerSQL inserts a sink if it is new. Parameters: sink, tenants.
 const registerSQL = `INSERT INTO {pawl}.outbox_sink (name, tenants) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
 
-// restrictSQL says which tenants a sink is for. Parameters: sink, tenants.
+// restrictSQL sets the tenants of a sink. Parameters: sink, tenants.
 const restrictSQL = `UPDATE {pawl}.outbox_sink SET tenants = $2 WHERE name = $1 AND tenants IS DISTINCT FROM $2`
 
-// fromNowSQL lets a new sink begin with what happens from now on, for every tenant that
-// there is: also for those that it may get later. Parameter: sink.
+// fromNowSQL sets the cursors of a new sink to the end of every log, including tenants that it may
+// be configured for later. Parameter: sink.
 const fromNowSQL = `
 INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, $1, l.head, clock_timestamp() FROM ` + outbox.Logs + ` l
 ON CONFLICT (tenant, sink) DO NOTHING`
 
-// fromOldestSQL lets a new sink begin with the oldest event that is there of each log
-// whose first ones are gone; if none is there, after the head. Parameters: sink,
-// tenants.
+// fromOldestSQL sets the cursors of a new sink for logs whose first events were removed: before the
+// oldest stored event, or at the end of the log. Parameters: sink, tenants.
 var fromOldestSQL = `
 INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, $1, coalesce(o.position - 1, l.head), clock_timestamp()
@@ -36,12 +35,10 @@ FROM ` + outbox.Logs + ` l LEFT JOIN LATERAL (` + outbox.FirstAfter("position", 
 WHERE ($2::text[] IS NULL OR l.tenant = ANY ($2::text[])) AND coalesce(o.position - 1, l.head) > 0
 ON CONFLICT (tenant, sink) DO NOTHING`
 
-// pollSQL prolongs the leases of a node that end soon, and tells how all its sinks
-// stand, and the sum of the heads of all logs if that is asked for: heads only grow, so
-// it is another one when a log has grown. It waits for no lock: the lease of a sink that is
-// locked is prolonged the next time. Parameters: names of sinks, the tokens under which
-// this node holds them (0: it does not), whether to tell the sum, length of a lease in
-// microseconds.
+// pollSQL renews leases of a node that end soon and returns the state of its sinks. On request it
+// returns the sum of the last positions of all logs; positions only grow, so any growth changes the
+// sum. It does not wait for locks: leases of locked sinks are renewed by the next poll. Parameters:
+// sinks, this node's tokens (0: not held), whether to return the sum, lease in microseconds.
 const pollSQL = `
 WITH kept AS (
 	UPDATE {pawl}.outbox_sink AS s SET locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -57,13 +54,12 @@ SELECT s.name, s.token, s.revision, s.paused_at IS NOT NULL, s.locked_until IS N
 FROM unnest($1::text[]) AS u(name)
 JOIN {pawl}.outbox_sink s ON s.name = u.name`
 
-// behind is true of a log l and a cursor c, or none, where the log goes on after it.
+// behind is true if log l has events after cursor c, which may be NULL.
 const behind = `l.head > coalesce(c.position, 0)`
 
-// lookUpSQL tells which of some logs go on after the cursors of some sinks, and where
-// these are; each by its key. Like the next it returns the sink, the tenant, the cursor,
-// the head, and the revision of the sink as of which that is so. Parameters: sinks, tenants:
-// an entry of each for each pair.
+// lookUpSQL returns which of the given logs have events after the cursors of the given sinks, by
+// key. Like scanSQL it returns sink, tenant, cursor, last position and the sink's revision.
+// Parameters: sinks and tenants of each pair.
 var lookUpSQL = `
 SELECT u.sink, u.tenant, coalesce(c.position, 0), l.head, s.revision
 FROM unnest($1::text[], $2::text[]) AS u(sink, tenant)` + outbox.JoinHead("u.tenant") + `
@@ -71,10 +67,9 @@ CROSS JOIN LATERAL (SELECT x.revision FROM {pawl}.outbox_sink x WHERE x.name = u
 LEFT JOIN LATERAL (SELECT x.position FROM {pawl}.outbox_cursor x WHERE x.tenant = u.tenant AND x.sink = u.sink LIMIT 1) AS c ON true
 WHERE ` + behind
 
-// passSQL is a step of a pass over all tenants for a sink: those whose logs go on, by
-// tenant. Parameters: sink, the last tenant of the step before, the tenants that it is
-// for, or NULL, how many.
-const passSQL = `
+// scanSQL is a step of a scan for a sink: the logs with events after its cursors, by tenant.
+// Parameters: sink, last tenant of the previous step, tenants of the sink or NULL, limit.
+const scanSQL = `
 SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, s.revision
 FROM {pawl}.outbox_sink s
 JOIN ` + outbox.Logs + ` l ON l.tenant > $2 AND ($3::text[] IS NULL OR l.tenant = ANY ($3::text[]))
@@ -82,9 +77,9 @@ LEFT JOIN LATERAL (SELECT x.position FROM {pawl}.outbox_cursor x WHERE x.tenant 
 WHERE s.name = $1 AND ` + behind + `
 ORDER BY l.tenant LIMIT $4`
 
-// claimSQL takes over sinks that no node holds, unless they have changed since the poll
-// or are locked. It returns which node has not given them back. Parameters: node, names
-// of sinks, their tokens as of the poll, length of a lease in microseconds.
+// claimSQL claims free sinks, unless they changed since the poll or are locked. It returns the
+// nodes that did not release them. Parameters: node, sinks, their tokens in the poll, lease in
+// microseconds.
 const claimSQL = `
 UPDATE {pawl}.outbox_sink AS s SET token = s.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -95,12 +90,10 @@ FROM (SELECT found.* FROM unnest($2::text[], $3::bigint[]) AS u(name, token) CRO
 WHERE s.ctid = u.row
 RETURNING s.name, s.token, s.revision, coalesce(u.taken, '')`
 
-// renewSQL begins each batch: it locks the sink's row, so that no node takes it over
-// and no operator moves its cursors meanwhile, prolongs the lease, or gives it back,
-// and counts. Nothing of the batch is done unless the token is still the newest.
-// Parameters: sink, token, length of a lease in microseconds, delivered, failed,
-// parked, failures of the receiver in a row, newest failure, whether the lease is
-// given back, why the sink is paused.
+// renewSQL starts each batch. It locks the sink's row, which blocks takeovers and moves of cursors,
+// renews or releases the lease and updates counters. The batch has no effect unless the token is
+// the newest. Parameters: sink, token, lease in microseconds, delivered, failed, parked, receiver
+// failures in a row, last failure, whether to release, reason of a pause.
 const renewSQL = `
 UPDATE {pawl}.outbox_sink SET
 	locked_until = CASE WHEN NOT $9 THEN clock_timestamp() + $3::bigint * interval '1 microsecond' END,
@@ -113,17 +106,16 @@ UPDATE {pawl}.outbox_sink SET
 WHERE name = $1 AND token = $2
 RETURNING revision`
 
-// lease has a row if the batch's first statement had one.
+// lease has a row if the batch's first statement returned one.
 const lease = `(SELECT revision FROM {pawl}.outbox_sink WHERE name = $2 AND token = $3 LIMIT 1) AS lease`
 
-// unmoved holds unless an operator has moved the tenant's cursor since the revision
-// that the batch knows. Who moves it locks the sink first, as the batch does.
+// unmoved is true unless an operator has moved the tenant's cursor after the revision known to the
+// batch. Moves lock the sink first, as the batch does.
 const unmoved = `NOT EXISTS (SELECT FROM {pawl}.outbox_cursor c WHERE c.tenant = $1 AND c.sink = $2 AND c.revision > $4)`
 
-// insertDeadSQL puts events into outbox_dead. Rows that are there are those of a batch
-// that is sent again, and an operator may have changed them since. Parameters: tenant,
-// sink, token, revision, positions, types, ordinals, workflows, instances, statuses, kinds, failures,
-// attempts.
+// insertDeadSQL inserts events into outbox_dead. Existing rows are those of a retried batch and may
+// have been changed by an operator since. Parameters: tenant, sink, token, revision, positions,
+// types, ordinals, workflows, instances, statuses, kinds, failures, attempts.
 const insertDeadSQL = `
 INSERT INTO {pawl}.outbox_dead
 	(tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
@@ -132,10 +124,9 @@ SELECT $1, $2, u.*, clock_timestamp(), clock_timestamp() FROM ` + lease + `,
 WHERE ` + unmoved + `
 ON CONFLICT (tenant, sink, position, type) DO NOTHING`
 
-// updateDeadSQL says what has become of rows that are queued. One that is delivered,
-// and that no operator has changed, is not kept. Parameters: tenant, sink, token,
-// positions, types, statuses, kinds, failures, attempts, revisions of the sink as of
-// which they hold.
+// updateDeadSQL updates queued rows. Delivered rows that no operator has changed are deleted.
+// Parameters: tenant, sink, token, positions, types, statuses, kinds, failures, attempts, revisions
+// of the sink up to which they are valid.
 const updateDeadSQL = `
 WITH found AS MATERIALIZED (
 	SELECT r.row, r.done, u.* FROM ` + lease + `,
@@ -152,25 +143,21 @@ UPDATE {pawl}.outbox_dead AS d SET status = found.status, kind = found.kind, fai
 	updated_at = clock_timestamp()
 FROM found WHERE d.ctid = found.row AND NOT found.done AND d.tenant IS NOT DISTINCT FROM $1`
 
-// cursorSQL stores a cursor. Parameters: tenant, sink, token, revision, position,
-// failure.
+// cursorSQL stores a cursor. Parameters: tenant, sink, token, revision, position, failure.
 const cursorSQL = `
 INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, failure, updated_at)
 SELECT $1, $2, $5, nullif($6, ''), clock_timestamp() FROM ` + lease + ` WHERE ` + unmoved + `
 ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, failure = excluded.failure, updated_at = excluded.updated_at`
 
-// movedSQL finds the cursors that an operator has moved since a revision of the
-// sink. Parameters: sink, revision.
+// movedSQL returns the cursors that were moved after a revision of the sink. Parameters: sink,
+// revision.
 const movedSQL = `SELECT tenant, position, revision FROM {pawl}.outbox_cursor WHERE sink = $1 AND revision > $2 AND revision > 0`
 
-// asideSQL finds the instances whose events have to be delivered from
-// outbox_dead first, among the tenants that the sink is for. Where there are too many, the
-// tenants with the most of them are told, with the last column true, and of theirs only
-// as many as may be known, of those that do not wait for an operator, in turns of the tenants
-// and in the order of the index: once they are delivered, the next are found.
-// Parameters: sink, whether those that wait for an operator hold their instance, how many,
-// tenants.
-const asideSQL = `
+// deferredSQL returns the deferred instances of a sink's tenants. If there are too many, it returns
+// only a part for the tenants with the most, with the last column true: instances that do not wait
+// for an operator, round-robin over the tenants in index order. The next ones are found when these
+// are delivered. Parameters: sink, whether waiting rows hold their instance, limit, tenants.
+const deferredSQL = `
 WITH held AS MATERIALIZED (
 	SELECT tenant, instance, bool_and(waits) AS waits FROM (
 		SELECT tenant, instance, false AS waits FROM {pawl}.outbox_dead WHERE sink = $1 AND status = 'queued'
@@ -187,11 +174,10 @@ UNION ALL
 UNION ALL
 SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WHERE sizes.full`
 
-// rowsSQL reads the first queued events of each instance; where those that wait
-// for an operator hold their instance, only what comes before. For an instance that
-// has none it returns one row without a position. The last column tells whether
-// one waits for an operator. Parameters: tenant, sink, instances, whether they hold
-// their instance, how many of each.
+// rowsSQL reads the first queued rows of each instance; if waiting rows hold their instance, only
+// those before them. Instances without rows yield one row without a position. The last column
+// reports whether a row waits for an operator. Parameters: tenant, sink, instances, whether waiting
+// rows hold their instance, rows per instance.
 var rowsSQL = `
 SELECT u.instance, coalesce(d.position, 0), coalesce(d.type, ''), coalesce(d.ordinal, 0), coalesce(d.attempts, 0), coalesce(d.kind, ''),
 	coalesce(d.failure, ''), o.position IS NOT NULL, o.at, w.position IS NOT NULL, ` + outbox.Details + `

@@ -10,17 +10,16 @@ type stats struct {
 
 // Stats are counters since the start, over all sinks that this node delivers to.
 type Stats struct {
-	Polls     int64 // of how the sinks stand
+	Polls     int64 // of the state of the sinks
 	Claimed   int64 // leases
-	TakenOver int64 // of those, from nodes that had not given them back
-	Lost      int64 // leases that were taken away, or could not be prolonged
-	Stored    int64 // batches: cursors, dead letters, leases
-	Delivered int64 // events, as far as it is stored
+	TakenOver int64 // of these, from nodes that had not released them
+	Lost      int64 // leases that were taken over or could not be renewed
+	Stored    int64 // batches of cursors, dead letters and leases
+	Delivered int64 // events, as stored
 	Failed    int64 // attempts
-	Parked    int64 // events given up
+	Parked    int64 // events that became dead letters
 }
 
-// Stats reads the counters.
 func (r *Relay) Stats() Stats {
 	s := &r.stats
 	return Stats{

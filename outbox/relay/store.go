@@ -12,42 +12,41 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// storeReply is the database's answer to a batch.
+// storeReply is the database's reply to a batch.
 type storeReply struct {
 	batch    *storeBatch
 	sent     time.Time
-	err      error // nothing is known
+	err      error // the outcome is unknown
 	lost     bool  // the token is not the newest: nothing was stored
 	revision int64
-	moved    []tenantLag // cursors that an operator has moved, and to where
+	moved    []tenantLag // cursors that an operator has moved, and their positions
 	rows     map[*instanceQueue][]queuedRow
 	onHold   map[*instanceQueue]bool // queues whose other rows wait for an operator
-	aside    []asideInstance
-	full     map[string]bool // tenants with too many instances aside to name them all
+	deferred []deferredInstance
+	full     map[string]bool // tenants with too many deferred instances to name all
 }
 
 const (
-	queryBudget = 10 * time.Second // of one batch, or of one poll
+	queryBudget = 10 * time.Second // of a batch or a poll
 	finalBudget = 5 * time.Second  // of a batch when the node must stop
-	rowsEach    = 32               // of an instance that are read at once
+	rowsEach    = 32               // rows per instance and read
 )
 
-// settings keep the statements of a batch to their index probes, also when a
-// connection planned them while the tables were empty, and the batch from waiting
-// for long for a sink that an operator has locked. They are the transaction's own: a
-// session may be somebody else's a moment later.
+// settings are transaction settings of a batch. They force index scans even for statements that
+// were planned while the tables were empty, and bound the wait for a sink locked by an operator.
+// They are local to the transaction because poolers share sessions.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('lock_timeout', '2s', true)`
 
-// storeBatch sends a batch. It is one transaction, so that the cursor never passes
-// what is not stored as set aside.
+// storeBatch stores a batch in one transaction, so that the cursor never passes an event whose row
+// is not stored.
 func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
 	r := &storeReply{batch: b, sent: time.Now(), lost: true, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}}
 	c, name, token, sql := &h.relay.config, h.sink.Name, h.lease.token, &h.relay.sql
 	var tx pgx.Batch
-	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED") // whatever the role's default is
+	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED") // independent of the role's default
 	tx.Queue(settings)
 	tx.Queue(sql.renew, name, token, c.Lease.Microseconds(), b.delivered, b.failed, b.parked, b.failures, orNull(b.failure),
 		b.release, orNull(b.pause)).Query(func(rows pgx.Rows) error {
@@ -76,9 +75,16 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	})
 	hold := h.sink.Exhausted == HoldInstance
 	if b.reload {
-		tx.Queue(sql.aside, name, hold, h.flow.policy.maxAside, h.sink.Tenants).Query(r.readAside)
+		tx.Queue(sql.deferred, name, hold, h.flow.policy.maxDeferred, h.sink.Tenants).Query(r.readDeferred)
 	}
-	for tenant, queues := range queuesByTenant(b.fetch) {
+	fetch := map[string]map[uuid.UUID]*instanceQueue{}
+	for _, q := range b.fetch {
+		if fetch[q.tenant] == nil {
+			fetch[q.tenant] = map[uuid.UUID]*instanceQueue{}
+		}
+		fetch[q.tenant][q.instance] = q
+	}
+	for tenant, queues := range fetch {
 		ids := make([]string, 0, len(queues))
 		for id := range queues {
 			ids = append(ids, id.String())
@@ -92,16 +98,16 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	return r
 }
 
-// readAside reads which instances are aside.
-func (r *storeReply) readAside(rows pgx.Rows) (err error) {
-	var a asideInstance
+// readDeferred reads the deferred instances.
+func (r *storeReply) readDeferred(rows pgx.Rows) (err error) {
+	var a deferredInstance
 	var full bool
 	r.full = map[string]bool{}
 	_, err = pgx.ForEachRow(rows, []any{&a.tenant, &a.instance, &a.onHold, &full}, func() error {
 		if full {
 			r.full[a.tenant] = true
 		} else {
-			r.aside = append(r.aside, a)
+			r.deferred = append(r.deferred, a)
 		}
 		return nil
 	})
@@ -135,20 +141,9 @@ func (r *storeReply) readRows(rows pgx.Rows, source, tenant string, queues map[u
 	return rows.Err()
 }
 
-func queuesByTenant(list []*instanceQueue) map[string]map[uuid.UUID]*instanceQueue {
-	tenants := map[string]map[uuid.UUID]*instanceQueue{}
-	for _, q := range list {
-		if tenants[q.tenant] == nil {
-			tenants[q.tenant] = map[uuid.UUID]*instanceQueue{}
-		}
-		tenants[q.tenant][q.instance] = q
-	}
-	return tenants
-}
-
-// rowColumns are row changes as the statements take them.
+// rowColumns are row changes as arrays for the statements.
 type rowColumns struct {
-	window           *logWindow // of new rows; all of a tenant are of one
+	window           *logWindow // of new rows; the same for all of a tenant
 	positions        []int64
 	types, workflows []string
 	ordinals         []int32
@@ -177,7 +172,7 @@ func (c *rowColumns) add(n *rowChange) {
 	c.asOf = append(c.asOf, n.asOf)
 }
 
-// byTenant groups row changes. Of several about one event only the last counts.
+// byTenant groups row changes. The last change of an event wins.
 func byTenant(changes []rowChange) map[string]*rowColumns {
 	type address struct {
 		tenant, kind string

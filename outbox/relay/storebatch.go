@@ -9,57 +9,56 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// rowChange is what a row of outbox_dead is to say.
+// rowChange is a new state of a row of outbox_dead.
 type rowChange struct {
 	item     *item
 	status   inspect.DeadStatus
 	kind     sink.Kind
 	failure  string
 	attempts int
-	asOf     int64 // the revision of the sink up to which it holds
+	asOf     int64 // last revision of the sink for which it is valid
 }
 
-// anyRevision is for what holds as of any revision.
+// anyRevision marks changes that are valid for any revision.
 const anyRevision = math.MaxInt64
 
-// pendingStore is what a flow has to store.
+// pendingStore collects what a flow has to store.
 type pendingStore struct {
 	delivered, failed int64
-	failure           string       // the newest
-	windows           []*logWindow // whose cursor can go on, or whose failure is another
-	changes           []rowChange  // of rows that there are
+	failure           string       // the last one
+	windows           []*logWindow // with a new cursor or failure
+	changes           []rowChange  // of existing rows
 }
 
-// storeBatch is one transaction: what is to be stored, and what is asked.
+// storeBatch is the content of one transaction.
 type storeBatch struct {
 	delivered, failed, parked int64
-	failures                  int    // of the receiver as a whole, in a row
-	failure                   string // the newest; "": no new one
+	failures                  int    // of the receiver, in a row
+	failure                   string // the last one; "": no new one
 	cursors                   []cursorChange
 	newRows                   []rowChange
 	changes                   []rowChange
-	fetch                     []*instanceQueue // whose rows are to be read
-	reload                    bool             // which instances are aside is to be read
-	knownMoves                int64            // the revision up to which the moves of cursors are known
-	release                   bool             // the lease is given back
-	pause                     string           // the sink is paused, because of this; "": it is not
+	fetch                     []*instanceQueue // queues whose rows to read
+	reload                    bool             // read which instances are deferred
+	knownMoves                int64            // revision up to which moved cursors are known
+	release                   bool             // release the lease
+	pause                     string           // reason for pausing the sink; "": do not pause
 }
 
-// cursorChange is what a row of outbox_cursor is to say.
+// cursorChange is a new state of a row of outbox_cursor.
 type cursorChange struct {
 	window   *logWindow
 	position int64
 	failure  string
 }
 
-// movesKnown is the revision up to which the moves of a tenant's cursor are known.
+// movesKnown returns the revision up to which moves of a tenant's cursor are known.
 func (b *storeBatch) movesKnown(w *logWindow) int64 { return max(w.revision, b.knownMoves) }
 
-// fetchQueues is how many queues' rows are read at once, at most.
+// fetchQueues is the maximum number of queues whose rows are read at once.
 const fetchQueues = 64
 
-// mustStore reports whether a batch would say anything, and whether it should go at
-// once.
+// mustStore reports whether there is something to store, and whether it is urgent.
 func (f *flow) mustStore() (some, urgent bool) {
 	p := &f.pending
 	fetch := f.mayFetch() && f.unread.has()
@@ -68,13 +67,12 @@ func (f *flow) mustStore() (some, urgent bool) {
 	return some, fetch || full && len(p.windows) > 0
 }
 
-// mayFetch reports whether rows are to be read: not to be held in memory while the
-// receiver takes nothing.
+// mayFetch reports whether rows may be read: not while the receiver fails and they would only use
+// memory.
 func (f *flow) mayFetch() bool {
 	return !f.draining && (!f.circuit.open || f.items < 2*f.policy.window)
 }
 
-// takeBatch takes what there is to store.
 func (f *flow) takeBatch() *storeBatch {
 	p := &f.pending
 	b := &storeBatch{delivered: p.delivered, failed: p.failed, failures: f.circuit.failures, failure: p.failure, changes: p.changes,
@@ -109,7 +107,6 @@ func (f *flow) takeBatch() *storeBatch {
 	return b
 }
 
-// noteStored takes in that a batch is stored.
 func (f *flow) noteStored(b *storeBatch) {
 	for _, c := range b.cursors {
 		events, bytes := c.window.noteStored(c.position, c.failure)
@@ -118,11 +115,10 @@ func (f *flow) noteStored(b *storeBatch) {
 	}
 }
 
-// takeBack takes a batch back of which it is not known whether it is stored. To store
-// it twice does no harm, unless an operator has changed a row in between: what it says
-// of rows holds only as long as no operator has changed the sink. If it was not stored,
-// and is left out the second time, the events are delivered again.
-func (f *flow) takeBack(b *storeBatch, now time.Time) {
+// requeueBatch requeues a batch whose outcome is unknown. Storing it twice is harmless: row changes are
+// only valid as long as no operator has changed the sink. If the batch was not stored and a change
+// is skipped the second time, its events are delivered again.
+func (f *flow) requeueBatch(b *storeBatch, now time.Time) {
 	p := &f.pending
 	p.delivered += b.delivered
 	p.failed += b.failed

@@ -2,19 +2,18 @@ package relay
 
 import "time"
 
-// storeLoop is when a holder stores what its flow has to store. One batch is under
-// way at a time.
+// storeLoop schedules a holder's batches, one at a time.
 type storeLoop struct {
 	replies    chan *storeReply
-	sending    bool      // a batch is under way
-	next       time.Time // the earliest time of the next one
-	reload     bool      // which instances are aside should be read again
-	reloadNext time.Time // not before
-	revision   int64     // of the sink, as of the last reload
-	knownMoves int64     // the revision up to which the moves of cursors are known
+	sending    bool      // a batch is in progress
+	next       time.Time // earliest time of the next batch
+	reload     bool      // read the deferred instances again
+	reloadNext time.Time // earliest time of that
+	revision   int64     // of the sink at the last reload
+	knownMoves int64     // revision up to which moved cursors are known
 }
 
-// reloadSoon lets it be read which instances are aside.
+// reloadSoon schedules a read of the deferred instances.
 func (s *storeLoop) reloadSoon(now time.Time) {
 	s.reload = true
 	if soon := now.Add(reloadEvery); s.reloadNext.After(soon) {
@@ -22,7 +21,7 @@ func (s *storeLoop) reloadSoon(now time.Time) {
 	}
 }
 
-// storeDue is when the next batch should go; false: there is no reason for one yet.
+// storeDue returns the time of the next batch, or false without a reason for one.
 func (h *holder) storeDue() (time.Time, bool) {
 	s := &h.store
 	some, urgent := h.flow.mustStore()
@@ -39,10 +38,9 @@ func (h *holder) storeDue() (time.Time, bool) {
 	return s.next, some
 }
 
-// ending reports whether nothing is left but to give the lease back.
+// ending reports whether only the lease is left to be released.
 func (h *holder) ending() bool { return h.flow.draining && h.flow.drained() || h.calls.left }
 
-// startStore sends a batch.
 func (h *holder) startStore(now time.Time) {
 	s, b := &h.store, h.flow.takeBatch()
 	b.release, b.knownMoves = h.ending(), s.knownMoves
@@ -58,20 +56,20 @@ func (h *holder) startStore(now time.Time) {
 	go func() { s.replies <- h.storeBatch(b, limit) }()
 }
 
-// takeReply takes in the database's answer to a batch.
-func (h *holder) takeReply(r *storeReply, now time.Time) {
+// handleReply processes the reply to a batch.
+func (h *holder) handleReply(r *storeReply, now time.Time) {
 	f, s, b := h.flow, &h.store, r.batch
 	s.sending = false
 	switch {
 	case r.err != nil:
-		h.relay.config.Log.Warn("cannot store how far a sink is", "sink", h.sink.Name, "error", r.err)
-		f.takeBack(b, now)
+		h.relay.config.Log.Warn("cannot store the cursors of a sink", "sink", h.sink.Name, "error", r.err)
+		f.requeueBatch(b, now)
 		s.reload = s.reload || b.reload
 		s.next, s.reloadNext = now.Add(retryStore), now.Add(retryStore)
-		h.lease.released = b.release && h.calls.stopping // there is no time to try again: the lease will run out
+		h.lease.released = b.release && h.calls.stopping // there is no time to retry: the lease will expire
 		return
 	case r.lost:
-		h.lose("another node has taken it over")
+		h.loseLease("another node has taken over")
 		return
 	}
 	f.noteStored(b)
@@ -83,12 +81,12 @@ func (h *holder) takeReply(r *storeReply, now time.Time) {
 	}
 	s.knownMoves = r.revision
 	for _, c := range b.cursors {
-		if l := h.logs.of[c.window.tenant]; l != nil && l.logWindow == c.window {
+		if l := h.logs.byTenant[c.window.tenant]; l != nil && l.logWindow == c.window {
 			h.logs.forget(l)
 		}
 	}
 	if b.reload {
-		h.takeReload(r, now)
+		h.handleReload(r, now)
 	}
 	if r.revision != s.revision {
 		s.reloadSoon(now)
@@ -96,36 +94,36 @@ func (h *holder) takeReply(r *storeReply, now time.Time) {
 	for _, q := range b.fetch {
 		f.addRows(q, r.rows[q], r.onHold[q], now)
 	}
-	if len(f.aside.full) > 0 && f.aside.freed { // there may be room for more of them; nothing but that and an operator makes any
+	if len(f.deferred.full) > 0 && f.deferred.freed { // only this and operators make capacity for more
 		s.reload = true
 	}
 	h.logs.admitKept(now)
 }
 
-// takeReload takes in which instances are aside.
-func (h *holder) takeReload(r *storeReply, now time.Time) {
+// handleReload processes a new list of deferred instances.
+func (h *holder) handleReload(r *storeReply, now time.Time) {
 	s := &h.store
 	if r.revision != s.revision {
-		h.flow.reread(now)
+		h.flow.rereadRows(now)
 	}
 	s.revision = r.revision
-	h.flow.reloadAside(r.aside, r.full, now)
+	h.flow.reloadDeferred(r.deferred, r.full, now)
 	if len(r.full) > 0 {
 		s.reloadNext = now.Add(10 * reloadEvery)
 	}
-	for _, l := range h.logs.of {
+	for _, l := range h.logs.byTenant {
 		h.logs.start(l)
 	}
 }
 
-// count counts what is stored, and logs what an operator should know.
+// count updates the counters and logs dead letters and takeovers.
 func (h *holder) count(b *storeBatch) {
 	h.relay.stats.stores.Add(1)
 	h.relay.stats.delivered.Add(b.delivered)
 	h.relay.stats.failed.Add(b.failed)
 	h.relay.stats.parked.Add(b.parked)
 	if b.parked > 0 {
-		h.relay.config.Log.Warn("events could not be delivered and are dead letters now", "sink", h.sink.Name, "events", b.parked,
+		h.relay.config.Log.Warn("undeliverable events are now dead letters", "sink", h.sink.Name, "events", b.parked,
 			"failure", b.failure)
 	}
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Querier is what a table works with; a pool or a connection.
+// Querier is the part of a pool or a connection that a table needs.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -23,24 +24,22 @@ type Querier interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// Table reads and changes how the sinks of one schema stand, whoever delivers to
-// them. Every change is safe beside a relay that runs; wake it afterwards. To
-// make the same change again changes nothing.
+// Table reads and changes the state of the sinks of one schema, independent of the node that
+// delivers to them. Changes are idempotent and safe while relays run; wake the relay after a
+// change.
 //
-// Errors of all methods are *workflow.Error: NotFound for a sink that no node has
-// ever had, InvalidRequest, Unavailable.
+// All methods return *workflow.Error: NotFound for an unknown sink, InvalidRequest, Unavailable.
 type Table struct {
 	q   Querier
 	sql tableStatements
 }
 
-// NewTable prepares to work with q. in puts the schema's name into a statement.
+// NewTable returns a table that uses q. in inserts the schema's name into a statement.
 func NewTable(q Querier, in func(sql string) string) *Table {
 	return &Table{q: q, sql: newTableStatements(in)}
 }
 
-// Pause lets nothing more be delivered to a sink: what is under way comes to its
-// end. A sink that is paused stays as it is.
+// Pause stops delivery to a sink after the calls in progress. It is a no-op for a paused sink.
 func (t *Table) Pause(ctx context.Context, sink, by, reason string) error {
 	if err := checkWho(&by, reason); err != nil {
 		return err
@@ -53,7 +52,7 @@ func (t *Table) Resume(ctx context.Context, sink string) error {
 	return t.change(ctx, sink, t.sql.resume)
 }
 
-// change runs a statement about a sink that returns whether there is one.
+// change runs a statement that reports whether the sink exists.
 func (t *Table) change(ctx context.Context, sink, sql string, args ...any) error {
 	if err := checkSink(sink); err != nil {
 		return err
@@ -68,23 +67,22 @@ func (t *Table) change(ctx context.Context, sink, sql string, args ...any) error
 	return nil
 }
 
-// Move puts a sink's cursor in a tenant's log to a position: back, so that
-// everything after it is delivered again, or forward, so that what is in between
-// never is; then a reason is required. Going back forgets the dead letters after
-// the position, which will be delivered again with the rest. The deliveries that
-// are under way may arrive all the same. No other tenant's notice it.
+// Move sets a sink's cursor in a tenant's log. Moving back delivers everything after the position
+// again and deletes the dead letters after it. Moving forward skips the events in between and
+// requires a reason. Calls in progress may still deliver their events. Other tenants are not
+// affected.
 func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, by, reason string) error {
 	if err := checkWho(&by, reason); err != nil {
 		return err
 	}
-	tenant, err := tenantOf(tenant)
-	if err != nil {
+	if err := transitions.CheckTenant(tenant); err != nil {
 		return err
 	}
+	tenant = cmp.Or(tenant, transitions.DefaultTenant)
 	if err := checkSink(sink); err != nil {
 		return err
 	}
-	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
 		var known bool
 		if err := tx.QueryRow(ctx, t.sql.lock, sink).Scan(&known); errors.Is(err, pgx.ErrNoRows) {
 			return noSink(sink)
@@ -97,15 +95,15 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 		}
 		switch {
 		case position < 0 || position > head:
-			return workflow.Errorf(workflow.InvalidRequest, "the position %d is not one of 0 to %d", position, head)
+			return workflow.Errorf(workflow.InvalidRequest, "position %d is not between 0 and %d", position, head)
 		case position > from && reason == "":
-			return workflow.Errorf(workflow.InvalidRequest, "to go forward from %d to %d without the events in between needs a reason",
+			return workflow.Errorf(workflow.InvalidRequest, "a reason is required to skip the events between %d and %d",
 				from, position)
 		case position == from:
 			return nil
 		}
 		var b pgx.Batch
-		b.Queue(t.sql.revise, sink) // the node that delivers reads that tenant's log anew
+		b.Queue(t.sql.revise, sink) // the holder reads that log again
 		b.Queue(t.sql.move, tenant, sink, position, from, by, reason)
 		b.Queue(t.sql.dropPast, tenant, sink, position)
 		return tx.SendBatch(ctx, &b).Close()
@@ -113,10 +111,10 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 	return writeError(err)
 }
 
-// Forget gives a sink up: its cursors and its dead letters are deleted, and
-// retention waits for it no longer. It has to be out of the configuration of
-// every node first: one that has it makes it known again when it is started, and
-// it begins anew. InvalidRequest while a node delivers to it, which a pause ends.
+// Forget deletes a sink with its cursors and dead letters, so that retention no longer waits for
+// it. Remove it from the configuration of every node first; otherwise a restarted node registers it
+// again from the beginning. It returns InvalidRequest while a node delivers to the sink; pause it
+// first.
 func (t *Table) Forget(ctx context.Context, sink string) error {
 	if err := checkSink(sink); err != nil {
 		return err
@@ -129,7 +127,7 @@ func (t *Table) Forget(ctx context.Context, sink string) error {
 			return err
 		}
 		if node != "" {
-			return workflow.Errorf(workflow.InvalidRequest, "node %s delivers to sink %q: take it out of the configuration first", node, sink)
+			return workflow.Errorf(workflow.InvalidRequest, "node %s delivers to sink %q: remove it from the configuration first", node, sink)
 		}
 		var b pgx.Batch
 		b.Queue(t.sql.dropDead, sink)
@@ -139,29 +137,26 @@ func (t *Table) Forget(ctx context.Context, sink string) error {
 	}))
 }
 
-// Redrive lets dead letters be delivered again, with the ids that they have, in
-// the order of the log for each instance. It returns how many. Of a filter
-// without a status these are the ones that wait; those that were skipped or
-// redriven can be named by their status.
+// Redrive queues dead letters for delivery with their original ids, in log order per instance. It
+// returns their number. Without a status the filter selects waiting dead letters; skipped or
+// redriven ones are selected by their status.
 func (t *Table) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	return t.setStatus(ctx, f, inspect.DeadQueued, by, reason)
 }
 
-// Skip says of dead letters that they are never to be delivered. It returns how
-// many. Of a filter without a status these are the ones that wait; those that are
-// tried again can be named by theirs, and one that is under way may arrive all
-// the same. A reason is required.
+// Skip discards dead letters permanently and returns their number. Without a status the filter
+// selects waiting dead letters; queued ones are selected by their status, and a call in progress
+// may still deliver them. A reason is required.
 func (t *Table) Skip(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	if reason == "" {
-		return 0, workflow.Errorf(workflow.InvalidRequest, "to leave events out needs a reason")
+		return 0, workflow.Errorf(workflow.InvalidRequest, "a reason is required to skip events")
 	}
 	return t.setStatus(ctx, f, inspect.DeadSkipped, by, reason)
 }
 
-// statusBatch is how many dead letters are changed in one transaction.
+// statusBatch is the maximum number of dead letters changed in one transaction.
 const statusBatch = 1000
 
-// setStatus changes the status of dead letters.
 func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.DeadStatus, by, reason string) (count int64, err error) {
 	if err := checkWho(&by, reason); err != nil {
 		return 0, err
@@ -171,9 +166,9 @@ func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.
 	}
 	switch {
 	case to == inspect.DeadQueued && f.Status == inspect.DeadQueued:
-		return 0, workflow.Errorf(workflow.InvalidRequest, "what is queued is delivered without being redriven")
+		return 0, workflow.Errorf(workflow.InvalidRequest, "queued events are delivered without a redrive")
 	case to == inspect.DeadSkipped && f.Status != inspect.DeadWaiting && f.Status != inspect.DeadQueued:
-		return 0, workflow.Errorf(workflow.InvalidRequest, "what is %s cannot be skipped", f.Status)
+		return 0, workflow.Errorf(workflow.InvalidRequest, "%s events cannot be skipped", f.Status)
 	}
 	tenants, now, err := t.tenants(ctx, &f)
 	for _, tenant := range tenants {
@@ -190,9 +185,8 @@ func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.
 	return count, writeError(err)
 }
 
-// setStatusOfSome does so with some of one tenant that have not changed since. The
-// sink's row is locked first, as a relay does before it writes. The statement is
-// planned each time, for what the filter asks.
+// setStatusOfSome changes some dead letters of a tenant that have not changed since. Like a relay,
+// it locks the sink's row first. It replans the statement for the filter.
 func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, since time.Time, to inspect.DeadStatus, by, reason string) (
 	n int64, err error) {
 	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
@@ -207,8 +201,7 @@ func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, sinc
 	return n, err
 }
 
-// tenants are those that have dead letters which a filter selects, and when that
-// was.
+// tenants returns the tenants with dead letters that match a filter, and the time of the read.
 func (t *Table) tenants(ctx context.Context, f *inspect.DeadFilter) (list []string, now time.Time, err error) {
 	var known bool
 	if err := t.q.QueryRow(ctx, t.sql.known, f.Sink).Scan(&known, &now); err != nil {
@@ -228,7 +221,7 @@ func (t *Table) tenants(ctx context.Context, f *inspect.DeadFilter) (list []stri
 	return list, now, err
 }
 
-// checkFilter refuses a filter that selects nothing sensible, and completes it.
+// checkFilter validates and completes a filter.
 func checkFilter(f *inspect.DeadFilter) error {
 	if f.Status == "" {
 		f.Status = inspect.DeadWaiting
@@ -236,10 +229,10 @@ func checkFilter(f *inspect.DeadFilter) error {
 	switch f.Status {
 	case inspect.DeadWaiting, inspect.DeadQueued, inspect.DeadRedriven, inspect.DeadSkipped:
 	default:
-		return workflow.Errorf(workflow.InvalidRequest, "the status %q is not waiting, queued, redriven or skipped", f.Status)
+		return workflow.Errorf(workflow.InvalidRequest, "status %q is not waiting, queued, redriven or skipped", f.Status)
 	}
 	if f.Position != 0 && f.Tenant == "" {
-		return workflow.Errorf(workflow.InvalidRequest, "a position needs the tenant whose it is")
+		return workflow.Errorf(workflow.InvalidRequest, "a position requires a tenant")
 	}
 	for name, text := range map[string]string{"sink": f.Sink, "workflow": f.Workflow, "type": f.Type} {
 		if problem := transitions.TextProblem(text, 255); problem != "" {
@@ -248,14 +241,14 @@ func checkFilter(f *inspect.DeadFilter) error {
 	}
 	if f.BusinessKey != "" {
 		if f.Tenant == "" || f.Workflow == "" || f.Instance != uuid.Nil {
-			return workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow and its tenant, and no instance beside it")
+			return workflow.Errorf(workflow.InvalidRequest, "a business key requires workflow and tenant, and excludes an instance")
 		}
 		f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
 	}
 	return transitions.CheckTenant(f.Tenant)
 }
 
-// argsOf are the parameters of the statements that a filter goes into.
+// argsOf returns the parameters of statements with a filter.
 func argsOf(f *inspect.DeadFilter) []any {
 	var instance *uuid.UUID
 	if f.Instance != uuid.Nil {
@@ -264,15 +257,7 @@ func argsOf(f *inspect.DeadFilter) []any {
 	return []any{f.Sink, string(f.Status), orNull(f.Tenant), orNull(f.Workflow), orNull(f.Type), instance, f.Position}
 }
 
-func tenantOf(tenant string) (string, error) {
-	if tenant == "" {
-		tenant = transitions.DefaultTenant
-	}
-	return tenant, transitions.CheckTenant(tenant)
-}
-
-// checkWho refuses a name or a reason that cannot be stored, and completes the
-// name.
+// checkWho validates an operator's name and reason and completes the name.
 func checkWho(by *string, reason string) error {
 	if *by == "" {
 		*by = transitions.DefaultActor
@@ -286,7 +271,6 @@ func checkWho(by *string, reason string) error {
 	return nil
 }
 
-// checkSink refuses a name that cannot be stored.
 func checkSink(name string) error {
 	if problem := transitions.TextProblem(name, 255); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the sink %s", problem)
@@ -298,7 +282,7 @@ func noSink(name string) error {
 	return workflow.Errorf(workflow.NotFound, "there is no sink %q", name)
 }
 
-// writeError is an error of a change, nil for nil.
+// writeError wraps the error of a change. It returns nil for nil.
 func writeError(err error) error {
 	if _, ok := errors.AsType[*workflow.Error](err); ok || err == nil {
 		return err

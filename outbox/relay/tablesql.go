@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// tableStatements are the statements of a table, for one schema.
+// tableStatements are the table's statements for one schema.
 type tableStatements struct {
 	known, lock, pause, resume, holder, revise, position, move, dropPast, status, tenants, infos, nodes, cursors, dead,
 	dropDead, dropCursors, dropSink string
@@ -20,14 +20,14 @@ func newTableStatements(in func(sql string) string) tableStatements {
 		dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
 }
 
-// knownSQL asks whether there is a sink, and for the time. Parameter: sink.
+// knownSQL returns whether a sink exists, and the time. Parameter: sink.
 const knownSQL = `SELECT EXISTS (SELECT FROM {pawl}.outbox_sink WHERE name = $1), clock_timestamp()`
 
 // lockSQL locks a sink. Parameter: sink.
 const lockSQL = `SELECT true FROM {pawl}.outbox_sink WHERE name = $1 FOR NO KEY UPDATE`
 
-// pauseSQL pauses a sink that is not paused. Parameters: sink, who, why. Like the
-// next it returns whether there is such a sink.
+// pauseSQL pauses a sink that is not paused. Like resumeSQL it returns whether the sink exists.
+// Parameters: sink, operator, reason.
 const pauseSQL = `
 WITH changed AS (
 	UPDATE {pawl}.outbox_sink SET paused_at = clock_timestamp(), paused_by = $2, pause_reason = nullif($3, ''), revision = revision + 1
@@ -43,34 +43,33 @@ WITH changed AS (
 	WHERE name = $1 AND paused_at IS NOT NULL)
 SELECT EXISTS (SELECT FROM {pawl}.outbox_sink WHERE name = $1)`
 
-// holderSQL locks a sink, and tells which node has it. Parameter: sink.
+// holderSQL locks a sink and returns its node. Parameter: sink.
 const holderSQL = `
 SELECT CASE WHEN locked_until > clock_timestamp() THEN claimed_by ELSE '' END FROM {pawl}.outbox_sink WHERE name = $1 FOR UPDATE`
 
-// nodesSQL tells which node delivers to each sink that gets a tenant's events. Parameter: tenant, or "".
+// nodesSQL returns the node of each sink that receives a tenant's events. Parameter: tenant or "".
 const nodesSQL = `
 SELECT name, claimed_by FROM {pawl}.outbox_sink
 WHERE locked_until > clock_timestamp() AND ($1 = '' OR tenants IS NULL OR $1 = ANY (tenants)) ORDER BY name`
 
-// What a sink has in the tables. Parameter: sink.
+// Deletion of a sink. Parameter: sink.
 const (
 	dropDeadSQL    = `DELETE FROM {pawl}.outbox_dead WHERE sink = $1`
 	dropCursorsSQL = `DELETE FROM {pawl}.outbox_cursor WHERE sink = $1`
 	dropSinkSQL    = `DELETE FROM {pawl}.outbox_sink USING {pawl}.durable() WHERE name = $1`
 )
 
-// reviseSQL locks a sink, and lets its relay read again which events are aside, and the
-// cursors that were moved. What is changed with it is durable. Parameter: sink.
+// reviseSQL locks a sink and makes its relay reload deferred events and moved cursors. It makes the
+// transaction durable. Parameter: sink.
 const reviseSQL = `UPDATE {pawl}.outbox_sink SET revision = revision + 1 FROM {pawl}.durable() WHERE name = $1`
 
-// positionSQL is where a cursor is, and how far it could go. Parameters: sink,
-// tenant.
+// positionSQL returns a cursor and the last position of its log. Parameters: sink, tenant.
 var positionSQL = `
 SELECT coalesce((SELECT position FROM {pawl}.outbox_cursor WHERE tenant = $2 AND sink = $1), 0),
 	` + outbox.HeadOf("$2")
 
-// moveSQL moves a cursor of a sink that was revised for it. Parameters: tenant,
-// sink, position, position before, who, why.
+// moveSQL moves a cursor after reviseSQL. Parameters: tenant, sink, position, previous position,
+// operator, reason.
 const moveSQL = `
 INSERT INTO {pawl}.outbox_cursor (tenant, sink, position, revision, updated_at, moved_from, moved_at, moved_by, moved_reason)
 SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nullif($6, '') FROM {pawl}.outbox_sink s WHERE s.name = $2
@@ -78,17 +77,16 @@ ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision 
 	updated_at = excluded.updated_at, moved_from = excluded.moved_from, moved_at = excluded.moved_at,
 	moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
 
-// dropPastSQL drops what a cursor that went back has no longer passed.
-// Parameters: tenant, sink, position.
+// dropPastSQL deletes the rows after a cursor that moved back. Parameters: tenant, sink, position.
 const dropPastSQL = `DELETE FROM {pawl}.outbox_dead WHERE tenant = $1 AND sink = $2 AND position > $3`
 
-// filter selects dead letters d. Parameters: sink, status, and where they are not
-// NULL, or 0, tenant, workflow, type, instance, position.
+// filter selects dead letters d. Parameters: sink, status; optional (NULL or 0): tenant, workflow,
+// type, instance, position.
 const filter = `d.sink = $1 AND d.status = $2 AND ($3::text IS NULL OR d.tenant = $3) AND ($4::text IS NULL OR d.workflow = $4)
 	AND ($5::text IS NULL OR d.type = $5) AND ($6::uuid IS NULL OR d.instance = $6) AND ($7::bigint = 0 OR d.position = $7)`
 
-// statusSQL changes the status of some dead letters of a tenant. Parameters: those
-// of filter, how many, the new status, who, why, since when they have not changed.
+// statusSQL changes the status of some dead letters of a tenant. Parameters: those of filter,
+// limit, new status, operator, reason, unchanged since.
 const statusSQL = `
 UPDATE {pawl}.outbox_dead AS d SET status = $9, changed_by = $10, reason = nullif($11, ''), updated_at = clock_timestamp(),
 	attempts = CASE WHEN $9 = 'queued' THEN 0 ELSE d.attempts END
@@ -97,7 +95,7 @@ FROM (SELECT d.ctid AS row FROM {pawl}.outbox_dead d WHERE ` + filter + `
 	ORDER BY d.instance, d.position, d.ordinal LIMIT $8 FOR UPDATE) AS found
 WHERE d.ctid = found.row AND d.tenant = $3::text`
 
-// tenantsSQL lists the tenants of a sink's dead letters. Parameters: sink, status.
+// tenantsSQL returns the tenants of a sink's dead letters. Parameters: sink, status.
 const tenantsSQL = `
 WITH RECURSIVE each AS (
 	(SELECT tenant FROM {pawl}.outbox_dead WHERE sink = $1 AND status = $2 ORDER BY tenant LIMIT 1)
@@ -106,8 +104,8 @@ WITH RECURSIVE each AS (
 	FROM each WHERE each.tenant IS NOT NULL)
 SELECT tenant FROM each WHERE tenant IS NOT NULL`
 
-// deadSQL is a page of dead letters. Parameters: those of filter, tenant,
-// instance, position and ordinal of the last of the page before, how many.
+// deadSQL returns a page of dead letters. Parameters: those of filter; tenant, instance, position
+// and ordinal of the last row of the previous page; limit.
 var deadSQL = `
 SELECT d.sink, d.tenant, d.position, d.type, d.ordinal, d.workflow, d.instance, coalesce(i.business_key, ''), d.status, d.kind, d.failure,
 	d.attempts, d.created_at, d.updated_at, coalesce(d.changed_by, ''), coalesce(d.reason, '')
@@ -116,20 +114,19 @@ FROM (SELECT * FROM {pawl}.outbox_dead d
 	ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12) AS d` + store.BusinessKey("d.tenant", "d.instance") + `
 ORDER BY d.tenant, d.instance, d.position, d.ordinal`
 
-// oldest is the time of the first event after the cursor c in the log l.
+// oldest is the time of the first event after cursor c in log l.
 var oldest = `LEFT JOIN LATERAL (` +
 	outbox.FirstAfter("at", "l.tenant", "coalesce(c.position, 0)", "l.head > coalesce(c.position, 0)") + `) AS first ON true`
 
-// failing is why the cursor c does not go on in the log l. The relay itself takes a
-// cursor past the head for one that has everything: it asks only where there is more.
+// failing is why cursor c does not advance in log l. A relay moves a fully delivered cursor past
+// the last position only if the log has lost events.
 const failing = `CASE WHEN c.position > l.head
 	THEN 'the cursor is past the end of the log, which has lost some of it: move it back to where it is right' ELSE c.failure END`
 
-// infosSQL tells how the sinks stand. All heads and all cursors are read once, for all
-// sinks together, without a sort. Which logs have no cursor of a sink yet is asked only where their
-// number says that there are some. The age of what is behind is in the outbox, which is
-// asked only about oldestOf tenants of each sink: those that it has got nothing of, and
-// then those whose cursors have rested for the longest. Parameter: a tenant, or "".
+// infosSQL returns the state of the sinks. It reads all last positions and cursors once, without a
+// sort. Logs without a cursor are only searched if their count says that there are some. The age of
+// the backlog is read from the outbox for at most oldestOf tenants per sink: those without a
+// cursor, then those with the least recently updated cursors. Parameter: tenant or "".
 var infosSQL = fmt.Sprintf(`
 WITH every AS MATERIALIZED (
 	SELECT count(*) AS logs, coalesce(sum(l.head), 0) AS heads FROM `+outbox.Logs+` l WHERE ($1 = '' OR l.tenant = $1) AND l.head > 0),
@@ -165,11 +162,11 @@ CROSS JOIN LATERAL (SELECT t.logs - coalesce(k.logs, 0) AS logs) AS new
 WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
 ORDER BY s.name`, behind, failing, outbox.FirstAfter("at", "b.tenant", "b.position", "true"), oldestOf)
 
-// oldestOf is of how many tenants that are behind the oldest event is sought, at most.
+// oldestOf is the maximum number of tenants per sink whose oldest event is searched.
 const oldestOf = 32
 
-// cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or "", the
-// last tenant of the page before, how many.
+// cursorsSQL returns a page of a sink's cursors. Parameters: sink, tenant or "", last tenant of the
+// previous page, limit.
 var cursorsSQL = `
 SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at,
 	coalesce(` + failing + `, ''), c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')

@@ -24,14 +24,13 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// frost freezes what a node asks the database, as when its process is stopped:
-// what it was about to ask it asks when it thaws.
+// frost suspends a node's statements, as if its process were stopped. They continue when it thaws.
 type frost struct {
 	pgtest.Queries
 	mu   sync.Mutex
-	gate chan struct{} // closed when it thaws; nil: it is not frozen
-	held chan string   // what waits
-	done atomic.Int64  // batches that are answered
+	gate chan struct{} // closed by thaw; nil: not frozen
+	held chan string   // suspended statements
+	done atomic.Int64  // completed batches
 }
 
 func newFrost() *frost { return &frost{held: make(chan string, 1000)} }
@@ -94,9 +93,9 @@ func holder(t testing.TB, pool *pgxpool.Pool, name string) string {
 	return list[i].Node
 }
 
-// Whoever is frozen while it delivers is taken over when its lease has run out. When it
-// thaws its batch, which says how far it was, changes nothing.
-func TestFrozenNodeIsTakenOverAndItsBatchChangesNothing(t *testing.T) {
+// A node that is frozen during a delivery is replaced when its lease expires. After it thaws, its
+// batch changes nothing.
+func TestFrozenNodeIsFenced(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -106,14 +105,14 @@ func TestFrozenNodeIsTakenOverAndItsBatchChangesNothing(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 
 	frost.freeze()
-	head = publish(t, pool, tenant, "abcd") // nobody tells it
-	first.committed(tenant, head)           // but it has heard
+	head = publish(t, pool, tenant, "abcd") // no node is notified
+	first.committed(tenant, head)           // except this one
 	second := startNode(t, url, quick("main", to))
 	cursorReaches(t, pool, "main", tenant, head)
 	if got := holder(t, pool, "main"); got != second.name {
 		t.Errorf("the holder is %q", got)
 	}
-	if second.Stats().TakenOver != 1 || second.log.Count("took a sink over") != 1 {
+	if second.Stats().TakenOver != 1 || second.log.Count("took over a sink") != 1 {
 		t.Errorf("it was not told: %+v", second.Stats())
 	}
 	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), second)
@@ -129,9 +128,8 @@ func TestFrozenNodeIsTakenOverAndItsBatchChangesNothing(t *testing.T) {
 	to.inOrder(t)
 }
 
-// A batch that is on its way when its sink is taken over, and arrives late, does
-// not change anything: neither cursor nor dead letters nor lease.
-func TestLateBatchOfAZombieChangesNothing(t *testing.T) {
+// A batch that arrives after a takeover changes nothing: neither cursor nor dead letters nor lease.
+func TestLateBatchIsFenced(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -157,11 +155,11 @@ func TestLateBatchOfAZombieChangesNothing(t *testing.T) {
 	for sql := await.Receive(t, "its batch is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
 		sql = await.Receive(t, "its batch is on its way", frost.held)
 	}
-	exec(t, pool, "UPDATE pawl.outbox_sink SET locked_until = now()") // its time is over, which it does not know
+	exec(t, pool, "UPDATE pawl.outbox_sink SET locked_until = now()") // expire the lease without the node's knowledge
 	good := &receiver{}
 	second := startNode(t, url, quick("main", good))
 	cursorReaches(t, pool, "main", tenant, 2)
-	if err := table.Move(t.Context(), "main", tenant, 1, "ann", ""); err != nil { // and back again
+	if err := table.Move(t.Context(), "main", tenant, 1, "ann", ""); err != nil { // and back
 		t.Fatal(err)
 	}
 	eventually(t, "it is delivered again", func() bool { return len(good.ids('b')) == 2 })
@@ -215,7 +213,7 @@ func TestStopFinishesAndHandsOver(t *testing.T) {
 	select {
 	case <-stopped:
 		t.Fatal("it stopped before its deliveries had ended")
-	case <-time.After(50 * time.Millisecond): // so long there is nothing to see
+	case <-time.After(50 * time.Millisecond): // long enough to notice a write
 	}
 	to.set(func(r *receiver) { r.enter = nil })
 	close(goOn)
@@ -231,19 +229,19 @@ func TestStopFinishesAndHandsOver(t *testing.T) {
 	if other.Stats().TakenOver != 0 {
 		t.Error("it had to wait for the lease to run out")
 	}
-	first.stop() // again
+	first.stop() // second stop
 }
 
-// What failed and waits for its next attempt goes to the next node with its
-// attempts, and what came after it is not repeated.
-func TestStopHandsOverWhatIsRetried(t *testing.T) {
+// An event in backoff keeps its attempts when the next node takes over, and events behind it are
+// not repeated.
+func TestStopHandsOverRetries(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
 	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
 		if e.Position == 2 {
 			f := sink.Fail(sink.Temporary, nil, "not now")
-			f.RetryAfter = 900 * time.Millisecond // so short that it is not set aside for that
+			f.RetryAfter = 900 * time.Millisecond // short enough not to be deferred
 			return f
 		}
 		return nil
@@ -268,7 +266,7 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	}
 }
 
-func TestStopThatMustNotWaitBreaksOff(t *testing.T) {
+func TestStopCancelsCallsAtDeadline(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -293,8 +291,8 @@ func TestStopThatMustNotWaitBreaksOff(t *testing.T) {
 	to.inOrder(t)
 }
 
-// Nodes come and go at any time, with and without giving their leases back: every event
-// arrives, in order.
+// Every event arrives in order although nodes start and stop, with and without releasing their
+// leases.
 func TestRestartsAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -314,7 +312,7 @@ func TestRestartsAtAnyPoint(t *testing.T) {
 		eventually(t, fmt.Sprintf("round %d delivers something", round), func() bool { return len(to.got()) > before+17*round })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if round%2 == 0 {
-			cancel() // it breaks off
+			cancel() // cancels the calls
 		}
 		n.Stop(ctx)
 		cancel()
@@ -323,18 +321,17 @@ func TestRestartsAtAnyPoint(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 	to.wants(t, events(head))
 	to.inOrder(t)
-	eventually(t, "nothing is aside", func() bool { return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+	eventually(t, "nothing is deferred", func() bool { return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 }
 
-// Of several nodes one delivers, also when their connections are cut all the
-// time.
-func TestOneNodeDeliversThoughConnectionsAreCut(t *testing.T) {
+// One of several nodes delivers, even if their connections are cut all the time.
+func TestOneNodeDeliversDespiteCutConnections(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	pool := poolOf(t, pgtest.Direct(t, url), nil) // whose connections nobody cuts
+	pool := poolOf(t, pgtest.Direct(t, url), nil) // its connections are not cut
 	to := &receiver{}
 	var nodes []*node
-	for range 3 { // a lease that nobody knows to have is over soon
+	for range 3 { // expire an unreleased lease soon
 		n := newNode(t, url, func(c *relay.Config) { c.Lease = 5 * time.Second }, quick("main", to))
 		n.start(t)
 		nodes = append(nodes, n)
@@ -360,8 +357,8 @@ func TestOneNodeDeliversThoughConnectionsAreCut(t *testing.T) {
 	}
 }
 
-// A sink that does not return when it is told to is left alone in the end.
-func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
+// Stop abandons a sink that ignores its cancelled context.
+func TestStopAbandonsHangingSink(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	inside, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -372,11 +369,11 @@ func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
 	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Timeout = time.Millisecond }))
 	publish(t, n.pool, tenant, "a", n)
 	await.Receive(t, "a delivery begins", inside)
-	eventually(t, "somebody is told", func() bool { return n.log.Count("ignores that its call took too long") == 1 })
+	eventually(t, "somebody is told", func() bool { return n.log.Count("a call of a sink ignores its timeout") == 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if n.log.Count("ignores that its calls were told to end") != 1 {
+	if n.log.Count("calls of a sink ignore their cancellation") != 1 {
 		t.Error("nobody is told")
 	}
 	if got := holder(t, poolOf(t, url, nil), "main"); got != "" {
@@ -385,9 +382,9 @@ func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
 	close(goOn)
 }
 
-// A call that never ends costs one of the sink's calls, and its instance waits for it:
-// everything else goes on, of whatever tenant, and far past the window.
-func TestCallThatDoesNotEndHoldsUpOnlyItsInstance(t *testing.T) {
+// A call that never ends occupies one call slot and blocks its instance. Everything else continues,
+// of every tenant, far past the window.
+func TestHangingCallBlocksOnlyItsInstance(t *testing.T) {
 	t.Parallel()
 	inside, goOn := make(chan struct{}, 10), make(chan struct{})
 	to := &receiver{}
@@ -411,9 +408,8 @@ func TestCallThatDoesNotEndHoldsUpOnlyItsInstance(t *testing.T) {
 	to.inOrder(t)
 }
 
-// A pause does not wait for a call that never ends, and with the resume its events
-// are tried again.
-func TestCallThatDoesNotEndKeepsNobodyFromPausing(t *testing.T) {
+// A call that never ends does not delay a pause; its events are tried again after the resume.
+func TestHangingCallDoesNotBlockPause(t *testing.T) {
 	t.Parallel()
 	inside, goOn := make(chan struct{}, 10), make(chan struct{})
 	var first atomic.Bool
@@ -442,9 +438,8 @@ func TestCallThatDoesNotEndKeepsNobodyFromPausing(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, head)
 }
 
-// A node that has lost a lease while its sink does not return does not keep it from
-// the others.
-func TestLostLeaseIsNotProlonged(t *testing.T) {
+// A node that lost a lease while its sink hangs does not block other nodes.
+func TestLostLeaseIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	goOn := make(chan struct{})
@@ -463,7 +458,7 @@ func TestLostLeaseIsNotProlonged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback(context.Background()) }() // after its end it does nothing
+	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
 	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
@@ -478,14 +473,13 @@ func TestLostLeaseIsNotProlonged(t *testing.T) {
 	cursorReaches(t, second.pool, "main", tenant, head)
 }
 
-// A stream that nobody reads any more, such as the output of a program that is
-// piped into another that has stopped, keeps no node from stopping, nor another
-// sink from being closed.
-func TestStopLeavesAStreamThatNobodyReads(t *testing.T) {
+// A stream without a reader, for example a pipe to a stopped program, delays neither Stop nor the
+// closing of another sink.
+func TestStopAbandonsUnreadStream(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	nobody, stream := io.Pipe()
-	t.Cleanup(func() { _ = nobody.Close() }) // a pipe's Close does not fail
+	t.Cleanup(func() { _ = nobody.Close() }) // closing a pipe does not fail
 	other := &receiver{}
 	n := startNode(t, url, quick("a", file.NewWriter(stream)), quick("b", other))
 	head := publish(t, n.pool, tenant, "a", n)
@@ -519,8 +513,8 @@ func blockedIn(function string) bool {
 	return strings.Contains(string(stacks[:n]), function+"(")
 }
 
-// Somebody who holds a sink's row stops that sink's book-keeping, and no other's.
-func TestLockedSinkStopsNoOther(t *testing.T) {
+// A lock on a sink's row only stops the batches of that sink.
+func TestLockedSinkDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -532,7 +526,7 @@ func TestLockedSinkStopsNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback(context.Background()) }() // after its end it does nothing
+	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
 	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink WHERE name = 'one' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// manyTenants makes logs of n tenants, t0001 and so on, with two events each, of which
-// the named sinks have got the first ones up to a position.
+// manyTenants makes logs of n tenants, t0001 and so on, with two events each, that the named sinks
+// have received up to a position.
 func manyTenants(t testing.TB, pool *pgxpool.Pool, n int, got int64, sinks ...string) {
 	t.Helper()
 	exec(t, pool, fmt.Sprintf(`
@@ -26,7 +26,7 @@ INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) SELECT tenan
 ANALYZE`, n, strings.Join(sinks, ","), got))
 }
 
-// sinksNamed are sinks with one receiver each.
+// sinksNamed returns sinks with one receiver each.
 func sinksNamed(names ...string) (sinks []relay.Sink, to []*receiver) {
 	for _, name := range names {
 		to = append(to, &receiver{})
@@ -35,7 +35,7 @@ func sinksNamed(names ...string) (sinks []relay.Sink, to []*receiver) {
 	return sinks, to
 }
 
-// What a node has asked about the logs.
+// passes counts the steps of scans.
 func (n *node) passes() int  { return n.asked.Count("x.tenant = l.tenant AND x.sink = $1") }
 func (n *node) lookUps() int { return n.asked.Count("AS u(sink, tenant)") }
 func (n *node) allHeads() int {
@@ -43,9 +43,8 @@ func (n *node) allHeads() int {
 	return n.asked.Count(all) - n.asked.Count(all+" WHERE")
 }
 
-// A tenant of which the node knows nothing costs a look at its own cursors, whatever
-// other tenants there are, and no poll.
-func TestUnseenTenantIsLookedUpByItself(t *testing.T) {
+// An unknown tenant costs one lookup of its own cursors, without a poll.
+func TestUnknownTenantCostsOneLookup(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	names := []string{"a", "b", "c", "d", "e"}
@@ -64,9 +63,9 @@ func TestUnseenTenantIsLookedUpByItself(t *testing.T) {
 	}
 }
 
-// What no hint tells of the poll finds, for all sinks by one reading of the heads. At rest a
-// poll is one query, and nothing is kept of the logs.
-func TestLogThatGrewUnnoticedIsFoundByThePoll(t *testing.T) {
+// The poll detects logs that grew without a notification, for all sinks with one read of the last
+// positions. An idle node runs one query per poll and keeps no logs in memory.
+func TestPollDetectsUnnoticedGrowth(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	names := []string{"a", "b", "c"}
@@ -98,9 +97,9 @@ func TestLogThatGrewUnnoticedIsFoundByThePoll(t *testing.T) {
 	}
 }
 
-// A sink that is new gets what there is of all tenants, step by step; one that is for
-// few does not pass over the others.
-func TestSinkGetsTheLogsOfMoreTenantsThanAStepHas(t *testing.T) {
+// A new sink receives the logs of all tenants, step by step; a restricted sink does not scan the
+// others.
+func TestScanTakesSeveralSteps(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -117,8 +116,8 @@ func TestSinkGetsTheLogsOfMoreTenantsThanAStepHas(t *testing.T) {
 	}
 }
 
-// The cursor of a log that is not in memory is found when an operator has moved it.
-func TestCursorOfALogAtRestIsMoved(t *testing.T) {
+// A moved cursor of a log that is not in memory is noticed.
+func TestMoveOfUnloadedLog(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	manyTenants(t, poolOf(t, url, nil), 10, 2, "main")

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/tracing"
 )
 
-// traceCall begins a span for each event of a call whose trace is sampled, and returns what ends
-// them. The events are the call's own copies, so each names its span to the receiver.
+// traceCall starts a span for each sampled event of a call and returns a function that ends them.
+// The events are copies that carry the span's context to the receiver.
 func (h *holder) traceCall(ctx context.Context, c *call) (end func([]*sink.Failure)) {
 	t := h.relay.config.Tracer
 	if t == nil {
@@ -36,7 +36,7 @@ func (h *holder) traceCall(ctx context.Context, c *call) (end func([]*sink.Failu
 	}
 }
 
-// sent is how the span of a delivery ends.
+// sent returns the outcome of a delivery's span.
 func sent(f *sink.Failure) tracing.Outcome {
 	if f == nil {
 		return tracing.Outcome{}

@@ -6,14 +6,13 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// unloadable is a window whose first event waits for its next attempt, and which
-// should not be kept in memory for that long.
+// unloadable is a window that should leave memory until the next attempt of its first event.
 type unloadable struct {
 	window *logWindow
 	head   *item
 }
 
-// lastAttempt is what is known of the first event of a log that was unloaded.
+// lastAttempt is the state of the first event of an unloaded log.
 type lastAttempt struct {
 	position int64
 	ordinal  int
@@ -22,19 +21,17 @@ type lastAttempt struct {
 	failure  string
 }
 
-// requestUnload asks for an event's window to be unloaded. Only where nothing is given
-// up must a window wait: elsewhere its events are set aside.
+// requestUnload requests the unloading of an event's window. Only Block needs it: other policies
+// defer events.
 func (f *flow) requestUnload(head *item) {
 	if f.policy.exhausted == Block && head.pending != nil {
 		f.unloadable = append(f.unloadable, unloadable{head.pending.window, head})
 	}
 }
 
-// unload drops what is in memory of a window, and returns the window to go on with
-// when its first event is due: it takes in nothing behind that event until that is
-// delivered. So blocked tenants take no room, however many they are, and what was
-// delivered behind the event is repeated once. nil: meanwhile the window does not only
-// wait.
+// unload discards a window and returns its replacement, which loads only the blocking event when
+// that is due. Blocked tenants therefore use no memory, and events delivered behind the blocking
+// one are repeated once. It returns nil if the window no longer only waits.
 func (f *flow) unload(u unloadable, now time.Time) (next *logWindow, due time.Time) {
 	w, q := u.window, u.head.queue
 	first := len(w.positions) > 0 && w.positions[0] == u.head.pending
@@ -51,10 +48,9 @@ func (f *flow) unload(u unloadable, now time.Time) (next *logWindow, due time.Ti
 	return next, due
 }
 
-// discard drops what is in memory of a log whose cursor an operator has moved: nothing
-// of it is delivered from here or stored. What is in a call comes to its end; until
-// then nothing else of its instances is delivered, so that the order holds. No batch is
-// under way.
+// discard drops the events of a window from memory; they are neither delivered nor stored. Calls in
+// progress finish first, so that order holds: until then nothing else of their instances is
+// delivered. It must not run during a batch.
 func (f *flow) discard(w *logWindow, now time.Time) {
 	w.discarded = true
 	f.memory.events -= w.events
@@ -78,7 +74,7 @@ func (f *flow) discard(w *logWindow, now time.Time) {
 		}
 		f.drop(&q.fromLog, 0)
 		f.drop(&q.fromDead, 0)
-		if !q.aside && !q.hangs(now) {
+		if !q.deferred && !q.hangs(now) {
 			q.notBefore = time.Time{}
 		}
 		if q.state != reading && q.state != onHold {
@@ -86,16 +82,4 @@ func (f *flow) discard(w *logWindow, now time.Time) {
 			f.reschedule(q, now)
 		}
 	}
-}
-
-// dropDiscarded drops the events of a discarded window from a queue that is in no call
-// any more.
-func (f *flow) dropDiscarded(q *instanceQueue) {
-	n := 0
-	for n < len(q.fromLog) && q.fromLog[n].pending.window.discarded {
-		n++
-	}
-	f.items -= n
-	clear(q.fromLog[:n])
-	q.fromLog = q.fromLog[n:]
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// world is all that a flow deals with, in memory: logs, tables, a receiver,
-// operators, and a clock. What happens in it is given by a seed.
+// world simulates everything around a flow in memory: logs, tables, a receiver, operators and a
+// clock. A seed determines the events.
 type world struct {
 	t      testing.TB
 	random *rand.Rand
@@ -28,28 +28,28 @@ type world struct {
 	flow    *flow
 	windows map[string]*logWindow
 	calls   []*call
-	hung    []*call     // that were abandoned
-	batch   *storeBatch // under way
-	reload  bool        // the flow has to learn what operators have changed
+	hung    []*call     // abandoned calls
+	batch   *storeBatch // in progress
+	reload  bool        // operators changed something
 
 	logs    map[string][]transitions.Logged
 	cursors map[string]int64
 	dead    map[address]*deadRow
 
 	got             map[address]int  // deliveries
-	gaveUp          map[address]bool // it may have become a dead letter
-	removed         map[address]bool // it is not in the outbox when it is redriven
+	gaveUp          map[address]bool // may have become dead letters
+	removed         map[address]bool // removed from the outbox before a redrive
 	trouble         map[address]trouble
 	failed          map[address]int
-	moved           map[string]int64 // the revision at which an operator moved a tenant's cursor last
-	excused         map[address]bool // what an operator had skipped before a cursor went back over it
-	down, silent    bool             // the receiver, and it fails as if it were the events
-	revision, known int64            // of the sink, and what the holder knows
-	healthy         bool             // nothing fails any more
+	moved           map[string]int64 // revision of the last move of each tenant's cursor
+	excused         map[address]bool // skipped by an operator before a cursor moved back
+	down, silent    bool             // the receiver fails; silent: as if its events failed
+	revision, known int64            // of the sink, and as known by the holder
+	healthy         bool             // all failures are over
 	unloaded        int              // logs that were unloaded
 }
 
-// address finds an event.
+// address identifies an event.
 type address struct {
 	tenant   string
 	position int64
@@ -62,11 +62,11 @@ func (a address) before(b address) bool {
 	return a.position < b.position || a.position == b.position && a.ordinal < b.ordinal
 }
 
-// trouble is what the receiver makes of an event.
+// trouble is the behaviour of the receiver for an event.
 type trouble struct {
-	temporary int // how often it fails
+	temporary int // number of failures
 	never     bool
-	poison    bool // the receiver as a whole fails
+	poison    bool // fails the whole receiver
 }
 
 type deadRow struct {
@@ -75,7 +75,7 @@ type deadRow struct {
 	attempts int
 	kind     sink.Kind
 	failure  string
-	by       bool // an operator had to do with it
+	by       bool // changed by an operator
 }
 
 func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
@@ -85,13 +85,13 @@ func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
 		trouble: map[address]trouble{},
 		failed:  map[address]int{}, moved: map[string]int64{}, excused: map[address]bool{}}
 	w.policy = policy{exhausted: exhausted, attempts: 1 + w.random.IntN(4), batch: 1 + w.random.IntN(8), calls: 1 + w.random.IntN(4),
-		window: 4 + w.random.IntN(40), maxAside: 1 + w.random.IntN(12),
+		window: 4 + w.random.IntN(40), maxDeferred: 1 + w.random.IntN(12),
 		backoff: func(n int) time.Duration { return time.Duration(w.random.IntN(800*n)+1) * time.Millisecond }}
 	w.start()
 	return w
 }
 
-// start begins a lease: a flow that knows no more than the tables say.
+// start begins a lease with a flow that only knows the tables.
 func (w *world) start() {
 	w.flow, w.windows, w.calls, w.hung, w.batch, w.reload = newFlow(w.policy), map[string]*logWindow{}, nil, nil, nil, true
 	w.known = w.revision
@@ -123,7 +123,7 @@ func (w *world) grow() {
 	w.logs[tenant] = log
 }
 
-// read takes in pieces of the logs.
+// read admits pieces of the logs.
 func (w *world) read() {
 	for _, tenant := range slices.Sorted(maps.Keys(w.logs)) {
 		log := w.logs[tenant]
@@ -158,7 +158,7 @@ func wants(e *transitions.Event) bool {
 	return true
 }
 
-// deliver begins what can be begun.
+// deliver starts all possible calls.
 func (w *world) deliver() {
 	for c := w.flow.next(w.now); c != nil; c = w.flow.next(w.now) {
 		for i := range c.events {
@@ -181,13 +181,12 @@ func (w *world) deliver() {
 		w.t.Fatalf("%d calls at once", n)
 	}
 	if w.flow.stalled() {
-		w.flow.makeRoom(w.chance(20), w.now)
+		w.flow.freeMemory(w.chance(20), w.now)
 	}
 	w.unload()
 }
 
-// unload unloads the logs that do nothing but wait. Nobody keeps them from being
-// read again before their time.
+// unload unloads logs in backoff, which may be read again early.
 func (w *world) unload() {
 	for _, t := range w.flow.unloadable {
 		if w.windows[t.window.tenant] != t.window || w.flow.draining {
@@ -201,7 +200,7 @@ func (w *world) unload() {
 	w.flow.unloadable = nil
 }
 
-// hang lets a call not end in time.
+// hang lets a call exceed its timeout.
 func (w *world) hang() {
 	if len(w.calls) == 0 {
 		return
@@ -221,7 +220,7 @@ func (w *world) hang() {
 	w.flow.abandon(c, w.now)
 }
 
-// unhang lets a call end that was abandoned.
+// unhang ends an abandoned call.
 func (w *world) unhang() {
 	if len(w.hung) == 0 {
 		return
@@ -229,11 +228,10 @@ func (w *world) unhang() {
 	c := w.hung[0]
 	w.hung = w.hung[1:]
 	sink.InOrder(context.Background(), c.events, func(_ context.Context, e *transitions.Logged) *sink.Failure { return w.receive(&e.Event) })
-	w.flow.ended(c, w.now)
+	w.flow.callEnded(c, w.now)
 }
 
-// answer lets the receiver take the events of a call, or not. Where the relay
-// dies before it hears of it, settle is false.
+// answer completes a call. Without settle the relay crashes before it sees the result.
 func (w *world) answer(settle bool) {
 	if len(w.calls) == 0 {
 		return
@@ -248,7 +246,7 @@ func (w *world) answer(settle bool) {
 		if failures == nil {
 			failures = make([]*sink.Failure, len(c.events))
 		}
-		w.flow.settle(c, failures, w.now)
+		w.flow.applyResults(c, failures, w.now)
 	}
 }
 
@@ -256,7 +254,7 @@ func (w *world) answer(settle bool) {
 func (w *world) receive(e *transitions.Event) *sink.Failure {
 	at := addressOf(e)
 	trouble := w.trouble[at]
-	w.failed[at]++ // unless it is delivered
+	w.failed[at]++ // unless delivered
 	switch {
 	case w.healthy:
 	case w.down || trouble.poison:
@@ -284,8 +282,7 @@ func (w *world) receive(e *transitions.Event) *sink.Failure {
 	return nil
 }
 
-// mustBeInOrder checks that what an instance had before an event is delivered before
-// it, as far as it was to be delivered at all.
+// mustBeInOrder checks that earlier deliverable events of the instance are delivered.
 func (w *world) mustBeInOrder(e *transitions.Event, at address) {
 	for i := range w.logs[e.Tenant] {
 		o := &w.logs[e.Tenant][i].Event
@@ -301,8 +298,7 @@ func (w *world) mustBeInOrder(e *transitions.Event, at address) {
 	}
 }
 
-// exchange sends a batch, or takes the reply to it in. Some get lost on one of
-// the two ways.
+// exchange sends a batch or processes its reply. Some are lost.
 func (w *world) exchange() {
 	if w.batch == nil {
 		w.batch = w.flow.takeBatch()
@@ -314,33 +310,33 @@ func (w *world) exchange() {
 	w.batch = nil
 	lost := !w.healthy && w.chance(10)
 	rows, onHold := map[*instanceQueue][]queuedRow{}, map[*instanceQueue]bool{}
-	var list []asideInstance
+	var list []deferredInstance
 	if !lost || w.chance(50) {
 		w.store(b)
 		for _, q := range b.fetch {
 			rows[q], onHold[q] = w.rowsOf(q)
 		}
 		if b.reload {
-			list = w.aside()
+			list = w.deferred()
 		}
 	}
 	if lost {
 		w.reload = w.reload || b.reload
-		w.flow.takeBack(b, w.now)
+		w.flow.requeueBatch(b, w.now)
 		return
 	}
 	w.flow.noteStored(b)
 	w.readAnew(b)
 	if b.reload {
-		w.flow.reread(w.now)
-		w.flow.reloadAside(list, nil, w.now)
+		w.flow.rereadRows(w.now)
+		w.flow.reloadDeferred(list, nil, w.now)
 	}
 	for _, q := range b.fetch {
 		w.flow.addRows(q, rows[q], onHold[q], w.now)
 	}
 }
 
-// store does what the statements do.
+// store applies a batch as the statements do.
 func (w *world) store(b *storeBatch) {
 	for tenant, n := range byTenant(b.newRows) {
 		if w.moved[tenant] > b.movesKnown(n.window) {
@@ -380,7 +376,7 @@ func (w *world) store(b *storeBatch) {
 	w.mustBeWhole()
 }
 
-// move lets an operator move a cursor back.
+// move moves a cursor back, as an operator does.
 func (w *world) move() {
 	tenant := fmt.Sprint("t", w.random.IntN(2))
 	if w.cursors[tenant] == 0 {
@@ -397,8 +393,7 @@ func (w *world) move() {
 	w.reload = true
 }
 
-// readAnew lets the flow begin anew with what was moved, as the reply to a batch
-// says.
+// readAnew reloads moved logs, as after the reply to a batch.
 func (w *world) readAnew(b *storeBatch) {
 	for _, tenant := range slices.Sorted(maps.Keys(w.moved)) {
 		if s := w.windows[tenant]; s != nil && w.moved[tenant] > b.movesKnown(s) {
@@ -409,7 +404,7 @@ func (w *world) readAnew(b *storeBatch) {
 	w.known = w.revision
 }
 
-// mustBeWhole checks that whatever a cursor has passed is delivered or a row.
+// mustBeWhole checks that everything up to the cursors is delivered or a row.
 func (w *world) mustBeWhole() {
 	for tenant, cursor := range w.cursors {
 		for i := range w.logs[tenant] {
@@ -425,13 +420,13 @@ func (w *world) mustBeWhole() {
 				w.t.Fatalf("the cursor of %s is at %d, and %s is nowhere", tenant, cursor, e.ID())
 			}
 			if e.Position > cursor && w.dead[at] != nil {
-				w.t.Fatalf("the cursor of %s is at %d, and %s is aside", tenant, cursor, e.ID())
+				w.t.Fatalf("the cursor of %s is at %d, and %s is deferred", tenant, cursor, e.ID())
 			}
 		}
 	}
 }
 
-// rowsOf are the first queued rows of a queue.
+// rowsOf returns the first queued rows of a queue.
 func (w *world) rowsOf(l *instanceQueue) (rows []queuedRow, onHold bool) {
 	for i := range w.logs[l.tenant] {
 		e := &w.logs[l.tenant][i]
@@ -450,8 +445,8 @@ func (w *world) rowsOf(l *instanceQueue) (rows []queuedRow, onHold bool) {
 	return rows, false
 }
 
-// aside are the instances that have rows which come first.
-func (w *world) aside() (list []asideInstance) {
+// deferred returns the instances whose rows precede the log.
+func (w *world) deferred() (list []deferredInstance) {
 	onHold := map[instanceKey]bool{}
 	for at, r := range w.dead {
 		k := instanceKey{at.tenant, r.instance}
@@ -465,12 +460,12 @@ func (w *world) aside() (list []asideInstance) {
 		}
 	}
 	for k, b := range onHold {
-		list = append(list, asideInstance{k.tenant, k.instance, b})
+		list = append(list, deferredInstance{k.tenant, k.instance, b})
 	}
 	return list
 }
 
-// operate lets an operator do something about a dead letter.
+// operate changes a dead letter, as an operator does.
 func (w *world) operate(redriveOnly bool) {
 	var waiting []address
 	for at, r := range w.dead {
@@ -498,14 +493,14 @@ func (w *world) operate(redriveOnly bool) {
 	w.reload = true
 }
 
-// mustCount checks the flow's book-keeping.
+// mustCount checks the flow's counters.
 func (w *world) mustCount() {
 	f := w.flow
-	items, aside, out := 0, 0, 0
+	items, deferred, out := 0, 0, 0
 	for k, l := range f.queues {
 		items += len(l.fromLog) + len(l.fromDead)
-		if l.aside {
-			aside++
+		if l.deferred {
+			deferred++
 		}
 		if l.instanceKey != k || l.state == idle {
 			w.t.Fatalf("queue %+v of %v", l, k)
@@ -521,19 +516,19 @@ func (w *world) mustCount() {
 			bytes += m.bytes
 		}
 	}
-	if items != f.items || aside != f.aside.count || out != f.calls.items || events != f.memory.events || bytes != f.memory.bytes ||
+	if items != f.items || deferred != f.deferred.count || out != f.calls.items || events != f.memory.events || bytes != f.memory.bytes ||
 		len(w.calls)+len(w.hung) != f.calls.open || len(w.hung) != f.calls.abandoned {
-		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
-			events, bytes, len(w.calls), f.items, f.aside.count, f.calls.items, f.memory.events, f.memory.bytes, f.calls.open)
+		w.t.Fatalf("counted items %d, deferred %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, deferred, out,
+			events, bytes, len(w.calls), f.items, f.deferred.count, f.calls.items, f.memory.events, f.memory.bytes, f.calls.open)
 	}
 	of := map[string]int{}
 	for _, l := range f.queues {
-		if l.aside {
+		if l.deferred {
 			of[l.tenant]++
 		}
 	}
-	if !maps.Equal(of, f.aside.ofTenant) {
-		w.t.Fatalf("counted aside by tenant %v; the flow says %v", of, f.aside.ofTenant)
+	if !maps.Equal(of, f.deferred.ofTenant) {
+		w.t.Fatalf("counted deferred by tenant %v; the flow says %v", of, f.deferred.ofTenant)
 	}
 	if most := 2*w.policy.window + 3; events > most {
 		w.t.Fatalf("%d events in a window of %d", events, w.policy.window)

@@ -8,16 +8,15 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Batch is the book-keeping of one [Sink.Deliver]: what failed, and what must
-// not be tried because of it. It is for one goroutine.
+// Batch tracks the results of one [Sink.Deliver]: which events failed and which must not be tried
+// because of that. It is not safe for concurrent use.
 type Batch struct {
 	events   []transitions.Logged
-	failures []*Failure // nil while there is none
+	failures []*Failure // nil without failures
 	behind   map[instance]struct{}
 	stopped  bool
 }
 
-// instance names an instance across tenants.
 type instance struct {
 	tenant string
 	id     uuid.UUID
@@ -25,14 +24,14 @@ type instance struct {
 
 func instanceOf(e *transitions.Logged) instance { return instance{e.Tenant, e.Instance} }
 
-// held is the failure of whatever was not tried.
-var held = Fail(Held, nil, "was not tried: an earlier event of its instance, or the receiver as a whole, failed")
+// held is the failure of events that were not tried.
+var held = Fail(Held, nil, "not tried: an earlier event of its instance or the whole receiver failed")
 
-// NewBatch begins to keep the results of events.
+// NewBatch returns a batch for events.
 func NewBatch(events []transitions.Logged) *Batch { return &Batch{events: events} }
 
-// Skip reports whether the i-th event must not be tried, and records it as
-// [Held] then. It has to be asked before each attempt.
+// Skip reports whether the i-th event must not be tried, and records it as [Held]. Call it before
+// each attempt.
 func (b *Batch) Skip(i int) bool {
 	if !b.stopped {
 		if _, behind := b.behind[instanceOf(&b.events[i])]; !behind {
@@ -45,7 +44,7 @@ func (b *Batch) Skip(i int) bool {
 	return true
 }
 
-// Record records what became of the i-th event; nil is a delivery.
+// Record records the result of the i-th event; nil means delivered.
 func (b *Batch) Record(i int, f *Failure) {
 	if f == nil {
 		return
@@ -60,10 +59,10 @@ func (b *Batch) Record(i int, f *Failure) {
 	b.behind[instanceOf(&b.events[i])] = struct{}{}
 }
 
-// Stop holds everything that is not tried yet.
+// Stop holds all events that have not been tried.
 func (b *Batch) Stop() { b.stopped = true }
 
-// Failures is what [Sink.Deliver] returns.
+// Failures returns the result for [Sink.Deliver].
 func (b *Batch) Failures() []*Failure { return b.failures }
 
 func (b *Batch) all() []*Failure {
@@ -73,7 +72,7 @@ func (b *Batch) all() []*Failure {
 	return b.failures
 }
 
-// InOrder delivers events one after the other with send.
+// InOrder delivers events sequentially with send.
 func InOrder(ctx context.Context, events []transitions.Logged, send func(context.Context, *transitions.Logged) *Failure) []*Failure {
 	b := NewBatch(events)
 	for i := range events {
@@ -87,15 +86,15 @@ func InOrder(ctx context.Context, events []transitions.Logged, send func(context
 	return b.Failures()
 }
 
-// Together fails events that share one fate: the first of them with f, which is
-// about the receiver, and the others are [Held]; all are if ctx has ended.
+// Together fails all events: the first with f, a failure of the receiver, and the others as [Held].
+// If ctx has ended, all are [Held].
 func Together(ctx context.Context, events []transitions.Logged, f *Failure) []*Failure {
 	return InOrder(ctx, events, func(context.Context, *transitions.Logged) *Failure { return f })
 }
 
-// Waves splits events so that those of one wave are of different instances: the
-// first event of each instance, then the second of each, and so on. So a wave
-// may be delivered in any order. The waves hold indexes of events, ascending.
+// Waves splits events into waves of different instances: the first event of each instance, then the
+// second of each, and so on. A wave may be delivered in any order. Waves contain ascending indexes
+// of events.
 func Waves(events []transitions.Logged) [][]int {
 	var waves [][]int
 	seen := make(map[instance]int, len(events))

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// events makes a batch in which each letter is an event of the instance of that
-// name.
+// events returns a batch with an event for each letter, of the instance of that name.
 func events(instances string) []transitions.Logged {
 	var batch []transitions.Logged
 	for i, name := range []byte(instances) {
@@ -36,7 +35,7 @@ func kinds(failures []*sink.Failure) []sink.Kind {
 	return found
 }
 
-func TestFailureHoldsItsInstanceOrEverything(t *testing.T) {
+func TestBatchHoldsAfterFailure(t *testing.T) {
 	const ok, held = sink.Kind(""), sink.Held
 	tests := []struct {
 		name      string
@@ -77,7 +76,7 @@ func TestFailureHoldsItsInstanceOrEverything(t *testing.T) {
 	}
 }
 
-func TestEndedContextHoldsWhatIsNotTried(t *testing.T) {
+func TestInOrderHoldsAfterContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("the node stops")
 	got := sink.InOrder(ctx, events("abc"), func(ctx context.Context, e *transitions.Logged) *sink.Failure {
@@ -95,7 +94,7 @@ func TestEndedContextHoldsWhatIsNotTried(t *testing.T) {
 	}
 }
 
-func TestSharedFateIsOneFailureAndTheRestHeld(t *testing.T) {
+func TestTogetherHoldsAllButFirst(t *testing.T) {
 	got := sink.Together(t.Context(), events("aab"), sink.Fail(sink.Unavailable, nil, "disk full"))
 	if want := []sink.Kind{sink.Unavailable, sink.Held, sink.Held}; !slices.Equal(kinds(got), want) {
 		t.Errorf("got %q, want %q", kinds(got), want)
@@ -108,7 +107,7 @@ func TestSharedFateIsOneFailureAndTheRestHeld(t *testing.T) {
 	}
 }
 
-func TestWavesNeverHoldAnInstanceTwice(t *testing.T) {
+func TestWavesSeparateInstances(t *testing.T) {
 	got := sink.Waves(events("abaacb"))
 	want := [][]int{{0, 1, 4}, {2, 5}, {3}}
 	if !slices.EqualFunc(got, want, slices.Equal) {

@@ -1,24 +1,20 @@
-// Package sink is what the outbox's relay hands events to, and what every
-// receiver of them has in common: the interface [Sink], the failures and what
-// follows from them, and the ids by which a receiver recognizes a repetition.
+// Package sink defines the interface between the outbox's relay and receivers of events: [Sink],
+// its failures, and the ids by which receivers recognize repetitions.
 //
-// # What is promised
+// # Guarantees
 //
-// Delivery is at least once: an event is handed over until its sink has said
-// that the receiver has it. Events of one instance arrive in the order of the
-// log; a repetition can follow a later event, but it bears the id of the first
-// ([MessageID]), so that a receiver that remembers ids has each event once and
-// in order. The exception is what an operator does: a dead letter that is redriven
-// comes after the later events of its instance, unless the sink is configured to
-// hold these, and a cursor that is moved forward leaves events out.
+// Delivery is at least once: an event is delivered until the sink reports that the receiver has it.
+// Events of an instance arrive in log order. A repetition may follow a later event, but has the
+// same id ([MessageID]); a receiver that remembers ids processes each event once, in order.
+// Operators can break this order: a redriven dead letter follows later events of its instance
+// unless the sink holds these, and moving a cursor forward skips events.
 //
-// # Who does what
+// # Responsibilities
 //
-// The relay reads the log, decides what is delivered at the same time, waits
-// between attempts, counts them, parks what cannot be delivered, and keeps the
-// cursor. A sink makes one attempt and says exactly what became of each event.
-// It never retries on its own account, and it keeps nothing but its connection.
+// The relay reads the log, schedules deliveries and retries, counts attempts, parks undeliverable
+// events and stores the cursor. A sink makes one attempt and reports the result of each event. It
+// never retries and keeps no state except its connection.
 //
-// Sinks of this kind are in the packages webhook, jetstream, watermill and
-// file; package sinktest tries any other.
+// Packages webhook, jetstream, watermill and file implement sinks; package sinktest tests any
+// other.
 package sink

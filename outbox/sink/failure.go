@@ -8,61 +8,57 @@ import (
 	"unicode"
 )
 
-// Kind says what a failure is about, and so what is to be done. It is a stable
-// name, to be stored and counted.
+// Kind is the kind of a failure, which determines how the relay reacts. It is stable, stored and
+// counted.
 type Kind string
 
-// The kinds of failures.
+// Kinds of failures.
 const (
-	// Temporary is about this event: the same attempt may succeed later. Whether
-	// the receiver has the event is not known.
+	// Temporary failures concern this event. A later attempt may succeed. The receiver may have the
+	// event.
 	Temporary Kind = "temporary"
-	// Permanent is about this event: no attempt will ever succeed. It is to be
-	// parked at once.
+	// Permanent failures concern this event. No attempt can succeed, so it is parked at once.
 	Permanent Kind = "permanent"
-	// Unavailable is about the receiver: it cannot be reached, is misconfigured or
-	// takes nothing now, and every other event would fare the same. The whole sink
-	// has to wait. Attempts count all the same: a receiver that one event makes
-	// fall over looks like this too.
+	// Unavailable failures concern the receiver: it is unreachable, misconfigured or overloaded,
+	// and every other event would fail too. The whole sink waits. Attempts still count, because one
+	// event that crashes the receiver looks the same.
 	Unavailable Kind = "unavailable"
-	// Gone is about the receiver: it wants no more events. Nothing is to be sent
-	// until an operator says so.
+	// Gone failures concern the receiver: it refuses all further events. The sink is paused until
+	// an operator resumes it.
 	Gone Kind = "gone"
-	// Held is no failure of this event: it was not tried, because an earlier event
-	// of its instance, or the whole sink, failed. It does not count as an attempt.
+	// Held events were not tried, because an earlier event of the instance or the whole sink
+	// failed. This is not counted as an attempt.
 	Held Kind = "held"
 )
 
-// Whole reports whether a failure is about the receiver and not about the
-// event.
+// Whole reports whether a failure concerns the receiver instead of the event.
 func (k Kind) Whole() bool { return k == Unavailable || k == Gone }
 
-// MaxMessage is the length of the longest message of a failure, in bytes.
+// MaxMessage is the maximum length of a failure's message in bytes.
 const MaxMessage = 1000
 
-// Failure says why an event was not delivered.
+// Failure describes why an event was not delivered.
 type Failure struct {
 	Kind Kind
-	// Message is for an operator, and fit to be stored: it holds no secret, no
-	// control characters, and no more than [MaxMessage] bytes.
+	// Message is shown to operators and stored. It contains no secrets, no control characters, and
+	// at most [MaxMessage] bytes.
 	Message string
-	// RetryAfter is how long the receiver asks to be left alone; 0 when it does not
-	// say.
+	// RetryAfter is the delay that the receiver requests. Zero means none.
 	RetryAfter time.Duration
-	// Cause is for the log; nil where there is none.
+	// Cause is logged. Optional.
 	Cause error
 }
 
-// Fail makes a failure. Its message is made fit to be stored; what must not be
-// seen in it, such as an address with a token, the caller leaves out.
+// Fail returns a failure with a printable message. The caller omits secrets, such as URLs with
+// tokens.
 func Fail(kind Kind, cause error, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Message: Printable(fmt.Sprintf(format, args...), MaxMessage), Cause: cause}
 }
 
-// CutOff is the failure of an event that was under way when the context ended.
+// CutOff returns the failure of an event that was in progress when ctx ended.
 func CutOff(ctx context.Context) *Failure {
 	cause := context.Cause(ctx)
-	return Fail(Temporary, cause, "broken off before the receiver answered: %v", cause)
+	return Fail(Temporary, cause, "interrupted before the receiver responded: %v", cause)
 }
 
 // Error returns the kind and the message.
@@ -71,8 +67,8 @@ func (f *Failure) Error() string { return string(f.Kind) + ": " + f.Message }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Printable makes a foreign text fit to be stored and shown: valid UTF-8 without
-// control characters, at most limit bytes, cut between two characters.
+// Printable makes untrusted text storable: valid UTF-8 without control characters, at most limit
+// bytes, cut between characters.
 func Printable(s string, limit int) string {
 	var b strings.Builder
 	for _, r := range s { // invalid bytes become U+FFFD

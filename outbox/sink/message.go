@@ -9,15 +9,13 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// ContentType is the media type of an event as it is delivered: CloudEvents 1.0
-// in structured mode.
+// ContentType is the media type of delivered events: CloudEvents 1.0 in structured mode.
 const ContentType = "application/cloudevents+json"
 
-// MessageID is the id by which a receiver recognizes that it has an event
-// already: "{tenant}:{position}-{ordinal}", the same in every attempt and every
-// sink. Where the source of the events is not the default it comes first, and a
-// colon. The id is of visible ASCII without a dot; source and tenant are escaped
-// ([Escape]).
+// MessageID returns the id by which receivers recognize repetitions:
+// "{tenant}:{position}-{ordinal}", prefixed with the source and a colon unless the source is the
+// default. It is the same in every attempt and for every sink, and consists of visible ASCII
+// without dots; source and tenant are escaped ([Escape]).
 func MessageID(e *transitions.Event) string {
 	id := Escape(e.Tenant) + ":" + e.ID()
 	if e.Source == "" || e.Source == transitions.DefaultSource {
@@ -26,22 +24,20 @@ func MessageID(e *transitions.Event) string {
 	return Escape(e.Source) + ":" + id
 }
 
-// Escape makes any text a token of letters, digits, '-' and '_'; the other bytes
-// become "%XX". Different texts have different tokens.
+// Escape encodes text as letters, digits, '-' and '_'; other bytes become "%XX". It is injective.
 func Escape(s string) string {
 	return encode(s, func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 	})
 }
 
-// headerValue makes any text fit for a header as CloudEvents asks (HTTP binding
-// 1.0.2, section 3.1.3.2): spaces, quotes, percent signs and what is not visible
-// ASCII are percent-encoded.
+// headerValue encodes text for a header as required by CloudEvents (HTTP binding 1.0.2, section
+// 3.1.3.2): spaces, quotes, percent signs and all but visible ASCII are percent-encoded.
 func headerValue(s string) string {
 	return encode(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' })
 }
 
-// encode percent-encodes the bytes that are not plain.
+// encode percent-encodes all bytes that are not plain.
 func encode(s string, plain func(byte) bool) string {
 	clean := 0
 	for clean < len(s) && plain(s[clean]) {
@@ -63,8 +59,8 @@ func encode(s string, plain func(byte) bool) string {
 	return b.String()
 }
 
-// Trace are the headers of W3C Trace Context that go with an event, by name: where in a trace it
-// is handed on. The attributes of the CloudEvent say where it was made, the same in every attempt.
+// Trace returns the W3C Trace Context headers of an event's delivery, by name. The attributes of
+// the CloudEvent refer to the event's creation instead.
 func Trace(e *transitions.Logged) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		hop := e.Hop()
@@ -75,9 +71,8 @@ func Trace(e *transitions.Logged) iter.Seq2[string, string] {
 	}
 }
 
-// Attributes are the context attributes of an event's CloudEvent, by name, for
-// protocols that show them beside the body. Their values are fit for any
-// protocol's headers: visible ASCII, percent-encoded as CloudEvents asks for
+// Attributes returns the context attributes of an event's CloudEvent, by name, for protocols that
+// show them outside the body. Values are valid in headers: visible ASCII, percent-encoded as for
 // HTTP.
 func Attributes(e *transitions.Event) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestMessageIDNamesTenantPositionAndOrdinal(t *testing.T) {
+func TestMessageIDFormat(t *testing.T) {
 	tests := []struct {
 		source, tenant string
 		ordinal        int
@@ -28,7 +28,7 @@ func TestMessageIDNamesTenantPositionAndOrdinal(t *testing.T) {
 		{"", "a_b", 0, "a_b:42-0"},
 		{"", "a:b\n", 0, "a%3Ab%0A:42-0"},
 		{"", "Müller", 0, "M%C3%BCller:42-0"},
-		{"/shop", "default", 0, "%2Fshop:default:42-0"}, // two installations, one receiver
+		{"/shop", "default", 0, "%2Fshop:default:42-0"}, // two installations with one receiver
 		{"https://shop.example", "a", 1, "https%3A%2F%2Fshop%2Eexample:a:42-1"},
 	}
 	for _, tt := range tests {
@@ -39,7 +39,7 @@ func TestMessageIDNamesTenantPositionAndOrdinal(t *testing.T) {
 	}
 }
 
-func FuzzEscapeIsAReversibleToken(f *testing.F) {
+func FuzzEscapeIsReversible(f *testing.F) {
 	f.Add("acme")
 	f.Add("a.b *>%41")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -53,8 +53,8 @@ func FuzzEscapeIsAReversibleToken(f *testing.F) {
 	})
 }
 
-// The attributes beside a body must never say something else than the body.
-func TestAttributesAreThoseOfTheCloudEvent(t *testing.T) {
+// Attributes must match the body.
+func TestAttributesMatchCloudEvent(t *testing.T) {
 	plain := transitions.Event{
 		Source: "https://shop.example/eu", Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order",
 		Instance: uuid.New(), Version: 3,
@@ -69,7 +69,7 @@ func TestAttributesAreThoseOfTheCloudEvent(t *testing.T) {
 	for _, e := range []transitions.Event{plain, told, erased} {
 		attributesAreThoseOf(t, &e)
 	}
-	for n := range 24 { // whoever has seen enough stops
+	for n := range 24 { // iteration stops early
 		for range sink.Attributes(&told) {
 			if n--; n < 0 {
 				break
@@ -85,7 +85,7 @@ func attributesAreThoseOf(t *testing.T, e *transitions.Event) {
 		t.Fatal(err)
 	}
 	delete(body, "data")
-	delete(body, "datacontenttype") // of the data, not of what is delivered
+	delete(body, "datacontenttype") // describes the data, not the body
 	for name, value := range sink.Attributes(e) {
 		if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || r > '~' }) {
 			t.Errorf("%s is %q, which is not fit for a header", name, value)
@@ -95,7 +95,7 @@ func attributesAreThoseOf(t *testing.T, e *transitions.Event) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if name == "source" {
-			decoded = value // it is a URI, as it stands
+			decoded = value // a URI, unencoded
 		}
 		if got := fmt.Sprint(body[name]); got != decoded {
 			t.Errorf("%s is %q, and %q in the body", name, decoded, got)

@@ -7,41 +7,36 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Sink is a receiver of events, as the relay sees it. Making one reaches for
-// nothing outside that has to be there: a service starts with its receivers
-// down.
+// Sink delivers events to a receiver on behalf of the relay. Constructors do not require the
+// receiver to be reachable.
 type Sink interface {
-	// Deliver makes one attempt at each event and returns when it knows what
-	// became of them. nil means that the receiver has them all, durably; otherwise
-	// there is an entry for each event, in their order, which is nil for those that
-	// the receiver has.
+	// Deliver makes one attempt at each event and returns their results. nil means that the
+	// receiver has all events durably. Otherwise it returns one entry per event, in order, which is
+	// nil for delivered events.
 	//
-	// The events are in the order of the log. After a failure, the later events of
-	// its instance are [Held]; after one that concerns the receiver as a whole
-	// ([Kind.Whole]), everything that was not tried yet is.
+	// Events are in log order. After a failure, the later events of its instance are [Held]; after
+	// a failure of the whole receiver ([Kind.Whole]), all untried events are.
 	//
-	// Deliver may run several times at once, with no instance in two of them. It
-	// returns soon after ctx ends; what was under way then has failed as
-	// [Temporary], and may have arrived all the same. Neither side changes the
-	// events, now or later.
+	// Deliver is called concurrently, but never with the same instance. It returns soon after ctx
+	// ends; events in progress then fail as [Temporary], although they may have arrived. Neither
+	// side modifies the events.
 	Deliver(ctx context.Context, events []transitions.Logged) []*Failure
 
-	// Close lets go of the receiver. No Deliver may be running; one that comes
-	// after it fails. Close may be called twice.
+	// Close closes the connection to the receiver. No Deliver may be running; later ones fail.
+	// Close may be called twice.
 	Close(ctx context.Context) error
 }
 
-// Checker is a sink that can tell whether its receiver could be reached,
-// without an event.
+// Checker is a sink that can check whether its receiver is reachable.
 type Checker interface {
-	// Check returns nil, or why events cannot be delivered now.
+	// Check returns nil if events can be delivered.
 	Check(ctx context.Context) error
 }
 
-// Deduplicator is a sink whose receiver drops what it gets again, for a while.
+// Deduplicator is a sink whose receiver drops repetitions for a while.
 type Deduplicator interface {
-	// DuplicateWindow is how long after the receiver took an event it drops a
-	// repetition; 0: it drops none, or that is not known. The relay waits no longer
-	// than half of it between two attempts: the first may have arrived.
+	// DuplicateWindow returns how long the receiver recognizes a repetition; zero means never or
+	// unknown. The relay waits at most half of it between two attempts, because the first may have
+	// arrived.
 	DuplicateWindow() time.Duration
 }

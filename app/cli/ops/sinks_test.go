@@ -70,8 +70,8 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 			t.Errorf("after %s: want %s in\n%s", step.args, step.then, shown)
 		}
 	}
-	p.fails("sinks move crm --to 4", "needs a reason")
-	p.fails("sinks skip crm --all", "needs a reason")
+	p.fails("sinks move crm --to 4", "a reason is required")
+	p.fails("sinks skip crm --all", "a reason is required")
 	p.fails("sinks skip crm --workflow order --business-key c:0", "--business-key needs --tenant")
 	if got := p.run("sinks forget crm"); got != "crm: forgotten\n" || strings.Contains(p.run("sinks list"), "crm") {
 		t.Errorf("forget: %q", got)

@@ -7,17 +7,17 @@ import (
 	"os"
 )
 
-// mode of a new file: events are nobody else's business.
+// mode of new files: events are private.
 const mode = 0o600
 
-// disk is a file as output.
+// disk writes to a file.
 type disk struct {
 	path string
 	sync bool
 
-	file *os.File    // nil while none is open
-	info fs.FileInfo // of the open file, to tell it from another at its path
-	torn bool        // its last line is not whole
+	file *os.File    // nil if not open
+	info fs.FileInfo // of the open file; detects a replaced path
+	torn bool        // the last line is incomplete
 }
 
 func (d *disk) append(lines []byte) error {
@@ -28,7 +28,7 @@ func (d *disk) append(lines []byte) error {
 		lines = append([]byte{'\n'}, lines...)
 	}
 	if err := d.write(lines); err != nil {
-		return errors.Join(err, d.close()) // what it left is looked at when the file is opened again
+		return errors.Join(err, d.close()) // open repairs the last line
 	}
 	d.torn = false
 	return nil
@@ -36,7 +36,7 @@ func (d *disk) append(lines []byte) error {
 
 func (d *disk) write(lines []byte) error {
 	if _, err := d.file.Write(lines); err != nil {
-		return err // names the file
+		return err // includes the path
 	}
 	if d.sync {
 		return d.file.Sync()
@@ -46,18 +46,18 @@ func (d *disk) write(lines []byte) error {
 
 func (d *disk) check() error { return d.open() }
 
-// open makes sure that the open file is the one at the path.
+// open ensures that the open file is the one at the path.
 func (d *disk) open() error {
 	found, err := os.Stat(d.path)
 	if d.file != nil {
 		if err == nil && os.SameFile(found, d.info) {
 			return nil
 		}
-		if err := d.close(); err != nil { // it was renamed or removed
+		if err := d.close(); err != nil { // renamed or removed
 			return err
 		}
 	}
-	if err == nil && !found.Mode().IsRegular() { // opening a pipe could wait for ever
+	if err == nil && !found.Mode().IsRegular() { // opening a pipe can block
 		return fmt.Errorf("%s is not a regular file", d.path)
 	}
 	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, mode)
@@ -76,8 +76,7 @@ func (d *disk) open() error {
 	return nil
 }
 
-// endsTorn reports whether a file's last line was never ended: a write failed, or
-// whoever wrote was killed.
+// endsTorn reports whether the last line is incomplete, after a failed write or a killed writer.
 func endsTorn(file *os.File, size int64) (bool, error) {
 	if size == 0 {
 		return false, nil

@@ -1,6 +1,5 @@
-// Package file delivers events to a file or a stream, one CloudEvent to a line
-// (NDJSON): to see them while developing, or to feed a program that follows
-// a file.
+// Package file writes events to a file or a stream, one CloudEvent per line (NDJSON), for
+// development or for programs that follow a file.
 package file
 
 import (
@@ -15,64 +14,61 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config says where the events go.
+// Config configures a file sink.
 type Config struct {
-	// Path names the file. It is made when it is absent, and made anew after it was
-	// renamed or removed, so that a rotation needs no signal. Its folder must exist.
+	// Path names the file. It is created if absent, and again after it was renamed or removed, so
+	// rotation needs no signal. Its directory must exist.
 	Path string
-	// NoSync leaves it to the operating system when what was written reaches the
-	// disk. Without it that has happened before an event counts as delivered.
+	// NoSync skips fsync. By default, events only count as delivered after fsync.
 	NoSync bool
 }
 
-// Sink appends to a file or a stream. What is delivered while something is being
-// written is one write, and reaches the disk at once. After one that failed, the
-// batches of it are written again: a reader meets the lines that had been written
-// twice, and one that was broken off.
+// Sink appends to a file or a stream. Concurrent deliveries share a write and an fsync. After a
+// failed write its batches are written again, so readers may see repeated lines and one incomplete
+// line.
 type Sink struct {
 	mu     sync.Mutex
-	next   *write // what waits to be written; nil: nothing
-	buffer []byte // to be used again
+	next   *write // pending write; nil: none
+	buffer []byte // reused
 	closed bool
 
-	writing sync.Mutex // locked before mu
+	writing sync.Mutex // acquired before mu
 	out     output
 }
 
-// write is what is written at once. Whoever comes first writes it.
+// write is a shared write. The first delivery executes it.
 type write struct {
 	lines []byte
-	done  bool // guarded by Sink.writing, as err is
+	done  bool // guarded by Sink.writing, like err
 	err   error
 }
 
-// output is where lines go.
+// output is a destination for lines.
 type output interface {
-	// append writes whole lines, all of them or with an error.
+	// append writes complete lines or returns an error.
 	append(lines []byte) error
-	// check says whether append could work.
+	// check reports whether append could work.
 	check() error
 	close() error
 }
 
-// keep is how large a buffer may be to be used again.
+// keep is the maximum size of a reused buffer.
 const keep = 1 << 20
 
-// New prepares to append to a file. The file is opened by the first Deliver.
+// New returns a sink for a file. The first Deliver opens the file.
 func New(c Config) (*Sink, error) {
 	if c.Path == "" {
-		return nil, errors.New("file sink: the path is missing")
+		return nil, errors.New("file sink: Path is required")
 	}
 	return &Sink{out: &disk{path: c.Path, sync: !c.NoSync}}, nil
 }
 
-// NewWriter prepares to write to a stream, such as the standard output. A write
-// that blocks is not ended by a context. Close does not close w.
+// NewWriter returns a sink for a stream, such as standard output. Contexts do not interrupt a
+// blocked write. Close does not close w.
 func NewWriter(w io.Writer) *Sink { return &Sink{out: &stream{w: w}} }
 
-// Deliver implements [sink.Sink]. Either all events are delivered or none is;
-// then the failure is about the file. Deliveries follow each other, in whatever
-// order they come.
+// Deliver implements [sink.Sink]. It delivers all events or none; failures concern the file.
+// Concurrent deliveries are serialized in any order.
 func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
 	if len(events) == 0 {
 		return nil
@@ -92,7 +88,7 @@ func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink
 	return nil
 }
 
-// add adds events to what is written next; nil: nothing is written any more.
+// add adds events to the pending write, or returns nil if the sink is closed or ctx has ended.
 func (s *Sink) add(ctx context.Context, events []transitions.Logged) *write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +105,7 @@ func (s *Sink) add(ctx context.Context, events []transitions.Logged) *write {
 	return s.next
 }
 
-// flush writes what there is. s.writing is held.
+// flush executes the pending write. The caller holds s.writing.
 func (s *Sink) flush(w *write) {
 	s.mu.Lock()
 	s.next = nil
@@ -123,8 +119,8 @@ func (s *Sink) flush(w *write) {
 	w.lines = nil
 }
 
-// appendLine appends JSON as one line. Its line breaks are white space between
-// tokens: within strings they are escaped.
+// appendLine appends JSON as one line. Line breaks in JSON are white space between tokens, as
+// strings escape them.
 func appendLine(lines, json []byte) []byte {
 	from := len(lines)
 	lines = append(lines, json...)
@@ -138,7 +134,7 @@ func appendLine(lines, json []byte) []byte {
 	return append(lines, '\n')
 }
 
-// Check implements [sink.Checker]: it opens the file.
+// Check implements [sink.Checker] by opening the file.
 func (s *Sink) Check(context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -165,10 +161,10 @@ func (s *Sink) Close(context.Context) error {
 	return s.out.close()
 }
 
-// stream is an io.Writer as output.
+// stream writes to an io.Writer.
 type stream struct {
 	w    io.Writer
-	torn bool // the last line is not whole
+	torn bool // the last line is incomplete
 }
 
 func (s *stream) append(lines []byte) error {

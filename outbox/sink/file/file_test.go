@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// messages reads lines as what a receiver was given: the body is the CloudEvent,
-// and so it is its own id.
+// messages parses lines as received messages. The CloudEvent is also the id.
 func messages(lines []byte) []sinktest.Message {
 	var list []sinktest.Message
 	for line := range bytes.Lines(lines) {
@@ -87,7 +86,7 @@ func TestStreamConforms(t *testing.T) {
 	})
 }
 
-// event is an event with a payload, at a position.
+// event returns an event with a payload, at a position.
 func event(position int64, payload string) []transitions.Logged {
 	e := transitions.Event{Tenant: "acme", Position: position, Type: "order.place", Instance: uuid.UUID{1}, Payload: []byte(payload)}
 	return []transitions.Logged{{Event: e, CloudEvent: e.AppendCloudEvent(nil)}}
@@ -100,7 +99,7 @@ func mustDeliver(t *testing.T, s sink.Sink, events []transitions.Logged) {
 	}
 }
 
-func TestRotatedFileIsMadeAnew(t *testing.T) {
+func TestRotatedFileIsRecreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.ndjson")
 	s := open(t, file.Config{Path: path})
 	first, second, third := event(1, `1`), event(2, `2`), event(3, `3`)
@@ -121,7 +120,7 @@ func TestRotatedFileIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestLineThatAKilledWriterLeftIsEnded(t *testing.T) {
+func TestIncompleteLineIsTerminated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.ndjson")
 	if err := os.WriteFile(path, []byte("{\"whole\":true}\n{\"tor"), 0o600); err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func TestLineThatAKilledWriterLeftIsEnded(t *testing.T) {
 	}
 }
 
-func TestEventIsOneLineHoweverItsPayloadIsWritten(t *testing.T) {
+func TestEventIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	mustDeliver(t, file.NewWriter(&out), event(1, "{\n  \"note\":\r\n \"a\\nb\"\n}"))
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"note":   "a\nb"`) {
@@ -144,7 +143,7 @@ func TestEventIsOneLineHoweverItsPayloadIsWritten(t *testing.T) {
 	}
 }
 
-// full takes so many bytes and then no more.
+// full accepts a number of bytes, then fails.
 type full struct {
 	bytes.Buffer
 	room int
@@ -160,7 +159,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return f.Buffer.Write(b)
 }
 
-func TestBrokenLineOfAStreamIsEndedAndRepeated(t *testing.T) {
+func TestBrokenStreamLineIsRepeated(t *testing.T) {
 	first, second := event(1, `{}`), event(2, `{}`)
 	out := &full{room: len(first[0].CloudEvent) + 11}
 	s := file.NewWriter(out)
@@ -177,7 +176,7 @@ func TestBrokenLineOfAStreamIsEndedAndRepeated(t *testing.T) {
 	}
 }
 
-func TestOnlyRegularFilesAreOpened(t *testing.T) {
+func TestFileMustBeRegular(t *testing.T) {
 	s := open(t, file.Config{Path: t.TempDir()})
 	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("check: %v", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// slow is a writer whose first write waits until it is let go.
+// slow is a writer whose first write blocks until released.
 type slow struct {
 	bytes.Buffer
 	begun, let chan struct{}
@@ -24,8 +24,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// Whatever is delivered during a write, and its sync, costs one more.
-func TestDeliveriesDuringAWriteAreWrittenTogether(t *testing.T) {
+// Deliveries during a write share the next write and sync.
+func TestConcurrentDeliveriesShareWrite(t *testing.T) {
 	t.Parallel()
 	out := &slow{begun: make(chan struct{}), let: make(chan struct{})}
 	s := NewWriter(out)

@@ -12,44 +12,38 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Config says where the events go. Duplicates, MaxAge and Replicas are for a
-// stream that is made; an existing one is left as it is, and what differs is
-// logged.
+// Config configures a JetStream sink. Duplicates, MaxAge and Replicas apply to a stream that the
+// sink creates. Existing streams are not changed; differences are logged.
 type Config struct {
-	// URL names the servers, separated by commas; "" is nats://127.0.0.1:4222.
+	// URL is a comma-separated list of servers. Defaults to nats://127.0.0.1:4222.
 	URL string
-	// Options are for credentials, TLS and the like. They come after those that
-	// the sink sets: it reconnects for ever, and holds nothing back to send it
-	// later.
+	// Options add credentials, TLS and the like. They follow the sink's own options, which
+	// reconnect without limit and disable buffering.
 	Options []nats.Option
-	// Stream is the stream's name; "" is PAWL.
+	// Stream is the name of the stream. Defaults to PAWL.
 	Stream string
-	// Subject is the pattern of the subjects: tokens separated by dots, of which
-	// {tenant}, {workflow}, {instance} and {type} stand for what an event has. The
-	// first is fixed; {type} is last if it is there, because the dots in a type
-	// separate tokens too. Other characters than letters, digits, '-' and '_' are
-	// escaped ([sink.Escape]). "" is "pawl.{tenant}.{type}": the type of
-	// a transition's event begins with its workflow, such as "order.pay".
+	// Subject is the pattern of subjects: tokens separated by dots, where {tenant}, {workflow},
+	// {instance} and {type} are replaced. The first token must be fixed. {type} must be last, as
+	// types contain dots. Characters other than letters, digits, '-' and '_' are escaped
+	// ([sink.Escape]). Defaults to "pawl.{tenant}.{type}"; the type of a transition's event begins
+	// with its workflow, as in "order.pay".
 	Subject string
-	// Duplicates is how long the stream remembers ids; 0 is 20 minutes, or MaxAge if
-	// that is less. It costs the server memory for each event of that time.
+	// Duplicates is the duplicate window of the stream, which costs server memory per event.
+	// Defaults to 20 minutes, or to MaxAge if that is shorter.
 	Duplicates time.Duration
-	// MaxAge is how long the stream keeps a message; 0 is for ever.
+	// MaxAge is the retention period of the stream. Zero means no limit.
 	MaxAge time.Duration
-	// Replicas is how many servers keep the stream; 0 is 1.
+	// Replicas is the number of replicas. Defaults to 1.
 	Replicas int
-	// InFlight bounds how many messages of one Deliver wait for their
-	// acknowledgement; 0 is 256.
+	// InFlight bounds the unacknowledged messages of one Deliver. Defaults to 256.
 	InFlight int
-	// Timeout bounds the wait for an acknowledgement, and for an answer about the
-	// stream; 0 is 5 s.
+	// Timeout bounds waits for acknowledgements and stream requests. Defaults to 5 seconds.
 	Timeout time.Duration
-	// Log is told of the connection and of an existing stream's differences; nil
-	// is no log.
+	// Log receives connection events and differences of an existing stream. Optional.
 	Log *slog.Logger
 }
 
-// check fills in what has a default and returns all that is wrong.
+// check applies defaults and returns all configuration errors.
 func (c *Config) check() (subject, error) {
 	c.URL = cmp.Or(c.URL, nats.DefaultURL)
 	c.Stream = cmp.Or(c.Stream, "PAWL")
@@ -62,7 +56,7 @@ func (c *Config) check() (subject, error) {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("jetstream: "+format, args...)) }
 	if strings.ContainsAny(c.Stream, ">*. /\\\t\r\n") {
-		add("%q cannot be a stream's name", c.Stream)
+		add("%q is not a valid stream name", c.Stream)
 	}
 	s, err := parseSubject(c.Subject)
 	if err != nil {
@@ -77,7 +71,7 @@ func (c *Config) check() (subject, error) {
 	return s, errors.Join(wrong...)
 }
 
-// stream is the configuration of a stream that is made.
+// stream returns the configuration for a new stream.
 func (c *Config) stream(s subject) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: c.Stream, Description: "Events of Pawl", Subjects: []string{s.wildcard()}, Storage: jetstream.FileStorage,

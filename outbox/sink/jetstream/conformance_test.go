@@ -22,7 +22,7 @@ func open(t *testing.T, c jetstream.Config) *jetstream.Sink {
 	return s
 }
 
-// client is a connection beside the sink's.
+// client returns a separate connection.
 func client(t *testing.T, url string) upstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(url)
@@ -37,7 +37,7 @@ func client(t *testing.T, url string) upstream.JetStream {
 	return js
 }
 
-// stored reads all that a stream has; nothing of one that does not exist.
+// stored returns all messages of a stream, or none without a stream.
 func stored(t *testing.T, url string) []*upstream.RawStreamMsg {
 	t.Helper()
 	stream, err := client(t, url).Stream(t.Context(), "PAWL")
@@ -72,8 +72,7 @@ func TestJetStreamConforms(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
 		server := natstest.Start(t)
 		proxy := natstest.NewProxy(t, server.Addr())
-		// The limit is the stream's, so that it is the server that refuses, in the
-		// midst of what was sent without waiting.
+		// The limit is the stream's, so that the server refuses a message between others.
 		_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"},
 			MaxMsgSize: limit})
 		if err != nil {

@@ -1,29 +1,24 @@
-// Package jetstream delivers events to a stream of NATS JetStream.
+// Package jetstream publishes events to a NATS JetStream stream.
 //
-// A message's body is the CloudEvent; its attributes are repeated in headers
-// (ce-type, ce-subject and so on), and its subject is made of the tenant, the
-// workflow and the type, so that consumers can choose without parsing.
+// The body of a message is the CloudEvent. Its attributes are repeated in headers (ce-type,
+// ce-subject and so on). The subject contains tenant, workflow and type, so that consumers can
+// filter without parsing.
 //
 // # Order and repetitions
 //
-// Messages are published without waiting for one before the next, except that
-// an event is not sent before the earlier ones of its instance were
-// acknowledged: a server may refuse one message and store the next. A batch
-// takes as many round trips as it has events of one instance.
+// Messages are published concurrently, except that an event is only sent after earlier ones of its
+// instance were acknowledged, because a server may refuse one message and store the next. A batch
+// therefore takes as many round trips as it has events of one instance.
 //
-// Every message bears its id ([sink.MessageID]) as Nats-Msg-Id. What is
-// published again because its acknowledgement was lost is dropped by the stream
-// if the first is within its window of duplicates, and else is in it twice. The
-// relay waits no longer than half of the window between two attempts. So only
-// after an outage that was longer than the window, what was under way when it
-// began may be in the stream twice, with one id, by which consumers tell. The
-// window costs the server memory, so it cannot be as long as any outage. Tenant
-// and position make the id: where several installations feed one stream each
-// needs a source of its own (engine.Config.Source), which is then a part of it.
+// Every message carries its id ([sink.MessageID]) as Nats-Msg-Id. If a message is published again
+// because its acknowledgement was lost, the stream drops it within its duplicate window. The relay
+// waits at most half of this window between attempts. Only after an outage longer than the window
+// can a message be in the stream twice; consumers recognize it by its id. The window costs server
+// memory, so it is limited. Ids consist of tenant and position. Several installations that share a
+// stream must each set a source (engine.Config.Source), which is then part of the id.
 //
-// # What an acknowledgement means
+// # Acknowledgements
 //
-// That the server has the message: of a stream with replicas, most of them; of
-// one without, its process. When that writes to disk is the server's setting
-// (sync_interval).
+// An acknowledgement means that a majority of the stream's replicas have the message, or the
+// process of a single server. The server's sync_interval determines when it is written to disk.
 package jetstream

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// The stream is made by the first delivery. An event that is delivered twice is
-// in it once.
+// The first delivery creates the stream. A repeated event is stored once.
 func Example() {
 	folder, err := os.MkdirTemp("", "jetstream")
 	if err != nil {

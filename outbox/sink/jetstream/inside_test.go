@@ -49,7 +49,7 @@ func TestSubjectsFollowThePattern(t *testing.T) {
 	}
 }
 
-func TestDefaultSubjectNamesTheWorkflowOnce(t *testing.T) {
+func TestDefaultSubjectHasOneWorkflow(t *testing.T) {
 	s, err := (&Config{}).check()
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestDefaultSubjectNamesTheWorkflowOnce(t *testing.T) {
 	}
 }
 
-func FuzzSubjectIsWithinTheWildcard(f *testing.F) {
+func FuzzSubjectMatchesWildcard(f *testing.F) {
 	f.Add("acme", "order", "order.pay")
 	f.Add("", ">", "..")
 	s, err := parseSubject("pawl.{tenant}.{workflow}.{type}")
@@ -76,7 +76,7 @@ func FuzzSubjectIsWithinTheWildcard(f *testing.F) {
 	})
 }
 
-func TestRefusalsMean(t *testing.T) {
+func TestFailureKinds(t *testing.T) {
 	api := func(status int, code jetstream.ErrorCode) error {
 		return &jetstream.APIError{Code: status, ErrorCode: code}
 	}
@@ -93,7 +93,7 @@ func TestRefusalsMean(t *testing.T) {
 		{nats.ErrDisconnected, sink.Unavailable},
 		{nats.ErrReconnectBufExceeded, sink.Unavailable},
 		{nats.ErrConnectionClosed, sink.Unavailable},
-		{api(400, anotherStreamsOwn), sink.Unavailable},
+		{api(400, wrongStream), sink.Unavailable},
 		{api(429, 10167), sink.Unavailable},
 		{api(500, 10047), sink.Unavailable},
 		{api(503, 10077), sink.Unavailable},
@@ -108,7 +108,7 @@ func TestRefusalsMean(t *testing.T) {
 	}
 }
 
-func TestDifferencesAreNamed(t *testing.T) {
+func TestDifferencesAreDescribed(t *testing.T) {
 	c := Config{MaxAge: time.Hour}
 	s, err := c.check()
 	if err != nil {
@@ -129,17 +129,17 @@ func TestDifferencesAreNamed(t *testing.T) {
 		Retention: jetstream.WorkQueuePolicy, NoAck: true, Sealed: true,
 	}
 	got := strings.Join(differences(other, want), "; ")
-	for _, part := range []string{`without "pawl.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1",
-		"WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
+	for _, part := range []string{`do not include "pawl.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "replicas are 3, not 1",
+		"WorkQueue, not Limits", "acknowledgements are disabled", "sealed"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q lacks %q", got, part)
 		}
 	}
 }
 
-func TestConfigIsCheckedAsAWhole(t *testing.T) {
+func TestConfigReportsAllErrors(t *testing.T) {
 	_, err := New(Config{Stream: "a.b", Subject: "{type}", Timeout: -1, Duplicates: time.Hour, MaxAge: time.Minute})
-	for _, want := range []string{"cannot be a stream's name", `token "{type}" is not allowed there`, "must not be negative",
+	for _, want := range []string{"not a valid stream name", `invalid token "{type}"`, "must not be negative",
 		"must not be longer than MaxAge"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
@@ -147,9 +147,8 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 	}
 }
 
-// A stream remembers ids for longer than a takeover or a short outage lasts, and
-// never for longer than it keeps messages.
-func TestStreamRemembersIDsForAWhile(t *testing.T) {
+// The duplicate window exceeds a takeover or a short outage, but not the retention period.
+func TestDuplicateWindowDefault(t *testing.T) {
 	for _, tt := range []struct{ duplicates, maxAge, want time.Duration }{
 		{0, 0, 20 * time.Minute}, {0, time.Hour, 20 * time.Minute}, {0, time.Minute, time.Minute}, {2 * time.Minute, time.Hour, 2 * time.Minute},
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// reconnectWait is between two attempts to reach a server.
+// reconnectWait is the delay between connection attempts.
 const reconnectWait = 500 * time.Millisecond
 
 // Sink publishes to a stream.
@@ -25,13 +25,12 @@ type Sink struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 
-	known  atomic.Bool   // the stream is there
-	window atomic.Int64  // how long it remembers ids, in ns; as configured until it is known
-	asking chan struct{} // holds the one that asks for it
+	known  atomic.Bool   // the stream exists
+	window atomic.Int64  // duplicate window in ns; the configured one until known
+	asking chan struct{} // semaphore for stream requests
 }
 
-// New prepares to publish and tries to connect. The server need not be there
-// yet: the sink goes on trying.
+// New returns a sink and starts to connect. If no server is reachable, it keeps trying.
 func New(c Config) (*Sink, error) {
 	subject, err := c.check()
 	if err != nil {
@@ -43,8 +42,7 @@ func New(c Config) (*Sink, error) {
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.IgnoreAuthErrorAbort(),
-		// What cannot be sent at once fails at once: it would be sent at a time
-		// when nobody waits for it any more.
+		// Fail at once instead of sending later, when no call waits for the result.
 		nats.ReconnectBufSize(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -53,14 +51,14 @@ func New(c Config) (*Sink, error) {
 		}),
 		nats.ReconnectHandler(func(conn *nats.Conn) { c.Log.Info("jetstream: connected", "server", conn.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.Log.Warn("jetstream: the server complains", "error", err)
+			c.Log.Warn("jetstream: server error", "error", err)
 		}),
 	}, c.Options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	js, err := jetstream.New(conn,
-		jetstream.WithPublishAsyncMaxPending(math.MaxInt32), // Deliver bounds them itself
+		jetstream.WithPublishAsyncMaxPending(math.MaxInt32), // Deliver bounds them
 		jetstream.WithPublishAsyncTimeout(c.Timeout))
 	if err != nil {
 		conn.Close()
@@ -86,16 +84,15 @@ func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink
 	return b.Failures()
 }
 
-// flight is a message that waits for its acknowledgement.
+// flight is a message awaiting its acknowledgement.
 type flight struct {
 	event int
 	ack   jetstream.PubAckFuture
 }
 
-// publish publishes events of different instances, and returns when it knows
-// what became of them.
+// publish publishes events of different instances and waits for their results.
 func (s *Sink) publish(ctx context.Context, b *sink.Batch, events []transitions.Logged, wave []int) {
-	var flights []flight // those that are still waited for, the oldest first
+	var flights []flight // unacknowledged, oldest first
 	for _, i := range wave {
 		if len(flights) == s.config.InFlight {
 			s.await(ctx, b, flights[0])
@@ -119,7 +116,7 @@ func (s *Sink) publish(ctx context.Context, b *sink.Batch, events []transitions.
 	}
 }
 
-// await waits until it is known what became of a message.
+// await waits for the result of a message.
 func (s *Sink) await(ctx context.Context, b *sink.Batch, f flight) {
 	select {
 	case <-f.ack.Ok():
@@ -133,7 +130,7 @@ func (s *Sink) await(ctx context.Context, b *sink.Batch, f flight) {
 	}
 }
 
-// message is what is published of an event.
+// message returns the message of an event.
 func (s *Sink) message(e *transitions.Logged) *nats.Msg {
 	h := nats.Header{
 		jetstream.MsgIDHeader:          {sink.MessageID(&e.Event)},
@@ -149,15 +146,13 @@ func (s *Sink) message(e *transitions.Logged) *nats.Msg {
 	return &nats.Msg{Subject: s.subject.of(&e.Event), Header: h, Data: e.CloudEvent}
 }
 
-// Check implements [sink.Checker]: it asks for the stream, and makes it if it is
-// absent.
+// Check implements [sink.Checker]. It creates the stream if absent.
 func (s *Sink) Check(ctx context.Context) error {
 	_, err := s.ensure(ctx)
 	return err
 }
 
-// DuplicateWindow implements [sink.Deduplicator]: it is the stream's, also of one that
-// was there before.
+// DuplicateWindow implements [sink.Deduplicator] with the window of the existing stream.
 func (s *Sink) DuplicateWindow() time.Duration { return time.Duration(s.window.Load()) }
 
 // Close implements [sink.Sink].

@@ -22,7 +22,6 @@ import (
 
 const limit = time.Minute
 
-// events are some of one instance.
 func events(n int) []transitions.Logged {
 	id := uuid.New()
 	var list []transitions.Logged
@@ -67,7 +66,7 @@ func TestMessageHasSubjectIDAndAttributes(t *testing.T) {
 	}
 }
 
-func TestAbsentStreamIsMadeAsConfigured(t *testing.T) {
+func TestAbsentStreamIsCreated(t *testing.T) {
 	server := natstest.Start(t)
 	s := open(t, jetstream.Config{URL: server.URL(), Subject: "cases.{tenant}.{type}", Duplicates: 10 * time.Minute, MaxAge: time.Hour})
 	mustDeliver(t, s, events(1))
@@ -82,7 +81,7 @@ func TestAbsentStreamIsMadeAsConfigured(t *testing.T) {
 	}
 }
 
-func TestExistingStreamIsLeftAsItIsAndDifferencesAreLogged(t *testing.T) {
+func TestExistingStreamIsNotChanged(t *testing.T) {
 	server := natstest.Start(t)
 	js := client(t, server.URL())
 	before, err := js.CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, MaxAge: time.Hour})
@@ -99,14 +98,14 @@ func TestExistingStreamIsLeftAsItIsAndDifferencesAreLogged(t *testing.T) {
 	if a, b := before.CachedInfo().Config, after.CachedInfo().Config; !slices.Equal(a.Subjects, b.Subjects) || a.MaxAge != b.MaxAge {
 		t.Errorf("the stream was %+v and is %+v", a, b)
 	}
-	for _, want := range []string{`without \"pawl.*.>\"`, "1h0m0s, not 0s"} {
+	for _, want := range []string{`do not include \"pawl.*.>\"`, "1h0m0s, not 0s"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
 	}
 }
 
-func TestTwoNodesMakeTheStreamAtOnce(t *testing.T) {
+func TestNodesCreateStreamConcurrently(t *testing.T) {
 	server := natstest.Start(t)
 	batch := events(1)
 	var work sync.WaitGroup
@@ -124,7 +123,7 @@ func TestTwoNodesMakeTheStreamAtOnce(t *testing.T) {
 	}
 }
 
-func TestServerMayComeUpAfterTheSink(t *testing.T) {
+func TestServerStartsAfterSink(t *testing.T) {
 	server := natstest.Start(t)
 	server.Down()
 	s := open(t, jetstream.Config{URL: server.URL()})
@@ -139,7 +138,7 @@ func TestServerMayComeUpAfterTheSink(t *testing.T) {
 	delivers(t, s, batch)
 }
 
-// delivers has the sink try until it has delivered.
+// delivers retries until the events are delivered.
 func delivers(t *testing.T, s sink.Sink, events []transitions.Logged) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -147,7 +146,7 @@ func delivers(t *testing.T, s sink.Sink, events []transitions.Logged) {
 	await.Eventually(t, "the events are delivered", func() bool { return s.Deliver(ctx, events) == nil })
 }
 
-func TestDeletedStreamIsMadeAgain(t *testing.T) {
+func TestDeletedStreamIsRecreated(t *testing.T) {
 	server := natstest.Start(t)
 	s := open(t, jetstream.Config{URL: server.URL()})
 	batch := events(4)
@@ -165,7 +164,7 @@ func TestDeletedStreamIsMadeAgain(t *testing.T) {
 	}
 }
 
-// awaitStored waits until a stream has a message with that id.
+// awaitStored waits for a message with an id.
 func awaitStored(t *testing.T, url, id string) {
 	t.Helper()
 	consumer, err := client(t, url).OrderedConsumer(t.Context(), "PAWL", upstream.OrderedConsumerConfig{})
@@ -183,9 +182,8 @@ func awaitStored(t *testing.T, url, id string) {
 	}
 }
 
-// The server has the message, and the connection breaks before the sink learns
-// of it: published again, it is dropped by its id.
-func TestLostAcknowledgementMakesNoSecondMessage(t *testing.T) {
+// The connection breaks after the server stored the message: the repetition is dropped by its id.
+func TestLostAckIsDeduplicated(t *testing.T) {
 	server := natstest.Start(t)
 	proxy := natstest.NewProxy(t, server.Addr())
 	s := open(t, jetstream.Config{URL: proxy.URL()})
@@ -208,7 +206,7 @@ func TestLostAcknowledgementMakesNoSecondMessage(t *testing.T) {
 	}
 }
 
-func TestMessageLargerThanTheServerTakesIsRefusedForGood(t *testing.T) {
+func TestTooLargeMessageIsPermanent(t *testing.T) {
 	server := natstest.Start(t)
 	s := open(t, jetstream.Config{URL: server.URL()})
 	batch := events(2)
@@ -233,9 +231,8 @@ func TestFullStreamWaits(t *testing.T) {
 	}
 }
 
-// How long repetitions are dropped is the stream's to say, also of one that was there
-// before.
-func TestWindowOfDuplicatesIsTheStreams(t *testing.T) {
+// The duplicate window is the stream's, even if the stream existed before.
+func TestDuplicateWindowIsTheStreams(t *testing.T) {
 	server := natstest.Start(t)
 	s := open(t, jetstream.Config{URL: server.URL()})
 	if got := s.DuplicateWindow(); got != 20*time.Minute {

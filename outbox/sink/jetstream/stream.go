@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ready makes sure that the stream is there. It asks the server once, and again
-// after a message found no stream.
+// ready ensures that the stream exists. It asks the server once, and again after a message found no
+// stream.
 func (s *Sink) ready(ctx context.Context) error {
 	if s.known.Load() {
 		return nil
@@ -29,14 +29,13 @@ func (s *Sink) ready(ctx context.Context) error {
 		return err
 	}
 	for _, difference := range differences(existing, s.config.stream(s.subject)) {
-		s.config.Log.Warn("jetstream: the stream is not as it would be made", "stream", existing.Name, "difference", difference)
+		s.config.Log.Warn("jetstream: the stream differs from its configuration", "stream", existing.Name, "difference", difference)
 	}
 	s.known.Store(true)
 	return nil
 }
 
-// ensure returns the stream's configuration, after making the stream if it was
-// absent.
+// ensure returns the configuration of the stream, which it creates if absent.
 func (s *Sink) ensure(ctx context.Context) (jetstream.StreamConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -44,7 +43,7 @@ func (s *Sink) ensure(ctx context.Context) (jetstream.StreamConfig, error) {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = s.js.CreateStream(ctx, s.config.stream(s.subject))
 	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node has made it meanwhile
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node created it meanwhile
 		stream, err = s.js.Stream(ctx, s.config.Stream)
 	}
 	if err != nil {
@@ -55,36 +54,35 @@ func (s *Sink) ensure(ctx context.Context) (jetstream.StreamConfig, error) {
 	return config, nil
 }
 
-// differences says what about a stream is not as it would be made, as far as it
-// matters to what is delivered.
+// differences describes relevant differences between an existing stream and its configuration.
 func differences(have, want jetstream.StreamConfig) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	for _, s := range want.Subjects {
 		if !slices.Contains(have.Subjects, s) {
-			add("its subjects are %q, without %q", have.Subjects, s)
+			add("subjects %q do not include %q", have.Subjects, s)
 		}
 	}
 	if have.Duplicates != want.Duplicates {
-		add("it remembers ids for %v, not %v", have.Duplicates, want.Duplicates)
+		add("duplicate window is %v, not %v", have.Duplicates, want.Duplicates)
 	}
 	if have.MaxAge != want.MaxAge {
-		add("it keeps messages for %v, not %v (0 is for ever)", have.MaxAge, want.MaxAge)
+		add("max age is %v, not %v (0 means no limit)", have.MaxAge, want.MaxAge)
 	}
 	if have.Storage != want.Storage {
-		add("its storage is %v, not %v", have.Storage, want.Storage)
+		add("storage is %v, not %v", have.Storage, want.Storage)
 	}
 	if have.Replicas != want.Replicas {
-		add("it has %d replicas, not %d", have.Replicas, want.Replicas)
+		add("replicas are %d, not %d", have.Replicas, want.Replicas)
 	}
 	if have.Retention != want.Retention {
-		add("its retention is %v, not %v", have.Retention, want.Retention)
+		add("retention is %v, not %v", have.Retention, want.Retention)
 	}
 	if have.NoAck {
-		add("it acknowledges nothing, so no delivery will ever succeed")
+		add("acknowledgements are disabled, so deliveries cannot succeed")
 	}
 	if have.Sealed {
-		add("it is sealed, so no delivery will ever succeed")
+		add("the stream is sealed, so deliveries cannot succeed")
 	}
 	return found
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// subject is a parsed pattern: its tokens.
+// subject is a parsed pattern.
 type subject []string
 
-// The tokens that stand for what an event has.
+// Placeholders in patterns.
 const (
 	tenantToken   = "{tenant}"
 	workflowToken = "{workflow}"
@@ -27,13 +27,13 @@ func parseSubject(pattern string) (subject, error) {
 		case i > 0 && token == typeToken && i == len(tokens)-1:
 		case token != "" && token == sink.Escape(token):
 		default:
-			return nil, fmt.Errorf("the subject %q: its token %q is not allowed there", pattern, token)
+			return nil, fmt.Errorf("subject %q: invalid token %q", pattern, token)
 		}
 	}
 	return tokens, nil
 }
 
-// wildcard matches all subjects of the pattern.
+// wildcard returns a subject that matches all subjects of the pattern.
 func (s subject) wildcard() string {
 	tokens := make([]string, len(s))
 	for i, token := range s {
@@ -48,8 +48,7 @@ func (s subject) wildcard() string {
 	return strings.Join(tokens, ".")
 }
 
-// of is the subject of an event. Events with different values have different
-// subjects.
+// of returns the subject of an event. Different values result in different subjects.
 func (s subject) of(e *transitions.Event) string {
 	var b strings.Builder
 	for i, token := range s {
@@ -77,7 +76,7 @@ func (s subject) of(e *transitions.Event) string {
 	return b.String()
 }
 
-// escape makes a token of any text; "%" stands for the empty one.
+// escape returns a token for any text. "%" represents the empty text.
 func escape(s string) string {
 	if s == "" {
 		return "%"

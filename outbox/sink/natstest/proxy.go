@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Proxy stands between clients and a server, to withhold the answers: the
-// server has what a client sent, and the client does not learn of it.
+// Proxy is a TCP proxy that can withhold a server's responses, so that clients miss
+// acknowledgements.
 type Proxy struct {
 	listener net.Listener
 	server   string
@@ -20,7 +20,7 @@ type Proxy struct {
 	conns   map[net.Conn]struct{}
 }
 
-// NewProxy begins to forward to a server's address. It ends with the test.
+// NewProxy starts a proxy for a server, which ends with the test.
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,16 +38,16 @@ func NewProxy(t testing.TB, server string) *Proxy {
 	return p
 }
 
-// URL is where clients connect to.
+// URL returns the URL for clients.
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
-// Stall withholds what the server says until Resume.
+// Stall withholds responses until Resume.
 func (p *Proxy) Stall() { p.set(true) }
 
-// Resume passes on what was withheld.
+// Resume forwards withheld responses.
 func (p *Proxy) Resume() { p.set(false) }
 
-// Cut breaks all connections; what was withheld is lost. New ones are accepted.
+// Cut closes all connections and discards withheld responses. New connections are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *Proxy) accept() {
 		}
 		server, err := net.Dial("tcp", p.server)
 		if err != nil {
-			client.Close() // the client sees that there is no server
+			client.Close() // the client sees a missing server
 			continue
 		}
 		if !p.keep(client, server) {
@@ -94,7 +94,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep remembers two connections, to break them; false: the proxy is closed.
+// keep registers connections for Cut. It returns false if the proxy is closed.
 func (p *Proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +108,7 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// wait returns when nothing is withheld from a connection, or when it is
-// broken.
+// wait waits until the connection is not stalled or is closed.
 func (p *Proxy) wait(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,8 +117,8 @@ func (p *Proxy) wait(conn net.Conn) {
 	}
 }
 
-// forward copies until one side ends, and ends the other with it. before is
-// asked before each write; nil is not.
+// forward copies until one side ends, then closes both. It calls before, if not nil, before each
+// write.
 func (p *Proxy) forward(to, from net.Conn, before func(net.Conn)) {
 	defer to.Close()
 	defer from.Close()

@@ -1,4 +1,4 @@
-// Package natstest runs a real NATS server with JetStream inside a test.
+// Package natstest runs a NATS server with JetStream in tests.
 package natstest
 
 import (
@@ -11,19 +11,17 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// patience is how long a server may take to come up or go down.
+// patience bounds the start and the stop of a server.
 const patience = time.Minute
 
-// Server is a NATS server with JetStream on a port of the loopback address. It
-// keeps its port and its data when it is stopped and started again. It is for
-// one goroutine.
+// Server is a NATS server with JetStream on a loopback port. It keeps its port and its data across
+// restarts. It is not safe for concurrent use.
 type Server struct {
 	options server.Options
 	running *server.Server
 }
 
-// New starts a server that keeps its data in a folder. change, where given, edits
-// its options.
+// New starts a server with its data in folder. change may edit its options.
 func New(folder string, change ...func(*server.Options)) (*Server, error) {
 	s := &Server{options: server.Options{
 		ServerName: "natstest", Host: "127.0.0.1", Port: server.RANDOM_PORT, StoreDir: folder, JetStream: true,
@@ -38,8 +36,7 @@ func New(folder string, change ...func(*server.Options)) (*Server, error) {
 	return s, nil
 }
 
-// Start is New for a test: the data is in its folder, and the server ends with
-// it.
+// Start calls New for a test, with a temporary folder and a cleanup.
 func Start(t testing.TB, change ...func(*server.Options)) *Server {
 	t.Helper()
 	s, err := New(t.TempDir(), change...)
@@ -50,7 +47,7 @@ func Start(t testing.TB, change ...func(*server.Options)) *Server {
 	return s
 }
 
-// Up starts a server that is down; otherwise it does nothing.
+// Up starts the server unless it is running.
 func (s *Server) Up() error {
 	if s.running != nil {
 		return nil
@@ -66,15 +63,15 @@ func (s *Server) Up() error {
 	running.Start()
 	if !running.ReadyForConnections(patience) {
 		running.Shutdown()
-		return errors.New("natstest: the server does not come up")
+		return errors.New("natstest: the server does not start")
 	}
 	s.running = running
 	s.options.Port = running.Addr().(*net.TCPAddr).Port
 	return nil
 }
 
-// awaitPort waits until nobody has the port that the server had: a client that dials
-// may be given it meanwhile, even by itself.
+// awaitPort waits until the server's former port is free; clients may have been assigned it
+// meanwhile.
 func (s *Server) awaitPort() error {
 	if s.options.Port == server.RANDOM_PORT {
 		return nil
@@ -90,8 +87,7 @@ func (s *Server) awaitPort() error {
 	}
 }
 
-// Down stops a server that is up, and waits until it has stopped; otherwise it
-// does nothing.
+// Down stops the server, if it is running, and waits until it has stopped.
 func (s *Server) Down() {
 	if s.running == nil {
 		return
@@ -101,8 +97,8 @@ func (s *Server) Down() {
 	s.running = nil
 }
 
-// Addr is the server's host and port.
+// Addr returns host and port of the server.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.options.Port) }
 
-// URL is where clients connect to.
+// URL returns the URL for clients.
 func (s *Server) URL() string { return "nats://" + s.Addr() }

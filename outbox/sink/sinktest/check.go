@@ -12,11 +12,9 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// kinds are all that a failure may be.
 var kinds = []sink.Kind{sink.Temporary, sink.Permanent, sink.Unavailable, sink.Gone, sink.Held}
 
-// checkFailures says whether a sink's answer is one that the contract allows,
-// for events that are all of one tenant.
+// checkFailures validates the result of a Deliver with events of one tenant.
 func checkFailures(events []transitions.Logged, failures []*sink.Failure) error {
 	if failures == nil {
 		return nil
@@ -45,12 +43,11 @@ func checkFailures(events []transitions.Logged, failures []*sink.Failure) error 
 	return nil
 }
 
-// checkReceived says whether what was received is some of the events, unchanged,
-// each instance's from its first on without a gap and in order. It returns how
-// many of the events have arrived; repetitions do not count.
+// checkReceived checks that the messages are unchanged events, each instance's in order and without
+// gaps. It returns the number of distinct events.
 func checkReceived(events []transitions.Logged, received []Message) (arrived int, err error) {
 	byBody := make(map[string]int, len(events))
-	queues := make(map[uuid.UUID][]int) // what is still to come, by instance
+	queues := make(map[uuid.UUID][]int) // expected events by instance
 	for i := range events {
 		byBody[string(events[i].CloudEvent)] = i
 		queues[events[i].Instance] = append(queues[events[i].Instance], i)
@@ -59,7 +56,7 @@ func checkReceived(events []transitions.Logged, received []Message) (arrived int
 	for n, m := range received {
 		i, known := byBody[string(m.Body)]
 		if !known {
-			return 0, fmt.Errorf("message %d (%s) is none of the events: %.200q", n, m.ID, m.Body)
+			return 0, fmt.Errorf("message %d (%s) is not an event of the test: %.200q", n, m.ID, m.Body)
 		}
 		if other, used := ids[m.ID]; used {
 			if other != i {
@@ -72,7 +69,7 @@ func checkReceived(events []transitions.Logged, received []Message) (arrived int
 		}
 		queue := queues[events[i].Instance]
 		if len(queue) == 0 || queue[0] != i {
-			return 0, fmt.Errorf("event %d (id %q) came when %v of its instance were to come: out of order, or again with another id",
+			return 0, fmt.Errorf("event %d (id %q) arrived while %v of its instance were expected: wrong order or changed id",
 				i, m.ID, queue)
 		}
 		queues[events[i].Instance] = queue[1:]
@@ -81,7 +78,7 @@ func checkReceived(events []transitions.Logged, received []Message) (arrived int
 	return len(ids), nil
 }
 
-// checkUnchanged says whether the events are as they were rendered.
+// checkUnchanged checks that the events were not modified.
 func checkUnchanged(events []transitions.Logged) error {
 	for i := range events {
 		if !bytes.Equal(events[i].CloudEvent, events[i].AppendCloudEvent(nil)) {
@@ -91,7 +88,7 @@ func checkUnchanged(events []transitions.Logged) error {
 	return nil
 }
 
-// all says whether every event was delivered.
+// all returns an error if an event was not delivered.
 func all(failures []*sink.Failure) error {
 	var errs []error
 	for i, f := range failures {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// twoInstances are events of the instances a, b, a, b.
+// twoInstances returns events of the instances a, b, a, b.
 func twoInstances() []transitions.Logged {
 	log, a, b := newLog(tenant), uuid.New(), uuid.New()
 	var events []transitions.Logged
@@ -24,13 +24,13 @@ func twoInstances() []transitions.Logged {
 	return events
 }
 
-// The suite has to be able to fail.
-func TestAnswersAgainstTheContractAreFound(t *testing.T) {
+// The suite detects violations.
+func TestInvalidFailuresAreDetected(t *testing.T) {
 	no := func(kind sink.Kind) *sink.Failure { return sink.Fail(kind, nil, "no") }
 	tests := []struct {
 		name     string
 		failures []*sink.Failure
-		want     string // of the error, "" for none
+		want     string // part of the error; "": no error
 	}{
 		{"all delivered", nil, ""},
 		{"all delivered, at length", make([]*sink.Failure, 4), ""},
@@ -51,7 +51,7 @@ func TestAnswersAgainstTheContractAreFound(t *testing.T) {
 	}
 }
 
-func TestWrongArrivalsAreFound(t *testing.T) {
+func TestWrongArrivalsAreDetected(t *testing.T) {
 	events := twoInstances()
 	message := func(i int) Message { return Message{sink.MessageID(&events[i].Event), events[i].CloudEvent} }
 	messages := func(indexes ...int) []Message {
@@ -74,7 +74,7 @@ func TestWrongArrivalsAreFound(t *testing.T) {
 		{"a part", messages(1), 1, ""},
 		{"out of order", messages(2, 0), 0, "event 2"},
 		{"a gap", messages(2), 0, "event 2"},
-		{"changed", []Message{{"x", []byte("{}")}}, 0, "none of the events"},
+		{"changed", []Message{{"x", []byte("{}")}}, 0, "not an event of the test"},
 		{"two with one id", []Message{message(0), {message(0).ID, events[1].CloudEvent}}, 0, "events 0 and 1 have the same id"},
 		{"one with two ids", []Message{message(0), {"other", events[0].CloudEvent}}, 0, "event 0 (id \"other\")"},
 		{"no id", []Message{{"", events[0].CloudEvent}}, 0, "event 0 has no id"},
@@ -90,7 +90,7 @@ func TestWrongArrivalsAreFound(t *testing.T) {
 	}
 }
 
-func TestChangedEventsAreFound(t *testing.T) {
+func TestChangedEventsAreDetected(t *testing.T) {
 	events := twoInstances()
 	if err := checkUnchanged(events); err != nil {
 		t.Error(err)

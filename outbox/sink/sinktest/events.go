@@ -10,11 +10,10 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// begin is when the first transition of a log happened.
+// begin is the time of the first transition.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// tenantLog makes the events of a tenant's log, with names that not every protocol
-// can carry as they are.
+// tenantLog creates the events of a tenant, with names that need escaping.
 type tenantLog struct {
 	tenant   string
 	position int64
@@ -25,8 +24,7 @@ func newLog(tenant string) *tenantLog {
 	return &tenantLog{tenant: tenant, version: make(map[uuid.UUID]int64)}
 }
 
-// transition appends a transition of an instance with its events, the first of
-// which has a payload of size bytes.
+// transition appends a transition with its events. The first event has a payload of size bytes.
 func (l *tenantLog) transition(events []transitions.Logged, instance uuid.UUID, size int) []transitions.Logged {
 	l.position++
 	l.version[instance]++
@@ -37,14 +35,14 @@ func (l *tenantLog) transition(events []transitions.Logged, instance uuid.UUID, 
 		Payload: []byte(`{"note":"` + strings.Repeat("x", size) + `"}`),
 	}
 	events = append(events, logged(e))
-	if version%2 == 0 { // an action has emitted another
+	if version%2 == 0 { // emitted by an action
 		e.Ordinal, e.Type, e.Payload = 1, "invoice.sent", fmt.Appendf(nil, `{"no":"%d"}`, l.position)
 		events = append(events, logged(e))
 	}
 	return events
 }
 
-// events makes the events of some instances that take turns.
+// events creates the events of several instances, interleaved.
 func (l *tenantLog) events(instances, transitionsEach int) []transitions.Logged {
 	ids := make([]uuid.UUID, instances)
 	for i := range ids {

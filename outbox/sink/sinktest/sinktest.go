@@ -1,5 +1,5 @@
-// Package sinktest tries whether a sink keeps what [sink.Sink] promises, on a
-// real receiver. Every sink of Pawl passes it; so should any other.
+// Package sinktest tests that a sink fulfils the contract of [sink.Sink] with a real receiver. All
+// sinks of Pawl pass it.
 package sinktest
 
 import (
@@ -9,40 +9,38 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// Fixture is a new sink with a receiver that has no events yet. What a receiver
-// cannot do is left out, and what needs it is skipped.
+// Fixture is a new sink with an empty receiver. Optional capabilities may be nil; their tests are
+// skipped.
 type Fixture struct {
 	Sink sink.Sink
 
-	// Received returns all that the receiver was given, in the order in which it
-	// came. After a Deliver it includes what that has delivered.
+	// Received returns all received messages in order, including those of completed calls of
+	// Deliver.
 	Received func(t *testing.T) []Message
 
-	// Dedupes says that the receiver itself drops a message whose id it has: such
-	// a repetition is not among those received.
+	// Dedupes reports that the receiver drops messages with a known id; Received does not return
+	// them.
 	Dedupes bool
 
-	// Limit is the size of the largest CloudEvent that the receiver takes, in
-	// bytes, give or take 4 KiB; 0 stands for no limit. The sink has to know that
-	// what is larger is refused for good.
+	// Limit is the size of the largest accepted CloudEvent in bytes, within 4 KiB; zero means no
+	// limit. Larger events must fail as [sink.Permanent].
 	Limit int
 
-	// Down makes the receiver go away, and Up come back with all that it had.
+	// Down stops the receiver, and Up restarts it with its data.
 	Down, Up func(t *testing.T)
 
-	// Stall makes the receiver take what it is given without an answer, until
-	// resume is called.
+	// Stall makes the receiver accept messages without responding until resume is called.
 	Stall func(t *testing.T) (resume func())
 }
 
-// Message is what a receiver was given.
+// Message is a received message.
 type Message struct {
-	ID   string // by which a receiver recognizes a repetition
+	ID   string // identifies repetitions
 	Body []byte // the CloudEvent
 }
 
-// Run tries a sink. open is called for each subtest; it registers with t what
-// has to be cleaned up, but for closing the sink.
+// Run tests a sink. open is called for each subtest and registers its cleanup with t, except
+// closing the sink.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	for _, test := range []struct {
 		name string
@@ -62,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		t.Run(test.name, func(t *testing.T) {
 			f := open(t)
 			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), limit) // the test's own has ended
+				ctx, cancel := context.WithTimeout(context.Background(), limit) // the test's context has ended
 				defer cancel()
 				if err := f.Sink.Close(ctx); err != nil {
 					t.Errorf("close: %v", err)

@@ -12,14 +12,13 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// limit is how long anything may take that has to happen.
+// limit bounds every step.
 const limit = time.Minute
 
-// tenant has a name that not every protocol can carry as it is.
+// tenant has a name that needs escaping.
 const tenant = "north.süd *"
 
-// deliver makes one attempt, and checks that its answer is one that the
-// contract allows and that it comes in time.
+// deliver makes one attempt and validates its result and duration.
 func deliver(ctx context.Context, t *testing.T, f Fixture, events []transitions.Logged) []*sink.Failure {
 	t.Helper()
 	begun := time.Now()
@@ -36,7 +35,7 @@ func deliver(ctx context.Context, t *testing.T, f Fixture, events []transitions.
 	return failures
 }
 
-// mustDeliver delivers what must not fail.
+// mustDeliver makes one attempt that must not fail.
 func mustDeliver(t *testing.T, f Fixture, events []transitions.Logged) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -46,9 +45,8 @@ func mustDeliver(t *testing.T, f Fixture, events []transitions.Logged) {
 	}
 }
 
-// deliverInTheEnd makes attempts until everything is delivered, as the relay
-// does.
-func deliverInTheEnd(t *testing.T, f Fixture, events []transitions.Logged) {
+// deliverEventually retries until everything is delivered, like the relay.
+func deliverEventually(t *testing.T, f Fixture, events []transitions.Logged) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -76,8 +74,7 @@ func deliverInTheEnd(t *testing.T, f Fixture, events []transitions.Logged) {
 	}
 }
 
-// mustArrive checks that the receiver has exactly these events, and that each
-// instance's came in order.
+// mustArrive checks that the receiver has exactly these events, each instance's in order.
 func mustArrive(t *testing.T, f Fixture, events []transitions.Logged) {
 	t.Helper()
 	received := f.Received(t)
@@ -163,21 +160,21 @@ func tooBigEvent(t *testing.T, f Fixture) {
 		switch mine := events[i].Instance == a && i >= tooBig; {
 		case i == tooBig:
 			if failure == nil || failure.Kind != sink.Permanent {
-				t.Errorf("the event that is too big: %v, want it to be refused for good", failure)
+				t.Errorf("too large event: got %v, want a permanent failure", failure)
 			}
 		case mine:
 			if failure == nil || failure.Kind != sink.Held {
-				t.Errorf("event %d behind it: %v, want it to be held", i, failure)
+				t.Errorf("event %d behind it: got %v, want it held", i, failure)
 			}
 			rest = append(rest, events[i])
 		case failure != nil:
-			t.Errorf("event %d: %v, want it to be delivered", i, failure)
+			t.Errorf("event %d: got %v, want it delivered", i, failure)
 		}
 	}
 	if t.Failed() {
 		return
 	}
-	// It is parked; the others go on.
+	// The event is parked; the others are delivered.
 	mustDeliver(t, f, rest)
 	mustArrive(t, f, append(events[:tooBig:tooBig], events[tooBig+1:]...))
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// mustFail checks that some of the events were not delivered, and that none of
-// them is given up. It returns how many failed.
+// mustFail checks that some events failed, but not permanently. It returns their number.
 func mustFail(t *testing.T, failures []*sink.Failure) (failed int) {
 	t.Helper()
 	for i, f := range failures {
@@ -18,11 +17,11 @@ func mustFail(t *testing.T, failures []*sink.Failure) (failed int) {
 		}
 		failed++
 		if f.Kind == sink.Permanent || f.Kind == sink.Gone {
-			t.Errorf("event %d is given up: %v", i, f)
+			t.Errorf("event %d failed permanently: %v", i, f)
 		}
 	}
 	if failed == 0 {
-		t.Error("everything is said to be delivered")
+		t.Error("all events were reported as delivered")
 	}
 	return failed
 }
@@ -39,8 +38,7 @@ func endedContext(t *testing.T, f Fixture) {
 	mustArrive(t, f, events)
 }
 
-// stalledReceiver is what makes repetitions: the receiver may have an event that
-// nobody knows it has.
+// stalledReceiver causes repetitions: the receiver may have events without the sink's knowledge.
 func stalledReceiver(t *testing.T, f Fixture) {
 	if f.Stall == nil {
 		t.Skip("the receiver cannot be stalled")
@@ -52,19 +50,19 @@ func stalledReceiver(t *testing.T, f Fixture) {
 	resume := f.Stall(t)
 	defer resume()
 	more := log.events(4, 2)
-	// No attempt is to be cut off before it has begun.
+	// Long enough for every attempt to begin.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	mustFail(t, deliver(ctx, t, f, more))
 	resume()
 
-	deliverInTheEnd(t, f, more)
+	deliverEventually(t, f, more)
 	mustArrive(t, f, append(events, more...))
 }
 
 func outage(t *testing.T, f Fixture) {
 	if f.Down == nil {
-		t.Skip("the receiver cannot go away")
+		t.Skip("the receiver cannot be stopped")
 	}
 	log := newLog(tenant)
 	events := log.events(4, 3)
@@ -79,17 +77,17 @@ func outage(t *testing.T, f Fixture) {
 		mustFail(t, failures)
 		if checker, is := f.Sink.(sink.Checker); is {
 			if err := checker.Check(t.Context()); err == nil {
-				t.Error("the sink says that its receiver is there")
+				t.Error("Check succeeds without a receiver")
 			}
 		}
 	}
 	f.Up(t)
 
-	deliverInTheEnd(t, f, more)
+	deliverEventually(t, f, more)
 	mustArrive(t, f, append(events, more...))
 	if checker, is := f.Sink.(sink.Checker); is {
 		if err := checker.Check(t.Context()); err != nil {
-			t.Errorf("the receiver is back: %v", err)
+			t.Errorf("Check fails with the receiver running: %v", err)
 		}
 	}
 }

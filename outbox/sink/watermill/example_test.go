@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Any publisher will do; here one that hands messages over within the process.
+// Any publisher works; this one passes messages within the process.
 func Example() {
 	pubsub := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 1}, nil)
 	out, err := watermill.New(watermill.Config{

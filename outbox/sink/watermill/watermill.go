@@ -1,15 +1,12 @@
-// Package watermill delivers events through any publisher of Watermill
-// (https://watermill.io): Kafka, RabbitMQ, Amazon SQS, Google Cloud Pub/Sub, SQL
-// and others.
+// Package watermill delivers events through any publisher of Watermill (https://watermill.io):
+// Kafka, RabbitMQ, Amazon SQS, Google Cloud Pub/Sub, SQL and others.
 //
-// A message's payload is the CloudEvent. Its metadata are the content type and
-// the event's attributes (ce-type, ce-instance and so on). A broker that spreads
-// a topic over partitions keeps the order of an instance when it partitions by
-// ce-instance.
+// The payload of a message is the CloudEvent. Its metadata contain the content type and the event's
+// attributes (ce-type, ce-instance and so on). A partitioned broker keeps the order of an instance
+// if it partitions by ce-instance.
 //
-// Publishers take several messages at a time, but most cannot say which of them
-// were published when one fails. So each event is a call of its own, and
-// throughput comes from what the relay delivers side by side.
+// Publishers accept several messages at once, but most do not report which of them failed. Each
+// event is therefore published separately; throughput comes from concurrent deliveries.
 package watermill
 
 import (
@@ -25,16 +22,15 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config says where the events go.
+// Config configures a Watermill sink.
 type Config struct {
-	// Publisher publishes. It has to return only when the broker has the message:
-	// one that works asynchronously loses events when it fails. The sink closes it.
+	// Publisher publishes messages. It must return only after the broker has a message;
+	// asynchronous publishers lose events when they fail. The sink closes it.
 	Publisher message.Publisher
-	// Topic is the topic of an event; nil is "pawl" for all.
+	// Topic returns the topic of an event. Defaults to "pawl" for all.
 	Topic func(*transitions.Event) string
-	// Kind says what an error of the publisher means; nil takes each for one of the
-	// broker, [sink.Unavailable]. Only the publisher's errors tell a message that
-	// will never be taken: that is [sink.Permanent].
+	// Kind maps an error of the publisher. Defaults to [sink.Unavailable]. It should return
+	// [sink.Permanent] for messages that the broker never accepts.
 	Kind func(error) sink.Kind
 }
 
@@ -44,13 +40,13 @@ type Sink struct {
 
 	mu      sync.Mutex
 	closed  bool
-	failure error // of closing
+	failure error // result of closing
 }
 
-// New prepares to publish.
+// New returns a sink for a publisher.
 func New(c Config) (*Sink, error) {
 	if c.Publisher == nil {
-		return nil, errors.New("watermill sink: the publisher is missing")
+		return nil, errors.New("watermill sink: Publisher is required")
 	}
 	if c.Topic == nil {
 		c.Topic = func(*transitions.Event) string { return "pawl" }
@@ -61,9 +57,8 @@ func New(c Config) (*Sink, error) {
 	return &Sink{config: c}, nil
 }
 
-// Deliver implements [sink.Sink]. The publisher finds ctx in the message; one
-// that ignores it ends an attempt when it pleases, and Deliver waits:
-// otherwise a message could be published after those that follow it.
+// Deliver implements [sink.Sink]. The message carries ctx. If the publisher ignores it, Deliver
+// waits, because otherwise a message could be published after its successors.
 func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
 	return sink.InOrder(ctx, events, s.publish)
 }
@@ -75,9 +70,10 @@ func (s *Sink) publish(ctx context.Context, e *transitions.Logged) *sink.Failure
 	if closed {
 		return sink.Fail(sink.Unavailable, nil, "the sink is closed")
 	}
-	// The payload is a copy: in-process subscribers get these very bytes, and the
-	// event belongs to other sinks too.
-	m := message.NewMessageWithContext(ctx, messageUUID(&e.Event), bytes.Clone(e.CloudEvent))
+	id := uuid.NewSHA1(namespace, []byte(sink.MessageID(&e.Event))).String() // some brokers limit the length of ids
+	// Copy the payload: in-process subscribers receive these bytes, and other sinks share the
+	// event.
+	m := message.NewMessageWithContext(ctx, id, bytes.Clone(e.CloudEvent))
 	m.Metadata.Set("content-type", sink.ContentType)
 	for name, value := range sink.Attributes(&e.Event) {
 		m.Metadata.Set("ce-"+name, value)
@@ -94,16 +90,10 @@ func (s *Sink) publish(ctx context.Context, e *transitions.Logged) *sink.Failure
 	return nil
 }
 
-// namespace is that of the messages' UUIDs.
+// namespace is the namespace of the messages' UUIDs.
 var namespace = uuid.MustParse("5d7c0f6e-2b0b-4a36-9d7e-0c2f6a1f7b3d")
 
-// messageUUID is the message id as a UUID (version 5): some brokers have room
-// for no more.
-func messageUUID(e *transitions.Event) string {
-	return uuid.NewSHA1(namespace, []byte(sink.MessageID(e))).String()
-}
-
-// Close implements [sink.Sink]: it closes the publisher, once.
+// Close implements [sink.Sink]. It closes the publisher once.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// stored reads all that the broker has of the topic "pawl".
+// stored returns all messages of the topic "pawl".
 func stored(t *testing.T, url string) []sinktest.Message {
 	t.Helper()
 	conn, err := nats.Connect(url)
@@ -50,7 +50,7 @@ func stored(t *testing.T, url string) []sinktest.Message {
 	return list
 }
 
-// Watermill's publisher for NATS JetStream, which makes a stream for the topic.
+// Watermill's publisher for NATS JetStream creates a stream for the topic.
 func TestWatermillConformsOverNATS(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
 		server := natstest.Start(t)
@@ -85,7 +85,7 @@ func TestWatermillConformsOverNATS(t *testing.T) {
 	})
 }
 
-// publisher is a function as a publisher.
+// publisher adapts a function to a publisher.
 type publisher func(topic string, m *message.Message) error
 
 func (p publisher) Publish(topic string, messages ...*message.Message) error {
@@ -145,7 +145,7 @@ func TestMessageHasTopicIDAndMetadata(t *testing.T) {
 				t.Errorf("%q is no UUID: %v", m.UUID, err)
 			}
 			ids = append(ids, m.UUID)
-			clear(m.Payload) // whoever gets it may do what he likes
+			clear(m.Payload) // subscribers may modify it
 			return nil
 		}),
 	})
@@ -162,7 +162,7 @@ func TestMessageHasTopicIDAndMetadata(t *testing.T) {
 	}
 }
 
-func TestErrorMeansWhatTheConfigurationSays(t *testing.T) {
+func TestKindMapsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	p := publisher(func(_ string, m *message.Message) error {
 		if m.Metadata.Get("ce-position") == "2" {
@@ -181,7 +181,7 @@ func TestErrorMeansWhatTheConfigurationSays(t *testing.T) {
 	}
 }
 
-func TestContextThatEndsWhilePublishingIsNoFailureOfTheBroker(t *testing.T) {
+func TestEndedContextIsTemporary(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := open(t, watermill.Config{Publisher: publisher(func(_ string, m *message.Message) error {
 		cancel()
@@ -194,7 +194,7 @@ func TestContextThatEndsWhilePublishingIsNoFailureOfTheBroker(t *testing.T) {
 	}
 }
 
-func TestPublisherIsClosedOnceAndItsErrorTold(t *testing.T) {
+func TestCloseReturnsPublishersError(t *testing.T) {
 	s := open(t, watermill.Config{Publisher: publisher(func(string, *message.Message) error { return nil })})
 	for range 2 {
 		if err := s.Close(t.Context()); !errors.Is(err, errClose) {

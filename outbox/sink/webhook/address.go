@@ -8,28 +8,27 @@ import (
 	"syscall"
 )
 
-// guard refuses connections to addresses that are neither public nor listed.
+// guard rejects connections to addresses that are neither public nor listed.
 type guard struct{ private []netip.Prefix }
 
-// control is for [net.Dialer.ControlContext], which calls it with the address
-// that was resolved, before it is dialled.
+// control implements [net.Dialer.ControlContext], which receives the resolved address before
+// dialling.
 func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%s is no address: %w", address, err)
+		return fmt.Errorf("invalid address %s: %w", address, err)
 	}
 	addr := a.Addr().Unmap()
 	listed := func(p netip.Prefix) bool { return p.Contains(addr) }
 	if public(addr) || slices.ContainsFunc(g.private, listed) {
 		return nil
 	}
-	return fmt.Errorf("%s is not a public address, and not among those that may be called all the same", addr)
+	return fmt.Errorf("%s is neither a public address nor listed in Private", addr)
 }
 
-// What is within the ranges of public addresses but is not public, from the
-// registries of special-purpose addresses (RFC 6890): private and shared
-// networks, loopback, link-local (where clouds keep their metadata), multicast,
-// documentation, benchmarks, and what translates into one of these.
+// Non-public ranges within public ones, from the registries of special-purpose addresses (RFC
+// 6890): private and shared networks, loopback, link-local (cloud metadata), multicast,
+// documentation, benchmarks, and ranges that translate to one of these.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
@@ -37,11 +36,11 @@ var special = prefixes(
 )
 
 var (
-	unicast = netip.MustParsePrefix("2000::/3")     // all of IPv6 that is given to anybody
+	unicast = netip.MustParsePrefix("2000::/3")     // globally assigned IPv6
 	nat64   = netip.MustParsePrefix("64:ff9b::/96") // an IPv4 address in its last 4 bytes (RFC 6052)
 )
 
-// public reports whether an address is one that anybody may call.
+// public reports whether an address is publicly reachable.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if nat64.Contains(a) {

@@ -8,11 +8,10 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// maxRetryAfter bounds what an endpoint may ask for.
+// maxRetryAfter bounds Retry-After.
 const maxRetryAfter = 24 * time.Hour
 
-// meaning says what a status is about; "" is a delivery. See the package's
-// comment.
+// meaning maps a status to a kind; "" means delivered. The package comment documents the mapping.
 func meaning(status int) sink.Kind {
 	switch status {
 	case http.StatusGone:
@@ -36,8 +35,8 @@ func meaning(status int) sink.Kind {
 	return sink.Temporary
 }
 
-// retryAfter reads the header of that name (RFC 9110, section 10.2.3): seconds
-// or a date. 0 stands for none that is in the future.
+// retryAfter parses Retry-After (RFC 9110, section 10.2.3), seconds or a date. It returns 0 if
+// absent or in the past.
 func retryAfter(header string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil {

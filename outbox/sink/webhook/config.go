@@ -14,37 +14,30 @@ import (
 	"github.com/pawlhq/pawl/inbox/signature"
 )
 
-// Config says how an endpoint is called.
+// Config configures a webhook sink.
 type Config struct {
-	// URL is the endpoint's. What it contains beyond the host is shown nowhere, as
-	// it may hold a token.
+	// URL is the endpoint. Only its host is ever shown, because the rest may contain a token.
 	URL string
-	// Secrets sign every message, the newest first. More than one are needed only
-	// while one is being replaced.
+	// Secrets sign every message, newest first. Several are only needed during a rotation.
 	Secrets []signature.Secret
-	// Header is added to every request, for an Authorization or the like. Its names
-	// are in canonical form, as [http.Header.Set] has them.
+	// Header is added to every request, for example an Authorization. Names must be canonical, as
+	// set by [http.Header.Set].
 	Header http.Header
-	// Timeout bounds one attempt from the dialling to the end of the answer; 0 is
-	// 20 s.
+	// Timeout bounds an attempt, from dialling to the end of the response. Defaults to 20 seconds.
 	Timeout time.Duration
-	// PlainHTTP allows a URL without TLS: signatures keep messages from being
-	// forged, not from being read.
+	// PlainHTTP allows a URL without TLS. Signatures prevent forgery, but not eavesdropping.
 	PlainHTTP bool
-	// Private lists the addresses that may be called although they are not public,
-	// such as those of the own network.
+	// Private lists allowed non-public addresses, for example of the own network.
 	Private []netip.Prefix
-	// TLS is for a private authority or a client's certificate; nil is Go's
-	// default.
+	// TLS configures a private authority or a client certificate. Optional.
 	TLS *tls.Config
-	// Connections is how many idle ones are kept for the next attempts; 0 is 64.
+	// Connections is the maximum number of idle connections. Defaults to 64.
 	Connections int
-	// Now is the clock of the timestamps; nil is time.Now.
+	// Now returns the time for timestamps. Defaults to time.Now.
 	Now func() time.Time
 }
 
-// check fills in what has a default, makes the rest its own, and returns all
-// that is wrong.
+// check applies defaults, copies references and returns all configuration errors.
 func (c *Config) check() (*url.URL, error) {
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	c.Connections = cmp.Or(c.Connections, 64)
@@ -57,16 +50,16 @@ func (c *Config) check() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil: // the error would show the URL
-		add("the URL cannot be parsed")
+		add("cannot parse the URL")
 	case u.Hostname() == "":
 		add("the URL has no host")
 	case u.Scheme != "https" && u.Scheme != "http":
-		add("the URL's scheme is %q; it must be https", u.Scheme)
+		add("the URL has the scheme %q instead of https", u.Scheme)
 	case u.Scheme == "http" && !c.PlainHTTP:
-		add("the URL is without TLS, which PlainHTTP does not allow")
+		add("the URL has no TLS; set PlainHTTP to allow it")
 	}
 	if err == nil && u.User != nil {
-		add("the URL contains a user; give it as an Authorization in Header")
+		add("the URL contains a user; set an Authorization in Header instead")
 	}
 	if len(c.Secrets) == 0 || slices.ContainsFunc(c.Secrets, signature.Secret.IsZero) {
 		add("a secret is missing")

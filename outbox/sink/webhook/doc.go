@@ -1,31 +1,28 @@
-// Package webhook delivers events to an HTTP endpoint, one POST each, as
-// Standard Webhooks 1.0.0 (https://www.standardwebhooks.com) asks; the body is a
-// CloudEvent in structured mode. Package inbox/signature signs, and has the
-// receiver's half.
+// Package webhook delivers events to an HTTP endpoint, one POST per event, following Standard
+// Webhooks 1.0.0 (https://www.standardwebhooks.com). The body is a CloudEvent in structured mode.
+// Package inbox/signature implements signing and verification.
 //
-// # What an answer means
+// # Responses
 //
-// Standard Webhooks and the CloudEvents webhook specification leave open what a
-// sender does about most answers. Here they are told apart by what they are
-// about:
+// Standard Webhooks and the CloudEvents webhook specification leave open how senders react to most
+// responses. This package distinguishes what they concern:
 //
 //	2xx                         delivered
-//	400, 413, 422, other 4xx    about the event: it is parked at once
-//	408, 409, 423, 425, 5xx,    about the event, for now: it is tried again
-//	no answer in time
-//	3xx, 401, 402, 403, 404,    about the endpoint, for every event: its address,
-//	405, 406, 407, 415, 421,    a secret or its load have to change, and parking
-//	429, 502, 503, 504,         event after event would mend nothing; the sink
-//	no connection               waits
-//	410                         the endpoint wants no more events
+//	400, 413, 422, other 4xx    the event: parked at once
+//	408, 409, 423, 425, 5xx,    the event, temporarily: retried
+//	timeout
+//	3xx, 401, 402, 403, 404,    the endpoint: address, secret or load must
+//	405, 406, 407, 415, 421,    change, so parking events would not help;
+//	429, 502, 503, 504,         the sink waits
+//	no connection
+//	410                         the endpoint refuses all further events
 //
-// Retry-After is passed on, in either form. A redirection is never followed:
-// the endpoint's address is to be corrected instead.
+// Retry-After is respected in both forms. Redirections are never followed; correct the endpoint's
+// address instead.
 //
-// # Where a request goes
+// # Allowed addresses
 //
-// Only to addresses that are public, or listed in [Config.Private]. The address
-// is checked when it is dialled, after the name was resolved, so that a name
-// that resolves to another address the second time gets nowhere. No proxy is
-// used, as it would resolve the name itself.
+// Requests only go to public addresses or those in [Config.Private]. The address is checked after
+// name resolution, when it is dialled, so a name cannot be rebound to another address. No proxy is
+// used, because it would resolve the name itself.
 package webhook

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// A receiver knows by the signature who sent a message, and by the id whether it
-// has it already.
+// A receiver verifies the sender by the signature and recognizes repetitions by the id.
 func Example() {
 	secret, err := signature.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -43,7 +42,7 @@ func Example() {
 
 	out, err := webhook.New(webhook.Config{
 		URL: receiver.URL, Secrets: secrets,
-		// A receiver on this machine, without TLS, is not called unasked.
+		// A local receiver without TLS must be allowed explicitly.
 		PlainHTTP: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 	if err != nil {

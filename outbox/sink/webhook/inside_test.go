@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-func TestOnlyPublicAndListedAddressesAreDialled(t *testing.T) {
+func TestGuardAllowsPublicAndListed(t *testing.T) {
 	g := guard{[]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32")}}
 	for address, allowed := range map[string]bool{
 		"93.184.215.14:443": true, "8.8.8.8:80": true, "1.1.1.1:443": true, "223.255.255.254:1": true,
@@ -33,7 +33,7 @@ func TestOnlyPublicAndListedAddressesAreDialled(t *testing.T) {
 	}
 }
 
-func TestStatusesMean(t *testing.T) {
+func TestStatusKinds(t *testing.T) {
 	for kind, statuses := range map[sink.Kind][]int{
 		"":               {200, 201, 202, 204, 299},
 		sink.Permanent:   {400, 411, 413, 418, 422, 431, 451, 499},
@@ -49,7 +49,7 @@ func TestStatusesMean(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsSecondsOrADate(t *testing.T) {
+func TestRetryAfterFormats(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
 		"": 0, "0": 0, "120": 2 * time.Minute, "-1": 0, "1.5": 0, "soon": 0,

@@ -19,11 +19,10 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 )
 
-// loopback is where the receivers of tests are.
+// loopback is the address of test receivers.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
-// receiver is an endpoint with TLS that keeps what is signed, and remembers ids
-// as it should.
+// receiver is a TLS endpoint that stores signed messages and remembers ids.
 type receiver struct {
 	secret  signature.Secret
 	limit   int64
@@ -34,7 +33,7 @@ type receiver struct {
 	mu       sync.Mutex
 	has      map[string]bool
 	messages []sinktest.Message
-	stalled  chan struct{} // closed by resume; nil: it answers at once
+	stalled  chan struct{} // closed by resume; nil: not stalled
 }
 
 func newReceiver(t *testing.T, limit int64, http2 bool) *receiver {
@@ -54,7 +53,7 @@ func (r *receiver) up(t *testing.T) {
 	r.server.Listener.Close()
 	r.server.Listener = listener
 	r.server.EnableHTTP2 = r.http2
-	r.server.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of what the tests do to it
+	r.server.Config.ErrorLog = log.New(io.Discard, "", 0) // the tests cause errors
 	r.server.StartTLS()
 }
 
@@ -107,7 +106,7 @@ func (r *receiver) received(*testing.T) []sinktest.Message {
 	return append([]sinktest.Message(nil), r.messages...)
 }
 
-// trust is what a client needs to believe the receivers' certificate.
+// trust returns a client configuration with the receivers' certificate.
 func (r *receiver) trust() *tls.Config {
 	return r.server.Client().Transport.(*http.Transport).TLSClientConfig
 }

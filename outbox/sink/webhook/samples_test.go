@@ -48,7 +48,7 @@ func interpreter(name string) func(t *testing.T, path string) *exec.Cmd {
 	}
 }
 
-// sample is a receiver that runs.
+// sample is a running receiver.
 type sample struct {
 	url     string
 	printed <-chan string
@@ -102,14 +102,14 @@ func startSample(t *testing.T, language, file string, command func(t *testing.T,
 	return s
 }
 
-// orderPaid is an event of an order.
+// orderPaid returns an event of an order.
 func orderPaid(position int64, subject string) []transitions.Logged {
 	e := transitions.Event{Tenant: "acme", Position: position, Type: "order.pay", Instance: uuid.New(), BusinessKey: subject,
 		Payload: []byte(`{"total":4200,"note":"Zoë ✓"}`)}
 	return []transitions.Logged{{Event: e, CloudEvent: e.AppendCloudEvent(nil)}}
 }
 
-// The receivers of the documentation take what a sink sends, once, and nothing else.
+// The receivers of the documentation accept each message of a sink once, and nothing else.
 func TestSampleReceivers(t *testing.T) {
 	for _, c := range samples {
 		t.Run(c.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSampleReceivers(t *testing.T) {
 					t.Fatal(f)
 				}
 			}
-			if f := deliver(orderPaid(9, "A-19"), both); f != nil { // a secret is being replaced
+			if f := deliver(orderPaid(9, "A-19"), both); f != nil { // during a rotation
 				t.Fatal(f)
 			}
 			for _, want := range []string{"A-17", "A-18", "A-19"} {
@@ -158,7 +158,7 @@ func TestSampleReceivers(t *testing.T) {
 			}
 			large := orderPaid(11, "A-21")
 			large[0].CloudEvent = []byte(strings.Repeat(" ", 5<<20))
-			if f := deliver(large, good); f == nil || f.Kind != sink.Permanent && f.Kind != sink.Temporary { // it may hang up first
+			if f := deliver(large, good); f == nil || f.Kind != sink.Permanent && f.Kind != sink.Temporary { // may close the connection first
 				t.Errorf("what is too large: %v", f)
 			}
 			s.refuses(t, http.MethodPost, "application/json", http.StatusUnsupportedMediaType)
@@ -166,7 +166,7 @@ func TestSampleReceivers(t *testing.T) {
 	}
 }
 
-// refuses sends something that is no event.
+// refuses sends a request that is not an event.
 func (s *sample) refuses(t *testing.T, method, media string, want int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url, strings.NewReader("{}"))

@@ -23,12 +23,11 @@ import (
 )
 
 const (
-	maxHeaders = 64 << 10 // of an answer that are read
-	maxAnswer  = 16 << 10 // of its body; a connection with more is not used again
-	maxQuote   = 300      // of its body that are shown
+	maxHeaders = 64 << 10 // limit of response headers
+	maxAnswer  = 16 << 10 // bytes read of a response body; longer responses close the connection
+	maxQuote   = 300      // bytes shown of a response body
 )
 
-// Sink calls an endpoint.
 type Sink struct {
 	config    Config
 	url       *url.URL
@@ -37,7 +36,7 @@ type Sink struct {
 	closed    atomic.Bool
 }
 
-// New prepares to call an endpoint. Nothing is called before the first Deliver.
+// New returns a sink for an endpoint. It makes no requests before the first Deliver.
 func New(c Config) (*Sink, error) {
 	u, err := c.check()
 	if err != nil {
@@ -47,9 +46,9 @@ func New(c Config) (*Sink, error) {
 	return &Sink{config: c, url: u, dialer: dialer, transport: &http.Transport{
 		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
-		TLSClientConfig:        c.TLS.Clone(), // the transport adds to it
+		TLSClientConfig:        c.TLS.Clone(), // the transport modifies it
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // an answer is as long as it is
+		DisableCompression:     true, // so that response sizes are known
 		MaxIdleConns:           c.Connections,
 		MaxIdleConnsPerHost:    c.Connections,
 		IdleConnTimeout:        90 * time.Second,
@@ -57,12 +56,12 @@ func New(c Config) (*Sink, error) {
 	}}, nil
 }
 
-// Deliver implements [sink.Sink]: one request after the other.
+// Deliver implements [sink.Sink] with sequential requests.
 func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
 	return sink.InOrder(ctx, events, s.post)
 }
 
-// post makes one attempt at one event.
+// post makes one attempt for one event.
 func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	if s.closed.Load() {
 		return sink.Fail(sink.Unavailable, nil, "the sink is closed")
@@ -75,7 +74,7 @@ func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	})
 	request, err := http.NewRequestWithContext(attempt, http.MethodPost, s.config.URL, bytes.NewReader(e.CloudEvent))
 	if err != nil {
-		return sink.Fail(sink.Unavailable, nil, "the request cannot be made") // the error shows the URL
+		return sink.Fail(sink.Unavailable, nil, "cannot create the request") // the error shows the URL
 	}
 	request.Header.Set("User-Agent", "Pawl")
 	maps.Copy(request.Header, s.config.Header)
@@ -85,49 +84,42 @@ func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	}
 	signature.Sign(s.config.Secrets, request.Header, sink.MessageID(&e.Event), s.config.Now(), e.CloudEvent)
 
-	// The transport alone, without a client: it follows no redirection.
+	// Use the transport without a client, because it does not follow redirections.
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return s.unanswered(ctx, err, connected.Load())
 	}
 	defer response.Body.Close()
-	return s.answered(response)
-}
-
-// answered says what an answer means. What follows its headers cannot change
-// that; it is read so that the connection can be used again.
-func (s *Sink) answered(r *http.Response) *sink.Failure {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
-	kind := meaning(r.StatusCode)
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	kind := meaning(response.StatusCode)
 	if kind == "" {
 		return nil
 	}
-	said := fmt.Sprintf("%d %s", r.StatusCode, http.StatusText(r.StatusCode))
-	if target, err := r.Location(); err == nil && r.StatusCode/100 == 3 {
-		said += ", a redirection to " + target.Scheme + "://" + target.Host + ", which is not followed"
+	said := fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	if target, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
+		said += ", an ignored redirection to " + target.Scheme + "://" + target.Host
 	} else if words := strings.TrimSpace(sink.Printable(string(body), maxQuote)); words != "" {
 		said += ": " + words
 	}
-	f := sink.Fail(kind, err, "%s answered %s", s.url.Host, said)
-	f.RetryAfter = retryAfter(r.Header.Get("Retry-After"), s.config.Now())
+	f := sink.Fail(kind, err, "%s responded %s", s.url.Host, said)
+	f.RetryAfter = retryAfter(response.Header.Get("Retry-After"), s.config.Now())
 	return f
 }
 
-// unanswered says what the lack of an answer means.
+// unanswered maps an error without a response to a failure.
 func (s *Sink) unanswered(ctx context.Context, err error, connected bool) *sink.Failure {
 	switch {
 	case ctx.Err() != nil:
 		return sink.CutOff(ctx)
 	case !connected:
-		return sink.Fail(sink.Unavailable, err, "%s cannot be reached: %v", s.url.Host, err)
+		return sink.Fail(sink.Unavailable, err, "cannot reach %s: %v", s.url.Host, err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return sink.Fail(sink.Temporary, err, "%s did not answer within %v", s.url.Host, s.config.Timeout)
+		return sink.Fail(sink.Temporary, err, "%s did not respond within %v", s.url.Host, s.config.Timeout)
 	}
-	return sink.Fail(sink.Temporary, err, "%s did not answer: %v", s.url.Host, err)
+	return sink.Fail(sink.Temporary, err, "%s did not respond: %v", s.url.Host, err)
 }
 
-// Check implements [sink.Checker]: it connects to the endpoint, and sends no
-// request.
+// Check implements [sink.Checker]. It connects to the endpoint without sending a request.
 func (s *Sink) Check(ctx context.Context) error {
 	if s.closed.Load() {
 		return errors.New("the sink is closed")
@@ -144,7 +136,7 @@ func (s *Sink) Check(ctx context.Context) error {
 		conn, err = s.dialer.DialContext(ctx, "tcp", address)
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be reached: %w", s.url.Host, err)
+		return fmt.Errorf("cannot reach %s: %w", s.url.Host, err)
 	}
 	return conn.Close()
 }

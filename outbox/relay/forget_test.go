@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// An event that is tried again and again while its receiver is down, and that a
-// operator skips, is not tried any more when the receiver is back.
+// An event that an operator skips during an outage is not tried after it.
 func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -50,8 +49,7 @@ func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 	mustEqual(t, "delivered", to.ids('a'), []string{"2-0"})
 }
 
-// A sink that is given up leaves nothing, and no other's rows go with it. While a
-// node delivers to it, it is not given up.
+// Forget deletes a sink's rows only, and fails while a node delivers to it.
 func TestForgottenSinkLeavesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

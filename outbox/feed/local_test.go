@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// commitOf are the events of a commit: two of each position.
+// commitOf returns the events of a commit, two per position.
 func commitOf(from, to int64) (list []transitions.Event) {
 	for p := from; p <= to; p++ {
 		list = append(list, transitions.Event{Position: p}, transitions.Event{Position: p, Ordinal: 1, Payload: make([]byte, 10)})
@@ -15,9 +15,9 @@ func commitOf(from, to int64) (list []transitions.Event) {
 	return list
 }
 
-// Whatever the order in which commits are announced, and whatever was read meanwhile, what
-// is taken comes directly after what there was.
-func TestHandedCommitsAreTakenInTheOrderOfTheLog(t *testing.T) {
+// Commits may be announced in any order, and partly be read meanwhile: the events that are taken
+// directly follow the ring.
+func TestLocalCommitsAreTakenInOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		var commits [][]transitions.Event
@@ -28,14 +28,14 @@ func TestHandedCommitsAreTakenInTheOrderOfTheLog(t *testing.T) {
 			head = next
 		}
 		random.Shuffle(len(commits), func(i, j int) { commits[i], commits[j] = commits[j], commits[i] })
-		var h handed
+		var h localCommits
 		last := int64(0)
 		for i, c := range commits {
 			h.add(c)
-			if random.IntN(4) == 0 && last < head { // it was read from the table
+			if random.IntN(4) == 0 && last < head { // read from the table
 				last += 1 + random.Int64N(head-last)
 			}
-			events, later := h.take(last)
+			events, later := h.takeNext(last)
 			for k := range events {
 				if want := last + 1 + int64(k/2); events[k].Position != want || events[k].Ordinal != k%2 {
 					t.Fatalf("event %d is %d-%d, want %d-%d", k, events[k].Position, events[k].Ordinal, want, k%2)
@@ -49,12 +49,12 @@ func TestHandedCommitsAreTakenInTheOrderOfTheLog(t *testing.T) {
 	}
 }
 
-func TestWhatIsHandedOverIsBounded(t *testing.T) {
-	var h handed
+func TestLocalCommitsAreBounded(t *testing.T) {
+	var h localCommits
 	for p := int64(2); p < 100; p++ {
 		h.add([]transitions.Event{{Position: p, Payload: make([]byte, 1<<20)}})
 	}
-	if _, later := h.take(0); !later || h.bytes > handedBytes || len(h.pieces) != 4 {
+	if _, later := h.takeNext(0); !later || h.bytes > localBytes || len(h.pieces) != 4 {
 		t.Errorf("%d pieces with %d bytes are kept", len(h.pieces), h.bytes)
 	}
 }

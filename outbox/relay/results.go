@@ -7,9 +7,8 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// settle decides what becomes of the events of a call. failures is what the sink
-// answered.
-func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
+// applyResults applies the results of a call to its events. failures are the sink's results.
+func (f *flow) applyResults(c *call, failures []*sink.Failure, now time.Time) {
 	f.calls.open--
 	f.calls.items -= len(c.items)
 	took := f.countAccepted(failures)
@@ -17,7 +16,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	for i, it := range c.items {
 		failure := failures[i]
 		switch q := it.queue; {
-		case it.pending != nil && it.pending.window.discarded: // its log is read anew; only what it says of the receiver counts
+		case it.pending != nil && it.pending.window.discarded: // its log is read again; only its receiver failures count
 			switch {
 			case failure == nil:
 				f.pending.delivered++
@@ -27,7 +26,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 					whole = failure
 				}
 			}
-		case q.failed: // nothing behind a failure counts, whatever the sink says
+		case q.failed: // results behind a failure are ignored
 		case failure == nil:
 			f.delivered(it)
 		case failure.Kind == sink.Held:
@@ -35,7 +34,12 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 		case f.receiverFailed(c, it, failure):
 			q.failed = true
 			f.failed(it, failure)
-			f.postponeAttribution(it, failure)
+			it.receiverFailures++
+			f.noteFailedGroup(it)
+			if failure.Kind.Whole() && !it.unattributed {
+				it.unattributed = true
+				f.unattributed = append(f.unattributed, it)
+			}
 			if whole == nil || failure.Kind == sink.Gone {
 				whole = failure
 			}
@@ -51,7 +55,13 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 			if q.stale {
 				f.drop(&q.fromDead, 0)
 			}
-			f.dropDiscarded(q)
+			n := 0
+			for n < len(q.fromLog) && q.fromLog[n].pending.window.discarded {
+				n++
+			}
+			f.items -= n
+			clear(q.fromLog[:n])
+			q.fromLog = q.fromLog[n:]
 			q.state, q.logInCall, q.stale, q.failed = idle, false, false, false
 			f.reschedule(q, now)
 		}
@@ -59,29 +69,35 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.updateCircuit(c, whole, took, now)
 }
 
-// delivered takes in that the receiver has an event.
+// delivered processes a successful delivery.
 func (f *flow) delivered(it *item) {
 	it.unattributed = false
 	f.pending.delivered++
 	if it.pending == nil {
 		f.setRow(it, inspect.DeadRedriven)
 	}
-	f.pass(it)
+	f.dequeue(it)
 }
 
-// failed takes in that an attempt has failed.
+// failed records a failed attempt.
 func (f *flow) failed(it *item, failure *sink.Failure) {
 	it.kind, it.failure = kindOf(failure.Kind), sink.Printable(failure.Message, sink.MaxMessage)
 	f.pending.failed++
 	f.pending.failure = it.failure
 }
 
-// refused decides what becomes of an event that failed: another attempt later, or
-// none.
+// refused schedules another attempt of a failed event or gives it up.
 func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 	exhausted := failure.Kind == sink.Permanent || it.attempts >= f.policy.attempts
 	if exhausted && (it.pending == nil || f.policy.exhausted != Block) {
-		f.park(it)
+		q := it.queue
+		f.setRow(it, inspect.DeadWaiting)
+		f.dequeue(it)
+		if f.policy.exhausted == HoldInstance {
+			f.markDeferred(q, true)
+			q.onHold = !q.stale // otherwise an operator may have removed the row, which is read again
+			f.deferred.freed = f.deferred.freed || q.onHold
+		}
 		return
 	}
 	if exhausted {
@@ -98,9 +114,8 @@ func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 	}
 }
 
-// setRow notes the status of an event's row of outbox_dead. A new row is stored when
-// the cursor passes its event, and not before: after a crash the event comes from the
-// log again.
+// setRow sets the status of an event's row of outbox_dead. New rows are stored when the cursor
+// passes their event; after a crash before that, the event is read from the log again.
 func (f *flow) setRow(it *item, status inspect.DeadStatus) {
 	c := rowChange{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts, asOf: anyRevision}
 	if it.pending == nil {
@@ -111,20 +126,8 @@ func (f *flow) setRow(it *item, status inspect.DeadStatus) {
 	it.queue.unstored++
 }
 
-// park gives an event up: it is a dead letter, and waits for an operator.
-func (f *flow) park(it *item) {
-	q := it.queue
-	f.setRow(it, inspect.DeadWaiting)
-	f.pass(it)
-	if f.policy.exhausted == HoldInstance {
-		f.markAside(q, true)
-		q.onHold = !q.stale // an operator may have removed the row; it is read again
-		f.aside.freed = f.aside.freed || q.onHold
-	}
-}
-
-// pass takes the first event out of its queue. The cursor can pass it.
-func (f *flow) pass(it *item) {
+// dequeue removes the first event from its queue, so that the cursor can pass it.
+func (f *flow) dequeue(it *item) {
 	items := &it.queue.fromDead
 	if it.pending != nil {
 		items = &it.queue.fromLog
@@ -144,7 +147,7 @@ func (f *flow) pass(it *item) {
 	f.markChanged(w)
 }
 
-// kindOf is a kind that can be stored, whatever a sink makes up.
+// kindOf returns a kind that can be stored for any kind that a sink returns.
 func kindOf(k sink.Kind) sink.Kind {
 	switch k {
 	case sink.Temporary, sink.Permanent, sink.Unavailable, sink.Gone, sink.Held:

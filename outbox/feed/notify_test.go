@@ -9,15 +9,15 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// A batch that arrives although nobody polled was announced by the other node.
-func TestAnotherNodeHearsByNotification(t *testing.T) {
+// A batch that arrives without a poll was announced by the other node.
+func TestNotificationReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, false), startNode(t, url, false)
 	eventually(t, "both nodes listen", func() bool { return here.Count("LISTEN") == 1 && there.Count("LISTEN") == 1 })
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
-	// A poll that was under way when it was counted may bring one, but not two.
+	// A poll in progress may deliver one batch, but not two.
 	for begun, without := time.Now(), 0; without < 2; {
 		polls := there.Count(poll)
 		r.mustReadTo(t, here.publish(t, 1))
@@ -30,14 +30,13 @@ func TestAnotherNodeHearsByNotification(t *testing.T) {
 	}
 }
 
-func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
+func TestPollReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, true)
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
-	// The first ones may be read before there is a tail, which polls. A poll that was under
-	// way when it was counted may bring one, too.
+	// The first batches may be read before there is a tail, and a poll in progress may deliver one.
 	for begun, with := time.Now(), 0; with < 3; {
 		polls := there.Count(poll)
 		r.mustReadTo(t, here.publish(t, 3))
@@ -53,7 +52,7 @@ func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
 	}
 }
 
-func TestAListenerThatIsCutListensAgain(t *testing.T) {
+func TestListenerReconnects(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, false)
@@ -68,8 +67,7 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 	r.mustReadTo(t, here.publish(t, 2))
 }
 
-// Whoever says so may be wrong.
-func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
+func TestWrongNotificationCostsOneRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
@@ -80,20 +78,20 @@ func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
 	n.NoteHead(tenant, 1_000_000)
 	eventually(t, "the tail reads", func() bool { return n.Count(logRead) > reads })
 	await.Pass("what it does when left alone", 200*time.Millisecond)
-	if got := n.Count(logRead) - reads; got > 20 { // two, and the polls of a machine that stalls; a tail that went on would make hundreds
+	if got := n.Count(logRead) - reads; got > 20 { // two, plus polls on a slow machine; an endless loop would make hundreds
 		t.Errorf("%d reads because of one wrong hint", got)
 	}
 	r.mustReadTo(t, n.publish(t, 2))
 }
 
-// What is committed while a tail finds out that a hint was wrong is neither
-// overlooked until the next poll, nor is the log thought to be shorter than it is.
-func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
+// A commit during the read for a wrong notification is neither missed until the next poll, nor is
+// the log assumed to be shorter than it is.
+func TestWrongNotificationHidesNothing(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	r.mustReadTo(t, n.publish(t, 1))
-	const more = 2000 // than one read takes
+	const more = 2000 // more than one read
 	published := make(chan int64, 1)
 	n.queries.mu.Lock()
 	n.after = func() {
@@ -123,16 +121,16 @@ func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
 	t.Logf("read with %d polls", n.Count(poll)-polls)
 }
 
-// What the pipeline hands over is not read from the table; what another node has
-// committed in between is.
-func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
+// Commits of this node are not read from the table; commits of other nodes in between are.
+func TestLocalCommitsAreNotRead(t *testing.T) {
 	t.Parallel()
 	n, other, log, r := startFollowed(t)
 	reads, polls := n.Count(logRead), n.Count(poll)
 	for i := range 100 {
 		r.mustReadTo(t, n.handOver(t, log, 1+i%7))
 	}
-	// A busy node may hear of a commit, by a poll or a notification, before it is handed over here. Read, all hundred would be.
+	// A poll or a notification may announce a commit before it is passed on; otherwise all hundred
+	// would be read.
 	if got, polled := n.Count(logRead)-reads, n.Count(poll)-polls; got > 50+polled {
 		t.Errorf("%d reads, %d polls", got, polled)
 	}
@@ -142,12 +140,12 @@ func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 	r.mustReadTo(t, n.handOver(t, log, 2))
 }
 
-// A read may bring a commit before that is handed over. Its announcement is no reason for another read: during that
-// one the next commit would come, and so on, until every commit of a busy node is read.
-func TestACommitThatAReadHasBroughtIsNotReadAgain(t *testing.T) {
+// A commit that a read has returned before it was announced causes no other read. Otherwise a busy
+// node would read every commit.
+func TestCommitIsReadOnce(t *testing.T) {
 	t.Parallel()
 	n, _, log, r := startFollowed(t)
-	var during atomic.Int64 // commits while a read begins
+	var during atomic.Int64 // commits during a read
 	reads := n.Count(logRead)
 	n.queries.mu.Lock()
 	n.before = func() {
@@ -161,7 +159,7 @@ func TestACommitThatAReadHasBroughtIsNotReadAgain(t *testing.T) {
 	polls := n.Count(poll)
 	eventually(t, "the node polls twice", func() bool { return n.Count(poll) >= polls+2 })
 	got := n.Count(logRead) - reads
-	if polled := n.Count(poll); got > 1+polled { // a poll may hear of a commit before it is handed over
+	if polled := n.Count(poll); got > 1+polled { // a poll may announce a commit first
 		t.Errorf("%d reads, %d polls: each brought what was committed as it began", got, polled)
 	}
 	r.mustReadTo(t, n.handOver(t, log, 1))
