@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/metrics"
-	"github.com/pawlhq/pawl/metrics/monitoring"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -64,8 +63,7 @@ var (
 	opsCall    = regexp.MustCompile("`pawl ((?:ops|verify|doctor|migrate|serve|keys|tickets|auth)[a-z -]*)")
 )
 
-// A rule about a metric that is not there would never fire.
-func TestAlertsNameMetricsThatAreThereAndTheirRunbooks(t *testing.T) {
+func TestRunbooksNameKnownMetrics(t *testing.T) {
 	text := operations(t)
 	known := map[string]bool{}
 	for _, m := range metrics.Table() {
@@ -87,34 +85,6 @@ func TestAlertsNameMetricsThatAreThereAndTheirRunbooks(t *testing.T) {
 		if !anchors[ref[1]] {
 			t.Errorf("there is no section %q", ref[1])
 		}
-	}
-	for _, a := range monitoring.Alerts {
-		if !strings.Contains(text, "\n### "+a.Runbook+"\n") {
-			t.Errorf("%s: there is no runbook %q", a.Name, a.Runbook)
-		}
-	}
-}
-
-func TestAlertsAreDocumented(t *testing.T) {
-	const begin, end = "<!-- alerts -->\n", "<!-- end of alerts -->\n"
-	got := operations(t)
-	before, rest, found := strings.Cut(got, begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the alerts", operationsPath)
-	}
-	var b strings.Builder
-	b.WriteString("| alert | fires when | for | severity | what to do |\n|---|---|---|---|---|\n")
-	for _, a := range monitoring.Alerts {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s [More](#%s) |\n", a.Name, a.Query, a.For, a.Severity(), a.Do, a.Anchor())
-	}
-	want := before + begin + b.String() + end + after
-	if *update {
-		if err := os.WriteFile(operationsPath, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if got != want {
-		t.Errorf("%s does not show the alerts; run go test . -run Documented -update", operationsPath)
 	}
 }
 

@@ -136,7 +136,6 @@ var Matrix = []Room{
 	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
 	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},
 	{"metrics", ours("engine", "inspect", "outbox/relay"), mods(prometheus)},
-	{"metrics/monitoring", ours("metrics"), nil},
 
 	{"app/doctor", ours("engine", "inspect", "app/dialerror", "schema/pooler", "schema", "workflow"), mods(pgx)},
 

@@ -1,4 +1,4 @@
-package monitoring_test
+package metrics_test
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
-// program finds a program of Prometheus (package prometheus). Where there is none, the test is skipped.
+// program finds a program of Prometheus, and skips the test if it is not installed.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,11 +27,11 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// prometheus is a real one.
-type prometheus struct{ url string }
+// prometheusServer is a running Prometheus.
+type prometheusServer struct{ url string }
 
-// startPrometheus runs one with a configuration until the test ends.
-func startPrometheus(t *testing.T, config string) *prometheus {
+// startPrometheus runs Prometheus with a configuration until the test ends.
+func startPrometheus(t *testing.T, config string) *prometheusServer {
 	t.Helper()
 	path := program(t, "prometheus")
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func startPrometheus(t *testing.T, config string) *prometheus {
 		<-read
 		_ = c.Wait() // says that it was killed
 	})
-	p := &prometheus{await.Receive(t, "Prometheus listens", said)}
+	p := &prometheusServer{await.Receive(t, "Prometheus listens", said)}
 	if !strings.HasPrefix(p.url, "http://127.0.0.1:") {
 		t.Fatalf("%s does not start; it says:\n%s", path, p.url)
 	}
@@ -75,7 +75,7 @@ func startPrometheus(t *testing.T, config string) *prometheus {
 	return p
 }
 
-// address reads where it listens, or all that was said instead.
+// address reads the log until it has the address, and returns the whole log if there is no address.
 func address(stderr io.Reader) string {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -87,8 +87,8 @@ func address(stderr io.Reader) string {
 	return all.String()
 }
 
-// ask asks the API, whose answer has data of a type.
-func ask[T any](t *testing.T, p *prometheus, path string, values url.Values) (data T) {
+// ask sends a request to the API and decodes the data of its answer.
+func ask[T any](t *testing.T, p *prometheusServer, path string, values url.Values) (data T) {
 	t.Helper()
 	r, err := http.Get(p.url + "/api/v1/" + path + "?" + values.Encode())
 	if err != nil {
@@ -105,8 +105,8 @@ func ask[T any](t *testing.T, p *prometheus, path string, values url.Values) (da
 	return answer.Data
 }
 
-// values are what a query gives: none where it is no number.
-func (p *prometheus) values(t *testing.T, query string) (list []string) {
+// values returns the results of a query, without those that are not a number.
+func (p *prometheusServer) values(t *testing.T, query string) (list []string) {
 	t.Helper()
 	type sample struct{ Value [2]any }
 	for _, s := range ask[struct{ Result []sample }](t, p, "query", url.Values{"query": {query}}).Result {
@@ -117,8 +117,8 @@ func (p *prometheus) values(t *testing.T, query string) (list []string) {
 	return list
 }
 
-// firing are the alerts that fire.
-func (p *prometheus) firing(t *testing.T) (names []string) {
+// firing returns the names of the firing alerts.
+func (p *prometheusServer) firing(t *testing.T) (names []string) {
 	t.Helper()
 	type alert struct {
 		State  string

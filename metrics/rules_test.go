@@ -1,4 +1,4 @@
-package monitoring_test
+package metrics_test
 
 import (
 	"encoding/json"
@@ -7,23 +7,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/pawlhq/pawl/metrics/monitoring"
 )
 
-// fire is how an alert comes to fire: series as promtool writes them, a value for each minute, and the labels of the alert.
+// fire makes an alert fire: series in the notation of promtool, one value per minute, and the labels of the alert.
 type fire struct {
 	series map[string]string
 	labels map[string]string
-	alone  bool // while there are no series of the others
+	alone  bool // without the series of the other alerts
 }
 
-// with is a series that has one value.
+// with returns a series with one value.
 func with(series, value string) fire {
 	return fire{series: map[string]string{series: value + "x30"}}
 }
 
-// of is with labels.
+// of adds a label.
 func (f fire) of(name, value string) fire {
 	f.labels = map[string]string{name: value}
 	return f
@@ -62,7 +60,7 @@ var fires = map[string]fire{
 	"PawlConnections":      with(`pawl_http_connections_refused_total{instance="n"}`, `0+61`).of("instance", "n"),
 }
 
-// Prometheus' own tool takes the rules, and sees each fire when it is to.
+// TestEveryAlertFires checks the rules with promtool, and the labels and annotations of each alert when it fires.
 func TestEveryAlertFires(t *testing.T) {
 	promtool := program(t, "promtool")
 	rules, err := filepath.Abs(rulesFile)
@@ -74,10 +72,10 @@ func TestEveryAlertFires(t *testing.T) {
 	}
 	type object = map[string]any
 	var alone, together struct{ series, alerts []object }
-	for _, a := range monitoring.Alerts {
-		f, is := fires[a.Name]
+	for _, a := range alerts(t) {
+		f, is := fires[a["alert"]]
 		if !is {
-			t.Errorf("there is no example of how %s comes to fire", a.Name)
+			t.Errorf("%s has no example", a["alert"])
 		}
 		test := &together
 		if f.alone {
@@ -86,15 +84,15 @@ func TestEveryAlertFires(t *testing.T) {
 		for name, values := range f.series {
 			test.series = append(test.series, object{"series": name, "values": values})
 		}
-		labels, names := object{"severity": a.Severity()}, []string(nil)
+		labels, names := object{"severity": a["severity"]}, []string(nil)
 		for name, value := range f.labels {
 			labels[name] = value
 			names = append(names, "{{ $labels."+name+" }}", value)
 		}
 		told := strings.NewReplacer(names...)
-		test.alerts = append(test.alerts, object{"eval_time": "20m", "alertname": a.Name, "exp_alerts": []object{{
+		test.alerts = append(test.alerts, object{"eval_time": "20m", "alertname": a["alert"], "exp_alerts": []object{{
 			"exp_labels": labels, "exp_annotations": object{
-				"summary": told.Replace(a.Summary), "description": told.Replace(a.Do), "runbook_url": a.Link()}}}})
+				"summary": told.Replace(a["summary"]), "description": told.Replace(a["description"]), "runbook_url": a["runbook_url"]}}}})
 	}
 	tests := []object{{"interval": "1m", "input_series": alone.series, "alert_rule_test": alone.alerts},
 		{"interval": "1m", "input_series": together.series, "alert_rule_test": together.alerts}}

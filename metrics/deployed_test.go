@@ -1,0 +1,214 @@
+package metrics_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/metrics"
+)
+
+const (
+	dashboardFile  = "../deploy/grafana/pawl.json"
+	rulesFile      = "../deploy/prometheus/pawl.rules.yml"
+	operationsFile = "../docs/operations.md"
+	operationsURL  = "https://github.com/pawlhq/pawl/blob/main/docs/operations.md#"
+)
+
+// unshown maps metrics without a panel to the reason.
+var unshown = map[string]string{
+	"pawl_inflight_polls_total":       "counts with the clock; pawl_keys_oldest_due_seconds matters",
+	"pawl_relay_polls_total":          "counts with the clock; pawl_sink_lag_seconds matters",
+	"pawl_auth_api_key_looks_total":   "counts with the clock; failures are shown",
+	"pawl_auth_key_reads_total":       "counts with the clock; failures and the age of the keys are shown",
+	"pawl_retention_batches_total":    "counts with the clock; the backlog of retention is shown",
+	"pawl_instances_estimated":        "the accuracy of the counts of instances, for programs",
+	"pawl_sink_parked_events_total":   "pawl_sink_dead_letters shows the events that need an operator",
+	"pawl_sink_failed_attempts_total": "pawl_relay_failed_attempts_total has the same by node, and pawl_sink_failures the current run",
+}
+
+// panel is a panel of the dashboard.
+type panel struct {
+	Title, Description string
+	GridPos            struct{ X, Y, W, H int }
+	Targets            []struct{ Expr string }
+}
+
+func panels(t *testing.T) []panel {
+	t.Helper()
+	text, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct{ Panels []panel }
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	if len(dashboard.Panels) < 40 {
+		t.Fatalf("there are %d panels", len(dashboard.Panels))
+	}
+	return dashboard.Panels
+}
+
+// alert is a rule, with its fields, labels and annotations by name.
+type alert map[string]string
+
+var ruleLine = regexp.MustCompile(`^ *(?:- )?([a-z_]+):(?: ([^'{\[|>].*)| '(.*)')?$`)
+
+// alerts reads the rules. Each line is a key with a plain or single-quoted value.
+func alerts(t *testing.T) (list []alert) {
+	t.Helper()
+	text, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		m := ruleLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil {
+			t.Fatalf("%s: this is not a key and a value on one line: %s", rulesFile, line)
+		}
+		if m[1] == "alert" {
+			list = append(list, alert{})
+		}
+		if len(list) > 0 {
+			list[len(list)-1][m[1]] = m[2] + strings.ReplaceAll(m[3], "''", "'")
+		}
+	}
+	return list
+}
+
+// anchor is the section of docs/operations.md that the alert links.
+func (a alert) anchor() string { return strings.TrimPrefix(a["runbook_url"], operationsURL) }
+
+var metricName = regexp.MustCompile(`\b(?:pawl|go|process)_[a-z_]+\b`)
+
+// metricsOf returns the metrics of the table that a query names. Every other name with the prefix pawl_ is an error.
+func metricsOf(t *testing.T, query string) (list []metrics.Metric) {
+	t.Helper()
+	table := metrics.Table()
+	for _, name := range metricName.FindAllString(query, -1) {
+		i := slices.IndexFunc(table, func(m metrics.Metric) bool {
+			suffix, is := strings.CutPrefix(name, m.Name)
+			return is && (suffix == "" || m.Type == "histogram" && slices.Contains([]string{"_bucket", "_sum", "_count"}, suffix))
+		})
+		switch {
+		case i >= 0:
+			list = append(list, table[i])
+		case strings.HasPrefix(name, "pawl_"):
+			t.Errorf("there is no metric %s: %s", name, query)
+		}
+	}
+	return list
+}
+
+func TestDashboard_Metrics(t *testing.T) {
+	shown := map[string]bool{}
+	for _, p := range panels(t) {
+		for _, target := range p.Targets {
+			query := target.Expr
+			if n := strings.Count(query, `{job=~"$job"`); n != len(metricName.FindAllString(query, -1)) {
+				t.Errorf("a metric is not filtered by the selected jobs: %s", query)
+			}
+			for _, m := range metricsOf(t, query) {
+				shown[m.Name] = true
+				if line := "`" + m.Name + "`: " + m.Help; !strings.Contains(p.Description, line) {
+					t.Errorf("the description of %q lacks: %s", p.Title, line)
+				}
+				// All nodes export the same value of a shared metric, so a sum would count it once per node.
+				if m.Shared && !strings.Contains(query, "max by") && !strings.HasPrefix(query, "max(") {
+					t.Errorf("%s is shared and needs max: %s", m.Name, query)
+				}
+				if !m.Shared && strings.HasPrefix(query, "max") {
+					t.Errorf("%s belongs to one node: %s", m.Name, query)
+				}
+				if m.Type == "counter" && !strings.Contains(query, "rate(") && !strings.Contains(query, "increase(") {
+					t.Errorf("%s is a counter and needs rate or increase: %s", m.Name, query)
+				}
+			}
+		}
+	}
+	listed := map[string]bool{}
+	for _, m := range metrics.Table() {
+		listed[m.Name] = true
+		if reason, is := unshown[m.Name]; is == shown[m.Name] {
+			t.Errorf("%s: on a panel: %v; the reason for no panel: %q", m.Name, shown[m.Name], reason)
+		}
+	}
+	for name := range unshown {
+		if !listed[name] {
+			t.Errorf("unshown has %s, which is not a metric", name)
+		}
+	}
+}
+
+func TestDashboard_PanelsDoNotOverlap(t *testing.T) {
+	taken := map[[2]int]string{}
+	for _, p := range panels(t) {
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%q is at the place of %q: %d, %d", p.Title, other, x, y)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+}
+
+func TestAlerts_AreComplete(t *testing.T) {
+	list, names, all := alerts(t), map[string]bool{}, ""
+	for _, a := range list {
+		all += a["expr"] + "\n"
+	}
+	for _, a := range list {
+		if names[a["alert"]] || a["summary"] == "" || a["description"] == "" || !slices.Contains([]string{"page", "ticket"}, a["severity"]) ||
+			strings.Contains(a["expr"], "|") { // ends a cell of the table in docs/operations.md
+			t.Errorf("%v", a)
+		}
+		names[a["alert"]] = true
+		used := metricsOf(t, a["expr"])
+		if len(used) == 0 {
+			t.Errorf("%s has no metric", a["alert"])
+		}
+		for _, m := range used { // a missing metric is not 0
+			if strings.Contains(a["expr"], "max("+m.Name+") == 0") && !strings.Contains(all, "absent("+m.Name+")") {
+				t.Errorf("no rule fires when %s is missing", m.Name)
+			}
+		}
+	}
+}
+
+func TestAlertsAreDocumented(t *testing.T) {
+	const begin, end = "<!-- alerts -->\n", "<!-- end of alerts -->\n"
+	text, err := os.ReadFile(operationsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the alerts", operationsFile)
+	}
+	runbooks := strings.ReplaceAll(strings.ToLower(after), " ", "-")
+	var b strings.Builder
+	b.WriteString("| alert | fires when | for | severity | what to do |\n|---|---|---|---|---|\n")
+	for _, a := range alerts(t) {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s [More](#%s) |\n",
+			a["alert"], a["expr"], a["for"], a["severity"], a["description"], a.anchor())
+		if !strings.Contains(runbooks, "\n###-"+a.anchor()+"\n") {
+			t.Errorf("%s: there is no section %q", a["alert"], a.anchor())
+		}
+	}
+	want := before + begin + b.String() + end + after
+	if *update {
+		if err := os.WriteFile(operationsFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(text) != want {
+		t.Errorf("%s does not show the alerts; run go test ./metrics -run Documented -update", operationsFile)
+	}
+}
