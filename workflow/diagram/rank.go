@@ -5,7 +5,8 @@ import "slices"
 // The layout follows Sugiyama, Tagawa and Toda (1981): break the cycles, give
 // every node a rank, order the ranks so that few links cross, and move the nodes
 // to where their links are straight. Ranks with nodes alternate with ranks of
-// labels, so that a label has a place of its own, like a node.
+// labels, so that a label has a place of its own, like a node. Graphviz was measured
+// and is slower, see docs/decisions/0002-dependencies.md.
 
 // node has a place in the layout: a state, a label, or a point that a long link
 // passes. Its extents are across the direction of the diagram, and along it.
