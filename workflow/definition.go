@@ -116,7 +116,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.collectStates()
 	w.keepFrom()
 	w.check(m)
-	d.check(m)
+	d.check(m, w)
 	d.checkChanged(m)
 	d.checkPlans(m, w)
 	d.horizons.check(m)
@@ -134,8 +134,9 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 }
 
 // check looks for the mistakes that only the types show.
-func (d *Definition[D]) check(m *Mistakes) {
-	if err := schemagen.Storable(reflect.TypeFor[D]()); err != nil {
+func (d *Definition[D]) check(m *Mistakes, w *Workflow) {
+	var err error
+	if w.members, err = schemagen.Stored(reflect.TypeFor[D]()); err != nil {
 		m.add("the data %s cannot be stored as JSON: %v", reflect.TypeFor[D](), err)
 	}
 	for _, a := range d.attrs {

@@ -272,7 +272,7 @@ func (w *Workflow) onlyActivity(name string) *Step {
 
 func sameWork(was, is *Step) bool {
 	return schemagen.Meaning(was.body.payloadType()) == schemagen.Meaning(is.body.payloadType()) &&
-		maps.Equal(schemagen.Stored(was.Work.body.resultType()), schemagen.Stored(is.Work.body.resultType()))
+		maps.Equal(was.Work.body.resultMembers(), is.Work.body.resultMembers())
 }
 
 func (c *migrationCheck) checkTimers() {

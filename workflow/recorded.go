@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -40,15 +39,14 @@ func (d *Definition[D]) checkChanged(m *Mistakes) {
 	}
 }
 
-// takeMembers notes what the data consists of, and what is kept of what activities came to: their results.
+// takeMembers adds the attributes and the members of the results of activities to those of the data.
 func (d *Definition[D]) takeMembers(w *Workflow) {
-	w.members = schemagen.Stored(reflect.TypeFor[D]())
 	for _, a := range d.attrs {
 		w.members[attributeMember+a.name] = "attribute"
 	}
 	for _, s := range w.Steps {
 		if s.Work != nil {
-			for path, kind := range schemagen.Stored(s.Work.body.resultType()) {
+			for path, kind := range s.Work.body.resultMembers() {
 				w.members[w.resultOf(s)+path] = kind
 			}
 		}

@@ -3,7 +3,6 @@ package workflow
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -104,7 +103,7 @@ type workBody interface {
 	fail(c *Call, data []byte, f Failure) ([]byte, error)
 	fits(result []byte) error
 	mistakes() []string
-	resultType() reflect.Type
+	resultMembers() map[string]string
 }
 
 // Do runs an attempt and returns its result as JSON. Its error is the user's

@@ -107,7 +107,11 @@ func validateResult(r any) error {
 	return validateStruct(r)
 }
 
-func (a *Activity[D, P, R]) resultType() reflect.Type { return reflect.TypeFor[R]() }
+// resultMembers lists the members of the result. check reports a type without them.
+func (a *Activity[D, P, R]) resultMembers() map[string]string {
+	members, _ := schemagen.Stored(reflect.TypeFor[R]())
+	return members
+}
 
 // mistakes are what only the types and the functions show.
 func (a *Activity[D, P, R]) mistakes() []string {
@@ -127,7 +131,7 @@ func (a *Activity[D, P, R]) mistakes() []string {
 	if a.checking == nil && a.spec.Checkable {
 		found = append(found, "has a Check without a function")
 	}
-	if err := schemagen.Storable(reflect.TypeFor[R]()); err != nil {
+	if _, err := schemagen.Stored(reflect.TypeFor[R]()); err != nil {
 		found = append(found, fmt.Sprintf("has a result %s that cannot be stored as JSON: %v", reflect.TypeFor[R](), err))
 	}
 	return found

@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Meaning says what struct t is decoded from and checked for, in a form of our own
+// Meaning says what t is decoded from and checked for, in a form of our own
 // that changes with the type and never with how schemas are written: of each member,
 // in the order of the names, its name, its type, and its rules as the tag has them.
 // What a type accepts that decodes itself is its own secret. A field's description
-// and the names of Go types mean nothing. t must be one that Of accepts.
+// and the names of Go types mean nothing. t must be one that Of or Stored accepts, or a part of it.
 func Meaning(t reflect.Type) string {
 	var b strings.Builder
 	meaning(&b, t)

@@ -167,7 +167,7 @@ func TestOfTakesRulesThatAreNotForTextsAlone(t *testing.T) {
 }
 
 // Data may be deeper than payloads, and must be writable all the same.
-func TestStorable(t *testing.T) {
+func TestStored_Errors(t *testing.T) {
 	good := []any{
 		0, "", tree{}, map[string]tree{}, map[colour]int{}, []*tree{}, itself{}, colour{}, time.Time{}, []byte{},
 		struct {
@@ -177,7 +177,7 @@ func TestStorable(t *testing.T) {
 		}{},
 	}
 	for _, v := range good {
-		if err := Storable(reflect.TypeOf(v)); err != nil {
+		if _, err := Stored(reflect.TypeOf(v)); err != nil {
 			t.Errorf("%T: %v", v, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestStorable(t *testing.T) {
 		}{}, "embedded"},
 	}
 	for _, c := range bad {
-		err := Storable(reflect.TypeOf(c.typ))
+		_, err := Stored(reflect.TypeOf(c.typ))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: got %v, want %q in it", c.typ, err, c.want)
 		}
@@ -310,7 +310,7 @@ func TestWhoTakesAllOtherMembersIsAsForTheDecoder(t *testing.T) {
 		if _, _, known := l.Member("none"); known != (c.want != nil) {
 			t.Errorf("%s: the layout says %v", typ, known)
 		}
-		if err := Storable(typ); err != nil {
+		if _, err := Stored(typ); err != nil {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}

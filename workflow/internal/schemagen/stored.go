@@ -14,11 +14,12 @@ import (
 // Stored lists the members of what is stored as a t, by path, each with its kind in words of our
 // own that never change. A path is as in RFC 6901, where "*" is every entry of a map or an array, or
 // every member that a struct does not name; "" is the whole. A type within itself has the kind
-// "as " and the path where it begins. t must be one that Storable accepts.
-func Stored(t reflect.Type) map[string]string {
+// "as " and the path where it begins.
+//
+// An error names a type within t that package json cannot write or read back, whatever its value.
+func Stored(t reflect.Type) (map[string]string, error) {
 	s := stored{kinds: map[string]string{}, within: map[reflect.Type]string{}}
-	s.add("", t, "")
-	return s.kinds
+	return s.kinds, s.add("", t, "")
 }
 
 type stored struct {
@@ -26,47 +27,51 @@ type stored struct {
 	within map[reflect.Type]string // the types of which the place is a part, with their paths
 }
 
-func (s *stored) add(path string, t reflect.Type, prefix string) {
+func (s *stored) add(path string, t reflect.Type, prefix string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if at, inside := s.within[t]; inside {
 		s.kinds[path] = "as " + at
-		return
+		return nil
 	}
+	s.within[t] = path
+	defer delete(s.within, t)
 	switch formOf(t, false) {
 	case formObject:
 		s.kinds[path] = "object"
-		s.within[t] = path
-		s.addMembers(path, t)
-		delete(s.within, t)
+		return s.addMembers(path, t)
 	case formMap:
 		s.kinds[path] = "object"
 		if t.Key().Kind() != reflect.String || implements[encoding.TextUnmarshaler](t.Key()) {
-			var key strings.Builder
-			meaning(&key, t.Key())
-			s.kinds[path] = "object by " + key.String()
+			s.kinds[path] = "object by " + Meaning(t.Key())
 		}
-		s.within[t] = path
-		s.add(path+"/*", t.Elem(), "")
-		delete(s.within, t)
+		if _, err := names(t); err != nil {
+			return err
+		}
+		return s.add(path+"/*", t.Elem(), "")
 	case formArray:
 		s.kinds[path] = "array"
 		if t.Kind() == reflect.Array {
 			s.kinds[path] = fmt.Sprintf("array of %d", t.Len())
 		}
-		s.within[t] = path
-		s.add(path+"/*", t.Elem(), "")
-		delete(s.within, t)
+		return s.add(path+"/*", t.Elem(), "")
+	case formInvalid:
+		return fmt.Errorf("%s: it has no JSON form", t)
+	case formUnknown, formText, formAny:
+		s.kinds[path] = prefix + Meaning(t)
+		return nil
 	default:
-		var kind strings.Builder
-		meaning(&kind, t)
-		s.kinds[path] = prefix + kind.String()
+		s.kinds[path] = prefix + Meaning(t)
+		return nilDecodes(t)
 	}
 }
 
-func (s *stored) addMembers(path string, t reflect.Type) {
+func (s *stored) addMembers(path string, t reflect.Type) error {
 	members, rest := fieldsOf(t)
+	if err := probe(t, members); err != nil {
+		return err
+	}
 	for _, f := range members {
 		prefix := ""
 		if f.quoted {
@@ -75,19 +80,19 @@ func (s *stored) addMembers(path string, t reflect.Type) {
 		if _, format, formatted := strings.Cut(f.goField.Tag.Get("json"), ",format:"); formatted {
 			prefix += "in the format " + format + " "
 		}
-		s.add(memberPath(path, f.name), f.typ, prefix)
+		if err := s.add(string(jsontext.Pointer(path).AppendToken(f.name)), f.typ, prefix); err != nil {
+			return fmt.Errorf("field %s: %w", f.goField.Name, err)
+		}
 	}
-	switch {
-	case rest == nil:
-	case rest.Kind() == reflect.Map:
-		s.add(path+"/*", rest.Elem(), "")
-	default:
+	if rest == nil {
+		return nil
+	}
+	values, err := additional(rest)
+	if values == nil {
 		s.kinds[path+"/*"] = "any"
+		return err
 	}
-}
-
-func memberPath(parent, name string) string {
-	return string(jsontext.Pointer(parent).AppendToken(name))
+	return s.add(path+"/*", values, "")
 }
 
 // Unlike compares what is recorded of a type with another one: the members that the other
