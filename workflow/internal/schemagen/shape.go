@@ -31,8 +31,7 @@ const (
 )
 
 func decodesItself(t reflect.Type) bool {
-	return t == reflect.TypeFor[time.Time]() || implements[json.Unmarshaler](t) ||
-		implements[json.UnmarshalerFrom](t) || implements[encoding.TextUnmarshaler](t)
+	return implements[json.Unmarshaler](t) || implements[json.UnmarshalerFrom](t) || implements[encoding.TextUnmarshaler](t)
 }
 
 func implements[I any](t reflect.Type) bool {
@@ -89,14 +88,10 @@ func (b *builder) shape(f form, t reflect.Type, at site) (*jsonschema.Schema, er
 	switch f {
 	case formUnknown, formAny:
 		return anything(), nil
-	case formBool:
-		return &jsonschema.Schema{Type: "boolean"}, nilDecodes(t)
-	case formNumber:
-		return number(t), nilDecodes(t)
+	case formBool, formNumber, formString:
+		return scalar(t)
 	case formQuoted:
 		return quoted(t), nilDecodes(t)
-	case formString:
-		return &jsonschema.Schema{Type: "string"}, nilDecodes(t)
 	case formText:
 		return text(t), nil
 	case formArray:
@@ -110,26 +105,21 @@ func (b *builder) shape(f form, t reflect.Type, at site) (*jsonschema.Schema, er
 	}
 }
 
-// number bounds integers by their type. A double does not hold the largest ones of 64 bits; see [Text].
-func number(t reflect.Type) *jsonschema.Schema {
-	s := &jsonschema.Schema{Type: "integer"}
+// scalar describes a truth value, a text or a number. A double does not hold the largest integers of 64 bits; see [Text].
+func scalar(t reflect.Type) (*jsonschema.Schema, error) {
+	s, err := jsonschema.ForType(t, nil)
+	if err != nil {
+		return nil, err
+	}
 	switch t.Kind() {
 	case reflect.Float32:
-		s.Type, s.Format = "number", "float"
-	case reflect.Float64:
-		s.Type = "number"
-	case reflect.Int8, reflect.Int16, reflect.Int32:
-		s.Minimum = jsonschema.Ptr(-math.Ldexp(1, t.Bits()-1))
-		s.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()-1) - 1)
+		s.Format = "float"
 	case reflect.Int, reflect.Int64:
 		s.Minimum, s.Maximum, s.Format = jsonschema.Ptr(-math.Ldexp(1, 63)), jsonschema.Ptr(math.Ldexp(1, 63)), "int64"
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		s.Minimum = jsonschema.Ptr(0.0)
-		s.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()) - 1)
-	default:
-		s.Minimum, s.Maximum, s.Format = jsonschema.Ptr(0.0), jsonschema.Ptr(math.Ldexp(1, 64)), "uint64"
+	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
+		s.Maximum, s.Format = jsonschema.Ptr(math.Ldexp(1, 64)), "uint64"
 	}
-	return s
+	return s, nilDecodes(t)
 }
 
 // boundsOf64 are the bounds of 64 bits, as a double is written and as they are.
