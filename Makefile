@@ -24,7 +24,7 @@ export PAWL_PG_INSTALL := 1
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long requests test-bouncer test-role test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
+.PHONY: help demo test test-long requests test-bouncer test-role test-schema test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,8 +73,16 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
-test-role: ## run the tests of the engine, the relay and others once more, with nodes whose role owns no table
-	PAWL_ROLE=1 $(GO) test -short -timeout 30m ./internal/testkit/pgtest ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
+ROLE_ROOMS = ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
+
+test-role: ## run the tests of the engine, the relay and others once more, with nodes whose role owns no table, in a schema of another name
+	GO="$(GO)" PAWL_ROLE=1 .ci/schema -short -timeout 30m ./internal/testkit/pgtest $(ROLE_ROOMS)
+
+# The other packages with SQL. The bench has a schema of its own.
+SCHEMA_ROOMS = $(filter-out ./bench $(ROLE_ROOMS),$(shell grep -rl --include='*.go' --exclude='*_test.go' '{pawl}\.' . | xargs -n1 dirname | sort -u))
+
+test-schema: ## run the tests of the other packages with SQL once more, in a schema that is not called pawl
+	GO="$(GO)" .ci/schema -short -vet=off -p $(JOBS) -timeout 30m $(SCHEMA_ROOMS)
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
 	@$(GO) build -o bin/ ./cmd/pawl ./bench/withnats && exec bin/withnats bin/pawl bench

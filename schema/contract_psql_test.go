@@ -35,7 +35,7 @@ func examples(t testing.TB) (list []block, rights string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range fence.FindAllStringSubmatch(pgtest.Documented(string(text)), -1) {
 		switch m[1] {
 		case "sql":
 			list = append(list, block{sql: m[2]})

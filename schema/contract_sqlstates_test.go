@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/schema"
 )
 
 // A trial runs a row of the table of SQLSTATEs as a caller of the functions in SQL: a transaction that claims a key, does its work and
@@ -390,7 +391,7 @@ func (s *trial) wantError(t *testing.T, row *sqlstate.Row, key string) {
 func (s *trial) wantRow(t *testing.T, row *sqlstate.Row, err error) {
 	t.Helper()
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || sqlstate.Find(e, "pawl") != row {
+	if !ok || sqlstate.Find(e, schema.Default) != row {
 		t.Errorf("got %v, want an error of the row", err)
 	}
 }

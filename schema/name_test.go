@@ -38,7 +38,7 @@ func TestIn(t *testing.T) {
 		if got := In("other", sql); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got := For(Default)(sql); got != strings.ReplaceAll(sql, "{pawl}", "pawl") {
+		if got := For(Default)(sql); got != strings.ReplaceAll(sql, "{pawl}", Default) {
 			t.Errorf("by its own name: got %s", got)
 		}
 	}
@@ -57,7 +57,7 @@ func TestMigrationInReplacesTheQualifierAndNothingElse(t *testing.T) {
 		if got := migrationIn("other", sql); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got := migrationIn(Default, sql); got != sql {
+		if got := migrationIn(Default, sql); got != strings.ReplaceAll(want, `"other"`, Default) {
 			t.Errorf("by its own name: got %s", got)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/schema"
 )
 
 // event inserts an event. Parameters: position, time.
@@ -149,7 +150,7 @@ func TestThereIsNoPartitionForATimeUntilItIsMade(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	for _, at := range []string{"0001-01-01", "1999-12-31", "2044-01-01", "9999-12-31"} {
-		if e := refused(t, pool, "23514", event, 1, at); e.ConstraintName != "" || e.TableName != "outbox" || e.SchemaName != "pawl" {
+		if e := refused(t, pool, "23514", event, 1, at); e.ConstraintName != "" || e.TableName != "outbox" || e.SchemaName != schema.Default {
 			t.Errorf("%+v", e)
 		}
 		for _, want := range []bool{true, false} {

@@ -162,7 +162,7 @@ func TestAMonitoringRoleSeesEverything(t *testing.T) {
 			t.Errorf("%s is missing: %s", blind, describe(r))
 		}
 	}
-	p.exec(string(grants[1]))
+	p.exec(pgtest.Documented(string(grants[1])))
 	if r := p.examine(); len(names(r)) != 0 || r.Role != "watcher" {
 		t.Error(describe(r))
 	}

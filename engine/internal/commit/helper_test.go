@@ -30,7 +30,7 @@ func testConfig(pool *pgxpool.Pool, ws ...*workflow.Workflow) Config {
 			return pgx.ConnectConfig(ctx, c)
 		},
 		Pooled: pooler.Expected(pool.Config().ConnConfig),
-		Schema: "pawl", Statements: NewStatements(schema.For(schema.Default)),
+		Schema: schema.Default, Statements: NewStatements(schema.For(schema.Default)),
 		Definitions: known(func(name string, version int) *workflow.Workflow {
 			for _, w := range ws {
 				if w.Name == name && w.Version == version {

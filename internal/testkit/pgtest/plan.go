@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -104,3 +105,8 @@ func ExplainPrepared(t testing.TB, by interface {
 
 // SQL is a statement of the product for the schema of the tests; see schema.In.
 func SQL(text string) string { return strings.ReplaceAll(text, "{pawl}", "pawl") }
+
+var documented = regexp.MustCompile(`\b(pawl)(\.| TO )`)
+
+// Documented returns SQL of the documentation, which names the default schema, for the schema of the tests.
+func Documented(text string) string { return documented.ReplaceAllString(text, SQL("{pawl}")+"$2") }
