@@ -89,6 +89,8 @@ var rightly = map[string]int{
 	"DELETE /v1/ops/paused/{workflow}":                               204,
 	"GET /v1/ops/inbox":                                              200,
 	"GET /v1/ops/inbox/body":                                         404,
+	"GET /v1/ops/inbox/kept":                                         200,
+	"GET /v1/ops/inbox/kept/message":                                 404,
 	"POST /v1/ops/inbox/retry":                                       400,
 	"POST /v1/ops/inbox/discard":                                     400,
 	"GET /v1/ops/sinks":                                              200,

@@ -54,6 +54,11 @@ var (
 		func(m *inspect.DeadMessage) bool {
 			return (transitions.Message{Consumer: m.Consumer, ID: m.ID}).Check() == nil
 		}}
+	byReceipt = cursor[inspect.KeptMessage]{11,
+		func(m *inspect.KeptMessage) []any { return []any{&m.ReceivedAt, &m.Hash, &m.Consumer, &m.ID} },
+		func(m *inspect.KeptMessage) bool {
+			return (transitions.Message{Consumer: m.Consumer, ID: m.ID}).Check() == nil
+		}}
 	byMaking = cursor[apikey.Key]{7, func(k *apikey.Key) []any { return []any{&k.CreatedAt, &k.ID, &k.Tenant} },
 		func(k *apikey.Key) bool {
 			return apikey.IsID(k.ID) && k.Tenant != "" && transitions.CheckTenant(k.Tenant) == nil

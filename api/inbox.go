@@ -19,6 +19,9 @@ import (
 type Consumer struct {
 	// Tenant is whose the messages are; "" is "default".
 	Tenant string
+	// Keep is how long messages are stored as they were received, with their headers and so the signature, for operators to read.
+	// The headers Authorization, Proxy-Authorization and Cookie are left out. Zero stores none.
+	Keep time.Duration
 	// CheckHeaders refuses a message that Verify will refuse whatever its body is, before that is read. The text of its error is shown
 	// to the sender. nil: every body is read.
 	CheckHeaders func(http.Header) error
@@ -31,7 +34,7 @@ type Consumer struct {
 func checkConsumers(given map[string]Consumer) (map[string]Consumer, error) {
 	complete := make(map[string]Consumer, len(given))
 	for name, c := range given {
-		m := transitions.Message{Tenant: c.Tenant, Consumer: name, ID: "any"}.WithDefaults()
+		m := transitions.Message{Tenant: c.Tenant, Consumer: name, ID: "any", Keep: c.Keep}.WithDefaults()
 		if err := m.Check(); err != nil {
 			return nil, fmt.Errorf("api: Config.Inbox[%q]: %w", name, err)
 		}
@@ -75,7 +78,7 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	receipt, err := a.engine.Consume(r.Context(), transitions.Message{
-		Tenant: consumer.Tenant, Consumer: name, ID: id, Body: body,
+		Tenant: consumer.Tenant, Consumer: name, ID: id, Body: body, Keep: consumer.Keep, Headers: keptHeaders(r.Header, consumer.Keep),
 	})
 	if workflow.CodeOf(err) == workflow.KeyExpired {
 		// It was done, long ago. The 410 of other commands would tell a sender that
@@ -90,6 +93,18 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return r.sendReceipt(w, receipt)
+}
+
+// keptHeaders returns the headers of h to store, or nil if keep is zero.
+func keptHeaders(h http.Header, keep time.Duration) http.Header {
+	if keep == 0 {
+		return nil
+	}
+	h = h.Clone()
+	for _, name := range []string{headerAuthorization, "Proxy-Authorization", "Cookie"} {
+		h.Del(name)
+	}
+	return h
 }
 
 // DeadMessage is a message that was not consumed.

@@ -72,6 +72,7 @@ var (
 	afterPosition = Param{Name: "after", In: InQuery, Kind: Position, Default: "start", Doc: "a position of the log, `start` or `now`"}
 	afterVersion  = Param{Name: "after", In: InQuery, Kind: Integer, Max: maxPosition, Default: "0", Doc: "entries with a later version"}
 	ofConsumer    = Param{Name: "consumer", In: InQuery, Kind: Text, Doc: "who consumes the messages"}
+	ofMessage     = Param{Name: "message", In: InQuery, Kind: Text, Needs: "consumer", Doc: "the sender's id of a message"}
 	messageStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.MessageWaiting),
 		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)},
 		Doc:    "how the messages stand"}

@@ -32,6 +32,8 @@ import (
 //   - Any other error: it should come again. It is not on the list, except for
 //     Internal.
 //
+// If m.Keep is positive the original is stored before that; see [Admin.KeptMessages].
+//
 // Errors: those of Submit; MessageReused, MessageNotTaken; InvalidPayload for what
 // cannot be read; TooLarge for more than transitions.MaxMessage, which is on the list
 // without its body. A message that has no id, or cannot be stored for another reason,
@@ -45,6 +47,13 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 	m = m.WithDefaults()
 	if err := m.Check(); err != nil && workflow.CodeOf(err) != workflow.TooLarge {
 		return transitions.Receipt{}, decide.FateOver, err
+	}
+	// The original is committed in a transaction of its own before the command. A crash between the two leaves an original without an
+	// effect until the next delivery, but no effect without its original, and the commit pipeline stays as it is.
+	if m.Keep > 0 && len(m.Body) <= transitions.MaxMessage {
+		if err := e.inbox.Keep(ctx, m, e.clock.Now()); err != nil {
+			return transitions.Receipt{}, decide.FateLater, err
+		}
 	}
 	receipt, err := e.deliver(ctx, m)
 	fate := decide.FateOf(m, receipt, err, e.config.MaxDeliveries)

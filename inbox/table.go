@@ -20,6 +20,7 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
 // Table is the list of dead messages of one schema. Errors of its methods are
@@ -178,7 +179,7 @@ func unavailable(what string, err error) error {
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the database did not answer in time; try again",
 			Cause: fmt.Errorf("%s: %w", what, err)}
 	default:
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the list of dead messages could not be reached; try again",
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the messages of the inbox could not be reached; try again",
 			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
 }

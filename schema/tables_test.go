@@ -67,6 +67,8 @@ var validRows = map[string]row{
 	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''",
 		"status": "'waiting'",
 		"code":   "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
+	"inbox_kept": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "received_at": "now()", "keep_until": "now()",
+		"headers": "''", "body": "''"},
 }
 
 // partitionOf says in which partition of its table a good row is.
@@ -243,6 +245,13 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"horizon", row{"tombstone": "'-1 second'"}},
 		{"horizon", row{"history": "true", "history_kept": "'0'"}},
 		{"horizon", row{"history_kept": "'1 day'"}},
+		{"inbox_kept", row{"tenant": "''"}},
+		{"inbox_kept", row{"tenant": repeat("65")}},
+		{"inbox_kept", row{"consumer": "''"}},
+		{"inbox_kept", row{"consumer": repeat("250")}},
+		{"inbox_kept", row{"message": "''"}},
+		{"inbox_kept", row{"message": repeat("256")}},
+		{"inbox_kept", row{"hash": short}},
 		{"inbox_dead", row{"tenant": "''"}},
 		{"inbox_dead", row{"tenant": repeat("65")}},
 		{"inbox_dead", row{"consumer": "''"}},

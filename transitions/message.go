@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -19,6 +20,9 @@ const (
 	MaxMessage  = 1 << 20 // of a body
 )
 
+// MaxKeep is the longest Keep of a message.
+const MaxKeep = 3660 * 24 * time.Hour
+
 // Message is what somebody outside has sent: one delivery of it.
 type Message struct {
 	Tenant   string // "" is "default"
@@ -28,6 +32,10 @@ type Message struct {
 	Body     []byte // as it was sent, up to 1 MiB
 	Delivery int    // which delivery this is, from 1; 0: nobody counts them
 	Earlier  bool   // there may have been deliveries that are not counted
+
+	// Keep is how long the message is stored as it was received, with its Headers, for operators to read. Zero does not store it.
+	Keep    time.Duration
+	Headers map[string][]string
 
 	Trace tracing.Context // where in a trace it was sent; nowhere: the context of the call tells
 }
@@ -71,6 +79,9 @@ func (m Message) Check() error {
 	}
 	if problem := TextProblem(m.Type, MaxKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the type of the message %s", problem)
+	}
+	if m.Keep < 0 || m.Keep > MaxKeep {
+		return workflow.Errorf(workflow.InvalidRequest, "a message is kept for 0 to %d days", MaxKeep/(24*time.Hour))
 	}
 	if len(m.Body) > MaxMessage {
 		return workflow.Errorf(workflow.TooLarge, "the message is larger than %d bytes", MaxMessage)

@@ -5,11 +5,35 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/transitions"
 )
+
+// keptFor reads the flags --inbox-keep, each "consumer=duration".
+func keptFor(consumers map[string]service.InboxConsumer, flags []string) error {
+	for _, flag := range flags {
+		name, text, _ := strings.Cut(flag, "=")
+		c, known := consumers[name]
+		keep, err := time.ParseDuration(text)
+		switch {
+		case err != nil || keep <= 0:
+			return usage.Errorf("--inbox-keep %q is not CONSUMER=DURATION, such as payments=720h", flag)
+		case keep > transitions.MaxKeep:
+			return usage.Errorf("--inbox-keep %q is longer than %d days", flag, transitions.MaxKeep/(24*time.Hour))
+		case !known:
+			return usage.Errorf("--inbox-keep names %q, and there is no --inbox %s", name, name)
+		case c.Keep != 0:
+			return usage.Errorf("--inbox-keep names %q twice", name)
+		}
+		c.Keep = keep
+		consumers[name] = c
+	}
+	return nil
+}
 
 // inboxOf reads the flags --inbox, each "consumer" or "consumer=tenant", and the
 // secrets from the environment.

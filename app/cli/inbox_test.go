@@ -4,7 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/inbox/signature"
 )
@@ -29,6 +31,24 @@ func TestSecretsOfTheInboxAreInTheEnvironment(t *testing.T) {
 		list := strings.Split(flags, " ")
 		_, err := inboxOf(list)
 		if _, ok := errors.AsType[*usage.Error](err); !ok || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%q: %v, want %s", flags, err, want)
+		}
+	}
+}
+
+func TestInboxKeepNamesConsumerAndTime(t *testing.T) {
+	consumers := map[string]service.InboxConsumer{"bank": {}, "post": {}}
+	if err := keptFor(consumers, []string{"bank=720h"}); err != nil || consumers["bank"].Keep != 720*time.Hour || consumers["post"].Keep != 0 {
+		t.Errorf("%+v, %v", consumers, err)
+	}
+	for flags, want := range map[string]string{
+		"post": "is not CONSUMER=DURATION", "post=": "is not", "post=30": "is not", "post=0s": "is not", "post=-1h": "is not",
+		"post=99999999h": "is not", "post=90000h": "longer than 3660 days", "other=1h": "there is no --inbox other",
+		"post=1h post=2h": `names "post" twice`,
+	} {
+		consumers := map[string]service.InboxConsumer{"post": {}}
+		err := keptFor(consumers, strings.Split(flags, " "))
+		if _, ok := errors.AsType[*usage.Error](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", flags, err, want)
 		}
 	}

@@ -25,6 +25,7 @@ var inJSON = map[string]string{
 	"ops sinks list": "ops sinks list", "ops sinks show": "", "ops sinks pause": "", "ops sinks resume": "", "ops sinks forget": "",
 	"ops sinks move": "", "ops sinks dead": "", "ops sinks redrive": "", "ops sinks skip": "",
 	"ops inbox list": "ops inbox list", "ops inbox body": "", "ops inbox retry": "", "ops inbox discard": "",
+	"ops inbox kept": "ops inbox kept", "ops inbox raw": "",
 	"ops nodes":     "ops nodes",
 	"ops retention": "ops retention", "ops versions": "ops versions", "ops begin": "ops begin order 1",
 	"ops migrations": "ops migrations", "ops migrate": "", "ops stop-migration": "", "ops correct": "",

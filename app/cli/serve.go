@@ -24,9 +24,9 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	config                                        service.Config
-	receivers, private, fromNow, inboxes, proxies []string
-	auth                                          string
+	config                                              service.Config
+	receivers, private, fromNow, inboxes, kept, proxies []string
+	auth                                                string
 }
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
@@ -105,6 +105,9 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
+	own.StringArrayVar(&f.kept, "inbox-keep", nil,
+		"store the messages of a consumer as received, for operators to read: CONSUMER=DURATION, such as payments=720h; "+
+			"may be given several times")
 }
 
 // read is the configuration that the flags ask for.
@@ -131,6 +134,9 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 		return config, err
 	}
 	if config.Inbox, err = inboxOf(f.inboxes); err != nil {
+		return config, err
+	}
+	if err := keptFor(config.Inbox, f.kept); err != nil {
 		return config, err
 	}
 	if config.Sinks, err = sinks(f.receivers, f.private, os.Getenv, c.OutOrStdout(), config.Log); err != nil {

@@ -42,6 +42,7 @@ var answers = map[string]string{
 	"ops sinks show log":          "GET /v1/ops/sinks/log?all_tenants=true",
 	"ops sinks dead log":          "GET /v1/ops/sinks/log/dead?all_tenants=true",
 	"ops inbox list":              "GET /v1/ops/inbox",
+	"ops inbox kept":              "GET /v1/ops/inbox/kept",
 }
 
 // dryRuns are commands that change nothing, with the requests of the same meaning.

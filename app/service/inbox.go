@@ -20,6 +20,8 @@ type InboxConsumer struct {
 	// Secrets are those that the sender may sign with: one, or two while one is being
 	// replaced.
 	Secrets []signature.Secret
+	// Keep is how long messages are stored as they were received, with their headers; see [api.Consumer]. Zero stores none.
+	Keep time.Duration
 }
 
 // consumers are the inbox as the HTTP interface has it.
@@ -27,7 +29,7 @@ func (c Config) consumers() map[string]api.Consumer {
 	list := make(map[string]api.Consumer, len(c.Inbox))
 	for name, consumer := range c.Inbox {
 		secrets := slices.Clone(consumer.Secrets)
-		list[name] = api.Consumer{Tenant: consumer.Tenant, CheckHeaders: func(h http.Header) error {
+		list[name] = api.Consumer{Tenant: consumer.Tenant, Keep: consumer.Keep, CheckHeaders: func(h http.Header) error {
 			return signature.CheckHeaders(h, time.Now(), signature.Tolerance)
 		}, Verify: func(h http.Header, body []byte) (string, error) {
 			return signature.Verify(secrets, h, body, time.Now(), signature.Tolerance)
@@ -48,7 +50,7 @@ func (c Config) checkInbox(workflows []*workflow.Workflow) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Inbox)) {
 		consumer := c.Inbox[name]
-		m := transitions.Message{Tenant: consumer.Tenant, Consumer: name, ID: "any"}
+		m := transitions.Message{Tenant: consumer.Tenant, Consumer: name, ID: "any", Keep: consumer.Keep}
 		switch err := m.Check(); {
 		case err != nil:
 			return usage.Errorf("inbox %q: %w", name, err)

@@ -46,6 +46,9 @@ type Config struct {
 	// CloudEvents have it. Without the header it is the subject.
 	TypeHeader string
 
+	// Keep is how long messages are stored as they were received, with their headers, for operators to read. Zero stores none.
+	Keep time.Duration
+
 	// Concurrency is how many messages this node works on at once, and has in its
 	// memory; 0 is 32.
 	Concurrency int
@@ -114,6 +117,9 @@ func (c *Config) check() error {
 	if c.AckWait < minAckWait || c.Concurrency < 0 || c.Waiting < 0 || c.Timeout < 0 || c.Retry.First < 0 || c.Retry.Max < c.Retry.First {
 		add("AckWait must be at least %s, Concurrency, Waiting, Timeout and Retry not negative,"+
 			" and Retry.Max not less than Retry.First", minAckWait)
+	}
+	if c.Keep < 0 || c.Keep > transitions.MaxKeep {
+		add("Keep must be from 0 to %s", transitions.MaxKeep)
 	}
 	return errors.Join(wrong...)
 }

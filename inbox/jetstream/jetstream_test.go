@@ -461,12 +461,12 @@ func TestOnlyTheSubjectsThatAreAskedFor(t *testing.T) {
 
 func TestConfigSaysAllThatIsWrong(t *testing.T) {
 	t.Parallel()
-	_, err := jetstream.New(jetstream.Config{Stream: "a.b", AckWait: time.Millisecond, Subjects: []string{""}})
+	_, err := jetstream.New(jetstream.Config{Stream: "a.b", AckWait: time.Millisecond, Subjects: []string{""}, Keep: -1})
 	if err == nil {
 		t.Fatal("taken")
 	}
 	for _, want := range []string{"the consumer is missing", `"a.b" cannot be the name of a stream`, "a subject is empty",
-		"AckWait must be at least 100ms"} {
+		"AckWait must be at least 100ms", "Keep must be from 0 to"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

@@ -24,6 +24,7 @@ func (c *Config) message(m jetstream.Msg, made time.Time) (transitions.Message, 
 	return transitions.Message{
 		Tenant: c.Tenant, Consumer: c.Consumer, ID: c.id(m.Headers(), place), Type: c.kind(m), Body: m.Data(),
 		Delivery: int(place.NumDelivered), Earlier: place.Timestamp.Before(made),
+		Keep: c.Keep, Headers: m.Headers(),
 		Trace: traceOf(m.Headers()),
 	}, nil
 }

@@ -17,8 +17,9 @@ import (
 )
 
 func (o *ops) inboxCommand() *cobra.Command {
-	return flags.Group("inbox", "See to messages that were not consumed",
-		o.inboxListCommand(), o.inboxBodyCommand(), o.inboxRetryCommand(), o.inboxDiscardCommand())
+	return flags.Group("inbox", "Manage dead messages and read stored messages",
+		o.inboxListCommand(), o.inboxBodyCommand(), o.inboxRetryCommand(), o.inboxDiscardCommand(), o.inboxKeptCommand(),
+		o.inboxRawCommand())
 }
 
 func (o *ops) inboxListCommand() *cobra.Command {

@@ -14,8 +14,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// messageCommand makes of c a command about one message.
+// messageCommand completes c as a command about one message on the list of dead messages.
 func (o *ops) messageCommand(c *cobra.Command,
+	do func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) error) *cobra.Command {
+	return o.refCommand(c, find, do)
+}
+
+// refCommand completes c as a command about one message. find completes a reference without a hash.
+func (o *ops) refCommand(c *cobra.Command,
+	find func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) (transitions.MessageRef, error),
 	do func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) error) *cobra.Command {
 	var ref transitions.MessageRef
 	var hash string

@@ -95,7 +95,7 @@ func TestOpsSettlesNothingForAnEmptyName(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"sinks redrive s --tenant default --type", "sinks skip s --all --tenant", "pause bill --tenant",
-		"keys --tenant", "counts --workflow", "show 7 --workflow", "inbox list --business-key", "inbox list --consumer"} {
+		"keys --tenant", "counts --workflow", "show 7 --workflow", "inbox list --business-key", "inbox list --consumer", "inbox kept --id"} {
 		flag := args[strings.LastIndex(args, "--"):]
 		if _, _, err := p.try(args, ""); err == nil || err.Error() != flag+" is empty" {
 			t.Errorf("%s: %v", args, err)

@@ -24,6 +24,7 @@ func TestOpsTakesTextThatCannotBeStoredForAMistake(t *testing.T) {
 		{"sinks", "move", "--to", "1"}, {"sinks", "dead"}, {"sinks", "dead", "s", "--type"}, {"sinks", "dead", "s", "--status"},
 		{"sinks", "dead", "s", "--workflow"}, {"sinks", "dead", "s", "--tenant", "default", "--workflow", "bill", "--business-key"},
 		{"sinks", "redrive", "s", "--type"}, {"sinks", "redrive", "s", "--all", "--by"}, {"sinks", "skip", "s", "--all", "--reason"},
+		{"inbox", "kept", "--consumer"}, {"inbox", "kept", "--consumer", "bank", "--id"}, {"inbox", "raw", "bank"},
 		{"inbox", "list", "--consumer"}, {"inbox", "body", "bank"}, {"inbox", "retry", "bank"}, {"inbox", "discard", "bank", "id", "--reason"},
 	} {
 		for _, text := range []string{"a\xff", "a\x00"} {

@@ -188,13 +188,16 @@ func (r *Runner) detach(ctx context.Context, p partition) error {
 	return err
 }
 
-// forgetSettled deletes dead letters and messages that were settled before a time.
+// forgetSettled deletes dead letters and messages that were settled before a time, and expired kept messages.
 func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
 	letters := func(ctx context.Context) (int64, error) {
 		return relay.ForgetSettled(ctx, r.config.Pool, r.sql.in, before, r.config.Batch)
 	}
 	messages := func(ctx context.Context) (int64, error) { return r.messages.Forget(ctx, before, r.config.Batch) }
-	for _, forget := range []func(context.Context) (int64, error){letters, messages} {
+	kept := func(ctx context.Context) (int64, error) {
+		return r.messages.ForgetKept(ctx, r.config.Clock.Now(), r.config.Batch)
+	}
+	for _, forget := range []func(context.Context) (int64, error){letters, messages, kept} {
 		for more := true; more; {
 			some, err := bounded(ctx, forget)
 			if err != nil {

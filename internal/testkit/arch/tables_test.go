@@ -16,7 +16,7 @@ var owner = map[string]string{
 	"begins": "internal/kernel/store", "node": "internal/kernel/store",
 	"audit": "internal/kernel/audit", "outbox": "internal/kernel/outbox", "log": "internal/kernel/outbox",
 	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
-	"inbox_dead": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
+	"inbox_dead": "inbox", "inbox_kept": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
 	"api_key":            "auth/apikey",
 	"instance_migration": "engine/internal/migrate",
 	"ticket_key":         "auth/ticket/ring",

@@ -1,0 +1,92 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func keeping(keep time.Duration) func(*api.Config) {
+	return func(c *api.Config) {
+		withPost(c)
+		post := c.Inbox["post"]
+		post.Keep = keep
+		c.Inbox["post"] = post
+	}
+}
+
+func (s *server) kept(query string) []api.KeptMessage {
+	s.t.Helper()
+	a := s.get("/v1/ops/inbox/kept" + query)
+	a.want(s.t, http.StatusOK)
+	return read[api.KeptMessagePage](s.t, a).Messages
+}
+
+func TestMessagesAreKeptAsReceived(t *testing.T) {
+	s := newServer(t, keeping(time.Hour))
+	body := ` {"type":"announced",  "label":"L-1"}`
+	s.mail("m-1", body, "Authorization", "Bearer secret", "Cookie", "a=secret", "X-Odd", "caf\xe9", "Content-Type", "text/plain").want(t, 201)
+	s.mail("m-1", body, "X-Odd", "again").want(t, 201)
+	s.mail("m-1", body+" ").wantProblem(t, 422, workflow.MessageReused)
+	s.mail("m-2", `nonsense`).wantProblem(t, 400, workflow.InvalidPayload)
+	s.do(http.MethodPost, "/v1/inbox/post", []byte(body), "Id", "m-3", "Signature", "mine").wantProblem(t, 401, workflow.Unauthorized)
+	s.do(http.MethodPost, "/v1/inbox/post%20of%20acme", []byte(`{}`), "Id", "m-4", "Signature", "the post").wantProblem(t, 422,
+		workflow.MessageNotTaken) // of a consumer that keeps nothing
+	list := s.kept("")
+	if len(list) != 3 || list[0].Message != "m-1" || list[0].Size != len(body) || list[2].Message != "m-2" || list[0].Consumer != "post" {
+		t.Fatalf("%+v", list)
+	}
+	if n := len(s.kept("?consumer=post&message=m-1")); n != 2 {
+		t.Errorf("%d with that id", n)
+	}
+	if n := len(s.kept("?consumer=other")); n != 0 {
+		t.Errorf("%d of another consumer", n)
+	}
+	first := read[api.KeptMessagePage](t, s.get("/v1/ops/inbox/kept?limit=2"))
+	if rest := s.kept("?limit=2&cursor=" + first.Next); len(first.Messages) != 2 || len(rest) != 1 || rest[0] != list[2] {
+		t.Errorf("%+v, then %+v", first, rest)
+	}
+	a := s.get("/v1/ops/inbox/kept/message?consumer=post&message=m-1&hash=" + list[0].Hash)
+	a.want(t, http.StatusOK)
+	raw := read[api.RawMessage](t, a)
+	if raw.KeptMessage != list[0] || raw.Body != base64.StdEncoding.EncodeToString([]byte(body)) ||
+		raw.KeepUntil.Sub(raw.ReceivedAt) != time.Hour ||
+		!slices.Equal(raw.Headers["Signature"], []string{"the post"}) || !slices.Equal(raw.Headers["X-Odd"], []string{"caf\uFFFD"}) {
+		t.Errorf("%+v", raw)
+	}
+	if strings.Contains(string(a.body), "secret") {
+		t.Errorf("it shows credentials: %v", slices.Collect(maps.Keys(raw.Headers)))
+	}
+	s.get("/v1/ops/inbox/kept", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
+	if list := read[api.KeptMessagePage](t, s.get("/v1/ops/inbox/kept", "Pawl-Tenant", "acme")).Messages; len(list) != 0 {
+		t.Errorf("another tenant sees %+v", list)
+	}
+	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.inbox_kept SET keep_until = now() WHERE message = 'm-1'"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.kept("")); n != 1 {
+		t.Errorf("%d after their time", n)
+	}
+	s.get("/v1/ops/inbox/kept/message?consumer=post&message=m-1&hash="+list[0].Hash).wantProblem(t, 404, workflow.NotFound)
+	for _, query := range []string{"/message", "/message?consumer=post&message=m-1&hash=00", "?message=m-1", "?cursor=BQAA", "?consumer=%00",
+		"?consumer=post&message=" + strings.Repeat("m", 256)} {
+		s.get("/v1/ops/inbox/kept"+query).wantProblem(t, 400, workflow.InvalidRequest)
+	}
+}
+
+func TestConsumerKeepsForATimeThatCanBe(t *testing.T) {
+	for _, keep := range []time.Duration{-1, 4000 * 24 * time.Hour} {
+		c := api.Config{}
+		keeping(keep)(&c)
+		if _, err := api.New(newServer(t).engine, c); err == nil || !strings.Contains(err.Error(), "kept for") {
+			t.Errorf("%s: %v", keep, err)
+		}
+	}
+}
