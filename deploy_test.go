@@ -57,10 +57,10 @@ func served(t *testing.T) map[string][]string {
 		inPod = append(inPod, strings.TrimPrefix(strings.TrimSpace(line), "- "))
 	}
 	return map[string][]string{
-		containerfile:                 inContainer,
-		unit:                          strings.Fields(found(t, `^ExecStart=/usr/local/bin/pawl (.*?)$`, fileOf(t, unit))),
-		kubernetes:                    inPod,
-		"docs/put-it-on-a-network.md": strings.Fields(found(t, `pawl (serve --auth .*?)$`, fileOf(t, "docs/put-it-on-a-network.md"))),
+		containerfile:    inContainer,
+		unit:             strings.Fields(found(t, `^ExecStart=/usr/local/bin/pawl (.*?)$`, fileOf(t, unit))),
+		kubernetes:       inPod,
+		"docs/access.md": strings.Fields(found(t, `pawl (serve --auth .*?)$`, fileOf(t, "docs/access.md"))),
 	}
 }
 
@@ -139,7 +139,7 @@ func TestPackagesNameFlagsAndVariablesThatAreThere(t *testing.T) {
 	flags := map[string]bool{}
 	flagsOf(CommandLine(), flags)
 	known := variables(t)
-	paths := []string{"docs/deploy.md"}
+	paths := []string{"docs/network.md"}
 	err := filepath.WalkDir("deploy", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "tools" {
 			return fs.SkipDir

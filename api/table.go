@@ -52,7 +52,7 @@ var callerRoutes = []Route{
 	{Section: ofCaller, Method: "GET", Path: "/v1/me", Grant: AnyCaller, handle: show((*API).me), Params: params(aGrant),
 		Doc: "who the caller is, how that is known, and what he may do", Answers: []Answer{answer[Me](200)}},
 	{Section: ofCaller, Method: "POST", Path: "/v1/tickets", Grant: AnyCaller, ByItem: true, NoKey: true, handle: (*API).issueTicket,
-		Doc:     "make a [ticket](#tickets) of what the caller himself is allowed to do",
+		Doc:     "create a [ticket](access.md#tickets) with rights of the caller",
 		Body:    &Body{Type: reflect.TypeFor[TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
 		Answers: []Answer{answer[Ticket](201)}, Headers: []Header{setCookie},
 		Codes: []workflow.Code{workflow.NotFound, workflow.InstanceNotFound}},

@@ -28,7 +28,7 @@ const variableOfSecret = "PAWL_JWT_SECRET"
 // variableOfLogin has the secret that the identity provider knows this service by, where it wants one.
 const variableOfLogin = "PAWL_LOGIN_SECRET"
 
-// wireAuth is the file that --auth names; docs/authentication.md tells what is in it.
+// wireAuth is the file that --auth names; docs/access.md tells what is in it.
 type wireAuth struct {
 	JWT  *wireJWT `json:"jwt"`
 	Keys bool     `json:"keys"`

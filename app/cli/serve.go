@@ -101,7 +101,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.BoolVar(&config.AccessLogSkipsHealth, "access-log-skip-health", false, "leave /healthz, /readyz and /metrics out of the access log")
 	own.StringVar(&config.Console, "console", console.DefaultPath, "the path of the console, the pages for operators; \"off\" is none")
 	own.StringVar(&f.auth, "auth", "",
-		"file that says whose credentials are taken, see docs/authentication.md; without it everybody on this machine is believed")
+		"file that says whose credentials are taken, see docs/access.md; without it everybody on this machine is believed")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")

@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -39,13 +38,12 @@ window.stop = follow({ address: '/v1/events?workflow=order', after: 0,
 
 func newFront(t *testing.T, node string) *front {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/browsers.md")
+	module, err := os.ReadFile("../../examples/order/page/follow.js")
 	if err != nil {
 		t.Fatal(err)
 	}
-	module := regexp.MustCompile("(?ms)^```js\n(.*?)^```$").FindStringSubmatch(string(text))
 	to, err := url.Parse(node)
-	if module == nil || err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
@@ -58,7 +56,7 @@ func newFront(t *testing.T, node string) *front {
 			_, _ = w.Write([]byte(followingPage))
 		case r.URL.Path == "/follow.js":
 			w.Header().Set("Content-Type", "text/javascript")
-			_, _ = w.Write([]byte(module[1]))
+			_, _ = w.Write(module)
 		case strings.HasPrefix(r.URL.Path, "/v1/"):
 			f.stream(proxy, w, r)
 		default:

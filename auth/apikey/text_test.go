@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 )
 
-// scanned is what docs/authentication.md tells scanners to look for.
+// scanned is what docs/access.md tells scanners to look for.
 var scanned = regexp.MustCompile(`^pawl_[0-9A-Za-z]{12}_[0-9A-Za-z]{36}$`)
 
 func TestATextIsReadAsItWasMade(t *testing.T) {

@@ -1,30 +1,3 @@
-# Event streams in a browser
-
-`EventSource` connects again by itself if a stream ends or the network fails, and sends the id of the last event, so nothing is lost. It
-gives up for good (`readyState` 2, `CLOSED`) if an answer has another status than 200, or is no event stream. This happens whenever it
-connects again while a proxy answers 502, a node stops (503), there are too many streams (429) or the credential has ended (401).
-It tells the page neither the status nor the reason. So a page has to notice `CLOSED`, ask for the reason, and open another `EventSource`.
-
-| reason | answer | the page |
-|---|---|---|
-| the stream ended, or the network failed | none | does nothing: `EventSource` connects again |
-| the credential ended | the event `unauthorized`, then 401 | asks its server for another [ticket](authentication.md#for-a-browser-tickets), then opens |
-| too many streams, a node that stops, a proxy without a node | 429, 502, 503, 504 | opens after `Retry-After`, or after a pause that doubles |
-| retention has removed the events after the position | 410 `events_gone` | reads the state again, then opens from its position |
-| the database was [restored](backup.md) to an earlier moment | 400 `invalid_request`: the log ends before the position | the same |
-| the command whose status is followed has ended | 204 | is done |
-| no right, or nothing there | 403, 404 | stops, and shows the reason |
-
-Two more rules:
-
-- A new `EventSource` cannot send `Last-Event-ID`. Put the position into the address, as `after`.
-- Begin with the position of the state that the page shows (`Pawl-Position` of an answer, `position` of the last entry of a history), and
-  not with `now`: events between the two reads would be missing.
-
-## A module to copy
-A test runs it in Chromium, through a proxy that gives each of these answers.
-
-```js
 // follow calls onEvent(event) for each event of the log after a position, until stop() is called. It returns stop.
 //   address   such as '/v1/events?workflow=order&business_key=A-17'
 //   after     the position of the state that the page shows
@@ -98,9 +71,3 @@ export function follow({ address, after, onEvent, renew, reset, onState = () => 
   open();
   return stop;
 }
-```
-
-The page's server asks for the ticket with [`"cookie": true`](authentication.md#for-a-browser-tickets) and passes the cookie on. Without
-cookies, or on another origin than Pawl's, use the [WebSocket](protocol.md#the-log) as the [example page](../examples/order/page) does: it
-takes the ticket as a subprotocol, and says with its close code why it ends (4401 credential, 4410 events gone, 1001 the node
-stops).
