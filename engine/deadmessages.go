@@ -44,7 +44,7 @@ func (a *Admin) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (
 func (a *Admin) DeadMessage(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
 	r.Tenant = tenantOr(r.Tenant)
 	if (transitions.Message{Tenant: r.Tenant, Consumer: r.Consumer, ID: r.ID}).Check() != nil { // PostgreSQL would fail the query
-		return inspect.DeadMessage{}, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
+		return inspect.DeadMessage{}, workflow.Errorf(workflow.NotFound, "no such dead message")
 	}
 	return a.e.inbox.Get(ctx, r)
 }

@@ -1,8 +1,7 @@
-// Package inbox is where messages from outside come in: sources that receive them,
-// and the list of those that could not be consumed.
+// Package inbox receives messages from other systems: sources receive them, and a list holds those
+// that could not be consumed.
 //
-// A message is a command (see transitions.Message), so what makes sure that it is
-// done once is what does so for any command: there is no table of messages. Only a
-// dead message has a row here. It could not be read, nothing took it, it was
-// refused, or its id belongs to another one.
+// A message becomes a command (see transitions.Message), so idempotency keys make it take effect
+// once and no table of messages is needed. Only dead messages have a row here: messages that were
+// unreadable, matched nothing, were refused, or reuse the id of another message.
 package inbox

@@ -14,34 +14,33 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// RunnerConfig is what a Runner needs; the waits may be zero.
+// RunnerConfig configures a Runner.
 type RunnerConfig struct {
 	Sources []Source
 	Consume func(context.Context, transitions.Message) error
 	Log     *slog.Logger
 
-	// How long a source that has ended waits before it is run again: up to First,
-	// twice as long after each further end, at most Max. Default 1 s and 1 min. A
-	// source that has run for longer than Max begins with First again.
+	// First and Max bound the randomized delay before a source that returned is run again: up to
+	// First, doubled after each return, up to Max. They default to 1 second and 1 minute. A source
+	// that ran longer than Max starts with First again.
 	First, Max time.Duration
 }
 
-// Runner runs sources, each in a goroutine of its own, and runs one again that
-// has failed or panicked.
+// Runner runs each source in its own goroutine and restarts sources that fail or panic.
 type Runner struct {
 	config  RunnerConfig
 	cancel  context.CancelFunc
-	running []chan struct{} // closed when the source of this number has ended
+	running []chan struct{} // closed when the source with this index has ended
 }
 
-// NewRunner starts nothing.
+// NewRunner returns a runner. Start starts the sources.
 func NewRunner(c RunnerConfig) *Runner {
 	c.First = cmp.Or(c.First, time.Second)
 	c.Max = cmp.Or(c.Max, time.Minute)
 	return &Runner{config: c}
 }
 
-// Start runs the sources until Stop. It is called once.
+// Start runs the sources until Stop. Call it once.
 func (r *Runner) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -55,8 +54,8 @@ func (r *Runner) Start() {
 	}
 }
 
-// Stop ends the sources and returns when they have, or when ctx ends first: those
-// that do not obey are left behind, and the log names them. It may be called twice, and without Start.
+// Stop stops the sources and waits for them until ctx ends. Sources that are still running are
+// logged and abandoned. It may be called twice, and without Start.
 func (r *Runner) Stop(ctx context.Context) {
 	if r.cancel == nil {
 		return
@@ -64,12 +63,12 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.cancel()
 	for i, s := range r.config.Sources {
 		if !hasEnded(ctx, r.running[i]) {
-			r.config.Log.Error("inbox: a source does not end, and is left behind", "source", nameOf(i, s))
+			r.config.Log.Error("inbox: abandoning a source that does not stop", "source", nameOf(i, s))
 		}
 	}
 }
 
-// hasEnded waits for the end until ctx is done.
+// hasEnded waits until ended is closed or ctx is done.
 func hasEnded(ctx context.Context, ended <-chan struct{}) bool {
 	select {
 	case <-ended:
@@ -84,10 +83,10 @@ func hasEnded(ctx context.Context, ended <-chan struct{}) bool {
 	}
 }
 
-// nameOf is what the log calls a source.
+// nameOf returns the name of a source for the log.
 func nameOf(number int, s Source) string { return fmt.Sprintf("%d (%T)", number, s) }
 
-// keep runs a source again and again.
+// keep runs a source repeatedly.
 func (r *Runner) keep(ctx context.Context, number int, s Source) {
 	wait := r.config.First
 	for {
@@ -99,7 +98,7 @@ func (r *Runner) keep(ctx context.Context, number int, s Source) {
 		if time.Since(begun) > r.config.Max {
 			wait = r.config.First
 		}
-		r.config.Log.Error("inbox: a source has ended; it is run again", "source", nameOf(number, s), "error", err)
+		r.config.Log.Error("inbox: a source ended; restarting it", "source", nameOf(number, s), "error", err)
 		if !pause.For(ctx, rand.N(wait)+time.Millisecond) {
 			return
 		}
@@ -117,15 +116,15 @@ func (r *Runner) run(ctx context.Context, s Source) (err error) {
 	if err := s.Run(ctx, r.consume); err != nil {
 		return err
 	}
-	return errors.New("it returned without an error")
+	return errors.New("source returned without an error")
 }
 
-// consume is for the goroutines of a source, where a panic would end the process.
+// consume recovers panics, which would end the process in the goroutine of a source.
 func (r *Runner) consume(ctx context.Context, m transitions.Message) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-			r.config.Log.ErrorContext(ctx, "inbox: a message could not be consumed; it comes again",
+			r.config.Log.ErrorContext(ctx, "inbox: a message could not be consumed; retrying",
 				"consumer", m.Consumer, "message", m.ID, "error", err)
 		}
 	}()

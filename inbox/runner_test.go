@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// source is a Source that is a function.
+// source adapts a function to Source.
 type source func(ctx context.Context) error
 
 func (s source) Run(ctx context.Context, _ func(context.Context, transitions.Message) error) error {
@@ -27,7 +27,7 @@ func start(sources ...inbox.Source) *inbox.Runner {
 	return r
 }
 
-func TestASourceThatEndsIsRunAgainAndDisturbsNoOther(t *testing.T) {
+func TestEndedSourceIsRestarted(t *testing.T) {
 	t.Parallel()
 	var failed, other atomic.Int32
 	again := make(chan struct{})
@@ -60,18 +60,18 @@ func TestASourceThatEndsIsRunAgainAndDisturbsNoOther(t *testing.T) {
 	}
 }
 
-func TestStopEndsARunnerThatWaits(t *testing.T) {
+func TestStopEndsDelay(t *testing.T) {
 	t.Parallel()
 	ran := make(chan struct{}, 1)
 	r := inbox.NewRunner(inbox.RunnerConfig{Log: slog.New(slog.DiscardHandler), First: time.Hour, Max: time.Hour,
 		Sources: []inbox.Source{source(func(context.Context) error { ran <- struct{}{}; return errors.New("no") })}})
-	r.Stop(t.Context()) // before its start it has nothing to end
+	r.Stop(t.Context()) // no-op before Start
 	r.Start()
 	<-ran
 	r.Stop(t.Context())
 }
 
-func TestStopDoesNotWaitForASourceThatDoesNotObeyAndNamesIt(t *testing.T) {
+func TestStopAbandonsHangingSource(t *testing.T) {
 	t.Parallel()
 	running, release := make(chan struct{}), make(chan struct{})
 	var log testlog.Log
@@ -83,14 +83,14 @@ func TestStopDoesNotWaitForASourceThatDoesNotObeyAndNamesIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.Stop(ctx)
-	if log.Count("does not end, and is left behind source=1 (inbox_test.source)") != 1 {
+	if log.Count("abandoning a source that does not stop source=1 (inbox_test.source)") != 1 {
 		t.Errorf("logged %q", log.List())
 	}
 	close(release)
 	r.Stop(t.Context())
 }
 
-// consuming is a source that gives away one message.
+// consuming returns a source that delivers one message.
 type consuming chan error
 
 func (c consuming) Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error {
@@ -99,7 +99,7 @@ func (c consuming) Run(ctx context.Context, consume func(context.Context, transi
 	return nil
 }
 
-func TestAPanicCostsOneMessageItsTurn(t *testing.T) {
+func TestPanicRedeliversMessage(t *testing.T) {
 	t.Parallel()
 	c := make(consuming, 1)
 	r := inbox.NewRunner(inbox.RunnerConfig{Sources: []inbox.Source{c}, Log: slog.New(slog.DiscardHandler),

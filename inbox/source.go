@@ -8,12 +8,11 @@ import (
 
 // Source receives messages, for example from a stream of a broker.
 type Source interface {
-	// Run receives messages until ctx ends, and hands each one to consume, from as
-	// many goroutines as it likes; it returns when all of them have. What consume
-	// returns says what to do with the message. nil: its effect is committed, or it
-	// is on the list of dead messages: acknowledge it. An error: have it delivered
-	// again later.
+	// Run receives messages until ctx ends and calls consume, which is safe for concurrent use. It
+	// returns after all calls of consume have returned. If consume returns nil, the message's
+	// effect is committed or it is stored as a dead message: acknowledge it. After an error,
+	// redeliver it later.
 	//
-	// When Run returns before ctx ends, it is run again after a while.
+	// If Run returns before ctx ends, it is called again after a delay.
 	Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error
 }

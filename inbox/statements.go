@@ -2,7 +2,7 @@ package inbox
 
 import "github.com/pawlhq/pawl/internal/kernel/store"
 
-// statements are the statements of a Table, for one schema.
+// statements are the statements of a Table for one schema.
 type statements struct {
 	put, done, get, list, listOf, reopen, retried, discard, doneElsewhere, forget, waiting string
 	keep, getKept, listKept, listKeptOf, listKeptWith, forgetKept                          string
@@ -27,8 +27,8 @@ const (
 	selectEnd = ` ORDER BY consumer, created_at, message, hash LIMIT $7`
 )
 
-// The statements. One that locks both a row of the list and a command locks the row of
-// the list first. What a caller or a sender hears of is durable, whatever the default is.
+// Statements that lock both a row of the list and a command lock the row of the list first. Results
+// that are reported to a caller or a sender are durable, independent of the default.
 const (
 	putSQL = `INSERT INTO {pawl}.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
 			created_at, updated_at, workflow, business_key, instance)
@@ -52,10 +52,9 @@ const (
 		WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`
 )
 
-// Statements that also write the command that a message is.
+// Statements that also write the message's command.
 var (
-	// Another message with this id that an operator has discarded does not keep its
-	// key from this one.
+	// Another message with this id that an operator discarded does not block the key.
 	reopenSQL = `WITH waiting AS (UPDATE {pawl}.inbox_dead AS d SET status = 'waiting', updated_at = $7` + byKey + ` RETURNING 1)` +
 		store.WithdrawRefusal(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3"}, `CASE
 			WHEN c.fingerprint = $4 THEN c.status = 'failed_final' OR c.status = 'expired' AND $6
@@ -71,15 +70,15 @@ var (
 		"discarded",
 	)
 
-	// A message that was done elsewhere was not discarded. It is a statement of its
-	// own, which also sees what the one before has waited for.
+	// A message that was done elsewhere is not discarded. This is a separate statement so that it
+	// sees the changes for which the previous one waited.
 	doneElsewhereSQL = `UPDATE {pawl}.inbox_dead AS d SET status = 'retried' FROM {pawl}.durable()` +
 		byKey + ` AND d.status = 'discarded' AND ` +
 		store.Succeeded(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3", Fingerprint: "$4"})
 )
 
-// waitingSQL counts messages that wait for an operator, tenant by tenant, by the
-// index that lists them. Parameters: tenant or "", how many.
+// waitingSQL counts messages waiting for an operator, per tenant, with the index of the list.
+// Parameters: tenant or "", limit.
 const waitingSQL = `
 WITH RECURSIVE each AS (
 	(SELECT tenant FROM {pawl}.inbox_dead WHERE tenant >= $1 ORDER BY tenant LIMIT 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Querier is what a Table works with; a pool or a connection.
+// Querier is the part of a pool or a connection that a Table needs.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -23,32 +23,32 @@ type Querier interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// Table is the list of dead messages of one schema. Errors of its methods are
-// *workflow.Error: NotFound for a message that is not on the list, InvalidRequest,
-// Unavailable, TimedOut.
+// Table is the list of dead messages of one schema. Its methods return *workflow.Error: NotFound
+// for a message that is not on the list, InvalidRequest, Unavailable, TimedOut.
 type Table struct {
 	q   Querier
 	sql statements
 }
 
-// NewTable prepares to work with q. in puts the schema's name into a statement.
+// NewTable returns a table that uses q. in inserts the schema's name into a statement.
 func NewTable(q Querier, in func(sql string) string) *Table {
 	return &Table{q: q, sql: newStatements(in)}
 }
 
-// plannedNow has a statement planned whenever it runs: a plan that was made when
-// the table was empty, and kept, would scan it when it is full.
+// plannedNow replans a statement each time: a plan cached for an empty table would scan it when it
+// is full.
 const plannedNow = pgx.QueryExecModeCacheDescribe
 
-// Put writes down a message with its failure and reports whether it is new on the
-// list. One that is there already is delivered once more; if it was discarded it
-// stays so. A body that is larger than transitions.MaxMessage is not kept.
+// Put stores a message with its failure and reports whether it is new on the list. For an existing
+// message it counts the delivery; a discarded one stays discarded. Bodies larger than
+// transitions.MaxMessage are not stored.
 func (t *Table) Put(ctx context.Context, m transitions.Message, about transitions.About, failure error, at time.Time) (
 	fresh bool, err error,
 ) {
-	r, code, text := m.Ref(), workflow.CodeOf(failure), "something failed here that is not the sender's fault"
+	r, code, text := m.Ref(), workflow.CodeOf(failure), "internal error"
 	if e, ok := errors.AsType[*workflow.Error](failure); ok {
-		text = textOf(e)
+		text = strings.ReplaceAll(e.Detail(), "\x00", "\uFFFD")
+		text = strings.ToValidUTF8(text[:min(len(text), maxFailure)], "\uFFFD")
 	}
 	size := len(m.Body)
 	switch {
@@ -59,26 +59,19 @@ func (t *Table) Put(ctx context.Context, m transitions.Message, about transition
 	}
 	err = t.q.QueryRow(ctx, t.sql.put, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
 		max(m.Delivery, 1), at, size, about.Workflow, about.BusinessKey, about.Instance).Scan(&fresh)
-	return fresh, unavailable("write down a dead message", err)
+	return fresh, unavailable("store a dead message", err)
 }
 
 // maxFailure bounds the text of a failure in bytes.
 const maxFailure = 4096
 
-// textOf is the text of a failure as it can be stored.
-func textOf(e *workflow.Error) string {
-	text := strings.ReplaceAll(e.Detail(), "\x00", "\uFFFD")
-	return strings.ToValidUTF8(text[:min(len(text), maxFailure)], "\uFFFD")
-}
-
-// Done takes a waiting message off the list that was done after all, without an
-// operator.
+// Done removes a waiting message that was consumed without an operator.
 func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
 	_, err := t.q.Exec(ctx, t.sql.done, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
-	return unavailable("take a message off the list", err)
+	return unavailable("remove a dead message", err)
 }
 
-// Get reads a message with its body.
+// Get returns a message with its body.
 func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
 	rows, err := t.q.Query(ctx, t.sql.get, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	if err != nil {
@@ -86,14 +79,13 @@ func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (inspect.Dead
 	}
 	m, err := pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return m, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
+		return m, workflow.Errorf(workflow.NotFound, "no such dead message")
 	}
 	return m, unavailable("read a dead message", err)
 }
 
-// List reads a page without the bodies, by consumer and then the oldest first, and
-// says whether there are more. The filter is complete: it has a tenant, a status
-// and a limit.
+// List returns a page without bodies, by consumer and then oldest first, and reports whether there
+// are more. The filter must have a tenant, a status and a limit.
 func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []inspect.DeadMessage, more bool, err error) {
 	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID,
 		f.After.Hash[:], f.Limit + 1, f.Workflow, f.BusinessKey}
@@ -114,25 +106,25 @@ func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []i
 	return page, false, nil
 }
 
-// Reopen lets a message be consumed that was refused or discarded: it deletes the
-// refusal that is stored as the answer of its key, or the refusal of a discarded
-// message with the same id. An answer of a command that has changed an instance stays.
-// An expired answer stays too, unless the list has it as a refusal.
+// Reopen allows a refused or discarded message to be consumed. It deletes the refusal stored as the
+// result of its key, or the refusal of a discarded message with the same id. Results of commands
+// that changed an instance are kept, and so are expired results unless the list has them as
+// refusals.
 func (t *Table) Reopen(ctx context.Context, m inspect.DeadMessage, at time.Time) error {
 	_, err := t.q.Exec(ctx, t.sql.reopen, plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
 		m.Code.Info().Final, at)
-	return unavailable("withdraw a refusal", err)
+	return unavailable("reopen a dead message", err)
 }
 
-// Retried notes that a message was done because an operator asked for it.
+// Retried records that a message was consumed for an operator.
 func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reason string, at time.Time) error {
 	_, err := t.q.Exec(ctx, t.sql.retried, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
-	return unavailable("note that a message is done", err)
+	return unavailable("mark a dead message as retried", err)
 }
 
-// Discard says that a waiting message is never to be done. That is the answer of
-// its key from then on, until the answer expires. One that was done elsewhere, as
-// its key says, is on the list as retried instead.
+// Discard discards a waiting message permanently: until its expiry, the result of its key is a
+// refusal. If the message was consumed elsewhere according to its key, it is marked as retried
+// instead.
 func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reason string, at, expires time.Time) error {
 	refusal := transitions.ProblemOf(workflow.Errorf(workflow.CommandCancelled, "an operator has discarded the message"))
 	scope := transitions.InboxScope(r.Consumer)
@@ -144,15 +136,15 @@ func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reaso
 	return unavailable("discard a message", err)
 }
 
-// Forget deletes up to limit messages that do not wait and have not changed since,
-// and returns how many.
+// Forget deletes up to limit messages that are not waiting and have not changed since before, and
+// returns their number.
 func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64, error) {
 	tag, err := t.q.Exec(ctx, t.sql.forget, plannedNow, before, limit)
-	return tag.RowsAffected(), unavailable("forget dead messages", err)
+	return tag.RowsAffected(), unavailable("delete dead messages", err)
 }
 
-// Waiting counts the messages of a tenant that wait for an operator, or of everybody
-// for "", and tells since when the first one does. It counts up to most.
+// Waiting counts the waiting messages of a tenant, or of all for "", up to most, and returns the
+// time of the oldest.
 func (t *Table) Waiting(ctx context.Context, tenant string, most int) (count int64, oldest time.Time, err error) {
 	var first *time.Time
 	if err = t.q.QueryRow(ctx, t.sql.waiting, plannedNow, tenant, most).Scan(&count, &first); first != nil {
@@ -170,7 +162,7 @@ func scan(row pgx.CollectableRow) (m inspect.DeadMessage, err error) {
 	return m, err
 }
 
-// unavailable is a failed statement as the caller may see it.
+// unavailable wraps the error of a statement for the caller.
 func unavailable(what string, err error) error {
 	switch {
 	case err == nil:
@@ -179,7 +171,7 @@ func unavailable(what string, err error) error {
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the database did not answer in time; try again",
 			Cause: fmt.Errorf("%s: %w", what, err)}
 	default:
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the messages of the inbox could not be reached; try again",
+		return &workflow.Error{Code: workflow.Unavailable, Message: "cannot access the messages of the inbox; try again",
 			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
 }

@@ -36,7 +36,7 @@ var (
 	refusal = workflow.Refuse("no")
 )
 
-func TestAFailureIsStoredWhateverItsTextIs(t *testing.T) {
+func TestAnyFailureTextIsStored(t *testing.T) {
 	t.Parallel()
 	list := table(tables.AsNode(t, pgtest.Pool(t), ""))
 	for id, tt := range map[string]struct {
@@ -45,7 +45,7 @@ func TestAFailureIsStoredWhateverItsTextIs(t *testing.T) {
 		want    string
 	}{
 		"text":     {refusal, workflow.GuardRefused, "no"},
-		"foreign":  {errors.New("secret"), workflow.Internal, "something failed here that is not the sender's fault"},
+		"foreign":  {errors.New("secret"), workflow.Internal, "internal error"},
 		"odd":      {workflow.Refuse("a\x00b\xff"), workflow.GuardRefused, "a\uFFFDb\uFFFD"},
 		"long":     {workflow.Refuse("%s", strings.Repeat("é", 5000)), workflow.GuardRefused, strings.Repeat("é", 2048)},
 		"at a cut": {workflow.Refuse("x%s", strings.Repeat("é", 5000)), workflow.GuardRefused, "x" + strings.Repeat("é", 2047) + "\uFFFD"},
@@ -66,7 +66,7 @@ func TestAFailureIsStoredWhateverItsTextIs(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsGoneIsToldApartFromACallerWhoIs(t *testing.T) {
+func TestUnavailableDiffersFromTimeout(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	list := table(pool)
@@ -89,11 +89,10 @@ func TestADatabaseThatIsGoneIsToldApartFromACallerWhoIs(t *testing.T) {
 	}
 }
 
-// Whatever the server believes about the tables, empty or full, the list finds its
-// rows by index.
-func TestTheListReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
+// The list is read by index, whatever the server's statistics say about the tables.
+func TestListReadsByIndex(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.DirectTo(t, pgtest.Pool(t)) // a pooler's sessions have counted before
+	pool := pgtest.DirectTo(t, pgtest.Pool(t)) // the statistics of a pooler's sessions differ
 	t.Run("empty", func(t *testing.T) { readByIndex(t, pool, "forget", "forget kept") })
 	fill := `INSERT INTO pawl.inbox_dead SELECT 'default', 'c' || n % 5, n, sha256('x'), '', 0, '',
 			CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'retried' END,
@@ -114,8 +113,8 @@ func TestTheListReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
 	t.Run("full", func(t *testing.T) { readByIndex(t, pool) })
 }
 
-// readByIndex calls every method in a transaction of its own, and asks the server
-// how it has read. One that is planned whenever it runs may scan an empty table.
+// readByIndex calls every method in its own transaction and checks how the server has read the
+// tables. Statements that are planned each time may scan an empty table.
 func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 	m := message("m", "x")
 	f := inspect.DeadMessageFilter{Tenant: "default", Status: inspect.MessageWaiting, Limit: 10}
@@ -163,8 +162,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 		"forget kept": func(ctx context.Context, l *inbox.Table) error { _, err := l.ForgetKept(ctx, noon, 10); return err },
 		"forget":      func(ctx context.Context, l *inbox.Table) error { _, err := l.Forget(ctx, noon, 10); return err },
 	} {
-		// What a session has read is its own until it tells the server, which it does
-		// between transactions: so each has one.
+		// A session reports its statistics between transactions, so each call has its own.
 		conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 		if err != nil {
 			t.Fatal(err)
@@ -205,9 +203,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// A scrape must not be dearer because there is much: it reads as many as it counts,
-// and one for each tenant, to find the next.
-func TestWaitingMessagesAreReadUpToTheBound(t *testing.T) {
+// A scrape reads as many rows as it counts, and one per tenant to find the next.
+func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	exec := func(sql string) {

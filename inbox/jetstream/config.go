@@ -17,69 +17,66 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config says which messages come in, and as whose. The stream and the consumer
-// are required.
+// Config configures a source. Stream and Consumer are required.
 type Config struct {
-	// URL names the servers, separated by commas; "" is nats://127.0.0.1:4222.
+	// URL is a comma-separated list of servers. Defaults to nats://127.0.0.1:4222.
 	URL string
-	// Options are for credentials, TLS and the like. They come after those that
-	// the source sets: it reconnects for ever.
+	// Options add credentials, TLS and the like. They follow the source's own options, which
+	// reconnect without limit.
 	Options []nats.Option
-	// Stream is the stream's name.
+	// Stream is the name of the stream.
 	Stream string
-	// Subjects restricts the messages to these, which may have wildcards; nil: all
-	// of the stream, or those of a durable consumer that is there.
+	// Subjects restricts the messages and may contain wildcards. Nil means all of the stream, or
+	// those of an existing durable consumer.
 	Subjects []string
-	// Durable is the name of the durable consumer, which all nodes share and nobody
-	// else; "" is "pawl-", a Tenant that is not "default" and "-", and Consumer.
+	// Durable is the name of the durable consumer, which only the nodes of one installation may
+	// share. Defaults to "pawl-", Tenant and "-" unless Tenant is "default", and Consumer.
 	Durable string
 
-	// Consumer is who consumes the messages, as the workflows name it.
+	// Consumer is the name of the consumer in the workflows.
 	Consumer string
-	// Tenant is whose the messages are; "" is "default". What separates tenants in a
-	// stream is the subject: each has a source of its own.
+	// Tenant is the tenant of all messages. Defaults to "default". Tenants that share a stream need
+	// separate subjects, and a source each.
 	Tenant string
-	// IDHeader names a header with the sender's id, for messages without
-	// Nats-Msg-Id; "" is none.
+	// IDHeader names a header with the message id, for messages without Nats-Msg-Id. Optional.
 	IDHeader string
-	// TypeHeader names the header that says what a message is; "" is "ce-type", as
-	// CloudEvents have it. Without the header it is the subject.
+	// TypeHeader names the header with the message type. Defaults to "ce-type", as in CloudEvents.
+	// Messages without it have their subject as type.
 	TypeHeader string
 
 	// Keep is how long messages are stored as they were received, with their headers, for operators to read. Zero stores none.
 	Keep time.Duration
 
-	// Concurrency is how many messages this node works on at once, and has in its
-	// memory; 0 is 32.
+	// Concurrency is the maximum number of messages in progress on this node. Defaults to 32.
 	Concurrency int
-	// AckWait is after what time without a sign of life a message is given to
-	// another node; 0 is 30 s. It is for a durable consumer that is made; at least
-	// 100 ms.
+	// AckWait is the time without a heartbeat after which a message is redelivered to another node.
+	// Defaults to 30 seconds; at least 100 ms. It only applies to a durable consumer that the
+	// source creates.
 	AckWait time.Duration
-	// Waiting is how many messages may be unfinished on all nodes together: in hand,
-	// or waiting to come again. When there are so many the server delivers nothing
-	// new, also not what they wait for. 0 is 10,000. It is for a durable consumer
-	// that is made.
+	// Waiting is the maximum number of unacknowledged messages of all nodes, in progress or
+	// awaiting redelivery. At this limit the server delivers no new messages, including those that
+	// others depend on. Defaults to 10,000. It only applies to a durable consumer that the source
+	// creates.
 	Waiting int
-	// Retry says when a message that could not be consumed for now comes again: at random before First, doubled with each delivery up to
-	// Max. First: 0 is 500 ms. Max: 0 is 1 min, or First where that is longer. The server delivers what comes again before what is new, so
-	// Max also says how much of the nodes' time the messages that wait may take: n of them come 2 n / Max times a second, and where the
-	// nodes cannot take so many, what these wait for does not come. The rest is not used: whoever consumes says when there have been
-	// enough attempts.
+	// Retry sets the delays of redeliveries: randomized up to First, doubled with each delivery up
+	// to Max. First defaults to 500 ms, Max to 1 minute or First if that is longer. Redeliveries
+	// precede new messages, so n failing messages arrive 2n/Max times per second and can occupy all
+	// nodes if Max is too short. Other fields are ignored; the consumer limits the number of
+	// attempts.
 	Retry workflow.Retry
-	// Timeout bounds the wait for one answer of the server; 0 is 5 s.
+	// Timeout bounds the wait for a response of the server. Defaults to 5 seconds.
 	Timeout time.Duration
-	// Log is told of the connection and of messages that come again; nil is no log.
+	// Log receives connection events and redeliveries. Optional.
 	Log *slog.Logger
 }
 
 const (
 	minAckWait = 100 * time.Millisecond
-	// maxName bounds the stream's name, which is a part of some ids.
+	// maxName bounds the length of the stream's name, which is part of some ids.
 	maxName = 160
 )
 
-// check fills in what has a default and returns all that is wrong.
+// check applies defaults and returns all configuration errors.
 func (c *Config) check() error {
 	c.URL = cmp.Or(c.URL, nats.DefaultURL)
 	c.Tenant = cmp.Or(c.Tenant, transitions.DefaultTenant)
@@ -102,11 +99,11 @@ func (c *Config) check() error {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("jetstream: "+format, args...)) }
 	if c.Consumer == "" {
-		add("the consumer is missing")
+		add("Consumer is required")
 	}
 	named := func(what, name string) {
 		if name == "" || len(name) > maxName || strings.ContainsAny(name, ">*. /\\\t\r\n") {
-			add("%q cannot be the name of a %s", name, what)
+			add("%q is not a valid name of a %s", name, what)
 		}
 	}
 	named("stream", c.Stream)
@@ -115,8 +112,8 @@ func (c *Config) check() error {
 		add("a subject is empty")
 	}
 	if c.AckWait < minAckWait || c.Concurrency < 0 || c.Waiting < 0 || c.Timeout < 0 || c.Retry.First < 0 || c.Retry.Max < c.Retry.First {
-		add("AckWait must be at least %s, Concurrency, Waiting, Timeout and Retry not negative,"+
-			" and Retry.Max not less than Retry.First", minAckWait)
+		add("AckWait must be at least %s, Concurrency, Waiting, Timeout and Retry must not be negative,"+
+			" and Retry.Max must be at least Retry.First", minAckWait)
 	}
 	if c.Keep < 0 || c.Keep > transitions.MaxKeep {
 		add("Keep must be from 0 to %s", transitions.MaxKeep)
@@ -124,21 +121,21 @@ func (c *Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// durable is the configuration of a durable consumer that is made.
+// durable returns the configuration for a new durable consumer.
 func (c *Config) durable() jetstream.ConsumerConfig {
 	config := jetstream.ConsumerConfig{
 		Durable: c.Durable, Description: "Inbox of Pawl: " + c.Consumer,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.AckWait, MaxAckPending: c.Waiting, MaxDeliver: -1,
 	}
 	if len(c.Subjects) == 1 {
-		config.FilterSubject = c.Subjects[0] // servers before 2.10 know no list
+		config.FilterSubject = c.Subjects[0] // servers before 2.10 do not support lists
 	} else {
 		config.FilterSubjects = c.Subjects
 	}
 	return config
 }
 
-// delay is how long a message waits for its next delivery, at random.
+// delay returns the randomized delay until the next delivery.
 func (c *Config) delay(deliveries int) time.Duration {
 	return rand.N(c.Retry.Ceiling(max(deliveries, 1))) + 1
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reconnectWait is between two attempts to reach a server.
+// reconnectWait is the delay between connection attempts.
 const reconnectWait = 500 * time.Millisecond
 
-// connect connects to a server that is there. Once it is connected it stays so,
-// whatever becomes of the server.
+// connect connects to a running server. Later it reconnects without limit.
 func (c *Config) connect() (*nats.Conn, error) {
 	return nats.Connect(c.URL, append([]nats.Option{
 		nats.Name("pawl inbox " + c.Consumer),
@@ -23,8 +22,8 @@ func (c *Config) connect() (*nats.Conn, error) {
 		nats.ReconnectWait(reconnectWait),
 		nats.Timeout(c.Timeout),
 		nats.IgnoreAuthErrorAbort(),
-		// An acknowledgement that cannot be sent at once is dropped: the message
-		// comes again, and is recognized.
+		// Drop acknowledgements that cannot be sent at once: the message is redelivered and
+		// recognized.
 		nats.ReconnectBufSize(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -40,8 +39,7 @@ func (c *Config) connect() (*nats.Conn, error) {
 	}, c.Options...)...)
 }
 
-// durableConsumer returns the durable consumer, after making it if it was
-// absent.
+// durableConsumer returns the durable consumer, which it creates if absent.
 func (c *Config) durableConsumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -51,14 +49,14 @@ func (c *Config) durableConsumer(ctx context.Context, js jetstream.JetStream) (j
 	consumer, err := js.Consumer(ctx, c.Stream, c.Durable)
 	if err == nil && c.leftover(consumer.CachedInfo()) {
 		if err = js.DeleteConsumer(ctx, c.Stream, c.Durable); err == nil {
-			c.Log.Warn("jetstream: made the durable consumer anew, which had no subjects and had delivered nothing", "durable", c.Durable)
+			c.Log.Warn("jetstream: replaced the unused durable consumer, which had no subjects", "durable", c.Durable)
 			err = jetstream.ErrConsumerNotFound
 		}
 	}
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumer, err = js.CreateConsumer(ctx, c.Stream, c.durable())
 	}
-	if errors.Is(err, jetstream.ErrConsumerExists) { // another node has made it meanwhile
+	if errors.Is(err, jetstream.ErrConsumerExists) { // another node created it meanwhile
 		consumer, err = js.Consumer(ctx, c.Stream, c.Durable)
 	}
 	if err != nil {
@@ -66,68 +64,60 @@ func (c *Config) durableConsumer(ctx context.Context, js jetstream.JetStream) (j
 	}
 	have := consumer.CachedInfo().Config
 	if have.AckPolicy != jetstream.AckExplicitPolicy {
-		return nil, fmt.Errorf("the durable consumer %s of the stream %s: its acknowledgement is %q, so messages could be lost; it must be %q",
+		return nil, fmt.Errorf("the durable consumer %s of the stream %s: its acknowledgement policy is %q instead of %q, so messages could be lost",
 			c.Durable, c.Stream, have.AckPolicy, jetstream.AckExplicitPolicy)
 	}
 	subjects, sorted := subjectsOf(have), func(list []string) []string { return slices.Sorted(slices.Values(list)) }
 	if len(c.Subjects) > 0 && !slices.Equal(sorted(subjects), sorted(c.Subjects)) {
-		// Others would be consumed as this consumer's, or this tenant's.
+		// Messages of other consumers or tenants would be consumed.
 		return nil, fmt.Errorf("the durable consumer %s of the stream %s: its subjects are %q, not %q", c.Durable, c.Stream, subjects, c.Subjects)
 	}
 	for _, difference := range differences(have, c.durable()) {
-		c.Log.Warn("jetstream: the durable consumer is not as it would be made", "durable", c.Durable, "difference", difference)
+		c.Log.Warn("jetstream: the durable consumer differs from its configuration", "durable", c.Durable, "difference", difference)
 	}
 	return consumer, nil
 }
 
-// checkVersion refuses a server that cannot filter by several subjects. One before 2.10 would make a consumer without any.
+// checkVersion rejects several subjects for servers before 2.10, which would ignore them.
 func (c *Config) checkVersion(version string) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && len(c.Subjects) > 1 && (major < 2 || major == 2 && minor < 10) {
-		return fmt.Errorf("the server has version %s, and several subjects need NATS 2.10 or newer: name one subject, which may have "+
-			"wildcards, or use a consumer for each", version)
+		return fmt.Errorf("several subjects require NATS 2.10, but the server has version %s: use one subject with wildcards, "+
+			"or a consumer for each", version)
 	}
 	return nil
 }
 
-// leftover reports whether a consumer is one of Pawl's that was made without its subjects, by a server before 2.10, and was never used.
+// leftover reports whether an unused consumer was created without its subjects by a server before
+// 2.10.
 func (c *Config) leftover(info *jetstream.ConsumerInfo) bool {
 	return len(c.Subjects) > 0 && len(subjectsOf(info.Config)) == 0 && info.Config.Description == c.durable().Description &&
 		info.Delivered.Consumer == 0
 }
 
-// differences says what about a consumer is not as it would be made, as far as
-// it matters to what is consumed.
+// differences describes relevant differences between an existing consumer and its configuration.
 func differences(have, want jetstream.ConsumerConfig) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if have.AckWait != want.AckWait {
-		add("it waits %v for an acknowledgement, not %v", have.AckWait, want.AckWait)
+		add("acknowledgement timeout is %v, not %v", have.AckWait, want.AckWait)
 	}
 	if have.MaxAckPending != want.MaxAckPending {
-		add("it lets %d messages be unfinished, not %d", have.MaxAckPending, want.MaxAckPending)
+		add("limit of unacknowledged messages is %d, not %d", have.MaxAckPending, want.MaxAckPending)
 	}
 	if have.MaxDeliver > 0 {
-		add("it gives a message up after %d deliveries, and nobody is told", have.MaxDeliver)
+		add("messages are dropped after %d deliveries", have.MaxDeliver)
 	}
 	if have.HeadersOnly {
-		add("it delivers headers without bodies")
+		add("messages have no bodies")
 	}
 	return found
 }
 
-// subjectsOf are those of a consumer; none: all of its stream.
+// subjectsOf returns the subjects of a consumer, or nil for all of its stream.
 func subjectsOf(have jetstream.ConsumerConfig) []string {
 	if have.FilterSubject != "" {
 		return []string{have.FilterSubject}
 	}
 	return have.FilterSubjects
-}
-
-// patience is how long a consumer waits for a sign of life about a message.
-func patience(have jetstream.ConsumerConfig) time.Duration {
-	if len(have.BackOff) > 0 {
-		return slices.Min(have.BackOff) // replaces AckWait
-	}
-	return have.AckWait
 }

@@ -1,51 +1,45 @@
-// Package jetstream brings the messages of a stream of NATS JetStream into an
-// inbox.
+// Package jetstream receives the messages of a NATS JetStream stream.
 //
-// # Once
+// # Idempotency
 //
-// JetStream delivers at least once; the inbox takes a message once, by its id.
-// A message is acknowledged when its effect is committed or when it is on the
-// list of dead messages, never before. What happens in between, the death of the
-// node or of the server included, brings the message again, and the inbox
-// recognizes it.
+// JetStream delivers at least once; the inbox processes each message once, by its id. A message is
+// acknowledged after its effect is committed or it is stored as a dead message. If the node or the
+// server crashes before that, the message is redelivered and recognized.
 //
-// The id is the header Nats-Msg-Id, which publishers set for JetStream's own
-// deduplication. That ends with the stream's window of duplicates; the inbox
-// goes on for as long as it keeps keys. A message without the header, and
-// without the one that [Config.IDHeader] names, is known by its place in the
-// stream: published twice, it is two.
+// The id is the header Nats-Msg-Id, which publishers set for JetStream's own deduplication. That is
+// limited to the stream's duplicate window; the inbox recognizes ids for the retention period of
+// its keys. A message without this header and without [Config.IDHeader] is identified by its
+// position in the stream, so if it is published twice it is processed twice.
 //
-// A message of more than 1 MiB is acknowledged when it is on the list of dead
-// messages, without its body: the stream keeps that for as long as it keeps any.
+// A message larger than 1 MiB is stored as a dead message without its body, which remains in the
+// stream.
 //
-// # Several nodes
+// # Nodes
 //
-// All nodes name the same durable consumer, and the server gives each message to
-// one of them. When that node dies, or does not say within [Config.AckWait] that
-// it is still at it, the message goes to another. A node takes no more than it
-// can begin at once, and gives back what it could not finish when it is stopped.
+// All nodes share a durable consumer, and the server delivers each message to one of them. If that
+// node crashes or sends no heartbeat within [Config.AckWait], the message is redelivered to
+// another. A node only fetches messages that it can start immediately, and returns unfinished
+// messages when it stops.
 //
 // # Order
 //
-// Messages are worked on at the same time, and a message that has to wait lets
-// others pass, so they have no order. A message that comes before its instance
-// is tried again later, with growing delays; what else must not be overtaken is
-// said by the states of the workflow.
+// Messages are processed concurrently and failed ones are retried later, so their order is not
+// preserved. A message that arrives before its instance is retried with increasing delays. Use the
+// states of the workflow to enforce any other order.
 //
-// # What has to be there
+// # Setup
 //
-// The stream is the publishers' and is not made. The durable consumer is made if
-// it is absent, for all messages that the stream has. One that is there is left
-// as it is, so it can also be made by hand, to begin elsewhere; it must be a pull
-// consumer with explicit acknowledgement, for the subjects that are asked for if
-// any are. If it is deleted it is made anew and begins at the start: what the
-// inbox still remembers is recognized, but what is past its horizon would be
-// taken for new. What was on the list of dead messages leaves it when it is consumed
-// then: of a message that is older than the consumer it is not known that nobody had
-// it before.
+// The publishers must create the stream. The source creates the durable consumer if absent, for all
+// messages in the stream. An existing consumer is not changed, so it can be created manually to
+// start at another position; it must be a pull consumer with explicit acknowledgement and the
+// configured subjects. If the consumer is deleted, a new one starts at the beginning: the inbox
+// recognizes messages within the retention period of its keys, but processes older ones again. Dead
+// messages that are consumed then are removed from the list, as messages older than the consumer
+// may have been delivered before.
 //
-// # Versions of the server
+// # Server versions
 //
-// NATS 2.9 works with one subject, which may have wildcards, or none; several subjects need NATS 2.10. An older server ignores a list of
-// subjects, so it is refused. A consumer of Pawl's that was left without subjects in that way, and has delivered nothing, is made anew.
+// NATS 2.9 supports one subject, which may contain wildcards, or none. Several subjects require
+// NATS 2.10; an older server ignores them and is therefore rejected. An unused consumer that was
+// created without its subjects in this way is replaced.
 package jetstream

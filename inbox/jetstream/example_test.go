@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// An engine runs a source; here its part is played by a function. The first
-// attempt fails, so the message comes again.
+// The engine normally runs a source; here a function does. The first attempt fails, so the message
+// is redelivered.
 func Example() {
 	folder, err := os.MkdirTemp("", "jetstream")
 	if err != nil {
@@ -55,7 +55,7 @@ func Example() {
 	// ended: <nil>
 }
 
-// publish is what another system does.
+// publish represents another system.
 func publish(url string) error {
 	conn, err := nats.Connect(url)
 	if err != nil {

@@ -25,7 +25,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// stream is the stream PAYMENTS, as its publisher has it.
+// stream is the stream PAYMENTS with a publisher.
 type stream struct {
 	conn   *nats.Conn
 	js     upstream.JetStream
@@ -71,8 +71,7 @@ func (s *stream) publishIDs(t *testing.T, n int) {
 	}
 }
 
-// reconnected waits until the publisher is connected to a server that has the
-// stream.
+// reconnected waits until the publisher has access to the stream.
 func (s *stream) reconnected(t *testing.T) {
 	t.Helper()
 	await.Eventually(t, "the publisher is connected", func() bool {
@@ -83,27 +82,26 @@ func (s *stream) reconnected(t *testing.T) {
 	})
 }
 
-// wantAllAcknowledged waits until the durable consumer has nothing left to
-// deliver.
+// wantAllAcknowledged waits until the durable consumer has no pending messages.
 func (s *stream) wantAllAcknowledged(t *testing.T) {
 	t.Helper()
 	await.Eventually(t, "all is acknowledged", func() bool {
 		c, err := s.stream.Consumer(bounded(t), "pawl-payments")
 		if err != nil {
-			return false // not made yet
+			return false // not created yet
 		}
 		i := c.CachedInfo()
 		return i.NumPending == 0 && i.NumAckPending == 0
 	})
 }
 
-// node is a source that runs.
+// node is a running source.
 type node struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
 	mu  sync.Mutex
-	all []transitions.Message // in the order in which consume was called
+	all []transitions.Message // in the order of the calls of consume
 }
 
 func done(context.Context, transitions.Message) error { return nil }
@@ -168,7 +166,7 @@ func (n *node) atLeast(t *testing.T, count int) {
 	await.Eventually(t, fmt.Sprint("there are messages: ", count), func() bool { return n.count() >= count })
 }
 
-// first waits for a message and returns the first.
+// first waits for the first message.
 func (n *node) first(t *testing.T) transitions.Message {
 	t.Helper()
 	n.atLeast(t, 1)
@@ -177,7 +175,7 @@ func (n *node) first(t *testing.T) transitions.Message {
 	return n.all[0]
 }
 
-// messages waits for that many messages and returns them.
+// messages waits for a number of messages.
 func (n *node) messages(t *testing.T, count int) []transitions.Message {
 	t.Helper()
 	n.atLeast(t, count)
@@ -189,7 +187,7 @@ func (n *node) messages(t *testing.T, count int) []transitions.Message {
 	return append([]transitions.Message(nil), n.all...)
 }
 
-// distinct waits until that many different messages came.
+// distinct waits for a number of different messages.
 func (n *node) distinct(t *testing.T, count int) {
 	t.Helper()
 	await.Eventually(t, fmt.Sprint("there are different messages: ", count), func() bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// said is a message with what its sender says of it.
+// said is a message with headers of its sender.
 type said struct {
 	jetstream.Msg
 	subject string
@@ -27,8 +27,7 @@ func (s said) Metadata() (*jetstream.MsgMetadata, error) {
 		Timestamp: time.Unix(1<<33, 0), NumDelivered: 1}, nil
 }
 
-// Whatever a sender says, the message can be consumed or at least be listed as
-// dead, and messages with different ids stay different.
+// Any message can be consumed or at least be stored as dead, and different ids remain different.
 func FuzzMessage(f *testing.F) {
 	f.Add("m-1", "m-2", "payment.captured", "payments.x")
 	f.Add("", "", "", "")

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Source brings in the messages of a stream.
+// Source receives the messages of a stream.
 type Source struct{ config Config }
 
-// New prepares a source. It connects when it is run.
+// New returns a source. Run connects it.
 func New(c Config) (*Source, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -22,14 +22,12 @@ func New(c Config) (*Source, error) {
 	return &Source{c}, nil
 }
 
-// Run receives messages until ctx ends, which is no error, and gives each to
-// consume, several at once. When consume returns nil the message is
-// acknowledged; after an error it comes again later. Run returns when consume
-// has returned for all of them.
+// Run receives messages until ctx ends and calls consume concurrently. It acknowledges a message if
+// consume returns nil; otherwise the message is redelivered later. Run returns nil when ctx has
+// ended and all calls of consume have returned.
 //
-// An error says that there is no server, no such stream, or no consumer any
-// more; Run is to be called again then, after a while. A connection that was
-// lost is none: it is restored.
+// It returns an error if the server, the stream or the consumer does not exist; call Run again
+// after a while. Lost connections are restored without an error.
 func (s *Source) Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error {
 	if err := s.run(ctx, consume); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("jetstream: %w", err)
@@ -42,7 +40,7 @@ func (s *Source) run(ctx context.Context, consume func(context.Context, transiti
 	if err != nil {
 		return err
 	}
-	defer conn.Close() // sends what is still to be sent
+	defer conn.Close() // flushes
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return err
@@ -51,9 +49,9 @@ func (s *Source) run(ctx context.Context, consume func(context.Context, transiti
 	if err != nil {
 		return err
 	}
-	h := newHands(&s.config, durable.CachedInfo(), consume)
+	h := newWorkers(&s.config, durable.CachedInfo(), consume)
 	defer h.stop()
-	for n := h.free(ctx); n > 0; n = h.free(ctx) {
+	for n := h.acquire(ctx); n > 0; n = h.acquire(ctx) {
 		if err := s.fetch(ctx, durable, h, n); err != nil {
 			return err
 		}
@@ -61,13 +59,12 @@ func (s *Source) run(ctx context.Context, consume func(context.Context, transiti
 	return nil
 }
 
-// pull is how long the server keeps a request for messages that are not there
-// yet. It is what stopping may take.
+// pull bounds a fetch without messages, and so the duration of a stop.
 const pull = time.Second
 
-// fetch asks for as many messages as there are free hands, and puts them into
-// these. So no message waits in this node's memory while its time runs.
-func (s *Source) fetch(ctx context.Context, durable jetstream.Consumer, h *hands, n int) error {
+// fetch fetches up to n messages and starts to process them, so that none waits in memory while its
+// AckWait passes.
+func (s *Source) fetch(ctx context.Context, durable jetstream.Consumer, h *workers, n int) error {
 	batch, err := durable.Fetch(n, jetstream.FetchMaxWait(pull))
 	if err != nil {
 		h.release(n)
@@ -75,14 +72,17 @@ func (s *Source) fetch(ctx context.Context, durable jetstream.Consumer, h *hands
 	}
 	for m := range batch.Messages() {
 		n--
-		h.take(ctx, m)
+		h.work.Go(func() {
+			defer h.release(1)
+			h.handle(ctx, m)
+		})
 	}
 	h.release(n)
 	return s.lost(ctx, durable, batch.Error())
 }
 
-// lost says whether messages could not be fetched because the consumer is gone,
-// rather than the server for a while; for that it waits.
+// lost returns an error if a fetch failed because the consumer is gone. After other errors it
+// waits.
 func (s *Source) lost(ctx context.Context, durable jetstream.Consumer, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return nil

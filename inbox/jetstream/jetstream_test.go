@@ -24,21 +24,20 @@ import (
 
 var errLater = errors.New("not now")
 
-// quick is the configuration of most tests. No stall of this machine gives a
-// message to another.
+// quick is the configuration of most tests. Its AckWait outlasts stalls of the machine.
 func quick(url string) jetstream.Config {
 	return jetstream.Config{URL: url, Stream: "PAYMENTS", Consumer: "payments", AckWait: 2 * limit, Timeout: limit,
 		Retry: workflow.Retry{First: 20 * time.Millisecond, Max: 40 * time.Millisecond}}
 }
 
-// hasty is the configuration of tests in which a message is given to another soon.
+// hasty has a short AckWait.
 func hasty(url string) jetstream.Config {
 	c := quick(url)
 	c.AckWait, c.Timeout = 300*time.Millisecond, 0
 	return c
 }
 
-func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
+func TestMessageKeepsHeaders(t *testing.T) {
 	t.Parallel()
 	const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	server := natstest.Start(t)
@@ -76,8 +75,8 @@ func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
 	s.wantAllAcknowledged(t)
 }
 
-// The node has done the work and dies before it can say so.
-func TestCrashBeforeTheAcknowledgementBringsTheMessageAgain(t *testing.T) {
+// The node crashes after the work and before the acknowledgement.
+func TestCrashBeforeAckRedelivers(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	proxy := natstest.NewProxy(t, server.Addr())
@@ -99,9 +98,9 @@ func TestCrashBeforeTheAcknowledgementBringsTheMessageAgain(t *testing.T) {
 	s.wantAllAcknowledged(t)
 }
 
-// What cannot be consumed yet comes again with growing delays, and lets the
-// others pass.
-func TestMessageThatHasToWaitLetsOthersPass(t *testing.T) {
+// A message that cannot be consumed yet is redelivered with increasing delays without delaying
+// others.
+func TestRetriedMessageDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -117,7 +116,7 @@ func TestMessageThatHasToWaitLetsOthersPass(t *testing.T) {
 		if m.ID == "m-1" && (m.Delivery < 4 || len(order) < 19) {
 			return errLater
 		}
-		order = append(order, m.ID) // one hand
+		order = append(order, m.ID) // one at a time
 		return nil
 	})
 	n.distinct(t, 20)
@@ -128,9 +127,8 @@ func TestMessageThatHasToWaitLetsOthersPass(t *testing.T) {
 	}
 }
 
-// What is hopeless is on the list of dead messages, of which consume tells by
-// nil: it is acknowledged and does not come again.
-func TestPoisonedMessageDoesNotGoRound(t *testing.T) {
+// A dead message, for which consume returns nil, is acknowledged and not redelivered.
+func TestDeadMessageIsNotRedelivered(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -156,7 +154,7 @@ func TestPoisonedMessageDoesNotGoRound(t *testing.T) {
 	}
 }
 
-func TestServerMayRestart(t *testing.T) {
+func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -176,8 +174,8 @@ func TestServerMayRestart(t *testing.T) {
 	s.wantAllAcknowledged(t)
 }
 
-// A message takes several times as long as the server waits for a sign of life.
-func TestLongWorkIsNotGivenToAnother(t *testing.T) {
+// A message takes several times the AckWait.
+func TestHeartbeatPreventsRedelivery(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -191,7 +189,7 @@ func TestLongWorkIsNotGivenToAnother(t *testing.T) {
 		}
 	}
 	a, b := run(t, c, slow), run(t, c, slow)
-	// Where this machine stalls for longer than the server waits it is given to another.
+	// A stall of the machine longer than AckWait causes a redelivery.
 	for ctx, before := bounded(t), 0; ; {
 		s.publishIDs(t, 1)
 		await.Eventually(t, "it is given", func() bool { return a.count()+b.count() > before })
@@ -206,13 +204,13 @@ func TestLongWorkIsNotGivenToAnother(t *testing.T) {
 	}
 }
 
-func TestNodesShareTheWork(t *testing.T) {
+func TestNodesShareMessages(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
 	c := quick(server.URL())
 	c.Concurrency = 2
-	// Neither can do all: each keeps what it has until both have some.
+	// Neither node can take all: each waits until both have some.
 	both := make(chan struct{})
 	arrived := make(chan string, 1000)
 	at := func(node string) func(context.Context, transitions.Message) error {
@@ -237,31 +235,30 @@ func TestNodesShareTheWork(t *testing.T) {
 	}
 }
 
-func TestNoMoreMessagesAtOnceThanConfigured(t *testing.T) {
+func TestConcurrencyIsBounded(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
 	s.publishIDs(t, 40)
 	c := quick(server.URL())
 	c.Concurrency = 4
-	hands := make(chan struct{}, 4)
+	workers := make(chan struct{}, 4)
 	n := run(t, c, func(context.Context, transitions.Message) error {
 		select {
-		case hands <- struct{}{}:
+		case workers <- struct{}{}:
 		default:
 			t.Error("a fifth")
 		}
 		await.Pass("the work", time.Millisecond)
-		<-hands
+		<-workers
 		return nil
 	})
 	n.messages(t, 40)
 	s.wantAllAcknowledged(t)
 }
 
-// What a node has in its memory when it is stopped is another's at once, not
-// after the time that the server would wait.
-func TestStoppedNodeGivesBackWhatItHas(t *testing.T) {
+// Messages in a stopped node's memory are redelivered at once, before AckWait.
+func TestStopReleasesMessages(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -278,7 +275,7 @@ func TestStoppedNodeGivesBackWhatItHas(t *testing.T) {
 	s.wantAllAcknowledged(t)
 }
 
-func TestStopWaitsForWhatIsInHand(t *testing.T) {
+func TestStopWaitsForConsume(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -300,10 +297,10 @@ func TestStopWaitsForWhatIsInHand(t *testing.T) {
 	}
 	close(finish)
 	n.wait(t)
-	s.wantAllAcknowledged(t) // although there was no time left
+	s.wantAllAcknowledged(t) // although no time was left
 }
 
-func TestRunSaysWhatIsMissing(t *testing.T) {
+func TestRunReportsMissingParts(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	c := quick(server.URL())
@@ -330,7 +327,7 @@ func TestRunSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestDeletedConsumerEndsTheRunAndIsMadeAnew(t *testing.T) {
+func TestDeletedConsumerIsRecreated(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -355,9 +352,9 @@ func TestDeletedConsumerEndsTheRunAndIsMadeAnew(t *testing.T) {
 	run(t, quick(server.URL()), done).distinct(t, 1)
 }
 
-// What an earlier consumer may have had is taken off the list of dead messages when it
-// is consumed.
-func TestMessageOlderThanTheConsumerMayHaveBeenDelivered(t *testing.T) {
+// A dead message that an earlier consumer may have received is removed from the list when it is
+// consumed.
+func TestMessageOlderThanConsumer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -375,7 +372,7 @@ func TestMessageOlderThanTheConsumerMayHaveBeenDelivered(t *testing.T) {
 	n.stop(t)
 }
 
-func TestExistingConsumerIsLeftAsItIs(t *testing.T) {
+func TestExistingConsumerIsNotChanged(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -394,17 +391,16 @@ func TestExistingConsumerIsLeftAsItIs(t *testing.T) {
 		t.Errorf("got %q", got.ID)
 	}
 	n.stop(t)
-	for _, want := range []string{"1m0s for an acknowledgement, not 300ms", "after 3 deliveries",
-		"it lets 1000 messages be unfinished, not 10000"} {
+	for _, want := range []string{"timeout is 1m0s, not 300ms", "after 3 deliveries",
+		"unacknowledged messages is 1000, not 10000"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
 	}
 }
 
-// A durable consumer for other subjects would bring a tenant's messages to
-// another.
-func TestTenantsOfOneStreamDoNotGetEachOthersMessages(t *testing.T) {
+// A durable consumer for other subjects would receive another tenant's messages.
+func TestTenantsOfStreamAreSeparate(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -426,7 +422,7 @@ func TestTenantsOfOneStreamDoNotGetEachOthersMessages(t *testing.T) {
 	}
 }
 
-func TestConsumerForOtherSubjectsIsRefused(t *testing.T) {
+func TestConsumerWithOtherSubjectsIsRejected(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -440,13 +436,13 @@ func TestConsumerForOtherSubjectsIsRefused(t *testing.T) {
 		!strings.Contains(err.Error(), `its subjects are ["payments.b" "payments.a"], not ["payments.a"]`) {
 		t.Errorf("got %v", err)
 	}
-	c.Subjects = []string{"payments.a", "payments.b"} // in whatever order
+	c.Subjects = []string{"payments.a", "payments.b"} // in any order
 	n := run(t, c, done)
 	s.publish(t, nats.Msg{Subject: "payments.b"})
 	n.messages(t, 1)
 }
 
-func TestOnlyTheSubjectsThatAreAskedFor(t *testing.T) {
+func TestSubjectsRestrictMessages(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
@@ -459,20 +455,20 @@ func TestOnlyTheSubjectsThatAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestConfigSaysAllThatIsWrong(t *testing.T) {
+func TestSourceConfigReportsAllErrors(t *testing.T) {
 	t.Parallel()
 	_, err := jetstream.New(jetstream.Config{Stream: "a.b", AckWait: time.Millisecond, Subjects: []string{""}, Keep: -1})
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, want := range []string{"the consumer is missing", `"a.b" cannot be the name of a stream`, "a subject is empty",
+	for _, want := range []string{"Consumer is required", `"a.b" is not a valid name of a stream`, "a subject is empty",
 		"AckWait must be at least 100ms", "Keep must be from 0 to"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}
 	if _, err := jetstream.New(jetstream.Config{Stream: "S", Consumer: "a.b"}); err == nil ||
-		!strings.Contains(err.Error(), `"pawl-a.b" cannot be the name of a durable consumer`) {
+		!strings.Contains(err.Error(), `"pawl-a.b" is not a valid name of a durable consumer`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,38 +14,31 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// message is what is consumed of a message of the stream. One that is older than the
-// durable consumer may have been delivered by an earlier one of that name.
+// message converts a message. Messages older than the durable consumer may have been delivered by
+// an earlier consumer of this name.
 func (c *Config) message(m jetstream.Msg, made time.Time) (transitions.Message, error) {
 	place, err := m.Metadata()
 	if err != nil {
-		return transitions.Message{}, fmt.Errorf("a message without its place in the stream: %w", err)
+		return transitions.Message{}, fmt.Errorf("message without metadata: %w", err)
 	}
+	h := m.Headers() // names are case-sensitive in NATS; some senders use those of HTTP
 	return transitions.Message{
-		Tenant: c.Tenant, Consumer: c.Consumer, ID: c.id(m.Headers(), place), Type: c.kind(m), Body: m.Data(),
+		Tenant: c.Tenant, Consumer: c.Consumer, ID: c.id(h, place), Type: c.kind(m), Body: m.Data(),
 		Delivery: int(place.NumDelivered), Earlier: place.Timestamp.Before(made),
-		Keep: c.Keep, Headers: m.Headers(),
-		Trace: traceOf(m.Headers()),
+		Keep: c.Keep, Headers: h,
+		Trace: tracing.Of(slices.Concat(h["traceparent"], h["Traceparent"]), slices.Concat(h["tracestate"], h["Tracestate"])),
 	}, nil
 }
 
-// traceOf is the trace that a message was sent in. The names of headers have cases in NATS; some
-// senders write them as in HTTP.
-func traceOf(h nats.Header) tracing.Context {
-	return tracing.Of(slices.Concat(h["traceparent"], h["Traceparent"]), slices.Concat(h["tracestate"], h["Tracestate"]))
-}
-
-// id is by what a message is recognized. A sender's id that cannot be stored is
-// replaced by its digest: the message would otherwise have no name under which
-// it could be listed as dead.
+// id returns the id of a message. Ids that cannot be stored are replaced by their digest, so that
+// the message can be listed as dead.
 func (c *Config) id(h nats.Header, place *jetstream.MsgMetadata) string {
 	id := h.Get(jetstream.MsgIDHeader)
 	if id == "" && c.IDHeader != "" {
 		id = h.Get(c.IDHeader)
 	}
 	if id == "" {
-		// The time tells it from a message at the same place of an earlier stream
-		// with this name.
+		// The time distinguishes it from a message of an earlier stream with this name.
 		return fmt.Sprintf("%s:%d:%d", place.Stream, place.Sequence.Stream, place.Timestamp.UnixNano())
 	}
 	if transitions.CheckKey(id) != nil {
@@ -54,7 +47,7 @@ func (c *Config) id(h nats.Header, place *jetstream.MsgMetadata) string {
 	return id
 }
 
-// kind is what the sender calls a message, as far as it can be stored.
+// kind returns the type of a message in storable form.
 func (c *Config) kind(m jetstream.Msg) string {
 	kind := m.Headers().Get(c.TypeHeader)
 	if kind == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 )
 
-// oldServer starts the system's nats-server, which Debian 12 has in version 2.9, and returns its address.
+// oldServer starts the system's nats-server, version 2.9 in Debian 12, and returns its address.
 func oldServer(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("nats-server")
@@ -46,7 +46,7 @@ func oldServer(t *testing.T) string {
 	return ports.Nats[0]
 }
 
-func TestOlderServer(t *testing.T) {
+func TestServerBefore210(t *testing.T) {
 	t.Parallel()
 	url := oldServer(t)
 	s := newStreamAt(t, url)
@@ -56,7 +56,7 @@ func TestOlderServer(t *testing.T) {
 	c.Subjects = []string{"payments.captured", "payments.late"}
 	if strings.HasPrefix(s.conn.ConnectedServerVersion(), "2.9.") {
 		err := newSource(t, c).Run(bounded(t), done)
-		if err == nil || !strings.Contains(err.Error(), "several subjects need NATS 2.10 or newer") {
+		if err == nil || !strings.Contains(err.Error(), "several subjects require NATS 2.10") {
 			t.Errorf("several subjects: %v", err)
 		}
 		if _, err := s.stream.Consumer(bounded(t), "pawl-payments"); err == nil {
@@ -69,8 +69,8 @@ func TestOlderServer(t *testing.T) {
 	}
 }
 
-// An older build left a consumer without subjects behind, on a server that ignored the list of them.
-func TestLeftoverConsumerIsMadeAnew(t *testing.T) {
+// An older build created a consumer without subjects on a server that ignores lists of them.
+func TestLeftoverConsumerIsReplaced(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)

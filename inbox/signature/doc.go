@@ -1,21 +1,18 @@
-// Package signature signs and verifies messages as Standard Webhooks 1.0.0
-// (https://www.standardwebhooks.com) says: three headers, of which one is the
-// HMAC-SHA-256 of the id, the timestamp and the body.
+// Package signature signs and verifies messages according to Standard Webhooks 1.0.0
+// (https://www.standardwebhooks.com), with the HMAC-SHA-256 of id, timestamp and body in a header.
 //
-// The webhook sink signs with it and the inbox verifies with it, and it serves
-// any other receiver in Go just as well: it needs nothing else of Pawl.
+// The webhook sink signs with it and the inbox verifies with it. It does not depend on other
+// packages of Pawl, so any receiver in Go can use it.
 //
-// # Replacing a secret
+// # Rotating a secret
 //
-// Give the receiver the new secret beside the old one, then the sender, then
-// take the old one from the receiver and from the sender. A sender that knows
-// several signs with each, and one that the receiver knows is enough, so no
-// message is lost at any step, in whichever order they are done.
+// Add the new secret to the receiver, then to the sender, then remove the old one from both. A
+// sender signs with each of its secrets and the receiver needs to know one of them, so no message
+// is lost at any step.
 //
 // # Repetitions
 //
-// A signature says who sent a message and when, not that it comes for the first
-// time: within the tolerance it can be sent again by anybody who saw it, and a
-// sender repeats what was not acknowledged. The id is what tells a repetition,
-// and the receiver has to remember it.
+// A signature authenticates the sender and the time of a message, not its first delivery: within
+// the tolerance it can be replayed, and senders repeat unacknowledged messages. Receivers must
+// remember ids to recognize repetitions.
 package signature

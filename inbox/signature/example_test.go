@@ -12,16 +12,15 @@ import (
 	"github.com/pawlhq/pawl/inbox/signature"
 )
 
-// A receiver of webhooks: it reads the body as it came, asks who sent it, and
-// recognizes what it has already.
+// A receiver reads the raw body, verifies the sender and recognizes repetitions.
 func Example() {
 	secret, err := signature.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	secrets := []signature.Secret{secret} // two while one is being replaced
-	var has sync.Map                      // a receiver that may restart keeps the ids in its database
+	secrets := []signature.Secret{secret} // two during a rotation
+	var has sync.Map                      // use a database to survive restarts
 
 	receiver := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))

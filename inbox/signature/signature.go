@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// The headers of Standard Webhooks.
+// Headers of Standard Webhooks.
 const (
 	HeaderID        = "Webhook-Id"
 	HeaderTimestamp = "Webhook-Timestamp"
 	HeaderSignature = "Webhook-Signature"
 )
 
-// Tolerance is how far a message's timestamp may be from now, either way, if a
-// receiver has no reason for another limit.
+// Tolerance is the default limit for the difference between a message's timestamp and the current
+// time.
 const Tolerance = 5 * time.Minute
 
-// What is wrong with a message that [Verify] refuses. The errors that it returns
-// wrap one of these and say more, and may be shown to the sender.
+// Reasons for which [Verify] rejects a message. Its errors wrap one of these with details and may
+// be shown to the sender.
 var (
-	// ErrHeaders: a header is missing or malformed.
+	// ErrHeaders reports a missing or malformed header.
 	ErrHeaders = errors.New("webhook headers")
-	// ErrTimestamp: the message is too old, or from the future.
+	// ErrTimestamp reports a message that is too old or from the future.
 	ErrTimestamp = errors.New("webhook timestamp")
-	// ErrSignature: no signature is by one of the secrets.
+	// ErrSignature reports that no signature matches a secret.
 	ErrSignature = errors.New("webhook signature")
 )
 
-// Sign sets the headers of a message, with a signature by each secret: while a
-// secret is being replaced, the receiver may know either. The id must not be
-// empty or contain a dot, and no secret be the zero Secret.
+// Sign sets the headers of a message with a signature by each secret, so that the receiver may know
+// either during a rotation. The id must not be empty or contain a dot, and no secret may be the
+// zero Secret.
 func Sign(secrets []Secret, h http.Header, id string, at time.Time, body []byte) {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(secrets))
@@ -49,8 +49,8 @@ func Sign(secrets []Secret, h http.Header, id string, at time.Time, body []byte)
 	h.Set(HeaderSignature, strings.Join(signatures, " "))
 }
 
-// CheckHeaders checks what the headers of a message say of it, so that a receiver reads no body that [Verify] would refuse whatever it
-// is. The error is an [ErrHeaders], [ErrTimestamp] or [ErrSignature].
+// CheckHeaders validates the headers of a message, so that receivers need not read a body that
+// [Verify] would reject in any case. It returns an [ErrHeaders], [ErrTimestamp] or [ErrSignature].
 func CheckHeaders(h http.Header, now time.Time, tolerance time.Duration) error {
 	_, _, signatures, err := read(h, now, tolerance)
 	if err == nil && !slices.ContainsFunc(signatures, isSignature) {
@@ -59,18 +59,16 @@ func CheckHeaders(h http.Header, now time.Time, tolerance time.Duration) error {
 	return err
 }
 
-// isSignature reports whether a text has the form of a signature.
+// isSignature reports whether text has the form of a signature.
 func isSignature(text string) bool {
 	encoded, is := strings.CutPrefix(text, scheme)
 	mac, err := base64.StdEncoding.DecodeString(encoded)
 	return is && err == nil && len(mac) == sha256.Size
 }
 
-// Verify checks a message that was received and returns its id, by which a
-// repetition is recognized. One signature by one of the secrets is enough. The
-// body must be the bytes as they came. Comparing takes the same time wherever a
-// signature differs. The error is an [ErrHeaders], [ErrTimestamp] or
-// [ErrSignature].
+// Verify verifies a message and returns its id, which identifies repetitions. One signature by one
+// of the secrets is sufficient. The body must be unmodified. Signatures are compared in constant
+// time. The error is an [ErrHeaders], [ErrTimestamp] or [ErrSignature].
 func Verify(secrets []Secret, h http.Header, body []byte, now time.Time, tolerance time.Duration) (id string, err error) {
 	id, timestamp, signatures, err := read(h, now, tolerance)
 	if err != nil {
@@ -90,7 +88,7 @@ func Verify(secrets []Secret, h http.Header, body []byte, now time.Time, toleran
 	return "", refusal(signatures)
 }
 
-// read reads the headers of a message of now.
+// read parses the headers of a message and checks its age.
 func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp string, signatures []string, err error) {
 	id, timestamp = h.Get(HeaderID), h.Get(HeaderTimestamp)
 	signatures = strings.Fields(h.Get(HeaderSignature))
@@ -102,7 +100,7 @@ func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp 
 		err = missing(HeaderTimestamp)
 	case len(signatures) == 0:
 		err = missing(HeaderSignature)
-	case strings.Contains(id, "."): // it could take in a part of the timestamp or the body
+	case strings.Contains(id, "."): // the id could include part of the timestamp or the body
 		err = fmt.Errorf("%w: %s contains a dot", ErrHeaders, HeaderID)
 	case !ok:
 		err = fmt.Errorf("%w: %s is not a number of seconds since 1970", ErrHeaders, HeaderTimestamp)
@@ -114,7 +112,7 @@ func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp 
 
 func missing(name string) error { return fmt.Errorf("%w: %s is missing", ErrHeaders, name) }
 
-// checkAge says whether a message is of now.
+// checkAge rejects messages outside the tolerance.
 func checkAge(age, tolerance time.Duration) error {
 	if age >= -tolerance && age <= tolerance {
 		return nil
@@ -123,22 +121,22 @@ func checkAge(age, tolerance time.Duration) error {
 	if age < 0 {
 		which = "ahead"
 	}
-	return fmt.Errorf("%w: the message is %s %s, and the limit is %s; compare the clocks, and sign anew what is sent again",
+	return fmt.Errorf("%w: the message is %s %s, and the limit is %s; compare the clocks, and sign repeated messages again",
 		ErrTimestamp, age.Abs().Round(time.Second), which, tolerance)
 }
 
-// refusal says why none of the signatures can be right, as far as that does not
-// help who guesses.
+// refusal returns the error for signatures that do not match, without details that help an
+// attacker.
 func refusal(signatures []string) error {
 	for _, s := range signatures {
 		if strings.HasPrefix(s, scheme) {
-			return fmt.Errorf("%w: none is by a secret that is known here; the secret may differ, or the body was changed on the way", ErrSignature)
+			return fmt.Errorf("%w: no signature matches; the secret may differ, or the body was changed in transit", ErrSignature)
 		}
 	}
-	return fmt.Errorf("%w: none is of version v1 (HMAC-SHA-256)", ErrSignature)
+	return fmt.Errorf("%w: no signature has version v1 (HMAC-SHA-256)", ErrSignature)
 }
 
-// parseTimestamp reads seconds since 1970, written in the one way that there is.
+// parseTimestamp parses seconds since 1970 in canonical form.
 func parseTimestamp(s string) (time.Time, bool) {
 	seconds, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || seconds < 0 || len(s) > 11 || strconv.FormatInt(seconds, 10) != s {

@@ -31,9 +31,8 @@ func parse(t testing.TB, text string) signature.Secret {
 	return s
 }
 
-// The message is the one that the libraries of Standard Webhooks are tested
-// with.
-func TestSignatureIsThatOfStandardWebhooks(t *testing.T) {
+// The message is from the tests of the Standard Webhooks libraries.
+func TestSignMatchesStandardWebhooks(t *testing.T) {
 	h := make(http.Header)
 	secrets := []signature.Secret{parse(t, knownSecret)}
 	signature.Sign(secrets, h, knownID, knownTime, []byte(knownBody))
@@ -49,7 +48,7 @@ func TestSignatureIsThatOfStandardWebhooks(t *testing.T) {
 	}
 }
 
-func TestWhileASecretIsReplacedEitherVerifies(t *testing.T) {
+func TestRotationAcceptsBothSecrets(t *testing.T) {
 	older, newer := signature.NewSecret(), signature.NewSecret()
 	h := make(http.Header)
 	signature.Sign([]signature.Secret{newer, older}, h, "m-1", knownTime, []byte(knownBody))
@@ -67,7 +66,7 @@ func TestWhileASecretIsReplacedEitherVerifies(t *testing.T) {
 	}
 }
 
-func TestForgedAndStaleMessagesAreRefused(t *testing.T) {
+func TestVerifyRejectsForgedAndOldMessages(t *testing.T) {
 	secrets := []signature.Secret{parse(t, knownSecret)}
 	tests := []struct {
 		name                     string
@@ -160,7 +159,7 @@ func FuzzVerify(f *testing.F) {
 		h.Set(signature.HeaderID, id)
 		h.Set(signature.HeaderTimestamp, timestamp)
 		h.Set(signature.HeaderSignature, signed)
-		// Whoever does not have the secret has only one message.
+		// An attacker without the secret can only replay the message.
 		if _, err := signature.Verify(secrets, h, body, knownTime, signature.Tolerance); err == nil &&
 			(id != knownID || timestamp != "1614265330" || string(body) != knownBody) {
 			t.Errorf("forged: %q %q %q", id, timestamp, body)
@@ -176,9 +175,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// What a sender is told has to lead it to its mistake, and must not help who
-// has no secret.
-func TestRefusalSaysWhatToDoAndShowsNoSecret(t *testing.T) {
+// Errors help a legitimate sender, but not an attacker.
+func TestErrorsShowRemedyAndNoSecret(t *testing.T) {
 	secret := parse(t, knownSecret)
 	for _, tt := range []struct {
 		name string
@@ -192,13 +190,13 @@ func TestRefusalSaysWhatToDoAndShowsNoSecret(t *testing.T) {
 		{"milliseconds", func(h http.Header) { h.Set("webhook-timestamp", "1614265330000") }, 0,
 			"webhook headers: Webhook-Timestamp is not a number of seconds since 1970"},
 		{"late", nil, 10 * time.Minute,
-			"webhook timestamp: the message is 10m0s old, and the limit is 5m0s; compare the clocks, and sign anew what is sent again"},
+			"webhook timestamp: the message is 10m0s old, and the limit is 5m0s; compare the clocks, and sign repeated messages again"},
 		{"early", nil, -time.Hour,
-			"webhook timestamp: the message is 1h0m0s ahead, and the limit is 5m0s; compare the clocks, and sign anew what is sent again"},
+			"webhook timestamp: the message is 1h0m0s ahead, and the limit is 5m0s; compare the clocks, and sign repeated messages again"},
 		{"public key", func(h http.Header) { h.Set("webhook-signature", "v1a,AAAA") }, 0,
-			"webhook signature: none is of version v1 (HMAC-SHA-256)"},
+			"webhook signature: no signature has version v1 (HMAC-SHA-256)"},
 		{"other secret", func(h http.Header) { h.Set("webhook-signature", "v1,AAAA") }, 0,
-			"webhook signature: none is by a secret that is known here; the secret may differ, or the body was changed on the way"},
+			"webhook signature: no signature matches; the secret may differ, or the body was changed in transit"},
 	} {
 		h := make(http.Header)
 		signature.Sign([]signature.Secret{secret}, h, knownID, knownTime, []byte(knownBody))
@@ -232,7 +230,7 @@ func FuzzParseSecret(f *testing.F) {
 	})
 }
 
-// What the headers alone tell is told without the body.
+// Errors in the headers are found without the body.
 func TestCheckHeaders(t *testing.T) {
 	signed := make(http.Header)
 	signature.Sign([]signature.Secret{signature.NewSecret()}, signed, "m-1", knownTime, []byte(knownBody))
