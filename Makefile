@@ -9,7 +9,7 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Most of the time goes into these: they begin first, so that none of them ends long after the others.
-FIRST := ./api ./outbox/relay ./engine/... ./internal/testkit/faults ./schema ./bench ./cmd/pawl/demo ./internal/localpg
+FIRST := ./api ./outbox/relay ./engine/... ./internal/testkit/faults ./schema ./cmd/pawl/demo ./internal/localpg
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
@@ -35,9 +35,11 @@ demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the 
 test: ## run all tests but the long ones on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
 	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -short $(TESTFLAGS) $(FIRST) ./...
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -C bench -short $(TESTFLAGS) ./...
 
 test-long: ## run the tests that make test leaves out or makes smaller: nodes that are killed by the dozen, each scenario of bench
 	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) -run "$$(.ci/long)" $$(.ci/long -packages)
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -C bench $(TESTFLAGS) -run "$$(.ci/long bench)" ./...
 
 requests: ## send 100,000 requests that are made up from the OpenAPI document
 	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
@@ -65,12 +67,13 @@ test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18,
 	done; \
 	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -short -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./app/doctor ./internal/testkit/upgrades $(SQL_ROOMS)
 
-# The rooms with tests whose database may be behind PgBouncer.
-POOLED_ROOMS = ./internal/testkit/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
+# The packages of the main module with tests whose database may be behind PgBouncer.
+POOLED_ROOMS = ./internal/testkit/pgtest $(shell grep -rlE --include='*_test.go' --exclude-dir=bench 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
 
 test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
-		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
+		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS) && \
+		PAWL_BOUNCER=1 $(GO) test -C bench -short -p $(JOBS) -timeout 30m ./...; \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
 ROLE_ROOMS = ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
@@ -85,16 +88,16 @@ test-schema: ## run the tests of the other packages with SQL once more, in a sch
 	GO="$(GO)" .ci/schema -short -vet=off -p $(JOBS) -timeout 30m $(SCHEMA_ROOMS)
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
-	@$(GO) build -o bin/ ./cmd/pawl ./bench/withnats && exec bin/withnats bin/pawl bench
+	@$(GO) build -C bench -o ../bin/ ./cmd/bench ./cmd/withnats && exec bin/withnats bin/bench
 
 bench-large: ## measure on tables with ten million commands, which takes 20 GB of disk and 8 GB of memory
-	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large
+	@$(GO) build -C bench -o ../bin/ ./cmd/bench && exec bin/bench --large
 
 bench-river: ## measure bulk beside River, which is downloaded for it
-	cd bench/river && $(GO) run .
+	$(GO) run -C bench ./cmd/river
 
 nightly: ## measure on a tenth of that
-	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large=1000000
+	@$(GO) build -C bench -o ../bin/ ./cmd/bench && exec bin/bench --large=1000000
 
 dist: ## build what is released into dist/: binaries, twice and compared, checksums, a bill of materials; check the files in deploy/
 	@GO="$(GO)" deploy/dist
@@ -106,7 +109,9 @@ lint-deploy: ## check the files in deploy/ with the tools of those who read them
 
 lint: ## go vet and golangci-lint
 	$(GO) vet ./...
+	$(GO) vet -C bench ./...
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
+	$(GO) run -C bench github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
 
 fmt: ## format the code
 	gofmt -w .

@@ -63,7 +63,7 @@ func startNode(ctx context.Context, url string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{command: exec.CommandContext(ctx, program, "bench")}
+	n := &node{command: exec.CommandContext(ctx, program)}
 	n.command.Env = append(os.Environ(), nodeDatabase+"="+url)
 	n.command.Stderr = os.Stderr
 	if n.input, err = n.command.StdinPipe(); err != nil {

@@ -15,6 +15,6 @@ func main() { os.Exit(pawl.Execute(command())) }
 
 func command() *cobra.Command {
 	root := shop.Command()
-	root.AddCommand(demoCommand(), replayCommand(), benchCommand())
+	root.AddCommand(demoCommand(), replayCommand())
 	return root
 }

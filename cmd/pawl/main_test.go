@@ -28,8 +28,6 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		"demo --address 0.0.0.0:80": "refusing to listen on 0.0.0.0:80",
 		"demo now":                  `unknown command "now"`,
 		"replay --events -1":        "--events is negative",
-		"bench --only [":            "--only: error parsing regexp",
-		"bench --rounds many":       "invalid argument",
 	} {
 		code, stdout, stderr := run(append(strings.Fields(args), "--database", pgtest.URL(t))...)
 		if code != 2 || !strings.HasPrefix(stderr, "pawl: ") || !strings.Contains(stderr, want) {
@@ -63,12 +61,5 @@ func TestReplayIntoATenantWithOtherFinesFails(t *testing.T) {
 	// Where it takes long it tells how far it is before that.
 	if code != 1 || !strings.Contains("\n"+stderr, "\npawl: replay: what is durable differs") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
-	}
-}
-
-func TestBenchOfNothingFails(t *testing.T) {
-	code, _, stderr := run("bench", "--database", pgtest.URL(t), "--only", "no such scenario")
-	if code != 1 || !strings.Contains(stderr, "selects no scenario") {
-		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

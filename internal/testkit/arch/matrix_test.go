@@ -18,6 +18,7 @@ const (
 	chromedp   = "github.com/chromedp/chromedp"
 	cobra      = "github.com/spf13/cobra"
 	jose       = "github.com/go-jose/go-jose/v4"
+	errgroup   = "golang.org/x/sync"
 	embedded   = "github.com/fergusstrange/embedded-postgres"
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
@@ -32,6 +33,7 @@ const (
 	otelTrace  = "go.opentelemetry.io/otel/trace"
 	prometheus = "github.com/prometheus/client_golang"
 	rate       = "golang.org/x/time"
+	river      = "github.com/riverqueue/river"
 	uuid       = "github.com/google/uuid"
 	validator  = "github.com/go-playground/validator/v10"
 	watermill  = "github.com/ThreeDotsLabs/watermill"
@@ -180,7 +182,6 @@ var Matrix = []Room{
 		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
 		"transitions", "workflow",
 	), mods(json, otelSDK, pgx, uuid, websocket)},
-	{"bench/withnats", ours("outbox/sink/natstest"), nil},
 	{"examples/fines/replay/eventlog", ours("examples/fines", "transitions"), nil},
 	{"examples/fines/replay/fold", nil, nil},
 	{"examples/fines/replay", ours(
@@ -212,6 +213,9 @@ var Matrix = []Room{
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, memlimit, uuid)},
 	{".", ours("engine", "app/cli", "app/service", "app/usage", "transitions", "workflow"), mods(cobra)},
+	{"bench/cmd/bench", ours("bench", "internal/localpg"), nil},
+	{"bench/cmd/river", ours("bench", "internal/localpg"), mods(errgroup, pgx, river)},
+	{"bench/cmd/withnats", ours("outbox/sink/natstest"), nil},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }
 

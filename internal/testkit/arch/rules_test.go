@@ -101,7 +101,7 @@ func nameViolation(name string) string {
 	return fmt.Sprintf("the name %q has %d characters, more than %d", name, len(name), MaxTestName)
 }
 
-// walk visits the Go files of a module, by their paths, as the go command does.
+// walk visits the Go files of the main module and of the module bench, by their paths.
 func walk(fsys fs.FS, visit func(name string) error) error {
 	return fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
@@ -116,8 +116,8 @@ func walk(fsys fs.FS, visit func(name string) error) error {
 	})
 }
 
-// hasModule reports whether a folder is another module.
+// hasModule reports whether a folder is another module, except bench, which follows the same rules.
 func hasModule(fsys fs.FS, folder string) bool {
 	_, err := fs.Stat(fsys, path.Join(folder, "go.mod"))
-	return err == nil
+	return err == nil && folder != "bench"
 }

@@ -2,7 +2,7 @@
 // URL the command finds in NATS_URL. The server is gone when the command has
 // ended, and so is what it kept.
 //
-//	go run ./bench/withnats bin/pawl bench
+//	bin/withnats bin/bench
 package main
 
 import (

@@ -1,8 +1,7 @@
-// Command river measures Pawl's SubmitMany beside River's InsertManyFast with workers that do nothing, in
-// turns, on one private PostgreSQL that is as durable as a real one. It is a module of its own, so that who
-// builds Pawl never downloads River.
+// Command river measures Pawl's SubmitMany beside River's InsertManyFast with workers that do nothing, in turns, on one
+// private PostgreSQL that is as durable as a real one.
 //
-//	cd bench/river && go run .
+//	make bench-river
 //
 // What the two do is not the same: River's job is a row that is inserted, taken and marked as completed; Pawl's command is an
 // idempotent state change with its audit row, its event and an answer that can be asked for again. Both are what a program has
