@@ -191,10 +191,10 @@ func (a *API) whole(r *request) (Case, error) {
 }
 
 // counts tells how many instances there are of each workflow, version and state.
-func (a *API) counts(r *request) (Counts, error) {
+func (a *API) counts(r *request) (inspect.Counts, error) {
 	counts, err := a.engine.Read().Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Attributes: r.attributes()})
-	return CountsOf(&counts), err
+	return counts, err
 }
 
 // sendView shows an instance.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -19,25 +20,25 @@ func TestOperatorsSeeHowKeysAndRetentionStand(t *testing.T) {
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Pawl-Tenant", "other")
 	a := s.get("/v1/ops/keys")
 	a.want(t, 200)
-	k := read[api.Keys](t, a)
+	k := read[inspect.Keys](t, a)
 	if k.Tenant != transitions.DefaultTenant || k.Stuck != 1 || k.At.IsZero() || k.OldestInFlight.IsZero() {
 		t.Errorf("%s", a.body)
 	}
-	pack := api.ScopeCount{Tenant: transitions.DefaultTenant, Scope: "parcel:pack", New: 1, Replayed: 2}
+	pack := inspect.ScopeCount{Tenant: transitions.DefaultTenant, Scope: "parcel:pack", New: 1, Replayed: 2}
 	if len(k.Scopes) == 0 || k.Scopes[0] != pack {
 		t.Errorf("scopes: %+v", k.Scopes)
 	}
-	if other := read[api.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 ||
+	if other := read[inspect.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 ||
 		other.Scopes[0].New != 1 {
 		t.Errorf("another tenant: %+v", other)
 	}
 	s.get("/v1/ops/keys", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
-	all := read[api.Keys](t, s.get("/v1/ops/keys?all_tenants=true"))
+	all := read[inspect.Keys](t, s.get("/v1/ops/keys?all_tenants=true"))
 	if all.Tenant != "" || all.Stuck != 1 || len(all.Scopes) != len(k.Scopes)+1 {
 		t.Errorf("all tenants: %+v", all)
 	}
 	s.get("/v1/ops/keys?all_tenants=true", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	if r := read[api.Retention](t, s.get("/v1/ops/retention")); len(r.Partitions) == 0 {
+	if r := read[inspect.Retention](t, s.get("/v1/ops/retention")); len(r.Partitions) == 0 {
 		t.Errorf("retention: %+v", r)
 	}
 	s.get("/v1/ops/retention", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
@@ -86,7 +87,7 @@ func TestCountsSayHowExactTheyAre(t *testing.T) {
 	} {
 		a := s.get("/v1/counts" + query)
 		a.want(t, 200)
-		c := read[api.Counts](t, a)
+		c := read[inspect.Counts](t, a)
 		if c.Total != want.total || len(c.Counts) != want.kinds || c.Counts == nil || !c.Exact {
 			t.Errorf("%q: %+v", query, c)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -53,8 +54,8 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 
 	preview := s.do(http.MethodPost, "/v1/ops/migrations?dry_run=true", []byte(`{"workflow":"box","from":1,"to":2}`), json...)
 	preview.want(t, http.StatusOK)
-	if p := read[api.MigrationPreview](t, preview); len(p.States) != 1 ||
-		p.States[0] != (api.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2, Rejected: 1}) ||
+	if p := read[inspect.MigrationPreview](t, preview); len(p.States) != 1 ||
+		p.States[0] != (inspect.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2, Rejected: 1}) ||
 		len(p.Refusals) != 1 || p.Refusals[0].Reason != "it is too heavy" || preview.header.Get("Pawl-Dry-Run") != "true" {
 		t.Errorf("%s", preview.body)
 	}
@@ -79,10 +80,10 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	begun := s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2,"reason":"all","per_second":1000}`),
 		append(json, "Pawl-Actor", "olga")...)
 	begun.want(t, http.StatusAccepted)
-	m := read[api.Migration](t, begun)
+	m := read[inspect.Migration](t, begun)
 	at := fmt.Sprint("/v1/ops/migrations/", m.ID)
 	await.Eventually(t, "the migration ends", func() bool {
-		m = read[api.Migration](t, s.get(at))
+		m = read[inspect.Migration](t, s.get(at))
 		return !m.EndedAt.IsZero()
 	})
 	if m.Migrated != 1 || m.Rejected != 1 || m.Expected != 2 || m.Actor != "olga" || m.Reason != "all" || len(m.Refusals) != 1 ||
@@ -93,12 +94,12 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Plans) != 1 ||
-		list.Plans[0] != (api.MigrationPlan{Workflow: "box", From: 1, To: 2}) {
+		list.Plans[0] != (inspect.MigrationPlan{Workflow: "box", From: 1, To: 2}) {
 		t.Errorf("%+v", list.Plans)
 	}
 	stopped := s.do(http.MethodPost, at+"/stop", []byte(`{}`), json...)
 	stopped.want(t, http.StatusOK) // it has ended, and stays so
-	if now := read[api.Migration](t, stopped); !now.StoppedAt.IsZero() {
+	if now := read[inspect.Migration](t, stopped); !now.StoppedAt.IsZero() {
 		t.Errorf("%+v", now)
 	}
 	s.get("/v1/ops/migrations/99").wantProblem(t, http.StatusNotFound, workflow.NotFound)
@@ -120,7 +121,7 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 		s.do(http.MethodPost, at+"/stop", []byte(`{"reason":"wrong boxes"}`), append(json, "Pawl-Actor", "olga")...).want(t, http.StatusOK)
 		s.do(http.MethodPost, at+"/stop", nil, json...).want(t, http.StatusOK)
 	}
-	if m := read[api.Migration](t, s.get(at)); m.StoppedBy != "olga" || m.StopReason != "wrong boxes" || m.StoppedAt.IsZero() {
+	if m := read[inspect.Migration](t, s.get(at)); m.StoppedBy != "olga" || m.StopReason != "wrong boxes" || m.StoppedAt.IsZero() {
 		t.Errorf("%+v", m)
 	}
 }
@@ -135,11 +136,11 @@ func TestAMigrationIsBegunOnceWithAKey(t *testing.T) {
 	const body = `{"workflow":"box","from":1,"to":2,"reason":"all"}`
 	first := begin("k", body)
 	first.want(t, http.StatusAccepted)
-	m := read[api.Migration](t, first)
+	m := read[inspect.Migration](t, first)
 	await.Eventually(t, "the migration ends", func() bool {
-		return !read[api.Migration](t, s.get(fmt.Sprint("/v1/ops/migrations/", m.ID))).EndedAt.IsZero()
+		return !read[inspect.Migration](t, s.get(fmt.Sprint("/v1/ops/migrations/", m.ID))).EndedAt.IsZero()
 	})
-	if again := read[api.Migration](t, begin("k", body)); again.ID != m.ID || again.EndedAt.IsZero() {
+	if again := read[inspect.Migration](t, begin("k", body)); again.ID != m.ID || again.EndedAt.IsZero() {
 		t.Errorf("%+v", again)
 	}
 	begin("k", `{"workflow":"box","from":1,"to":2}`).wantProblem(t, 422, workflow.KeyReused)
@@ -147,7 +148,7 @@ func TestAMigrationIsBegunOnceWithAKey(t *testing.T) {
 	begin(strings.Repeat("k", 256), body).wantProblem(t, 400, workflow.KeyInvalid)
 	begin("", body).wantProblem(t, 400, workflow.KeyMissing)
 	begin("k", body, "Idempotency-Scope", "s").wantProblem(t, 400, workflow.InvalidRequest)
-	if other := read[api.Migration](t, begin("another", body)); other.ID == m.ID {
+	if other := read[inspect.Migration](t, begin("another", body)); other.ID == m.ID {
 		t.Errorf("%+v", other)
 	}
 }

@@ -19,15 +19,13 @@ func (a *API) verify(r *request) (Verification, error) {
 }
 
 // keys tells how the keys of commands stand.
-func (a *API) keys(r *request) (Keys, error) {
-	k, err := a.engine.Admin().Keys(r.Context(), r.tenant())
-	return KeysOf(&k), err
+func (a *API) keys(r *request) (inspect.Keys, error) {
+	return a.engine.Admin().Keys(r.Context(), r.tenant())
 }
 
 // retention tells who removes what has expired, and what is kept for whom.
-func (a *API) retention(r *request) (Retention, error) {
-	s, err := a.engine.Admin().Retention(r.Context())
-	return RetentionOf(&s), err
+func (a *API) retention(r *request) (inspect.Retention, error) {
+	return a.engine.Admin().Retention(r.Context())
 }
 
 // metrics serves what is measured, of all tenants.
@@ -117,7 +115,7 @@ func (a *API) paused(r *request) (out PausedList, err error) {
 	if f.Workflow != "" {
 		workflows = slices.DeleteFunc(workflows, func(w inspect.PausedWorkflow) bool { return w.Workflow != f.Workflow })
 	}
-	return PausedList{Workflows: PausedOf(workflows), Instances: PausedInstancesOf(instances), Next: byPause.next(instances, more)}, err
+	return PausedList{Workflows: workflows, Instances: instances, Next: byPause.next(instances, more)}, err
 }
 
 // pauseWorkflow lets a workflow begin nothing new.

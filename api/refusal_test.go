@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -32,7 +33,7 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	for _, change := range config {
 		change(&c)
 	}
-	a, err := api.New(nil, c)
+	a, err := api.New(&engine.Engine{}, c)
 	if err != nil {
 		t.Fatal(err)
 	}

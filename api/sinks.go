@@ -25,7 +25,7 @@ type SinkMove struct {
 // sinks lists the sinks.
 func (a *API) sinks(r *request) (SinkList, error) {
 	list, err := a.sinksOf(r, r.tenant())
-	return SinkList{Sinks: SinksOf(list)}, err
+	return SinkList{Sinks: list}, err
 }
 
 // sink tells how a sink stands, and how far it is.
@@ -40,7 +40,7 @@ func (a *API) sink(r *request) (out SinkPage, err error) {
 	}
 	list, more, err := a.engine.Admin().SinkCursors(r.Context(),
 		inspect.CursorFilter{Sink: info.Name, Tenant: r.tenant(), After: last.Tenant, Limit: r.limit()})
-	return SinkPage{Sink: sinkOf(&info), Cursors: CursorsOf(list), Next: byTenant.next(list, more)}, err
+	return SinkPage{Sink: info, Cursors: list, Next: byTenant.next(list, more)}, err
 }
 
 // deadLetters lists what a sink has not got.
@@ -56,7 +56,7 @@ func (a *API) deadLetters(r *request) (out DeadPage, err error) {
 	list, more, err := a.engine.Admin().DeadLetters(r.Context(), inspect.DeadFilter{Sink: info.Name, Tenant: r.tenant(),
 		Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"), Type: r.text("type"), Instance: r.id("instance"),
 		BusinessKey: r.text("business_key")}, p)
-	return DeadPage{Dead: DeadLettersOf(list), Next: byDead.next(list, more)}, err
+	return DeadPage{Dead: list, Next: byDead.next(list, more)}, err
 }
 
 func (a *API) pauseSink(r *request, in Reason) error {

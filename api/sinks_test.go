@@ -200,7 +200,7 @@ func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
 	s.operateSink("pause", `{"reason":"maintenance"}`, "Pawl-Actor", "olga").want(t, 204)
 	s.operateSink("pause", "").want(t, 204) // twice is no mistake
 	s.operateSink("forget", `{}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	var info api.SinkInfo
+	var info inspect.SinkInfo
 	await.Eventually(t, "its node lets go of the sink", func() bool {
 		info = read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink
 		return info.Node == ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -122,7 +123,7 @@ var readingRoutes = both(
 		Answers: []Answer{answer[InstancePage](200)}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/counts", Grant: Read, handle: show((*API).counts), EmptyIsNone: true,
 		Doc:    "how many instances there are of each workflow, version and state, see [counts](#counts)",
-		Params: params(ofFlow, ofVersion, ofStates, ofOpen, attributes, forAll), Answers: []Answer{answer[Counts](200)},
+		Params: params(ofFlow, ofVersion, ofStates, ofOpen, attributes, forAll), Answers: []Answer{answer[inspect.Counts](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/workflows", Grant: Read, handle: show((*API).workflows),
 		Doc: "the workflows, by name", Answers: []Answer{answer[WorkflowList](200)}},
@@ -170,10 +171,10 @@ var nodeRoutes = []Route{
 		Answers: []Answer{answer[Verification](200)}, Codes: []workflow.Code{workflow.InstanceNotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/keys", Grant: Operate, handle: show((*API).keys), Params: params(forAll),
 		Doc:     "keys by status; what is due, stale, lapsed, stuck or past its horizon; how many duplicates this node has suppressed, by scope",
-		Answers: []Answer{answer[Keys](200)}},
+		Answers: []Answer{answer[inspect.Keys](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/retention", Grant: OperateAll, handle: show((*API).retention),
 		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +
-			"in seconds, as the node is configured that answers", Answers: []Answer{answer[Retention](200)}},
+			"in seconds, as the node is configured that answers", Answers: []Answer{answer[inspect.Retention](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/nodes", Grant: Operate, handle: show((*API).nodes), Params: params(forAll),
 		Doc: "the nodes that serve, or have lately: which program each is, the versions that it knows, what it does for all " +
 			"(`leads`, `migrations`), the sinks that it delivers to, and how many commands in flight it has the lease of",
@@ -235,16 +236,16 @@ var migrationRoutes = []Route{
 		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state " +
 			"what would become of its instances, which of them the plan does not take, and why, and how many would have an overdue timer",
 		Params: params(dryRun, migrationKey), Body: bodyOfOperation[NewMigration](),
-		Answers: []Answer{answer[Migration](202), answer[MigrationPreview](200)}, Headers: []Header{dry},
+		Answers: []Answer{answer[inspect.Migration](202), answer[inspect.MigrationPreview](200)}, Headers: []Header{dry},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict, workflow.KeyMissing,
 			workflow.KeyInvalid, workflow.KeyReused}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations/{migration}", Grant: OperateAll, handle: show((*API).migration),
 		Doc:     "one of them: how many are `migrated`, `skipped` and `rejected`, and why; how many are `waiting`, and what it is `held` up by",
-		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
+		Answers: []Answer{answer[inspect.Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations/{migration}/stop", Grant: OperateAll, NoKey: true,
 		handle: answered((*API).stopMigration), Doc: "end it; what was migrated stays so. Who has asked first, and why, is kept",
 		Body:    bodyOfOperation[Reason](),
-		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
+		Answers: []Answer{answer[inspect.Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 }
 
 var deadMessageRoutes = []Route{

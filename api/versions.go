@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -10,7 +11,7 @@ import (
 
 // VersionList is the versions of workflows that have ever run here.
 type VersionList struct {
-	Versions []WorkflowVersion `json:"versions"`
+	Versions []inspect.WorkflowVersion `json:"versions"`
 }
 
 // Beginning is the version with which new instances begin.
@@ -21,7 +22,7 @@ type Beginning struct {
 // versions lists them.
 func (a *API) versions(r *request) (VersionList, error) {
 	list, err := a.engine.Admin().VersionsInUse(r.Context())
-	return VersionList{VersionsOf(list)}, err
+	return VersionList{list}, err
 }
 
 // begin says with which version new instances of a workflow begin.

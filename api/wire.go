@@ -69,28 +69,28 @@ type CommandPage struct {
 
 // PausedList is the workflows and the instances of which nothing new is begun.
 type PausedList struct {
-	Workflows []PausedWorkflow `json:"workflows"` // all, on every page
-	Instances []PausedInstance `json:"instances"`
-	Next      string           `json:"next,omitempty"` // the cursor of the next page of instances, "" on the last
+	Workflows []inspect.PausedWorkflow `json:"workflows"` // all, on every page
+	Instances []inspect.PausedInstance `json:"instances"`
+	Next      string                   `json:"next,omitempty"` // the cursor of the next page of instances, "" on the last
 }
 
 // SinkList is the sinks, by name.
 type SinkList struct {
-	Sinks []SinkInfo `json:"sinks"`
+	Sinks []inspect.SinkInfo `json:"sinks"`
 }
 
 // SinkPage is how a sink stands, and a page of its cursors, by tenant.
 type SinkPage struct {
-	Sink    SinkInfo     `json:"sink"`
-	Cursors []SinkCursor `json:"cursors"`
-	Next    string       `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Sink    inspect.SinkInfo     `json:"sink"`
+	Cursors []inspect.SinkCursor `json:"cursors"`
+	Next    string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // DeadPage is a page of events that a sink has not got, by tenant, instance and
 // position.
 type DeadPage struct {
-	Dead []DeadLetter `json:"dead"`
-	Next string       `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Dead []inspect.DeadLetter `json:"dead"`
+	Next string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // DeadChange is how many dead letters were redriven or skipped.
@@ -100,16 +100,16 @@ type DeadChange struct {
 
 // Verification is the outcome of checking audit chains.
 type Verification struct {
-	Intact    bool    `json:"intact"`
-	Instances int64   `json:"instances"` // chains checked
-	Entries   int64   `json:"entries"`   // rows checked
-	Broken    []Break `json:"broken"`
+	Intact    bool            `json:"intact"`
+	Instances int64           `json:"instances"` // chains checked
+	Entries   int64           `json:"entries"`   // rows checked
+	Broken    []inspect.Break `json:"broken"`
 }
 
 // VerificationOf is what was found, as REST and the command line show it.
 func VerificationOf(v *inspect.Verification) Verification {
 	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries,
-		Broken: each(v.Broken, func(b *inspect.Break) Break { return Break(*b) })}
+		Broken: v.Broken}
 }
 
 // Case is the whole of one instance, as an operator wants to see it.

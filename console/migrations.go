@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -28,9 +29,9 @@ func (v *visit) migrations() error {
 
 // newMigrationPage is a plan, what it would do, and the form that begins it.
 type newMigrationPage struct {
-	api.MigrationPlan
-	Preview           *api.MigrationPreview // nil before it was tried
-	Form              bool                  // it can be begun
+	inspect.MigrationPlan
+	Preview           *inspect.MigrationPreview // nil before it was tried
+	Form              bool                      // it can be begun
 	Key, Rate, Reason string
 	Problem           string
 }
@@ -55,13 +56,13 @@ func (v *visit) migrationForm() error {
 	return v.showMigration(http.StatusOK, page)
 }
 
-func (v *visit) tried(page *newMigrationPage) (*api.MigrationPreview, error) {
+func (v *visit) tried(page *newMigrationPage) (*inspect.MigrationPreview, error) {
 	a, err := v.ask(http.MethodPost, "/v1/ops/migrations", url.Values{"dry_run": {"true"}},
 		api.NewMigration{Workflow: page.Workflow, From: page.From, To: page.To})
 	if err != nil {
 		return nil, err
 	}
-	preview := &api.MigrationPreview{}
+	preview := &inspect.MigrationPreview{}
 	return preview, a.into(preview)
 }
 
@@ -88,7 +89,7 @@ func (v *visit) beginMigration() error {
 	if err != nil {
 		return v.migrationProblem(page, err)
 	}
-	var begun api.Migration
+	var begun inspect.Migration
 	if err := a.into(&begun); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (v *visit) migrationProblem(page *newMigrationPage, err error) error {
 }
 
 func (v *visit) stopMigrationForm() error {
-	m, err := get[api.Migration](v, "/v1/ops"+segments("migrations", v.r.PathValue("migration")), nil)
+	m, err := get[inspect.Migration](v, "/v1/ops"+segments("migrations", v.r.PathValue("migration")), nil)
 	if err == nil {
 		err = needs("operate:all", v.Has("operate:all"))
 	}

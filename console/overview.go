@@ -8,13 +8,14 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // overview is how everything stands. What the user may not know is left out.
 type overview struct {
 	Counts *counted
-	Keys   *api.Keys
-	Sinks  []api.SinkInfo
+	Keys   *inspect.Keys
+	Sinks  []inspect.SinkInfo
 	Nodes  []api.Node
 	Paused *api.PausedList
 	Recent []wire.Event // the newest first
@@ -24,7 +25,7 @@ type overview struct {
 
 // counted is how many instances there are.
 type counted struct {
-	api.Counts
+	inspect.Counts
 	Workflows []countedFlow
 }
 
@@ -33,7 +34,7 @@ type countedFlow struct {
 	Name   string
 	Total  int64
 	Exact  bool
-	States []api.InstanceCount
+	States []inspect.InstanceCount
 }
 
 // live: the log tells what moved, and nobody of what waits for an operator.
@@ -56,7 +57,7 @@ func (v *visit) overview() error {
 }
 
 func (v *visit) counts(page *overview) error {
-	counts, err := get[api.Counts](v, "/v1/counts", nil)
+	counts, err := get[inspect.Counts](v, "/v1/counts", nil)
 	if err == nil {
 		page.Counts = &counted{Counts: counts, Workflows: byWorkflow(counts.Counts)}
 	}
@@ -64,7 +65,7 @@ func (v *visit) counts(page *overview) error {
 }
 
 // byWorkflow adds up the versions of each workflow.
-func byWorkflow(list []api.InstanceCount) (all []countedFlow) {
+func byWorkflow(list []inspect.InstanceCount) (all []countedFlow) {
 	for _, c := range list {
 		i := slices.IndexFunc(all, func(f countedFlow) bool { return f.Name == c.Workflow })
 		if i < 0 {
@@ -72,7 +73,7 @@ func byWorkflow(list []api.InstanceCount) (all []countedFlow) {
 		}
 		f := &all[i]
 		f.Total, f.Exact = f.Total+c.Count, f.Exact && c.Exact
-		j := slices.IndexFunc(f.States, func(s api.InstanceCount) bool { return s.State == c.State })
+		j := slices.IndexFunc(f.States, func(s inspect.InstanceCount) bool { return s.State == c.State })
 		if j < 0 {
 			f.States = append(f.States, c)
 			continue
@@ -88,7 +89,7 @@ func (v *visit) forOperators(page *overview) error {
 	if !v.can.May("operate", everything) {
 		return nil
 	}
-	keys, err := get[api.Keys](v, "/v1/ops/keys", nil)
+	keys, err := get[inspect.Keys](v, "/v1/ops/keys", nil)
 	if err != nil {
 		return err
 	}

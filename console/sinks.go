@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -30,7 +31,7 @@ func (v *visit) sinks() error {
 type sinkPage struct {
 	polled
 	api.SinkPage
-	Dead   []api.DeadLetter
+	Dead   []inspect.DeadLetter
 	Status string
 	Next   string
 }

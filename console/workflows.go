@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -14,7 +15,7 @@ import (
 type flowList struct {
 	polled
 	Workflows []api.WorkflowSummary
-	Paused    map[string]api.PausedWorkflow
+	Paused    map[string]inspect.PausedWorkflow
 	Counts    map[string][]countedVersion // nil: not for him
 }
 
@@ -23,7 +24,7 @@ func (v *visit) workflows() error {
 	if err != nil {
 		return err
 	}
-	page := flowList{Workflows: list.Workflows, Paused: map[string]api.PausedWorkflow{}}
+	page := flowList{Workflows: list.Workflows, Paused: map[string]inspect.PausedWorkflow{}}
 	if v.can.May("operate", everything) {
 		paused, err := v.pausedFirst("1")
 		if err != nil {
@@ -33,7 +34,7 @@ func (v *visit) workflows() error {
 			page.Paused[p.Workflow] = p
 		}
 	}
-	open, err := get[api.Counts](v, "/v1/counts", url.Values{"open": {"true"}})
+	open, err := get[inspect.Counts](v, "/v1/counts", url.Values{"open": {"true"}})
 	if only(err) != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ type countedVersion struct {
 }
 
 // addVersion adds those that stand in one state, and keeps the versions in order.
-func addVersion(all []countedVersion, c api.InstanceCount) []countedVersion {
+func addVersion(all []countedVersion, c inspect.InstanceCount) []countedVersion {
 	i, is := slices.BinarySearchFunc(all, c.Definition, func(v countedVersion, n int) int { return v.Version - n })
 	if !is {
 		all = slices.Insert(all, i, countedVersion{Version: c.Definition, Exact: true})
@@ -73,9 +74,9 @@ func addVersion(all []countedVersion, c api.InstanceCount) []countedVersion {
 type flowPage struct {
 	polled
 	workflow.Description
-	Counts   []api.InstanceCount
+	Counts   []inspect.InstanceCount
 	Versions []countedVersion // of which there are instances, and this one
-	Pause    *api.PausedWorkflow
+	Pause    *inspect.PausedWorkflow
 	Unknown  bool // this node does not know the version
 	Starts   []workflow.TransitionDescription
 	Others   []workflow.TransitionDescription
@@ -106,7 +107,7 @@ func (v *visit) workflow() error {
 			page.Others = append(page.Others, t)
 		}
 	}
-	counts, err := get[api.Counts](v, "/v1/counts", url.Values{"workflow": {name}})
+	counts, err := get[inspect.Counts](v, "/v1/counts", url.Values{"workflow": {name}})
 	if only(err) != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (v *visit) workflow() error {
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(paused.Workflows, func(p api.PausedWorkflow) bool { return p.Workflow == name }); i >= 0 {
+		if i := slices.IndexFunc(paused.Workflows, func(p inspect.PausedWorkflow) bool { return p.Workflow == name }); i >= 0 {
 			page.Pause = &paused.Workflows[i]
 		}
 	}

@@ -121,7 +121,7 @@ func (a *Admin) PreviewMigration(ctx context.Context, name string, from, to int)
 		return inspect.MigrationPreview{}, err
 	}
 	p, err := migrate.Preview(ctx, a.e.reader, plan, a.e.clock, a.e.config.Log)
-	p.Lacking = lacking
+	p.NodesWithout = lacking
 	return p, err
 }
 

@@ -246,7 +246,7 @@ func wouldBegin(n *inspect.Node, name string, most int) (version int) {
 // instances each has, and which nodes know it.
 //
 // Errors: those of Counts.
-func (a *Admin) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
+func (a *Admin) VersionsInUse(ctx context.Context) ([]inspect.WorkflowVersion, error) {
 	list, err := a.Rollout(ctx)
 	if err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (a *Admin) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
 		v.Exact = counts.Exact
 		for _, c := range counts.Counts {
 			if c.Workflow == v.Workflow && c.Definition == v.Version {
-				v.Counts, v.Exact = append(v.Counts, c), v.Exact && c.Exact
+				v.States, v.Exact = append(v.States, inspect.StateCount{State: c.State, Open: c.Open, Count: c.Count, Exact: c.Exact}), v.Exact && c.Exact
 				if c.Open {
 					v.Open += c.Count
 				}
@@ -273,7 +273,7 @@ func (a *Admin) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
 // Rollout lists the versions as VersionsInUse does, without how many instances they have, which takes longer to find out.
 //
 // Error: Unavailable.
-func (a *Admin) Rollout(ctx context.Context) ([]inspect.Version, error) {
+func (a *Admin) Rollout(ctx context.Context) ([]inspect.WorkflowVersion, error) {
 	list, err := a.e.recordedVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -295,9 +295,9 @@ func (a *Admin) Rollout(ctx context.Context) ([]inspect.Version, error) {
 			switch {
 			case !n.Alive:
 			case n.Knows(v.Workflow, v.Version):
-				v.Knowing = append(v.Knowing, n.Name)
+				v.Nodes = append(v.Nodes, n.Name)
 			default:
-				v.Lacking = append(v.Lacking, n.Name)
+				v.NodesWithout = append(v.NodesWithout, n.Name)
 			}
 		}
 	}
@@ -306,7 +306,7 @@ func (a *Admin) Rollout(ctx context.Context) ([]inspect.Version, error) {
 
 // begunVersion is the version of the list that new instances of a workflow begin with, where nodes
 // know all of them. The list is in order.
-func begunVersion(list []inspect.Version, begins map[string]int, name string) (version int) {
+func begunVersion(list []inspect.WorkflowVersion, begins map[string]int, name string) (version int) {
 	most, given := begins[name]
 	for _, v := range list {
 		if v.Workflow == name && (version == 0 || !given || v.Version <= most) {
@@ -316,7 +316,7 @@ func begunVersion(list []inspect.Version, begins map[string]int, name string) (v
 	return version
 }
 
-func hasVersion(list []inspect.Version, name string, version int) bool {
+func hasVersion(list []inspect.WorkflowVersion, name string, version int) bool {
 	for _, v := range list {
 		if v.Workflow == name && (version == 0 || v.Version == version) {
 			return true
@@ -326,11 +326,11 @@ func hasVersion(list []inspect.Version, name string, version int) bool {
 }
 
 // recordedVersions lists the versions that have run here, in order.
-func (e *Engine) recordedVersions(ctx context.Context) ([]inspect.Version, error) {
+func (e *Engine) recordedVersions(ctx context.Context) ([]inspect.WorkflowVersion, error) {
 	stored, err := e.Admin().Definitions(ctx)
-	list := make([]inspect.Version, len(stored))
+	list := make([]inspect.WorkflowVersion, len(stored))
 	for i, d := range stored {
-		list[i] = inspect.Version{Workflow: d.Workflow, Version: d.Version}
+		list[i] = inspect.WorkflowVersion{Workflow: d.Workflow, Version: d.Version}
 	}
 	return list, err
 }

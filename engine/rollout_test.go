@@ -165,18 +165,17 @@ func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	one, two := list[0], list[1]
-	if one.Version != 1 || one.Begins || one.Open != 1 || len(one.Knowing) != 2 || len(one.Lacking) != 0 {
+	if one.Version != 1 || one.Begins || one.Open != 1 || len(one.Nodes) != 2 || len(one.NodesWithout) != 0 {
 		t.Errorf("%+v", one)
 	}
-	if two.Version != 2 || !two.Begins || two.Open != 2 || len(two.Knowing) != 1 || len(two.Lacking) != 1 || !two.Exact {
+	if two.Version != 2 || !two.Begins || two.Open != 2 || len(two.Nodes) != 1 || len(two.NodesWithout) != 1 || !two.Exact {
 		t.Errorf("%+v", two)
 	}
-	if !slices.Equal(two.Counts, []inspect.InstanceCount{{Workflow: "crate", Definition: 2, State: "packed", Open: true, Count: 2,
-		Exact: true}}) {
-		t.Errorf("%+v", two.Counts)
+	if !slices.Equal(two.States, []inspect.StateCount{{State: "packed", Open: true, Count: 2, Exact: true}}) {
+		t.Errorf("%+v", two.States)
 	}
 	old.Stop(context.Background())
-	if list, err = newer.Admin().VersionsInUse(t.Context()); err != nil || len(list[1].Lacking) != 0 {
+	if list, err = newer.Admin().VersionsInUse(t.Context()); err != nil || len(list[1].NodesWithout) != 0 {
 		t.Errorf("a node that has ended is still there: %+v, %v", list, err)
 	}
 }

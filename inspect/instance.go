@@ -74,9 +74,9 @@ type Verification struct {
 
 // Break is the first row of a chain that is not what it should be.
 type Break struct {
-	Instance uuid.UUID
-	Version  int64
-	Reason   string
+	Instance uuid.UUID `json:"instance"`
+	Version  int64     `json:"version"`
+	Reason   string    `json:"reason"`
 }
 
 // ErrNotThen is the cause of InstanceNotFound for the past of an instance that exists: it never had the version asked for, or was

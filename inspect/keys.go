@@ -10,43 +10,43 @@ import (
 // what has expired. Counts of what is in flight are bounded, so that to ask is
 // cheap however much there is; see AtLeast.
 type Keys struct {
-	At       time.Time     // by the database's clock
-	Tenant   string        // whose; "" is everybody's
-	Statuses []StatusCount // all six, in the order of a command's life
+	At       time.Time     `json:"at"`               // by the database's clock
+	Tenant   string        `json:"tenant,omitempty"` // whose; "" is everybody's
+	Statuses []StatusCount `json:"statuses"`         // all six, in the order of a command's life
 
-	AtLeast   bool  // there are more in flight than are counted here
-	Scheduled int64 // of those in flight, the ones whose time is still to come
-	Due       int64 // the ones whose time has come, and that no node works on yet
-	Stale     int64 // the ones whose worker's lease has run out
-	Lapsed    int64 // the ones that a caller in SQL claimed and did not end in time
-	Stuck     int64 // the ones that wait for an operator
-	Attempts  int64 // the ones that were claimed ManyAttempts times or more
-	MostTried int   // how often the one was claimed that was claimed most
+	AtLeast   bool  `json:"at_least"`   // there are more in flight than are counted here
+	Scheduled int64 `json:"scheduled"`  // of those in flight, the ones whose time is still to come
+	Due       int64 `json:"due"`        // the ones whose time has come, and that no node works on yet
+	Stale     int64 `json:"stale"`      // the ones whose worker's lease has run out
+	Lapsed    int64 `json:"lapsed"`     // the ones that a caller in SQL claimed and did not end in time
+	Stuck     int64 `json:"stuck"`      // the ones that wait for an operator
+	Attempts  int64 `json:"attempts"`   // the ones that were claimed ManyAttempts times or more
+	MostTried int   `json:"most_tried"` // how often the one was claimed that was claimed most
 
 	// OldestInFlight is when the oldest command in flight was first asked, without
 	// those whose time is still to come.
-	OldestInFlight time.Time
+	OldestInFlight time.Time `json:"oldest_in_flight,omitzero"`
 	// OldestDue is since when the longest due one is due, also where nodes claim it and
 	// give it back without an attempt.
-	OldestDue    time.Time
-	OldestStale  time.Time // when the first of the stale leases ran out
-	OldestLapsed time.Time // when the time of the first of the lapsed claims ran out
+	OldestDue    time.Time `json:"oldest_due,omitzero"`
+	OldestStale  time.Time `json:"oldest_stale,omitzero"`  // when the first of the stale leases ran out
+	OldestLapsed time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
 
 	// Expired and Forgotten are what retention has not seen to yet: answers past
 	// their horizon, and tombstones past theirs. Counted up to MaxCounted.
-	Expired       int64
-	Forgotten     int64
-	OldestExpired time.Time // the horizon that was passed first
+	Expired       int64     `json:"expired"`
+	Forgotten     int64     `json:"forgotten"`
+	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the horizon that was passed first
 
 	// DeadMessages are messages that were not consumed and wait for an operator.
 	// Counted up to MaxCounted of all tenants.
-	DeadMessages      int64
-	OldestDeadMessage time.Time
+	DeadMessages      int64     `json:"dead_messages"`
+	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
 
 	// Scopes are the attempts that this node has answered since its start, those
 	// with the most first. Nobody counts them in the database: a replay writes
 	// nothing.
-	Scopes []ScopeCount
+	Scopes []ScopeCount `json:"scopes,omitempty"`
 }
 
 const (
@@ -61,9 +61,9 @@ const (
 
 // StatusCount is how many commands have a status.
 type StatusCount struct {
-	Status   transitions.Status
-	Count    int64
-	Estimate bool // the planner's guess: to count them would be to read the table
+	Status   transitions.Status `json:"status"`
+	Count    int64              `json:"count"`
+	Estimate bool               `json:"estimate"` // the planner's guess: to count them would be to read the table
 }
 
 // ScopeCount is how the attempts with keys of one scope, or of one kind of
@@ -71,17 +71,17 @@ type StatusCount struct {
 type ScopeCount struct {
 	// Tenant is whose they were; "" stands for the tenants that are not counted one
 	// by one.
-	Tenant string
+	Tenant string `json:"tenant,omitempty"`
 	// Scope is the workflow and the transition where the scope is the default one,
 	// "order:pay", or the consumer of messages, "inbox:bank", else the scope that the
 	// caller named. OtherScopes has those that there was no room for.
-	Scope      string
-	Named      bool  // a caller named it
-	New        int64 // first attempts
-	Replayed   int64 // got the stored answer, refusals too
-	Active     int64 // the command was in flight
-	Mismatched int64 // the key was used with another request
-	Expired    int64 // the answer was gone
+	Scope      string `json:"scope"`
+	Named      bool   `json:"named"`      // a caller named it
+	New        int64  `json:"new"`        // first attempts
+	Replayed   int64  `json:"replayed"`   // got the stored answer, refusals too
+	Active     int64  `json:"active"`     // the command was in flight
+	Mismatched int64  `json:"mismatched"` // the key was used with another request
+	Expired    int64  `json:"expired"`    // the answer was gone
 }
 
 // OtherScopes stands for the scopes that are not counted one by one.
@@ -112,23 +112,23 @@ func (s *ScopeCount) Merge(o *ScopeCount) {
 
 // Retention is how retention stands: who does it for all nodes, and what there is.
 type Retention struct {
-	Node       string // empty: nobody does it now
-	Since      *time.Time
-	Until      *time.Time  // when another node takes over, unless it prolongs its lease
-	Next       *time.Time  // when the first key is due, or was; nil: none ever
-	KeepEvents int64       // seconds; how long the answering node is configured to keep events, for Over
-	Partitions []Partition // by name, so the oldest of each table first
+	Node       string      `json:"node,omitempty"` // empty: nobody does it now
+	Since      *time.Time  `json:"since,omitempty"`
+	Until      *time.Time  `json:"until,omitempty"` // when another node takes over, unless it prolongs its lease
+	Next       *time.Time  `json:"next,omitempty"`  // when the first key is due, or was; nil: none ever
+	KeepEvents int64       `json:"keep_events"`     // seconds; how long the answering node is configured to keep events, for Over
+	Partitions []Partition `json:"partitions"`      // by name, so the oldest of each table first
 }
 
 // Partition is a part of the outbox, a week, or of the history of commands, a
 // month.
 type Partition struct {
-	Name     string
-	From     time.Time
-	To       time.Time // its rows are older than that
-	Detached bool      // it is about to be dropped, or attached again
-	Rows     int64     // about
-	Bytes    int64     // with its indexes
-	Over     bool      // it is past its age
-	Held     string    // why it is there all the same: who still needs it
+	Name     string    `json:"name"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`                 // its rows are older than that
+	Detached bool      `json:"detached,omitempty"` // it is about to be dropped, or attached again
+	Rows     int64     `json:"rows"`               // about
+	Bytes    int64     `json:"bytes"`              // with its indexes
+	Over     bool      `json:"over"`               // it is past its age
+	Held     string    `json:"held,omitempty"`     // why it is there all the same: who still needs it
 }

@@ -154,23 +154,23 @@ func checkDefinition(version int) error {
 
 // Counts is how many instances there are of each workflow, version and state.
 type Counts struct {
-	At     time.Time // by the node's clock
-	Tenant string    // whose; "" is everybody's
-	Exact  bool      // all of them are
-	Total  int64
-	Counts []InstanceCount // by workflow, definition, state; those that have none are left out
+	At     time.Time       `json:"at"`               // by the node's clock
+	Tenant string          `json:"tenant,omitempty"` // whose; "" is everybody's
+	Exact  bool            `json:"exact"`            // all of them are
+	Total  int64           `json:"total"`
+	Counts []InstanceCount `json:"counts"` // by workflow, definition, state; those that have none are left out
 }
 
 // InstanceCount is how many instances there are of one kind.
 type InstanceCount struct {
-	Workflow   string
-	Definition int // the version of the definition that they are on
-	State      workflow.State
-	Open       bool // not in a final state
-	Count      int64
+	Workflow   string         `json:"workflow"`
+	Definition int            `json:"definition"` // the version of the definition that they are on
+	State      workflow.State `json:"state"`
+	Open       bool           `json:"open"` // not in a final state
+	Count      int64          `json:"count"`
 	// Exact says that they were counted. Otherwise there are more than are counted,
 	// and Count is what the planner of PostgreSQL expects after its last ANALYZE.
-	Exact bool
+	Exact bool `json:"exact"`
 }
 
 // Add counts more instances, of whatever kind.

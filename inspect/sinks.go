@@ -8,52 +8,52 @@ import (
 
 // SinkInfo is how a sink stands.
 type SinkInfo struct {
-	Name        string
-	Tenants     []string // whose events it gets; none: everybody's
-	Node        string   // who delivers to it; "": nobody does
-	Since       time.Time
-	LeaseEnds   time.Time // when it is in the past the node is gone
-	Paused      *SinkPause
-	Failures    int // attempts in a row that failed for the receiver as a whole
-	Failure     string
-	FailedAt    time.Time
-	Behind      int64     // tenants whose logs it has not got all of
-	Lag         int64     // transitions that it has not got, over these tenants
-	Oldest      time.Time // the time of the oldest of them; where more than 32 tenants are behind, of the 32 whose cursors have rested longest
-	Stuck       int64     // tenants whose cursor cannot go on
-	Delivered   int64     // events, with repetitions
-	Failed      int64     // attempts
-	Parked      int64     // events that became dead letters
-	DeadLetters int64     // those that wait for an operator
-	Aside       int64     // events set aside: they are tried again, or wait behind one that is
+	Name        string     `json:"name"`
+	Tenants     []string   `json:"tenants,omitempty"` // whose events it gets; none: everybody's
+	Node        string     `json:"node,omitempty"`    // who delivers to it; "": nobody does
+	Since       time.Time  `json:"since,omitzero"`
+	LeaseEnds   time.Time  `json:"lease_ends,omitzero"` // when it is in the past the node is gone
+	Paused      *SinkPause `json:"paused,omitempty"`
+	Failures    int        `json:"failures"` // attempts in a row that failed for the receiver as a whole
+	Failure     string     `json:"failure,omitempty"`
+	FailedAt    time.Time  `json:"failed_at,omitzero"`
+	Behind      int64      `json:"behind"`          // tenants whose logs it has not got all of
+	Lag         int64      `json:"lag"`             // transitions that it has not got, over these tenants
+	Oldest      time.Time  `json:"oldest,omitzero"` // the time of the oldest of them; where more than 32 tenants are behind, of the 32 whose cursors have rested longest
+	Stuck       int64      `json:"stuck"`           // tenants whose cursor cannot go on
+	Delivered   int64      `json:"delivered"`       // events, with repetitions
+	Failed      int64      `json:"failed"`          // attempts
+	Parked      int64      `json:"parked"`          // events that became dead letters
+	DeadLetters int64      `json:"dead_letters"`    // those that wait for an operator
+	Aside       int64      `json:"aside"`           // events set aside: they are tried again, or wait behind one that is
 }
 
 // SinkPause is why a sink gets nothing.
 type SinkPause struct {
-	At     time.Time
-	By     string
-	Reason string
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // SinkCursor is how far a sink is in a tenant's log.
 type SinkCursor struct {
-	Sink     string
-	Tenant   string
-	Position int64 // everything up to it is delivered or a dead letter
-	Head     int64 // of the log
-	Lag      int64 // in transitions
-	Oldest   time.Time
-	Failure  string // why it does not go on
-	Updated  time.Time
-	Moved    *CursorMove
+	Sink     string      `json:"sink"`
+	Tenant   string      `json:"tenant"`
+	Position int64       `json:"position"` // everything up to it is delivered or a dead letter
+	Head     int64       `json:"head"`     // of the log
+	Lag      int64       `json:"lag"`      // in transitions
+	Oldest   time.Time   `json:"oldest,omitzero"`
+	Failure  string      `json:"failure,omitempty"` // why it does not go on
+	Updated  time.Time   `json:"updated,omitzero"`
+	Moved    *CursorMove `json:"moved,omitempty"`
 }
 
 // CursorMove is how an operator moved a cursor last.
 type CursorMove struct {
-	From   int64
-	At     time.Time
-	By     string
-	Reason string
+	From   int64     `json:"from"`
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // CursorFilter selects cursors of a sink, which is required.
@@ -84,22 +84,22 @@ const (
 // DeadLetter is an event that its sink's cursor has passed without its delivery.
 // The event itself is in the outbox.
 type DeadLetter struct {
-	Sink        string
-	Tenant      string
-	Position    int64
-	Type        string
-	Ordinal     int
-	Workflow    string
-	Instance    uuid.UUID
-	BusinessKey string // of the instance
-	Status      DeadStatus
-	Kind        string // of the newest failure, a sink.Kind; held: it waits behind another and was never tried
-	Failure     string // its message
-	Attempts    int    // that failed, since it was first tried or redriven
-	Created     time.Time
-	Updated     time.Time
-	By          string // who redrove or skipped it
-	Reason      string
+	Sink        string     `json:"sink"`
+	Tenant      string     `json:"tenant"`
+	Position    int64      `json:"position"`
+	Type        string     `json:"type"`
+	Ordinal     int        `json:"ordinal"`
+	Workflow    string     `json:"workflow"`
+	Instance    uuid.UUID  `json:"instance"`
+	BusinessKey string     `json:"business_key,omitempty"` // of the instance
+	Status      DeadStatus `json:"status"`
+	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it waits behind another and was never tried
+	Failure     string     `json:"failure"`  // its message
+	Attempts    int        `json:"attempts"` // that failed, since it was first tried or redriven
+	Created     time.Time  `json:"created"`
+	Updated     time.Time  `json:"updated"`
+	By          string     `json:"by,omitempty"` // who redrove or skipped it
+	Reason      string     `json:"reason,omitempty"`
 }
 
 // DeadFilter selects dead letters of a sink, which is required. Empty fields

@@ -94,20 +94,20 @@ type PausedFilter struct {
 
 // PausedInstance is an instance on which nothing new is begun.
 type PausedInstance struct {
-	Workflow    string
-	Instance    uuid.UUID
-	BusinessKey string
-	State       workflow.State
-	Actor       string // who has paused it, as the audit has it
-	Reason      string
-	At          time.Time
+	Workflow    string         `json:"workflow"`
+	Instance    uuid.UUID      `json:"instance"`
+	BusinessKey string         `json:"business_key,omitempty"`
+	State       workflow.State `json:"state"`
+	Actor       string         `json:"actor"` // who has paused it, as the audit has it
+	Reason      string         `json:"reason,omitempty"`
+	At          time.Time      `json:"at"`
 }
 
 // PausedWorkflow is a workflow of which nothing new is begun.
 type PausedWorkflow struct {
-	Tenant   string
-	Workflow string
-	Actor    string
-	Reason   string
-	At       time.Time
+	Tenant   string    `json:"-"`
+	Workflow string    `json:"workflow"`
+	Actor    string    `json:"actor"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
 }

@@ -31,7 +31,7 @@ type Engine interface {
 	// Counts tells how many instances there are of each kind.
 	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
 	// Rollout lists the versions of workflows, and the nodes that know them.
-	Rollout(ctx context.Context) ([]inspect.Version, error)
+	Rollout(ctx context.Context) ([]inspect.WorkflowVersion, error)
 	// RetentionStats are those of what this node removed.
 	RetentionStats() engine.RetentionStats
 	// MigrationStats are those of the instances that this node took to another version.
@@ -60,7 +60,7 @@ type Collector struct {
 	engine     Engine
 	keys       reading[inspect.Keys]
 	counts     reading[inspect.Counts]
-	versions   reading[[]inspect.Version]
+	versions   reading[[]inspect.WorkflowVersion]
 	sinks      reading[[]inspect.SinkInfo]
 	retention  reading[inspect.Retention]
 	migrations reading[[]inspect.Migration]
@@ -82,7 +82,7 @@ func New(e Engine, c Config) *Collector {
 			read: func(ctx context.Context) (inspect.Keys, error) { return e.Keys(ctx, "") }},
 		counts: reading[inspect.Counts]{config: c, what: "counts",
 			read: remembered(func(ctx context.Context) (inspect.Counts, error) { return e.Counts(ctx, inspect.CountFilter{}) })},
-		versions: reading[[]inspect.Version]{config: c, what: "versions", read: e.Rollout},
+		versions: reading[[]inspect.WorkflowVersion]{config: c, what: "versions", read: e.Rollout},
 		sinks: reading[[]inspect.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]inspect.SinkInfo, error) { return e.Sinks(ctx, "") }},
 		retention:  reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},

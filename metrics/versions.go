@@ -25,12 +25,12 @@ var (
 	)
 )
 
-func sendVersions(ch chan<- prometheus.Metric, list *[]inspect.Version, _ time.Time) {
+func sendVersions(ch chan<- prometheus.Metric, list *[]inspect.WorkflowVersion, _ time.Time) {
 	for i := range *list {
 		v := &(*list)[i]
 		definition := strconv.Itoa(v.Version)
-		send(ch, versionNodes, len(v.Knowing), v.Workflow, definition, "true")
-		send(ch, versionNodes, len(v.Lacking), v.Workflow, definition, "false")
+		send(ch, versionNodes, len(v.Nodes), v.Workflow, definition, "true")
+		send(ch, versionNodes, len(v.NodesWithout), v.Workflow, definition, "false")
 		begins := 0
 		if v.Begins {
 			begins = 1

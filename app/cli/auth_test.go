@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/engine"
 )
 
 func authFile(t *testing.T, text string) string {
@@ -70,7 +71,7 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 }
 
 func TestCanITellsWhatAServerSays(t *testing.T) {
-	a, err := api.New(nil, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
+	a, err := api.New(&engine.Engine{}, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
 		if token == "ticket" {
 			return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order"}}},
 				Proof: auth.Proof{Kind: auth.Ticket, By: "key k"}, Until: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}, nil

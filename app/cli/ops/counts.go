@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/usage"
@@ -39,7 +38,7 @@ with "~".`,
 				if err != nil {
 					return err
 				}
-				return o.print(c, api.CountsOf(&counts), func(w io.Writer) error { return printCounts(w, &counts) })
+				return o.print(c, counts, func(w io.Writer) error { return printCounts(w, &counts) })
 			})
 		},
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 func TestOpsCountsShowsHowManyInstancesThereAre(t *testing.T) {
@@ -25,7 +25,7 @@ all                                      3`)
 		"--tenant other":                         0,
 		"--tenant default --workflow order --open": 1,
 	} {
-		var c api.Counts
+		var c inspect.Counts
 		if err := json.Unmarshal([]byte(p.run("counts -o json "+args)), &c); err != nil || !c.Exact || c.Total != want {
 			t.Errorf("%s: %+v, %v", args, c, err)
 		}

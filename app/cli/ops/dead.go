@@ -57,13 +57,13 @@ func (o *ops) deadCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			d.filter.Sink = args[0]
 			header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.DeadLetter, bool, error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.DeadLetter, bool, error) {
 				found, more, err := e.Admin().DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
-				return api.DeadLettersOf(found), more, err
-			}, func(l *api.DeadLetter) []string {
+				return found, more, err
+			}, func(l *inspect.DeadLetter) []string {
 				return []string{output.Moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, output.OrNone(l.BusinessKey), l.Instance.String(),
 					string(l.Status), l.Kind, fmt.Sprint(l.Attempts), output.OrNone(l.Failure)}
-			}, func(list []api.DeadLetter) any { return api.DeadPage{Dead: list} })
+			}, func(list []inspect.DeadLetter) any { return api.DeadPage{Dead: list} })
 		},
 	}
 	d.flags(c)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/engine"
@@ -32,7 +31,7 @@ that asks who calls, PAWL_TOKEN has the credential: an API key or a token with t
 grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			show := func(k api.Keys) error {
+			show := func(k inspect.Keys) error {
 				return o.print(c, k, func(w io.Writer) error { return printKeys(w, &k) })
 			}
 			if node != "" {
@@ -47,7 +46,7 @@ grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`
 				if err != nil {
 					return err
 				}
-				return show(api.KeysOf(&k))
+				return show(k)
 			})
 		},
 	}
@@ -57,7 +56,7 @@ grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`
 }
 
 // keysOf asks a node.
-func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
+func keysOf(ctx context.Context, node, tenant string) (k inspect.Keys, err error) {
 	query := url.Values{}
 	if tenant == "" {
 		query.Set("all_tenants", "true")
@@ -78,7 +77,7 @@ func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
 	return k, nil
 }
 
-func printKeys(w io.Writer, k *api.Keys) error {
+func printKeys(w io.Writer, k *inspect.Keys) error {
 	type line struct {
 		what   string
 		count  string
@@ -112,12 +111,12 @@ func printKeys(w io.Writer, k *api.Keys) error {
 	return printScopes(w, k.Scopes)
 }
 
-func printScopes(w io.Writer, scopes []api.ScopeCount) error {
+func printScopes(w io.Writer, scopes []inspect.ScopeCount) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
-	return output.Table(w, header, scopes, func(of *api.ScopeCount) []string {
+	return output.Table(w, header, scopes, func(of *inspect.ScopeCount) []string {
 		s := inspect.ScopeCount(*of)
 		row := []string{output.OrNone(s.Scope), output.OrNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // trouble is orders, and commands that need an operator.
@@ -49,7 +49,7 @@ waiting for retention:         -                     -
   expired                   0  -                     -
   forgotten                 0  -                     -
 dead messages               0  -                     -`)
-	var k api.Keys
+	var k inspect.Keys
 	if err := json.Unmarshal([]byte(p.run("keys -o json --tenant other")), &k); err != nil || k.Tenant != "other" || k.Due != 0 ||
 		len(k.Statuses) != 6 {
 		t.Errorf("%+v, %v", k, err)

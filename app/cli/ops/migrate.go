@@ -60,7 +60,7 @@ state, and writes nothing.`,
 				if err != nil {
 					return err
 				}
-				return o.print(c, api.MigrationOf(&m), func(w io.Writer) error { return printMigration(w, &m) })
+				return o.print(c, m, func(w io.Writer) error { return printMigration(w, &m) })
 			})
 		},
 	}
@@ -78,22 +78,22 @@ func (o *ops) migrationsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{">id", "begun", "workflow", ">from", ">to", ">migrated", ">skipped", ">rejected", ">left", "state"}
-			var plans []api.MigrationPlan
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (found []api.Migration, more bool, err error) {
-				plans = api.PlansOf(e.Admin().MigrationPlans())
+			var plans []inspect.MigrationPlan
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (found []inspect.Migration, more bool, err error) {
+				plans = e.Admin().MigrationPlans()
 				all, err := e.Admin().Migrations(ctx)
 				for i := range all {
-					found = append(found, api.MigrationOf(&all[i]))
+					found = append(found, all[i])
 				}
 				return found, false, err
-			}, func(m *api.Migration) []string {
+			}, func(m *inspect.Migration) []string {
 				left := max(m.Expected-m.Migrated-m.Skipped-m.Rejected, m.Waiting, 0)
 				if !m.EndedAt.IsZero() && m.StoppedAt.IsZero() {
 					left = m.Waiting // it went through: how many were expected was about right
 				}
 				return []string{fmt.Sprint(m.ID), output.Moment(m.CreatedAt), m.Workflow, fmt.Sprint(m.From), fmt.Sprint(m.To), fmt.Sprint(m.Migrated),
 					fmt.Sprint(m.Skipped), fmt.Sprint(m.Rejected), fmt.Sprint(left), migrationState(m)}
-			}, func(list []api.Migration) any { return api.MigrationList{Migrations: list, Plans: plans} })
+			}, func(list []inspect.Migration) any { return api.MigrationList{Migrations: list, Plans: plans} })
 		},
 	}
 }
@@ -116,7 +116,7 @@ why, is kept.`,
 				if err != nil {
 					return err
 				}
-				return o.print(c, api.MigrationOf(&m), func(w io.Writer) error { return printMigration(w, &m) })
+				return o.print(c, m, func(w io.Writer) error { return printMigration(w, &m) })
 			})
 		},
 	}
@@ -135,7 +135,7 @@ func tellIdle(ctx context.Context, w io.Writer, e *engine.Engine, m *inspect.Mig
 		if v.Workflow != m.Workflow || v.Version != m.From && v.Version != m.To {
 			continue
 		}
-		for _, node := range v.Knowing {
+		for _, node := range v.Nodes {
 			if know[node]++; know[node] == 2 {
 				return nil
 			}
@@ -181,7 +181,7 @@ func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.
 	if err != nil {
 		return err
 	}
-	return o.print(c, api.PreviewOf(&p), func(w io.Writer) error {
+	return o.print(c, p, func(w io.Writer) error {
 		header := []string{"state", "goes on in", ">instances", ">migrated", ">wait", ">rejected", ">overdue"}
 		err := output.Table(w, header, p.States, func(s *inspect.MigrationState) []string {
 			return []string{string(s.State), output.OrNone(string(s.To)), fmt.Sprint(s.Count), fmt.Sprint(s.Migrated), fmt.Sprint(s.Waiting),
@@ -190,9 +190,9 @@ func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.
 		if err != nil {
 			return err
 		}
-		if len(p.Lacking) > 0 {
+		if len(p.NodesWithout) > 0 {
 			_, err := fmt.Fprintf(w, "\nnodes that serve and do not know version %d, so that nothing is migrated: %s\n",
-				p.To, strings.Join(p.Lacking, ", "))
+				p.To, strings.Join(p.NodesWithout, ", "))
 			if err != nil {
 				return err
 			}
@@ -202,9 +202,8 @@ func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.
 }
 
 func printMigration(w io.Writer, m *inspect.Migration) error {
-	shown := api.MigrationOf(m)
 	lines := [][2]string{{"migration", fmt.Sprintf("%d of %s, version %d to version %d", m.ID, m.Workflow, m.From, m.To)},
-		{"state", migrationState(&shown)},
+		{"state", migrationState(m)},
 		{"migrated", fmt.Sprint(m.Migrated)}, {"skipped", fmt.Sprint(m.Skipped)}, {"rejected", fmt.Sprint(m.Rejected)}}
 	if err := output.Lines(w, 10, lines); err != nil {
 		return err
@@ -212,7 +211,7 @@ func printMigration(w io.Writer, m *inspect.Migration) error {
 	return printRefusals(w, m.Refusals)
 }
 
-func migrationState(m *api.Migration) string {
+func migrationState(m *inspect.Migration) string {
 	switch {
 	case !m.StoppedAt.IsZero() && m.StopReason != "":
 		return "stopped by " + m.StoppedBy + ": " + m.StopReason

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -53,7 +53,7 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 		t.Error(got)
 	}
 	// Nobody serves: it is begun, and waits for a node.
-	var m api.Migration
+	var m inspect.Migration
 	stdout, stderr, err := p.try("migrate sack 1 2 --background -o json")
 	if err != nil || !strings.Contains(stderr, "no node serves that knows both versions") {
 		t.Errorf("%v, %s", err, stderr)

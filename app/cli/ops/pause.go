@@ -79,14 +79,14 @@ are paused themselves, by whom, since when and why. With -o json there are both.
 				if err != nil {
 					return err
 				}
-				all := api.PausedList{Workflows: api.PausedOf(workflows), Instances: api.PausedInstancesOf(found)}
-				whole := func([]api.PausedInstance) any { return all }
+				all := api.PausedList{Workflows: workflows, Instances: found}
+				whole := func([]inspect.PausedInstance) any { return all }
 				if instances {
 					header := []string{"since", "workflow", "business key", "instance", "state", "by", "reason"}
 					return show(o, c, header, all.Instances, more, pausedInstanceRow, whole)
 				}
 				header := []string{"since", "workflow", "by", "reason"}
-				return show(o, c, header, all.Workflows, more && o.json, pausedRow, func([]api.PausedWorkflow) any { return all })
+				return show(o, c, header, all.Workflows, more && o.json, pausedRow, func([]inspect.PausedWorkflow) any { return all })
 			})
 		},
 	}
@@ -97,11 +97,11 @@ are paused themselves, by whom, since when and why. With -o json there are both.
 	return c
 }
 
-func pausedRow(w *api.PausedWorkflow) []string {
+func pausedRow(w *inspect.PausedWorkflow) []string {
 	return []string{output.Moment(w.At), w.Workflow, w.Actor, output.OrNone(w.Reason)}
 }
 
-func pausedInstanceRow(p *api.PausedInstance) []string {
+func pausedInstanceRow(p *inspect.PausedInstance) []string {
 	return []string{output.Moment(p.At), p.Workflow, output.OrNone(p.BusinessKey), p.Instance.String(), string(p.State), p.Actor,
 		output.OrNone(p.Reason)}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/engine"
@@ -32,7 +31,7 @@ database: where it is not the default, say it here as well.`,
 				if err != nil {
 					return err
 				}
-				return o.print(c, api.RetentionOf(&r), func(w io.Writer) error { return printRetention(w, &r, assumed) })
+				return o.print(c, r, func(w io.Writer) error { return printRetention(w, &r, assumed) })
 			}, func(config *engine.Config) { config.Retention.Outbox = keepEvents })
 		},
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
@@ -26,7 +26,7 @@ func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
 	if line := onlyLine(got, "keeps"); line != "keeps  events for 720h0m0s, it is assumed; --keep-events where the nodes have another" {
 		t.Errorf("%q", line)
 	}
-	var r api.Retention
+	var r inspect.Retention
 	if err := json.Unmarshal([]byte(p.run("retention -o json")), &r); err != nil || len(r.Partitions) == 0 || r.KeepEvents != 30*24*3600 {
 		t.Errorf("%+v, %v", r, err)
 	}

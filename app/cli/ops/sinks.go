@@ -33,17 +33,17 @@ func (o *ops) sinksListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			var now time.Time
 			header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.SinkInfo, bool, error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.SinkInfo, bool, error) {
 				found, err := e.Admin().Sinks(ctx, tenant)
 				now = time.Now()
-				return api.SinksOf(found), false, err
-			}, func(i *api.SinkInfo) []string {
+				return found, false, err
+			}, func(i *inspect.SinkInfo) []string {
 				row := []string{i.Name, stateOf(i, now)}
 				for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
 					row = append(row, fmt.Sprint(v))
 				}
 				return append(row, output.Since(now, i.Oldest), output.OrNone(i.Failure))
-			}, func(list []api.SinkInfo) any { return api.SinkList{Sinks: list} })
+			}, func(list []inspect.SinkInfo) any { return api.SinkList{Sinks: list} })
 		},
 	}
 	flags.Tenant(c, &tenant, "", "count only the events of this tenant; default is everybody's")
@@ -67,8 +67,8 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				shown := api.SinkPage{Cursors: api.CursorsOf(list)}
-				for _, i := range api.SinksOf(infos) {
+				shown := api.SinkPage{Cursors: list}
+				for _, i := range infos {
 					if i.Name == f.Sink {
 						shown.Sink = i
 					}
@@ -102,7 +102,7 @@ func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
 		return err
 	}
 	header := []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}
-	return output.Table(w, header, s.Cursors, func(c *api.SinkCursor) []string {
+	return output.Table(w, header, s.Cursors, func(c *inspect.SinkCursor) []string {
 		moved := "-"
 		if m := c.Moved; m != nil {
 			moved = fmt.Sprintf("%s from %d by %s: %s", output.Moment(m.At), m.From, m.By, output.OrNone(m.Reason))
@@ -113,7 +113,7 @@ func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
 }
 
 // stateOf is the state of a sink in a word.
-func stateOf(i *api.SinkInfo, now time.Time) string {
+func stateOf(i *inspect.SinkInfo, now time.Time) string {
 	switch {
 	case i.Paused != nil:
 		return "paused"

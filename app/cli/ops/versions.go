@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -42,9 +43,9 @@ credential: an API key or a token with the grant operate:all.`,
 				}
 				return show(o, c, header, found.Versions, false, versionRow, versionPage)
 			}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.WorkflowVersion, bool, error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.WorkflowVersion, bool, error) {
 				found, err := e.Admin().VersionsInUse(ctx)
-				return api.VersionsOf(found), false, err
+				return found, false, err
 			}, versionRow, versionPage)
 		},
 	}
@@ -52,9 +53,9 @@ credential: an API key or a token with the grant operate:all.`,
 	return c
 }
 
-func versionPage(list []api.WorkflowVersion) any { return api.VersionList{Versions: list} }
+func versionPage(list []inspect.WorkflowVersion) any { return api.VersionList{Versions: list} }
 
-func versionRow(v *api.WorkflowVersion) []string {
+func versionRow(v *inspect.WorkflowVersion) []string {
 	var states []string
 	for _, s := range v.States {
 		states = append(states, fmt.Sprint(s.State, " ", output.Count(s.Count, !s.Exact)))
@@ -78,7 +79,7 @@ type begun struct {
 }
 
 // told is what was said, with which version that is, of those that have run.
-func (o *ops) told(c *cobra.Command, b begun, versions []api.WorkflowVersion) error {
+func (o *ops) told(c *cobra.Command, b begun, versions []inspect.WorkflowVersion) error {
 	if b.Begins = b.Version; b.Version > 0 {
 		return o.say(c, b, "%s: new instances begin with version %d", b.Workflow, b.Version)
 	}
@@ -132,7 +133,7 @@ credential: an API key or a token with the grant operate:all, and who it is says
 				if err != nil {
 					return err
 				}
-				return o.told(c, done, api.VersionsOf(found))
+				return o.told(c, done, found)
 			})
 		},
 	}

@@ -103,7 +103,7 @@ func scan(row pgx.CollectableRow, more ...any) (m inspect.Migration, err error) 
 		&m.Migrated, &m.Skipped, &m.Rejected, &m.Waiting, &m.Held, &m.Node, &m.Next, &refusals, &stopped, &ended,
 		&m.Key, &m.StoppedBy, &m.StopReason}, more...)...)
 	if err == nil {
-		err = json.Unmarshal(refusals, &m.Refusals)
+		err = json.Unmarshal(refusals, &m.Refusals, json.MatchCaseInsensitiveNames(true)) // earlier builds wrote State, not state
 	}
 	m.CreatedAt, m.Next = m.CreatedAt.UTC(), m.Next.UTC()
 	for into, at := range map[*time.Time]*time.Time{&m.StoppedAt: stopped, &m.EndedAt: ended} {

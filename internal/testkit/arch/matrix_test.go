@@ -167,7 +167,7 @@ var Matrix = []Room{
 		"auth/ticket", "engine", "inspect",
 		"tracing", "transitions", "workflow", "workflow/diagram",
 	), mods(json, jsonschema, rate, uuid)},
-	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "transitions", "workflow"), mods(json, uuid)},
+	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "inspect", "transitions", "workflow"), mods(json, uuid)},
 
 	// Who uses it.
 	{"client", ours("api/wire", "internal/kernel/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
