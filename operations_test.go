@@ -14,24 +14,13 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-const operationsPath = "docs/operations.md"
-
-func operations(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(operationsPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func TestMetricsAreDocumented(t *testing.T) {
-	const begin, end = "<!-- metrics -->\n", "<!-- end of metrics -->\n"
-	got := operations(t)
+	const path, begin, end = "docs/metrics.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
+	got := page(t, path)
 	before, rest, found := strings.Cut(got, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the metrics", operationsPath)
+		t.Fatalf("%s has no place for the metrics", path)
 	}
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | |\n|---|---|---|---|\n")
@@ -48,11 +37,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	want := before + begin + b.String() + end + after
 	if *update {
-		if err := os.WriteFile(operationsPath, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if got != want {
-		t.Errorf("%s does not show the metrics; run go test . -run Documented -update", operationsPath)
+		t.Errorf("%s does not show the metrics; run go test . -run Documented -update", path)
 	}
 }
 
@@ -64,7 +53,7 @@ var (
 )
 
 func TestRunbooksNameKnownMetrics(t *testing.T) {
-	text := operations(t)
+	text := page(t, "docs/operations.md")
 	known := map[string]bool{}
 	for _, m := range metrics.Table() {
 		known[m.Name] = true
@@ -89,7 +78,7 @@ func TestRunbooksNameKnownMetrics(t *testing.T) {
 }
 
 func TestCommandsOfOperatorsAreThere(t *testing.T) {
-	calls := opsCall.FindAllStringSubmatch(operations(t), -1)
+	calls := opsCall.FindAllStringSubmatch(page(t, "docs/operations.md"), -1)
 	if len(calls) == 0 {
 		t.Fatal("no command is documented")
 	}
@@ -163,7 +152,7 @@ func TestQueriesOfOperatorsRunOnEmptyAndOnFullTablesByIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
-	queries := blocks(t, operations(t), "sql")
+	queries := blocks(t, page(t, "docs/queries.md"), "sql")
 	for _, q := range queries {
 		if _, err := rowsOf(t, conn, q); err != nil {
 			t.Errorf("on empty tables: %v\n%s", err, q)

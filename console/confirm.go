@@ -113,7 +113,7 @@ func (v *visit) pauseForm() error {
 	if err != nil {
 		return err
 	}
-	c.Reason, c.Back, c.Runbook = true, v.at("instances", id), runbook("work-that-is-not-begun")
+	c.Reason, c.Back, c.Runbook = true, v.at("instances", id), runbook("work-that-does-not-start")
 	c.Facts = []attribute{{"Instance", id}, {"Number", view.BusinessKey}, {"Workflow", view.Workflow}, {"State", string(view.State)}}
 	return v.confirmation(c)
 }
@@ -136,7 +136,7 @@ func (v *visit) pauseWorkflowForm() error {
 	if err := needs("operate", v.May("operate", name, "", "")); err != nil {
 		return err
 	}
-	c.Reason, c.Back, c.Runbook = v.last() == "pause", v.at("workflows", name), runbook("work-that-is-not-begun")
+	c.Reason, c.Back, c.Runbook = v.last() == "pause", v.at("workflows", name), runbook("work-that-does-not-start")
 	c.Facts = []attribute{{"Workflow", name}}
 	return v.confirmation(c)
 }

@@ -127,7 +127,7 @@ func TestMetricsSayWhatAnEngineDoesAndHowItStands(t *testing.T) {
 	write(t, e, "b", "desk 4", "1")
 	write(t, e, "b", "desk 5", "1")
 	want := `
-# HELP pawl_scope_commands_total Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.
+# HELP pawl_scope_commands_total Attempts by scope (the transition of a default scope, or \"named\" for scopes that callers chose) and outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.
 # TYPE pawl_scope_commands_total counter
 pawl_scope_commands_total{outcome="active",scope="named"} 0
 pawl_scope_commands_total{outcome="active",scope="note:write"} 0
@@ -142,7 +142,7 @@ pawl_scope_commands_total{outcome="replayed",scope="note:write"} 1
 # HELP pawl_sink_failures Attempts in a row that failed for the receiver as a whole; 0 when it takes events.
 # TYPE pawl_sink_failures gauge
 pawl_sink_failures{sink="crm"} 3
-# HELP pawl_sink_lag_transitions Transitions that the sink has not got, over all tenants.
+# HELP pawl_sink_lag_transitions Transitions that the sink has not received, over all tenants.
 # TYPE pawl_sink_lag_transitions gauge
 pawl_sink_lag_transitions{sink="crm"} 4
 # HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.
@@ -153,13 +153,13 @@ pawl_keys{status="failed_retryable"} 0
 pawl_keys{status="pending"} 0
 pawl_keys{status="processing"} 1
 pawl_keys{status="succeeded"} 4
-# HELP pawl_keys_lapsed Commands that a caller of the contract in SQL claimed and did not end in time; they wait for it to come again.
+# HELP pawl_keys_lapsed Claims of callers of the SQL contract that have expired.
 # TYPE pawl_keys_lapsed gauge
 pawl_keys_lapsed 1
-# HELP pawl_keys_oldest_stale_seconds How long ago the first of the stale leases ran out; 0 for none.
+# HELP pawl_keys_oldest_stale_seconds Time since the first of these leases expired; 0 for none.
 # TYPE pawl_keys_oldest_stale_seconds gauge
 pawl_keys_oldest_stale_seconds 0
-# HELP pawl_keys_stale Commands whose worker's lease has run out, and that nobody has taken over yet.
+# HELP pawl_keys_stale Commands whose lease has expired, and that no node has taken over yet.
 # TYPE pawl_keys_stale gauge
 pawl_keys_stale 0
 `

@@ -10,7 +10,7 @@ import (
 var (
 	commands = counter(
 		"pawl_commands_total",
-		"Commands of callers that were answered, by what their claim of the key amounted to: new, replayed, final (a stored refusal), "+
+		"Commands of callers that were answered, by the outcome of their claim: new, replayed, final (a stored refusal), "+
 			"active (in flight), stale, retryable, mismatched (another request), expired.",
 		"claim",
 	)
@@ -26,7 +26,7 @@ var (
 	)
 	scoped = counter(
 		"pawl_scope_commands_total",
-		"Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, "+
+		"Attempts by scope (the transition of a default scope, or \"named\" for scopes that callers chose) and outcome: new, "+
 			"replayed, active, mismatched, expired. All but new are duplicates that were suppressed.",
 		"scope",
 		"outcome",
@@ -74,16 +74,16 @@ func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
 var (
 	polls     = counter("pawl_inflight_polls_total", "Polls for due work.")
 	claimed   = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
-	takenOver = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
+	takenOver = counter("pawl_inflight_taken_over_total", "Of those, commands taken over from a node whose lease had expired.")
 	ended     = counter(
 		"pawl_inflight_ended_total",
-		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).",
+		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned, undone (an effect).",
 		"outcome",
 	)
 	retried     = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
 	becameStuck = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
-	returned    = counter("pawl_inflight_returned_total", "Commands that were given back without an attempt that failed.")
-	heartbeats  = counter("pawl_inflight_heartbeats_total", "Leases that were prolonged.")
+	returned    = counter("pawl_inflight_returned_total", "Commands that were released without a failed attempt.")
+	heartbeats  = counter("pawl_inflight_heartbeats_total", "Leases that were renewed.")
 	leasesLost  = counter("pawl_inflight_leases_lost_total", "Leases that were lost while an attempt was under way.")
 	busy        = gauge("pawl_inflight_busy_workers", "Workers, and scheduled commands being decided.")
 	held        = gauge("pawl_inflight_leases", "Leases that this node holds.")

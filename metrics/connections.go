@@ -23,7 +23,7 @@ var connectionMetrics = []figure[ConnectionStats]{
 	{Metric{Name: "pawl_http_connections_refused_total", Type: "counter",
 		Help: "Connections that were closed at once, because their address had too many."},
 		func(s ConnectionStats) float64 { return float64(s.Refused) }},
-	{Metric{Name: "pawl_http_connections_evicted_total", Type: "counter", Help: "Idle connections that were closed to make place for others."},
+	{Metric{Name: "pawl_http_connections_evicted_total", Type: "counter", Help: "Idle connections that were closed for new ones."},
 		func(s ConnectionStats) float64 { return float64(s.Evicted) }},
 	{Metric{Name: "pawl_tls_certificate_end_timestamp_seconds", Type: "gauge",
 		Help: "When the TLS certificate ends, in Unix time; 0 without TLS."},

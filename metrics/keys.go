@@ -17,36 +17,36 @@ var (
 			"on large tables.",
 		"status",
 	)
-	keysScheduled = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time is still to come.")
+	keysScheduled = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time has not come.")
 	keysDue       = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
-	keysStale     = sharedGauge("pawl_keys_stale", "Commands whose worker's lease has run out, and that nobody has taken over yet.")
+	keysStale     = sharedGauge("pawl_keys_stale", "Commands whose lease has expired, and that no node has taken over yet.")
 	keysLapsed    = sharedGauge(
 		"pawl_keys_lapsed",
-		"Commands that a caller of the contract in SQL claimed and did not end in time; they wait for it to come again.",
+		"Claims of callers of the SQL contract that have expired.",
 	)
 	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for an operator.")
 	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
 	oldestInFlight = sharedGauge(
 		"pawl_keys_oldest_in_flight_seconds",
-		"Age of the oldest command in flight, without those whose time is still to come; 0 for none.",
+		"Age of the oldest command in flight, without those whose time has not come; 0 for none.",
 	)
 	oldestDue = sharedGauge(
 		"pawl_keys_oldest_due_seconds",
-		"How long the longest due command has been due, also where nodes claim it and give it back without an attempt; 0 for none.",
+		"Time since the oldest due command became due, including releases without an attempt; 0 for none.",
 	)
-	oldestStale  = sharedGauge("pawl_keys_oldest_stale_seconds", "How long ago the first of the stale leases ran out; 0 for none.")
+	oldestStale  = sharedGauge("pawl_keys_oldest_stale_seconds", "Time since the first of these leases expired; 0 for none.")
 	oldestLapsed = sharedGauge(
 		"pawl_keys_oldest_lapsed_seconds",
-		"How long ago the time of the first of the lapsed claims ran out; 0 for none.",
+		"Time since the first of these claims expired; 0 for none.",
 	)
 	keysExpired = sharedGauge(
 		"pawl_keys_expired_waiting",
-		"Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.",
+		"Expired answers that retention has not removed yet; counted up to 10,000 with the tombstones.",
 	)
-	keysForgotten = sharedGauge("pawl_keys_forgotten_waiting", "Tombstones past their horizon that retention has not deleted yet.")
+	keysForgotten = sharedGauge("pawl_keys_forgotten_waiting", "Expired tombstones that retention has not deleted yet.")
 	oldestExpired = sharedGauge(
 		"pawl_keys_oldest_expired_seconds",
-		"How long ago the first horizon passed that retention has not seen to yet; 0 for none.",
+		"Time since the first of these answers expired; 0 for none.",
 	)
 	deadMessages  = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for an operator; counted up to 10,000.")
 	oldestMessage = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")

@@ -12,7 +12,7 @@ type MemoryStats struct {
 var ofMemory = []figure[MemoryStats]{
 	{Metric{Name: "pawl_http_memory_limit_bytes", Type: "gauge", Help: "Memory that requests and streams may take together."},
 		func(m MemoryStats) float64 { return float64(m.Size) }},
-	{Metric{Name: "pawl_http_memory_held_bytes", Type: "gauge", Help: "Memory that is set aside for open requests and streams."},
+	{Metric{Name: "pawl_http_memory_held_bytes", Type: "gauge", Help: "Memory that open requests and streams have reserved."},
 		func(m MemoryStats) float64 { return float64(m.Held) }},
 	{Metric{Name: "pawl_http_memory_refused_total", Type: "counter",
 		Help: "Requests that were refused because they, their credential, their tenant or the node had no memory left, or too many requests open."},

@@ -11,13 +11,13 @@ import (
 
 var (
 	instancesMigrated = counter("pawl_migrated_instances_total",
-		"Instances that this node was to take to another version of their workflow, by what became of them.", "outcome")
+		"Instances that this node migrated to another version, by outcome.", "outcome")
 	migrationFailures = counter("pawl_migration_failures_total",
 		"Failures of migrations on this node, that were tried again.")
 	migrationsHeld = sharedGauge("pawl_migrations_held",
-		"Migrations of instances that do not go on now, because a node does not know the version or instances have to wait.")
+		"Migrations of instances that wait for a node or for activities.")
 	migrationLeft = sharedGauge("pawl_migration_left_instances",
-		"Instances that migrations that are under way have still to decide about, about.")
+		"Instances left in running migrations, approximately.")
 )
 
 func sendMigrated(ch chan<- prometheus.Metric, s engine.MigrationStats) {

@@ -15,16 +15,16 @@ var (
 	purgeBatches = counter("pawl_retention_batches_total", "Transactions that looked for keys that are due.")
 	purged       = counter(
 		"pawl_retention_keys_total",
-		"Keys that retention saw to: expired (answers that became tombstones), forgotten (tombstones that were deleted), abandoned (failed "+
-			"because nobody went on with them), archived (went to the history).",
+		"Keys that retention removed: expired (answers that became tombstones), forgotten (tombstones that were deleted), abandoned (failed "+
+			"because no caller continued them), archived (moved to the history).",
 		"outcome",
 	)
 	dropped        = counter("pawl_retention_dropped_partitions_total", "Partitions that retention dropped.")
-	purgeFailures  = counter("pawl_retention_failures_total", "Turns of retention that failed, and were tried again.")
+	purgeFailures  = counter("pawl_retention_failures_total", "Rounds of retention that failed and were repeated.")
 	retentionHeld  = sharedGauge("pawl_retention_served", "Whether a node does retention: 1 or 0.")
 	partitions     = sharedGauge("pawl_partitions", "Partitions of the table.", "table")
 	partitionBytes = sharedGauge("pawl_partition_bytes", "Size of the table's partitions, with their indexes.", "table")
-	partitionsKept = sharedGauge("pawl_partitions_held", "Partitions past their age that somebody still needs.", "table")
+	partitionsKept = sharedGauge("pawl_partitions_held", "Partitions past their age that are still needed.", "table")
 )
 
 func sendPurged(ch chan<- prometheus.Metric, s engine.RetentionStats) {
@@ -59,26 +59,26 @@ func sendRetention(ch chan<- prometheus.Metric, r *inspect.Retention, now time.T
 }
 
 var (
-	relayPolls     = counter("pawl_relay_polls_total", "Polls of how the sinks stand.")
+	relayPolls     = counter("pawl_relay_polls_total", "Polls of the sinks' state.")
 	relayClaimed   = counter("pawl_relay_claimed_total", "Sinks that this node began to deliver to.")
-	relayTakenOver = counter("pawl_relay_taken_over_total", "Of those, the ones that it took over from a node that had not given them back.")
-	relayLost      = counter("pawl_relay_leases_lost_total", "Sinks that were taken from this node, or whose lease it could not prolong.")
+	relayTakenOver = counter("pawl_relay_taken_over_total", "Of those, sinks taken over from a node that had not released them.")
+	relayLost      = counter("pawl_relay_leases_lost_total", "Sinks that this node lost, because their lease was taken or could not be renewed.")
 	relayStored    = counter("pawl_relay_writes_total", "Writes of the relay to the database: cursors, dead letters, leases.")
 	relayDelivered = counter("pawl_relay_delivered_events_total", "Events that this node delivered, repetitions too.")
 	relayFailed    = counter("pawl_relay_failed_attempts_total", "Attempts of this node to deliver that failed.")
-	relayParked    = counter("pawl_relay_parked_events_total", "Events that this node gave up, and that wait for an operator.")
+	relayParked    = counter("pawl_relay_parked_events_total", "Events of this node that became dead letters.")
 
-	sinkLag    = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not got, over all tenants.", "sink")
+	sinkLag    = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not received, over all tenants.", "sink")
 	sinkOldest = sharedGauge(
 		"pawl_sink_lag_seconds",
-		"Age of the oldest transition that the sink has not got; 0 for none. Where more than 32 tenants are behind it is sought among the 32 "+
+		"Age of the oldest transition that the sink has not received; 0 for none. Where more than 32 tenants are behind it is sought among the 32 "+
 			"whose cursors have rested longest.",
 		"sink",
 	)
-	sinkBehind   = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not got all of.", "sink")
-	sinkStuck    = sharedGauge("pawl_sink_stuck_tenants", "Tenants whose cursor cannot go on.", "sink")
-	sinkDead     = sharedGauge("pawl_sink_dead_letters", "Events that were given up and wait for an operator.", "sink")
-	sinkAside    = sharedGauge("pawl_sink_aside_events", "Events set aside: they are tried again, or wait behind one that is.", "sink")
+	sinkBehind   = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not received completely.", "sink")
+	sinkStuck    = sharedGauge("pawl_sink_stuck_tenants", "Tenants whose cursor is blocked.", "sink")
+	sinkDead     = sharedGauge("pawl_sink_dead_letters", "Dead letters that wait for an operator.", "sink")
+	sinkAside    = sharedGauge("pawl_sink_aside_events", "Deferred events: they are retried, or wait behind one that is.", "sink")
 	sinkFailures = sharedGauge(
 		"pawl_sink_failures",
 		"Attempts in a row that failed for the receiver as a whole; 0 when it takes events.",
@@ -88,7 +88,7 @@ var (
 	sinkServed    = sharedGauge("pawl_sink_served", "Whether a node delivers to the sink: 1 or 0.", "sink")
 	sinkDelivered = sharedCounter("pawl_sink_delivered_events_total", "Events that all nodes delivered to the sink, repetitions too.", "sink")
 	sinkFailed    = sharedCounter("pawl_sink_failed_attempts_total", "Attempts of all nodes to deliver to the sink that failed.", "sink")
-	sinkParked    = sharedCounter("pawl_sink_parked_events_total", "Events of the sink that were given up by any node.", "sink")
+	sinkParked    = sharedCounter("pawl_sink_parked_events_total", "Events of the sink that became dead letters, on all nodes.", "sink")
 )
 
 func sendRelay(ch chan<- prometheus.Metric, s relay.Stats) {

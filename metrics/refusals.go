@@ -36,7 +36,7 @@ var _ prometheus.Collector = (*Refusals)(nil)
 // The metrics of Refusals.
 var (
 	refusedTotal = Metric{Name: "pawl_auth_refused_total", Type: "counter", Labels: []string{"reason"},
-		Help: "Callers that were refused: for their credential, or, `grant`, for want of a right."}
+		Help: "Refused callers, by the problem of their credential, or `grant` for a missing right."}
 	authKeys = Metric{Name: "pawl_auth_keys", Type: "gauge", Help: "Keys of the identity provider that are used."}
 	keyReads = Metric{Name: "pawl_auth_key_reads_total", Type: "counter",
 		Help: "How often the keys of the identity provider were asked for."}
@@ -50,8 +50,8 @@ var (
 	keyLookups   = Metric{Name: "pawl_auth_api_key_lookups_total", Type: "counter",
 		Help: "API keys that were not remembered, and looked up in the database."}
 	keyLooks = Metric{Name: "pawl_auth_api_key_looks_total", Type: "counter",
-		Help: "Looks at the API keys, for those and for what has changed."}
-	keyLookFailures = Metric{Name: "pawl_auth_api_key_look_failures_total", Type: "counter", Help: "How many of these looks have failed."}
+		Help: "Polls of the table of API keys."}
+	keyLookFailures = Metric{Name: "pawl_auth_api_key_look_failures_total", Type: "counter", Help: "Polls of the table of API keys that failed."}
 )
 
 var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead, apiKeysKnown, keyLookups, keyLooks, keyLookFailures}

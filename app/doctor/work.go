@@ -29,7 +29,7 @@ func lookAtInFlight(ctx context.Context, x *exam) (string, []Finding, error) {
 	case age < x.limits.inFlight:
 		return fmt.Sprintf("the oldest command in flight is %s old", span(age)), nil, nil
 	}
-	return "", []Finding{warning("", `find it with the query "Oldest in flight" of docs/operations.md; "ops show" has what it waits for`,
+	return "", []Finding{warning("", `find it with the query "Oldest in flight" of docs/queries.md; "ops show" has what it waits for`,
 		"the oldest command in flight was asked %s ago", span(age))}, nil
 }
 
@@ -38,7 +38,7 @@ func lookAtDue(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil || k.OldestDue.IsZero() || k.At.Sub(k.OldestDue) < x.limits.due {
 		return "what is due is begun", nil, err
 	}
-	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, Work that is not begun",
+	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, Work that does not start",
 		"nobody works on what is due: %s, the first since %s", atLeast(k.Due, "command"), span(k.At.Sub(k.OldestDue)))}, nil
 }
 
@@ -57,7 +57,7 @@ func lookAtLapsed(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil || k.OldestLapsed.IsZero() || k.At.Sub(k.OldestLapsed) < x.limits.lapsed {
 		return "no caller in SQL has left a claim for long", nil, err
 	}
-	return "", []Finding{warning("", "let the program that claimed them run again; docs/operations.md, Claims in SQL that nobody ended",
+	return "", []Finding{warning("", "let the program that claimed them run again; docs/operations.md, Expired SQL claims",
 		"claimed in SQL and never ended: %s, the first ran out %s ago", atLeast(k.Lapsed, "key"), span(k.At.Sub(k.OldestLapsed)))}, nil
 }
 
@@ -75,7 +75,7 @@ func lookAtAttempts(ctx context.Context, x *exam) (string, []Finding, error) {
 	if err != nil || k.Attempts <= x.limits.attempts {
 		return "few commands were tried often", nil, err
 	}
-	return "", []Finding{warning("", `see why they fail, with the query "Many attempts" in docs/operations.md`,
+	return "", []Finding{warning("", `see why they fail, with the query "Many attempts" in docs/queries.md`,
 		"tried %d times or more: %s, one of them %s", inspect.ManyAttempts, atLeast(k.Attempts, "command"), several(k.MostTried, "time"))}, nil
 }
 
