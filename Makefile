@@ -76,7 +76,7 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 		PAWL_BOUNCER=1 $(GO) test -C bench -short -p $(JOBS) -timeout 30m ./...; \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
-ROLE_ROOMS = ./auth/apikey ./auth/ticket/ring ./engine ./inbox ./outbox/relay
+ROLE_ROOMS = ./auth/apikey ./auth/ticket/keyset ./engine ./inbox ./outbox/relay
 
 test-role: ## run the tests of the engine, the relay and others once more, with nodes whose role owns no table, in a schema of another name
 	GO="$(GO)" PAWL_ROLE=1 .ci/schema -short -timeout 30m ./internal/testkit/pgtest $(ROLE_ROOMS)

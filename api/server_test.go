@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/auth/ticket"
-	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -85,7 +85,7 @@ func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.
 		defer cancel()
 		s.engine.Stop(ctx)
 	})
-	keys := ring.New(ring.Config{Pool: s.pool, In: schema.For(schema.Default), Every: 50 * time.Millisecond, Log: logger})
+	keys := keyset.New(keyset.Config{Pool: s.pool, In: schema.For(schema.Default), Every: 50 * time.Millisecond, Log: logger})
 	t.Cleanup(keys.Stop)
 	c := api.Config{Logger: logger, Limits: api.Limits{Wait: time.Minute}} // a machine may be slow
 	c.Tickets = ticket.New(keys, func(ctx context.Context, id string) (<-chan struct{}, error) { return s.vouched(ctx, id) })

@@ -191,7 +191,7 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 		{"read", `{"grants":["read"]}`, 400, workflow.InvalidRequest, "is for everything"},
 		{"act-as", `{"grants":["act-as:parcel"]}`, 400, workflow.InvalidRequest, "is not for tickets"},
 		{"operate", `{"grants":["operate:parcel"]}`, 400, workflow.InvalidRequest, "is not for tickets"},
-		{"read", `{"grants":["read:parcel","read:parcel"]}`, 400, workflow.InvalidRequest, "is there twice"},
+		{"read", `{"grants":["read:parcel","read:parcel"]}`, 400, workflow.InvalidRequest, "duplicate grant"},
 		{"read", `{"grants":["read:parcel"],"grants":[]}`, 400, workflow.InvalidRequest, "occurs twice"},
 		{"read", `{"grants":["read:parcel"],"scope":"x"}`, 400, workflow.InvalidRequest, "unknown field"},
 		{"read", `{"grants":["read:parcel"],"seconds":0}`, 400, workflow.InvalidRequest, "/seconds"},

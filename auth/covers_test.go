@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// A grant covers no target that names less than it, or something else. Whatever is asked, May says what this oracle says, which
-// is written in another way: all that the grant names, the target names too.
+// A grant does not cover targets that are wider or different. May agrees with an independent
+// oracle: the target must name all that the grant names.
 func FuzzCovers(f *testing.F) {
 	for _, pair := range [][2]string{{"read", "read:order"}, {"read:order", "read"}, {"submit:order/pay", "submit:order#7/pay"},
 		{"submit:order#7", "submit:@" + transitions.InstanceID("acme", "order", "7").String() + "/pay"}, {"operate:all", "operate:order"},
@@ -40,7 +40,7 @@ func FuzzCovers(f *testing.F) {
 	})
 }
 
-// names reports whether all that is in less is in more.
+// names reports whether more names all that less names.
 func names(more, less auth.Target) bool {
 	id := func(t auth.Target) uuid.UUID {
 		if t.BusinessKey != "" {

@@ -1,7 +1,7 @@
-// Package auth says who calls and what he may do: a [Principal] has [Grants], each a [Right] to
-// everything of his tenant or to a [Target]. How a credential becomes a Principal is told by the
-// packages below this one; nothing here knows HTTP, a clock or the database.
+// Package auth defines callers and their permissions: a [Principal] has [Grants], each a [Right] to
+// everything of its tenant or to a [Target]. The packages below it turn credentials into
+// principals. This package does not depend on HTTP, a clock or the database.
 //
-// What no grant covers is refused. A right implies no other one, but for [OperateAll], which
-// implies [Operate].
+// Requests without a matching grant are rejected. No right implies another, except that
+// [OperateAll] implies [Operate].
 package auth

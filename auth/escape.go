@@ -8,11 +8,11 @@ import (
 
 const hexadecimal = "0123456789ABCDEF"
 
-// escape writes what is not unreserved in RFC 3986, section 2.3, as "%" and two digits.
+// escape percent-encodes all but unreserved characters (RFC 3986, section 2.3).
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
-		if isLetter(c) || strings.IndexByte("0123456789-._~", c) >= 0 {
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("0123456789-._~", c) >= 0 {
 			b.WriteByte(c)
 			continue
 		}
@@ -21,11 +21,9 @@ func escape(s string) string {
 	return b.String()
 }
 
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
 var errEscape = errors.New("is not escaped")
 
-// unescape is the reverse of escape.
+// unescape reverses escape.
 func unescape(s string) (string, error) {
 	plain, err := url.PathUnescape(s)
 	if err != nil || escape(plain) != s {

@@ -11,28 +11,28 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Right is a kind of things that may be done.
+// Right is a kind of permitted operation.
 type Right string
 
-// The rights.
+// Rights.
 const (
-	Read       Right = "read"        // instances, the log, commands
-	Stream     Right = "stream"      // to stay connected, and be told what is new
-	Submit     Right = "submit"      // commands, and to stop one
-	ActAs      Right = "act-as"      // to name another actor of what one submits
-	Import     Right = "import"      // to say when what one submits has happened
-	Operate    Right = "operate"     // what is for operators, of the own tenant
-	OperateAll Right = "operate:all" // what concerns every tenant
-	Keys       Right = "keys"        // to make, see, rotate and revoke API keys
+	Read       Right = "read"        // read instances, the log, commands
+	Stream     Right = "stream"      // receive streams of changes
+	Submit     Right = "submit"      // submit and cancel commands
+	ActAs      Right = "act-as"      // submit commands for another actor
+	Import     Right = "import"      // submit commands with a time in the past
+	Operate    Right = "operate"     // operate the own tenant
+	OperateAll Right = "operate:all" // operate all tenants
+	Keys       Right = "keys"        // create, list, rotate and revoke API keys
 )
 
-// Rights are all of them.
+// Rights lists all rights.
 var Rights = []Right{Read, Stream, Submit, ActAs, Import, Operate, OperateAll, Keys}
 
-// ofTransition reports whether the right can be narrowed to a transition.
+// ofTransition reports whether the right can be restricted to a transition.
 func (r Right) ofTransition() bool { return r == Submit || r == ActAs || r == Import }
 
-// Target is what a request is about, and what a grant is narrowed to. The zero value is
+// Target is the subject of a request, or the restriction of a grant. The zero value means
 // everything of the tenant.
 type Target struct {
 	Workflow    string
@@ -41,7 +41,7 @@ type Target struct {
 	Instance    uuid.UUID
 }
 
-// instanceOf is the instance that the target names, by its id or its business key; zero for none.
+// instanceOf returns the target's instance, by id or business key, or zero.
 func (t *Target) instanceOf(tenant string) uuid.UUID {
 	if t.Instance == uuid.Nil && t.Workflow != "" && t.BusinessKey != "" {
 		return transitions.InstanceID(tenant, t.Workflow, t.BusinessKey)
@@ -49,18 +49,18 @@ func (t *Target) instanceOf(tenant string) uuid.UUID {
 	return t.Instance
 }
 
-// covers reports whether all that other names is in t.
+// covers reports whether t includes other.
 func (t *Target) covers(tenant string, other *Target) bool {
 	if t.Transition != "" && t.Transition != other.Transition {
 		return false
 	}
 	if instance := t.instanceOf(tenant); instance != uuid.Nil {
-		return instance == other.instanceOf(tenant) // which has one workflow
+		return instance == other.instanceOf(tenant) // an instance has one workflow
 	}
 	return t.Workflow == "" || t.Workflow == other.Workflow
 }
 
-// Grant is a right to a target. Its text is the right alone, or the right, ":" and the target:
+// Grant is a right to a target. Its text is the right, optionally followed by ":" and the target:
 //
 //	read                           everything of the tenant
 //	read:order                     the instances of a workflow
@@ -70,18 +70,19 @@ func (t *Target) covers(tenant string, other *Target) bool {
 //	submit:order#A-17/pay          of the instance with this business key
 //	submit:@0197f6a0-…/pay         of the instance with this id
 //
-// What is neither a letter, a digit nor one of "-._~" is in a business key as in a URL: "%20" for a
-// blank. So a grant has no blanks, and many of them are separated by those. Only submit, act-as and import
-// are narrowed to a transition, operate:all and keys to nothing, and operate not to a workflow that is named "all".
+// Characters of a business key other than letters, digits and "-._~" are percent-encoded, so grants
+// contain no spaces and lists of grants are separated by spaces. Only submit, act-as and import can
+// be restricted to a transition. operate:all and keys cannot be restricted, and operate cannot be
+// restricted to a workflow named "all".
 type Grant struct {
 	Right Right
 	Target
 }
 
-// MaxGrant is the longest text of a grant in bytes.
+// MaxGrant is the maximum length of a grant's text in bytes.
 const MaxGrant = 1024
 
-// ParseGrant reads a grant. It takes the one text of each grant that String writes, and no other.
+// ParseGrant parses a grant. It only accepts the canonical text that String returns.
 func ParseGrant(text string) (Grant, error) {
 	var g Grant
 	if len(text) > MaxGrant {
@@ -92,7 +93,7 @@ func ParseGrant(text string) (Grant, error) {
 	}
 	right, target, _ := strings.Cut(text, ":")
 	if !slices.Contains(Rights, Right(right)) {
-		return g, fmt.Errorf("the grant %q begins with none of the rights", shown(text))
+		return g, fmt.Errorf("the grant %q does not begin with a right", shown(text))
 	}
 	if g.Right = Right(right); g.Right == Keys {
 		return Grant{}, fmt.Errorf("the grant %q is narrowed: a key is by what its maker may do", shown(text))
@@ -111,24 +112,24 @@ func ParseGrant(text string) (Grant, error) {
 
 func shown(text string) string { return strings.ToValidUTF8(text[:min(len(text), 128)], "?") }
 
-// parse reads WORKFLOW[#KEY][/TRANSITION] or @INSTANCE[/TRANSITION].
+// parse parses WORKFLOW[#KEY][/TRANSITION] or @INSTANCE[/TRANSITION].
 func (t *Target) parse(text string) (err error) {
 	text, transition, narrowed := strings.Cut(text, "/")
 	if narrowed {
 		if !isName(transition) {
-			return fmt.Errorf("has no name of a transition after \"/\"")
+			return fmt.Errorf("lacks a transition after \"/\"")
 		}
 		t.Transition = transition
 	}
 	if id, is := strings.CutPrefix(text, "@"); is {
 		if t.Instance, err = uuid.Parse(id); err != nil || t.Instance == uuid.Nil {
-			return fmt.Errorf("has no id of an instance after \"@\"")
+			return fmt.Errorf("lacks an instance id after \"@\"")
 		}
 		return nil
 	}
 	name, key, keyed := strings.Cut(text, "#")
 	if !isName(name) {
-		return fmt.Errorf("has no name of a workflow after \":\"")
+		return fmt.Errorf("lacks a workflow after \":\"")
 	}
 	t.Workflow = name
 	if !keyed {
@@ -136,12 +137,12 @@ func (t *Target) parse(text string) (err error) {
 	}
 	t.BusinessKey, err = unescape(key)
 	if err != nil || t.BusinessKey == "" || transitions.TextProblem(t.BusinessKey, workflow.MaxBusinessKey) != "" {
-		return fmt.Errorf("has no business key after \"#\"")
+		return fmt.Errorf("lacks a business key after \"#\"")
 	}
 	return nil
 }
 
-// isName reports whether a workflow or a transition can have the name.
+// isName reports whether s is a valid name of a workflow or a transition.
 func isName(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, notOfName)
 }
@@ -150,7 +151,7 @@ func notOfName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }
 
-// String is the text that ParseGrant reads.
+// String returns the canonical text of the grant.
 func (g Grant) String() string {
 	var b strings.Builder
 	b.WriteString(string(g.Right))
@@ -169,10 +170,10 @@ func (g Grant) String() string {
 	return b.String()
 }
 
-// Grants are what somebody may do.
+// Grants are the permissions of a principal.
 type Grants []Grant
 
-// ParseGrants reads grants that are separated by blanks.
+// ParseGrants parses grants separated by spaces.
 func ParseGrants(text string) (Grants, error) {
 	var all Grants
 	for _, one := range strings.Fields(text) {
@@ -185,7 +186,7 @@ func ParseGrants(text string) (Grants, error) {
 	return all, nil
 }
 
-// All are the rights to everything, also of other tenants.
+// All returns all rights without restrictions, including those to other tenants.
 func All() (all Grants) {
 	for _, r := range Rights {
 		all = append(all, Grant{Right: r})
@@ -193,8 +194,8 @@ func All() (all Grants) {
 	return all
 }
 
-// Cover reports whether whoever has these has the asked one too, in a tenant. An instance that is named
-// by its id is covered by a grant for its workflow only where the asked one names that too; see
+// Cover reports whether these grants include a requested grant in a tenant. An instance named by
+// its id is only covered by a grant for its workflow if the requested grant names that too; see
 // [Principal.AsksForWorkflow].
 func (gs Grants) Cover(tenant string, asked Grant) bool {
 	return slices.ContainsFunc(gs, func(g Grant) bool { return g.has(asked.Right) && g.covers(tenant, &asked.Target) })
@@ -207,7 +208,7 @@ func (gs Grants) with(g Grant) Grants {
 	return append(gs, g)
 }
 
-// String is the text that ParseGrants reads.
+// String returns the text for ParseGrants.
 func (gs Grants) String() string {
 	texts := make([]string, len(gs))
 	for i, g := range gs {

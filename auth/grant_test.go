@@ -14,7 +14,7 @@ import (
 
 const anID = "0197f6a0-5b1c-7d2e-9f3a-4b5c6d7e8f90"
 
-func TestAGrantHasOneText(t *testing.T) {
+func TestGrantTextIsCanonical(t *testing.T) {
 	id := uuid.MustParse(anID)
 	for text, want := range map[string]auth.Grant{
 		"read":                   {Right: auth.Read},
@@ -50,13 +50,13 @@ func TestAGrantHasOneText(t *testing.T) {
 	}
 }
 
-func TestAGrantCoversWhatItNames(t *testing.T) {
+func TestGrantCoversTarget(t *testing.T) {
 	byKey := transitions.InstanceID("acme", "order", "7")
 	for _, c := range []struct {
 		grants, right string
 		covered       string // targets, as in a grant
 		not           string
-		looks         string // covered where the workflow of the instance is known
+		looks         string // covered if the workflow of the instance is known
 	}{
 		{"", "read", "", "* order order#7 @" + anID, ""},
 		{"read", "read", "* order order#7 order/pay @" + anID, "", ""},
@@ -99,7 +99,7 @@ func TestAGrantCoversWhatItNames(t *testing.T) {
 	}
 }
 
-// target reads one as in a grant; "*" is everything.
+// target parses a target as in a grant; "*" means everything.
 func target(t *testing.T, text string) auth.Target {
 	t.Helper()
 	if text == "*" {
@@ -112,7 +112,7 @@ func target(t *testing.T, text string) auth.Target {
 	return g.Target
 }
 
-// What is taken is written again as it was, and covers itself and nothing wider.
+// An accepted grant is canonical, and covers itself and nothing wider.
 func FuzzGrant(f *testing.F) {
 	for _, text := range []string{"read", "operate:all", "submit:order#a%20b/pay", "read:@" + anID, "read:order#%C3%A9", "read:order#%c3%a9"} {
 		f.Add(text)
@@ -138,8 +138,7 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// What somebody passes on, he has: whatever a grant that is covered is for, he may do it himself, or may where the workflow of the
-// instance is known.
+// A covered grant permits nothing that its grantor may not do, given the workflow of the instance.
 func FuzzCover(f *testing.F) {
 	byKey := transitions.InstanceID("acme", "order", "7").String()
 	for _, c := range [][3]string{
@@ -171,7 +170,7 @@ func FuzzCover(f *testing.F) {
 	})
 }
 
-func TestGrantsCoverNoMoreThanTheySay(t *testing.T) {
+func TestGrantsCoverRequestedGrant(t *testing.T) {
 	byKey := transitions.InstanceID("acme", "order", "7").String()
 	for _, c := range []struct {
 		has, asked string

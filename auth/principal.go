@@ -10,53 +10,52 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Principal is who sends a request.
+// Principal is the sender of a request.
 type Principal struct {
 	Tenant string
 	Actor  string
-	Roles  []string // what workflows ask for; grants are not among them
+	Roles  []string // required by workflows; independent of grants
 	Grants Grants
 	Proof  Proof
-	Until  time.Time // when the credential ends; zero: it does not
+	Until  time.Time // expiry of the credential; zero: none
 
 	// Credential identifies the credential if it can be revoked.
 	Credential transitions.Credential
 
-	// Ended is closed when the credential is taken back before its end. nil: that cannot be.
+	// Ended is closed when the credential is revoked. Nil if it cannot be revoked.
 	Ended <-chan struct{}
 }
 
-// Proof is how it is known who it is. It never has the credential.
+// Proof describes how a principal was authenticated. It never contains the credential.
 type Proof struct {
 	Kind Kind
-	By   string // the issuer of a token, the id of a key, who vouches for a ticket; "" for none
+	By   string // issuer of a token, id of a key, or issuer of a ticket; "" for none
 }
 
-// Kind is a kind of credentials.
+// Kind is a kind of credential.
 type Kind string
 
-// The kinds of credentials.
+// Kinds of credentials.
 const (
-	Loopback Kind = "loopback" // none: whoever is on this machine is believed
+	Loopback Kind = "loopback" // none: callers on this machine are trusted
 	JWT      Kind = "jwt"      // a token of an identity provider
-	APIKey   Kind = "key"      // a key that was made here
-	Ticket   Kind = "ticket"   // a short right that somebody has passed on
+	APIKey   Kind = "key"      // an API key
+	Ticket   Kind = "ticket"   // a short-lived ticket
 )
 
-// String is the kind, and who vouches for it.
+// String returns the kind and the issuer.
 func (p Proof) String() string { return strings.TrimSpace(string(p.Kind) + " " + p.By) }
 
-// has reports whether a grant gives a right.
+// has reports whether a grant includes a right.
 func (g *Grant) has(r Right) bool { return g.Right == r || g.Right == OperateAll && r == Operate }
 
-// Has reports whether the principal has a right, to whatever.
+// Has reports whether the principal has a right to any target.
 func (p *Principal) Has(r Right) bool {
 	return slices.ContainsFunc(p.Grants, func(g Grant) bool { return g.has(r) })
 }
 
-// May reports whether the principal has a right to a target of his tenant. An instance that is
-// named by its id is covered by a grant for its workflow only where the target names that too; see
-// AsksForWorkflow.
+// May reports whether the principal has a right to a target of its tenant. An instance named by its
+// id is only covered by a grant for its workflow if the target names that too; see AsksForWorkflow.
 func (p *Principal) May(r Right, t Target) bool {
 	return p.Grants.Cover(p.Tenant, Grant{r, t})
 }

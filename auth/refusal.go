@@ -2,41 +2,41 @@ package auth
 
 import "github.com/pawlhq/pawl/workflow"
 
-// Reason is why a credential is not taken, in a word that counts and logs have.
+// Reason is the reason for rejecting a credential, as counted and logged.
 type Reason string
 
-// The reasons. None of them helps to make a credential that is taken.
+// Reasons. They do not help to forge a credential.
 const (
-	Missing       Reason = "missing"        // there is none
-	Malformed     Reason = "malformed"      // it is nothing that could be one
-	BadAlgorithm  Reason = "algorithm"      // it is signed in a way that is not taken, or not at all
-	UnknownKey    Reason = "unknown_key"    // it names no key that is known
-	BadSignature  Reason = "signature"      // its signature is not right
-	WrongIssuer   Reason = "wrong_issuer"   // somebody else made it
-	WrongAudience Reason = "wrong_audience" // it was made for somebody else
-	Expired       Reason = "expired"        // its time is over
-	NotYetValid   Reason = "not_yet_valid"  // its time has not come
-	BadClaims     Reason = "claims"         // it does not say who it is, or for which tenant
-	Revoked       Reason = "revoked"        // it was taken back
-	NoGrant       Reason = "grant"          // it is good, and gives no right to this
+	Missing       Reason = "missing"        // no credential
+	Malformed     Reason = "malformed"      // not a credential
+	BadAlgorithm  Reason = "algorithm"      // unsigned, or signed with an algorithm that is not accepted
+	UnknownKey    Reason = "unknown_key"    // unknown key
+	BadSignature  Reason = "signature"      // wrong signature
+	WrongIssuer   Reason = "wrong_issuer"   // wrong issuer
+	WrongAudience Reason = "wrong_audience" // wrong audience
+	Expired       Reason = "expired"        // expired
+	NotYetValid   Reason = "not_yet_valid"  // not valid yet
+	BadClaims     Reason = "claims"         // missing or invalid identity or tenant
+	Revoked       Reason = "revoked"        // revoked
+	NoGrant       Reason = "grant"          // valid, but without a grant for the request
 )
 
-// Refusal is the cause of the Unauthorized and Forbidden of this package and those below it.
+// Refusal is the cause of Unauthorized and Forbidden errors of this package and those below it.
 type Refusal struct {
 	Reason        Reason
-	Tenant, Actor string // who it is, where that is known
+	Tenant, Actor string // of the caller, if known
 	Proof         Proof
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (r *Refusal) Error() string { return string(r.Reason) }
 
-// Refuse makes an Unauthorized with a reason and a message that is safe to tell.
+// Refuse returns an Unauthorized error with a reason and a message that is safe to show.
 func Refuse(reason Reason, message string) error {
 	return &workflow.Error{Code: workflow.Unauthorized, Message: message, Cause: &Refusal{Reason: reason}}
 }
 
-// Lacks is the Forbidden for want of a right to a target. It names the grant.
+// Lacks returns the Forbidden error for a missing right to a target. It names the grant.
 func (p *Principal) Lacks(r Right, t Target) error {
 	g := Grant{Right: r, Target: t}
 	if !r.ofTransition() {
@@ -48,7 +48,7 @@ func (p *Principal) Lacks(r Right, t Target) error {
 	return p.Denied(`this takes the grant "` + g.String() + `"`)
 }
 
-// Denied is the Forbidden for want of something else, with a message that is safe to tell.
+// Denied returns a Forbidden error with a message that is safe to show.
 func (p *Principal) Denied(message string) error {
 	return &workflow.Error{Code: workflow.Forbidden, Message: message, Cause: &Refusal{NoGrant, p.Tenant, p.Actor, p.Proof}}
 }

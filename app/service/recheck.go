@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
-	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -19,7 +19,7 @@ const recheckTime = 5 * time.Second
 // revocation counts from its commit on, on every node, also on one that takes no API keys.
 type rechecker struct {
 	keys    *apikey.Table
-	tickets *ring.Ring
+	tickets *keyset.Set
 }
 
 // check implements [engine.Config].Recheck.

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/server"
 	"github.com/pawlhq/pawl/auth/ticket"
-	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/transitions"
@@ -30,7 +30,7 @@ type Service struct {
 	api      *api.API
 	kinds    kinds // the credentials, but for tickets
 	tickets  *ticket.Tickets
-	ring     *ring.Ring // of the tickets' keys
+	ring     *keyset.Set // of the tickets' keys
 
 	served   chan struct{} // closed when server has returned
 	serveErr error         // set before served is closed

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/ticket"
-	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -22,8 +22,8 @@ func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 	c.Tickets = s.tickets
 }
 
-func (c Config) ring(d *database) *ring.Ring {
-	return ring.New(ring.Config{Pool: d.pool, In: schema.For(c.Schema), Log: c.Log})
+func (c Config) ring(d *database) *keyset.Set {
+	return keyset.New(keyset.Config{Pool: d.pool, In: schema.For(c.Schema), Log: c.Log})
 }
 
 // RotateTicketKeys makes a key that signs tickets from now on. With drop, all others are removed: every ticket that there is

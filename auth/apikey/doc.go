@@ -1,13 +1,13 @@
-// Package apikey makes API keys and takes them: credentials of machines, which this database knows and no
-// identity provider.
+// Package apikey creates and verifies API keys: credentials of machines that are stored in this
+// database instead of an identity provider.
 //
-// A key's text is pawl_<id>_<secret><checksum>. The id is in the table, in lists and in audit rows; the
-// secret is random, is shown once, and is nowhere: the table has its SHA-256. The checksum tells a typing
-// mistake without a look at the table, and lets scanners of source code be sure of what they have found.
+// A key's text is pawl_<id>_<secret><checksum>. The id appears in the table, in lists and in audit
+// rows. The secret is random, shown once, and stored only as its SHA-256. The checksum detects
+// typing mistakes without a query and lets source code scanners recognize keys.
 //
-// [Table] keeps the keys. A [Verifier] remembers those that it has seen, so that a request costs no
-// query. Each node looks twice a second for what has changed, by an index on a number that every
-// rotation and revocation counts up in the order of their commits; so a key that was revoked is refused by
-// every node within a second, and what is open with it ends. Keys that are not known yet are looked up
-// many at a time, so that whoever makes ids up costs the database a bounded number of looks.
+// [Table] stores the keys. A [Verifier] caches known keys, so that requests cost no query. Each
+// node polls twice a second for changes, by an index on a revision that every rotation and
+// revocation increments in commit order. A revoked key is therefore rejected by every node within a
+// second, and its open streams end. Unknown keys are looked up in batches, so that invented ids
+// cause a bounded number of queries.
 package apikey

@@ -11,24 +11,24 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// entry is a key that a node knows. Only used and noted change.
+// entry is a cached key. Only used and noted change.
 type entry struct {
 	key   Key
-	texts []keyText     // that it has or had, as far as they are in its row
-	ended chan struct{} // closed when the key is revoked, or forgotten
+	texts []keyText     // current and former texts in its row
+	ended chan struct{} // closed when the key is revoked or evicted
 
-	used, noted *atomic.Int64 // the minute since 1970 in which it was used last, and what the table has of that
+	used, noted *atomic.Int64 // minute since 1970 of the last use, and its value in the table
 }
 
-// keyText is what there is of a key's text.
+// keyText is a text of a key.
 type keyText struct {
 	hash      Hash
-	principal auth.Principal // its Ended is closed when the text is given up
-	ended     chan struct{}  // nil: it has ended
+	principal auth.Principal // its Ended is closed when the text is replaced
+	ended     chan struct{}  // nil: expired
 }
 
-// newEntry is the entry of a key as it is now; before is nil, or the entry as it was. Texts that it has no longer have
-// ended.
+// newEntry returns the entry of a key. before is the previous entry or nil; its texts that the key
+// no longer has end.
 func newEntry(k Key, before *entry) *entry {
 	e := &entry{key: k, ended: make(chan struct{}), used: new(atomic.Int64), noted: new(atomic.Int64)}
 	if before != nil {
@@ -40,7 +40,7 @@ func newEntry(k Key, before *entry) *entry {
 			e.add(before, k.former, earlier(k.ExpiresAt, k.FormerEnds))
 		}
 	} else {
-		e.texts = append(e.texts, keyText{hash: k.hash}) // whoever has it is told
+		e.texts = append(e.texts, keyText{hash: k.hash}) // so that its holder gets the reason
 	}
 	if before != nil {
 		before.end(e)
@@ -68,7 +68,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// text finds a text by its hash, nil for none. How long it takes does not depend on how much of a hash is right.
+// text returns the text with a hash, or nil. It takes constant time.
 func (e *entry) text(h Hash) (found *keyText) {
 	if e == nil {
 		return nil
@@ -81,7 +81,7 @@ func (e *entry) text(h Hash) (found *keyText) {
 	return found
 }
 
-// end ends what the entry after this one, nil for none, has no longer.
+// end ends the texts that the next entry, or nil, does not have.
 func (e *entry) end(after *entry) {
 	for _, t := range e.texts {
 		if now := after.text(t.hash); t.ended != nil && (now == nil || now.ended == nil) {
@@ -93,8 +93,8 @@ func (e *entry) end(after *entry) {
 	}
 }
 
-// lapsed is the entry when the time of its former text is over. What is open with that ends, and who has it is told.
-func (e *entry) lapsed() *entry {
+// withoutFormer returns the entry after its former text expired, and ends that text.
+func (e *entry) withoutFormer() *entry {
 	after := *e
 	after.texts = slices.Clone(e.texts)
 	former := &after.texts[1]
@@ -103,16 +103,12 @@ func (e *entry) lapsed() *entry {
 	return &after
 }
 
-// cache has the keys that a node has seen.
+// cache caches the keys that a node has seen.
 type cache struct {
 	limit   int
 	mu      sync.RWMutex
 	entries map[string]*entry
-	former  map[string]*entry // those of them with a former text that is good, or has just ended
-}
-
-func newCache(limit int) cache {
-	return cache{limit: limit, entries: map[string]*entry{}, former: map[string]*entry{}}
+	former  map[string]*entry // those with a former text that is valid or has just expired
 }
 
 func (c *cache) get(id string) *entry {
@@ -121,14 +117,14 @@ func (c *cache) get(id string) *entry {
 	return c.entries[id]
 }
 
-// renew is put for a key that is remembered; another one stays unknown.
+// renew updates a key that is cached.
 func (c *cache) renew(k Key) {
 	if c.get(k.ID) != nil {
 		c.put(k)
 	}
 }
 
-// put remembers a key as it is now, or as it is known already where that is newer.
+// put caches a key, unless a newer revision is cached.
 func (c *cache) put(k Key) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +132,7 @@ func (c *cache) put(k Key) *entry {
 	if before != nil && before.key.revision > k.revision {
 		return before
 	}
-	for id, old := range c.entries { // any: who has it is looked up again, and connects again
+	for id, old := range c.entries { // evict any: its holder reconnects and it is looked up again
 		if before != nil || len(c.entries) < c.limit {
 			break
 		}
@@ -152,7 +148,7 @@ func (c *cache) put(k Key) *entry {
 	return e
 }
 
-// clear forgets all keys, and ends what is open with them.
+// clear evicts all keys and ends their streams.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,20 +163,21 @@ func (c *cache) forget(id string) {
 	delete(c.former, id)
 }
 
-// lapse ends what is open with former texts whose time is over: what was opened before a rotation knows no end.
-func (c *cache) lapse(now time.Time) {
+// endExpired ends former texts that have expired, because streams opened before a rotation do not know
+// the expiry.
+func (c *cache) endExpired(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, e := range c.former {
 		if !now.Before(e.key.FormerEnds) {
 			delete(c.former, id)
-			c.entries[id] = e.lapsed()
+			c.entries[id] = e.withoutFormer()
 		}
 	}
 }
 
-// late are the keys whose last use the table does not have yet.
-func (c *cache) late() (all []*entry) {
+// unsaved returns the keys whose last use is not stored.
+func (c *cache) unsaved() (all []*entry) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, e := range c.entries {

@@ -9,27 +9,27 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Key is an API key without its text. What it may does not change. A time that is zero is none.
+// Key is an API key without its text. Its grants do not change. Zero times mean none.
 type Key struct {
 	ID     string
 	Tenant string
-	Name   string // of the keys of a tenant that are not revoked one has it
-	Actor  string // whose commands those of the key are
+	Name   string // unique among the keys of a tenant that are not revoked
+	Actor  string // the actor of the key's commands
 	Roles  []string
 	Grants auth.Grants
 
 	CreatedAt  time.Time
 	CreatedBy  string
-	RotatedAt  time.Time // when its text was made, where that is not the first one
-	RotatedBy  string    // who was given that
-	FormerEnds time.Time // until when the text before it is good too
+	RotatedAt  time.Time // when its text was created, unless it is the first one
+	RotatedBy  string    // who received that text
+	FormerEnds time.Time // when the previous text expires
 	ExpiresAt  time.Time
 	RevokedAt  time.Time
 	RevokedBy  string
-	LastUsedAt time.Time // to the minute, and a minute late
+	LastUsedAt time.Time // to the minute, with a delay of a minute
 
 	hash     Hash // of the text
-	former   Hash // of the one before it, where FormerEnds is not zero
+	former   Hash // of the previous text unless FormerEnds is zero
 	revision int64
 }
 
@@ -38,13 +38,13 @@ const (
 	MaxName    = 100 // bytes
 	MaxRoles   = 64
 	MaxGrants  = 64
-	MaxCreator = 1024 // bytes of who has made or revoked it
+	MaxCreator = 1024 // bytes of the name of who created or revoked it
 
-	// MaxOverlap is how long the former text of a key can be good beside the new one.
+	// MaxOverlap is the maximum time for which the former text of a key remains valid.
 	MaxOverlap = 90 * 24 * time.Hour
 )
 
-// Check says what is wrong with a key that is to be made. Error: InvalidRequest.
+// Check validates a new key. Error: InvalidRequest.
 func (k *Key) Check(now time.Time) error {
 	for _, one := range []struct {
 		what, text string
@@ -59,12 +59,12 @@ func (k *Key) Check(now time.Time) error {
 	case transitions.ReservedPrefix(k.Actor) != "":
 		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", transitions.ReservedPrefix(k.Actor))
 	case len(k.Roles) > MaxRoles || slices.ContainsFunc(k.Roles, noRole):
-		return workflow.Errorf(workflow.InvalidRequest, "a key has at most %d roles, none of which is empty or longer than %d bytes",
+		return workflow.Errorf(workflow.InvalidRequest, "a key has at most %d roles of 1 to %d bytes",
 			MaxRoles, transitions.MaxActor)
 	case len(k.Grants) == 0 || len(k.Grants) > MaxGrants:
 		return workflow.Errorf(workflow.InvalidRequest, "a key has 1 to %d grants", MaxGrants)
 	case !k.ExpiresAt.IsZero() && (!k.ExpiresAt.After(now) || k.ExpiresAt.Year() > 9999):
-		return workflow.Errorf(workflow.InvalidRequest, "the key would end before it begins, or after the year 9999")
+		return workflow.Errorf(workflow.InvalidRequest, "the key must end in the future, by the year 9999")
 	}
 	return nil
 }
@@ -78,20 +78,20 @@ func textProblem(s string, limit int) string {
 	return transitions.TextProblem(s, limit)
 }
 
-// Rotation is how a key gets a new text.
+// Rotation describes how a key gets a new text.
 type Rotation struct {
-	// Overlap is for how long the text that the key has is good beside the new one, at most MaxOverlap. With 0 every
-	// former text ends at once.
+	// Overlap is how long the current text remains valid, at most MaxOverlap. With zero all former
+	// texts expire at once.
 	Overlap time.Duration
-	// Lost says that nobody has the text that the key has: it ends at once, and the one before it goes on as it did. Overlap is
-	// not looked at.
+	// Lost reports that the current text was lost. It expires at once, and the one before it
+	// remains valid as it was. Overlap is ignored.
 	Lost bool
-	By   string // who gets the text
+	By   string // who receives the text
 }
 
-// Filter selects keys. They are listed by tenant, and then in the order in which they were made.
+// Filter selects keys. They are listed by tenant and creation time.
 type Filter struct {
-	Tenant string // "" is all of them
-	After  Key    // the cursor: the last one of the page before, of which Tenant, CreatedAt and ID count
+	Tenant string // "" selects all
+	After  Key    // cursor: Tenant, CreatedAt and ID of the last key of the previous page
 	Limit  int    // at least 1
 }

@@ -13,32 +13,34 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Database is what a Table works with, such as a pool.
+// Database is the part of a pool that a Table needs.
 type Database interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Table is the keys of one schema. Errors of its methods are *workflow.Error: NotFound for a key that is not there,
-// Conflict, InvalidRequest, Unavailable, TimedOut.
+// Table stores the keys of one schema. Its methods return *workflow.Error: NotFound for an unknown
+// key, Conflict, InvalidRequest, Unavailable, TimedOut.
 type Table struct {
 	db  Database
 	sql statements
 }
 
-// NewTable prepares to work with a database. in puts the schema's name into a statement.
+// NewTable returns a table that uses db. in inserts the schema's name into a statement.
 func NewTable(db Database, in func(sql string) string) *Table {
-	return &Table{db: db, sql: newStatements(in)}
+	return &Table{db: db, sql: statements{create: in(createSQL), named: in(namedSQL), get: in(getSQL), lock: in(lockSQL), list: in(listSQL),
+		order: in(orderSQL), rotate: in(rotateSQL), revoke: in(revokeSQL), newest: in(newestSQL), changed: in(changedSQL),
+		asked: in(askedSQL), used: in(usedSQL)}}
 }
 
-// plannedNow has a statement planned whenever it runs: a plan that was made when
-// the table was empty, and kept, would scan it when it is full.
+// plannedNow replans a statement each time: a plan cached for an empty table would scan it when it
+// is full.
 const plannedNow = pgx.QueryExecModeCacheDescribe
 
-// Create makes a key, of which the caller has filled in what Check looks at, and returns it with its text, which is never shown again.
-// Errors: InvalidRequest; Conflict where the tenant has a key with this name that is not revoked, so that a
-// request that is sent twice makes one key.
+// Create creates a key with the fields that Check validates, and returns it with its text, which is
+// never shown again. Errors: InvalidRequest; Conflict if the tenant has an unrevoked key with this
+// name, so that a repeated request creates one key.
 func (t *Table) Create(ctx context.Context, k Key) (made Key, text string, err error) {
 	if err := k.Check(time.Now()); err != nil {
 		return made, "", err
@@ -58,7 +60,7 @@ func (t *Table) Create(ctx context.Context, k Key) (made Key, text string, err e
 		if err := tx.QueryRow(ctx, t.sql.named, plannedNow, k.Tenant, k.Name).Scan(&other); err != nil {
 			return err
 		}
-		return workflow.Errorf(workflow.Conflict, "the key %s has the name %q; where its text was lost, rotate it or revoke it", other, k.Name)
+		return workflow.Errorf(workflow.Conflict, "the key %s has the name %q; if its text was lost, rotate or revoke it", other, k.Name)
 	})
 	return made, text, err
 }
@@ -72,7 +74,7 @@ func (t *Table) Get(ctx context.Context, tenant, id string) (k Key, err error) {
 	return k, found("read a key", err)
 }
 
-// List reads a page, and says whether there is another one.
+// List returns a page and reports whether there are more.
 func (t *Table) List(ctx context.Context, f Filter) (page []Key, more bool, err error) {
 	page, err = all(t.db.Query(ctx, t.sql.list, plannedNow, f.Tenant, f.After.Tenant, f.After.CreatedAt, f.After.ID, f.Limit+1))
 	if err != nil {
@@ -84,8 +86,9 @@ func (t *Table) List(ctx context.Context, f Filter) (page []Key, more bool, err 
 	return page, false, nil
 }
 
-// Rotate gives a key of a tenant, or of any for "", a new text, and returns that. Errors: NotFound; Conflict for a key that
-// is revoked or has ended, and where a former text is still good and would be given up before its time without anybody's having said so.
+// Rotate replaces the text of a key of a tenant, or of any for "", and returns the new text.
+// Errors: NotFound; Conflict if the key is revoked or expired, or if a former text would expire
+// early without confirmation.
 func (t *Table) Rotate(ctx context.Context, tenant, id string, r Rotation) (k Key, text string, err error) {
 	if !r.Lost && (r.Overlap < 0 || r.Overlap > MaxOverlap) {
 		return k, "", workflow.Errorf(workflow.InvalidRequest, "a former text of a key is good for %s at most", MaxOverlap)
@@ -103,26 +106,27 @@ func (t *Table) Rotate(ctx context.Context, tenant, id string, r Rotation) (k Ke
 	return k, text, err
 }
 
-// rotated is the former text of a key that gets a new one, and its end; nil for none.
+// rotated returns the former text of a rotated key and its expiry, or nil.
 func (k *Key) rotated(r Rotation, now time.Time) (former []byte, ends time.Time, err error) {
 	overlaps := k.FormerEnds.After(now)
 	switch {
 	case !k.RevokedAt.IsZero():
-		return nil, ends, workflow.Errorf(workflow.Conflict, "the key is revoked; make another one")
+		return nil, ends, workflow.Errorf(workflow.Conflict, "the key is revoked; create a new one")
 	case !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now):
-		return nil, ends, workflow.Errorf(workflow.Conflict, "the key has ended; make another one")
+		return nil, ends, workflow.Errorf(workflow.Conflict, "the key has expired; create a new one")
 	case r.Lost && overlaps:
 		return k.former[:], k.FormerEnds, nil
 	case r.Lost || r.Overlap == 0:
 		return nil, ends, nil
 	case overlaps:
-		return nil, ends, workflow.Errorf(workflow.Conflict, "the key was rotated %s ago, and its former text is good until %s; say that the "+
-			"newest text was lost, or let all of them end at once", now.Sub(k.RotatedAt).Round(time.Second), k.FormerEnds.UTC().Format(time.RFC3339))
+		return nil, ends, workflow.Errorf(workflow.Conflict, "the key was rotated %s ago, and its former text is good until %s; report the "+
+			"newest text as lost, or use no overlap to end all of them", now.Sub(k.RotatedAt).Round(time.Second), k.FormerEnds.UTC().Format(time.RFC3339))
 	}
 	return k.hash[:], now.Add(r.Overlap), nil
 }
 
-// Revoke takes a key of a tenant, or of any for "", back. One that was before stays as it was. Error: NotFound.
+// Revoke revokes a key of a tenant, or of any for "". It does not change a revoked key. Error:
+// NotFound.
 func (t *Table) Revoke(ctx context.Context, tenant, id, by string) (k Key, err error) {
 	err = t.changeOne(ctx, "revoke a key", tenant, id, func(tx pgx.Tx, before Key) (err error) {
 		if k = before; k.RevokedAt.IsZero() {
@@ -133,7 +137,7 @@ func (t *Table) Revoke(ctx context.Context, tenant, id, by string) (k Key, err e
 	return k, err
 }
 
-// changeOne changes a key, which is locked.
+// changeOne locks and changes a key.
 func (t *Table) changeOne(ctx context.Context, what, tenant, id string, do func(pgx.Tx, Key) error) error {
 	if !IsID(id) {
 		return errNoKey
@@ -147,7 +151,7 @@ func (t *Table) changeOne(ctx context.Context, what, tenant, id string, do func(
 	})
 }
 
-// change is a transaction that comes after those before it, as orderSQL has it.
+// change runs a transaction that is serialized by orderSQL.
 func (t *Table) change(ctx context.Context, what string, do func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, t.sql.order, plannedNow); err != nil {
@@ -158,7 +162,7 @@ func (t *Table) change(ctx context.Context, what string, do func(pgx.Tx) error) 
 	return found(what, err)
 }
 
-// newest is the newest revision.
+// newest returns the newest revision.
 func (t *Table) newest(ctx context.Context) (n int64, err error) {
 	rows, err := t.db.Query(ctx, t.sql.newest, plannedNow)
 	if err != nil {
@@ -167,20 +171,21 @@ func (t *Table) newest(ctx context.Context) (n int64, err error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 }
 
-// maxChanged is how many changes are read at once.
+// maxChanged is the maximum number of changes per read.
 const maxChanged = 100
 
-// changed reads the keys of a change and of those after it, the first maxChanged in the order of their changes.
+// changed returns the first maxChanged keys changed at or after a revision, in the order of their
+// changes.
 func (t *Table) changed(ctx context.Context, from int64) ([]Key, error) {
 	return all(t.db.Query(ctx, t.sql.changed, plannedNow, from, maxChanged))
 }
 
-// withIDs reads the keys with these ids, those that there are.
+// withIDs returns the existing keys with these ids.
 func (t *Table) withIDs(ctx context.Context, ids []string) ([]Key, error) {
 	return all(t.db.Query(ctx, t.sql.asked, plannedNow, ids))
 }
 
-// used notes when keys were used last.
+// used stores the last uses of keys.
 func (t *Table) used(ctx context.Context, ids []string, at []time.Time) error {
 	_, err := t.db.Exec(ctx, t.sql.used, plannedNow, ids, at)
 	return err
@@ -214,7 +219,7 @@ func scan(row pgx.CollectableRow) (k Key, err error) {
 	k.FormerEnds, k.RotatedAt, k.ExpiresAt = orZero(formerEnds), orZero(rotated), orZero(expires)
 	k.RevokedAt, k.LastUsedAt = orZero(revoked), orZero(used)
 	for _, text := range grants {
-		if g, err := auth.ParseGrant(text); err == nil { // else it gives no right that is known here
+		if g, err := auth.ParseGrant(text); err == nil { // otherwise the right is unknown here
 			k.Grants = append(k.Grants, g)
 		}
 	}
@@ -245,7 +250,7 @@ func orZero(t *time.Time) time.Time {
 
 var errNoKey = workflow.Errorf(workflow.NotFound, "there is no such key")
 
-// found is unavailable, where no row is a key that is not there.
+// found is unavailable, but returns NotFound without a row.
 func found(what string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errNoKey
@@ -253,7 +258,7 @@ func found(what string, err error) error {
 	return unavailable(what, err)
 }
 
-// unavailable is a failed statement as the caller may see it.
+// unavailable wraps the error of a statement for the caller.
 func unavailable(what string, err error) error {
 	if err == nil {
 		return nil
@@ -261,7 +266,7 @@ func unavailable(what string, err error) error {
 	if _, is := errors.AsType[*workflow.Error](err); is {
 		return err
 	}
-	e := &workflow.Error{Code: workflow.Unavailable, Message: "the keys could not be reached; try again",
+	e := &workflow.Error{Code: workflow.Unavailable, Message: "cannot access the keys; try again",
 		Cause: fmt.Errorf("%s: %w", what, err)}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		e.Code, e.Message = workflow.TimedOut, "the database did not answer in time; try again"

@@ -19,7 +19,7 @@ import (
 
 func tableOf(db Database) *Table { return NewTable(db, schema.For(schema.Default)) }
 
-// reader is a key of acme that may read.
+// reader returns a key of acme with the right to read.
 func reader(name string) Key {
 	return Key{Tenant: "acme", Name: name, Actor: "ann", CreatedBy: "boss (test)", Roles: []string{"clerk"},
 		Grants: auth.Grants{{Right: auth.Read}}}
@@ -41,7 +41,7 @@ func wantCode(t *testing.T, what string, err error, code workflow.Code) {
 	}
 }
 
-func TestAKeyIsKeptWithoutItsText(t *testing.T) {
+func TestTableDoesNotStoreText(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	table := tableOf(tables.AsNode(t, pool, ""))
@@ -75,7 +75,7 @@ func TestAKeyIsKeptWithoutItsText(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCannotBeIsRefused(t *testing.T) {
+func TestCreateRejectsInvalidKeys(t *testing.T) {
 	t.Parallel()
 	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	for name, change := range map[string]func(*Key){
@@ -100,8 +100,8 @@ func TestAKeyThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// Who sends a request again makes no second key.
-func TestANameIsOfOneKeyThatIsNotRevoked(t *testing.T) {
+// A repeated request does not create a second key.
+func TestKeyNameIsUnique(t *testing.T) {
 	t.Parallel()
 	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	first, _ := table.make(t, reader("k"))
@@ -113,7 +113,7 @@ func TestANameIsOfOneKeyThatIsNotRevoked(t *testing.T) {
 	other := reader("k")
 	other.Tenant = "other"
 	table.make(t, other)
-	for range 2 { // the second time it is so already
+	for range 2 { // the second time is a no-op
 		k, err := table.Revoke(t.Context(), "acme", first.ID, "ann")
 		if err != nil || k.RevokedAt.IsZero() || k.RevokedBy != "ann" || k.revision != 1 {
 			t.Errorf("%+v, %v", k, err)
@@ -124,7 +124,7 @@ func TestANameIsOfOneKeyThatIsNotRevoked(t *testing.T) {
 	wantCode(t, "another tenant", err, workflow.NotFound)
 }
 
-func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
+func TestRotationKeepsUsedText(t *testing.T) {
 	t.Parallel()
 	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	made, _ := table.make(t, reader("k"))
@@ -138,7 +138,7 @@ func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 		first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
 		t.Errorf("%+v, %v", first, err)
 	}
-	_, err = rotate(Rotation{Overlap: time.Hour}) // as who has not got the answer would
+	_, err = rotate(Rotation{Overlap: time.Hour}) // as a caller without the response would
 	wantCode(t, "again", err, workflow.Conflict)
 	lost, err := rotate(Rotation{Lost: true})
 	if err != nil || lost.former != made.hash || lost.hash == first.hash || !lost.FormerEnds.Equal(first.FormerEnds) {
@@ -160,8 +160,8 @@ func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 	wantCode(t, "revoked", err, workflow.Conflict)
 }
 
-// A node that is lost while it changes a key does not keep others from revoking one.
-func TestALostNodeHoldsUpNoRevocation(t *testing.T) {
+// A node that crashes while it changes a key does not block revocations.
+func TestCrashedNodeDoesNotBlockRevocation(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	table := tableOf(tables.AsNode(t, pool, ""))
@@ -181,7 +181,7 @@ func TestALostNodeHoldsUpNoRevocation(t *testing.T) {
 	}
 }
 
-func TestKeysAreListedPageByPage(t *testing.T) {
+func TestListPagesKeys(t *testing.T) {
 	t.Parallel()
 	table := tableOf(tables.AsNode(t, pgtest.Pool(t), ""))
 	var want []string
@@ -214,9 +214,9 @@ func TestKeysAreListedPageByPage(t *testing.T) {
 	}
 }
 
-// What each node asks all the time is found by an index, also where the statistics are those of an empty table. Each
-// statement is planned whenever it runs.
-func TestLooksAreProbesOfIndexes(t *testing.T) {
+// The recurring queries of each node use indexes, even with the statistics of empty tables, as they
+// are planned each time.
+func TestPollsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
 	for i, sql := range []string{`INSERT INTO pawl.api_key (id, tenant, name, actor, roles, grants, hash, created_at, created_by, revision)

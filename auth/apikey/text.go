@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 )
 
-// The parts of a key's text: prefix, id, "_", secret, checksum.
+// Parts of a key's text: prefix, id, "_", secret, checksum.
 const (
 	Prefix = "pawl_"
 
@@ -23,26 +23,26 @@ const (
 	textLength     = beforeChecksum + checksumLength
 )
 
-// Hash is what is kept of a secret. A slow hash, as for passwords, would be for secrets that can be
-// guessed: of 178 random bits nobody tries out a part that counts, however quick each try is.
+// Hash is the stored hash of a secret. Slow password hashes are for guessable secrets; 178 random
+// bits cannot be guessed at any speed.
 type Hash [sha256.Size]byte
 
-// newID makes the id of a key.
+// newID returns a random key id.
 func newID() string { return random(idLength) }
 
-// newText makes a text for a key, and what is kept of it.
+// newText returns a new text for a key, and its hash.
 func newText(id string) (text string, h Hash) {
 	secret := random(secretLength)
 	text = Prefix + id + "_" + secret
 	return text + checksum(text), sha256.Sum256([]byte(secret))
 }
 
-// random is so many characters of the alphabet, each as likely as the others.
+// random returns n uniformly random characters of the alphabet.
 func random(n int) string {
 	var b strings.Builder
 	for b.Len() < n {
 		var raw [64]byte
-		_, _ = rand.Read(raw[:]) // it never fails
+		_, _ = rand.Read(raw[:]) // never fails
 		for _, c := range raw {
 			if fair := 256 / len(alphabet) * len(alphabet); int(c) < fair && b.Len() < n {
 				b.WriteByte(alphabet[int(c)%len(alphabet)])
@@ -52,8 +52,8 @@ func random(n int) string {
 	return b.String()
 }
 
-// checksum is the CRC-32 of what stands before it. One character that is wrong, or two that have changed
-// places, it always tells.
+// checksum returns the CRC-32 of a text. It detects every single wrong character and every swap of
+// neighbours.
 func checksum(text string) string {
 	n := crc32.ChecksumIEEE([]byte(text))
 	var b [checksumLength]byte
@@ -64,9 +64,9 @@ func checksum(text string) string {
 	return string(b[:])
 }
 
-var errMalformed = auth.Refuse(auth.Malformed, "this is no API key: a part of it is missing or mistyped")
+var errMalformed = auth.Refuse(auth.Malformed, "malformed API key: a part is missing or mistyped")
 
-// parse reads a text. Error: Unauthorized for what no key has.
+// parse parses a text. Error: Unauthorized for malformed texts.
 func parse(text string) (id string, h Hash, err error) {
 	if len(text) != textLength || text[:len(Prefix)] != Prefix || text[beforeSecret-1] != '_' {
 		return "", h, errMalformed
@@ -78,10 +78,10 @@ func parse(text string) (id string, h Hash, err error) {
 	return id, sha256.Sum256([]byte(secret)), nil
 }
 
-// isRandom reports whether a text has no other characters than random makes.
+// isRandom reports whether a text only has characters of the alphabet.
 func isRandom(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return !strings.ContainsRune(alphabet, c) })
 }
 
-// IsID reports whether a key can have an id.
+// IsID reports whether id is well-formed.
 func IsID(s string) bool { return len(s) == idLength && isRandom(s) }

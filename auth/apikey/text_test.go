@@ -12,10 +12,10 @@ import (
 	"github.com/pawlhq/pawl/auth"
 )
 
-// scanned is what docs/access.md tells scanners to look for.
+// scanned is the pattern for scanners in docs/authentication.md.
 var scanned = regexp.MustCompile(`^pawl_[0-9A-Za-z]{12}_[0-9A-Za-z]{36}$`)
 
-func TestATextIsReadAsItWasMade(t *testing.T) {
+func TestTextRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
 		id := newID()
@@ -28,7 +28,7 @@ func TestATextIsReadAsItWasMade(t *testing.T) {
 	}
 }
 
-func TestNoMistypedTextIsRead(t *testing.T) {
+func TestMistypedTextIsRejected(t *testing.T) {
 	good, _ := newText(newID())
 	read := func(text string) {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestNoMistypedTextIsRead(t *testing.T) {
 		read(good[:i] + good[i+1:])
 		read(good[:i])
 		if i > 0 {
-			read(good[:i-1] + good[i:i+1] + good[i-1:i] + good[i+1:]) // changed places
+			read(good[:i-1] + good[i:i+1] + good[i-1:i] + good[i+1:]) // swapped neighbours
 		}
 	}
 	read(good + "\n")
@@ -53,7 +53,7 @@ func TestNoMistypedTextIsRead(t *testing.T) {
 	read(strings.ToLower(good))
 }
 
-// What is read is written in one way only.
+// Texts are canonical.
 func FuzzParse(f *testing.F) {
 	good, _ := newText("0123456789Ab")
 	f.Add(good)
@@ -74,12 +74,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Of all texts one is taken.
+// Only one text is accepted.
 func FuzzVerify(f *testing.F) {
 	k := Key{ID: newID(), Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read}}}
 	good, hash := newText(k.ID)
 	k.hash = hash
-	v := NewVerifier(nil, Config{}) // that is not started, and has no database
+	v := NewVerifier(nil, Config{}) // not started, without a database
 	v.looked.Store(time.Now().Add(time.Hour).UnixNano())
 	v.cache.put(k)
 	f.Add(good)
@@ -96,7 +96,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// reasonOf is why a key is refused; "" for another error.
+// reasonOf returns the reason of a rejection; "" for other errors.
 func reasonOf(err error) auth.Reason {
 	if refusal, is := errors.AsType[*auth.Refusal](err); is {
 		return refusal.Reason

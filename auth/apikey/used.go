@@ -9,10 +9,10 @@ import (
 
 const (
 	noteEvery = 10 * time.Second
-	maxNotes  = 1000 // in one statement
+	maxNotes  = 1000 // per statement
 )
 
-// note writes down now and then which keys were used, until Stop: each once in a minute, whatever it is used for.
+// note stores the last use of keys periodically until Stop, with a precision of a minute.
 func (v *Verifier) note() {
 	for pause.For(v.ctx, noteEvery) {
 		v.writeUsed()
@@ -20,11 +20,11 @@ func (v *Verifier) note() {
 	v.writeUsed()
 }
 
-// writeUsed writes down the uses that the table does not have yet. What cannot be written is tried again the next time.
+// writeUsed stores the last uses that are not stored yet. Failures are retried the next time.
 func (v *Verifier) writeUsed() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout) // Stop waits for it
 	defer cancel()
-	late := v.cache.late()
+	late := v.cache.unsaved()
 	for len(late) > 0 {
 		n := min(len(late), maxNotes)
 		ids, at, minutes := make([]string, n), make([]time.Time, n), make([]int64, n)
@@ -33,7 +33,7 @@ func (v *Verifier) writeUsed() {
 			ids[i], at[i] = e.key.ID, time.Unix(60*minutes[i], 0).UTC()
 		}
 		if err := v.Table.used(ctx, ids, at); err != nil {
-			v.config.Log.Debug("auth: when API keys were used could not be written down", "error", err)
+			v.config.Log.Debug("auth: cannot store the last uses of API keys", "error", err)
 			return
 		}
 		for i, e := range late[:n] {

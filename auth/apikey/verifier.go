@@ -12,71 +12,72 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config says how keys are taken. Every zero field has the default that stands beside it.
+// Config configures a Verifier. Zero fields have the given defaults.
 type Config struct {
-	// Every is the time between two looks for keys that were rotated or revoked; 500 milliseconds.
+	// Every is the interval of polls for rotated and revoked keys. Defaults to 500 ms.
 	Every time.Duration
-	// Survive is for how long keys that are remembered are taken while the database cannot be asked; one minute.
+	// Survive is how long cached keys are accepted while the database is unavailable. Defaults to 1
+	// minute.
 	Survive time.Duration
-	// Cache is how many keys are remembered; 100,000. With more of them in use some are looked up again, and what is open with
-	// those ends, to be resumed.
+	// Cache is the maximum number of cached keys. Defaults to 100,000. Evicted keys are looked up
+	// again, and their open streams end and must be resumed.
 	Cache int
-	Log   *slog.Logger // slog.Default()
+	Log   *slog.Logger // defaults to slog.Default()
 }
 
-// Verifier takes keys. It is safe for concurrent use.
+// Verifier verifies keys. It is safe for concurrent use.
 type Verifier struct {
 	*Table
 	config Config
 	cache  cache
 	now    func() time.Time
-	looked atomic.Int64 // when the table was last read, in nanoseconds since 1970; 0: never
+	looked atomic.Int64 // last poll of the table, in nanoseconds since 1970; 0: never
 
 	mu      sync.Mutex
-	waiting map[string]*look // by id: what the next look is to find
-	asked   chan struct{}    // has one where somebody waits
-	since   int64            // the newest revision that is known, -1 for none. It is the looking goroutine's
+	waiting map[string]*lookup // requests for the next poll, by id
+	asked   chan struct{}      // one token: there are requests
+	since   int64              // newest known revision, or -1; owned by the polling goroutine
 	stats   Stats
-	failure error // of the last look
+	failure error // of the last poll
 
 	running sync.WaitGroup
-	ctx     context.Context // of the looks, ended by Stop
+	ctx     context.Context // of polls, cancelled by Stop
 	stop    context.CancelFunc
 }
 
-// look is a look for a key.
-type look struct {
+// lookup is a request for a key.
+type lookup struct {
 	done  chan struct{}
-	found *entry // nil: there is none. It is set before done is closed
-	err   error  // likewise
+	found *entry // nil: unknown key; set before done is closed
+	err   error  // set before done is closed
 }
 
-// NewVerifier makes a verifier of the keys of a table. Start it before it is asked.
+// NewVerifier returns a verifier for the keys of a table. Start it before use.
 func NewVerifier(t *Table, c Config) *Verifier {
 	c.Every = cmp.Or(c.Every, 500*time.Millisecond)
 	c.Survive = cmp.Or(c.Survive, time.Minute)
 	c.Cache = cmp.Or(c.Cache, 100_000)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	v := &Verifier{Table: t, config: c, cache: newCache(c.Cache), now: time.Now,
-		waiting: map[string]*look{}, asked: make(chan struct{}, 1), since: -1}
+	v := &Verifier{Table: t, config: c, now: time.Now, waiting: map[string]*lookup{}, asked: make(chan struct{}, 1), since: -1,
+		cache: cache{limit: c.Cache, entries: map[string]*entry{}, former: map[string]*entry{}}}
 	v.ctx, v.stop = context.WithCancel(context.Background())
 	return v
 }
 
-// Start begins to look for what changes. Stop when done.
+// Start starts to poll. Stop the verifier when done.
 func (v *Verifier) Start() {
 	v.running.Go(v.watch)
 	v.running.Go(v.note)
 }
 
-// Stop returns when nothing is looked for any more, and the last uses are noted.
+// Stop ends polling and stores the last uses.
 func (v *Verifier) Stop() {
 	v.stop()
 	v.running.Wait()
 }
 
-// Verify says who has a text. Errors: Unauthorized with an [auth.Refusal] as its cause; Unavailable or TimedOut where the
-// database would have to be asked, and cannot be.
+// Verify returns the principal of a text. Errors: Unauthorized caused by an [auth.Refusal];
+// Unavailable or TimedOut if the key is not cached and the database is unavailable.
 func (v *Verifier) Verify(ctx context.Context, text string) (auth.Principal, error) {
 	id, hash, err := parse(text)
 	if err != nil {
@@ -102,15 +103,16 @@ func (v *Verifier) Verify(ctx context.Context, text string) (auth.Principal, err
 	return t.principal, nil
 }
 
-// What a key is refused with. Whether there is one with an id is told to nobody who has not its text.
+// Errors for rejected keys. They do not reveal whether an id exists to a caller without its text.
 var (
-	errUnknown = auth.Refuse(auth.UnknownKey, "the API key is not known")
+	errUnknown = auth.Refuse(auth.UnknownKey, "unknown API key")
 	errRevoked = auth.Refuse(auth.Revoked, "the API key was revoked")
-	errExpired = auth.Refuse(auth.Expired, "the API key has ended, or its text was replaced")
+	errExpired = auth.Refuse(auth.Expired, "the API key has expired, or its text was replaced")
 )
 
-// Good says whether a key can be used now, for what else is good only as long as the key is. ended is closed when it is revoked.
-// Its expiry is no part of that; who vouches with a key has its end, too. Errors: those of Verify.
+// Good reports whether a key is valid now, for credentials that depend on it. ended is closed when
+// the key is revoked. The key's expiry is not included, because dependent credentials have an
+// expiry of their own. Errors: those of Verify.
 func (v *Verifier) Good(ctx context.Context, id string) (ended <-chan struct{}, err error) {
 	if !IsID(id) {
 		return nil, errUnknown
@@ -128,7 +130,7 @@ func (v *Verifier) Good(ctx context.Context, id string) (ended <-chan struct{}, 
 	return e.ended, nil
 }
 
-// Rotate is that of the table. The former text has ended here, where it was to, when it returns.
+// Rotate calls [Table.Rotate]. When it returns, an expired former text is rejected here.
 func (v *Verifier) Rotate(ctx context.Context, tenant, id string, r Rotation) (Key, string, error) {
 	k, text, err := v.Table.Rotate(ctx, tenant, id, r)
 	if err == nil {
@@ -137,7 +139,7 @@ func (v *Verifier) Rotate(ctx context.Context, tenant, id string, r Rotation) (K
 	return k, text, err
 }
 
-// Revoke is that of the table. The key is refused here when it returns.
+// Revoke calls [Table.Revoke]. When it returns, the key is rejected here.
 func (v *Verifier) Revoke(ctx context.Context, tenant, id, by string) (Key, error) {
 	k, err := v.Table.Revoke(ctx, tenant, id, by)
 	if err == nil {
@@ -148,8 +150,8 @@ func (v *Verifier) Revoke(ctx context.Context, tenant, id, by string) (Key, erro
 
 var errUnavailable = workflow.Errorf(workflow.Unavailable, "the API keys cannot be looked up; try again later")
 
-// Health is how the keys can be looked up. The warning is "" where all is well, and an error is why no key can be
-// taken. Both are safe to tell anybody.
+// Health reports whether keys can be looked up. The warning is "" if all is well; the error
+// explains why no key is accepted. Both are safe to show to anyone.
 func (v *Verifier) Health() (warning string, err error) {
 	v.mu.Lock()
 	failed := v.failure != nil
@@ -158,27 +160,27 @@ func (v *Verifier) Health() (warning string, err error) {
 	case !v.fresh(v.now()):
 		return "", errUnavailable
 	case failed:
-		return "the API keys could not be looked up; those that are known are used until " +
+		return "the API keys cannot be looked up; cached ones are used until " +
 			time.Unix(0, v.looked.Load()).Add(v.config.Survive).UTC().Format(time.RFC3339), nil
 	}
 	return "", nil
 }
 
-// fresh reports whether what is remembered can be used.
+// fresh reports whether cached keys may be used.
 func (v *Verifier) fresh(now time.Time) bool {
 	looked := v.looked.Load()
 	return looked != 0 && now.UnixNano()-looked <= int64(v.config.Survive)
 }
 
-// Stats count what was done.
+// Stats are counters of a Verifier.
 type Stats struct {
-	Known    int   // keys that are remembered
+	Known    int   // cached keys
 	Lookups  int64 // keys that were looked up
-	Looks    int64 // at the table, for those and for what has changed
-	Failures int64 // of those
+	Looks    int64 // polls for lookups and changes
+	Failures int64 // failed polls
 }
 
-// Stats returns them as they are now.
+// Stats returns the current counters.
 func (v *Verifier) Stats() Stats {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// start starts a node's verifier, whose clock is ahead by what is returned.
+// start starts a node's verifier. The returned value is the offset of its clock.
 func start(t *testing.T, db Database, c Config) (*Verifier, *atomic.Int64) {
 	t.Helper()
 	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -55,7 +55,7 @@ func isOpen(c <-chan struct{}) bool {
 	}
 }
 
-func TestAKeySaysWhoItIs(t *testing.T) {
+func TestVerifyReturnsPrincipal(t *testing.T) {
 	t.Parallel()
 	v, _ := start(t, pgtest.Pool(t), Config{})
 	k, text := v.make(t, reader("k"))
@@ -75,7 +75,7 @@ func TestAKeySaysWhoItIs(t *testing.T) {
 	v.wantRefused(t, text[:len(text)-1]+"!", auth.Malformed)
 }
 
-func TestARevocationReachesTheOtherNode(t *testing.T) {
+func TestRevocationReachesOtherNodes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	here, _ := start(t, pool, Config{})
@@ -105,10 +105,10 @@ func TestARevocationReachesTheOtherNode(t *testing.T) {
 		t.Error("another key has ended too")
 	}
 	stranger, _ := newText(k.ID)
-	there.wantRefused(t, stranger, auth.UnknownKey) // whoever has it not is not told
+	there.wantRefused(t, stranger, auth.UnknownKey) // without the text the caller learns nothing
 }
 
-func TestARotatedKeyHasTwoTextsForAWhile(t *testing.T) {
+func TestRotationOverlap(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	here, _ := start(t, pool, Config{Every: time.Millisecond})
@@ -145,7 +145,7 @@ func TestARotatedKeyHasTwoTextsForAWhile(t *testing.T) {
 	there.want(t, third)
 }
 
-func TestAKeyEnds(t *testing.T) {
+func TestKeyExpires(t *testing.T) {
 	t.Parallel()
 	v, ahead := start(t, pgtest.Pool(t), Config{Every: time.Millisecond})
 	k := reader("k")
@@ -159,8 +159,8 @@ func TestAKeyEnds(t *testing.T) {
 	await.Eventually(t, "it is no longer good", func() bool { _, err := v.Good(t.Context(), made.ID); return reasonOf(err) == auth.Expired })
 }
 
-// Whoever makes ids up costs the database a bounded number of looks, and no good caller waits for him.
-func TestKeysThatAreMadeUpCostABoundedNumberOfLooks(t *testing.T) {
+// Invented ids cost the database a bounded number of queries and do not delay valid callers.
+func TestInventedKeysCostBoundedQueries(t *testing.T) {
 	t.Parallel()
 	v, _ := start(t, pgtest.Pool(t), Config{})
 	_, good := v.make(t, reader("k"))
@@ -195,23 +195,23 @@ func TestKeysThatAreMadeUpCostABoundedNumberOfLooks(t *testing.T) {
 	}
 }
 
-// No more wait than can be looked for soon.
-func TestOnlySoManyWaitForALook(t *testing.T) {
-	v := NewVerifier(nil, Config{}) // nobody looks
+// The number of waiting lookups is bounded.
+func TestWaitingLookupsAreBounded(t *testing.T) {
+	v := NewVerifier(nil, Config{}) // without polling
 	for range maxWaiting {
-		if _, err := v.ask(newID()); err != nil {
+		if _, err := v.request(newID()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := v.ask(newID())
+	_, err := v.request(newID())
 	wantCode(t, "one more", err, workflow.Unavailable)
-	ids, looks := v.take()
+	ids, looks := v.takeRequests()
 	if len(ids) != maxLookups || len(looks) != maxLookups || len(v.waiting) != maxWaiting-maxLookups || len(v.asked) != 1 {
 		t.Errorf("%d are taken, %d left", len(ids), len(v.waiting))
 	}
 }
 
-// flaky is a database that can be down.
+// flaky is a database that can fail.
 type flaky struct {
 	Database
 	down atomic.Bool
@@ -224,7 +224,7 @@ func (f *flaky) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	return f.Database.Query(ctx, sql, args...)
 }
 
-func TestADatabaseThatIsDownIsSurvivedForAMinute(t *testing.T) {
+func TestCachedKeysSurviveOutage(t *testing.T) {
 	t.Parallel()
 	db := &flaky{Database: pgtest.Pool(t)}
 	v, ahead := start(t, db, Config{Every: time.Millisecond})
@@ -253,7 +253,7 @@ func TestADatabaseThatIsDownIsSurvivedForAMinute(t *testing.T) {
 	}
 }
 
-func TestTheLastUseIsNotedOnceAMinute(t *testing.T) {
+func TestLastUseIsStoredOncePerMinute(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	v, ahead := start(t, pool, Config{Every: time.Millisecond})
@@ -277,7 +277,7 @@ func TestTheLastUseIsNotedOnceAMinute(t *testing.T) {
 		await.Eventually(t, "it is taken", func() bool { _, err := v.Verify(t.Context(), text); return err == nil })
 	}
 	first := last()
-	if first.IsZero() || first.Second() != 0 || len(v.cache.late()) != 0 {
+	if first.IsZero() || first.Second() != 0 || len(v.cache.unsaved()) != 0 {
 		t.Errorf("it was used at %s", first)
 	}
 	ahead.Add(int64(time.Minute))
@@ -287,8 +287,8 @@ func TestTheLastUseIsNotedOnceAMinute(t *testing.T) {
 	}
 }
 
-// What is forgotten ends, since nobody would end it later, and is known again when it is used.
-func TestMemoryIsBounded(t *testing.T) {
+// Evicted keys end their streams and are looked up again when used.
+func TestKeyCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	v, _ := start(t, pgtest.Pool(t), Config{Cache: 2})
 	texts, open := make([]string, 3), make([]auth.Principal, 3)

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Login is where people sign in at a provider: whoever comes is somebody at once.
+// Login is an identity provider with a login flow that accepts every user.
 type Login struct {
-	URL    string // of its document, and what its other addresses begin with
-	Secret string // which the client has to know; "" for none
+	URL    string // of its discovery document, and prefix of its endpoints
+	Secret string // client secret; "" for none
 
 	t        testing.TB
 	provider *Provider
@@ -23,11 +23,11 @@ type Login struct {
 
 	mu       sync.Mutex
 	document map[string]any
-	codes    map[string]url.Values // what each was asked for with
-	answer   http.HandlerFunc      // in place of tokens
+	codes    map[string]url.Values // parameters of the requests, by code
+	answer   http.HandlerFunc      // response instead of tokens
 }
 
-// NewLogin starts one whose tokens have these claims beside those of [Claims].
+// NewLogin starts a provider whose tokens have these claims in addition to [Claims].
 func NewLogin(t testing.TB, p *Provider, claims map[string]any) *Login {
 	t.Helper()
 	l := &Login{t: t, provider: p, claims: claims, codes: map[string]url.Values{}}
@@ -42,14 +42,14 @@ func NewLogin(t testing.TB, p *Provider, claims map[string]any) *Login {
 	return l
 }
 
-// Say changes a member of the document.
+// Say changes a member of the discovery document.
 func (l *Login) Say(name string, value any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.document[name] = value
 }
 
-// Answer answers who asks for a token from now on.
+// Answer sets the response of the token endpoint.
 func (l *Login) Answer(with http.HandlerFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *Login) write(w http.ResponseWriter, v any) {
 	}
 }
 
-// authorize leads back with a code.
+// authorize redirects back with a code.
 func (l *Login) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	for name, want := range map[string]string{"response_type": "code", "code_challenge_method": "S256", "tenant": "x"} {
@@ -85,7 +85,7 @@ func (l *Login) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
-// token gives a token for a code, once, to who has asked for that.
+// token exchanges a code for a token, once.
 func (l *Login) token(w http.ResponseWriter, r *http.Request) {
 	code := r.PostFormValue("code")
 	l.mu.Lock()

@@ -1,5 +1,5 @@
-// Package authtest is an identity provider for tests: real keys, real signatures, and its JWK Set over
-// HTTP.
+// Package authtest is an identity provider for tests, with real keys and signatures, that serves
+// its JWK Set over HTTP.
 package authtest
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Issuer and Audience are in the tokens of [Provider.Token].
+// Issuer and audience of [Provider.Token].
 const (
 	Issuer   = "https://idp.example"
 	Audience = "pawl"
 )
 
-// Key is one of the provider's.
+// Key is a signing key.
 type Key struct {
 	ID        string
 	Algorithm jose.SignatureAlgorithm
 	Private   any
 }
 
-// NewKey makes a key for an algorithm.
+// NewKey returns a new key for an algorithm.
 func NewKey(t testing.TB, id string, a jose.SignatureAlgorithm) *Key {
 	t.Helper()
 	var private any
@@ -54,24 +54,24 @@ func NewKey(t testing.TB, id string, a jose.SignatureAlgorithm) *Key {
 	return &Key{id, a, private}
 }
 
-// Public is the key as it is published.
+// Public returns the public key as a JWK.
 func (k *Key) Public() jose.JSONWebKey {
 	public := k.Private.(interface{ Public() crypto.PublicKey }).Public()
 	return jose.JSONWebKey{Key: public, KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"}
 }
 
-// Sign makes a token.
+// Sign returns a token signed with the key.
 func (k *Key) Sign(t testing.TB, claims map[string]any) string {
 	t.Helper()
 	return Sign(t, k.Algorithm, jose.JSONWebKey{Key: k.Private, KeyID: k.ID}, claims)
 }
 
-// Sign makes a token with whatever key.
+// Sign returns a token signed with any key.
 func Sign(t testing.TB, a jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 	options := (&jose.SignerOptions{}).WithType("JWT")
 	if named, is := key.(jose.JSONWebKey); is {
-		options = options.WithHeader("kid", named.KeyID) // which of a secret it does not say by itself
+		options = options.WithHeader("kid", named.KeyID) // secrets need an explicit key id
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: key}, options)
 	if err != nil {
@@ -92,21 +92,21 @@ func Sign(t testing.TB, a jose.SignatureAlgorithm, key any, claims map[string]an
 	return token
 }
 
-// Provider publishes keys over HTTP.
+// Provider serves keys over HTTP.
 type Provider struct {
 	URL string // of its JWK Set
-	Key *Key   // the first
+	Key *Key   // the first key
 
 	t       testing.TB
 	mu      sync.Mutex
 	keys    []*Key
 	down    bool
 	fetches int
-	held    chan struct{} // closed when who asks is answered; nil: at once
-	hangs   chan struct{} // who asks meanwhile
+	held    chan struct{} // closed to end Hang; nil: not hanging
+	hangs   chan struct{} // signals a hanging request
 }
 
-// NewProvider starts one with a key for ES256. It ends with the test.
+// NewProvider starts a provider with an ES256 key. It ends with the test.
 func NewProvider(t testing.TB) *Provider {
 	t.Helper()
 	p := &Provider{t: t, Key: NewKey(t, "first", jose.ES256)}
@@ -117,21 +117,21 @@ func NewProvider(t testing.TB) *Provider {
 	return p
 }
 
-// Publish makes these all the keys that there are.
+// Publish replaces the published keys.
 func (p *Provider) Publish(keys ...*Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keys = keys
 }
 
-// Down lets it answer with an error, or as before.
+// Down makes the provider fail, or work again.
 func (p *Provider) Down(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
 }
 
-// Hang lets it answer nobody until release is called, which may be called again.
+// Hang delays all responses until release is called. release may be called several times.
 func (p *Provider) Hang() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Provider) Hang() (release func()) {
 	})
 }
 
-// Hangs waits until somebody asks who is not answered, after Hang.
+// Hangs waits for a delayed request after Hang.
 func (p *Provider) Hangs() {
 	p.mu.Lock()
 	hangs := p.hangs
@@ -153,14 +153,14 @@ func (p *Provider) Hangs() {
 	<-hangs
 }
 
-// Fetches is how often the keys were asked for.
+// Fetches returns the number of requests for the keys.
 func (p *Provider) Fetches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fetches
 }
 
-// Set is what it publishes.
+// Set returns the JWK Set.
 func (p *Provider) Set() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,7 @@ func (p *Provider) Set() []byte {
 	return text
 }
 
-// ServeHTTP answers with the JWK Set.
+// ServeHTTP serves the JWK Set.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.fetches++
@@ -195,7 +195,8 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(p.Set())
 }
 
-// Claims are those of a good token of an hour, with changes; nil takes a claim out.
+// Claims returns the claims of a token that is valid for an hour, with changes; nil removes a
+// claim.
 func Claims(changes map[string]any) map[string]any {
 	now := time.Now()
 	all := map[string]any{"iss": Issuer, "aud": Audience, "sub": "ann", "tenant": "acme", "exp": now.Add(time.Hour).Unix(),

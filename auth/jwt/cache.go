@@ -7,14 +7,14 @@ import (
 	"github.com/pawlhq/pawl/auth"
 )
 
-// cache remembers tokens that were verified, by their SHA-256.
+// cache caches verified tokens by their SHA-256.
 type cache struct {
 	limit   int
 	mu      sync.RWMutex
 	entries map[[sha256.Size]byte]entry
 }
 
-// entry is whose a token is, and with which key it was signed.
+// entry is the principal of a token and its signing key.
 type entry struct {
 	principal auth.Principal
 	key       *key
@@ -33,7 +33,7 @@ func (c *cache) put(sum [sha256.Size]byte, e entry) {
 	if c.entries == nil {
 		c.entries = map[[sha256.Size]byte]entry{}
 	}
-	for old := range c.entries { // any: who is dropped is verified again
+	for old := range c.entries { // evict any: it is verified again
 		if len(c.entries) < c.limit {
 			break
 		}

@@ -12,39 +12,39 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Bounds of what a token says.
+// Bounds of claims.
 const (
 	maxRoles  = 256
 	maxGrants = 256
 )
 
-// claims are those of a token whose signature is right.
+// claims are the claims of a token with a valid signature.
 type claims map[string]any
 
-// principal checks the claims, and says who it is. Error: Unauthorized.
+// principal validates the claims and returns their principal. Error: Unauthorized.
 func (c *Config) principal(payload []byte, now time.Time) (auth.Principal, error) {
 	var none auth.Principal
 	var in claims
 	if err := json.Unmarshal(payload, &in); err != nil {
-		return none, auth.Refuse(auth.Malformed, "the token has no claims that can be read")
+		return none, auth.Refuse(auth.Malformed, "the token has no valid claims")
 	}
 	if in["iss"] != c.Issuer {
-		return none, auth.Refuse(auth.WrongIssuer, "the token is not of the issuer that is taken here")
+		return none, auth.Refuse(auth.WrongIssuer, "the token has another issuer")
 	}
 	taken := func(audience string) bool { return slices.Contains(c.Audience, audience) }
 	if audience, ok := in.texts("aud", false); !ok || !slices.ContainsFunc(audience, taken) {
 		return none, auth.Refuse(auth.WrongAudience, "the token is not for this audience")
 	}
-	until, err := c.lasts(in, now)
+	until, err := c.expiry(in, now)
 	if err != nil {
 		return none, err
 	}
 	p := auth.Principal{Tenant: c.Tenant, Proof: auth.Proof{Kind: auth.JWT, By: c.Issuer}, Until: until}
-	return p, c.name(&p, in)
+	return p, c.identify(&p, in)
 }
 
-// lasts returns the end of the token, with the leeway.
-func (c *Config) lasts(in claims, now time.Time) (time.Time, error) {
+// expiry returns the expiry of the token, including the leeway.
+func (c *Config) expiry(in claims, now time.Time) (time.Time, error) {
 	end, given, ok := in.time("exp")
 	if !ok || !given {
 		return end, auth.Refuse(auth.BadClaims, `the token has no end (claim "exp")`)
@@ -62,8 +62,8 @@ func (c *Config) lasts(in claims, now time.Time) (time.Time, error) {
 	return end, nil
 }
 
-// name fills in who it is, and what he may do.
-func (c *Config) name(p *auth.Principal, in claims) error {
+// identify sets the identity and the grants of p.
+func (c *Config) identify(p *auth.Principal, in claims) error {
 	if c.Claims.Tenant != "" {
 		p.Tenant, _ = in.find(c.Claims.Tenant).(string)
 	}
@@ -78,7 +78,7 @@ func (c *Config) name(p *auth.Principal, in claims) error {
 	if !ok || len(roles) > maxRoles || slices.ContainsFunc(roles, tooLong) {
 		return auth.Refuse(auth.BadClaims, `the claim "`+c.Claims.Roles+`" of the token has no roles, or too many`)
 	}
-	p.Roles = slices.DeleteFunc(roles, func(role string) bool { return role == transitions.AnyRole }) // nobody's name
+	p.Roles = slices.DeleteFunc(roles, func(role string) bool { return role == transitions.AnyRole }) // reserved
 	texts, ok := in.texts(c.Claims.Grants, true)
 	if !ok || len(texts) > maxGrants {
 		return auth.Refuse(auth.BadClaims, `the claim "`+c.Claims.Grants+`" of the token has no grants, or too many`)
@@ -94,7 +94,7 @@ func (c *Config) name(p *auth.Principal, in claims) error {
 
 func tooLong(role string) bool { return transitions.TextProblem(role, transitions.MaxActor) != "" }
 
-// find is a claim by its name, or by the way to it; nil for none.
+// find returns a claim by its name or its path, or nil.
 func (c claims) find(path string) any {
 	if found, is := c[path]; is {
 		return found
@@ -106,8 +106,8 @@ func (c claims) find(path string) any {
 	return nil
 }
 
-// texts is a claim of strings, or of one string, which may have several with blanks between. It is false
-// for a claim of something else; one that is not there has none.
+// texts returns a claim that is a list of strings or one string, optionally separated by spaces. It
+// is false for other types. An absent claim is an empty list.
 func (c claims) texts(path string, blanks bool) (all []string, ok bool) {
 	switch found := c.find(path).(type) {
 	case nil:
@@ -130,10 +130,10 @@ func (c claims) texts(path string, blanks bool) (all []string, ok bool) {
 	return all, true
 }
 
-// maxTime is the last time that a token can name, in seconds since 1970: that of the year 9999.
+// maxTime is the maximum time in a token, in seconds since 1970: the year 9999.
 const maxTime = 253402300799
 
-// time is a claim that is a time. It is false for one that is none.
+// time returns a claim that is a time. ok is false for other types.
 func (c claims) time(name string) (t time.Time, given, ok bool) {
 	value, given := c[name]
 	if !given {

@@ -19,47 +19,48 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config says which tokens are taken. Issuer, Audience, Algorithms and one source of keys are
-// required; every other zero field has the default that stands beside it.
+// Config configures a Verifier. Issuer, Audience, Algorithms and one source of keys are required;
+// other zero fields have the given defaults.
 type Config struct {
-	Issuer     string   // the claim "iss"
-	Audience   []string // the claim "aud" has one of these
+	Issuer     string   // required claim "iss"
+	Audience   []string // accepted values of the claim "aud"
 	Algorithms []string // RS256, RS384, RS512, PS256, ES256, ES384 or EdDSA; or HS256 alone, with Secret
 
-	// One of these has the keys. The first three are a JWK Set (RFC 7517) of public keys.
-	JWKS   string // its address: https, or http on this machine
-	File   string // its path
-	Keys   []byte // itself
-	Secret []byte // of HS256, at least 32 bytes
+	// Source of the keys: exactly one. The first three are a JWK Set (RFC 7517) of public keys.
+	JWKS   string // URL: https, or http on this machine
+	File   string // path
+	Keys   []byte // the JWK Set itself
+	Secret []byte // for HS256, at least 32 bytes
 
-	Leeway  time.Duration // how far the issuer's clock may be from this one; 30 seconds, negative is none
-	Refresh time.Duration // how often JWKS and File are read; 5 minutes
-	Survive time.Duration // how long keys are used that cannot be fetched again; 24 hours
-	Cache   int           // how many tokens are remembered that were verified; 10,000
+	Leeway  time.Duration // tolerated clock skew; defaults to 30 seconds, negative means none
+	Refresh time.Duration // interval of reading JWKS and File; defaults to 5 minutes
+	Survive time.Duration // how long keys are used that cannot be fetched again; defaults to 24 hours
+	Cache   int           // number of cached tokens; defaults to 10,000
 
 	Claims Claims
-	Tenant string      // of all, where Claims.Tenant is ""
-	Grants auth.Grants // that everybody has, beside those of Claims.Grants; none
+	Tenant string      // of all tokens if Claims.Tenant is ""
+	Grants auth.Grants // for all callers, in addition to those of Claims.Grants; defaults to none
 
-	Client *http.Client // to fetch keys with; one that gives up after 10 seconds
-	Log    *slog.Logger // slog.Default()
+	Client *http.Client // for fetching keys; defaults to one with a timeout of 10 seconds
+	Log    *slog.Logger // defaults to slog.Default()
 }
 
-// Claims are the names of the claims that say who it is. In one of them "." leads into an object, as in
-// "realm_access.roles". A name that has dots itself is found as it is first.
+// Claims names the claims that identify a caller. "." in a name leads into an object, as in
+// "realm_access.roles", unless a claim has the full name.
 type Claims struct {
-	Tenant string // a string; "tenant", or none where Config.Tenant is given
-	Actor  string // a string; "sub"
-	Roles  string // strings, or one with blanks between; "roles"
-	Grants string // likewise; "scope". What is no grant is passed over
+	Tenant string // a string; defaults to "tenant", or to none if Config.Tenant is set
+	Actor  string // a string; defaults to "sub"
+	Roles  string // strings, or one separated by spaces; defaults to "roles"
+	Grants string // strings, or one separated by spaces; defaults to "scope". Texts that are not grants are ignored
 }
 
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.ES256, jose.ES384, jose.EdDSA}
 
-// maxIssuer is the longest issuer in bytes: with an actor it is still a proof ([transitions.MaxProof]).
+// maxIssuer is the maximum length of an issuer in bytes, so that issuer and actor fit into a proof
+// ([transitions.MaxProof]).
 const maxIssuer = 200
 
-// minSecret is the shortest secret of HS256 in bytes (RFC 7518, section 3.2).
+// minSecret is the minimum length of a secret for HS256 in bytes (RFC 7518, section 3.2).
 const minSecret = 32
 
 func (c Config) withDefaults() (Config, error) {
@@ -82,15 +83,15 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) check() error {
 	switch {
 	case c.Issuer == "":
-		return errors.New("an issuer is required: only its tokens are taken")
+		return errors.New("an issuer is required")
 	case len(c.Issuer) > maxIssuer:
-		return fmt.Errorf("the issuer has more than %d bytes; it is in every audit row", maxIssuer)
+		return fmt.Errorf("the issuer is longer than %d bytes", maxIssuer)
 	case len(c.Audience) == 0 || slices.Contains(c.Audience, ""):
-		return errors.New("an audience is required: tokens for others are not taken")
+		return errors.New("an audience is required")
 	case len(c.Algorithms) == 0:
-		return errors.New("the algorithms are required with which tokens are signed, such as RS256")
+		return errors.New("algorithms are required, such as RS256")
 	case c.Tenant != "" && c.Claims.Tenant != "":
-		return errors.New("there is a tenant of all tokens, and a claim that names one: give one of them")
+		return errors.New("Tenant and Claims.Tenant exclude each other")
 	case c.Refresh < 0 || c.Survive < 0 || c.Cache < 0:
 		return errors.New("a time or the size of the cache is negative")
 	}
@@ -100,7 +101,17 @@ func (c *Config) check() error {
 	if err := c.checkKeys(); err != nil {
 		return err
 	}
-	return c.checkAlgorithms()
+	for _, a := range c.Algorithms {
+		switch {
+		case a == string(jose.HS256) && c.Secret == nil:
+			return errors.New("HS256 requires a secret")
+		case a != string(jose.HS256) && c.Secret != nil:
+			return fmt.Errorf("a secret requires HS256 instead of %q", a)
+		case c.Secret == nil && !slices.Contains(algorithms, jose.SignatureAlgorithm(a)):
+			return fmt.Errorf("the algorithm %q is not one of %v", a, algorithms)
+		}
+	}
+	return nil
 }
 
 func (c *Config) checkKeys() error {
@@ -114,41 +125,27 @@ func (c *Config) checkKeys() error {
 		}
 	}
 	if len(given) != 1 {
-		return fmt.Errorf("the keys come from one place: JWKS, a file, keys or a secret; given: %s", cmp.Or(strings.Join(given, ", "), "none"))
+		return fmt.Errorf("exactly one source of keys is required (JWKS, File, Keys or Secret), not: %s", cmp.Or(strings.Join(given, ", "), "none"))
 	}
 	if c.JWKS != "" {
 		return checkAddress(c.JWKS)
 	}
 	if c.Secret != nil && len(c.Secret) < minSecret {
-		return fmt.Errorf("the secret has %d bytes; %d are the least", len(c.Secret), minSecret)
+		return fmt.Errorf("the secret has %d bytes instead of at least %d", len(c.Secret), minSecret)
 	}
 	return nil
 }
 
-func (c *Config) checkAlgorithms() error {
-	for _, a := range c.Algorithms {
-		switch {
-		case a == string(jose.HS256) && c.Secret == nil:
-			return errors.New("HS256 takes a secret, and none is configured")
-		case a != string(jose.HS256) && c.Secret != nil:
-			return fmt.Errorf("a secret is for HS256 alone, not for %q", a)
-		case c.Secret == nil && !slices.Contains(algorithms, jose.SignatureAlgorithm(a)):
-			return fmt.Errorf("the algorithm %q is none of %v", a, algorithms)
-		}
-	}
-	return nil
-}
-
-// checkAddress refuses an address of keys that somebody on the way could change.
+// checkAddress rejects an address whose keys could be replaced in transit.
 func checkAddress(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "":
-		return errors.New("the address of the keys is no URL")
+		return errors.New("the address of the keys is not a URL")
 	case u.User != nil:
-		return errors.New("the address of the keys has a password in it")
+		return errors.New("the address of the keys contains a password")
 	case u.Scheme != "https" && !(u.Scheme == "http" && onThisMachine(u.Host)):
-		return errors.New("the address of the keys is not https: who is on the way could put in keys of his own")
+		return errors.New("the address of the keys must use https")
 	}
 	return nil
 }
@@ -161,7 +158,8 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// onlySafe refuses to be led to an address that could not be configured, or from https to what listens on this machine.
+// onlySafe rejects redirections to addresses that could not be configured, and from https to this
+// machine.
 func onlySafe(r *http.Request, via []*http.Request) error {
 	if len(via) > 3 {
 		return errors.New("too many redirects")

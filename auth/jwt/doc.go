@@ -1,12 +1,11 @@
-// Package jwt takes the tokens of an identity provider: JSON Web Tokens (RFC 7519) that are signed
-// (RFC 7515), in the profile that RFC 8725 recommends.
+// Package jwt verifies the tokens of an identity provider: signed JSON Web Tokens (RFC 7519, RFC
+// 7515) in the profile recommended by RFC 8725.
 //
-// What is taken has to be configured: who issues tokens, for whom, how they are signed and with which
-// keys. A token must end. Its key is looked for by its id among those that are configured; nothing in
-// a token says where a key is to be found. A secret and public keys are never looked for in the same
-// place, so no public key is taken for a secret.
+// Issuer, audience, algorithms and keys must be configured. Tokens must expire. A token's key is
+// found by its id among the configured keys; a token cannot name the location of a key. Secrets and
+// public keys are never in the same set, so a public key is never used as a secret.
 //
-// Keys that are fetched are fetched again before anybody misses them, and an id that is not known
-// causes one fetch in [ForcedEvery] at most, however many tokens name such ids. While they cannot be
-// fetched those that are there are used, for as long as [Config.Survive] says.
+// Keys are fetched periodically. An unknown key id causes at most one fetch in [ForcedEvery],
+// regardless of the number of tokens with such ids. While keys cannot be fetched, the known ones
+// are used for [Config.Survive].
 package jwt

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// SetNow sets the clock. It has to be called before the verifier is used.
-func (v *Verifier) SetNow(now func() time.Time) { v.ring.now = now }
+// SetNow sets the clock. Call it before the verifier is used.
+func (v *Verifier) SetNow(now func() time.Time) { v.keys.now = now }
 
 // Refresh reads the keys once.
-func (v *Verifier) Refresh() { <-v.ring.once() }
+func (v *Verifier) Refresh() { <-v.keys.once() }
 
-// SafeClient is the client that keys are fetched with, over a transport.
+// SafeClient returns the client for fetching keys, with a transport.
 func SafeClient(over http.RoundTripper) *http.Client {
 	return &http.Client{Transport: over, Timeout: fetchTimeout, CheckRedirect: onlySafe}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlhq/pawl/auth/jwt"
 )
 
-// forged is a token with a key that nobody knows. Its signature is never looked at.
+// forged returns a token with an unknown key. Its signature is never verified.
 func forged(good string, n int64) string {
 	head := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"ES256","kid":"forged %d"}`, n))
 	_, rest, _ := strings.Cut(good, ".")
 	return head + "." + rest
 }
 
-// flood sends forged tokens from so many goroutines until stop, and counts them.
+// flood sends forged tokens from several goroutines until stop, and counts them.
 func flood(t testing.TB, v *jwt.Verifier, good string, from int, sent *atomic.Int64, most int64) (wait func()) {
 	var all sync.WaitGroup
 	for range from {
@@ -36,17 +36,17 @@ func flood(t testing.TB, v *jwt.Verifier, good string, from int, sent *atomic.In
 	return all.Wait
 }
 
-// 10,000 of them, as fast as they come, cause one fetch, and good callers do not notice, who have known keys.
-func TestAFloodOfForgedKeysCausesOneFetch(t *testing.T) {
+// A flood of 10,000 forged tokens causes one fetch and does not delay callers with known keys.
+func TestForgedKeyFloodCausesOneFetch(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, clock := newRemote(t, idp)
-	clock.stopped = time.Now() // however slow the machine is
+	clock.stopped = time.Now() // even on a slow machine
 	good := idp.Token(map[string]any{"exp": time.Now().Add(100 * time.Hour).Unix()})
 	for round := range 2 {
 		var sent atomic.Int64
 		wait := flood(t, v, good, 8, &sent, 10_000)
 		for n := 0; sent.Load() < 10_000; n++ {
-			fresh := idp.Token(map[string]any{"n": n, "nbf": nil}) // one that no cache has
+			fresh := idp.Token(map[string]any{"n": n, "nbf": nil}) // not cached
 			for _, token := range []string{good, fresh} {
 				if _, err := v.Verify(t.Context(), token); err != nil {
 					t.Fatalf("a good caller is refused meanwhile: %v", err)
@@ -65,8 +65,8 @@ func TestAFloodOfForgedKeysCausesOneFetch(t *testing.T) {
 	}
 }
 
-// While the provider hangs, a flood waits for it, and good callers do not.
-func TestAProviderThatHangsHoldsUpNoGoodCaller(t *testing.T) {
+// While the provider hangs, a flood waits for it, but valid callers do not.
+func TestHangingProviderDelaysNoValidCaller(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, _ := newRemote(t, idp)
 	good := idp.Token(nil)
@@ -77,7 +77,7 @@ func TestAProviderThatHangsHoldsUpNoGoodCaller(t *testing.T) {
 		defer close(waits)
 		_, _ = v.Verify(t.Context(), forged(good, 1))
 	}()
-	idp.Hangs() // somebody waits for keys
+	idp.Hangs() // a caller waits for keys
 	for n := range 20 {
 		if _, err := v.Verify(t.Context(), idp.Token(map[string]any{"n": n})); err != nil {
 			t.Fatal(err)
@@ -87,8 +87,8 @@ func TestAProviderThatHangsHoldsUpNoGoodCaller(t *testing.T) {
 	<-waits
 }
 
-// What a token costs that was verified before, while forged ones come from 4 callers at once as fast as they can; each of them
-// takes its share of the processor, and nothing else. BenchmarkVerify is the same without.
+// Cost of a cached token during a flood of forged ones from 4 goroutines, which only take their
+// share of the processor. BenchmarkVerify is the same without a flood.
 func BenchmarkVerifyBesideAFlood(b *testing.B) {
 	idp := authtest.NewProvider(b)
 	v := local(b, idp)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Whatever is put at whatever place of a good token, it is refused.
+// A token with any alteration is rejected.
 func FuzzAlteredToken(f *testing.F) {
 	idp := authtest.NewProvider(f)
 	v := local(f, idp, func(c *jwt.Config) { c.Cache = 1 })
@@ -34,7 +34,7 @@ func FuzzAlteredToken(f *testing.F) {
 	})
 }
 
-// Whatever a provider signs, who it is said to be is somebody who can be, and what he may is what is written there.
+// For any signed claims, the principal is valid and has only the claimed grants.
 func FuzzClaims(f *testing.F) {
 	secret := []byte(strings.Repeat("s", 32))
 	v := local(f, authtest.NewProvider(f), func(c *jwt.Config) {

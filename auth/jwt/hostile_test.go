@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/auth/jwt"
 )
 
-// sealed signs whatever header and payload with ES256.
+// sealed signs any header and payload with ES256.
 func sealed(t testing.TB, key any, header, payload string) string {
 	t.Helper()
 	b64 := base64.RawURLEncoding.EncodeToString
@@ -49,7 +49,7 @@ func claimsJSON(t testing.TB, changes map[string]any) string {
 	return string(text)
 }
 
-// local is a verifier of the provider's keys as they are now, which fetches nothing.
+// local returns a verifier with the provider's current keys that does not fetch.
 func local(t testing.TB, idp *authtest.Provider, change ...func(*jwt.Config)) *jwt.Verifier {
 	t.Helper()
 	c := configOf(idp)
@@ -60,8 +60,8 @@ func local(t testing.TB, idp *authtest.Provider, change ...func(*jwt.Config)) *j
 	return newVerifier(t, c)
 }
 
-// What a header says is not believed, but for the algorithm, of those that are configured, and the name of a key.
-func TestAHeaderCannotChooseHowItIsVerified(t *testing.T) {
+// A header only chooses among the configured algorithms and keys.
+func TestHeaderCannotChooseVerification(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v := local(t, idp)
 	evil := authtest.NewKey(t, "first", jose.ES256)
@@ -79,7 +79,7 @@ func TestAHeaderCannotChooseHowItIsVerified(t *testing.T) {
 	for name, c := range map[string]struct {
 		header string
 		key    any
-		reason auth.Reason // "" where it is taken
+		reason auth.Reason // "" if accepted
 	}{
 		"as it should be":         {`{"alg":"ES256","kid":"first"}`, good, ""},
 		"no key is named":         {`{"alg":"ES256"}`, good, ""},
@@ -123,8 +123,8 @@ func TestAHeaderCannotChooseHowItIsVerified(t *testing.T) {
 	}
 }
 
-// The same keys sign what is odd, too.
-func TestClaimsAreWhatTheyShouldBe(t *testing.T) {
+// A provider may sign unusual claims.
+func TestClaimsAreValidated(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	now := time.Now().Truncate(time.Second)
 	v := local(t, idp, func(c *jwt.Config) { c.Leeway = 10 * time.Second })
@@ -148,7 +148,7 @@ func TestClaimsAreWhatTheyShouldBe(t *testing.T) {
 		"a begin within the leeway":   {without("nbf", `"nbf":`+at(10*time.Second)), ""},
 		"a begin after the leeway":    {without("nbf", `"nbf":`+at(11*time.Second)), auth.NotYetValid},
 		"a begin that is null":        {without("nbf", `"nbf":null`), auth.BadClaims},
-		"made in the future":          {with(`"iat":` + at(time.Hour)), ""}, // it says nothing about when it is valid
+		"made in the future":          {with(`"iat":` + at(time.Hour)), ""}, // does not affect the validity
 		"an audience in a list":       {without("aud", `"aud":["x","pawl"]`), ""},
 		"an audience in lists":        {without("aud", `"aud":[["pawl"]]`), auth.WrongAudience},
 		"an audience and a number":    {without("aud", `"aud":["pawl",1]`), auth.WrongAudience},
@@ -182,7 +182,7 @@ func TestClaimsAreWhatTheyShouldBe(t *testing.T) {
 	}
 }
 
-// set is a JWK Set.
+// set returns a JWK Set.
 func set(t testing.TB, keys ...map[string]any) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"keys": keys})
@@ -192,7 +192,7 @@ func set(t testing.TB, keys ...map[string]any) []byte {
 	return text
 }
 
-// published is a key as a member of a JWK Set, with changes; nil takes a member out.
+// published returns a key as a member of a JWK Set, with changes; nil removes a member.
 func published(t testing.TB, key jose.JSONWebKey, changes map[string]any) (members map[string]any) {
 	t.Helper()
 	text, err := key.MarshalJSON()
@@ -207,7 +207,7 @@ func published(t testing.TB, key jose.JSONWebKey, changes map[string]any) (membe
 	return members
 }
 
-func TestKeysAreForWhatTheyFit(t *testing.T) {
+func TestKeysFitAlgorithms(t *testing.T) {
 	one, other := authtest.NewKey(t, "first", jose.ES256), authtest.NewKey(t, "other", jose.ES256)
 	larger := authtest.NewKey(t, "first", jose.ES384)
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -270,8 +270,8 @@ func TestKeysAreForWhatTheyFit(t *testing.T) {
 	}
 }
 
-// There is one secret, whatever the provider calls it.
-func TestASecretHasNoName(t *testing.T) {
+// The secret is used for any key id.
+func TestSecretIgnoresKeyID(t *testing.T) {
 	secret := []byte(strings.Repeat("s", 32))
 	v := local(t, authtest.NewProvider(t), func(c *jwt.Config) { c.Keys, c.Secret, c.Algorithms = nil, secret, []string{"HS256"} })
 	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"project"}`)) + "." +
@@ -283,8 +283,8 @@ func TestASecretHasNoName(t *testing.T) {
 	}
 }
 
-// A set that is too large, or no set, leaves the keys as they were.
-func TestAnOddAnswerOfTheProviderChangesNothing(t *testing.T) {
+// An invalid or too large set does not change the keys.
+func TestInvalidKeySetIsIgnored(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	answer := atomic.Pointer[string]{}
 	good := string(idp.Set())
@@ -310,8 +310,8 @@ func TestAnOddAnswerOfTheProviderChangesNothing(t *testing.T) {
 	}
 }
 
-// Who is on the way, or an open redirect of the provider, must not put keys in.
-func TestKeysAreNotFetchedFromElsewhere(t *testing.T) {
+// Keys cannot be injected in transit or by an open redirect of the provider.
+func TestKeysAreNotFetchedThroughRedirects(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	var to atomic.Pointer[string]
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,

@@ -16,15 +16,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// key is one with which tokens are verified.
+// key is a key that verifies tokens.
 type key struct {
 	id        string // "" for none
-	algorithm string // "" for any that it fits
-	print     string // the same for the same key
+	algorithm string // "" for any that fits
+	print     string // identifies equal keys
 	public    any    // or the secret
 
 	ended chan struct{} // closed by end
-	end   func()        // when it is no longer one of the provider's; again does no harm
+	end   func()        // called when the provider no longer has the key; idempotent
 }
 
 func newKey(id, algorithm, print string, public any) *key {
@@ -33,16 +33,16 @@ func newKey(id, algorithm, print string, public any) *key {
 	return k
 }
 
-// keySet is the keys at a time. It is not changed.
+// keySet is an immutable set of keys.
 type keySet []*key
 
-// find is the key for a token; nil for none. A token that names none may be of the only key that fits.
+// find returns the key of a token, or nil. A token without a key id uses the only key that fits.
 func (s keySet) find(id string, a jose.SignatureAlgorithm) (found *key) {
 	for _, k := range s {
 		switch {
 		case !k.named(id) || !k.fits(a):
 		case found != nil:
-			return nil // which of them it is nobody says
+			return nil // ambiguous
 		default:
 			found = k
 		}
@@ -50,8 +50,8 @@ func (s keySet) find(id string, a jose.SignatureAlgorithm) (found *key) {
 	return found
 }
 
-// named reports whether a token that names a key by its id, "" for none, may mean this one. There is one secret, whatever
-// its tokens call it.
+// named reports whether a token with this key id, "" for none, may use this key. Secrets ignore the
+// id.
 func (k *key) named(id string) bool {
 	_, secret := k.public.([]byte)
 	return id == "" || k.id == id || secret
@@ -81,8 +81,8 @@ const (
 	minRSA    = 2048 // bits
 )
 
-// parseKeys reads a JWK Set. Keys of other kinds than these, and those that are for something else, are
-// passed over (RFC 7517, section 5). One that is there already is the same again.
+// parseKeys parses a JWK Set. It ignores unsupported keys and keys for other purposes (RFC 7517,
+// section 5), and reuses existing keys.
 func parseKeys(text []byte, before keySet) (keySet, error) {
 	var in struct {
 		Keys []jsontext.Value `json:"keys"`
@@ -91,7 +91,7 @@ func parseKeys(text []byte, before keySet) (keySet, error) {
 		return nil, errors.New("it is no JWK Set")
 	}
 	if len(in.Keys) > maxKeys {
-		return nil, fmt.Errorf("it has more than %d keys", maxKeys)
+		return nil, fmt.Errorf("has more than %d keys", maxKeys)
 	}
 	var set keySet
 	for _, one := range in.Keys {
@@ -99,7 +99,7 @@ func parseKeys(text []byte, before keySet) (keySet, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k == nil || set.same(k) != nil { // some list a key twice
+		if k == nil || set.same(k) != nil { // some providers list a key twice
 			continue
 		}
 		if old := before.same(k); old != nil {
@@ -108,12 +108,12 @@ func parseKeys(text []byte, before keySet) (keySet, error) {
 		set = append(set, k)
 	}
 	if set == nil {
-		return nil, errors.New("it has no key that can be used")
+		return nil, errors.New("no usable key")
 	}
 	return set, nil
 }
 
-// same is the key of the set that is the same; nil for none.
+// same returns the equal key of the set, or nil.
 func (s keySet) same(k *key) *key {
 	if i := slices.IndexFunc(s, func(one *key) bool { return one.print == k.print }); i >= 0 {
 		return s[i]
@@ -121,14 +121,14 @@ func (s keySet) same(k *key) *key {
 	return nil
 }
 
-// parseKey is nil for a key that is passed over.
+// parseKey parses a key. It returns nil for an ignored key.
 func parseKey(text []byte) (*key, error) {
 	var jwk jose.JSONWebKey
 	if err := jwk.UnmarshalJSON(text); err != nil || !jwk.Valid() || jwk.Use != "" && jwk.Use != "sig" {
 		return nil, nil
 	}
 	if !jwk.IsPublic() {
-		return nil, errors.New("it has a private key in it: publish the public halves alone")
+		return nil, errors.New("contains a private key: publish public keys only")
 	}
 	if public, is := jwk.Key.(*rsa.PublicKey); is && public.N.BitLen() < minRSA {
 		return nil, nil

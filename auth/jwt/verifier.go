@@ -13,35 +13,36 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/internal/jws"
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 )
 
 // Verifier turns tokens into principals. It is safe for concurrent use.
 type Verifier struct {
 	config     Config
 	algorithms []jose.SignatureAlgorithm
-	ring       *ring
+	keys       *keySource
 	cache      cache
 }
 
-// New makes a verifier. It fetches nothing: see Start. Its error is a mistake in the Config.
+// New returns a verifier. Start fetches the keys. Errors are configuration errors.
 func New(c Config) (*Verifier, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("jwt: %w", err)
 	}
-	v := &Verifier{config: c, ring: newRing(&c), cache: cache{limit: c.Cache}}
+	v := &Verifier{config: c, keys: newKeySource(&c), cache: cache{limit: c.Cache}}
 	for _, a := range c.Algorithms {
 		v.algorithms = append(v.algorithms, jose.SignatureAlgorithm(a))
 	}
 	switch {
 	case c.Secret != nil:
-		v.ring.keys.Store(&keySet{newKey("", "", "", c.Secret)})
+		v.keys.keys.Store(&keySet{newKey("", "", "", c.Secret)})
 	case c.Keys != nil:
-		err = v.ring.set(c.Keys)
+		err = v.keys.set(c.Keys)
 	case c.File != "":
 		var text []byte
 		if text, err = os.ReadFile(c.File); err == nil {
-			err = v.ring.set(text)
+			err = v.keys.set(text)
 		}
 	}
 	if err != nil {
@@ -50,35 +51,45 @@ func New(c Config) (*Verifier, error) {
 	return v, nil
 }
 
-// Start begins to keep the keys fresh, and waits for the first ones until ctx ends. That they cannot be
-// fetched is no error: it is told by Health and to whoever calls. Stop when done.
+// Start starts to refresh the keys and waits for the first ones until ctx ends. Failures are
+// reported by Health and Verify. Stop the verifier when done.
 func (v *Verifier) Start(ctx context.Context) {
-	if v.ring.read != nil {
-		v.ring.keep(ctx, v.config.Refresh)
+	if v.keys.read != nil {
+		first := v.keys.once()
+		v.keys.running.Go(func() {
+			<-first
+			for pause.For(v.keys.ctx, v.keys.next(v.config.Refresh)) {
+				<-v.keys.once()
+			}
+		})
+		select {
+		case <-first:
+		case <-ctx.Done():
+		}
 	}
 }
 
-// Stop returns when nothing is fetched any more.
+// Stop ends the refreshing of keys.
 func (v *Verifier) Stop() {
-	v.ring.stop()
-	v.ring.running.Wait()
+	v.keys.stop()
+	v.keys.running.Wait()
 }
 
-// maxToken is the longest token in bytes.
+// maxToken is the maximum length of a token in bytes.
 const maxToken = 16 << 10
 
-// Verify says who has a token. Errors: Unauthorized with an [auth.Refusal] as its cause; Unavailable where
-// there are no keys.
+// Verify returns the principal of a token. Errors: Unauthorized caused by an [auth.Refusal];
+// Unavailable without keys.
 func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, error) {
 	if len(token) > maxToken || !jws.Canonical(token) {
-		return auth.Principal{}, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
+		return auth.Principal{}, auth.Refuse(auth.Malformed, "the token is not a signed JSON Web Token")
 	}
 	sum := sha256.Sum256([]byte(token))
 	if e, found := v.cache.get(sum); found {
 		switch {
-		case !v.ring.now().Before(e.principal.Until):
+		case !v.keys.now().Before(e.principal.Until):
 			v.cache.remove(sum)
-		case v.ring.holds(e.key):
+		case v.keys.holds(e.key):
 			return e.principal, nil
 		}
 	}
@@ -86,7 +97,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, er
 	if err != nil {
 		return auth.Principal{}, err
 	}
-	p, err := v.config.principal(payload, v.ring.now())
+	p, err := v.config.principal(payload, v.keys.now())
 	if err != nil {
 		return auth.Principal{}, err
 	}
@@ -95,36 +106,36 @@ func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, er
 	return p, nil
 }
 
-// signed returns what was signed, and by which key.
+// signed returns the payload of a token and its key.
 func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, error) {
 	parsed, err := jose.ParseSignedCompact(token, v.algorithms)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
-		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the token is signed with an algorithm that is not taken, or not at all")
+		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the token is unsigned or uses an algorithm that is not accepted")
 	}
 	if err != nil || len(parsed.Signatures) != 1 {
-		return nil, nil, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
+		return nil, nil, auth.Refuse(auth.Malformed, "the token is not a signed JSON Web Token")
 	}
 	header := &parsed.Signatures[0].Protected
 	if !isAccess(header) {
-		return nil, nil, auth.Refuse(auth.Malformed, "it is a signed token of another kind")
+		return nil, nil, auth.Refuse(auth.Malformed, "the token is not an access token")
 	}
-	k, err := v.ring.find(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
+	k, err := v.keys.find(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
 	if err != nil {
 		return nil, nil, err
 	}
 	if k == nil {
-		return nil, nil, auth.Refuse(auth.UnknownKey, "the token names no key that is known")
+		return nil, nil, auth.Refuse(auth.UnknownKey, "the token has an unknown key")
 	}
 	payload, err := parsed.Verify(k.public)
 	if err != nil {
-		return nil, nil, auth.Refuse(auth.BadSignature, "the signature of the token is not right")
+		return nil, nil, auth.Refuse(auth.BadSignature, "the token has a wrong signature")
 	}
 	return payload, k, nil
 }
 
-// isAccess reports whether a header is one of a token that says who calls: not that of a logout token, a proof of possession
-// or another statement that the provider signs with the same keys (RFC 8725, section 3.11), nor of one whose payload is
-// signed as it is (RFC 7797, section 7) or that needs an extension to be understood, not even if its list of those is empty (RFC 7515,
+// isAccess reports whether a header is that of an access token. It rejects logout tokens, proofs of
+// possession and other statements signed with the same keys (RFC 8725, section 3.11), unencoded
+// payloads (RFC 7797, section 7) and critical extensions, including an empty list (RFC 7515,
 // section 4.1.11).
 func isAccess(h *jose.Header) bool {
 	for _, extension := range []jose.HeaderKey{"b64", "crit"} {
@@ -137,13 +148,13 @@ func isAccess(h *jose.Header) bool {
 	return !strings.Contains(kind, "+") || kind == "at+jwt"
 }
 
-// Health is how the keys are. The warning is "" where all is well, and an error is why no token can be
-// taken. Both are safe to tell anybody.
+// Health reports the state of the keys. The warning is "" if all is well; the error explains why no
+// token is accepted. Both are safe to show to anyone.
 func (v *Verifier) Health() (warning string, err error) {
-	if _, err := v.ring.current(); err != nil {
+	if _, err := v.keys.current(); err != nil {
 		return "", err
 	}
-	r := v.ring
+	r := v.keys
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure == nil || r.got.IsZero() {
@@ -153,18 +164,18 @@ func (v *Verifier) Health() (warning string, err error) {
 		r.got.UTC().Format(time.RFC3339), r.got.Add(r.survive).UTC().Format(time.RFC3339)), nil
 }
 
-// Stats count what was done.
+// Stats are counters of a Verifier.
 type Stats struct {
-	Reads    int64     // of the keys
-	Failures int64     // of those
-	Read     time.Time // when they were read last
+	Reads    int64     // reads of the keys
+	Failures int64     // failed reads
+	Read     time.Time // last successful read
 	Keys     int
-	Cached   int // tokens that are remembered
+	Cached   int // cached tokens
 }
 
-// Stats returns them as they are now.
+// Stats returns the current counters.
 func (v *Verifier) Stats() Stats {
-	r := v.ring
+	r := v.keys
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Stats{Reads: r.reads, Failures: r.failures, Read: r.got, Cached: v.cache.len()}

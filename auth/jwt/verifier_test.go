@@ -37,7 +37,8 @@ func newVerifier(t testing.TB, c jwt.Config) *jwt.Verifier {
 	return v
 }
 
-// wantRefused checks that a token is refused for a reason, and that the error does not have it.
+// wantRefused checks that a token is rejected with a reason and that the error does not contain the
+// token.
 func wantRefused(t *testing.T, v *jwt.Verifier, token string, reason auth.Reason) {
 	t.Helper()
 	p, err := v.Verify(t.Context(), token)
@@ -53,7 +54,7 @@ func wantRefused(t *testing.T, v *jwt.Verifier, token string, reason auth.Reason
 	}
 }
 
-func TestAGoodTokenSaysWhoItIs(t *testing.T) {
+func TestValidTokenReturnsPrincipal(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	c := configOf(idp)
 	c.Claims = jwt.Claims{Tenant: "org.id", Roles: "realm_access.roles", Grants: "https://pawl.example/grants"}
@@ -79,7 +80,7 @@ func TestAGoodTokenSaysWhoItIs(t *testing.T) {
 	}
 }
 
-func TestEveryAlgorithmIsTaken(t *testing.T) {
+func TestAllAlgorithmsAreAccepted(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	var keys []*authtest.Key
 	var names []string
@@ -95,7 +96,7 @@ func TestEveryAlgorithmIsTaken(t *testing.T) {
 		if _, err := v.Verify(t.Context(), k.Sign(t, authtest.Claims(nil))); err != nil {
 			t.Errorf("%s: %v", k.Algorithm, err)
 		}
-		// A key is for its own algorithm, whatever others the list has.
+		// A key is only used with its own algorithm.
 		other := keys[(i+1)%len(keys)]
 		stolen := authtest.Key{ID: k.ID, Algorithm: other.Algorithm, Private: other.Private}
 		wantRefused(t, v, stolen.Sign(t, authtest.Claims(nil)), auth.UnknownKey)
@@ -109,7 +110,7 @@ func TestEveryAlgorithmIsTaken(t *testing.T) {
 	wantRefused(t, v, idp.Token(nil), auth.BadAlgorithm)
 }
 
-func TestWhatIsNotRightIsRefusedForItsReason(t *testing.T) {
+func TestInvalidTokenHasReason(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	c := configOf(idp)
 	c.JWKS, c.Keys = "", idp.Set()
@@ -118,7 +119,7 @@ func TestWhatIsNotRightIsRefusedForItsReason(t *testing.T) {
 	head, rest, _ := strings.Cut(good, ".")
 	payload, signature, _ := strings.Cut(rest, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
-	x509 := c.Keys // as a secret, however it is written
+	x509 := c.Keys // as a secret, in several encodings
 	now := time.Now()
 	for name, c := range map[string]struct {
 		token  string
@@ -166,8 +167,8 @@ func TestWhatIsNotRightIsRefusedForItsReason(t *testing.T) {
 	}
 }
 
-// What is altered in any place is refused, also where a decoder would read the same.
-func TestNoAlteredTokenIsTaken(t *testing.T) {
+// Any alteration is rejected, even if a decoder would ignore it.
+func TestAlteredTokenIsRejected(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	c := configOf(idp)
 	c.JWKS, c.Keys = "", idp.Set()
@@ -184,7 +185,7 @@ func TestNoAlteredTokenIsTaken(t *testing.T) {
 	}
 }
 
-func TestATokenIsRememberedUntilItsEnd(t *testing.T) {
+func TestTokenIsCachedUntilExpiry(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	c := configOf(idp)
 	c.JWKS, c.Keys, c.Leeway, c.Cache = "", idp.Set(), 10*time.Second, 3
@@ -216,7 +217,7 @@ func TestATokenIsRememberedUntilItsEnd(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatWouldTakeTooMuchAreRefused(t *testing.T) {
+func TestUnsafeConfigIsRejected(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	file := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(file, idp.Set(), 0o600); err != nil {
@@ -228,24 +229,24 @@ func TestConfigurationsThatWouldTakeTooMuchAreRefused(t *testing.T) {
 	}
 	secret := []byte(strings.Repeat("s", 32))
 	for want, change := range map[string]func(*jwt.Config){
-		"an issuer is required":               func(c *jwt.Config) { c.Issuer = "" },
-		"an audience is required":             func(c *jwt.Config) { c.Audience = nil },
-		"the algorithms are required":         func(c *jwt.Config) { c.Algorithms = nil },
-		"HS256 takes a secret":                func(c *jwt.Config) { c.Algorithms = []string{"ES256", "HS256"} },
-		`"none" is none of`:                   func(c *jwt.Config) { c.Algorithms = []string{"none"} },
-		"a secret is for HS256 alone":         func(c *jwt.Config) { c.JWKS, c.Secret = "", secret },
-		"the secret has 31 bytes":             func(c *jwt.Config) { c.JWKS, c.Secret, c.Algorithms = "", secret[1:], []string{"HS256"} },
-		"given: JWKS, a file":                 func(c *jwt.Config) { c.File = file },
-		"given: none":                         func(c *jwt.Config) { c.JWKS = "" },
-		"is not https":                        func(c *jwt.Config) { c.JWKS = "http://idp.example/keys" },
-		"has a password in it":                func(c *jwt.Config) { c.JWKS = "https://u:p@idp.example/keys" },
-		"is no URL":                           func(c *jwt.Config) { c.JWKS = "keys" },
-		"no JWK Set":                          func(c *jwt.Config) { c.JWKS, c.Keys = "", []byte("x") },
-		"no key that can be used":             func(c *jwt.Config) { c.JWKS, c.Keys = "", []byte(`{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`) },
-		"a private key":                       func(c *jwt.Config) { c.JWKS, c.Keys = "", []byte(`{"keys":[`+string(private)+`]}`) },
-		"no such file":                        func(c *jwt.Config) { c.JWKS, c.File = "", file+"x" },
-		"a tenant of all tokens, and a claim": func(c *jwt.Config) { c.Tenant, c.Claims.Tenant = "acme", "tenant" },
-		"is negative":                         func(c *jwt.Config) { c.Cache = -1 },
+		"an issuer is required":   func(c *jwt.Config) { c.Issuer = "" },
+		"an audience is required": func(c *jwt.Config) { c.Audience = nil },
+		"algorithms are required": func(c *jwt.Config) { c.Algorithms = nil },
+		"HS256 requires a secret": func(c *jwt.Config) { c.Algorithms = []string{"ES256", "HS256"} },
+		`"none" is not one of`:    func(c *jwt.Config) { c.Algorithms = []string{"none"} },
+		"a secret requires HS256": func(c *jwt.Config) { c.JWKS, c.Secret = "", secret },
+		"the secret has 31 bytes": func(c *jwt.Config) { c.JWKS, c.Secret, c.Algorithms = "", secret[1:], []string{"HS256"} },
+		"not: JWKS, a file":       func(c *jwt.Config) { c.File = file },
+		"not: none":               func(c *jwt.Config) { c.JWKS = "" },
+		"must use https":          func(c *jwt.Config) { c.JWKS = "http://idp.example/keys" },
+		"contains a password":     func(c *jwt.Config) { c.JWKS = "https://u:p@idp.example/keys" },
+		"is not a URL":            func(c *jwt.Config) { c.JWKS = "keys" },
+		"no JWK Set":              func(c *jwt.Config) { c.JWKS, c.Keys = "", []byte("x") },
+		"no usable key":           func(c *jwt.Config) { c.JWKS, c.Keys = "", []byte(`{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`) },
+		"a private key":           func(c *jwt.Config) { c.JWKS, c.Keys = "", []byte(`{"keys":[`+string(private)+`]}`) },
+		"no such file":            func(c *jwt.Config) { c.JWKS, c.File = "", file+"x" },
+		"exclude each other":      func(c *jwt.Config) { c.Tenant, c.Claims.Tenant = "acme", "tenant" },
+		"is negative":             func(c *jwt.Config) { c.Cache = -1 },
 	} {
 		c := configOf(idp)
 		change(&c)
@@ -276,7 +277,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// What a token costs that was verified before.
+// Cost of a cached token.
 func BenchmarkVerify(b *testing.B) {
 	idp := authtest.NewProvider(b)
 	c := configOf(idp)

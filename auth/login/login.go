@@ -23,23 +23,23 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a Provider needs. Issuer and ClientID are required.
+// Config configures a Provider. Issuer and ClientID are required.
 type Config struct {
 	Issuer       string   // as in its tokens
-	Discovery    string   // the address of its document; the issuer and "/.well-known/openid-configuration"
-	ClientID     string   // what the provider knows this service by
-	ClientSecret string   // "" of a public client
-	Scopes       []string // what is asked for; "openid"
+	Discovery    string   // URL of its discovery document; defaults to the issuer and "/.well-known/openid-configuration"
+	ClientID     string   // of this service at the provider
+	ClientSecret string   // "" for a public client
+	Scopes       []string // requested scopes; defaults to "openid"
 	Client       *http.Client
 }
 
 const (
 	timeout     = 10 * time.Second
 	maxDocument = 1 << 20
-	keepFor     = 10 * time.Minute // how long the provider's addresses are good
-	pauseFor    = 5 * time.Second  // how long it is not asked for them again that could not tell
-	maxAtOnce   = 16               // codes that are exchanged, since anybody can come with one
-	maxOfOne    = 4                // of them, those from one address
+	keepFor     = 10 * time.Minute // lifetime of the provider's endpoints
+	pauseFor    = 5 * time.Second  // between two reads of the endpoints after a failure
+	maxAtOnce   = 16               // concurrent exchanges of codes, which anyone can request
+	maxOfOne    = 4                // of these, from one address
 )
 
 // Provider is an identity provider. It is safe for concurrent use.
@@ -48,21 +48,21 @@ type Provider struct {
 	client http.Client
 
 	mu     sync.Mutex
-	going  map[string]int // codes that are being exchanged, by the address that they came from
+	going  map[string]int // exchanges in progress, by address
 	known  *addresses
 	read   time.Time
-	failed error // of the last reading, at that time
+	failed error // error of the last read, at that time
 	at     time.Time
 }
 
-// addresses are what of the provider's document is used.
+// addresses are the endpoints in the provider's document.
 type addresses struct {
 	Issuer    string `json:"issuer"`
 	Authorize string `json:"authorization_endpoint"`
 	Token     string `json:"token_endpoint"`
 }
 
-// New makes it, and asks nobody. Its error is a mistake in the Config.
+// New returns a provider without any request. Errors are configuration errors.
 func New(c Config) (*Provider, error) {
 	if c.Issuer == "" || c.ClientID == "" {
 		return nil, errors.New("login: an issuer and a client id are required")
@@ -79,12 +79,12 @@ func New(c Config) (*Provider, error) {
 		p.client = *c.Client
 	}
 	p.client.Timeout = cmp.Or(p.client.Timeout, timeout)
-	// A code or a secret is sent to the address that was told, and nowhere else.
+	// Codes and secrets are only sent to the discovered endpoint.
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return p, nil
 }
 
-// checkAddress refuses an address on the way to which somebody could listen.
+// checkAddress rejects addresses that allow eavesdropping.
 func checkAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && onThisMachine(u.Hostname())) {
@@ -98,14 +98,14 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// Pending is what has to be known when the browser comes back. It is for this browser alone.
+// Pending is the state of a login, stored in the browser that began it.
 type Pending struct {
 	State    string `json:"s"`
 	Verifier string `json:"v"`
-	Redirect string `json:"r"` // the address that it comes back to
+	Redirect string `json:"r"` // the redirect URI
 }
 
-// Begin says where a browser is to be led to, which then comes back to redirect. Error: Unavailable.
+// Begin returns the address at the provider that redirects back to redirect. Error: Unavailable.
 func (p *Provider) Begin(ctx context.Context, redirect string) (address string, pending Pending, err error) {
 	at, err := p.addresses(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (address string, 
 	return to.String(), pending, nil
 }
 
-// Finish gets the token, from the query with which the browser came back from an address. Errors: Unauthorized, where the provider or this
-// browser did not want it; Unavailable; Overloaded.
+// Finish exchanges the query of the redirect for a token. from is the browser's address. Errors:
+// Unauthorized if the provider or the browser's state rejects it; Unavailable; Overloaded.
 func (p *Provider) Finish(ctx context.Context, from string, pending Pending, came url.Values) (token string, err error) {
 	if pending.State == "" || subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(pending.State)) != 1 {
 		return "", refuse("this was not begun in this browser, or too long ago: sign in again")
@@ -152,7 +152,7 @@ func (p *Provider) Finish(ctx context.Context, from string, pending Pending, cam
 		"client_id": {p.config.ClientID}, "code_verifier": {pending.Verifier}})
 }
 
-// enter takes a place for an exchange, of which all addresses together and each of them have a number.
+// enter acquires a slot for an exchange, limited in total and per address.
 func (p *Provider) enter(from string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,15 +177,15 @@ func (p *Provider) leave(from string) {
 
 func refuse(message string) error { return auth.Refuse(auth.Malformed, message) }
 
-// word is a code of the provider's, fit to be shown.
+// word returns a printable form of an error code of the provider.
 func word(code string) string {
 	if code == "" || len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
-		return "it does not say why"
+		return "no reason given"
 	}
 	return code
 }
 
-// exchange gets a token for a code.
+// exchange exchanges a code for a token.
 func (p *Provider) exchange(ctx context.Context, address string, form url.Values) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -211,7 +211,8 @@ func (p *Provider) exchange(ctx context.Context, address string, form url.Values
 	return said.Token, nil
 }
 
-// ask reads an answer that is JSON. What is none is no error where the status says enough.
+// ask sends a request and parses a JSON response. Invalid JSON is only an error with a successful
+// status.
 func (p *Provider) ask(r *http.Request, into any) (status int, err error) {
 	r.Header.Set("Accept", "application/json")
 	response, err := p.client.Do(r)
@@ -221,7 +222,7 @@ func (p *Provider) ask(r *http.Request, into any) (status int, err error) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
 	if err == nil && len(text) > maxDocument {
-		err = fmt.Errorf("it answers with more than %d bytes", maxDocument)
+		err = fmt.Errorf("responded with more than %d bytes", maxDocument)
 	}
 	if err != nil {
 		return response.StatusCode, err
@@ -232,14 +233,14 @@ func (p *Provider) ask(r *http.Request, into any) (status int, err error) {
 	return response.StatusCode, nil
 }
 
-// addresses are those of the provider, which may be a few minutes old. Error: Unavailable.
+// addresses returns the provider's endpoints, cached for some minutes. Error: Unavailable.
 func (p *Provider) addresses(ctx context.Context) (*addresses, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.known != nil && time.Since(p.read) < keepFor:
 		return p.known, nil
-	case p.failed != nil && time.Since(p.at) < pauseFor: // who has waited for it does not wait again
+	case p.failed != nil && time.Since(p.at) < pauseFor: // do not repeat a read that others have waited for
 		return nil, unavailable(p.failed)
 	}
 	found, err := p.discover(context.WithoutCancel(ctx))
@@ -250,7 +251,7 @@ func (p *Provider) addresses(ctx context.Context) (*addresses, error) {
 	return found, nil
 }
 
-// discover reads the provider's document.
+// discover reads the discovery document.
 func (p *Provider) discover(ctx context.Context) (*addresses, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.config.Discovery, nil)
 	if err != nil {

@@ -24,7 +24,7 @@ func provider(t *testing.T, l *authtest.Login) *login.Provider {
 	return p
 }
 
-// goAndReturn is a browser that is led to the provider, and back.
+// goAndReturn follows the redirections to the provider and back.
 func goAndReturn(t *testing.T, p *login.Provider) (login.Pending, url.Values) {
 	t.Helper()
 	address, pending, err := p.Begin(t.Context(), back)
@@ -52,7 +52,7 @@ func goAndReturn(t *testing.T, p *login.Provider) (login.Pending, url.Values) {
 	return pending, came.Query()
 }
 
-func TestOneGetsATokenForACodeOnce(t *testing.T) {
+func TestCodeIsExchangedOnce(t *testing.T) {
 	for _, secret := range []string{"", "s3cret & more"} {
 		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
 		l.Secret = secret
@@ -69,7 +69,7 @@ func TestOneGetsATokenForACodeOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyComesBackWhoHasNotLeft(t *testing.T) {
+func TestFinishRequiresPendingLogin(t *testing.T) {
 	l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
 	p := provider(t, l)
 	pending, came := goAndReturn(t, p)
@@ -93,7 +93,7 @@ func TestNobodyComesBackWhoHasNotLeft(t *testing.T) {
 		"somebody else's code":  {pending, with("code", theirs.Get("code")), "invalid_grant"},
 		"another provider":      {pending, with("iss", "https://evil.example"), "another identity provider"},
 		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},
-		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "does not say why"},
+		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "no reason given"},
 	} {
 		if token, err := p.Finish(t.Context(), "192.0.2.1", c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized ||
 			!strings.Contains(err.Error(), c.has) || token != "" {
@@ -102,7 +102,7 @@ func TestNobodyComesBackWhoHasNotLeft(t *testing.T) {
 	}
 }
 
-func TestAnotherProviderIsNotAsked(t *testing.T) {
+func TestOtherIssuerIsRejected(t *testing.T) {
 	for name, value := range map[string]string{"issuer": "https://evil.example", "token_endpoint": "http://evil.example/token",
 		"authorization_endpoint": "javascript:x"} {
 		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
@@ -119,7 +119,7 @@ func TestAnotherProviderIsNotAsked(t *testing.T) {
 			t.Errorf("%+v is taken", c)
 		}
 	}
-	// A token endpoint that leads elsewhere, fails or talks nonsense.
+	// The token endpoint redirects, fails or responds with garbage.
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		code   workflow.Code
@@ -142,7 +142,7 @@ func TestAnotherProviderIsNotAsked(t *testing.T) {
 	}
 }
 
-// Exchanges from one address leave places to others.
+// Exchanges from one address leave slots for others.
 func TestExchangesPerAddress(t *testing.T) {
 	l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
 	p := provider(t, l)

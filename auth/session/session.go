@@ -23,26 +23,28 @@ import (
 
 // Bounds of a session.
 const (
-	Idle    = ticket.Longest // how long one is good that is not sealed again: as long as a ticket key verifies after it has signed last
-	Longest = 12 * time.Hour // how long one is good in all
-	MaxText = 3800           // bytes; a browser keeps 4,096 of a cookie with its name and attributes
+	Idle    = ticket.Longest // maximum time between two seals: how long a ticket key verifies after it last signed
+	Longest = 12 * time.Hour // maximum total duration
+	MaxText = 3800           // bytes; browsers limit a cookie with name and attributes to 4,096
 )
 
-// Session is who has signed in.
+// Session is the content of a cookie.
 type Session struct {
-	// Credential is what he has signed in with; "" where nobody is asked for one.
+	// Credential is the user's credential. Empty if authentication is disabled.
 	Credential string `json:"c,omitempty"`
-	// Tenant, Actor and Roles are what he calls himself where nobody is asked for a credential; "" is the default.
+	// Tenant, Actor and Roles are chosen by the user if authentication is disabled. Empty means the
+	// default.
 	Tenant string `json:"t,omitempty"`
 	Actor  string `json:"a,omitempty"`
 	Roles  string `json:"r,omitempty"`
 
-	// SigningIn is what the browser keeps while its user is at the identity provider. A session with it is nobody's yet.
+	// SigningIn is the state of a login in progress. A session with it is not authenticated.
 	SigningIn string `json:"l,omitempty"`
 
-	// Token is what the forms of this session repeat. Seal makes it.
+	// Token is the CSRF token of the session's forms. Seal sets it.
 	Token string `json:"k"`
-	// Began is when it was sealed first, and Sealed when last, in milliseconds since 1970 by the clock of the keys. Seal sets them.
+	// Began and Sealed are the times of the first and the last seal, in milliseconds since 1970 by
+	// the clock of the keys. Seal sets them.
 	Began  int64 `json:"b"`
 	Sealed int64 `json:"s"`
 }
@@ -50,11 +52,11 @@ type Session struct {
 // Sealer seals and opens sessions. It is safe for concurrent use.
 type Sealer struct{ keys ticket.Keys }
 
-// New makes it.
+// New returns a sealer that uses keys.
 func New(keys ticket.Keys) *Sealer { return &Sealer{keys} }
 
-// Seal makes the text of a session. One that was opened keeps its token and its beginning, and is good for [Idle] more. Errors:
-// InvalidRequest for what is too long; those of the keys.
+// Seal returns the text of a session. An opened session keeps its token and its beginning, and its
+// idle time starts again. Errors: InvalidRequest if it is too long; those of the keys.
 func (s *Sealer) Seal(ctx context.Context, of Session) (string, error) {
 	key, err := s.keys.Newest(ctx)
 	if err != nil {
@@ -87,12 +89,12 @@ func internal(err error) error {
 	return &workflow.Error{Code: workflow.Internal, Message: "the session cannot be sealed", Cause: err}
 }
 
-// Open reads the text of a session that is good, and says how old its seal is. Errors: Unauthorized with an [auth.Refusal] as its
-// cause; those of the keys.
+// Open returns the session of a text, and the age of its seal. Errors: Unauthorized caused by an
+// [auth.Refusal]; those of the keys.
 func (s *Sealer) Open(ctx context.Context, text string) (of Session, age time.Duration, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(text) > MaxText || len(raw) < len(uuid.UUID{}) {
-		return of, 0, auth.Refuse(auth.Malformed, "the session is none")
+		return of, 0, auth.Refuse(auth.Malformed, "invalid session")
 	}
 	id, sealed := raw[:len(uuid.UUID{})], raw[len(uuid.UUID{}):]
 	key, err := s.keys.Find(ctx, uuid.UUID(id).String())
@@ -100,7 +102,7 @@ func (s *Sealer) Open(ctx context.Context, text string) (of Session, age time.Du
 		return of, 0, err
 	}
 	if key == nil {
-		return of, 0, auth.Refuse(auth.UnknownKey, "the session is sealed with no key that is known, or not any more")
+		return of, 0, auth.Refuse(auth.UnknownKey, "the session is sealed with an unknown or expired key")
 	}
 	box, err := boxOf(key)
 	if err != nil {
@@ -111,7 +113,7 @@ func (s *Sealer) Open(ctx context.Context, text string) (of Session, age time.Du
 		return of, 0, auth.Refuse(auth.BadSignature, "the session was altered")
 	}
 	if err := json.Unmarshal(plain, &of); err != nil {
-		return Session{}, 0, auth.Refuse(auth.BadClaims, "the session does not say what a session can")
+		return Session{}, 0, auth.Refuse(auth.BadClaims, "the session has invalid content")
 	}
 	now := s.keys.Now()
 	age = now.Sub(time.UnixMilli(of.Sealed))
@@ -121,7 +123,7 @@ func (s *Sealer) Open(ctx context.Context, text string) (of Session, age time.Du
 	return of, age, nil
 }
 
-// boxOf is what a key seals with: each text has a nonce of its own, by chance, which the box puts before it.
+// boxOf returns the cipher of a key. It prepends a random nonce to each text.
 func boxOf(key *ticket.Key) (cipher.AEAD, error) {
 	secret, err := hkdf.Key(sha256.New, key.Secret, nil, "pawl: session 1", 32)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// keys are some, the newest first, with a clock that tests move.
+// keys are ticket keys, newest first, with a clock controlled by tests.
 type keys struct {
 	all []*ticket.Key
 	now time.Time
@@ -51,7 +51,7 @@ func reason(err error) auth.Reason {
 	return ""
 }
 
-func TestASessionIsWhatWasSealedAndNobodySeesIt(t *testing.T) {
+func TestSessionRoundTripIsSecret(t *testing.T) {
 	k := newKeys(2)
 	s := session.New(k)
 	const credential = "pawl_4fKq0ZbT9xWc_secret"
@@ -63,7 +63,7 @@ func TestASessionIsWhatWasSealedAndNobodySeesIt(t *testing.T) {
 	if strings.Contains(string(raw), "secret") {
 		t.Error("the credential can be read")
 	}
-	k.all[0], k.all[1] = k.all[1], k.all[0] // another one seals now
+	k.all[0], k.all[1] = k.all[1], k.all[0] // another key seals now
 	k.now = k.now.Add(59 * time.Minute)
 	got, age, err := s.Open(t.Context(), text)
 	if err != nil || got.Credential != credential || got.Actor != "änn" || len(got.Token) < 20 || age != 59*time.Minute {
@@ -82,7 +82,7 @@ func TestASessionIsWhatWasSealedAndNobodySeesIt(t *testing.T) {
 	}
 }
 
-func TestASessionEndsHoweverMuchItIsUsed(t *testing.T) {
+func TestSessionHasMaximumDuration(t *testing.T) {
 	k := newKeys(1)
 	s := session.New(k)
 	text, err := s.Seal(t.Context(), session.Session{Credential: "c"})
@@ -101,7 +101,7 @@ func TestASessionEndsHoweverMuchItIsUsed(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsNotGoodIsRefused(t *testing.T) {
+func TestInvalidSessionIsRejected(t *testing.T) {
 	k := newKeys(2)
 	s := session.New(k)
 	text, err := s.Seal(t.Context(), session.Session{Credential: "c"})
@@ -136,7 +136,7 @@ func TestASessionThatIsNotGoodIsRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v (%s)", name, got, err, reason(err))
 		}
 	}
-	// A ticket is signed with the same secret, and is no session.
+	// A ticket signed with the same secret is not a session.
 	tickets := ticket.New(k, nil)
 	grants, _ := auth.ParseGrants("read:order")
 	signed, err := tickets.Issue(t.Context(), &ticket.Ticket{Tenant: "t", Actor: "a", Grants: grants, Until: time.Now().Add(time.Minute)})

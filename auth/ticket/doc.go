@@ -1,7 +1,7 @@
-// Package ticket is short-lived credentials that a caller passes on, such as to a browser: they let somebody read,
-// follow, or send commands of one instance, business key or workflow, and no more than the caller himself is allowed to. A ticket
-// is a text that says all of this, signed; nothing is stored for one.
+// Package ticket issues short-lived credentials that a caller passes on, for example to a browser.
+// They allow reading, following or commanding one instance, business key or workflow, within the
+// caller's own permissions. A ticket is a signed text; nothing is stored for it.
 //
-// The text is [Prefix] and a JSON Web Signature (RFC 7515) in its compact form, with HS256. The keys are given by
-// [Keys]; package ring has them in the database, where every node finds them.
+// The text is [Prefix] and a compact JSON Web Signature (RFC 7515) with HS256. [Keys] provides the
+// keys; package keyset stores them in the database for all nodes.
 package ticket

@@ -2,18 +2,18 @@ package ticket
 
 import "sync"
 
-// ends are the ends of tickets that have two: that of their signing key, and that of an API key. Tickets with the same two
-// share one, so there are no more of them than API keys in use, times the few signing keys.
+// ends merges the end of a ticket's signing key with that of its API key. Tickets with the same two
+// share one channel, so their number is bounded by the API keys in use times the few signing keys.
 type ends struct {
 	mu      sync.Mutex
 	all     map[both]chan struct{}
 	running sync.WaitGroup
-	stopped chan struct{} // made with all, closed by stop
+	stopped chan struct{} // created with all, closed by stop
 }
 
 type both struct{ a, b <-chan struct{} }
 
-// first returns what is closed as soon as one of the two is. nil never is.
+// first returns a channel that is closed when a or b is closed. Nil channels are never closed.
 func (e *ends) first(a, b <-chan struct{}) <-chan struct{} {
 	switch {
 	case a == nil:
@@ -45,17 +45,4 @@ func (e *ends) first(a, b <-chan struct{}) <-chan struct{} {
 		delete(e.all, one)
 	})
 	return first
-}
-
-func (e *ends) stop() {
-	e.mu.Lock()
-	if e.stopped != nil {
-		select {
-		case <-e.stopped:
-		default:
-			close(e.stopped)
-		}
-	}
-	e.mu.Unlock()
-	e.running.Wait()
 }

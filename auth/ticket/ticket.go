@@ -13,35 +13,35 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Prefix is how the text of each ticket begins.
+// Prefix is the prefix of each ticket's text.
 const Prefix = "pawlt_"
 
-// Is reports whether a credential is meant as a ticket.
+// Is reports whether a credential has the prefix of a ticket.
 func Is(credential string) bool { return strings.HasPrefix(credential, Prefix) }
 
 // Bounds of a ticket.
 const (
-	Longest   = time.Hour // how long one is good
-	MaxText   = 3800      // bytes; a browser keeps 4,096 of a cookie with its name and attributes
+	Longest   = time.Hour // maximum lifetime
+	MaxText   = 3800      // bytes; browsers limit a cookie with name and attributes to 4,096
 	MaxRoles  = 64
 	MaxGrants = 32
 )
 
-// Rights are those that a ticket can have.
+// Rights are the rights that a ticket can have.
 var Rights = []auth.Right{auth.Read, auth.Stream, auth.Submit}
 
-// Ticket is what a ticket says.
+// Ticket is the content of a ticket.
 type Ticket struct {
 	Tenant string
 	Actor  string
 	Roles  []string
 	Grants auth.Grants
-	By     string // who vouches: the proof of who has asked for it, and his name where the actor is another one
-	Key    string // the id of the API key with which it was asked for, without which it is not good; "" for none
+	By     string // proof of the caller that requested it, with the caller's name if the actor is another one
+	Key    string // id of the API key that requested it and on which it depends; "" for none
 	Until  time.Time
 }
 
-// Check refuses what no ticket can say. Its error is for who asks for one.
+// Check validates a ticket. Its error is for the caller that requests one.
 func (t *Ticket) Check() error {
 	for _, text := range []struct {
 		name, value string
@@ -64,7 +64,7 @@ func (t *Ticket) Check() error {
 		return err
 	}
 	if proof := t.proof().String(); transitions.TextProblem(proof, transitions.MaxProof) != "" {
-		return fmt.Errorf("who vouches for it has too long a name: in the audit row there is place for %d bytes", transitions.MaxProof)
+		return fmt.Errorf("the name of its issuer exceeds the limit of the audit log (%d bytes)", transitions.MaxProof)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func checkRoles(roles []string) error {
 		case problem != "":
 			return fmt.Errorf("a role %s", problem)
 		case slices.Contains(roles[:i], role):
-			return errors.New("a role is there twice")
+			return errors.New("duplicate role")
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func checkGrants(grants auth.Grants) error {
 			return fmt.Errorf("the grant %q is for everything: a ticket names an instance, a business key or a workflow, such as %s:order#A-17",
 				g, g.Right)
 		case slices.Contains(grants[:i], g):
-			return fmt.Errorf("the grant %q is there twice", g)
+			return fmt.Errorf("duplicate grant %q", g)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// keys are some, the first of which signs.
+// keys are ticket keys, the first of which signs.
 type keys struct {
 	all   []*ticket.Key
 	ahead time.Duration // of this machine's clock
@@ -56,7 +56,7 @@ func grants(t testing.TB, text string) auth.Grants {
 	return all
 }
 
-// good is a ticket of five minutes.
+// good returns a ticket for five minutes.
 func good(t testing.TB) *ticket.Ticket {
 	t.Helper()
 	return &ticket.Ticket{Tenant: "acme", Actor: "ann", Roles: []string{"clerk"}, Grants: grants(t, "read:order#A-17 submit:order#A-17/pay"),
@@ -79,7 +79,7 @@ func reason(err error) auth.Reason {
 	return ""
 }
 
-func TestATicketSaysWhatWasAsked(t *testing.T) {
+func TestTicketRoundTrip(t *testing.T) {
 	k := newKeys("a", "b")
 	ts := ticket.New(k, nil)
 	text := issue(t, ts, good(t))
@@ -96,7 +96,7 @@ func TestATicketSaysWhatWasAsked(t *testing.T) {
 		time.Until(p.Until).Round(time.Minute) != 5*time.Minute {
 		t.Errorf("%+v", p)
 	}
-	// Another node, whose clock is wrong, knows the key too.
+	// Another node with a wrong clock knows the key too.
 	other := newKeys("b", "a")
 	other.ahead, other.all[1].Secret = time.Second, k.all[0].Secret
 	p, err = ticket.New(other, nil).Verify(t.Context(), text)
@@ -108,32 +108,32 @@ func TestATicketSaysWhatWasAsked(t *testing.T) {
 	}
 }
 
-func TestATicketIsBounded(t *testing.T) {
+func TestTicketBounds(t *testing.T) {
 	ts := ticket.New(newKeys("a"), nil)
 	long := strings.Repeat("x", 300)
 	for problem, change := range map[string]func(*ticket.Ticket){
-		"the tenant is empty":                   func(t *ticket.Ticket) { t.Tenant = "" },
-		"the tenant is longer than 64 bytes":    func(t *ticket.Ticket) { t.Tenant = long },
-		"the actor is empty":                    func(t *ticket.Ticket) { t.Actor = "" },
-		"the actor is longer than 255 bytes":    func(t *ticket.Ticket) { t.Actor = long },
-		"the actor contains a NUL":              func(t *ticket.Ticket) { t.Actor = "a\x00" },
-		"the actor is not valid UTF-8":          func(t *ticket.Ticket) { t.Actor = "a\xff" },
-		`the actor begins with "pawl:"`:         func(t *ticket.Ticket) { t.Actor = "pawl:timer" },
-		`the actor begins with "inbox:"`:        func(t *ticket.Ticket) { t.Actor = "inbox:payments" },
-		"a role is empty":                       func(t *ticket.Ticket) { t.Roles = []string{""} },
-		"a role is there twice":                 func(t *ticket.Ticket) { t.Roles = []string{"a", "a"} },
-		"a role contains a NUL":                 func(t *ticket.Ticket) { t.Roles = []string{"\x00"} },
-		"more than 64 roles":                    func(t *ticket.Ticket) { t.Roles = make([]string, 65) },
-		"there is no grant":                     func(t *ticket.Ticket) { t.Grants = nil },
-		"more than 32 grants":                   func(t *ticket.Ticket) { t.Grants = make(auth.Grants, 33) },
-		`the grant "read:order" is there twice`: func(x *ticket.Ticket) { g := grants(t, "read:order"); x.Grants = append(g, g...) },
-		`the grant "read" is for everything`:    func(x *ticket.Ticket) { x.Grants = grants(t, "read") },
-		`the grant "act-as:order" is not for`:   func(x *ticket.Ticket) { x.Grants = grants(t, "act-as:order") },
-		`the grant "operate:order" is not for`:  func(x *ticket.Ticket) { x.Grants = grants(t, "operate:order") },
-		`the grant "operate:all" is not for`:    func(x *ticket.Ticket) { x.Grants = grants(t, "operate:all") },
-		"a ticket lasts for up to 1h":           func(t *ticket.Ticket) { t.Until = time.Now().Add(time.Hour + time.Minute) },
-		"a ticket lasts for":                    func(t *ticket.Ticket) { t.Until = time.Now() },
-		"has too long a name":                   func(t *ticket.Ticket) { t.By = strings.Repeat("x", 510) },
+		"the tenant is empty":                  func(t *ticket.Ticket) { t.Tenant = "" },
+		"the tenant is longer than 64 bytes":   func(t *ticket.Ticket) { t.Tenant = long },
+		"the actor is empty":                   func(t *ticket.Ticket) { t.Actor = "" },
+		"the actor is longer than 255 bytes":   func(t *ticket.Ticket) { t.Actor = long },
+		"the actor contains a NUL":             func(t *ticket.Ticket) { t.Actor = "a\x00" },
+		"the actor is not valid UTF-8":         func(t *ticket.Ticket) { t.Actor = "a\xff" },
+		`the actor begins with "pawl:"`:        func(t *ticket.Ticket) { t.Actor = "pawl:timer" },
+		`the actor begins with "inbox:"`:       func(t *ticket.Ticket) { t.Actor = "inbox:payments" },
+		"a role is empty":                      func(t *ticket.Ticket) { t.Roles = []string{""} },
+		"duplicate role":                       func(t *ticket.Ticket) { t.Roles = []string{"a", "a"} },
+		"a role contains a NUL":                func(t *ticket.Ticket) { t.Roles = []string{"\x00"} },
+		"more than 64 roles":                   func(t *ticket.Ticket) { t.Roles = make([]string, 65) },
+		"there is no grant":                    func(t *ticket.Ticket) { t.Grants = nil },
+		"more than 32 grants":                  func(t *ticket.Ticket) { t.Grants = make(auth.Grants, 33) },
+		`duplicate grant "read:order"`:         func(x *ticket.Ticket) { g := grants(t, "read:order"); x.Grants = append(g, g...) },
+		`the grant "read" is for everything`:   func(x *ticket.Ticket) { x.Grants = grants(t, "read") },
+		`the grant "act-as:order" is not for`:  func(x *ticket.Ticket) { x.Grants = grants(t, "act-as:order") },
+		`the grant "operate:order" is not for`: func(x *ticket.Ticket) { x.Grants = grants(t, "operate:order") },
+		`the grant "operate:all" is not for`:   func(x *ticket.Ticket) { x.Grants = grants(t, "operate:all") },
+		"a ticket lasts for up to 1h":          func(t *ticket.Ticket) { t.Until = time.Now().Add(time.Hour + time.Minute) },
+		"a ticket lasts for":                   func(t *ticket.Ticket) { t.Until = time.Now() },
+		"exceeds the limit":                    func(t *ticket.Ticket) { t.By = strings.Repeat("x", 510) },
 		"would have 4": func(x *ticket.Ticket) {
 			x.Grants = nil
 			for _, c := range "abcdefghijkl" {
@@ -149,7 +149,7 @@ func TestATicketIsBounded(t *testing.T) {
 	}
 }
 
-// signed is a ticket of any claims.
+// signed returns a ticket with any claims.
 func signed(t testing.TB, a jose.SignatureAlgorithm, key any, claims any) string {
 	t.Helper()
 	options := &jose.SignerOptions{}
@@ -177,7 +177,7 @@ func signed(t testing.TB, a jose.SignatureAlgorithm, key any, claims any) string
 
 type claims = map[string]any
 
-func TestATicketThatIsNotGoodIsRefused(t *testing.T) {
+func TestInvalidTicketIsRejected(t *testing.T) {
 	k := newKeys("a")
 	ts := ticket.New(k, nil)
 	text := issue(t, ts, good(t))
@@ -229,7 +229,7 @@ func TestATicketThatIsNotGoodIsRefused(t *testing.T) {
 	}
 }
 
-func TestATicketEndsWithItsKeys(t *testing.T) {
+func TestTicketEndsWithKeys(t *testing.T) {
 	k := newKeys("a")
 	gone, revoked := make(chan struct{}), make(chan struct{})
 	k.all[0].Gone = gone
@@ -276,7 +276,7 @@ func TestATicketEndsWithItsKeys(t *testing.T) {
 	}
 }
 
-// Nothing is taken but what was signed with the secret, to the last bit, as crypto/hmac alone says it.
+// Only texts that crypto/hmac verifies to the last bit are accepted.
 func FuzzTicket(f *testing.F) {
 	k := newKeys("a")
 	ts := ticket.New(k, nil)

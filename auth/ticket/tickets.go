@@ -18,38 +18,51 @@ import (
 type Key struct {
 	ID     string
 	Secret []byte // 32 bytes
-	// Gone is closed when the key signs and verifies nothing more; nil: that cannot happen.
+	// Gone is closed when the key is removed; nil if it cannot be removed.
 	Gone <-chan struct{}
 }
 
-// Keys are those of all nodes. Their errors are *workflow.Error.
+// Keys are the signing keys of all nodes. Its methods return *workflow.Error.
 type Keys interface {
-	// Newest returns the key that signs now. Error: Unavailable.
+	// Newest returns the current signing key. Error: Unavailable.
 	Newest(ctx context.Context) (*Key, error)
-	// Find returns the key with an id; nil for none. Error: Unavailable.
+	// Find returns the key with an id, or nil. Error: Unavailable.
 	Find(ctx context.Context, id string) (*Key, error)
-	// Now is the time by which all nodes go.
+	// Now returns the time shared by all nodes.
 	Now() time.Time
 }
 
-// Vouched refuses an API key that is not good, or not any more. ended is closed when it is revoked. Its errors are those that a ticket
-// which it asked for is refused with.
+// Vouched validates the API key that requested a ticket. ended is closed when the key is revoked.
+// Its errors are returned to the ticket's holder.
 type Vouched func(ctx context.Context, keyID string) (ended <-chan struct{}, err error)
 
-// Tickets makes and verifies tickets. It is safe for concurrent use.
+// Tickets issues and verifies tickets. It is safe for concurrent use.
 type Tickets struct {
 	keys    Keys
 	vouched Vouched
 	ends    ends
 }
 
-// New makes it. Where vouched is nil, no ticket is good that was asked for with an API key. Stop when done.
+// New returns a Tickets. If vouched is nil, tickets requested with an API key are rejected. Stop it
+// when done.
 func New(keys Keys, vouched Vouched) *Tickets { return &Tickets{keys: keys, vouched: vouched} }
 
-// Stop returns when no goroutine is left.
-func (ts *Tickets) Stop() { ts.ends.stop() }
+// Stop waits for all goroutines.
+func (ts *Tickets) Stop() {
+	e := &ts.ends
+	e.mu.Lock()
+	if e.stopped != nil {
+		select {
+		case <-e.stopped:
+		default:
+			close(e.stopped)
+		}
+	}
+	e.mu.Unlock()
+	e.running.Wait()
+}
 
-// claims are what is signed.
+// claims are the signed claims.
 type claims struct {
 	Tenant string   `json:"tenant"`
 	Actor  string   `json:"actor"`
@@ -57,11 +70,11 @@ type claims struct {
 	Grants string   `json:"grants"`
 	By     string   `json:"by,omitempty"`
 	Key    string   `json:"key,omitempty"`
-	Until  int64    `json:"until"` // milliseconds since 1970, by the clock of the keys
+	Until  int64    `json:"until"` // milliseconds since 1970 by the clock of the keys
 }
 
-// Issue makes the text of a ticket. Its Until is by the clock of this machine, and at most [Longest] from now. Errors:
-// InvalidRequest; those of the Keys.
+// Issue returns the text of a ticket. Its Until is by the clock of this machine, at most [Longest]
+// from now. Errors: InvalidRequest; those of the Keys.
 func (ts *Tickets) Issue(ctx context.Context, t *Ticket) (string, error) {
 	if err := t.Check(); err != nil {
 		return "", workflow.Errorf(workflow.InvalidRequest, "%s", err)
@@ -103,11 +116,12 @@ func sign(key *Key, c *claims) (string, error) {
 	return Prefix + text, err
 }
 
-// Verify says who has a ticket. Errors: Unauthorized with an [auth.Refusal] as its cause; those of the Keys and of Vouched.
+// Verify returns the principal of a ticket. Errors: Unauthorized caused by an [auth.Refusal]; those
+// of Keys and Vouched.
 func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, error) {
 	var none auth.Principal
 	if len(text) > MaxText || !Is(text) || !jws.Canonical(text[len(Prefix):]) {
-		return none, auth.Refuse(auth.Malformed, "the ticket is none")
+		return none, auth.Refuse(auth.Malformed, "invalid ticket")
 	}
 	payload, key, err := ts.signed(ctx, text[len(Prefix):])
 	if err != nil {
@@ -119,7 +133,7 @@ func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, err
 	}
 	ended := key.Gone
 	if t.Key != "" {
-		if ended, err = ts.stands(ctx, &t, key); err != nil {
+		if ended, err = ts.checkKey(ctx, &t, key); err != nil {
 			return none, err
 		}
 	}
@@ -128,31 +142,31 @@ func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, err
 		Credential: transitions.Credential{Key: t.Key, Ticket: key.ID, Until: until}}, nil
 }
 
-// signed returns what was signed, and by which key.
+// signed returns the payload of a ticket and its key.
 func (ts *Tickets) signed(ctx context.Context, token string) ([]byte, *Key, error) {
 	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.HS256})
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
-		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the ticket is signed with another algorithm, or not at all")
+		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the ticket is unsigned or uses another algorithm")
 	}
 	if err != nil || len(parsed.Signatures) != 1 {
-		return nil, nil, auth.Refuse(auth.Malformed, "the ticket is none")
+		return nil, nil, auth.Refuse(auth.Malformed, "invalid ticket")
 	}
 	key, err := ts.keys.Find(ctx, parsed.Signatures[0].Protected.KeyID)
 	if err != nil {
 		return nil, nil, err
 	}
 	if key == nil {
-		return nil, nil, auth.Refuse(auth.UnknownKey, "the ticket is signed with no key that is known, or not any more")
+		return nil, nil, auth.Refuse(auth.UnknownKey, "the ticket is signed with an unknown or expired key")
 	}
 	payload, err := parsed.Verify(key.Secret)
 	if err != nil {
-		return nil, nil, auth.Refuse(auth.BadSignature, "the signature of the ticket is not right")
+		return nil, nil, auth.Refuse(auth.BadSignature, "the ticket has a wrong signature")
 	}
 	return payload, key, nil
 }
 
-// read says what a ticket is whose signature is right, and for how long it is good from now on. What could not have been made
-// here is refused all the same: whoever has a key must not do more with it than tickets can.
+// read parses the payload of a ticket and returns its remaining lifetime. It validates the content
+// again, so that a leaked key can only be used within the limits of tickets.
 func read(payload []byte, now time.Time) (t Ticket, lasts time.Duration, err error) {
 	var in claims
 	if err := json.Unmarshal(payload, &in, json.RejectUnknownMembers(true)); err != nil {
@@ -175,15 +189,16 @@ func read(payload []byte, now time.Time) (t Ticket, lasts time.Duration, err err
 	return t, lasts, nil
 }
 
-// slack is how far two nodes may differ about the time that all of them go by.
+// slack is the tolerated difference between the nodes' clocks of the keys.
 const slack = time.Minute
 
-var errClaims = auth.Refuse(auth.BadClaims, "the ticket does not say what a ticket can")
+var errClaims = auth.Refuse(auth.BadClaims, "the ticket has invalid content")
 
-// stands refuses a ticket that was asked for with an API key that is not good any more, and says when it ends.
-func (ts *Tickets) stands(ctx context.Context, t *Ticket, key *Key) (<-chan struct{}, error) {
+// checkKey validates the API key of a ticket and returns a channel that is closed when the ticket
+// ends.
+func (ts *Tickets) checkKey(ctx context.Context, t *Ticket, key *Key) (<-chan struct{}, error) {
 	if ts.vouched == nil {
-		return nil, auth.Refuse(auth.UnknownKey, "the ticket was asked for with an API key, and none are taken here")
+		return nil, auth.Refuse(auth.UnknownKey, "the ticket was requested with an API key, but API keys are disabled here")
 	}
 	ended, err := ts.vouched(ctx, t.Key)
 	if err != nil {

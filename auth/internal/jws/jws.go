@@ -1,4 +1,4 @@
-// Package jws says what the text of a signed token is.
+// Package jws validates the encoding of signed tokens.
 package jws
 
 import (
@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Canonical reports whether a text is three parts in base64url, in the one way to write each (RFC 7515, section 7.1): what
-// was altered must not mean the same.
+// Canonical reports whether a text consists of three base64url parts in canonical encoding (RFC
+// 7515, section 7.1), so that an altered token never has the same meaning.
 func Canonical(token string) bool {
 	if strings.Count(token, ".") != 2 {
 		return false
 	}
 	for part := range strings.SplitSeq(token, ".") {
-		if strings.ContainsAny(part, "\r\n") { // which the decoder passes over
+		if strings.ContainsAny(part, "\r\n") { // ignored by the decoder
 			return false
 		}
 		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil {

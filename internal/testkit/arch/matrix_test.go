@@ -147,7 +147,7 @@ var Matrix = []Room{
 	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/kernel/pause", "transitions", "workflow"), mods(jose, json)},
 	{"auth/apikey", ours("auth", "internal/kernel/pause", "transitions", "workflow"), mods(pgx)},
 	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
-	{"auth/ticket/ring", ours("auth/ticket", "internal/kernel/clock", "workflow"), mods(pgx, uuid)},
+	{"auth/ticket/keyset", ours("auth/ticket", "internal/kernel/clock", "workflow"), mods(pgx, uuid)},
 	{"auth/session", ours("auth", "auth/ticket", "workflow"), mods(json, uuid)},
 	{"auth/login", ours("auth", "workflow"), mods(json)},
 	{"auth/authtest", nil, mods(jose)},
@@ -191,7 +191,7 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"app/service", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "auth/session", "auth/ticket", "auth/ticket/ring", "console", "engine", "inbox",
+		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "auth/session", "auth/ticket", "auth/ticket/keyset", "console", "engine", "inbox",
 		"inbox/signature", "app/dialerror", "internal/localpg", "schema/pooler", "app/server", "app/usage", "metrics",
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},

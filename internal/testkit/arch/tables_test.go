@@ -19,7 +19,7 @@ var owner = map[string]string{
 	"inbox_dead": "inbox", "inbox_kept": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
 	"api_key":            "auth/apikey",
 	"instance_migration": "engine/internal/migrate",
-	"ticket_key":         "auth/ticket/ring",
+	"ticket_key":         "auth/ticket/keyset",
 	"command_history":    "", // only the SQL contract writes it
 }
 

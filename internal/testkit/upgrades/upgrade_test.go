@@ -17,7 +17,7 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
-	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -173,7 +173,7 @@ func (in *installation) fill() {
 		in.Fatal(err)
 	}
 	in.exec(`SELECT pawl.purge()`) // makes a tombstone of the key that has expired
-	signs := ring.New(ring.Config{Pool: in.pool, In: schema.For(schema.Default)})
+	signs := keyset.New(keyset.Config{Pool: in.pool, In: schema.For(schema.Default)})
 	defer signs.Stop()
 	if _, err := signs.Newest(ctx); err != nil {
 		in.Fatal(err)

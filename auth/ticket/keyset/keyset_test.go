@@ -1,4 +1,4 @@
-package ring_test
+package keyset_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/auth/ticket"
-	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
@@ -20,23 +20,23 @@ import (
 
 func TestMain(m *testing.M) { tables.Main(m) }
 
-// node is a ring that reads only when it has to, unless that is changed.
-func node(t testing.TB, pool *pgxpool.Pool, change ...func(*ring.Config)) *ring.Ring {
+// node returns a key set that only reads on demand, with changes of its configuration.
+func node(t testing.TB, pool *pgxpool.Pool, change ...func(*keyset.Config)) *keyset.Set {
 	t.Helper()
-	c := ring.Config{Pool: pool, In: schema.For(schema.Default), Every: time.Hour, Unsure: time.Hour, Patience: time.Minute}
+	c := keyset.Config{Pool: pool, In: schema.For(schema.Default), Every: time.Hour, Unsure: time.Hour, Patience: time.Minute}
 	for _, f := range change {
 		f(&c)
 	}
 	c.Pool = tables.AsNode(t, c.Pool, "")
-	r := ring.New(c)
+	r := keyset.New(c)
 	t.Cleanup(r.Stop)
 	return r
 }
 
-func often(c *ring.Config)  { c.Every = 5 * time.Millisecond }
-func always(c *ring.Config) { c.Unsure = time.Nanosecond }
+func often(c *keyset.Config)  { c.Every = 5 * time.Millisecond }
+func always(c *keyset.Config) { c.Unsure = time.Nanosecond }
 
-func newest(t testing.TB, r *ring.Ring) *ticket.Key {
+func newest(t testing.TB, r *keyset.Set) *ticket.Key {
 	t.Helper()
 	k, err := r.Newest(t.Context())
 	if err != nil {
@@ -45,7 +45,7 @@ func newest(t testing.TB, r *ring.Ring) *ticket.Key {
 	return k
 }
 
-func find(t testing.TB, r *ring.Ring, id string) *ticket.Key {
+func find(t testing.TB, r *keyset.Set, id string) *ticket.Key {
 	t.Helper()
 	k, err := r.Find(t.Context(), id)
 	if err != nil {
@@ -54,7 +54,7 @@ func find(t testing.TB, r *ring.Ring, id string) *ticket.Key {
 	return k
 }
 
-func rotate(t testing.TB, r *ring.Ring, drop bool) {
+func rotate(t testing.TB, r *keyset.Set, drop bool) {
 	t.Helper()
 	if err := r.Rotate(t.Context(), drop); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func count(t testing.TB, pool *pgxpool.Pool) (n int) {
 	return n
 }
 
-func TestAKeyOfOneNodeVerifiesOnAnother(t *testing.T) {
+func TestKeyVerifiesOnOtherNode(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	ann, bob := node(t, pool), node(t, pool)
@@ -98,8 +98,8 @@ func TestAKeyOfOneNodeVerifiesOnAnother(t *testing.T) {
 	}
 }
 
-// Nodes that need a key at once wait for the first of them.
-func TestTwoNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
+// Concurrent nodes without a key wait for the first of them to create one.
+func TestConcurrentNodesCreateOneKey(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
@@ -132,24 +132,24 @@ func TestTwoNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 	}
 }
 
-func TestAKeySignsForADayAndVerifiesForAnHourLonger(t *testing.T) {
+func TestKeyLifetime(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	age := func(id string, d time.Duration) {
 		exec(t, pool, "UPDATE pawl.ticket_key SET created_at = clock_timestamp() - $2::interval WHERE id = $1", id, d)
 	}
 	first := newest(t, node(t, pool))
-	age(first.ID, ring.Signs-time.Minute)
+	age(first.ID, keyset.Signs-time.Minute)
 	if k := newest(t, node(t, pool)); k.ID != first.ID {
 		t.Error("a key of less than a day does not sign")
 	}
-	age(first.ID, ring.Signs+time.Minute)
+	age(first.ID, keyset.Signs+time.Minute)
 	r := node(t, pool)
 	second := newest(t, r)
 	if second.ID == first.ID || find(t, r, first.ID) == nil || count(t, pool) != 2 {
 		t.Errorf("after a day: %s, %s, %d keys", first.ID, second.ID, count(t, pool))
 	}
-	age(first.ID, ring.Verifies+time.Minute)
+	age(first.ID, keyset.Verifies+time.Minute)
 	late := node(t, pool, often)
 	if find(t, late, first.ID) != nil || find(t, late, second.ID) == nil {
 		t.Error("after a day and an hour it verifies")
@@ -159,8 +159,8 @@ func TestAKeySignsForADayAndVerifiesForAnHourLonger(t *testing.T) {
 	}
 }
 
-// A node that works on notices, and whoever holds on to a key is told.
-func TestAKeyThatIsDroppedIsGone(t *testing.T) {
+// A running node notices, and holders of the key are notified.
+func TestDroppedKeyIsGone(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	r, operator := node(t, pool, often), node(t, pool)
@@ -189,15 +189,15 @@ func TestAKeyThatIsDroppedIsGone(t *testing.T) {
 	if k := newest(t, r); k.ID == second.ID || count(t, pool) != 1 {
 		t.Errorf("%s signs, %d keys", k.ID, count(t, pool))
 	}
-	exec(t, pool, "UPDATE pawl.ticket_key SET created_at = clock_timestamp() + interval '1 year'") // the clock was put back
+	exec(t, pool, "UPDATE pawl.ticket_key SET created_at = clock_timestamp() + interval '1 year'") // the clock was set back
 	rotate(t, operator, true)
 	if operator.Now().Year() < time.Now().Year() || count(t, pool) != 1 || find(t, node(t, pool), second.ID) != nil {
 		t.Errorf("%d keys", count(t, pool))
 	}
 }
 
-// A node that is lost while it holds the lock does not keep others from dropping the keys.
-func TestALostNodeHoldsUpNoRotation(t *testing.T) {
+// A node that crashes with the lock does not block the removal of keys.
+func TestCrashedNodeDoesNotBlockRotation(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	r := node(t, pool)
@@ -207,7 +207,7 @@ func TestALostNodeHoldsUpNoRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
-	for _, sql := range []string{ring.BoundSQL, ring.LockSQL} {
+	for _, sql := range []string{keyset.BoundSQL, keyset.LockSQL} {
 		if _, err := lost.Exec(t.Context(), pgtest.SQL(sql)); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestALostNodeHoldsUpNoRotation(t *testing.T) {
 	await.Receive(t, "the key is gone", first.Gone)
 }
 
-func TestUnknownKeysReadTheTableSeldom(t *testing.T) {
+func TestUnknownKeysCauseFewReads(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	r := node(t, pool)
@@ -236,7 +236,7 @@ func TestUnknownKeysReadTheTableSeldom(t *testing.T) {
 	if n := r.Reads() - before; n != 1 {
 		t.Errorf("it has read %d times", n)
 	}
-	// When that time is over it reads again, and finds what another node has made.
+	// After that time it reads again and finds the key of another node.
 	again := node(t, pool, always)
 	newest(t, again)
 	rotate(t, r, false)
@@ -245,8 +245,8 @@ func TestUnknownKeysReadTheTableSeldom(t *testing.T) {
 	}
 }
 
-// Who waits for the table waits once, also where many do and it cannot be read.
-func TestThoseWhoWaitForTheTableDoNotWaitForEachOther(t *testing.T) {
+// Concurrent callers share the wait for an unreadable table.
+func TestConcurrentCallersShareFailure(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
@@ -257,7 +257,7 @@ func TestThoseWhoWaitForTheTableDoNotWaitForEachOther(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key"); err != nil {
 		t.Fatal(err)
 	}
-	r := node(t, pool, func(c *ring.Config) { c.Patience = time.Second })
+	r := node(t, pool, func(c *keyset.Config) { c.Patience = time.Second })
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -278,7 +278,7 @@ func TestThoseWhoWaitForTheTableDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestKeysThatCannotBeReadAreUnavailable(t *testing.T) {
+func TestUnreadableKeysAreUnavailable(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	r, known := node(t, pool, always), node(t, pool, always)

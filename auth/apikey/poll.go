@@ -8,16 +8,16 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Bounds of what whoever makes ids up can cost: so many looks a second, each for so many keys.
+// Bounds for the cost of invented ids: polls per second and keys per poll.
 const (
-	apart       = 10 * time.Millisecond // between two looks
-	maxLookups  = 100                   // keys in one look
-	maxWaiting  = 1000                  // keys that wait for a look; more are refused
+	apart       = 10 * time.Millisecond // between two polls
+	maxLookups  = 100                   // keys per poll
+	maxWaiting  = 1000                  // keys waiting for a poll; more are rejected
 	lookTimeout = 5 * time.Second
 )
 
-// find returns a key that is remembered, or looks for it. Errors: Unauthorized for one that there is not, Unavailable,
-// TimedOut.
+// find returns a key from the cache or the table. Errors: Unauthorized for an unknown key,
+// Unavailable, TimedOut.
 func (v *Verifier) find(ctx context.Context, id string, now time.Time) (*entry, error) {
 	if e := v.cache.get(id); e != nil {
 		if !v.fresh(now) {
@@ -25,7 +25,7 @@ func (v *Verifier) find(ctx context.Context, id string, now time.Time) (*entry, 
 		}
 		return e, nil
 	}
-	l, err := v.ask(id)
+	l, err := v.request(id)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (v *Verifier) find(ctx context.Context, id string, now time.Time) (*entry, 
 	return l.found, l.err
 }
 
-// ask has the next look find a key. Error: Unavailable where too many are to be found.
-func (v *Verifier) ask(id string) (*look, error) {
+// request requests a key from the next poll. Error: Unavailable if too many are requested.
+func (v *Verifier) request(id string) (*lookup, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if l := v.waiting[id]; l != nil {
@@ -52,24 +52,24 @@ func (v *Verifier) ask(id string) (*look, error) {
 	if len(v.waiting) >= maxWaiting {
 		return nil, errUnavailable
 	}
-	l := &look{done: make(chan struct{})}
+	l := &lookup{done: make(chan struct{})}
 	v.waiting[id] = l
 	select {
 	case v.asked <- struct{}{}:
-	default: // it knows
+	default: // already signalled
 	}
 	return l, nil
 }
 
-// watch looks for what has changed and for what is asked for, until Stop.
+// watch polls for changes and requested keys until Stop.
 //
-// It is one look after the other, and what a look finds is remembered before the next one begins: so a
-// revocation is either in what was found, or newer, and seen by the next look.
+// Polls are sequential, and the results of one are cached before the next begins. A revocation is
+// therefore either in the results or seen by the next poll.
 func (v *Verifier) watch() {
 	tick := time.NewTicker(v.config.Every)
 	defer tick.Stop()
 	for {
-		v.look()
+		v.poll()
 		if !pause.For(v.ctx, apart) {
 			return
 		}
@@ -82,15 +82,15 @@ func (v *Verifier) watch() {
 	}
 }
 
-// take takes what the next look is to find.
-func (v *Verifier) take() (ids []string, looks map[string]*look) {
+// takeRequests removes and returns the requests for the next poll.
+func (v *Verifier) takeRequests() (ids []string, looks map[string]*lookup) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	looks = map[string]*look{}
+	looks = map[string]*lookup{}
 	for id, l := range v.waiting {
 		if len(ids) == maxLookups {
 			select {
-			case v.asked <- struct{}{}: // go on with the others
+			case v.asked <- struct{}{}: // continue with the others
 			default:
 			}
 			break
@@ -102,11 +102,11 @@ func (v *Verifier) take() (ids []string, looks map[string]*look) {
 	return ids, looks
 }
 
-// look reads the table once, and ends what is over.
-func (v *Verifier) look() {
-	ids, looks := v.take()
+// poll polls the table once and ends expired texts.
+func (v *Verifier) poll() {
+	ids, looks := v.takeRequests()
 	began := v.now()
-	v.cache.lapse(began)
+	v.cache.endExpired(began)
 	err := v.renew()
 	if err == nil && len(ids) > 0 {
 		err = v.lookFor(ids, looks)
@@ -114,7 +114,7 @@ func (v *Verifier) look() {
 	if err == nil {
 		v.looked.Store(began.UnixNano())
 	}
-	v.tell(err, len(ids))
+	v.logPoll(err, len(ids))
 	for _, l := range looks {
 		if err != nil {
 			l.err = errUnavailable
@@ -123,7 +123,7 @@ func (v *Verifier) look() {
 	}
 }
 
-// renew reads what has changed. The first time nothing is remembered that could have.
+// renew reads changes. At the first poll nothing is cached that could have changed.
 func (v *Verifier) renew() error {
 	ctx, cancel := context.WithTimeout(v.ctx, lookTimeout)
 	defer cancel()
@@ -135,12 +135,15 @@ func (v *Verifier) renew() error {
 		return err
 	}
 	for {
-		keys, err := v.changed(ctx, max(v.since, 1)) // 0 is of keys that have not changed
+		keys, err := v.changed(ctx, max(v.since, 1)) // keys that have not changed have 0
 		switch {
 		case err != nil:
 			return err
-		case len(keys) == 0 && v.since > 0:
-			return v.again()
+		case len(keys) == 0 && v.since > 0: // the newest known change is missing: the table was restored from a backup
+			v.config.Log.Warn("auth: the API keys were restored to an earlier state; clearing the cache", "known", v.since)
+			v.cache.clear()
+			v.since = -1
+			return v.renew()
 		}
 		for _, k := range keys {
 			if k.revision > v.since {
@@ -154,17 +157,8 @@ func (v *Verifier) renew() error {
 	}
 }
 
-// again begins anew. The newest change that is known is not in the table, nor a later one: it is as it was once, of a backup or of a
-// standby that had not got everything. The numbers that come are then those that were seen already.
-func (v *Verifier) again() error {
-	v.config.Log.Warn("auth: the API keys are as they were earlier; none that is remembered counts", "known", v.since)
-	v.cache.clear()
-	v.since = -1
-	return v.renew()
-}
-
-// lookFor reads what is asked for.
-func (v *Verifier) lookFor(ids []string, looks map[string]*look) error {
+// lookFor reads the requested keys.
+func (v *Verifier) lookFor(ids []string, looks map[string]*lookup) error {
 	ctx, cancel := context.WithTimeout(v.ctx, lookTimeout)
 	defer cancel()
 	keys, err := v.withIDs(ctx, ids)
@@ -174,8 +168,8 @@ func (v *Verifier) lookFor(ids []string, looks map[string]*look) error {
 	return err
 }
 
-// tell counts a look, and logs when it is the first that fails, or the first that does not.
-func (v *Verifier) tell(err error, lookups int) {
+// logPoll counts a poll and logs the first failure and the first success after it.
+func (v *Verifier) logPoll(err error, lookups int) {
 	v.mu.Lock()
 	failed := v.failure
 	v.failure = err

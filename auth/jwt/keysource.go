@@ -14,41 +14,40 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// ForcedEvery is the time between two fetches that tokens with unknown keys cause.
+// ForcedEvery is the minimum interval of fetches caused by unknown keys.
 const ForcedEvery = 30 * time.Second
 
 const (
 	fetchTimeout = 10 * time.Second
-	retryEvery   = 30 * time.Second // where keys cannot be fetched
+	retryEvery   = 30 * time.Second // after a failed fetch
 )
 
-// ring has the keys, and keeps them fresh.
-type ring struct {
-	read    func(context.Context) ([]byte, error) // the JWK Set; nil where the keys are for good
+// keySource holds the current keys and refreshes them.
+type keySource struct {
+	read    func(context.Context) ([]byte, error) // reads the JWK Set; nil for static keys
 	survive time.Duration
 	log     *slog.Logger
 	now     func() time.Time
-	keys    atomic.Pointer[keySet] // nil before the first were read
+	keys    atomic.Pointer[keySet] // nil before the first read
 
 	mu       sync.Mutex
-	under    chan struct{} // closed at the end of the reading that is under way; nil for none
-	forced   time.Time     // when an unknown key caused one
-	got      time.Time     // when the keys were read last
-	failure  error         // of the last reading
+	under    chan struct{} // closed at the end of the read in progress; nil: none
+	forced   time.Time     // last read caused by an unknown key
+	got      time.Time     // last successful read
+	failure  error         // of the last read
 	reads    int64
 	failures int64
 
 	running sync.WaitGroup
-	ctx     context.Context // of the readings, ended by stop
+	ctx     context.Context // of reads, cancelled by stop
 	stop    context.CancelFunc
 }
 
-func newRing(c *Config) *ring {
-	r := &ring{survive: c.Survive, log: c.Log, now: time.Now}
+func newKeySource(c *Config) *keySource {
+	r := &keySource{survive: c.Survive, log: c.Log, now: time.Now}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	switch {
 	case c.JWKS != "":
@@ -71,17 +70,17 @@ func download(ctx context.Context, client *http.Client, address string) ([]byte,
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", address, response.Status)
+		return nil, fmt.Errorf("%s responded %s", address, response.Status)
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxKeySet+1))
 	if err == nil && len(text) > maxKeySet {
-		err = fmt.Errorf("%s answers with more than %d bytes", address, maxKeySet)
+		err = fmt.Errorf("%s responded with more than %d bytes", address, maxKeySet)
 	}
 	return text, err
 }
 
-// set replaces the keys. What was signed with one that is no longer there has ended.
-func (r *ring) set(text []byte) error {
+// set replaces the keys. Tokens signed with a removed key are rejected.
+func (r *keySource) set(text []byte) error {
 	var before keySet
 	if old := r.keys.Load(); old != nil {
 		before = *old
@@ -102,9 +101,9 @@ func (r *ring) set(text []byte) error {
 	return nil
 }
 
-// find returns the key of a token, nil for none. An unknown one may be new, and makes the keys be read
-// again; see ForcedEvery. Error: Unavailable where there are no keys, or they are too old.
-func (r *ring) find(ctx context.Context, id string, a jose.SignatureAlgorithm) (*key, error) {
+// find returns the key of a token, or nil. An unknown key may be new and causes a read; see
+// ForcedEvery. Error: Unavailable without keys, or if they are too old.
+func (r *keySource) find(ctx context.Context, id string, a jose.SignatureAlgorithm) (*key, error) {
 	for tries := 0; ; tries++ {
 		keys, err := r.current()
 		if err == nil {
@@ -112,7 +111,7 @@ func (r *ring) find(ctx context.Context, id string, a jose.SignatureAlgorithm) (
 				return k, nil
 			}
 		}
-		// What was under way may have begun before the key was there; so twice.
+		// A read in progress may have started before the key was published, so try twice.
 		if r.read == nil || tries == 2 || !r.force(ctx) {
 			return nil, err
 		}
@@ -121,7 +120,7 @@ func (r *ring) find(ctx context.Context, id string, a jose.SignatureAlgorithm) (
 
 var errNoKeys = workflow.Errorf(workflow.Unavailable, "the keys of the identity provider cannot be fetched; try again later")
 
-func (r *ring) current() (keySet, error) {
+func (r *keySource) current() (keySet, error) {
 	keys := r.keys.Load()
 	if keys == nil {
 		return nil, errNoKeys
@@ -138,8 +137,8 @@ func (r *ring) current() (keySet, error) {
 	return *keys, nil
 }
 
-// holds reports whether a key is still one of those that are used.
-func (r *ring) holds(k *key) bool {
+// holds reports whether a key is in the current set.
+func (r *keySource) holds(k *key) bool {
 	keys, err := r.current()
 	for _, one := range keys {
 		if one == k {
@@ -149,8 +148,8 @@ func (r *ring) holds(k *key) bool {
 	return false
 }
 
-// force waits until the keys are read, and reports false where they are not: it is too early.
-func (r *ring) force(ctx context.Context) bool {
+// force waits until the keys are read. It returns false if it is too early for another read.
+func (r *keySource) force(ctx context.Context) bool {
 	r.mu.Lock()
 	if r.under == nil {
 		now := r.now()
@@ -170,8 +169,8 @@ func (r *ring) force(ctx context.Context) bool {
 	}
 }
 
-// begin reads the keys once, unless that is under way. The caller has mu.
-func (r *ring) begin() <-chan struct{} {
+// begin starts to read the keys unless a read is in progress. The caller holds mu.
+func (r *keySource) begin() <-chan struct{} {
 	if r.under == nil {
 		done := make(chan struct{})
 		r.under = done
@@ -180,7 +179,7 @@ func (r *ring) begin() <-chan struct{} {
 	return r.under
 }
 
-func (r *ring) refresh(done chan struct{}) {
+func (r *keySource) refresh(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
 	defer cancel()
 	text, err := r.read(ctx)
@@ -198,36 +197,21 @@ func (r *ring) refresh(done chan struct{}) {
 	case err != nil && r.ctx.Err() == nil:
 		r.log.Warn("auth: the keys of the identity provider cannot be read", "error", err, "last read", r.got, "used for", r.survive)
 	case err == nil && failed != nil:
-		r.log.Info("auth: the keys of the identity provider are read again")
+		r.log.Info("auth: the keys of the identity provider can be read again")
 	}
 	r.under = nil
 	close(done)
 }
 
-// keep reads the keys now and then, until stop. It returns when they were read once, or ctx has ended.
-func (r *ring) keep(ctx context.Context, every time.Duration) {
-	first := r.once()
-	r.running.Go(func() {
-		<-first
-		for pause.For(r.ctx, r.next(every)) {
-			<-r.once()
-		}
-	})
-	select {
-	case <-first:
-	case <-ctx.Done():
-	}
-}
-
-// once reads the keys, or waits for who does. The channel is closed at the end of that.
-func (r *ring) once() <-chan struct{} {
+// once reads the keys or joins the read in progress. The channel is closed when it ends.
+func (r *keySource) once() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.begin()
 }
 
-// next is the time until the keys are read again.
-func (r *ring) next(every time.Duration) time.Duration {
+// next returns the time until the next periodic read.
+func (r *keySource) next(every time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure != nil {

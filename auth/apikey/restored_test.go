@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// A table that is as it was earlier counts its changes anew: what was known of it is no longer so.
-func TestATableThatHasGoneBackIsReadAnew(t *testing.T) {
+// A restored table counts its changes again, so the cache is cleared.
+func TestRestoredTableClearsCache(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	here, _ := start(t, pool, Config{Every: time.Millisecond})
@@ -37,5 +37,5 @@ func TestATableThatHasGoneBackIsReadAnew(t *testing.T) {
 	}
 	await.Receive(t, "what is open ends", open.Ended)
 	there.wantRefused(t, text, auth.Revoked)
-	there.want(t, seen) // as the table says now
+	there.want(t, seen) // as in the table
 }

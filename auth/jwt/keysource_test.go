@@ -17,9 +17,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// clock is one that a test moves.
+// clock is a clock controlled by a test.
 type clock struct {
-	stopped time.Time // zero while it goes on
+	stopped time.Time // zero: running
 	ahead   atomic.Int64
 }
 
@@ -33,7 +33,7 @@ func (c *clock) now() time.Time {
 
 func (c *clock) move(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// newRemote is a verifier that has fetched once, and fetches again only when it is made to.
+// newRemote returns a verifier that has fetched once and only fetches again when forced.
 func newRemote(t *testing.T, idp *authtest.Provider) (*jwt.Verifier, *clock) {
 	t.Helper()
 	c := configOf(idp)
@@ -48,7 +48,7 @@ func newRemote(t *testing.T, idp *authtest.Provider) (*jwt.Verifier, *clock) {
 func TestForgedKeysCauseOneFetch(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, clock := newRemote(t, idp)
-	clock.stopped = time.Now() // however slow the machine is
+	clock.stopped = time.Now() // even on a slow machine
 	forger := authtest.NewKey(t, "", jose.ES256)
 	good := idp.Token(map[string]any{"exp": time.Now().Add(100 * time.Hour).Unix()})
 	forge := func(from int) {
@@ -75,7 +75,7 @@ func TestForgedKeysCauseOneFetch(t *testing.T) {
 	}
 }
 
-// Somebody signs and somebody asks all the while, and the key is another one again and again.
+// Keys rotate while tokens are signed and verified concurrently.
 func TestKeysRotateUnderLoad(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, clock := newRemote(t, idp)
@@ -102,15 +102,15 @@ func TestKeysRotateUnderLoad(t *testing.T) {
 	}
 	old := idp.Key
 	for i := range 5 {
-		// As providers do: the next key is published, then used, then the old one is taken away. The
-		// odd ones are used at once, so that a token is the first to tell of them.
+		// As with real providers, the next key is published, then used, then the old one is
+		// removed. Odd keys are used at once, so that a token announces them.
 		next := authtest.NewKey(t, fmt.Sprint("key ", i), jose.ES256)
 		idp.Publish(old, next)
 		if i%2 == 0 {
 			v.Refresh()
 		}
 		current.Store(next)
-		for i := range asked { // until nobody has a token of the old key any more
+		for i := range asked { // until no token of the old key is in use
 			before := asked[i].Load()
 			await.Eventually(t, "everybody has asked again", func() bool { return asked[i].Load() > before+2 })
 		}
@@ -123,8 +123,8 @@ func TestKeysRotateUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-// A token is not taken from the cache when its key is no longer one of the provider's.
-func TestATokenEndsWithItsKey(t *testing.T) {
+// A cached token is rejected when its key is removed.
+func TestTokenEndsWithKey(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, _ := newRemote(t, idp)
 	token := idp.Token(nil)
@@ -148,13 +148,13 @@ func TestATokenEndsWithItsKey(t *testing.T) {
 	v.Refresh()
 	await.Receive(t, "what is open with the token ends", p.Ended)
 	wantRefused(t, v, token, auth.UnknownKey)
-	idp.Publish(authtest.NewKey(t, "first", jose.ES256)) // the old name, another key
+	idp.Publish(authtest.NewKey(t, "first", jose.ES256)) // same id, another key
 	v.Refresh()
 	wantRefused(t, v, token, auth.BadSignature)
 }
 
-// A provider that publishes a key twice takes it back once.
-func TestAKeyThatIsThereTwiceEndsOnce(t *testing.T) {
+// A key that is published twice ends once.
+func TestDuplicateKeyEndsOnce(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, _ := newRemote(t, idp)
 	for _, keys := range [][]*authtest.Key{{idp.Key, idp.Key}, {idp.Key, idp.Key}, {authtest.NewKey(t, "next", jose.ES256)}, {idp.Key}} {
@@ -166,7 +166,7 @@ func TestAKeyThatIsThereTwiceEndsOnce(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDownIsSurvivedForATime(t *testing.T) {
+func TestKeysSurviveProviderOutage(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, clock := newRemote(t, idp)
 	token := idp.Token(map[string]any{"exp": time.Now().Add(1000 * time.Hour).Unix()})
@@ -200,7 +200,7 @@ func TestAProviderThatIsDownIsSurvivedForATime(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDownAtTheStart(t *testing.T) {
+func TestProviderIsDownAtStart(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	idp.Down(true)
 	v, clock := newRemote(t, idp)

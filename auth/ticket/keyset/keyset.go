@@ -1,4 +1,4 @@
-package ring
+package keyset
 
 import (
 	"cmp"
@@ -22,46 +22,46 @@ import (
 const (
 	// Signs is how long a key signs.
 	Signs = 24 * time.Hour
-	// Verifies is how long it verifies: until the last ticket ends that it has signed.
+	// Verifies is how long a key verifies: until the last ticket it signed expires.
 	Verifies = Signs + ticket.Longest
 
-	// survive is how long keys are used that cannot be read again.
+	// survive is how long keys are used while the table cannot be read.
 	survive = time.Minute
 
 	forever = 100 * 365 * 24 * time.Hour
 )
 
-// Config is what a Ring needs. Pool is required; every other zero field has the default that stands beside it.
+// Config configures a Set. Pool is required; other zero fields have the given defaults.
 type Config struct {
 	Pool *pgxpool.Pool
-	In   func(sql string) string // puts the schema's name into a statement
-	Log  *slog.Logger            // slog.Default()
+	In   func(sql string) string // inserts the schema's name into a statement
+	Log  *slog.Logger            // defaults to slog.Default()
 
-	Every    time.Duration // how often the keys are read, once they are in use; 5 seconds
-	Unsure   time.Duration // how often at most because of an id that is not known; a second
-	Patience time.Duration // how long reading or writing them may take; 5 seconds
+	Every    time.Duration // poll interval; defaults to 5 seconds
+	Unsure   time.Duration // minimum interval of reads caused by unknown ids; defaults to 1 second
+	Patience time.Duration // timeout of reads and writes; defaults to 5 seconds
 }
 
-// Ring is the keys. It is safe for concurrent use.
-type Ring struct {
+// Set caches the keys. It is safe for concurrent use.
+type Set struct {
 	config Config
 	clock  *clock.Clock
 	known  atomic.Pointer[known]
 
-	mu     sync.Mutex // of who reads or writes the table
-	asked  time.Time  // when the table was read last because of an id that is not known
-	failed time.Time  // when it could not be read or written
+	mu     sync.Mutex // held while reading or writing the table
+	asked  time.Time  // last read caused by an unknown id
+	failed time.Time  // last failure
 	reads  atomic.Int64
 
 	once    sync.Once
-	ctx     context.Context // of the goroutine that reads again and again
+	ctx     context.Context // of the polling goroutine
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// known is what was read.
+// known is the result of a read.
 type known struct {
-	keys []*key // the newest first
+	keys []*key // newest first
 	at   time.Time
 }
 
@@ -71,31 +71,31 @@ type key struct {
 	gone    chan struct{}
 }
 
-// New makes it. It reads nothing. Stop when done.
-func New(c Config) *Ring {
+// New returns a key set without reading it. Stop it when done.
+func New(c Config) *Set {
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Every, c.Unsure = cmp.Or(c.Every, 5*time.Second), cmp.Or(c.Unsure, time.Second)
 	c.Patience = cmp.Or(c.Patience, 5*time.Second)
-	r := &Ring{config: c, clock: clock.New(nil)}
+	r := &Set{config: c, clock: clock.New(nil)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
-// Stop returns when nothing is read any more.
-func (r *Ring) Stop() {
-	r.once.Do(func() {}) // nobody begins now
+// Stop ends polling and waits for it.
+func (r *Set) Stop() {
+	r.once.Do(func() {}) // prevents a later start
 	r.cancel()
 	r.running.Wait()
 }
 
-// Now is the database's time.
-func (r *Ring) Now() time.Time { return r.clock.Now() }
+// Now returns the database's time.
+func (r *Set) Now() time.Time { return r.clock.Now() }
 
-// Reads counts how often the table was read, or could not be.
-func (r *Ring) Reads() int64 { return r.reads.Load() }
+// Reads returns the number of reads of the table, including failed ones.
+func (r *Set) Reads() int64 { return r.reads.Load() }
 
-// Newest returns the key that signs now; it makes one where there is none. Error: Unavailable.
-func (r *Ring) Newest(ctx context.Context) (*ticket.Key, error) {
+// Newest returns the signing key, which it creates if necessary. Error: Unavailable.
+func (r *Set) Newest(ctx context.Context) (*ticket.Key, error) {
 	if k := r.signing(); k != nil {
 		return &k.Key, nil
 	}
@@ -112,38 +112,38 @@ func (r *Ring) Newest(ctx context.Context) (*ticket.Key, error) {
 	}
 	k := r.signing()
 	if k == nil {
-		return nil, unavailable(errors.New("the key that was made is not there"))
+		return nil, unavailable(errors.New("the new key is missing"))
 	}
 	return &k.Key, nil
 }
 
-// signing is the key that signs, if it is known; nil for none.
-func (r *Ring) signing() *key {
+// signing returns the cached signing key, or nil.
+func (r *Set) signing() *key {
 	if now := r.fresh(); now != nil && len(now.keys) > 0 && r.Now().Sub(now.keys[0].created) < Signs {
 		return now.keys[0]
 	}
 	return nil
 }
 
-// fresh is what is known, unless that is too long ago.
-func (r *Ring) fresh() *known {
+// fresh returns the cached keys unless they are too old.
+func (r *Set) fresh() *known {
 	if now := r.known.Load(); now != nil && time.Since(now.at) < survive {
 		return now
 	}
 	return nil
 }
 
-// Find returns the key with an id, if it may still verify; nil for none. Error: Unavailable.
-func (r *Ring) Find(ctx context.Context, id string) (*ticket.Key, error) {
+// Find returns the key with an id if it may still verify, or nil. Error: Unavailable.
+func (r *Set) Find(ctx context.Context, id string) (*ticket.Key, error) {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
-		return nil, nil // none of ours
+		return nil, nil // not a valid id
 	}
 	if k := r.find(id); k != nil {
 		return &k.Key, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k := r.find(id); k != nil { // somebody else has read it
+	if k := r.find(id); k != nil { // another caller has read it
 		return &k.Key, nil
 	}
 	if time.Since(r.asked) >= r.config.Unsure {
@@ -161,11 +161,12 @@ func (r *Ring) Find(ctx context.Context, id string) (*ticket.Key, error) {
 	return nil, nil
 }
 
-// Holds reports whether the database has the key with an id, whatever its age. Unlike Find it reads the table. Error: Unavailable.
-func (r *Ring) Holds(ctx context.Context, id string) (there bool, err error) {
+// Holds reports whether the database has the key with an id, of any age. Unlike Find it always
+// reads the table. Error: Unavailable.
+func (r *Set) Holds(ctx context.Context, id string) (there bool, err error) {
 	u, err := uuid.Parse(id)
 	if err != nil {
-		return false, nil // none of ours
+		return false, nil // not a valid id
 	}
 	if err := r.config.Pool.QueryRow(ctx, r.config.In(holdsSQL), u).Scan(&there); err != nil {
 		return false, unavailable(err)
@@ -173,8 +174,8 @@ func (r *Ring) Holds(ctx context.Context, id string) (there bool, err error) {
 	return there, nil
 }
 
-// find is the key with an id, if it is known and may verify; nil for none.
-func (r *Ring) find(id string) *key {
+// find returns the cached key with an id if it may verify, or nil.
+func (r *Set) find(id string) *key {
 	now := r.fresh()
 	if now == nil {
 		return nil
@@ -187,9 +188,9 @@ func (r *Ring) find(id string) *key {
 	return nil
 }
 
-// try reads or writes the keys for a caller, who may leave meanwhile. When that has just failed it does again without trying: those
-// who have waited for it do not wait for each other. Error: Unavailable.
-func (r *Ring) try(ctx context.Context, do func(context.Context) error) error {
+// try reads or writes the keys for a caller, which may stop waiting. Callers that waited for a failed
+// attempt get its error instead of trying again one by one. Error: Unavailable.
+func (r *Set) try(ctx context.Context, do func(context.Context) error) error {
 	if time.Since(r.failed) < r.config.Unsure {
 		return unavailable(nil)
 	}
@@ -200,20 +201,21 @@ func (r *Ring) try(ctx context.Context, do func(context.Context) error) error {
 	return nil
 }
 
-// Rotate makes a key that signs from now on. With drop, all others are removed, and with them every ticket ends that they have
-// signed; else those end in their time. Other nodes notice within seconds.
-func (r *Ring) Rotate(ctx context.Context, drop bool) error {
+// Rotate creates a new signing key. With drop it removes all others, which invalidates their
+// tickets; otherwise these remain valid until they expire. Other nodes notice within seconds.
+func (r *Set) Rotate(ctx context.Context, drop bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keep := Verifies
 	if drop {
-		keep = -forever // none, also where the database's clock was put back
+		keep = -forever // removes all, even if the database's clock was set back
 	}
 	return r.change(ctx, 0, keep)
 }
 
-// change removes keys that are not younger than keep, makes one unless there is one younger than that, and reads them.
-func (r *Ring) change(ctx context.Context, young, keep time.Duration) error {
+// change removes keys of age keep or older, creates one unless one is younger than young, and reads
+// the keys.
+func (r *Set) change(ctx context.Context, young, keep time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Patience)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, r.config.Pool, func(tx pgx.Tx) error {
@@ -233,8 +235,8 @@ func (r *Ring) change(ctx context.Context, young, keep time.Duration) error {
 	return r.read(ctx)
 }
 
-// read reads the keys, and removes those whose time is over. r.mu is held.
-func (r *Ring) read(ctx context.Context) error {
+// read reads the keys and removes expired ones. The caller holds r.mu.
+func (r *Set) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Patience)
 	defer cancel()
 	sent := time.Now()
@@ -244,7 +246,7 @@ func (r *Ring) read(ctx context.Context) error {
 		return err
 	}
 	var theirs time.Time
-	var found []*key // the newest first
+	var found []*key // newest first
 	var id *uuid.UUID
 	var secret []byte
 	var created *time.Time
@@ -259,8 +261,21 @@ func (r *Ring) read(ctx context.Context) error {
 	}
 	r.clock.Set(theirs, sent, time.Now())
 	good := slices.DeleteFunc(slices.Clone(found), func(k *key) bool { return theirs.Sub(k.created) >= Verifies })
-	r.take(good, sent)
-	r.follow()
+	r.replace(good, sent)
+	r.once.Do(func() {
+		r.running.Go(func() {
+			tick := time.NewTicker(r.config.Every)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+					r.poll()
+				case <-r.ctx.Done():
+					return
+				}
+			}
+		})
+	})
 	if len(good) == len(found) {
 		return nil
 	}
@@ -268,8 +283,9 @@ func (r *Ring) read(ctx context.Context) error {
 	return err
 }
 
-// take replaces what is known. A key that is there again stays the same one; who waits for one that is gone is told.
-func (r *Ring) take(found []*key, at time.Time) {
+// replace replaces the cached keys. It keeps the identity of existing keys and closes the channels of
+// removed ones.
+func (r *Set) replace(found []*key, at time.Time) {
 	old := map[string]*key{}
 	if before := r.known.Load(); before != nil {
 		for _, k := range before.keys {
@@ -291,25 +307,7 @@ func (r *Ring) take(found []*key, at time.Time) {
 	}
 }
 
-// follow begins to read again and again.
-func (r *Ring) follow() {
-	r.once.Do(func() {
-		r.running.Go(func() {
-			tick := time.NewTicker(r.config.Every)
-			defer tick.Stop()
-			for {
-				select {
-				case <-tick.C:
-					r.again()
-				case <-r.ctx.Done():
-					return
-				}
-			}
-		})
-	})
-}
-
-func (r *Ring) again() {
+func (r *Set) poll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.read(r.ctx); err != nil && r.ctx.Err() == nil {

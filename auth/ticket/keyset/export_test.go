@@ -1,0 +1,7 @@
+package keyset
+
+// Statements that precede a change of the keys.
+const (
+	BoundSQL = boundSQL
+	LockSQL  = lockSQL
+)
