@@ -16,23 +16,25 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Reply is what became of one of many commands.
+// Reply is the result of one of many commands.
 type Reply struct {
 	Receipt Receipt
 	Err     error
 }
 
-// What goes in one request: fewer than a node takes.
+// Limits of one request, below those of a node.
 const (
 	itemsOfRequest = 1000
 	bytesOfRequest = 8 << 20
 )
 
-// itemWait is the least pause before commands are sent again that a node could not take just now: it says so of requests alone.
+// itemWait is the minimum delay before commands are resent that a node could not process, because
+// only whole requests have a Retry-After.
 const itemWait = time.Second
 
-// SubmitMany submits many commands, and returns a reply for each, in order. Each is a command of its own, as with
-// [Client.Submit]: what may pass is tried again. Those on one instance are done in their order, unless one of them is tried again.
+// SubmitMany submits several commands and returns a reply for each, in order. They are independent
+// commands, as with [Client.Submit], and temporary failures are retried. Commands on one instance
+// are executed in order unless one is retried.
 func (c *Client) SubmitMany(ctx context.Context, cmds []Command) []Reply {
 	replies := make([]Reply, len(cmds))
 	b := batch{client: c, replies: replies, items: map[int]jsontext.Value{}}
@@ -45,17 +47,17 @@ func (c *Client) SubmitMany(ctx context.Context, cmds []Command) []Reply {
 	return replies
 }
 
-// batch is what goes in one request.
+// batch is the content of one request.
 type batch struct {
 	client  *Client
 	replies []Reply                // of all requests
-	items   map[int]jsontext.Value // by the place of its reply
-	open    []int                  // the places of those without an answer
+	items   map[int]jsontext.Value // by the index of its reply
+	open    []int                  // indexes of commands without a result
 	bytes   int
 	wait    time.Duration
 }
 
-// add takes a command. One that cannot be sent is answered at once.
+// add adds a command. An invalid one gets its error at once.
 func (b *batch) add(place int, cmd Command) {
 	if cmd.Key == "" {
 		cmd.Key = NewKey()
@@ -70,7 +72,8 @@ func (b *batch) add(place int, cmd Command) {
 	b.open, b.bytes, b.wait = append(b.open, place), b.bytes+len(item), max(b.wait, cmd.Wait)
 }
 
-// submit sends what is open until nothing is, or no more answers are to be had. Then the batch is empty.
+// submit sends open commands until all have results or no more can be expected, and empties the
+// batch.
 func (b *batch) submit(ctx context.Context) {
 	defer func() {
 		clear(b.items)
@@ -82,14 +85,14 @@ func (b *batch) submit(ctx context.Context) {
 		f := b.send(ctx, at, &t)
 		if f != nil && !t.again(ctx, at, f) {
 			for _, place := range b.open {
-				b.replies[place].end(ctx, &t, f)
+				b.replies[place].setError(ctx, &t, f)
 			}
 			return
 		}
 	}
 }
 
-// send sends what is open once. What it returns is why some of it still is.
+// send sends the open commands once. It returns why some are still open.
 func (b *batch) send(ctx context.Context, at int64, t *trial) *failed {
 	items := make([]jsontext.Value, len(b.open))
 	for i, place := range b.open {
@@ -106,7 +109,7 @@ func (b *batch) send(ctx context.Context, at int64, t *trial) *failed {
 		if err := json.Unmarshal(a.body, &results, reading); err != nil || len(results) == len(b.open) {
 			return err
 		}
-		return fmt.Errorf("there are %d results of %d commands", len(results), len(b.open))
+		return fmt.Errorf("the node returned %d results for %d commands", len(results), len(b.open))
 	}
 	if _, f := b.client.attempt(ctx, at, request); f != nil {
 		return f
@@ -114,38 +117,38 @@ func (b *batch) send(ctx context.Context, at int64, t *trial) *failed {
 	var newest *failed
 	still := b.open[:0:0]
 	for i, place := range b.open {
-		f := b.replies[place].take(&results[i])
+		f := b.replies[place].setResult(&results[i])
 		switch {
 		case f == nil:
 		case f.again:
-			t.unsure = t.unsure || f.unsure
+			t.ambiguous = t.ambiguous || f.ambiguous
 			f.elsewhere = f.elsewhere || newest != nil && newest.elsewhere
 			newest, still = f, append(still, place)
 		default:
-			b.replies[place].end(ctx, t, f)
+			b.replies[place].setError(ctx, t, f)
 		}
 	}
 	b.open = still
 	return newest
 }
 
-// end is the end of a command that has no other answer than a refusal, or none at all.
-func (r *Reply) end(ctx context.Context, t *trial, f *failed) {
+// setError sets the error of a command that was refused or got no result.
+func (r *Reply) setError(ctx context.Context, t *trial, f *failed) {
 	switch {
-	case r.Err != nil && !f.unsure && !t.unsure:
-		return // it was refused, and by every attempt
-	case r.Err != nil && !f.unsure:
+	case r.Err != nil && !f.ambiguous && !t.ambiguous:
+		return // refused by every attempt
+	case r.Err != nil && !f.ambiguous:
 		f = &failed{err: workflow.AsError(r.Err)}
 	}
 	e := t.error(ctx, f)
-	if e.Code != f.err.Code || f.unsure {
+	if e.Code != f.err.Code || f.ambiguous {
 		r.Receipt = Receipt{Key: r.Receipt.Key}
 	}
 	r.Err = e
 }
 
-// take reads the result of a command. It returns why it was refused.
-func (r *Reply) take(result *wire.BulkResult) *failed {
+// setResult sets the result of a command. It returns the reason if the command was refused.
+func (r *Reply) setResult(result *wire.BulkResult) *failed {
 	key := r.Receipt.Key
 	r.Err = nil
 	if result.Status < 400 {
@@ -157,11 +160,11 @@ func (r *Reply) take(result *wire.BulkResult) *failed {
 	r.Receipt = Receipt{Key: key, Receipt: stored}
 	f := refused(&answer{status: result.Status, header: http.Header{}, body: result.Body})
 	r.Err = f.err
-	f.wait, f.elsewhere = itemWait, f.err.Code == workflow.NotOnThisNode // the address has answered: it is kept to for all else
+	f.wait, f.elsewhere = itemWait, f.err.Code == workflow.NotOnThisNode // the address works, so other commands stay with it
 	return f
 }
 
-// item is a command as a part of a bulk request. Errors: those of call.
+// item returns a command as part of a bulk request. Errors: those of call.
 func (cmd *Command) item() (jsontext.Value, error) {
 	payload, err := cmd.payload()
 	if err != nil {

@@ -18,29 +18,29 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// call is a request, which may be sent more than once.
+// call is a request that may be sent more than once.
 type call struct {
 	method  string
 	path    string // escaped
 	query   url.Values
 	header  http.Header
-	body    []byte // JSON; nil for none
+	body    []byte // JSON, or nil
 	wait    time.Duration
-	command bool                // an attempt without an answer may have done it
-	read    func(*answer) error // of what is no refusal; its error is that the answer is none
+	command bool                // an attempt without a response may have executed it
+	read    func(*answer) error // parses a successful response
 }
 
-// answer is a response, read to its end.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// reading is how JSON is read: what a later version adds is passed over, and what SQL callers have stored is taken as it is.
+// reading ignores unknown members, and accepts stored data of SQL callers as it is.
 var reading = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// do sends a call until it has an answer, or none is to be had.
+// do sends a call until it has a response or no more attempts are left.
 func (c *Client) do(ctx context.Context, r *call) (answer, error) {
 	t := trial{client: c}
 	for {
@@ -55,7 +55,7 @@ func (c *Client) do(ctx context.Context, r *call) (answer, error) {
 			}
 			e := t.error(ctx, f)
 			if e.Code != f.err.Code {
-				a = answer{} // which was another attempt's
+				a = answer{} // of another attempt
 			}
 			return a, e
 		}
@@ -89,17 +89,17 @@ func (c *Client) attempt(ctx context.Context, at int64, r *call) (a answer, f *f
 		header.Set("Prefer", "wait="+strconv.Itoa(int(r.wait/time.Second)))
 	}
 	if a, err = c.exchange(request); err != nil {
-		return answer{}, unanswered(err)
+		return answer{}, noResponse(err)
 	}
-	return a, r.judge(&a)
+	return a, r.check(&a)
 }
 
-// identity is who calls.
+// identity returns the headers that identify the caller.
 func (c *Client) identity(ctx context.Context) (http.Header, *failed) {
 	h := http.Header{}
 	token, err := c.token(ctx)
 	if err != nil {
-		return nil, &failed{again: true, err: &workflow.Error{Code: workflow.TimedOut, Message: "there is no credential", Cause: err}}
+		return nil, &failed{again: true, err: &workflow.Error{Code: workflow.TimedOut, Message: "cannot obtain a credential", Cause: err}}
 	}
 	caller := map[string]string{"Pawl-Tenant": c.cfg.Tenant, "Pawl-Actor": c.cfg.Actor, "Pawl-Roles": strings.Join(c.cfg.Roles, ",")}
 	for name, value := range caller {
@@ -115,11 +115,11 @@ func (c *Client) identity(ctx context.Context) (http.Header, *failed) {
 
 const headerRequestID = "X-Request-Id"
 
-var errMisdelivered = errors.New("what came is the answer to another request")
+var errMisdelivered = errors.New("received the response to another request")
 
-// exchange sends a request and reads its answer. On a connection that something in between has brought into disorder, the answer
-// to one request comes after another one: each has a name, which its answer repeats. A name that this client has not given was
-// given by something in between, and says nothing.
+// exchange sends a request and reads its response. A misbehaving proxy can return the response to
+// another request on the same connection, so each request has an id that its response repeats. Ids
+// of other origins were set by a proxy and are ignored.
 func (c *Client) exchange(r *http.Request) (a answer, err error) {
 	name := c.name + "-" + strconv.FormatInt(c.requests.Add(1), 10)
 	r.Header.Set(headerRequestID, name)
@@ -136,8 +136,8 @@ func (c *Client) exchange(r *http.Request) (a answer, err error) {
 	return answer{response.StatusCode, response.Header, body}, err
 }
 
-// judge says what is wrong with an answer, nil for nothing.
-func (r *call) judge(a *answer) *failed {
+// check returns what is wrong with a response, or nil.
+func (r *call) check(a *answer) *failed {
 	switch {
 	case a.status >= 400:
 		return refused(a)
@@ -147,36 +147,36 @@ func (r *call) judge(a *answer) *failed {
 		return nil
 	}
 	if err := r.read(a); err != nil {
-		return unanswered(fmt.Errorf("the answer cannot be read: %w", err))
+		return noResponse(fmt.Errorf("cannot parse the response: %w", err))
 	}
 	return nil
 }
 
-// into is how an answer is read that is JSON.
-func into(v any) func(*answer) error {
+// decodeInto returns a function that parses a JSON response into v.
+func decodeInto(v any) func(*answer) error {
 	return func(a *answer) error { return json.Unmarshal(a.body, v, reading) }
 }
 
-// get asks for something that is JSON.
+// get requests JSON.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (v T, err error) {
 	_, err = c.do(ctx, &call{method: http.MethodGet, path: path, query: query, read: func(a *answer) error {
-		v = *new(T) // of the attempt before
-		return into(&v)(a)
+		v = *new(T) // discard a previous attempt
+		return decodeInto(&v)(a)
 	}})
 	return v, err
 }
 
-// post sends something that changes nothing, or nothing twice.
+// post sends an idempotent request.
 func post[T any](ctx context.Context, c *Client, path string, body any) (v T, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: "the body cannot be encoded", Cause: err}
+		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: "cannot encode the request", Cause: err}
 	}
-	_, err = c.do(ctx, &call{method: http.MethodPost, path: path, body: text, read: into(&v)})
+	_, err = c.do(ctx, &call{method: http.MethodPost, path: path, body: text, read: decodeInto(&v)})
 	return v, err
 }
 
-// segment escapes a text so that it is one part of a path, also where it would be a step to another one.
+// segment escapes a text as one segment of a path, including "." and "..".
 func segment(s string) string {
 	switch s {
 	case ".":

@@ -20,63 +20,66 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a client is made with. Only URLs is required.
+// Config configures a Client. Only URLs is required.
 type Config struct {
-	// URLs are the addresses of nodes, such as "https://pawl.example", or of what stands in front of them. One that
-	// answers is kept to. None has a user name or a password in it: what is shown to a node is Token.
+	// URLs are the addresses of nodes or load balancers, such as "https://pawl.example". The client
+	// stays with one that responds. They must not contain a user name or password; use Token.
 	URLs []string
 
 	// Token is the credential: a token of an identity provider, an API key or a ticket.
 	Token string
-	// TokenSource is asked for the credential in place of Token: before each attempt, once more after a refusal, and while a
-	// subscription goes on. It keeps a token until shortly before its end.
+	// TokenSource returns the credential, instead of Token. It is called before each attempt, once
+	// more after a rejection, and during subscriptions. It should cache a token until shortly
+	// before its expiry.
 	TokenSource func(context.Context) (string, error)
 
-	// PlainHTTP sends the credential without TLS to a node that is not this machine, where whoever is on the way can read and use it.
-	// By default New refuses such a URL beside a Token or a TokenSource.
+	// PlainHTTP allows sending the credential without TLS to other machines, where it can be
+	// intercepted. By default New rejects such URLs in combination with a Token or a TokenSource.
 	PlainHTTP bool
 
-	// Tenant, Actor and Roles are who calls where nobody is asked for a credential.
+	// Tenant, Actor and Roles identify the caller if authentication is disabled.
 	Tenant, Actor string
 	Roles         []string
 
-	// HTTP is nil for a client of its own. Redirections are never followed. WebSocket connections are made as its
-	// Transport says, where that is an *http.Transport: dial, proxy and TLS.
+	// HTTP is an optional HTTP client. Redirections are never followed. WebSocket connections use
+	// dial, proxy and TLS of its Transport if that is an *http.Transport.
 	HTTP *http.Client
 
-	// Timeout is for one attempt, and what a node is asked to wait is added to it; 30 s.
+	// Timeout bounds an attempt, in addition to the requested wait at the node. Defaults to 30
+	// seconds.
 	Timeout time.Duration
 	Retry   Retry
 
-	// Notify is told of each attempt that has failed and is made again, with the pause until then; and with nil when a
-	// subscription goes on after that. It is called where the call is, and nothing goes on before it returns.
+	// Notify is called with the error of each attempt that will be retried and the delay until
+	// then, and with nil when a subscription continues. It is called synchronously.
 	Notify func(err error, pause time.Duration)
 }
 
-// Retry is how a call is tried again, and a subscription until something of it has come. From then on that is tried again without
-// an end.
+// Retry is the retry policy of a call, and of a subscription until its first message. From then on
+// subscriptions are retried without limit.
 type Retry struct {
-	Attempts int           // in all, with all addresses in each; 0 is 10, 1 is no retry
-	First    time.Duration // the longest first pause, and half the second one; 0 is 100 ms
-	Max      time.Duration // the longest pause; 0 is 10 s
+	Attempts int           // in total, each with all addresses; defaults to 10, 1 disables retries
+	First    time.Duration // maximum of the first delay, doubled for each later one; defaults to 100 ms
+	Max      time.Duration // maximum delay; defaults to 10 seconds
 
-	// MaxAfter is the longest Retry-After that is waited for, in addition to the pause: a longer one counts as this one. 0 is 1 min.
+	// MaxAfter is the maximum Retry-After, which is added to the delay; longer ones are shortened
+	// to it. Defaults to 1 minute.
 	MaxAfter time.Duration
 }
 
-// Client asks nodes. It is for many goroutines.
+// Client calls nodes. It is safe for concurrent use.
 type Client struct {
 	cfg    Config
 	urls   []string
-	at     atomic.Int64 // of urls, the one that is asked
+	at     atomic.Int64 // index of the current URL
 	http   *http.Client
 	dialer websocket.Dialer
 
-	name     string // what the names of this client's requests begin with
+	name     string // prefix of this client's request ids
 	requests atomic.Int64
 }
 
-// New makes a client. It connects to nobody.
+// New returns a client without connecting.
 func New(c Config) (*Client, error) {
 	out := &Client{cfg: c, name: rand.Text()}
 	if len(c.URLs) == 0 {
@@ -101,22 +104,22 @@ func New(c Config) (*Client, error) {
 	return out, nil
 }
 
-// checkURL refuses what is no address of a node. Its error never has the text, in which a password may be.
+// checkURL validates a node's URL. Errors do not contain the text, which may include a password.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("is no address such as https://pawl.example")
+		return errors.New("is not a URL such as https://pawl.example")
 	case u.User != nil:
-		return errors.New("has a user name or a password in it, which no node takes: give the credential as Token")
+		return errors.New("contains a user name or a password: use Token instead")
 	}
 	return nil
 }
 
-// ErrPlainHTTP is why a credential is not sent without TLS; see [Config].PlainHTTP.
+// ErrPlainHTTP reports a credential that would be sent without TLS; see [Config].PlainHTTP.
 var ErrPlainHTTP = errors.New("a credential would be sent without TLS to another machine: use https, or allow it with PlainHTTP")
 
-// exposes reports whether requests to a URL can be read between this machine and the node.
+// exposes reports whether requests to a URL can be read on the network.
 func exposes(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "https" {
@@ -126,14 +129,15 @@ func exposes(text string) bool {
 	return !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !addr.Unmap().IsLoopback())
 }
 
-// notify tells of an attempt that is made again after a pause, or with nil of a subscription that goes on.
+// notify reports a failed attempt with the delay until the next, or with nil a subscription that
+// continues.
 func (c *Client) notify(err error, pause time.Duration) {
 	if c.cfg.Notify != nil {
 		c.cfg.Notify(err, pause)
 	}
 }
 
-// connect takes over how connections are made.
+// connect configures the connections like those of given.
 func (c *Client) connect(given *http.Client) {
 	if given == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -148,24 +152,23 @@ func (c *Client) connect(given *http.Client) {
 		c.dialer.Proxy, c.dialer.NetDialContext, c.dialer.NetDialTLSContext = t.Proxy, t.DialContext, t.DialTLSContext
 		if t.TLSClientConfig != nil {
 			c.dialer.TLSClientConfig = t.TLSClientConfig.Clone()
-			c.dialer.TLSClientConfig.NextProtos = nil // WebSocket is HTTP/1.1
+			c.dialer.TLSClientConfig.NextProtos = nil // WebSocket requires HTTP/1.1
 		}
 	}
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// backoff is how long to pause after so many failures, from 1: any time up to a ceiling that doubles (full jitter), so that those who
-// were refused together do not come back together.
+// backoff returns the delay after a number of failures, from 1, with full jitter.
 func (c *Client) backoff(failures int) time.Duration {
 	return mathrand.N(workflow.Retry{First: c.cfg.Retry.First, Max: c.cfg.Retry.Max}.Ceiling(failures) + 1)
 }
 
-// leave goes on to the address after one that does not answer, unless somebody has done so already.
-func (c *Client) leave(at int64) { c.at.CompareAndSwap(at, (at+1)%int64(len(c.urls))) }
+// switchURL switches to the next address, unless another call has done so.
+func (c *Client) switchURL(at int64) { c.at.CompareAndSwap(at, (at+1)%int64(len(c.urls))) }
 
-// token is the credential, "" for none.
+// token returns the credential, or "".
 func (c *Client) token(ctx context.Context) (string, error) {
 	if c.cfg.TokenSource == nil {
 		return c.cfg.Token, nil

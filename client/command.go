@@ -16,22 +16,22 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Target is the instance that a call is about. The zero value is one that the command creates.
+// Target is the instance of a call. The zero value is a new instance.
 type Target struct {
 	id            uuid.UUID
 	workflow, key string
 }
 
-// NewInstance is for a command that creates an instance.
+// NewInstance is the target of commands that create an instance.
 var NewInstance Target
 
-// ID is an instance by its id.
+// ID returns the target with an instance id.
 func ID(id uuid.UUID) Target { return Target{id: id} }
 
-// BusinessKey is an instance by the caller's own number.
+// BusinessKey returns the target with a business key of a workflow.
 func BusinessKey(workflow, key string) Target { return Target{workflow: workflow, key: key} }
 
-// path is the address of the instance.
+// path returns the path of the instance.
 func (t Target) path() string {
 	if t.key != "" {
 		return "/v1/workflows/" + segment(t.workflow) + "/keys/" + segment(t.key)
@@ -39,54 +39,56 @@ func (t Target) path() string {
 	return "/v1/instances/" + t.id.String()
 }
 
-// Command is one intent. Sent again with its key, it is done once.
+// Command is a command. It is executed once per key, however often it is sent.
 type Command struct {
-	Workflow   string // may be left out with a target
+	Workflow   string // optional with a target
 	Transition string
 	On         Target
-	Payload    any // encoded as JSON; a []byte or a jsontext.Value is JSON already, nil is an empty object
+	Payload    any // encoded as JSON; []byte and jsontext.Value are JSON already, nil is an empty object
 
-	// Key is the idempotency key. Empty, one is made, for all attempts of one call; who wants to ask again later, such as after a
-	// restart, makes one with [NewKey] and keeps it.
+	// Key is the idempotency key. Defaults to a new one for all attempts of a call. To repeat a
+	// command later, for example after a restart, create one with [NewKey] and store it.
 	Key   string
-	Scope string // within what the key is unique; "" is the default
+	Scope string // in which the key is unique; "" is the default
 
-	Reason    string    // why, for the audit row and the events
-	Actor     string    // whom the caller acts as; see act-as
-	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
-	NotBefore time.Time // decide it then
+	Reason    string    // for the audit row and the events
+	Actor     string    // actor to act as; requires the grant act-as
+	IfVersion int64     // refuse unless the instance has this version; 0: any
+	NotBefore time.Time // execute it then
 
-	// HappenedAt is when it happened, of an import; see the grant import. The answer has the timers that are overdue.
+	// HappenedAt is the time of an imported command; requires the grant import. The result lists
+	// overdue timers.
 	HappenedAt time.Time
 
-	// How long the key is to be good, in whole seconds; 0 is the workflow's.
+	// Retention of the key in whole seconds. Defaults to that of the workflow.
 	ReplayFor    time.Duration
 	TombstoneFor time.Duration // or workflow.Forever
 
-	// Wait is how long a node may keep the caller waiting for the end of a command that takes time; at most 25 s by default of the node, in
-	// whole seconds.
+	// Wait is how long the node waits for the completion of a command with activities, in whole
+	// seconds. Nodes allow up to 25 seconds by default.
 	Wait time.Duration
 }
 
-// CommandOf is a command with the payload that its definition asks for, and a key of its own.
+// CommandOf returns a command with a typed payload and a new key.
 func CommandOf[P any](name workflow.Name[P], on Target, payload P) Command {
 	return Command{Workflow: name.Workflow, Transition: name.Transition, On: on, Payload: payload, Key: NewKey()}
 }
 
-// Submit submits a command with the payload that its definition asks for; see [Client.Submit].
+// Submit submits a command with a typed payload; see [Client.Submit].
 func Submit[P any](ctx context.Context, c *Client, name workflow.Name[P], on Target, payload P) (Receipt, error) {
 	return c.Submit(ctx, CommandOf(name, on, payload))
 }
 
-// Receipt is the durable answer to a command, as the engine gives it; of a command in flight Command has how it stands.
+// Receipt is the stored result of a command. For a command in flight, Command has its status.
 type Receipt struct {
 	transitions.Receipt
-	Key     string // of the command, also where there is an error
+	Key     string // of the command, even with an error
 	Command *CommandStatus
 }
 
-// Submit submits a command, as often as it takes to get its answer. A refusal is an error too, with its receipt. A command that takes
-// time may be in flight when Submit returns: see [Client.Wait] and [Client.Watch].
+// Submit submits a command and retries until it has a result. A refusal is returned as an error
+// with its receipt. A command with activities may still be in flight: see [Client.Wait] and
+// [Client.Watch].
 func (c *Client) Submit(ctx context.Context, cmd Command) (Receipt, error) {
 	if cmd.Key == "" {
 		cmd.Key = NewKey()
@@ -111,7 +113,7 @@ func (c *Client) Submit(ctx context.Context, cmd Command) (Receipt, error) {
 	return receipt, err
 }
 
-// SubmitAndWait is Submit, and waits for the end of a command that takes time.
+// SubmitAndWait calls Submit and waits for the completion of a command in flight.
 func (c *Client) SubmitAndWait(ctx context.Context, cmd Command) (Receipt, error) {
 	cmd.Wait = longPoll
 	r, err := c.Submit(ctx, cmd)
@@ -124,7 +126,7 @@ func (c *Client) SubmitAndWait(ctx context.Context, cmd Command) (Receipt, error
 	return r, err
 }
 
-// receiptOf reads an answer that is no refusal.
+// receiptOf returns the receipt of a successful response.
 func receiptOf(key string, status int, body []byte) (r Receipt, err error) {
 	r.Key, r.Status, r.Body = key, status, body
 	if status == http.StatusAccepted {
@@ -139,7 +141,7 @@ func receiptOf(key string, status int, body []byte) (r Receipt, err error) {
 	return r, err
 }
 
-// call is the request of a command. Error: InvalidRequest, KeyInvalid, ScopeInvalid.
+// call returns the request for a command. Errors: InvalidRequest, KeyInvalid, ScopeInvalid.
 func (cmd *Command) call() (*call, error) {
 	payload, err := cmd.payload()
 	if err != nil {
@@ -176,10 +178,10 @@ func (cmd *Command) call() (*call, error) {
 	return r, nil
 }
 
-// payload is the payload as JSON, and whether the target is the workflow's.
+// payload validates the target's workflow and returns the payload as JSON.
 func (cmd *Command) payload() ([]byte, error) {
 	if cmd.On.key != "" && cmd.Workflow != "" && cmd.On.workflow != cmd.Workflow {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "the command is one of workflow %q, and its target an instance of %q",
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the command has workflow %q, but its target is an instance of %q",
 			cmd.Workflow, cmd.On.workflow)
 	}
 	switch p := cmd.Payload.(type) {
@@ -192,13 +194,13 @@ func (cmd *Command) payload() ([]byte, error) {
 	}
 	text, err := json.Marshal(cmd.Payload, json.Deterministic(true))
 	if err != nil {
-		return nil, &workflow.Error{Code: workflow.InvalidPayload, Message: "the payload cannot be encoded", Cause: err}
+		return nil, &workflow.Error{Code: workflow.InvalidPayload, Message: "cannot encode the payload", Cause: err}
 	}
 	return text, nil
 }
 
-// headerText is a text as the value of a header, in quotes (RFC 8941) where it would be taken for another one without. It reports
-// false where a header cannot have it.
+// headerText returns a text as a header value, quoted (RFC 8941) if it would be ambiguous
+// otherwise. It returns false if the text cannot be in a header.
 func headerText(s string, quotable bool) (string, bool) {
 	plain := strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
 	if !quotable || s == "" || !strings.Contains(s, ",") && s[0] != '"' && strings.Trim(s, " \t") == s {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestCommandsAreTypedOrByName(t *testing.T) {
+func TestCommandTypedOrByName(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	c := dial(t, client.Config{}, i.node(nil))
@@ -38,8 +38,8 @@ func TestCommandsAreTypedOrByName(t *testing.T) {
 	}
 }
 
-// A reason is any text, and part of the request.
-func TestACommandSaysWhy(t *testing.T) {
+// A reason may be any text and is part of the request.
+func TestCommandReason(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	c := dial(t, client.Config{}, i.node(nil))
@@ -70,7 +70,7 @@ func TestACommandSaysWhy(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreErrorsWithTheirCode(t *testing.T) {
+func TestRefusalReturnsCode(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	c := dial(t, client.Config{}, i.node(nil))
@@ -100,7 +100,7 @@ func TestRefusalsAreErrorsWithTheirCode(t *testing.T) {
 	}
 }
 
-// witness stands in front of a node, notes the keys of its requests, and loses the answers to the first ones.
+// witness is a proxy that records the keys of requests and drops the first responses.
 type witness struct {
 	mu   sync.Mutex
 	lose int
@@ -118,12 +118,12 @@ func (s *witness) around(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		next.ServeHTTP(&unheard{header: http.Header{}}, r)
+		next.ServeHTTP(&discarded{header: http.Header{}}, r)
 		panic(http.ErrAbortHandler)
 	})
 }
 
-// seen are the keys since it was last asked.
+// seen returns the keys since the last call.
 func (s *witness) seen() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,14 +131,14 @@ func (s *witness) seen() (keys []string) {
 	return keys
 }
 
-// unheard is written to for nothing.
-type unheard struct{ header http.Header }
+// discarded discards a response.
+type discarded struct{ header http.Header }
 
-func (u *unheard) Header() http.Header         { return u.header }
-func (u *unheard) Write(b []byte) (int, error) { return len(b), nil }
-func (u *unheard) WriteHeader(int)             {}
+func (u *discarded) Header() http.Header         { return u.header }
+func (u *discarded) Write(b []byte) (int, error) { return len(b), nil }
+func (u *discarded) WriteHeader(int)             {}
 
-func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
+func TestLostResponseIsRetriedWithSameKey(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	w := &witness{lose: 2}
@@ -157,7 +157,7 @@ func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
 	}
 }
 
-func TestManyCommandsAtOnce(t *testing.T) {
+func TestSubmitMany(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	w := &witness{lose: 1}
@@ -183,12 +183,12 @@ func TestManyCommandsAtOnce(t *testing.T) {
 	}
 	wantCode(t, replies[1102].Err, workflow.InvalidPayload)
 	wantCode(t, replies[1103].Err, workflow.InvalidRequest)
-	if requests := len(w.seen()); requests != 3 { // the first one is lost
+	if requests := len(w.seen()); requests != 3 { // the first response is lost
 		t.Errorf("%d requests", requests)
 	}
 }
 
-func TestTheEndOfACommandIsWaitedFor(t *testing.T) {
+func TestWaitForCompletion(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	n := i.node(nil)
@@ -201,7 +201,7 @@ func TestTheEndOfACommandIsWaitedFor(t *testing.T) {
 	}
 	var seen []string
 	end := sync.OnceFunc(func() {
-		n.dies() // and the watch goes on
+		n.dies() // the watch continues
 		i.courier <- nil
 	})
 	for s, err := range c.Watch(t.Context(), began.Command.Scope, began.Key) {
@@ -227,7 +227,7 @@ func TestTheEndOfACommandIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatFailedForGoodIsAnErrorOfWait(t *testing.T) {
+func TestWaitReturnsFinalFailure(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	c := dial(t, client.Config{}, i.node(nil))

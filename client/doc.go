@@ -1,12 +1,14 @@
-// Package client asks nodes of Pawl over HTTP and WebSocket.
+// Package client calls the nodes of Pawl over HTTP and WebSocket.
 //
-// A [Client] is for many goroutines. It knows several addresses, keeps to the one that answers, and goes to another where one does not.
-// What may pass, it tries again, with backoff and full jitter, and not before the time that Retry-After says. A command has one key for
-// all of these attempts, so that it is done once and every attempt gets the same answer.
+// A [Client] is safe for concurrent use. It has several addresses, stays with one that responds,
+// and switches if it fails. Temporary failures are retried with backoff and full jitter, not before
+// Retry-After. All attempts of a command share a key, so that the command is executed once and
+// every attempt gets the same result.
 //
-// Every error is a *[workflow.Error]: a refusal has the code of its problem document, and [workflow.Code.Info] says whether that is final
-// for the key, or whether the same request may succeed later. A call without an answer is [workflow.TimedOut]: the outcome may be
-// durable, and the same key will find it. Where the context has ended, its error is wrapped.
+// Every error is a *[workflow.Error]. A refusal has the code of its problem document, and
+// [workflow.Code.Info] reports whether it is final for the key or whether a retry may succeed. A
+// call without a response is [workflow.TimedOut]: its outcome is unknown, and a call with the same
+// key finds it. Errors of the context are wrapped.
 //
-// A program that imports this package links no engine, no database driver and no server.
+// Importing this package links neither the engine nor a database driver or a server.
 package client

@@ -11,13 +11,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The transitions of package order, as callers name them.
+// Typed names of the transitions of package order.
 var (
 	Place = workflow.NameOf[order.Place](order.Workflow(nil), "place")
 	Pay   = workflow.NameOf[order.Pay](order.Workflow(nil), "pay")
 )
 
-// An order is placed and paid, with the payloads of its definition. The first answer gets lost on the way.
+// An order is placed and paid with typed payloads. The first response is lost.
 func Example() {
 	server := httptest.NewServer(shop())
 	defer server.Close()
@@ -39,7 +39,7 @@ func Example() {
 	// invalid_payload: the payload is not valid; /method: must be one of card, transfer, invoice
 }
 
-// shop answers as a node does. See the tests of this package for real ones.
+// shop responds like a node. Other tests of this package use real nodes.
 func shop() http.Handler {
 	mux, placed := http.NewServeMux(), false
 	mux.HandleFunc("POST /v1/workflows/order/place", func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Parcel is the data of the workflow that the tests run.
+// Parcel is the data of the test workflow.
 type Parcel struct {
 	To      string `json:"to"`
 	Stamped int    `json:"stamped"`
@@ -37,7 +37,7 @@ type Deliver struct {
 	By string `json:"by"`
 }
 
-// courier delivers when its test says so: who signed, or why not.
+// courier delivers when the test allows it: nil or an error.
 type courier chan error
 
 func (c courier) deliver(ctx context.Context, _ *workflow.Attempt, _ Parcel, p Deliver) (Deliver, error) {
@@ -70,7 +70,7 @@ func parcels(c courier) *workflow.Definition[Parcel] {
 	)
 }
 
-// The transitions, as callers name them.
+// Typed names of the transitions.
 var (
 	pack    = workflow.NameOf[Pack](parcels(nil), "pack")
 	stamp   = workflow.NameOf[workflow.None](parcels(nil), "stamp")
@@ -94,11 +94,11 @@ type node struct {
 	url  string
 	api  *api.API
 	tap  *tap
-	open atomic.Int64 // requests and streams
-	dies func()       // as one that is killed does: everything of it is cut
+	open atomic.Int64 // requests and streams in progress
+	dies func()       // cuts all connections, as if the node was killed
 }
 
-// node starts one. around, where it is not nil, stands in front of it.
+// node starts a node. around, if not nil, wraps its handler.
 func (i *installation) node(around func(http.Handler) http.Handler, change ...func(*api.Config)) *node {
 	i.t.Helper()
 	e, err := engine.New(engine.Config{Pool: i.pool, Workflows: []workflow.Source{parcels(i.courier)}, Log: slog.New(slog.DiscardHandler)})
@@ -147,7 +147,7 @@ func (i *installation) node(around func(http.Handler) http.Handler, change ...fu
 	return n
 }
 
-// tap knows the connections of a server.
+// tap tracks the connections of a server.
 type tap struct {
 	net.Listener
 	mu    sync.Mutex
@@ -164,7 +164,7 @@ func (l *tap) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends all of them.
+// cut closes all connections.
 func (l *tap) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +174,7 @@ func (l *tap) cut() {
 	clear(l.conns)
 }
 
-// dial makes a client of nodes. Its pauses are short.
+// dial returns a client of nodes with short delays.
 func dial(t testing.TB, c client.Config, nodes ...*node) *client.Client {
 	t.Helper()
 	for _, n := range nodes {
@@ -191,7 +191,7 @@ func dial(t testing.TB, c client.Config, nodes ...*node) *client.Client {
 	return out
 }
 
-// must fails the test where there is an error.
+// must fails the test on an error.
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -202,7 +202,7 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// packed makes a parcel.
+// packed creates a parcel.
 func packed(t testing.TB, c *client.Client, number string) client.Receipt {
 	t.Helper()
 	r, err := client.Submit(t.Context(), c, pack, client.NewInstance, Pack{To: "Graz", Number: number})
@@ -212,7 +212,7 @@ func packed(t testing.TB, c *client.Client, number string) client.Receipt {
 	return r
 }
 
-// stamped stamps one so often.
+// stamped stamps a parcel several times.
 func stamped(t testing.TB, c *client.Client, number string, times int) {
 	t.Helper()
 	for range times {

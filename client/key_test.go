@@ -64,7 +64,7 @@ func TestFormKey(t *testing.T) {
 			t.Errorf("%q: %q, %v", pair, key, err)
 		}
 	}
-	// A user's name may be long: a key is not.
+	// The key of a long user name is short.
 	if key, err := client.FormKey(strings.Repeat("ann", 1000), "f-1"); err != nil || len(key) != 48 {
 		t.Errorf("%q, %v", key, err)
 	}

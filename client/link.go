@@ -20,22 +20,22 @@ import (
 type problem = transitions.Problem
 
 const (
-	// silence is how long nothing may come: a node pings every 20 seconds.
+	// silence is the maximum time without a message. Nodes ping every 20 seconds.
 	silence = time.Minute
-	// writeTime is how long a write may take. Messages are small.
+	// writeTime bounds a write of a small message.
 	writeTime = 10 * time.Second
 )
 
-// link is a WebSocket connection. It is read by one goroutine; another one keeps its credential fresh.
+// link is a WebSocket connection. One goroutine reads it; another one refreshes its credential.
 type link struct {
 	client *Client
 	conn   *websocket.Conn
 	unhook func() bool
 	users  sync.WaitGroup
-	said   chan *wire.ServerMessage // of the credential
+	said   chan *wire.ServerMessage // replies about the credential
 }
 
-// dial opens one.
+// dial opens a connection.
 func (c *Client) dial(ctx context.Context, at int64) (*link, *failed) {
 	header, f := c.identity(ctx)
 	if f != nil {
@@ -47,34 +47,35 @@ func (c *Client) dial(ctx context.Context, at int64) (*link, *failed) {
 	conn, response, err := c.dialer.DialContext(limited, address, header)
 	switch {
 	case err != nil && response != nil && response.StatusCode != http.StatusSwitchingProtocols:
-		body, _ := io.ReadAll(response.Body) // it is in memory, as far as it goes
+		body, _ := io.ReadAll(response.Body) // in memory, possibly truncated
 		return nil, refused(&answer{response.StatusCode, response.Header, body})
 	case err != nil:
-		return nil, unanswered(err)
+		return nil, noResponse(err)
 	}
 	l := &link{client: c, conn: conn, said: make(chan *wire.ServerMessage, 1)}
 	l.unhook = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	conn.SetPingHandler(func(data string) error {
 		_ = conn.SetReadDeadline(time.Now().Add(silence))
-		_ = conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTime)) // reading tells that it is broken
+		_ = conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTime)) // the reader detects a broken connection
 		return nil
 	})
 	return l, nil
 }
 
-// close returns when nobody uses the link any more. The context of keepCredential has to have ended.
+// close closes the connection and waits for its goroutines. The context of keepCredential must have
+// ended.
 func (l *link) close() {
 	l.unhook()
 	_ = l.conn.Close()
 	l.users.Wait()
 }
 
-// leave tells the node that this is the end.
+// leave sends a close message.
 func (l *link) leave() {
 	_ = l.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(writeTime))
 }
 
-// write sends a message. Where it cannot, the reader sees the end of the connection.
+// write sends a message. If it fails, the reader sees the end of the connection.
 func (l *link) write(m *wire.Message) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -99,7 +100,7 @@ func (l *link) read() (*wire.ServerMessage, error) {
 	return m, json.Unmarshal(text, m, reading)
 }
 
-// keepCredential presents a fresh credential whenever the one that counts has come near its end. Where it cannot, the
+// keepCredential presents a new credential before the current one expires. If it cannot, the
 // connection ends with the credential.
 func (l *link) keepCredential(ctx context.Context) {
 	if l.client.cfg.TokenSource == nil {
@@ -125,11 +126,11 @@ func (l *link) keepCredential(ctx context.Context) {
 	})
 }
 
-// authenticate presents the credential that its source has now, and returns when that ends; zero: it does not.
+// authenticate presents the current credential of the source and returns its expiry, or zero.
 func (l *link) authenticate(ctx context.Context) (until time.Time, f *failed) {
 	token, err := l.client.token(ctx)
 	if err != nil {
-		return until, unanswered(err)
+		return until, noResponse(err)
 	}
 	if err := l.write(&wire.Message{Op: wire.Authenticate, ID: credentialID, Credential: &token}); err != nil {
 		return until, &failed{err: workflow.AsError(err)} // the reader sees it too
@@ -142,13 +143,5 @@ func (l *link) authenticate(ctx context.Context) (until time.Time, f *failed) {
 		return m.Until, nil
 	case <-ctx.Done():
 		return until, &failed{err: workflow.AsError(ctx.Err())}
-	}
-}
-
-// answered hands over what was said of a credential.
-func (l *link) answered(m *wire.ServerMessage) {
-	select {
-	case l.said <- m:
-	default: // nobody has asked
 	}
 }

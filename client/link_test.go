@@ -19,17 +19,18 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// exchangeOf is a server without a network, whose time is that of a synctest bubble. Its credentials last an hour.
+// exchangeOf is a server without a network, on the clock of a synctest bubble. Its credentials last
+// an hour.
 type exchangeOf struct {
 	calls   chan net.Conn
 	closing sync.Once
 	pings   bool
-	outage  [2]time.Duration // from when until when nobody reaches it
+	outage  [2]time.Duration // start and end of an outage
 	began   time.Time
 
 	mu     sync.Mutex
-	opened []time.Duration // when connections were
-	shown  []time.Duration // when credentials were
+	opened []time.Duration // times of connections
+	shown  []time.Duration // times of credentials
 }
 
 func (x *exchangeOf) Accept() (net.Conn, error) {
@@ -102,7 +103,8 @@ func (x *exchangeOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ping does so about as often as a node, and never when a credential is due: a pipe has no buffer, and both sides would write.
+// ping sends a ping about as often as a node, but never when a credential is due: a pipe has no
+// buffer, so both sides would block.
 func ping(conn *websocket.Conn, done <-chan struct{}) {
 	every := time.NewTicker(19 * time.Second)
 	defer every.Stop()
@@ -116,7 +118,7 @@ func ping(conn *websocket.Conn, done <-chan struct{}) {
 	}
 }
 
-// follows lets a client follow the log of that server for so long. It returns what is yielded last.
+// follows follows the log for some time and returns what was yielded last.
 func (x *exchangeOf) follows(t *testing.T, long time.Duration, change ...func(*client.Config)) (last client.Event, end error) {
 	t.Helper()
 	x.calls, x.began = make(chan net.Conn), time.Now()
@@ -145,8 +147,8 @@ func (x *exchangeOf) follows(t *testing.T, long time.Duration, change ...func(*c
 	return last, end
 }
 
-// A subscription of which something has come goes on when somebody is there again, however long that takes, and its caller is told.
-func TestASubscriptionOutlivesALongOutage(t *testing.T) {
+// A subscription that has received something continues after any outage, and notifies its caller.
+func TestSubscriptionSurvivesLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &exchangeOf{pings: true, outage: [2]time.Duration{time.Minute, 2 * time.Hour}}
 		var told, back int
@@ -173,8 +175,8 @@ func TestASubscriptionOutlivesALongOutage(t *testing.T) {
 	})
 }
 
-// Before that, that nobody is there is an error.
-func TestASubscriptionThatNeverStandsEnds(t *testing.T) {
+// A subscription that has received nothing fails.
+func TestSubscriptionFailsWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &exchangeOf{outage: [2]time.Duration{0, time.Hour}}
 		told := 0
@@ -185,8 +187,8 @@ func TestASubscriptionThatNeverStandsEnds(t *testing.T) {
 	})
 }
 
-// Four fifths of the time that is left, and the connection stays.
-func TestACredentialIsShownAgainBeforeItEnds(t *testing.T) {
+// The credential is renewed after four fifths of its lifetime, on the same connection.
+func TestCredentialIsRenewedBeforeExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &exchangeOf{pings: true}
 		_, _ = x.follows(t, 150*time.Minute)
@@ -197,8 +199,8 @@ func TestACredentialIsShownAgainBeforeItEnds(t *testing.T) {
 	})
 }
 
-// A node that has gone without a word is missed within a minute.
-func TestASilentConnectionIsLeft(t *testing.T) {
+// A node that disappears silently is detected within a minute.
+func TestSilentConnectionIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &exchangeOf{}
 		_, _ = x.follows(t, 150*time.Second)

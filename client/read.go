@@ -14,55 +14,56 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Instance is an instance, with what waits on it.
+// Instance returns an instance with its pending timers and commands.
 func (c *Client) Instance(ctx context.Context, of Target) (InstanceView, error) {
 	return get[InstanceView](ctx, c, of.path(), nil)
 }
 
-// Options is what the caller can do with an instance now, and why not.
+// Options returns what the caller can do with an instance now, and why not.
 func (c *Client) Options(ctx context.Context, of Target) (Options, error) {
 	return get[Options](ctx, c, of.path()+"/transitions", nil)
 }
 
-// Me is who the caller is, and, of a grant, whether he has it; "" asks for none.
+// Me returns the caller's identity, and whether it has a grant; "" skips that.
 func (c *Client) Me(ctx context.Context, grant string) (Me, error) {
 	q := url.Values{}
 	add(q, "can", grant)
 	return get[Me](ctx, c, "/v1/me", q)
 }
 
-// Workflows are the workflows of the node, by name, each in its newest version.
+// Workflows lists the newest versions of the node's workflows by name.
 func (c *Client) Workflows(ctx context.Context) ([]WorkflowSummary, error) {
 	list, err := get[wire.WorkflowList](ctx, c, "/v1/workflows", nil)
 	return list.Workflows, err
 }
 
-// Ticket makes a ticket of what the caller may himself. What is asked twice makes two.
+// Ticket issues a ticket within the caller's own permissions. Repeated calls issue several tickets.
 func (c *Client) Ticket(ctx context.Context, want TicketRequest) (Ticket, error) {
 	return post[Ticket](ctx, c, "/v1/tickets", want)
 }
 
-// InstanceFilter says which instances are listed; what is empty selects everything.
+// InstanceFilter selects instances. Empty fields select all.
 type InstanceFilter struct {
 	Workflow     string
 	Definition   int
-	States       []workflow.State // any of them
+	States       []workflow.State // any of these
 	Open         *bool            // not in a final state
-	BusinessKey  string           // with Workflow
+	BusinessKey  string           // requires Workflow
 	Attributes   map[string]string
 	Ranges       map[string]AttributeRange // by attribute
-	CreatedAfter time.Time                 // or at that time; so UpdatedAfter
+	CreatedAfter time.Time                 // inclusive, as is UpdatedAfter
 
 	CreatedBefore, UpdatedAfter, UpdatedBefore time.Time
 
 	NewestUpdateFirst bool // defaults to the oldest first
 }
 
-// AttributeRange selects values of an attribute, which are compared byte by byte as text. An empty bound selects everything.
+// AttributeRange selects values of an attribute, compared bytewise as text. An empty bound selects
+// all.
 type AttributeRange struct {
-	From   string // this value or a later one
-	Before string // an earlier value
-	Prefix string // values that begin with this
+	From   string // inclusive
+	Before string // exclusive
+	Prefix string // values with this prefix
 }
 
 func (f *InstanceFilter) query() url.Values {
@@ -96,17 +97,17 @@ func (f *InstanceFilter) query() url.Values {
 	return q
 }
 
-// add adds what is not empty.
+// add sets a parameter unless it is empty.
 func add(q url.Values, name, value string) {
 	if value != "" {
 		q.Set(name, value)
 	}
 }
 
-// entriesOfPage is how many entries of a list are asked for at once.
+// entriesOfPage is the page size of lists.
 const entriesOfPage = 100
 
-// Instances lists instances, page by page. An error is the last that it yields.
+// Instances lists instances and reads pages as needed. An error is yielded last.
 func (c *Client) Instances(ctx context.Context, f InstanceFilter) iter.Seq2[Instance, error] {
 	q := f.query()
 	return pages(func(cursor string) ([]Instance, string, error) {
@@ -115,15 +116,15 @@ func (c *Client) Instances(ctx context.Context, f InstanceFilter) iter.Seq2[Inst
 	})
 }
 
-// ChildFilter says which children of an instance are listed; what is empty selects everything.
+// ChildFilter selects the children of an instance. Empty fields select all.
 type ChildFilter struct {
-	States []workflow.State // any of them
+	States []workflow.State // any of these
 	Open   *bool            // not in a final state
 	Stuck  *bool            // a command of it waits for an operator
 }
 
-// Children lists the instances that one has started, as they are now, in the order in which they were started. An error is the last
-// that it yields.
+// Children lists the instances started by an instance in the order of their start, with their
+// current state. An error is yielded last.
 func (c *Client) Children(ctx context.Context, of Target, f ChildFilter) iter.Seq2[Child, error] {
 	q := (&InstanceFilter{States: f.States, Open: f.Open}).query()
 	if f.Stuck != nil {
@@ -135,7 +136,8 @@ func (c *Client) Children(ctx context.Context, of Target, f ChildFilter) iter.Se
 	})
 }
 
-// History lists the transitions of an instance with a version after this one, oldest first. An error is the last that it yields.
+// History lists the transitions of an instance after a version, oldest first. An error is yielded
+// last.
 func (c *Client) History(ctx context.Context, of Target, after int64) iter.Seq2[Entry, error] {
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(entriesOfPage)}}
 	return pages(func(next string) ([]Entry, string, error) {
@@ -147,7 +149,7 @@ func (c *Client) History(ctx context.Context, of Target, after int64) iter.Seq2[
 	})
 }
 
-// with is a query with another value of a parameter; "" changes nothing.
+// with returns a query with another value of a parameter; "" changes nothing.
 func with(q url.Values, name, value string) url.Values {
 	out := url.Values{}
 	for n, values := range q {
@@ -157,7 +159,8 @@ func with(q url.Values, name, value string) url.Values {
 	return out
 }
 
-// pages yields the entries of a list whose pages are read when they are wanted. next is "" for the first page, and after the last.
+// pages yields the entries of a list and reads pages as needed. next is "" for the first page and
+// after the last.
 func pages[T any](read func(next string) (entries []T, after string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for next := ""; ; {
@@ -178,11 +181,11 @@ func pages[T any](read func(next string) (entries []T, after string, err error))
 	}
 }
 
-// Decode reads JSON that a workflow has written: the data of an instance or an event, or the result of a command. What T does not have is
-// passed over.
+// Decode parses JSON written by a workflow: the data of an instance or an event, or the result of a
+// command. It ignores unknown members.
 func Decode[T any](text jsontext.Value) (v T, err error) {
 	if err := json.Unmarshal(text, &v, reading); err != nil {
-		return v, &workflow.Error{Code: workflow.Internal, Message: "the JSON does not fit", Cause: err}
+		return v, &workflow.Error{Code: workflow.Internal, Message: "cannot decode the JSON", Cause: err}
 	}
 	return v, nil
 }

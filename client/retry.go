@@ -15,28 +15,28 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// failed is why an attempt came to nothing.
+// failed describes a failed attempt.
 type failed struct {
 	err       *workflow.Error
 	again     bool          // another attempt may succeed
-	elsewhere bool          // rather at another address than at this one
-	unsure    bool          // what was asked for may have been done
-	wait      time.Duration // and not earlier; of Retry-After
+	elsewhere bool          // preferably at another address
+	ambiguous bool          // the request may have been executed
+	wait      time.Duration // of Retry-After
 }
 
-// trial counts the attempts of one call.
+// trial counts the attempts of a call.
 type trial struct {
-	client  *Client
-	rounds  int  // attempts that have failed, at every address where that may help
-	hops    int  // addresses of this round that were left
-	endless bool // it is a subscription of which something has come
-	renewed bool // the credential was refused, and its source asked again
-	unsure  bool // an attempt may have done what was asked for
+	client    *Client
+	rounds    int  // failed attempts, each at all addresses if that may help
+	hops      int  // addresses tried in this round
+	endless   bool // a subscription that has received something
+	renewed   bool // the credential was rejected and renewed
+	ambiguous bool // an attempt may have executed the request
 }
 
-// again reports whether there is to be another attempt, after the pause that it takes.
+// again reports whether to make another attempt, after the delay that it waits for.
 func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
-	t.unsure = t.unsure || f.unsure
+	t.ambiguous = t.ambiguous || f.ambiguous
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -46,7 +46,7 @@ func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
 	case !f.again:
 		return false
 	case f.elsewhere:
-		t.client.leave(at)
+		t.client.switchURL(at)
 		if t.hops++; t.hops < len(t.client.urls) {
 			return true
 		}
@@ -61,39 +61,39 @@ func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
 	return pause.For(ctx, wait)
 }
 
-// goesOn is a subscription of which something has come: what has failed before counts no more.
-func (t *trial) goesOn() {
+// resetFailures resets the failures of a subscription that has received something.
+func (t *trial) resetFailures() {
 	if t.rounds > 0 {
 		t.client.notify(nil, 0)
 	}
 	*t = trial{client: t.client, endless: true}
 }
 
-// err is what the caller is told after the last attempt.
+// error returns the error for the caller after the last attempt.
 func (f *failed) error(ctx context.Context) *workflow.Error {
 	if ctx.Err() == nil {
 		return f.err
 	}
-	return &workflow.Error{Code: workflow.TimedOut, Message: "the call was ended before its answer",
+	return &workflow.Error{Code: workflow.TimedOut, Message: "the context ended before the response",
 		Cause: errors.Join(context.Cause(ctx), f.err)}
 }
 
-// error is what the caller of a command is told after the last attempt. That it was refused says nothing of an earlier attempt that had
-// no answer, unless the refusal is the key's answer for good.
+// error returns the error for the caller of a command after the last attempt. A refusal does not
+// settle an earlier attempt with an unknown outcome, unless it is the final result of the key.
 func (t *trial) error(ctx context.Context, f *failed) *workflow.Error {
-	if !t.unsure || f.unsure || f.err.Code.Info().Final {
+	if !t.ambiguous || f.ambiguous || f.err.Code.Info().Final {
 		return f.error(ctx)
 	}
-	return &workflow.Error{Code: workflow.TimedOut, Message: "an attempt had no answer, and a later one was refused", Cause: f.error(ctx)}
+	return &workflow.Error{Code: workflow.TimedOut, Message: "an attempt had no response, and a later one was refused", Cause: f.error(ctx)}
 }
 
-// unanswered is an attempt after which nobody knows what was done.
-func unanswered(cause error) *failed {
-	return &failed{again: true, elsewhere: true, unsure: true,
-		err: &workflow.Error{Code: workflow.TimedOut, Message: "there was no answer", Cause: cause}}
+// noResponse returns a failed attempt whose outcome is unknown.
+func noResponse(cause error) *failed {
+	return &failed{again: true, elsewhere: true, ambiguous: true,
+		err: &workflow.Error{Code: workflow.TimedOut, Message: "no response", Cause: cause}}
 }
 
-// refused reads a problem document.
+// refused parses a problem document.
 func refused(a *answer) *failed {
 	var p transitions.Problem
 	if err := json.Unmarshal(a.body, &p, reading); err != nil || p.Code == "" {
@@ -104,22 +104,22 @@ func refused(a *answer) *failed {
 	return f
 }
 
-// failedWith is what a problem means for the next attempt.
+// failedWith returns the consequence of a problem for the next attempt.
 func failedWith(p *transitions.Problem) *failed {
 	info := p.Code.Info()
-	known := info.Code == p.Code // another version of Pawl has others
+	known := info.Code == p.Code // other versions of Pawl have other codes
 	return &failed{err: p.Err(), again: known && info.Retry || !known && mayPass(p.Status),
 		elsewhere: p.Code == workflow.ShuttingDown || p.Code == workflow.Unavailable || p.Code == workflow.NotOnThisNode,
-		unsure:    p.Code == workflow.Unavailable || p.Code == workflow.TimedOut}
+		ambiguous: p.Code == workflow.Unavailable || p.Code == workflow.TimedOut}
 }
 
 func mayPass(status int) bool {
 	return status == http.StatusTooManyRequests || status >= 500
 }
 
-// foreign is an answer that Pawl does not give: of something in between, or of another server.
+// foreign returns the failure for a response that is not Pawl's, but a proxy's or another server's.
 func foreign(a *answer) *failed {
-	f := &failed{again: mayPass(a.status), elsewhere: a.status >= 500, unsure: a.status >= 500, wait: retryAfter(a.header)}
+	f := &failed{again: mayPass(a.status), elsewhere: a.status >= 500, ambiguous: a.status >= 500, wait: retryAfter(a.header)}
 	code := workflow.InvalidRequest
 	switch {
 	case f.again:
@@ -131,12 +131,12 @@ func foreign(a *answer) *failed {
 	case a.status == http.StatusNotFound:
 		code = workflow.NotFound
 	}
-	f.err = &workflow.Error{Code: code, Message: fmt.Sprintf("the address answers %d, without a problem document", a.status),
+	f.err = &workflow.Error{Code: code, Message: fmt.Sprintf("the address responded %d without a problem document", a.status),
 		Cause: fmt.Errorf("%.200q", a.body)}
 	return f
 }
 
-// retryAfter reads the header, in either of its forms (RFC 9110, section 10.2.3).
+// retryAfter parses both forms of the header (RFC 9110, section 10.2.3).
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// answers is a network that gives answers one after another, the last one again and again, and notes who was asked and when.
+// answers is a transport with scripted responses, the last one repeated, that records hosts and
+// times.
 type answers struct {
 	list  []func(*http.Request) (*http.Response, error)
 	hosts []string
@@ -47,7 +48,7 @@ func broken(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpecte
 const done = `{"instance":"0197f6a0-0000-7000-8000-000000000001","workflow":"w","transition":"t","state":"s","version":1,` +
 	`"at":"2030-01-01T00:00:00Z"}`
 
-// asked is what a client of one or more addresses gets, with no pauses but those that are asked for and one nanosecond.
+// asked returns the result of a client with one or more addresses and minimal delays.
 func asked(t *testing.T, a *answers, hosts ...string) (client.Receipt, error) {
 	t.Helper()
 	config := client.Config{HTTP: &http.Client{Transport: a}, Retry: client.Retry{Attempts: 4, First: 1, Max: 1}}
@@ -61,12 +62,12 @@ func asked(t *testing.T, a *answers, hosts ...string) (client.Receipt, error) {
 	return c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
 }
 
-func TestNobodyAsksBeforeRetryAfter(t *testing.T) {
+func TestRetryAfterIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		date := time.Now().Add(50 * time.Second).UTC().Format(http.TimeFormat)
 		a := &answers{list: []func(*http.Request) (*http.Response, error){
 			problem(workflow.RateLimited, "Retry-After", "7"), problem(workflow.Overloaded, "Retry-After", date),
-			problem(workflow.Overloaded, "Retry-After", "3600"), // which counts as a minute
+			problem(workflow.Overloaded, "Retry-After", "3600"), // counts as a minute
 			reply(200, done),
 		}}
 		began := time.Now()
@@ -83,7 +84,7 @@ func TestNobodyAsksBeforeRetryAfter(t *testing.T) {
 	})
 }
 
-func TestPausesGrowUpToTheirMost(t *testing.T) {
+func TestBackoffIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{list: []func(*http.Request) (*http.Response, error){problem(workflow.Locked)}}
 		c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a},
@@ -109,10 +110,10 @@ func TestPausesGrowUpToTheirMost(t *testing.T) {
 	})
 }
 
-func TestWhoAnswersIsKeptTo(t *testing.T) {
+func TestClientSticksToServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{list: []func(*http.Request) (*http.Response, error){
-			broken, problem(workflow.ShuttingDown, "Retry-After", "1"), reply(502, "<html>"), // everybody: a pause, and again
+			broken, problem(workflow.ShuttingDown, "Retry-After", "1"), reply(502, "<html>"), // all addresses: a delay, then again
 			reply(503, "no healthy upstream"), problem(workflow.RateLimited), reply(200, `{"instance":`), reply(200, done),
 		}}
 		if _, err := asked(t, a, "one", "two", "three"); err != nil {
@@ -124,8 +125,8 @@ func TestWhoAnswersIsKeptTo(t *testing.T) {
 	})
 }
 
-// During a roll-out an address may be that of a node which does not know a version that another one knows.
-func TestWhoDoesNotKnowAVersionIsLeftForWhoDoes(t *testing.T) {
+// During a roll-out an address may belong to a node without a version that another one has.
+func TestUnknownVersionSwitchesNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unknown := `{"code":"` + string(workflow.NotOnThisNode) + `","status":503,"detail":"another node may"}`
 		for name, c := range map[string]struct {
@@ -160,7 +161,7 @@ func TestWhoDoesNotKnowAVersionIsLeftForWhoDoes(t *testing.T) {
 	})
 }
 
-func TestWhatCannotPassIsNotTriedAgain(t *testing.T) {
+func TestFinalErrorsAreNotRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer   func(*http.Request) (*http.Response, error)
 		code     workflow.Code
@@ -186,8 +187,9 @@ func TestWhatCannotPassIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// On a connection on which an answer comes twice, every later one would be taken for that of the request after it.
-func TestAnAnswerToAnotherRequestIsNotTaken(t *testing.T) {
+// After a duplicated response on a connection, every later one would be taken for that of the next
+// request.
+func TestResponseToOtherRequestIsRejected(t *testing.T) {
 	var former string
 	stale := func(r *http.Request) (*http.Response, error) {
 		return reply(200, strings.Replace(done, `"version":1`, `"version":9`, 1), "X-Request-Id", former)(r)
@@ -212,7 +214,7 @@ func TestAnAnswerToAnotherRequestIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestACredentialThatIsRefusedIsRenewedOnce(t *testing.T) {
+func TestRejectedCredentialIsRenewedOnce(t *testing.T) {
 	tokens, asked := []string{"old", "fresh"}, 0
 	source := func(context.Context) (string, error) {
 		asked++
@@ -238,7 +240,7 @@ func TestACredentialThatIsRefusedIsRenewedOnce(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextIsTheEndOfACall(t *testing.T) {
+func TestContextEndsCall(t *testing.T) {
 	waits := func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, context.Cause(r.Context())
@@ -280,8 +282,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// A node that does not answer holds nobody for longer than an attempt may take.
-func TestAnAttemptHasItsTime(t *testing.T) {
+// A node that does not respond delays a caller by at most the timeout of an attempt.
+func TestAttemptHasTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{list: []func(*http.Request) (*http.Response, error){func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()

@@ -18,13 +18,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Position is a place in the log of the tenant: that of a transition, after which to go on, or [Start] or [Now].
+// Position is a position in the tenant's log after which to continue, or [Start] or [Now].
 type Position int64
 
-// Where to begin without a position.
+// Starting points without a position.
 const (
-	Start Position = -1 // with the oldest event that is there
-	Now   Position = -2 // with the next one
+	Start Position = -1 // the oldest stored event
+	Now   Position = -2 // the next event
 )
 
 func (p Position) json() jsontext.Value {
@@ -40,19 +40,21 @@ func (p Position) json() jsontext.Value {
 // Event is an event of the log.
 type Event struct {
 	wire.Event
-	// Cursor is where to go on after this event: everything up to there was yielded. It is less than the position where more
-	// events of the same transition follow, and they come again then. As JSON it is text, as the position is.
+	// Cursor is the position after which to continue: everything up to it was yielded. It is less
+	// than the event's position if more events of the same transition follow, which then includes
+	// repetitions. Like positions, it is text in JSON.
 	Cursor Position `json:"cursor,string"`
 }
 
-// Subscribe yields the events of the log after a position, in order, each once, and waits for more. It goes on at another node where
-// one is lost, and with a fresh credential before its own ends. Once something has come, be it that there is nothing new, it is tried
-// again for as long as it takes, with pauses of up to Retry.Max: Config.Notify is told. It has no end but that of the context, of the
-// loop, and an error, which is the last that it yields, beside an event of which only the Cursor is set: where to go on.
-// [workflow.EventsGone] says that the events that come next were removed by retention; the Position of the error is that of the first
-// one that is there, and the Cursor the position before it.
+// Subscribe yields the events of the log after a position in order, each once, and waits for more.
+// It continues on another node after a failure, and renews its credential before it expires. After
+// the first message, including one without events, it is retried without limit, with delays up to
+// Retry.Max; Config.Notify reports this. It ends with the context, the loop, or an error. An error
+// is yielded last, with an event that only has the Cursor after which to continue.
+// [workflow.EventsGone] means that retention removed the next events; the error has the Position of
+// the next stored event, and the Cursor precedes it.
 //
-// Nothing is read ahead: a reader that takes its time is sent no more, and loses nothing.
+// Nothing is read ahead: a slow reader slows the server and loses nothing.
 func (c *Client) Subscribe(ctx context.Context, after Position, f Filter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		s := subscription{client: c, after: after, filter: f, yield: yield}
@@ -71,7 +73,7 @@ func (c *Client) Subscribe(ctx context.Context, after Position, f Filter) iter.S
 	}
 }
 
-// end yields an error, with where to go on.
+// end yields an error with the position after which to continue.
 func (s *subscription) end(err *workflow.Error) {
 	if err.Code == workflow.EventsGone && err.Position > 0 {
 		s.after = Position(err.Position - 1)
@@ -79,24 +81,24 @@ func (s *subscription) end(err *workflow.Error) {
 	s.yield(Event{Cursor: s.after}, err)
 }
 
-// subscription is a reader of the log, over as many connections as it takes.
+// subscription is a reader of the log over several connections.
 type subscription struct {
 	client *Client
-	after  Position // where the next connection begins
+	after  Position // start of the next connection
 	filter Filter
 	yield  func(Event, error) bool
-	left   bool // the reader wants no more
+	left   bool // the loop has ended
 
-	position, number int64 // of the newest event that was yielded
+	position, number int64 // of the last yielded event
 }
 
-// subscriptionID and credentialID are how messages are told apart.
+// Ids of messages.
 const (
 	subscriptionID = "log"
 	credentialID   = "credential"
 )
 
-// follow reads the log over one connection. It returns why that has ended.
+// follow reads the log over one connection. It returns why that ended.
 func (s *subscription) follow(ctx context.Context, at int64, t *trial) *failed {
 	l, f := s.client.dial(ctx, at)
 	if f != nil {
@@ -108,7 +110,7 @@ func (s *subscription) follow(ctx context.Context, at int64, t *trial) *failed {
 		l.close()
 	}()
 	if err := l.write(&wire.Message{Op: wire.Subscribe, ID: subscriptionID, After: s.after.json(), Filter: s.filter}); err != nil {
-		return unanswered(err)
+		return noResponse(err)
 	}
 	l.keepCredential(running)
 	for !s.left {
@@ -116,7 +118,7 @@ func (s *subscription) follow(ctx context.Context, at int64, t *trial) *failed {
 		if err != nil {
 			return s.broken(ctx, err)
 		}
-		if f := s.take(ctx, l, m, t); f != nil {
+		if f := s.handle(ctx, l, m, t); f != nil {
 			return f
 		}
 	}
@@ -124,17 +126,20 @@ func (s *subscription) follow(ctx context.Context, at int64, t *trial) *failed {
 	return nil
 }
 
-// take does what a message asks for.
-func (s *subscription) take(ctx context.Context, l *link, m *wire.ServerMessage, t *trial) *failed {
+// handle processes a message.
+func (s *subscription) handle(ctx context.Context, l *link, m *wire.ServerMessage, t *trial) *failed {
 	switch {
 	case m.ID == credentialID:
-		l.answered(m)
+		select {
+		case l.said <- m:
+		default: // no request is waiting
+		}
 	case m.Op == wire.OpSubscribed:
 		s.after = Position(m.After)
 	case m.Op == wire.OpEvent:
 		return s.event(m, t)
 	case m.Op == wire.OpCaughtUp:
-		t.goesOn()
+		t.resetFailures()
 		s.after = max(s.after, Position(m.Position))
 	case m.Op == wire.OpError && m.Code == workflow.EventsGone:
 		return s.gone(ctx, m.Detail)
@@ -144,18 +149,18 @@ func (s *subscription) take(ctx context.Context, l *link, m *wire.ServerMessage,
 	return nil
 }
 
-// event yields an event, unless it came over a former connection.
+// event yields an event unless an earlier connection delivered it.
 func (s *subscription) event(m *wire.ServerMessage, t *trial) *failed {
 	var e Event
 	if err := json.Unmarshal(m.Event, &e.Event, reading); err != nil {
-		return unanswered(fmt.Errorf("an event cannot be read: %w", err))
+		return noResponse(fmt.Errorf("cannot parse an event: %w", err))
 	}
 	_, digits, _ := strings.Cut(e.ID, "-")
 	number, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
-		return unanswered(fmt.Errorf("an event has the id %q", e.ID))
+		return noResponse(fmt.Errorf("invalid event id %q", e.ID))
 	}
-	t.goesOn()
+	t.resetFailures()
 	s.after = Position(e.Position)
 	if m.More {
 		s.after--
@@ -169,11 +174,11 @@ func (s *subscription) event(m *wire.ServerMessage, t *trial) *failed {
 	return nil
 }
 
-// broken is what the end of a connection means.
+// broken returns the failure for the end of a connection.
 func (s *subscription) broken(ctx context.Context, err error) *failed {
 	closed, ok := errors.AsType[*websocket.CloseError](err)
 	if !ok {
-		return unanswered(err)
+		return noResponse(err)
 	}
 	because := func(code workflow.Code) *failed {
 		return &failed{err: &workflow.Error{Code: code, Message: closed.Text}}
@@ -190,10 +195,10 @@ func (s *subscription) broken(ctx context.Context, err error) *failed {
 		f.again = true
 		return f
 	}
-	return unanswered(err)
+	return noResponse(err)
 }
 
-// gone asks which event is the first that is there. Nobody says so over WebSocket.
+// gone requests the next stored position, which WebSocket messages do not have.
 func (s *subscription) gone(ctx context.Context, detail string) *failed {
 	q := url.Values{"after": {strconv.FormatInt(int64(s.after), 10)}, "limit": {"1"}}
 	_, err := s.client.do(ctx, &call{method: http.MethodGet, path: "/v1/events", query: q})

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// follow reads n events, and returns their ids. between is called after each.
+// follow reads n events and returns their ids. It calls between after each.
 func follow(t testing.TB, c *client.Client, after client.Position, f client.Filter, n int, between func(client.Event)) (ids []string) {
 	t.Helper()
 	for e, err := range c.Subscribe(t.Context(), after, f) {
@@ -36,7 +36,7 @@ func follow(t testing.TB, c *client.Client, after client.Position, f client.Filt
 	return ids
 }
 
-// idsUpTo are the ids of the events of a parcel that is stamped so often.
+// idsUpTo returns the ids of the events of a parcel with a number of stamps.
 func idsUpTo(stamps int) []string {
 	ids := []string{"1-0"}
 	for n := range stamps {
@@ -45,7 +45,7 @@ func idsUpTo(stamps int) []string {
 	return ids
 }
 
-func TestASubscriptionOutlivesItsNodes(t *testing.T) {
+func TestSubscriptionSurvivesNodes(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	first, second, third := i.node(nil), i.node(nil), i.node(nil)
@@ -57,12 +57,12 @@ func TestASubscriptionOutlivesItsNodes(t *testing.T) {
 	defer stopping.Wait()
 	got := follow(t, c, client.Start, client.Filter{}, len(idsUpTo(9)), func(e client.Event) {
 		switch e.ID {
-		case "3-0": // in the middle of a transition, and of what is on its way
+		case "3-0": // within a transition, with more events in transit
 			first.dies()
 			if e.Cursor != 2 {
 				t.Errorf("the cursor is %d", e.Cursor)
 			}
-		case "4-1": // when there is nothing more
+		case "4-1": // at the end of the log
 			stamped(t, other, "A-1", 3)
 			second.tap.cut()
 		case "7-1": // when a node stops
@@ -78,7 +78,7 @@ func TestASubscriptionOutlivesItsNodes(t *testing.T) {
 	}
 }
 
-func TestASubscriptionBeginsNow(t *testing.T) {
+func TestSubscribeFromNow(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	c := dial(t, client.Config{}, i.node(nil))
@@ -87,7 +87,7 @@ func TestASubscriptionBeginsNow(t *testing.T) {
 	var stamping sync.WaitGroup
 	defer stamping.Wait()
 	defer enough()
-	stamping.Go(func() { // until one of them comes later than the subscription
+	stamping.Go(func() { // until one arrives after the subscription
 		for ctx.Err() == nil {
 			_, _ = client.Submit(ctx, c, stamp, client.BusinessKey("parcel", "A-1"), workflow.None{})
 		}
@@ -100,7 +100,7 @@ func TestASubscriptionBeginsNow(t *testing.T) {
 	}
 }
 
-func TestEventsThatAreGoneAreAnError(t *testing.T) {
+func TestSubscribeReportsRemovedEvents(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	n := i.node(nil)
@@ -124,7 +124,7 @@ func TestEventsThatAreGoneAreAnError(t *testing.T) {
 	}
 }
 
-func TestWhatASubscriptionMayNotIsAnError(t *testing.T) {
+func TestSubscribeRequiresGrant(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	reads := func(right auth.Right) func(*api.Config) {
@@ -153,12 +153,12 @@ func TestWhatASubscriptionMayNotIsAnError(t *testing.T) {
 	}
 }
 
-// desk gives credentials, which are good until they are taken back.
+// desk issues credentials that can be revoked.
 type desk struct {
 	mu     sync.Mutex
 	ends   map[string]chan struct{}
-	seen   []string // by whom they were shown
-	notNow bool     // nobody can be known
+	seen   []string // credentials in the order of their use
+	notNow bool     // verification is unavailable
 }
 
 func (d *desk) identify(_ context.Context, token string) (auth.Principal, error) {
@@ -184,8 +184,9 @@ func (d *desk) has(tokens ...string) bool {
 	return slices.Equal(d.seen, tokens)
 }
 
-// A credential that is taken back, or whose end has come before another one was shown, costs a connection and no event.
-func TestASubscriptionGoesOnWithAFreshCredential(t *testing.T) {
+// A credential that is revoked, or expires before another is presented, costs a connection and no
+// event.
+func TestSubscriptionReconnectsWithNewCredential(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	d := &desk{ends: map[string]chan struct{}{"one": make(chan struct{}), "two": make(chan struct{})}}
@@ -214,8 +215,8 @@ func TestASubscriptionGoesOnWithAFreshCredential(t *testing.T) {
 	}
 }
 
-// Before it ends, another one is shown on the same connection.
-func TestAnOpenConnectionIsShownAFreshCredential(t *testing.T) {
+// Another credential is presented on the same connection before the first expires.
+func TestConnectionReceivesNewCredential(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	d := &desk{ends: map[string]chan struct{}{"1": make(chan struct{}), "2": make(chan struct{}), "3": make(chan struct{})}, notNow: true}
@@ -224,11 +225,12 @@ func TestAnOpenConnectionIsShownAFreshCredential(t *testing.T) {
 	packed(t, other, "A-1")
 	shown := 0
 	c := dial(t, client.Config{TokenSource: func(context.Context) (string, error) { shown++; return fmt.Sprint(shown), nil }}, guarded)
-	// It is shown at once, to learn until when it lasts; then cannot be verified; and is shown again after a pause.
+	// A credential is presented at once to learn its expiry, then cannot be verified, and is
+	// presented again after a delay.
 	got := follow(t, c, client.Start, client.Filter{}, 3, func(e client.Event) {
 		if e.ID == "1-0" {
 			await.Eventually(t, "three credentials were shown", func() bool { return d.has("1", "2", "3") })
-			close(d.ends["1"]) // which counts no more
+			close(d.ends["1"]) // no longer valid
 			close(d.ends["2"])
 			stamped(t, other, "A-1", 1)
 		}
@@ -238,7 +240,7 @@ func TestAnOpenConnectionIsShownAFreshCredential(t *testing.T) {
 	}
 }
 
-// ours are the goroutines that the client has begun.
+// ours returns the client's goroutines.
 func ours() (stacks []string) {
 	buf := make([]byte, 1<<20)
 	for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -249,8 +251,8 @@ func ours() (stacks []string) {
 	return stacks
 }
 
-// It is not parallel: nobody else's goroutines are there.
-func TestWhoLeavesEarlyLeavesNothing(t *testing.T) {
+// Not parallel, because it inspects all goroutines.
+func TestEndedLoopLeavesNoGoroutines(t *testing.T) {
 	i := install(t)
 	d := &desk{}
 	n := i.node(nil, func(c *api.Config) {
@@ -369,7 +371,7 @@ func TestListsArePaged(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoConfigurationIsRefused(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	source := func(context.Context) (string, error) { return "", nil }
 	for _, c := range []client.Config{{}, {URLs: []string{"localhost:8080"}}, {URLs: []string{"http://a?b=c"}}, {URLs: []string{"ftp://a"}},
 		{URLs: []string{"http://a"}, Token: "t", TokenSource: source}, {URLs: []string{"http://a", "https://ann:sesame@b"}},

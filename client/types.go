@@ -2,7 +2,7 @@ package client
 
 import "github.com/pawlhq/pawl/api/wire"
 
-// What nodes answer, as package wire has it.
+// Types of responses, as defined by package wire.
 type (
 	Instance      = wire.Instance
 	InstanceView  = wire.InstanceView

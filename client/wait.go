@@ -13,37 +13,38 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// longPoll is how long a node is asked to wait for something new.
+// longPoll is how long a node waits for a change.
 const longPoll = 25 * time.Second
 
 func commandPath(scope, key string) string {
 	return "/v1/commands/" + segment(scope) + "/" + segment(key)
 }
 
-// DefaultScope is the scope of a command that names none. Of a creation the instance is zero.
+// DefaultScope returns the scope of a command without one. For a creation the instance is zero.
 func DefaultScope(workflow, transition string, instance uuid.UUID) string {
 	return transitions.DefaultScope(workflow, transition, instance)
 }
 
-// Command is how a command stands.
+// Command returns the status of a command.
 func (c *Client) Command(ctx context.Context, scope, key string) (CommandStatus, error) {
 	return get[CommandStatus](ctx, c, commandPath(scope, key), nil)
 }
 
-// Cancel asks a command in flight to stop, and returns how it stands. It may succeed all the same.
+// Cancel requests the cancellation of a command in flight and returns its status. The command may
+// still succeed.
 func (c *Client) Cancel(ctx context.Context, scope, key string) (s CommandStatus, err error) {
-	_, err = c.do(ctx, &call{method: http.MethodDelete, path: commandPath(scope, key), read: into(&s)})
+	_, err = c.do(ctx, &call{method: http.MethodDelete, path: commandPath(scope, key), read: decodeInto(&s)})
 	return s, err
 }
 
-// Watch yields how a command stands, now and whenever that changes, until it has ended; of several changes the newest. An error is the last
-// that it yields.
+// Watch yields the status of a command, now and after changes, until it is complete. It may skip
+// intermediate changes. An error is yielded last.
 func (c *Client) Watch(ctx context.Context, scope, key string) iter.Seq2[CommandStatus, error] {
 	return func(yield func(CommandStatus, error) bool) {
 		seen, unchanged := "", 0
 		for {
 			var s CommandStatus
-			r := &call{method: http.MethodGet, path: commandPath(scope, key), read: into(&s)}
+			r := &call{method: http.MethodGet, path: commandPath(scope, key), read: decodeInto(&s)}
 			if seen != "" {
 				r.header, r.wait = http.Header{"If-None-Match": {seen}}, longPoll
 			}
@@ -53,9 +54,9 @@ func (c *Client) Watch(ctx context.Context, scope, key string) iter.Seq2[Command
 				return
 			}
 			if a.status == http.StatusNotModified {
-				if a.header.Get("Preference-Applied") == "" { // it has not waited
+				if a.header.Get("Preference-Applied") == "" { // the node has not waited
 					unchanged++
-					pause.For(ctx, c.backoff(unchanged)) // who is asked next says that the context has ended
+					pause.For(ctx, c.backoff(unchanged)) // the next request reports the end of the context
 				}
 				continue
 			}
@@ -71,21 +72,21 @@ func ended(s *CommandStatus) bool {
 	return s.Status == transitions.Succeeded || s.Status == transitions.FailedFinal || s.Status == transitions.Expired
 }
 
-// Wait waits for the end of a command, and returns what every duplicate of it gets.
+// Wait waits for the completion of a command and returns the result that every duplicate gets.
 func (c *Client) Wait(ctx context.Context, scope, key string) (Receipt, error) {
 	for s, err := range c.Watch(ctx, scope, key) {
 		if err != nil {
 			return Receipt{Key: key}, err
 		}
 		if ended(&s) {
-			return endOf(&s)
+			return completion(&s)
 		}
 	}
-	return Receipt{Key: key}, workflow.Errorf(workflow.Internal, "a watch has no end")
+	return Receipt{Key: key}, workflow.Errorf(workflow.Internal, "the watch ended before the command")
 }
 
-// endOf is the answer of a command that has ended.
-func endOf(s *CommandStatus) (Receipt, error) {
+// completion returns the result of a completed command.
+func completion(s *CommandStatus) (Receipt, error) {
 	r := Receipt{Key: s.Key, Receipt: transitions.Receipt{
 		Status: s.Code, Replayed: true, Instance: s.Instance, Version: s.Version, Position: s.Position, Body: s.Result,
 	}}

@@ -140,7 +140,7 @@ func TestSubmitReadsItsPayload(t *testing.T) {
 func TestSubmitWithoutAnAnswerTellsTheKey(t *testing.T) {
 	p := &person{t: t, url: "http://127.0.0.1:1"}
 	code, stdout, stderr := p.calls("submit", "order", "place")
-	if code != 6 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: there was no answer: .* connection `+
+	if code != 6 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: no response: .* connection `+
 		`refused\n$`).MatchString(stderr) {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}

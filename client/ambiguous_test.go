@@ -16,8 +16,8 @@ import (
 
 type answering = func(*http.Request) (*http.Response, error)
 
-// A refusal by one attempt says nothing of an attempt before or after it whose answer was lost.
-func TestWhatMayHaveBeenDoneIsNotCalledRefused(t *testing.T) {
+// A refusal of one attempt does not settle another attempt whose response was lost.
+func TestUnknownOutcomeIsNotRefused(t *testing.T) {
 	overloaded, refused := problem(workflow.Overloaded), reply(409, `{"code":"guard_refused","status":409,"final":true}`)
 	item := reply(200, `[{"status":503,"body":{"code":"overloaded","status":503}}]`)
 	for name, tt := range map[string]struct {
@@ -36,7 +36,7 @@ func TestWhatMayHaveBeenDoneIsNotCalledRefused(t *testing.T) {
 		"of many: lost, then the whole request":  {[]answering{broken, overloaded}, true, workflow.TimedOut},
 		"of many: refused, by the whole request": {[]answering{item, overloaded}, true, workflow.Overloaded},
 	} {
-		synctest.Test(t, func(t *testing.T) { // without the pauses
+		synctest.Test(t, func(t *testing.T) { // without real delays
 			c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: &answers{list: tt.list}},
 				Retry: client.Retry{Attempts: 4, First: 1, Max: 1}})
 			if err != nil {
@@ -59,8 +59,9 @@ func TestWhatMayHaveBeenDoneIsNotCalledRefused(t *testing.T) {
 	}
 }
 
-// Who accepts every subscription and then cuts it off, or sends what is no event, does not do so without end.
-func TestASubscriptionThatDoesNotGetOnEndsWithAnError(t *testing.T) {
+// A server that accepts subscriptions and then disconnects, or sends invalid events, causes an
+// error eventually.
+func TestSubscriptionWithoutProgressFails(t *testing.T) {
 	for name, messages := range map[string][]string{
 		"cut off":  nil,
 		"no event": {`{"op":"event","id":"log","event":{"id":"x"}}`},
