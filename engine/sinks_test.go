@@ -258,7 +258,7 @@ func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
 		return err
 	}
 	for want, f := range map[string]transitions.EventFilter{
-		`filter of sink "hook": invalid_request: there is no workflow "lone" here`: {Workflow: "lone"},
+		`filter of sink "hook": invalid_request: unknown workflow "lone"`: {Workflow: "lone"},
 		`workflow "loan" declares no attribute "costumer"`: {Workflow: "loan",
 			Attributes: map[string]string{"costumer": "c"}},
 		`no workflow declares an attribute "costumer"`: {Attributes: map[string]string{"customer": "c",

@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// Cause says what kind of thing has caused a transition.
+// Cause is the kind of event that caused a transition.
 type Cause string
 
-// The causes. CausedBy names the one that it was, as far as there is a name.
+// Causes, with the meaning of CausedBy.
 const (
-	CausedByCaller    Cause = "caller"    // an attempt over HTTP, in Go or in SQL, also one for a later time
-	CausedByTimer     Cause = "timer"     // of the instance: the timer's name
-	CausedByChild     Cause = "child"     // the end of an instance that this one has started: the child's id
-	CausedByParent    Cause = "parent"    // the transition of another instance that has started this one: its id
-	CausedByMessage   Cause = "message"   // from outside: the consumer; the key is the message's id
-	CausedByUndo      Cause = "undo"      // an effect was taken back: the key of the effect
-	CausedByRetention Cause = "retention" // its command was given up: no node claimed it in time
-	CausedByOperator  Cause = "operator"  // an operator has paused, resumed, retried, resolved or abandoned
-	CausedByImport    Cause = "import"    // it had happened before: when, as RFC 3339 in UTC
+	CausedByCaller    Cause = "caller"    // a command over HTTP, in Go or in SQL, including scheduled ones
+	CausedByTimer     Cause = "timer"     // a timer of the instance: its name
+	CausedByChild     Cause = "child"     // completion of a child: its id
+	CausedByParent    Cause = "parent"    // start by a parent: its id
+	CausedByMessage   Cause = "message"   // a message: its consumer; the key is the message's id
+	CausedByUndo      Cause = "undo"      // undo of an effect: the key of the effect
+	CausedByRetention Cause = "retention" // a command abandoned because no node claimed it in time
+	CausedByOperator  Cause = "operator"  // an operator paused, resumed, retried, resolved or abandoned
+	CausedByImport    Cause = "import"    // an import: its time as RFC 3339 in UTC
 )
 
-// Imported is the stored cause of what has happened at a time.
+// Imported returns the stored cause of an import.
 func Imported(at time.Time) Cause {
 	return CausedByImport + " " + Cause(at.UTC().Format(time.RFC3339Nano))
 }
 
-// HappenedAt returns the time of an import as the database stores it, to the microsecond, and the zero time of any other stored cause.
+// HappenedAt returns the time of an import as the database stores it, to the microsecond, or zero
+// for other stored causes.
 func (c Cause) HappenedAt() time.Time {
 	kind, at, _ := strings.Cut(string(c), " ")
 	if Cause(kind) != CausedByImport {
@@ -39,9 +40,8 @@ func (c Cause) HappenedAt() time.Time {
 	return happened.Truncate(time.Microsecond)
 }
 
-// CauseOf is what a command with this scope and key comes from, and the name of
-// that. stored is the cause in its audit row: there is one where the scope does not
-// tell, which is so of what operators do and of imports.
+// CauseOf returns the cause of a command with this scope and key, and its CausedBy. stored is the
+// cause in its audit row, which operations and imports have because their scope does not imply it.
 func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
 	if stored != "" {
 		kind, at, _ := strings.Cut(string(stored), " ")

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Limits of a command's parts, in bytes. They are also CHECKs of the tables.
+// Limits of a command's parts in bytes. The tables have equal CHECKs.
 const (
 	MaxKey     = 255
 	MaxScope   = 255
@@ -24,71 +24,70 @@ const (
 	MaxPayload = 1 << 20
 )
 
-// AnyRole among a command's roles stands for every role.
+// AnyRole in a command's roles matches every role.
 const AnyRole = "*"
 
-// HasRole reports whether somebody with these roles has one of those that are needed;
-// where none is, everybody has.
+// HasRole reports whether roles include one of the needed ones. It is true if none are needed.
 func HasRole(roles []string, needed ...string) bool {
 	return len(needed) == 0 || slices.ContainsFunc(roles, func(role string) bool { return role == AnyRole || slices.Contains(needed, role) })
 }
 
-// Command is what a caller asks: one intent, named by tenant, scope and key.
+// Command is a command of a caller, identified by tenant, scope and key.
 type Command struct {
-	Tenant string // "" is "default"
-	Scope  string // "" is the default scope; see DefaultScope
-	Key    string // the idempotency key, required, opaque
+	Tenant string // defaults to "default"
+	Scope  string // defaults to DefaultScope
+	Key    string // idempotency key; required, opaque
 
-	Workflow    string    // may be empty where Instance is given
+	Workflow    string    // optional with Instance
 	Transition  string    // required
-	Instance    uuid.UUID // the instance; zero for a creation or with BusinessKey
-	BusinessKey string    // the instance by the caller's own number
+	Instance    uuid.UUID // zero for a creation or with BusinessKey
+	BusinessKey string    // identifies the instance instead of Instance
 
 	Payload   []byte    // JSON object; empty is {}
-	NotBefore time.Time // decide it then; zero: now
-	// HappenedAt is when it happened, of an import; zero: now. The workflow's code and its timers take it for now, and
-	// the audit row has both times.
+	NotBefore time.Time // execute it then; zero: now
+	// HappenedAt is the time of an import; zero means now. The workflow's code and its timers use
+	// it as the current time, and the audit row has both times.
 	HappenedAt time.Time
 
-	IfVersion int64    // refuse unless the instance has this version; 0 does not ask
-	Actor     string   // "" is "local"
-	Roles     []string // what the actor may be; none is none, AnyRole is all
-	Proof     string   // how it is known who the actor is, for the audit row; "" where that was not asked
+	IfVersion int64    // refuse unless the instance has this version; 0: any
+	Actor     string   // defaults to "local"
+	Roles     []string // of the actor; AnyRole matches all
+	Proof     string   // how the actor was authenticated, for the audit row; "" if unknown
 
-	// Credential is what the command was sent with, if it can be revoked. It is checked again before a command with NotBefore is
-	// decided; see engine.Config.Recheck. It is no part of the request that the key stands for.
+	// Credential is the sender's credential if it can be revoked. Before a scheduled command is
+	// executed, it is checked again; see engine.Config.Recheck. It is not part of the request that
+	// the key identifies.
 	Credential Credential
 
-	// Reason is why the actor asks, for the audit row and the events. It is part of the request that the key stands for.
-	// Where the workflow's code says why ([workflow.Call.Because]), or an activity has failed, that is written; the code sees
-	// what was given ([workflow.Call.Reason]).
+	// Reason is the actor's reason, for the audit row and the events. It is part of the request
+	// that the key identifies. The workflow's code sees it ([workflow.Call.Reason]) and can replace
+	// it ([workflow.Call.Because]); so does the failure of an activity.
 	Reason string
 
-	// Trace is where in a trace it is asked; nowhere: the context of the call tells, as it does for many
-	// at once. It is no part of the request: each attempt with one key is in its own.
+	// Trace is the trace context of the request. Defaults to that of the call's context, for
+	// example in bulk requests. It is not part of the request that the key identifies.
 	Trace tracing.Context
 
-	// How long the key is good for, within the bounds of the workflow's Horizons.
-	// They are no part of the request that the key stands for: of two attempts the
-	// first one's count.
-	Replay    time.Duration // of the answer, from when it is given; 0 is the workflow's
-	Tombstone time.Duration // after that, may be workflow.Forever; 0 is the workflow's
+	// Retention of the key, within the bounds of the workflow's Horizons. It is not part of the
+	// request that the key identifies; the first attempt's values apply.
+	Replay    time.Duration // of the result, from its completion; 0: the workflow's
+	Tombstone time.Duration // after that, may be workflow.Forever; 0: the workflow's
 }
 
-// Credential identifies a credential that can be revoked. It is no secret. The zero value is none.
+// Credential identifies a revocable credential. It is not secret. The zero value means none.
 type Credential struct {
-	Key    string    `json:"key,omitempty"`    // the id of the API key that it is, or that a ticket was requested with
-	Ticket string    `json:"ticket,omitempty"` // the id of the key that signed the ticket
-	Until  time.Time `json:"until,omitzero"`   // when it ends; zero: it does not
+	Key    string    `json:"key,omitempty"`    // id of the API key, also if a ticket was requested with it
+	Ticket string    `json:"ticket,omitempty"` // id of the key that signed the ticket
+	Until  time.Time `json:"until,omitzero"`   // expiry; zero: none
 }
 
-// The values that stand for an empty tenant and actor.
+// Defaults of tenant and actor.
 const (
 	DefaultTenant = "default"
 	DefaultActor  = "local"
 )
 
-// WithDefaults fills what may be left empty.
+// WithDefaults returns the command with defaults.
 func (c Command) WithDefaults() Command {
 	if c.Tenant == "" {
 		c.Tenant = DefaultTenant
@@ -102,7 +101,7 @@ func (c Command) WithDefaults() Command {
 	return c
 }
 
-// CheckKey refuses an idempotency key that is empty or cannot be stored.
+// CheckKey validates an idempotency key.
 func CheckKey(key string) error {
 	if key == "" {
 		return workflow.Errorf(workflow.KeyMissing, "an idempotency key is required: choose one per intent and repeat it on every retry")
@@ -113,7 +112,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckScope refuses a scope that is empty or cannot be stored.
+// CheckScope validates a scope.
 func CheckScope(scope string) error {
 	if scope == "" {
 		return workflow.Errorf(workflow.ScopeMissing, "the idempotency scope is empty")
@@ -124,8 +123,7 @@ func CheckScope(scope string) error {
 	return nil
 }
 
-// CheckTenant refuses a tenant's name that cannot be stored. "" is the default
-// tenant.
+// CheckTenant validates a tenant's name. "" is the default tenant.
 func CheckTenant(tenant string) error {
 	if problem := TextProblem(tenant, MaxTenant); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the tenant %s", problem)
@@ -133,8 +131,8 @@ func CheckTenant(tenant string) error {
 	return nil
 }
 
-// TextProblem says why a text cannot be stored, or "": it is longer than limit
-// bytes, contains a NUL or is not UTF-8.
+// TextProblem returns why a text cannot be stored, or "": it is longer than limit bytes, contains a
+// NUL or is not UTF-8.
 func TextProblem(s string, limit int) string {
 	switch {
 	case len(s) > limit:
@@ -147,9 +145,8 @@ func TextProblem(s string, limit int) string {
 	return ""
 }
 
-// DefaultScope is the scope of a command that names none: the workflow and the
-// instance, so that one key on two instances is two intents; for a creation the
-// workflow and the transition.
+// DefaultScope returns the scope of a command without one: workflow and instance, so that a key on
+// two instances identifies two commands; for a creation workflow and transition.
 func DefaultScope(workflowName, transition string, instance uuid.UUID) string {
 	if instance == uuid.Nil {
 		return workflowName + ":" + transition

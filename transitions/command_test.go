@@ -21,7 +21,7 @@ func TestCheckOfSingleParts(t *testing.T) {
 	wantCode(t, CheckTenant("\x00"), workflow.InvalidRequest)
 }
 
-func TestDefaultScopeTellsInstancesApartAndCreationsByTransition(t *testing.T) {
+func TestDefaultScopeDistinguishesInstances(t *testing.T) {
 	t.Parallel()
 	if got, want := DefaultScope("expense", "add", madeUp), "expense:"+madeUp.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -1,8 +1,7 @@
-// Package transitions has the values that everybody meets who works with an engine:
-// what a caller asks ([Command], [Message], [Operation]), what it is told ([Receipt],
-// [Result], [Problem]), what a transition leaves behind ([Instance], [Entry],
-// [Event]), and how a command stands ([Record]).
+// Package transitions defines the values exchanged with an engine: requests ([Command], [Message],
+// [Operation]), results ([Receipt], [Result], [Problem]), stored data of transitions ([Instance],
+// [Entry], [Event]), and the status of commands ([Record]).
 //
-// It knows no context, clock or database. How a command is decided is in
-// internal/kernel/decide.
+// It does not depend on a context, a clock or the database. Package internal/kernel/decide executes
+// commands.
 package transitions

@@ -17,43 +17,42 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Event is one event of the log. Every transition has one of type
-// "workflow.transition" with the data after it; an action may add others.
+// Event is an event of the log. Every transition has one of type "workflow.transition" with the
+// resulting data; actions can add others.
 type Event struct {
-	Source      string // of all events of its installation; "" is DefaultSource
+	Source      string // prefix of the sources of an installation; defaults to DefaultSource
 	Tenant      string
-	Position    int64 // of its transition; given by the database
-	Ordinal     int   // counts the events of one transition from 0
+	Position    int64 // of its transition; assigned by the database
+	Ordinal     int   // number within the transition, from 0
 	Type        string
 	Workflow    string
 	Instance    uuid.UUID
-	BusinessKey string            // of the instance; may be empty
-	Attributes  map[string]string // the declared ones, after the transition; for filters, and no part of the CloudEvent
+	BusinessKey string            // of the instance; optional
+	Attributes  map[string]string // declared attributes after the transition; for filters, not in the CloudEvent
 	Version     int64
 	Transition  string
-	From        workflow.State // the state before the transition; "" of a creation
-	State       workflow.State // the state after it
-	Actor       string         // who did it
-	Reason      string         // why, where somebody said so
-	Scope, Key  string         // of the command that did it
-	Cause       Cause          // what the command came from
-	CausedBy    string         // which one of these it was, where it has a name; see [Cause]
+	From        workflow.State // state before the transition; "" for a creation
+	State       workflow.State // state after it
+	Actor       string
+	Reason      string // optional
+	Scope, Key  string // of the command
+	Cause       Cause  // cause of the command
+	CausedBy    string // name of the cause; see [Cause]
 	At          time.Time
-	Payload     []byte          // JSON; nil: it was erased
-	Trace       tracing.Context // where in a trace its transition was decided; nowhere where that is not sampled
+	Payload     []byte          // JSON; nil: erased
+	Trace       tracing.Context // trace context of the transition, if sampled
 }
 
-// ID is the event's stable id, unique within its source.
+// ID returns the event's stable id, unique within its source.
 func (e *Event) ID() string {
 	return strconv.FormatInt(e.Position, 10) + "-" + strconv.Itoa(e.Ordinal)
 }
 
-// DefaultSource is what the sources of events begin with where nobody says it.
+// DefaultSource is the default prefix of event sources.
 const DefaultSource = "/pawl"
 
-// CheckSource refuses what sources cannot begin with: a URI reference of 1 to 64
-// visible ASCII characters, without query, fragment and percent signs, that does not
-// end with a slash.
+// CheckSource validates a prefix of event sources: a URI reference of 1 to 64 visible ASCII
+// characters without query, fragment, percent signs and trailing slash.
 func CheckSource(source string) error {
 	_, err := url.Parse(source)
 	if err != nil || source == "" || len(source) > 64 || strings.HasSuffix(source, "/") ||
@@ -64,14 +63,12 @@ func CheckSource(source string) error {
 	return nil
 }
 
-// CloudSource is the event's source: "/pawl/{tenant}", or what its installation has
-// in place of "/pawl".
+// CloudSource returns the event's source: "/pawl/{tenant}", or with the prefix of its installation.
 func (e *Event) CloudSource() string {
 	return cmp.Or(e.Source, DefaultSource) + "/" + url.PathEscape(e.Tenant)
 }
 
-// Subject is what the event is about: the business key of its instance, or the
-// instance's id where it has none. Its text is fit for an attribute.
+// Subject returns the business key of the instance, or its id without one, as an attribute.
 func (e *Event) Subject() string {
 	if e.BusinessKey != "" {
 		return attributeText(e.BusinessKey)
@@ -79,8 +76,7 @@ func (e *Event) Subject() string {
 	return e.Instance.String()
 }
 
-// Told are the optional attributes of the CloudEvent that this event has, by name.
-// Their text is fit for an attribute.
+// Told returns the optional attributes of the event's CloudEvent by name, in valid form.
 func (e *Event) Told() iter.Seq2[string, string] {
 	return func(yield func(name, text string) bool) {
 		for _, a := range [...]struct{ name, text string }{
@@ -95,9 +91,8 @@ func (e *Event) Told() iter.Seq2[string, string] {
 	}
 }
 
-// attributeText is a text as an attribute may have it (CloudEvents 1.0, Type
-// System): a space in place of a line break or a tab, U+FFFD in place of another
-// control character or a noncharacter.
+// attributeText returns a text as a valid attribute (CloudEvents 1.0, Type System): line breaks and
+// tabs become spaces, other control characters and noncharacters U+FFFD.
 func attributeText(s string) string {
 	if strings.IndexFunc(s, unfit) < 0 {
 		return s
@@ -117,11 +112,10 @@ func unfit(r rune) bool {
 	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe
 }
 
-// AppendCloudEvent appends the event as CloudEvents 1.0 JSON. The source is
-// CloudSource, the subject Subject; position, instance, version, workflow,
-// transition, state and what Told says are extension attributes. The position is
-// text, because an integer of CloudEvents has 32 bits. Where the payload was erased
-// there is no data, and the attribute "redacted" is true.
+// AppendCloudEvent appends the event as CloudEvents 1.0 JSON. Source and subject are CloudSource
+// and Subject; position, instance, version, workflow, transition, state and the attributes of Told
+// are extension attributes. The position is text, because integers in CloudEvents have 32 bits. If
+// the payload was erased, data is absent and the attribute "redacted" is true.
 func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, `{"specversion":"1.0","id":"`...)
 	b = strconv.AppendInt(b, e.Position, 10)

@@ -9,15 +9,14 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// EventFilter says which events of a log a reader wants. Empty fields select
-// everything. A filter that is in use must not be changed.
+// EventFilter selects events of a log. Empty fields select all. Do not modify a filter in use.
 type EventFilter struct {
 	Workflow    string
 	Instance    uuid.UUID
-	BusinessKey string            // with Workflow: another one's instances may have the same
-	Attributes  map[string]string // the values that the declared attributes have after the transition; all of them
-	Types       []string          // one of them
-	States      []workflow.State  // after the transition; one of them
+	BusinessKey string            // requires Workflow, because business keys are unique per workflow
+	Attributes  map[string]string // values of declared attributes after the transition; all must match
+	Types       []string          // one must match
+	States      []workflow.State  // after the transition; one must match
 }
 
 // All reports whether the filter selects every event.
@@ -26,7 +25,7 @@ func (f *EventFilter) All() bool {
 		len(f.Attributes) == 0 && len(f.Types) == 0 && len(f.States) == 0
 }
 
-// Takes reports whether the reader wants the event.
+// Takes reports whether the filter selects the event.
 func (f *EventFilter) Takes(e *Event) bool {
 	return (f.Workflow == "" || f.Workflow == e.Workflow) &&
 		(f.Instance == uuid.Nil || f.Instance == e.Instance) &&
@@ -45,9 +44,8 @@ func (f *EventFilter) takesAttributes(e *Event) bool {
 	return true
 }
 
-// Check refuses what no event can have: attributes that none of the versions of the
-// filter's workflow declares, where there are versions, and texts that cannot be
-// stored. Error: InvalidRequest.
+// Check rejects attributes that no given version of the workflow declares, if there are any
+// versions, and texts that cannot be stored. Error: InvalidRequest.
 func (f *EventFilter) Check(versions []*workflow.Workflow) error {
 	if f.BusinessKey != "" && f.Workflow == "" {
 		return workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
@@ -58,15 +56,15 @@ func (f *EventFilter) Check(versions []*workflow.Workflow) error {
 	return CheckAttributes(f.Workflow, f.Attributes, versions)
 }
 
-// CheckKnown refuses what Check does, and a workflow or a state that is not among those
-// that are known, of which these are all versions. Types cannot be checked: actions name
-// those of the events that they emit. Error: InvalidRequest.
+// CheckKnown is like Check and also rejects a workflow or a state that is not among the known
+// versions. Types are not checked, because actions choose those of their events. Error:
+// InvalidRequest.
 func (f *EventFilter) CheckKnown(known []*workflow.Workflow) error {
 	versions := known
 	if f.Workflow != "" {
 		others := func(w *workflow.Workflow) bool { return w.Name != f.Workflow }
 		if versions = slices.DeleteFunc(slices.Clone(known), others); len(versions) == 0 {
-			return workflow.Errorf(workflow.InvalidRequest, "there is no workflow %q here", f.Workflow)
+			return workflow.Errorf(workflow.InvalidRequest, "unknown workflow %q", f.Workflow)
 		}
 	}
 	for _, state := range f.States {
@@ -78,8 +76,8 @@ func (f *EventFilter) CheckKnown(known []*workflow.Workflow) error {
 	return f.Check(versions)
 }
 
-// CheckAttributes refuses what no attribute of a workflow can be: values that cannot be stored, and, where there
-// are versions, names that none of them declares. Error: InvalidRequest.
+// CheckAttributes rejects values that cannot be stored and, if there are versions, names that none
+// of them declares. Error: InvalidRequest.
 func CheckAttributes(name string, attributes map[string]string, versions []*workflow.Workflow) error {
 	for _, attribute := range slices.Sorted(maps.Keys(attributes)) {
 		declares := func(w *workflow.Workflow) bool { return slices.Contains(w.Attributes, attribute) }
@@ -96,5 +94,5 @@ func CheckAttributes(name string, attributes map[string]string, versions []*work
 	return nil
 }
 
-// maxAttribute is the longest value of an attribute that can be asked for, in bytes.
+// maxAttribute is the maximum length of an attribute in a filter, in bytes.
 const maxAttribute = 255

@@ -6,12 +6,12 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// UnknownBusinessKey returns the error for a business key that no instance of the workflow has.
+// UnknownBusinessKey returns the error for a business key without an instance.
 func UnknownBusinessKey(workflowName, businessKey string) *workflow.Error {
 	return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance with the business key %q", workflowName, businessKey)
 }
 
-// InstanceID is [workflow.InstanceID].
+// InstanceID calls [workflow.InstanceID].
 func InstanceID(tenant, workflowName, businessKey string) uuid.UUID {
 	return workflow.InstanceID(tenant, workflowName, businessKey)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The ids are primary keys: they may never change.
+// Ids are primary keys and must never change.
 func TestInstanceIDGolden(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tenant, workflow, key, want string }{
@@ -33,7 +33,7 @@ func FuzzInstanceID(f *testing.F) {
 		if InstanceID(tenant, workflow, key) != id {
 			t.Error("not the same twice")
 		}
-		// Bytes that move over a border make another name.
+		// Moving bytes across a border changes the name.
 		n = min(max(n, 0), len(workflow))
 		if n > 0 && InstanceID(tenant+workflow[:n], workflow[n:], key) == id {
 			t.Errorf("%q moved from the workflow to the tenant: same id", workflow[:n])
@@ -44,7 +44,7 @@ func FuzzInstanceID(f *testing.F) {
 	})
 }
 
-func TestPartsThatLookLikeBordersDoNotCollide(t *testing.T) {
+func TestInstanceIDsDoNotCollideAtBorders(t *testing.T) {
 	t.Parallel()
 	seen := map[uuid.UUID][3]string{}
 	parts := []string{"", "1", ":", "1:", "1:1", "0:", "1:10:", "11", "1:1:", "a", "1:a"}

@@ -14,41 +14,42 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Limits of a message's parts, in bytes.
+// Limits of a message's parts in bytes.
 const (
 	MaxConsumer = workflow.MaxConsumer
 	MaxMessage  = 1 << 20 // of a body
 )
 
-// MaxKeep is the longest Keep of a message.
+// MaxKeep is the maximum Keep of a message.
 const MaxKeep = 3660 * 24 * time.Hour
 
-// Message is what somebody outside has sent: one delivery of it.
+// Message is a delivery of a message from another system.
 type Message struct {
-	Tenant   string // "" is "default"
-	Consumer string // who consumes it, 1 to 249 bytes
-	ID       string // the sender's id, 1 to 255 bytes; the same whenever he sends it again
-	Type     string // what the sender calls it; "" is the member "type" of the body, where it has one
-	Body     []byte // as it was sent, up to 1 MiB
-	Delivery int    // which delivery this is, from 1; 0: nobody counts them
-	Earlier  bool   // there may have been deliveries that are not counted
+	Tenant   string // defaults to "default"
+	Consumer string // 1 to 249 bytes
+	ID       string // assigned by the sender, 1 to 255 bytes; the same in repetitions
+	Type     string // defaults to the member "type" of the body
+	Body     []byte // as received, up to 1 MiB
+	Delivery int    // number of this delivery, from 1; 0: unknown
+	Earlier  bool   // there may have been uncounted deliveries
 
-	// Keep is how long the message is stored as it was received, with its Headers, for operators to read. Zero does not store it.
+	// Keep is how long the message is stored as received, with its Headers, for operators. Zero
+	// does not store it.
 	Keep    time.Duration
 	Headers map[string][]string
 
-	Trace tracing.Context // where in a trace it was sent; nowhere: the context of the call tells
+	Trace tracing.Context // trace context of the message; defaults to that of the call's context
 }
 
-// A message is a command. Its scope is this and the consumer, its key is the id,
-// its fingerprint the hash of the body.
+// Message commands have the scope inboxScope plus the consumer, the id as key, and the hash of the
+// body as fingerprint.
 const inboxScope = "inbox:"
 
-// InboxScope is the scope of the commands that a consumer's messages become. It is
-// their actor as well.
+// InboxScope returns the scope of the commands for a consumer's messages, which is also their
+// actor.
 func InboxScope(consumer string) string { return inboxScope + consumer }
 
-// WithDefaults fills what may be left empty.
+// WithDefaults returns the message with defaults.
 func (m Message) WithDefaults() Message {
 	if m.Tenant == "" {
 		m.Tenant = DefaultTenant
@@ -59,20 +60,20 @@ func (m Message) WithDefaults() Message {
 	return m
 }
 
-// Check refuses what cannot be stored. It does not look into the body. Only of a
-// message that is otherwise in order it says TooLarge: that can be listed as dead.
+// Check validates a message without its body. It returns TooLarge only if the message is otherwise
+// valid, so that it can be stored as a dead message.
 func (m Message) Check() error {
 	if err := CheckTenant(m.Tenant); err != nil {
 		return err
 	}
 	if m.Consumer == "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the consumer of the message is missing")
+		return workflow.Errorf(workflow.InvalidRequest, "a message requires a consumer")
 	}
 	if problem := TextProblem(m.Consumer, MaxConsumer); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the consumer of the message %s", problem)
 	}
 	if m.ID == "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the id of the message is missing")
+		return workflow.Errorf(workflow.InvalidRequest, "a message requires an id")
 	}
 	if problem := TextProblem(m.ID, MaxKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the id of the message %s", problem)
@@ -89,10 +90,10 @@ func (m Message) Check() error {
 	return nil
 }
 
-// Hash tells two messages apart that have one id: SHA-256 of the body.
+// Hash returns the SHA-256 of the body, which distinguishes messages with the same id.
 func (m Message) Hash() [32]byte { return sha256.Sum256(m.Body) }
 
-// MessageRef names a message: two with one id are two messages.
+// MessageRef identifies a message. Two messages may have the same id.
 type MessageRef struct {
 	Tenant   string
 	Consumer string
@@ -100,20 +101,18 @@ type MessageRef struct {
 	Hash     [32]byte
 }
 
-// Ref is the name of the message.
+// Ref returns the identity of the message.
 func (m Message) Ref() MessageRef { return MessageRef{m.Tenant, m.Consumer, m.ID, m.Hash()} }
 
-// About is what a message is for, as far as it can be read. The instance need not be
-// there.
+// About describes the target of a message, as far as known. The instance may not exist.
 type About struct {
-	Workflow    string // that takes it; "": none does
+	Workflow    string // that accepts it; "": none
 	BusinessKey string
 	Instance    uuid.UUID
 }
 
-// typeOf is what a sender calls a message: the member "type" of its body, as in
-// Standard Webhooks and CloudEvents. "" where there is none, or none that can be
-// stored.
+// typeOf returns the member "type" of a body, as in Standard Webhooks and CloudEvents, or "" if
+// absent or not storable.
 func typeOf(body []byte) string {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {

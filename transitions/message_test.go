@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func FuzzTypeOfAMessage(f *testing.F) {
+func FuzzMessageType(f *testing.F) {
 	for body, want := range map[string]string{
 		`{"type":"a.b"}`: "a.b", ` {"x":{"type":"c"},"y":[1,"type"],"type":"a"} `: "a", `{"type":"a"`: "a", `{"type":7}`: "", `{"type":null}`: "",
 		`{}`: "", `[]`: "", ``: "", `{"type"`: "", `"type"`: "", `{"type":"\u0000"}`: "", `{"type":"` + strings.Repeat("x", 256) + `"}`: "",
@@ -23,7 +23,7 @@ func FuzzTypeOfAMessage(f *testing.F) {
 	})
 }
 
-func TestTheTypeOfAMessageIsInItsBodyUnlessTheCallerSaysIt(t *testing.T) {
+func TestMessageTypeDefaultsToBody(t *testing.T) {
 	t.Parallel()
 	m := Message{Body: []byte(`{"type":"paid"}`)}
 	if got := m.WithDefaults().Type; got != "paid" {

@@ -6,27 +6,27 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Action is what an operator can do to an instance or a command in flight.
+// Action is an operator's action on an instance or a command in flight.
 type Action string
 
-// The actions. They are commands: named by a key, audited, replayed.
+// Actions. They are executed as commands, with a key and an audit row.
 const (
-	Pause   Action = "pause"   // begin nothing new on the instance; what is in flight finishes
-	Resume  Action = "resume"  // the end of that
-	Retry   Action = "retry"   // a stuck command: try again, with all its attempts
-	Resolve Action = "resolve" // a stuck command: it happened, with this result
-	Abandon Action = "abandon" // a stuck command: give it up
-	Migrate Action = "migrate" // the instance goes on by another version of its workflow
-	Correct Action = "correct" // the instance is in another state than it should be, or its data is wrong
+	Pause   Action = "pause"   // start nothing new on the instance; work in flight completes
+	Resume  Action = "resume"  // end a pause
+	Retry   Action = "retry"   // retry a stuck command with all its attempts
+	Resolve Action = "resolve" // complete a stuck command with a result
+	Abandon Action = "abandon" // abandon a stuck command
+	Migrate Action = "migrate" // move the instance to another version of its workflow
+	Correct Action = "correct" // correct the state or the data of the instance
 )
 
-// Operation is an action with what it is about.
+// Operation is an action with its parameters.
 type Operation struct {
 	Action Action
 	Reason string
 	Target CommandRef     // of retry, resolve and abandon: the stuck command
-	Result jsontext.Value // of resolve: what the activity would have returned
+	Result jsontext.Value // of resolve: the activity's result
 	To     int            // of migrate: the version
-	State  workflow.State // of correct: the state in which it goes on; "": that of before
-	Data   jsontext.Value // of correct: an object with the members that change; see [workflow.Workflow.Corrected]
+	State  workflow.State // of correct: the new state; "": unchanged
+	Data   jsontext.Value // of correct: an object with the changed members; see [workflow.Workflow.Corrected]
 }

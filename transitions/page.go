@@ -1,14 +1,14 @@
 package transitions
 
-// PageBytes is how many bytes of data a page of a list or of the log has before it ends early: with the row that reaches them. The next
-// page begins after that row.
+// PageBytes is the number of bytes of data at which a page of a list or of the log ends early,
+// including the row that reaches it.
 const PageBytes = 1 << 20
 
-// firstRows is how many rows a page is begun with, before their size is known.
+// firstRows is the size of the first read of a page, before the size of its rows is known.
 const firstRows = 16
 
-// NextRows is how many rows to read next for a page of at most limit rows, of which there are so many bytes and rows: as many as will
-// fill it, if they are as large as those before them.
+// NextRows returns how many rows to read next for a page of at most limit rows that has bytes and
+// rows: as many as are expected to fill it.
 func NextRows(bytes, rows, limit int) int {
 	if rows == 0 {
 		return min(firstRows, limit)
@@ -17,12 +17,12 @@ func NextRows(bytes, rows, limit int) int {
 	return max(1, min(limit-rows, left*rows/max(bytes, 1)+1))
 }
 
-// PageFull reports whether a page of the history has as many entries as it may, or as many bytes.
+// PageFull reports whether a page of the history is full by entries or bytes.
 func PageFull(list []Entry, limit int) bool {
 	return len(list) >= limit || EntryBytes(list) >= PageBytes
 }
 
-// EntryBytes is how many bytes of data entries have.
+// EntryBytes returns the number of bytes of data in entries.
 func EntryBytes(list []Entry) (size int) {
 	for i := range list {
 		size += len(list[i].Payload) + len(list[i].Data)

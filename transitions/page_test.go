@@ -4,10 +4,10 @@ import "testing"
 
 func TestNextRows(t *testing.T) {
 	for _, c := range []struct{ bytes, rows, limit, want int }{
-		{0, 0, 100, 16},          // their size is not known
-		{0, 0, 5, 5},             // no more than are asked for
+		{0, 0, 100, 16},          // unknown size
+		{0, 0, 5, 5},             // not more than the limit
 		{0, 16, 100, 84},         // rows without data: all that are left
-		{16_000, 16, 100, 84},    // small ones: likewise
+		{16_000, 16, 100, 84},    // small rows: all that are left
 		{PageBytes / 2, 4, 9, 5}, // as many as fill the page, and one that ends it
 		{PageBytes / 2, 1, 100, 2},
 		{2 * PageBytes, 2, 100, 1}, // at least one

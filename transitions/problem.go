@@ -14,23 +14,23 @@ type Problem struct {
 	Status  int                   `json:"status"`
 	Code    workflow.Code         `json:"code"`
 	Detail  string                `json:"detail"`
-	Final   bool                  `json:"final,omitzero"` // the answer for this key, for good
+	Final   bool                  `json:"final,omitzero"` // the stored result of the key
 	State   workflow.State        `json:"state,omitempty"`
 	Allowed []string              `json:"allowed,omitempty"`
 	Errors  []workflow.FieldError `json:"errors,omitempty"`
 
-	// Position is that of the transition, where the failure made one, and the
-	// first that is still in the log, where events are gone.
+	// Position is the position of the transition, if a failure caused one, and the first stored
+	// position for events_gone.
 	Position int64 `json:"position,omitzero"`
 }
 
-// problemTypes is where the documentation explains each code.
+// problemTypes is the documentation of the codes.
 const problemTypes = "https://github.com/pawlhq/pawl/blob/main/docs/errors.md#"
 
 const finalHint = " This answer is final for this key; another try needs a new key."
 
-// ProblemOf describes an error to a caller. An error that is not an
-// *workflow.Error, and the cause of one, is not shown.
+// ProblemOf returns the problem document of an error. It hides causes and errors that are not an
+// *workflow.Error.
 func ProblemOf(err error) Problem {
 	e := workflow.AsError(err)
 	info := e.Code.Info()
@@ -44,7 +44,7 @@ func ProblemOf(err error) Problem {
 	return p
 }
 
-// Kept is the document as the stored and final answer of its key.
+// Kept returns the document as the stored, final result of its key.
 func (p Problem) Kept() Problem {
 	if !p.Final {
 		p.Final, p.Detail = true, p.Detail+"."+finalHint
@@ -52,7 +52,7 @@ func (p Problem) Kept() Problem {
 	return p
 }
 
-// Unkept is the document where it is no key's stored answer, as after a dry run.
+// Unkept returns the document without being a stored result, as for a dry run.
 func (p Problem) Unkept() Problem {
 	if p.Final {
 		p.Final, p.Detail = false, trimFinalHint(p.Detail)
@@ -60,7 +60,7 @@ func (p Problem) Unkept() Problem {
 	return p
 }
 
-// JSON renders the document. What is not UTF-8 in a message is replaced.
+// JSON renders the document. Invalid UTF-8 in messages is replaced.
 func (p Problem) JSON() []byte {
 	raw, err := json.Marshal(p, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
@@ -69,7 +69,7 @@ func (p Problem) JSON() []byte {
 	return raw
 }
 
-// Err is the problem as an error.
+// Err returns the problem as an error.
 func (p Problem) Err() *workflow.Error {
 	message := p.Detail
 	if p.Final {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestEveryCodeGoesIntoAProblemAndComesBack(t *testing.T) {
+func TestProblemRoundTripOfEveryCode(t *testing.T) {
 	t.Parallel()
 	for _, info := range workflow.Codes {
 		want := &workflow.Error{Code: info.Code, Message: `it is so: "é".`, State: open, Allowed: []string{"add", "drop"},
@@ -32,7 +32,7 @@ func TestEveryCodeGoesIntoAProblemAndComesBack(t *testing.T) {
 	}
 }
 
-func TestAProblemDoesNotTellTheCause(t *testing.T) {
+func TestProblemHidesCause(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("password authentication failed for user pawl")
 	for _, err := range []error{secret, &workflow.Error{Code: workflow.Unavailable, Message: "try again", Cause: secret}} {
@@ -48,7 +48,7 @@ func TestAProblemDoesNotTellTheCause(t *testing.T) {
 	}
 }
 
-func TestAFinalProblemSaysSoAndOnlyItDoes(t *testing.T) {
+func TestOnlyFinalProblemHasHint(t *testing.T) {
 	t.Parallel()
 	for _, info := range workflow.Codes {
 		got := ProblemOf(&workflow.Error{Code: info.Code, Message: "no"})
@@ -58,7 +58,7 @@ func TestAFinalProblemSaysSoAndOnlyItDoes(t *testing.T) {
 	}
 }
 
-func TestAProblemIsJSONWhateverItsMessage(t *testing.T) {
+func TestProblemIsValidJSON(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"\xff", "a\x00b", `"\`, "\u2028</script>", strings.Repeat("é", 10_000)} {
 		for _, e := range []*workflow.Error{

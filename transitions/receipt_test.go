@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestWithPositionAddsTheLastMember(t *testing.T) {
+func TestWithPositionAddsLastMember(t *testing.T) {
 	t.Parallel()
 	body := append(make([]byte, 0, 100), `{"version":1}`...)
 	for position, want := range map[int64]string{
@@ -29,7 +29,7 @@ func TestWithPositionAddsTheLastMember(t *testing.T) {
 	}
 }
 
-func TestReceiptOfARefusalIsAnError(t *testing.T) {
+func TestReceiptOfRefusalReturnsError(t *testing.T) {
 	t.Parallel()
 	refusal := ProblemOf(&workflow.Error{Code: workflow.IllegalTransition, Message: "not now", State: open, Allowed: []string{"add"}})
 	r := Receipt{Status: refusal.Status, Body: refusal.JSON()}
@@ -45,7 +45,7 @@ func TestReceiptOfARefusalIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeReadIsADefect(t *testing.T) {
+func TestUnreadableResultIsInternalError(t *testing.T) {
 	t.Parallel()
 	wantCode(t, Receipt{Status: 409, Body: []byte(`{`)}.Err(), workflow.Internal)
 	_, err := Receipt{Status: 200, Body: []byte(`[]`)}.Result()

@@ -6,10 +6,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Status is where a stored command stands.
+// Status is the status of a stored command.
 type Status string
 
-// The statuses of a command.
+// Statuses of a command.
 const (
 	Pending         Status = "pending"
 	Processing      Status = "processing"
@@ -19,28 +19,28 @@ const (
 	Expired         Status = "expired"
 )
 
-// Statuses are the statuses of a command, in the order of its life.
+// Statuses lists the statuses in the order of a command's life.
 var Statuses = []Status{Pending, Processing, FailedRetryable, Succeeded, FailedFinal, Expired}
 
 // Phase is what a command in flight waits for.
 type Phase string
 
-// The phases.
+// Phases.
 const (
-	Scheduled Phase = "scheduled" // its time, to be decided then
-	Working   Phase = "working"   // the outcome of its activity
-	Undoing   Phase = "undoing"   // the outcome of an undo
-	InSQL     Phase = "sql"       // whoever claimed it by the functions in SQL
+	Scheduled Phase = "scheduled" // its scheduled time
+	Working   Phase = "working"   // completion of its activity
+	Undoing   Phase = "undoing"   // completion of an undo
+	InSQL     Phase = "sql"       // completion by a caller of the SQL functions
 )
 
-// Why a command in flight waits for an operator.
+// Reasons for which a command in flight waits for an operator.
 const (
-	StuckUnknown     = "unknown_outcome" // nobody knows whether the effect happened, and it must not happen twice
+	StuckUnknown     = "unknown_outcome" // it is unknown whether the effect happened, and it must not happen twice
 	StuckUndo        = "undo_failed"
-	StuckUndecidable = "undecidable" // what it came to, or the command itself, cannot be decided
+	StuckUndecidable = "undecidable" // its outcome or the command itself cannot be decided
 )
 
-// Record is what the store knows of a (tenant, scope, key).
+// Record is the stored state of a command.
 type Record struct {
 	Scope, Key  string
 	Fingerprint [32]byte
@@ -48,10 +48,10 @@ type Record struct {
 	Workflow    string
 	Transition  string
 	Instance    uuid.UUID
-	Version     int64  // the newest version of the instance that the command made; 0 if it made none
-	Position    int64  // the position of that transition; 0 if there is none
-	Code        int    // the HTTP status of the answer
-	Body        []byte // the answer as it is stored, without its position; see WithPosition
+	Version     int64  // newest version of the instance made by the command; 0: none
+	Position    int64  // position of that transition; 0: none
+	Code        int    // HTTP status of the result
+	Body        []byte // stored result without its position; see WithPosition
 	Actor       string
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
@@ -59,31 +59,30 @@ type Record struct {
 	ExpiresAt   time.Time
 
 	// Of a command that is or was in flight:
-	Phase       Phase // "" when it is finished
-	Attempt     int   // the fencing token: counts its claims
-	Failures    int   // attempts that failed or were lost
-	Revision    int   // counts the changes of the record
+	Phase       Phase // "" when complete
+	Attempt     int   // fencing token: number of its claims
+	Failures    int   // number of failed or lost attempts
+	Revision    int   // number of changes of the record
 	ClaimedBy   string
 	ClaimedAt   time.Time
 	LockedUntil time.Time
-	RunAt       time.Time // when it is due; zero while it is worked on
+	RunAt       time.Time // when it is due; zero while a node works on it
 	Request     []byte    // see Request
-	Progress    []byte    // the newest report of its activity, JSON
-	Failure     string    // the message of the newest failure
-	Stuck       string    // why it waits for an operator
-	CancelledBy string    // who asked it to stop
+	Progress    []byte    // last progress report of its activity, JSON
+	Failure     string    // message of the last failure
+	Stuck       string    // reason for waiting for an operator
+	CancelledBy string    // who requested the cancellation
 
 	// Only in lists of commands in flight:
-	BusinessKey string // of its instance, "" where it has none
-	Reason      string // why it was asked; elsewhere the request has it
-	Proof       string // how it was known who the actor is; elsewhere the request has it
+	BusinessKey string // of its instance, or ""
+	Reason      string // elsewhere in the request
+	Proof       string // authentication of the actor; elsewhere in the request
 }
 
-// InFlight reports whether the command is accepted and not finished.
+// InFlight reports whether the command is accepted but not complete.
 func (r *Record) InFlight() bool { return r.Phase != "" }
 
-// Effect is the key that the command's activity sends along. An undo has it for its
-// own key.
+// Effect returns the key that the command's activity sends along. For an undo it is its own key.
 func (r *Record) Effect(tenant string) string {
 	if r.Phase == Undoing {
 		return r.Key
@@ -91,10 +90,9 @@ func (r *Record) Effect(tenant string) string {
 	return EffectKey(Ref{tenant, r.Scope, r.Key})
 }
 
-// Receipt is the answer of the command as it stands: the stored one, or that it is in
-// flight.
+// Receipt returns the receipt of the command: the stored one, or its status in flight.
 func (r *Record) Receipt() Receipt {
-	position := max(r.Position, 0) // a negative one is provisional and not shown
+	position := max(r.Position, 0) // negative positions are provisional
 	receipt := Receipt{Status: 202, Replayed: true, Instance: r.Instance, Version: r.Version, Position: position}
 	if r.Status == Succeeded || r.Status == FailedFinal {
 		receipt.Status, receipt.Body = r.Code, WithPosition(r.Body, position)

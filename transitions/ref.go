@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Ref names a command.
+// Ref identifies a command.
 type Ref struct{ Tenant, Scope, Key string }
 
-// Hash is what a command is called among nodes: the FNV-1a hash of its name, each
-// part ended by a NUL, which none contains. Two commands can have one hash: it is
-// for hints only.
+// Hash identifies a command in notifications: the FNV-1a hash of its parts, each ended by a NUL.
+// Two commands can have the same hash.
 func (r Ref) Hash() uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -25,8 +24,8 @@ func (r Ref) Hash() uint64 {
 	return h
 }
 
-// EffectKey names the effect of a command's activity: 40 hexadecimal digits of
-// the SHA-256 over tenant, scope and key.
+// EffectKey returns the key of an activity's effect: 40 hexadecimal digits of the SHA-256 of
+// tenant, scope and key.
 func EffectKey(r Ref) string {
 	buf := make([]byte, 0, 256)
 	for _, part := range []string{r.Tenant, r.Scope, r.Key} {
@@ -38,12 +37,11 @@ func EffectKey(r Ref) string {
 	return hex.EncodeToString(sum[:20])
 }
 
-// The names that are Pawl's own begin with this: scopes of the commands that it
-// makes, and their actors.
+// Prefix of the scopes and actors of Pawl's own commands.
 const Reserved = "pawl:"
 
-// ReservedPrefix returns the prefix by which a scope or an actor is reserved: for Pawl's own commands, or for messages, whose keys are
-// those of their senders. It returns "" for a name that a caller may have.
+// ReservedPrefix returns the reserved prefix of a scope or an actor, of Pawl's own commands or of
+// messages, or "" if callers may use it.
 func ReservedPrefix(name string) string {
 	for _, prefix := range []string{Reserved, inboxScope} {
 		if strings.HasPrefix(name, prefix) {
