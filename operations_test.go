@@ -127,6 +127,7 @@ FROM generate_series(1, 100) AS n, (VALUES
 	('processing', 'working', NULL, now() - interval '1 minute', NULL, NULL),
 	('processing', 'sql', NULL, NULL, now() - interval '1 minute', NULL),
 	('failed_retryable', 'working', NULL, NULL, NULL, 'unknown_outcome')) AS v(status, phase, run_at, locked_until, held_until, stuck);
+INSERT INTO pawl.scope_day SELECT 'default', 'w:t', false, current_date - n, 5, 1, 0, 0, 0 FROM generate_series(0, 29) AS n;
 INSERT INTO pawl.outbox_sink (name) VALUES ('crm');
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('default', 'crm', 19000, now());
 INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,

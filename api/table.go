@@ -170,7 +170,8 @@ var nodeRoutes = []Route{
 			"`intact`, and the first broken row of each chain",
 		Answers: []Answer{answer[Verification](200)}, Codes: []workflow.Code{workflow.InstanceNotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/keys", Grant: Operate, handle: show((*API).keys), Params: params(forAll),
-		Doc:     "keys by status; what is due, stale, lapsed, stuck or past its horizon; how many duplicates this node has suppressed, by scope",
+		Doc: "keys by status; what is due, stale, lapsed, stuck or past its horizon; suppressed duplicates by scope, of this " +
+			"node since its start (`scopes`) and of all nodes in the last 30 days (`recorded`)",
 		Answers: []Answer{answer[inspect.Keys](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/retention", Grant: OperateAll, handle: show((*API).retention),
 		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +

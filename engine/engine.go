@@ -48,6 +48,8 @@ type Engine struct {
 	verify     *verify.Verifier
 	pauses     *pauses
 	presence   *presence
+	scopeRows  *store.Scopes
+	recorder   *scopeRecorder
 	retention  *retention.Runner
 	migrations *migrate.Table
 	migrating  *migrate.Runner
@@ -95,6 +97,8 @@ func New(c Config) (*Engine, error) {
 	e.retention = e.newRetention(in, node)
 	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, e.pipeline.Drain, c.Log)
 	e.migrating = e.newMigrations(node)
+	e.scopeRows = store.NewScopes(c.Pool, in)
+	e.recorder = newScopeRecorder(e.scopeRows, e.pipeline.TakeScopes, c.Log)
 	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
 		return nil, err
@@ -207,6 +211,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		Begins: e.presence.want})
 	e.inflight.Start(e.pipeline)
 	e.sources.Start()
+	e.recorder.start()
 	e.retention.Start()
 	if !e.config.Transient {
 		e.migrating.Start()
@@ -249,6 +254,7 @@ func (e *Engine) Stop(ctx context.Context) {
 		e.presence.stop(ctx)
 		e.stopComing(ctx)
 		e.stopPipeline(ctx)
+		e.recorder.Stop()
 	}
 	e.relay.Stop(ctx)
 	e.feed.Stop()

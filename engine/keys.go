@@ -10,7 +10,7 @@ import (
 // Keys tells how the keys of a tenant's commands stand, or of everybody's for "".
 // It is cheap on large tables: what is finished is estimated there, and what is
 // in flight is counted up to a bound. It works on an engine that is not started,
-// which then has no scopes to tell of.
+// which has no scopes of its own.
 //
 // Errors: InvalidRequest for a tenant that cannot be, Unavailable, TimedOut.
 func (a *Admin) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
@@ -22,6 +22,9 @@ func (a *Admin) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
 		return k, err
 	}
 	var err error
+	if k.Recorded, k.RecordedSince, err = a.e.scopeRows.Read(ctx, tenant); err != nil {
+		return k, err
+	}
 	k.DeadMessages, k.OldestDeadMessage, err = a.e.inbox.Waiting(ctx, tenant, inspect.MaxCounted)
 	return k, err
 }

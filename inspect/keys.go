@@ -44,9 +44,13 @@ type Keys struct {
 	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
 
 	// Scopes are the attempts that this node has answered since its start, those
-	// with the most first. Nobody counts them in the database: a replay writes
-	// nothing.
+	// with the most first.
 	Scopes []ScopeCount `json:"scopes,omitempty"`
+	// Recorded are the attempts that all nodes answered in the last 30 days, ordered by their number. Nodes record them once a minute and
+	// when they stop. They do not include attempts in the SQL contract.
+	Recorded []ScopeCount `json:"recorded,omitempty"`
+	// RecordedSince is the first of those days at 00:00 UTC. It is zero if none is recorded.
+	RecordedSince time.Time `json:"recorded_since,omitzero"`
 }
 
 const (
@@ -131,4 +135,55 @@ type Partition struct {
 	Bytes    int64     `json:"bytes"`              // with its indexes
 	Over     bool      `json:"over"`               // it is past its age
 	Held     string    `json:"held,omitempty"`     // why it is there all the same: who still needs it
+}
+
+// Since returns the difference of s and earlier counts.
+func (s ScopeCount) Since(o *ScopeCount) ScopeCount {
+	s.New -= o.New
+	s.Replayed -= o.Replayed
+	s.Active -= o.Active
+	s.Mismatched -= o.Mismatched
+	s.Expired -= o.Expired
+	return s
+}
+
+// CountRest adds c to the entry of the list for further scopes of all tenants. There is one for each declared scope, and OtherScopes for
+// scopes that callers named.
+func CountRest(list []ScopeCount, c ScopeCount) []ScopeCount {
+	c.Tenant = ""
+	if c.Named {
+		c.Scope = OtherScopes
+	}
+	for i := range list {
+		if o := &list[i]; o.Tenant == "" && o.Scope == c.Scope && o.Named == c.Named {
+			o.Merge(&c)
+			return list
+		}
+	}
+	return append(list, c)
+}
+
+// MergeScopes adds more to a list. Scopes beyond most are counted together; see CountRest.
+func MergeScopes(list, more []ScopeCount, most int) []ScopeCount {
+	type scope struct {
+		tenant, scope string
+		named         bool
+	}
+	places := make(map[scope]int, len(list))
+	for i := range list {
+		places[scope{list[i].Tenant, list[i].Scope, list[i].Named}] = i
+	}
+	for _, c := range more {
+		of := scope{c.Tenant, c.Scope, c.Named}
+		switch i, known := places[of]; {
+		case known:
+			list[i].Merge(&c)
+		case len(list) < most:
+			places[of] = len(list)
+			list = append(list, c)
+		default:
+			list = CountRest(list, c)
+		}
+	}
+	return list
 }

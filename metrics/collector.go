@@ -100,7 +100,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendCommits(ch, c.engine.Stats())
-	sendScopes(ch, c.engine.Scopes(""))
+	sendScopes(ch, scoped, c.engine.Scopes(""))
 	sendInFlight(ch, c.engine.InFlightStats())
 	sendDurations(ch, c.engine.ActivityDurations())
 	sendRelay(ch, c.engine.SinkStats())

@@ -39,6 +39,8 @@ func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	for _, sql := range []string{`INSERT INTO pawl.outbox_sink (name, failures) VALUES ('crm', 3)`,
+		`INSERT INTO pawl.scope_day SELECT t, s, n, now(), 8, 2, 0, 0, 0 FROM (VALUES ('a', 'note:write', false), ('b', 'note:write', false),
+			('b', 'desk 4', true)) AS v(t, s, n)`,
 		`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond')`} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -145,6 +147,18 @@ pawl_sink_failures{sink="crm"} 3
 # HELP pawl_sink_lag_transitions Transitions that the sink has not received, over all tenants.
 # TYPE pawl_sink_lag_transitions gauge
 pawl_sink_lag_transitions{sink="crm"} 4
+# HELP pawl_scope_commands_recorded Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.
+# TYPE pawl_scope_commands_recorded gauge
+pawl_scope_commands_recorded{outcome="active",scope="named"} 0
+pawl_scope_commands_recorded{outcome="active",scope="note:write"} 0
+pawl_scope_commands_recorded{outcome="expired",scope="named"} 0
+pawl_scope_commands_recorded{outcome="expired",scope="note:write"} 0
+pawl_scope_commands_recorded{outcome="mismatched",scope="named"} 0
+pawl_scope_commands_recorded{outcome="mismatched",scope="note:write"} 0
+pawl_scope_commands_recorded{outcome="new",scope="named"} 8
+pawl_scope_commands_recorded{outcome="new",scope="note:write"} 16
+pawl_scope_commands_recorded{outcome="replayed",scope="named"} 2
+pawl_scope_commands_recorded{outcome="replayed",scope="note:write"} 4
 # HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.
 # TYPE pawl_keys gauge
 pawl_keys{status="expired"} 0
@@ -164,7 +178,7 @@ pawl_keys_oldest_stale_seconds 0
 pawl_keys_stale 0
 `
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scope_commands_total", "pawl_keys", "pawl_sink_lag_transitions",
-		"pawl_sink_failures", "pawl_keys_stale", "pawl_keys_oldest_stale_seconds", "pawl_keys_lapsed"); err != nil {
+		"pawl_sink_failures", "pawl_keys_stale", "pawl_keys_oldest_stale_seconds", "pawl_keys_lapsed", "pawl_scope_commands_recorded"); err != nil {
 		t.Error(err)
 	}
 }

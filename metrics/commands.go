@@ -31,6 +31,12 @@ var (
 		"scope",
 		"outcome",
 	)
+	scopesRecorded = sharedGauge(
+		"pawl_scope_commands_recorded",
+		"Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.",
+		"scope",
+		"outcome",
+	)
 )
 
 func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
@@ -51,7 +57,7 @@ func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
 const namedScopes = "named"
 
 // sendScopes adds up the tenants.
-func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
+func sendScopes(ch chan<- prometheus.Metric, of kind, list []inspect.ScopeCount) {
 	sums := map[string]*inspect.ScopeCount{}
 	for i := range list {
 		name := list[i].Scope
@@ -66,7 +72,7 @@ func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
 	for name, s := range sums {
 		for outcome, n := range map[string]int64{"new": s.New, "replayed": s.Replayed, "active": s.Active, "mismatched": s.Mismatched,
 			"expired": s.Expired} {
-			send(ch, scoped, n, name, outcome)
+			send(ch, of, n, name, outcome)
 		}
 	}
 }

@@ -53,6 +53,7 @@ var (
 )
 
 func sendKeys(ch chan<- prometheus.Metric, k *inspect.Keys, _ time.Time) {
+	sendScopes(ch, scopesRecorded, k.Recorded)
 	for _, s := range k.Statuses {
 		send(ch, keys, s.Count, string(s.Status))
 	}

@@ -57,7 +57,7 @@ var needed = []struct {
 	{tables, "SELECT, INSERT, DELETE", []string{"ticket_key"}},
 	{tables, "SELECT, INSERT, UPDATE, DELETE",
 		[]string{"command", "begins", "node", "paused", "outbox_sink", "outbox_cursor", "outbox_dead", "inbox_dead",
-			"inbox_kept"}},
+			"inbox_kept", "scope_day"}},
 	{partitions, "SELECT", []string{""}},
 	{sequences, "USAGE", []string{"provisional"}},
 	{functions, "EXECUTE", []string{""}},

@@ -60,7 +60,9 @@ var validRows = map[string]row{
 	"instance_migration": {"id": "1", "ended_at": "now()", "created_at": "now()", "expected": "0", "from_version": "1", "to_version": "2",
 		"per_second": "1", "workflow": "'w'",
 		"actor": "''"},
-	"node":    {"name": "'n'", "versions": "'{w 1}'", "build": "'pawl'", "begun_at": "now()", "seen_at": "now()"},
+	"node": {"name": "'n'", "versions": "'{w 1}'", "build": "'pawl'", "begun_at": "now()", "seen_at": "now()"},
+	"scope_day": {"tenant": "'t'", "scope": "'s'", "named": "false", "day": "'2026-11-20'", "fresh": "0", "replayed": "0", "active": "0",
+		"mismatched": "0", "expired": "0"},
 	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
 	"api_key": {"id": "'0123456789Ab'", "tenant": "'t'", "name": "'n'", "actor": "'a'", "roles": "'{}'", "grants": "'{read}'", "hash": hash32,
 		"created_at": "now()", "created_by": "'a'"},
@@ -131,6 +133,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance_migration", row{"ended_at": "now()", "page": "'[]'"}},     // with work under way
 		{"begins", row{"workflow": "''"}},
 		{"begins", row{"version": "0"}},
+		{"scope_day", row{"scope": "''"}},
+		{"scope_day", row{"tenant": repeat("65")}},
 		{"instance", row{"business_key": "''"}},
 		{"instance", row{"business_key": repeat("256")}},
 		{"instance", row{"business_key": "repeat('é', 128)"}}, // counted in bytes

@@ -25,9 +25,9 @@ func (o *ops) keysCommand() *cobra.Command {
 large table what is finished is an estimate, marked with "~", and what is in
 flight is counted up to a bound.
 
-How many duplicates were suppressed, by scope, is counted by each node since its
-start, because a replay writes nothing: --node asks a node for everything. Where
-that asks who calls, PAWL_TOKEN has the credential: an API key or a token with the
+Nodes record suppressed duplicates by scope once a minute; the database keeps them
+for 30 days. With --node a node answers, and its own counts since its start are
+shown too. Where that asks who calls, PAWL_TOKEN has the credential: an API key or a token with the
 grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -105,14 +105,20 @@ func printKeys(w io.Writer, k *inspect.Keys) error {
 	err := output.Table(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
 		return []string{l.what, l.count, output.Moment(l.oldest), output.Since(k.At, l.oldest)}
 	})
-	if err != nil || len(k.Scopes) == 0 {
+	if err != nil {
 		return err
 	}
-	return printScopes(w, k.Scopes)
+	if err := printScopes(w, "attempts at this node since its start", k.Scopes); err != nil {
+		return err
+	}
+	return printScopes(w, fmt.Sprintf("attempts at all nodes since %s", k.RecordedSince.Format(time.DateOnly)), k.Recorded)
 }
 
-func printScopes(w io.Writer, scopes []inspect.ScopeCount) error {
-	if _, err := fmt.Fprintln(w); err != nil {
+func printScopes(w io.Writer, title string, scopes []inspect.ScopeCount) error {
+	if len(scopes) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "\n%s:\n", title); err != nil {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}

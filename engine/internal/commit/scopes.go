@@ -55,15 +55,18 @@ func (k scopeKey) String() string {
 // once for a group.
 type scopes struct {
 	mu     sync.Mutex
-	counts map[scopeKey]*inspect.ScopeCount
+	counts map[scopeKey]*scopeCounts
 }
+
+// scopeCounts are the attempts of a scope since the start, and the part that TakeScopes has returned.
+type scopeCounts struct{ all, taken inspect.ScopeCount }
 
 // count takes the attempts of a group that was answered.
 func (s *scopes) count(ops []*op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var last scopeKey
-	var c *inspect.ScopeCount
+	var c *scopeCounts
 	for _, o := range ops {
 		if o.p.Resumed != nil {
 			continue
@@ -71,21 +74,21 @@ func (s *scopes) count(ops []*op) {
 		if k := keyOfScope(o.p); c == nil || k != last {
 			last, c = k, s.of(k)
 		}
-		countVerdict(c, o.verdict)
+		countVerdict(&c.all, o.verdict)
 	}
 }
 
 // of finds the counts of a scope, and makes room for a new one.
-func (s *scopes) of(k scopeKey) *inspect.ScopeCount {
+func (s *scopes) of(k scopeKey) *scopeCounts {
 	c := s.counts[k]
 	if c == nil {
 		if k.tenant != "" && len(s.counts) >= maxScopes {
 			s.shrink()
 		}
 		if s.counts == nil {
-			s.counts = make(map[scopeKey]*inspect.ScopeCount)
+			s.counts = make(map[scopeKey]*scopeCounts)
 		}
-		c = &inspect.ScopeCount{}
+		c = &scopeCounts{}
 		s.counts[k] = c
 	}
 	return c
@@ -101,11 +104,13 @@ func (s *scopes) shrink() {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(a, b scopeKey) int { return cmp.Compare(s.counts[a].Attempts(), s.counts[b].Attempts()) })
+	slices.SortFunc(keys, func(a, b scopeKey) int { return cmp.Compare(s.counts[a].all.Attempts(), s.counts[b].all.Attempts()) })
 	for _, k := range keys[:(len(keys)+1)/2] {
 		c := s.counts[k]
 		delete(s.counts, k)
-		s.of(k.rest()).Merge(c)
+		rest := s.of(k.rest())
+		rest.all.Merge(&c.all)
+		rest.taken.Merge(&c.taken)
 	}
 }
 
@@ -119,15 +124,33 @@ func (p *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
 	list := make([]inspect.ScopeCount, 0, len(s.counts))
 	for k, c := range s.counts {
 		if tenant == "" || k.tenant == tenant {
-			entry := *c
-			entry.Tenant, entry.Scope, entry.Named = k.tenant, k.String(), !k.declared()
-			list = append(list, entry)
+			list = append(list, k.entry(c.all))
 		}
 	}
 	slices.SortFunc(list, func(a, b inspect.ScopeCount) int {
 		return cmp.Or(cmp.Compare(b.Attempts(), a.Attempts()), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope))
 	})
 	return list
+}
+
+// TakeScopes returns the attempts of all tenants since its last call, by scope.
+func (p *Pipeline) TakeScopes() (list []inspect.ScopeCount) {
+	s := &p.scopes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, c := range s.counts {
+		if c.all != c.taken {
+			list = append(list, k.entry(c.all.Since(&c.taken)))
+			c.taken = c.all
+		}
+	}
+	return list
+}
+
+// entry returns c with the names of the scope.
+func (k scopeKey) entry(c inspect.ScopeCount) inspect.ScopeCount {
+	c.Tenant, c.Scope, c.Named = k.tenant, k.String(), !k.declared()
+	return c
 }
 
 // countVerdict counts an attempt with this verdict.

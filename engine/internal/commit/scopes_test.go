@@ -72,6 +72,35 @@ func TestScopesWithoutEndAreCountedTogether(t *testing.T) {
 	}
 }
 
+// Scopes are merged into the rest between two calls.
+func TestTakeScopesReturnsEachAttemptOnce(t *testing.T) {
+	p := &Pipeline{}
+	var taken int64
+	take := func() {
+		for _, s := range p.TakeScopes() {
+			taken += s.Attempts()
+		}
+	}
+	const made = 3 * maxScopes
+	for i := range made {
+		p.scopes.count([]*op{attempt("a", fmt.Sprint("made up ", i), "pay", decide.KeyNew)})
+		if i%700 == 0 {
+			take()
+		}
+	}
+	take()
+	if take(); taken != made {
+		t.Errorf("%d of %d are taken", taken, made)
+	}
+	var all int64
+	for _, s := range p.Scopes("") {
+		all += s.Attempts()
+	}
+	if all != made {
+		t.Errorf("%d of %d are counted", all, made)
+	}
+}
+
 func BenchmarkScopesOfAGroup(b *testing.B) {
 	p := &Pipeline{}
 	ops := make([]*op, 256)

@@ -132,7 +132,7 @@ var Matrix = []Room{
 		"engine/internal/retention",
 		"engine/internal/watch",
 		"inbox", "inspect", "internal/kernel/build", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/definitions",
-		"internal/kernel/hints", "schema/pooler",
+		"internal/kernel/hints", "internal/kernel/loop", "schema/pooler",
 		"internal/kernel/store", "internal/kernel/outbox", "outbox/feed", "outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},

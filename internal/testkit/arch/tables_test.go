@@ -13,7 +13,7 @@ import (
 // has pieces of SQL from it. docs/internals/tables.md shows the same.
 var owner = map[string]string{
 	"instance": "internal/kernel/store", "command": "internal/kernel/store", "paused": "internal/kernel/store", "horizon": "internal/kernel/store",
-	"begins": "internal/kernel/store", "node": "internal/kernel/store",
+	"begins": "internal/kernel/store", "node": "internal/kernel/store", "scope_day": "internal/kernel/store",
 	"audit": "internal/kernel/audit", "outbox": "internal/kernel/outbox", "log": "internal/kernel/outbox",
 	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
 	"inbox_dead": "inbox", "inbox_kept": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
