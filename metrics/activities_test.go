@@ -20,7 +20,7 @@ type order struct {
 	Method string `json:"method"`
 }
 
-// fails is how an attempt of the activity pay ends, by the method.
+// fails maps methods of payment to the ends of attempts of the activity pay.
 var fails = map[string]func(context.Context, *workflow.Attempt) error{
 	"card":   func(context.Context, *workflow.Attempt) error { return nil },
 	"stolen": func(context.Context, *workflow.Attempt) error { return workflow.Final(errors.New("refused")) },
@@ -35,7 +35,8 @@ var fails = map[string]func(context.Context, *workflow.Attempt) error{
 	},
 }
 
-// orders has an activity whose attempts end as the payload asks, and one that is undone.
+// orders returns a workflow with an activity whose attempts end as the payload asks, and one that
+// is undone.
 func orders(undo func() error) workflow.Source {
 	start := func(_ *workflow.Call, o *order, p order) error { o.Method = p.Method; return nil }
 	none := func(*workflow.Call, *order, workflow.None) error { return nil }
@@ -57,7 +58,7 @@ func orders(undo func() error) workflow.Source {
 	).Final("paid", "failed")
 }
 
-// attempts gathers how many attempts a collector reports, by activity and outcome.
+// attempts returns the number of attempts in a collector by activity and outcome.
 func attempts(t *testing.T, c prometheus.Collector) map[string]int {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -96,7 +97,7 @@ func attempts(t *testing.T, c prometheus.Collector) map[string]int {
 	return got
 }
 
-// pay has an order reserved and paid, and waits for the end of both.
+// pay reserves and pays an order and waits for both.
 func pay(t *testing.T, e *engine.Engine, method string) {
 	t.Helper()
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: method,
@@ -119,7 +120,7 @@ func TestActivityDurations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		method string
-		want   map[string]int // besides the reservation that succeeded
+		want   map[string]int // besides the successful reservation
 	}{
 		{"card", map[string]int{"pay succeeded": 1}},
 		{"stolen", map[string]int{"pay failed": 1, "reserve undone": 1}},
@@ -152,7 +153,8 @@ func TestActivityDurations_UndoFails(t *testing.T) {
 	await.Eventually(t, "both attempts to undo are measured", func() bool { return attempts(t, m)["reserve undo_failed"] == 2 })
 }
 
-// begin has an activity begun that runs until its context is done, and returns the engine and the command's scope.
+// begin starts an activity that runs until its context ends, and returns the engine and the
+// command's scope.
 func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
 	t.Helper()
 	begun := make(chan struct{}, 1)

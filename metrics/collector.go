@@ -104,18 +104,18 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendInFlight(ch, c.engine.InFlightStats())
 	sendDurations(ch, c.engine.ActivityDurations())
 	sendRelay(ch, c.engine.SinkStats())
-	give(ch, &c.keys, sendKeys)
-	give(ch, &c.counts, sendCounts)
-	give(ch, &c.versions, sendVersions)
+	sendRead(ch, &c.keys, sendKeys)
+	sendRead(ch, &c.counts, sendCounts)
+	sendRead(ch, &c.versions, sendVersions)
 	sendPurged(ch, c.engine.RetentionStats())
 	sendMigrated(ch, c.engine.MigrationStats())
-	give(ch, &c.migrations, sendMigrations)
-	give(ch, &c.sinks, sendSinks)
-	give(ch, &c.retention, sendRetention)
+	sendRead(ch, &c.migrations, sendMigrations)
+	sendRead(ch, &c.sinks, sendSinks)
+	sendRead(ch, &c.retention, sendRetention)
 }
 
-// give sends what is read from the database, unless it cannot be.
-func give[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch chan<- prometheus.Metric, value *T, at time.Time)) {
+// sendRead sends what is read from the database, unless it cannot be.
+func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch chan<- prometheus.Metric, value *T, at time.Time)) {
 	value, at, failures := r.get()
 	if !at.IsZero() {
 		sendAll(ch, &value, at)

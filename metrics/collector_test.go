@@ -85,7 +85,7 @@ pawl_instances_estimated 0
 
 // What falls to 0 is 0, and not missing, which sums and alerts would take for its last
 // value.
-func TestAKindThatWasSeenStaysWithZero(t *testing.T) {
+func TestEmptyKindIsExportedAsZero(t *testing.T) {
 	none := func(*workflow.Call, *note, workflow.None) error { return nil }
 	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none),
 		workflow.On("send", workflow.From("begun"), "sent", none)).Final("sent"))
@@ -120,7 +120,7 @@ pawl_instances_estimated 0
 	})
 }
 
-func TestMetricsSayWhatAnEngineDoesAndHowItStands(t *testing.T) {
+func TestMetricsOfEngine(t *testing.T) {
 	e := started(t)
 	c := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 	write(t, e, "a", "", "1")
@@ -185,7 +185,7 @@ pawl_keys_stale 0
 
 // Names and units are as the conventions have them, and what is documented is
 // what a scrape gives.
-func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
+func TestMetricsFollowConventionsAndTable(t *testing.T) {
 	e := started(t, orders(func() error { return nil }))
 	write(t, e, "", "", "1")
 	pay(t, e, "card")
@@ -242,7 +242,7 @@ func (f *flaky) Keys(ctx context.Context, _ string) (inspect.Keys, error) {
 	return inspect.Keys{Due: int64(f.reads)}, f.err
 }
 
-func TestTheVersionsOfWorkflowsAndWhoKnowsThemAreMeasured(t *testing.T) {
+func TestVersionMetrics(t *testing.T) {
 	e := started(t)
 	c := metrics.New(e.Admin(), metrics.Config{})
 	want := `
@@ -259,7 +259,7 @@ pawl_version_nodes{definition="1",known="true",workflow="note"} 1
 	}
 }
 
-func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
+func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
 	f := &flaky{Admin: started(t).Admin()}
 	c := metrics.New(f, metrics.Config{Every: time.Hour, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	for range 10 {
