@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Children lists the instances that another one has started, in the order of that, as they are now. What a page costs is bounded, so that
-// one may have fewer than Limit although there are more; Page.More says it.
+// Children lists the instances that another instance started, in that order, in their current state. The cost of a page is bounded, so a
+// page may have fewer than Limit children although more exist; Page.More reports that.
 //
 // Errors: InstanceNotFound, InvalidRequest, Unavailable.
 func (r *Reader) Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error) {

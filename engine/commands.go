@@ -10,9 +10,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Commands lists the commands in flight, timers among them: what is stuck, what is worked on, what waits for work, for the end of
-// a pause and for its time, each in the order of its time, work by activity. What a page costs is bounded; one may have fewer than
-// Limit although there are more, and Page.More says it. What moves on meanwhile may be on two pages, or on none.
+// Commands lists the commands in flight, with timers: stuck ones, running ones, and those that wait for a worker, for the end of a pause or
+// for their time, each ordered by time, activities by activity. The cost of a page is bounded, so a page may have fewer than Limit commands
+// although more exist; Page.More reports that. A command that changes meanwhile may be on two pages, or on none.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
 func (a *Admin) Commands(ctx context.Context, f inspect.CommandFilter) (inspect.CommandPage, error) {

@@ -75,19 +75,18 @@ type Config struct {
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 
-	// Tracer is told of the steps of commands, activities and deliveries; package
-	// tracing/opentelemetry has one. nil: nobody is.
+	// Tracer receives the steps of commands, activities and deliveries; package tracing/opentelemetry has an implementation. Nil disables
+	// tracing.
 	Tracer tracing.Tracer
 
 	Pipeline  PipelineConfig
 	InFlight  InFlightConfig
 	Retention RetentionConfig
 
-	// Source is what the source of every event begins with; the tenant follows. Where
-	// several installations feed one receiver or stream each needs its own: otherwise
-	// an event of one looks like a repetition of another's. It is for good, and the
-	// same on all nodes: an event that is sent again after a change has another id. A
-	// URI reference, such as "/shop" or "https://shop.example". Default "/pawl".
+	// Source is the beginning of the source of every event; the tenant follows. Installations that feed the same receiver or stream need
+	// different ones: otherwise their events look like repetitions of each other. It must be the same on all nodes and must never change,
+	// because an event that is sent again after a change has another id. A URI reference, such as "/shop" or "https://shop.example". Defaults
+	// to "/pawl".
 	Source string
 
 	// Sinks are the receivers of the events. Nodes with the same sinks share the
@@ -103,9 +102,8 @@ type Config struct {
 
 // InFlightConfig says how this node works on commands in flight.
 type InFlightConfig struct {
-	// Workers is how many attempts of activities, and commands whose time has
-	// come, this node works on at once. Default 100. A negative number is none:
-	// what this node accepts, others work on.
+	// Workers is the maximum number of concurrent attempts of activities and due commands on this node. Defaults to 100. A negative number
+	// disables them: other nodes run the activities of commands that this node accepts.
 	Workers int
 
 	// Lease is how long a worker holds a command without a heartbeat. When a node
@@ -138,7 +136,7 @@ type PipelineConfig struct {
 	QueueWait    time.Duration // how long a command may wait for its turn, about: one that would wait longer is refused. Default 500 ms.
 	GroupSize    int           // commands in one transaction, at most. Default 256.
 	GroupBytes   int           // bytes of payloads and of the data of instances in one transaction, read and written, about. Default 4 MiB.
-	LockWait     time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
+	LockWait     time.Duration // how long a command waits for a lock of another transaction. Defaults to 15 s.
 	Outage       time.Duration // how long commands wait for a database that is gone. Default 30 s.
 	HookTimeout  time.Duration // how long a transition's own SQL may take. Default 30 s.
 
@@ -223,9 +221,8 @@ func (c *Config) unheard() bool {
 	return c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 }
 
-// pace is how often a node polls for what nobody has told it of, for its commands
-// in flight and for its sinks. Both together ask at most once a second, and leave
-// room for what is rarer.
+// pace returns the interval at which the node polls for commands in flight and for its sinks. Both together poll at most once a second, and
+// leave capacity for rarer polls.
 func (c *Config) pace() time.Duration {
 	if len(c.Sinks) > 0 {
 		return sinkPace

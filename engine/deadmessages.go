@@ -49,12 +49,11 @@ func (a *Admin) DeadMessage(ctx context.Context, r transitions.MessageRef) (insp
 	return a.e.inbox.Get(ctx, r)
 }
 
-// RetryMessage consumes a dead message again, as it was sent, because an operator asks
-// for it. A refusal that is its answer so far is withdrawn; work that was tried and
-// failed is not repeated. When the message is done it is on the list as retried, and
-// else as waiting. Another message with its id that was discarded is not in its way.
+// RetryMessage consumes a dead message again, unchanged, on behalf of an operator. A refusal that is its stored answer is withdrawn; an
+// activity that was tried and failed is not repeated. A message that succeeds is listed as retried, otherwise as waiting. A discarded
+// message with the same id does not interfere.
 //
-// Errors: NotFound; TooLarge for one whose body was not kept; those of Consume.
+// Errors: NotFound; TooLarge if the body was not kept; those of Consume.
 func (a *Admin) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
 	by, err := operator(by, reason)
 	if err != nil {
@@ -90,9 +89,8 @@ func (a *Admin) RetryMessage(ctx context.Context, ref transitions.MessageRef, by
 	return receipt, err
 }
 
-// DiscardMessage says that a dead message is never to be done, also when its sender
-// sends it again. It returns the message as it stands, without its body: one that
-// was done after all, here or by SQL, is MessageRetried. A discarded message can be retried.
+// DiscardMessage marks a dead message as never to be consumed, also if its sender sends it again. It returns the message without its body.
+// A message that was consumed after all, here or by SQL, is MessageRetried. A discarded message can be retried.
 //
 // Errors: NotFound, InvalidRequest, Unavailable.
 func (a *Admin) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {

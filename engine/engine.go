@@ -128,9 +128,8 @@ func (e *Engine) listener() (commit.Connect, error) {
 	return connector(config), nil
 }
 
-// checkListener refuses a Config.Listen that leads through a pooler. There nothing
-// would be heard, and a session of the pooler would go on listening. Where it leads
-// to nobody is for the hints to tell.
+// checkListener refuses a Config.Listen that leads through a pooler: notifications would be lost, and a session of the pooler would keep
+// listening. It accepts an address without a server, which the notification exchange reports.
 func (e *Engine) checkListener(ctx context.Context) error {
 	if e.config.Listen == "" || e.config.PollOnly {
 		return nil
@@ -224,9 +223,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// StartReading begins what follows the log and commands, and nothing else: for a program that looks on, in the place of Start. The
-// engine refuses commands with ShuttingDown and writes nothing, and hears of what happens when it polls, once a second. ctx bounds only
-// the start.
+// StartReading starts an engine that only follows the log and commands, instead of Start. It refuses commands with ShuttingDown, writes
+// nothing, and polls for changes once a second. ctx bounds only the start.
 //
 // Errors: those of Start about a database that cannot be read.
 func (e *Engine) StartReading(ctx context.Context) error {
@@ -239,13 +237,10 @@ func (e *Engine) StartReading(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more commands, answers those that wait, ends every Follower,
-// Watcher and Await, lets other nodes deliver to the sinks and closes them, and
-// returns when all is done. When ctx ends first it gives up on what is under way.
-// Activities that are not done shortly before half of ctx's time are told to end, and
-// what they leave goes to another node at once, by that half. Sources that have not
-// ended by then are left behind, and the pipeline has half of the rest, so that whoever
-// does not end takes no more than his share. It may be called twice.
+// Stop refuses new commands, answers waiting ones, ends every Follower, Watcher and Await, releases the sinks to other nodes and closes
+// them, and returns when all is done. When ctx ends first it abandons what still runs. Activities that still run shortly before half of
+// ctx's time are cancelled, and other nodes continue them at once. Sources that have not ended by then are abandoned, and the pipeline has
+// half of the remaining time, so that one slow part cannot use the time of the others. Stop may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.closePools()
 	if e.started {

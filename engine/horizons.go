@@ -104,7 +104,7 @@ func microseconds(d time.Duration) *int64 {
 	return &n
 }
 
-// durationOf is the inverse. What a Duration cannot hold is for ever too.
+// durationOf is the inverse. A value that a Duration cannot hold means no limit.
 func durationOf(n *int64) time.Duration {
 	if n == nil || *n > workflow.Forever.Microseconds() {
 		return workflow.Forever

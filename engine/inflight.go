@@ -17,11 +17,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// leaseConns are enough for the polls and the heartbeats of a node, which
-// must not wait for whoever else uses the user's pool: a lease would be lost.
+// leaseConns is enough for the polls and heartbeats of a node. They do not share the user's pool: a wait there could lose a lease.
 const leaseConns = 2
 
-// leasePool is a pool for who holds leases, with up to conns connections.
+// leasePool opens a pool for lease holders, with up to conns connections.
 func (e *Engine) leasePool(name string, conns int) (*pgxpool.Pool, error) {
 	c := e.config.Pool.Config().Copy()
 	c.MaxConns, c.MinConns, c.MinIdleConns = int32(conns), 0, 0
@@ -60,8 +59,7 @@ func (e *Engine) heard(commands []uint64) {
 	e.inflight.Heard(commands)
 }
 
-// nodeName is who holds this engine's leases: whoever reads it finds the process,
-// and no other engine has it.
+// nodeName returns the unique name under which this engine holds leases. It identifies the process.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {

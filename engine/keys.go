@@ -7,12 +7,11 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Keys tells how the keys of a tenant's commands stand, or of everybody's for "".
-// It is cheap on large tables: what is finished is estimated there, and what is
-// in flight is counted up to a bound. It works on an engine that is not started,
-// which has no scopes of its own.
+// Keys returns the state of the keys of a tenant's commands, or of all tenants for "". It is cheap on large tables: finished commands are
+// estimated there, and commands in flight are counted up to a limit. An engine that is not started has no
+// scopes of its own.
 //
-// Errors: InvalidRequest for a tenant that cannot be, Unavailable, TimedOut.
+// Errors: InvalidRequest for an invalid tenant, Unavailable, TimedOut.
 func (a *Admin) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
 	k := inspect.Keys{Tenant: tenant, Scopes: a.e.pipeline.Scopes(tenant)}
 	if err := transitions.CheckTenant(tenant); err != nil {

@@ -32,7 +32,7 @@ func (e *Engine) Lock(ctx context.Context, tx pgx.Tx, tenant, resource string) e
 	return lockError(err)
 }
 
-// TryLock is Lock without the wait: false says that somebody else has it.
+// TryLock is like Lock, but returns false instead of waiting if another transaction holds the lock.
 func (e *Engine) TryLock(ctx context.Context, tx pgx.Tx, tenant, resource string) (locked bool, err error) {
 	if err := checkResource(tenant, resource); err != nil {
 		return false, err

@@ -35,10 +35,9 @@ func (d *storedDefinition) compare(w *workflow.Workflow, hash string) {
 	}
 }
 
-// takeMembers accepts the data type of a build, or refuses it: with a member that it may not be able
-// to read, and with one that it does not have, unless it is a build that ran here before. That one
-// keeps what it does not know, and leaves what it cannot read to other nodes. A new one would do so for ever without
-// a word.
+// takeMembers accepts or refuses the data type of a build. It refuses a member that the build may not be able to read, and a missing member
+// unless the build ran here before. Such a build keeps members that it does not know, and leaves data that it cannot read to other nodes. A
+// new build would do so permanently and without notice.
 func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config, w *workflow.Workflow) error {
 	build := w.MembersHash()
 	known := slices.Contains(d.builds, build)

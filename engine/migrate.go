@@ -125,15 +125,14 @@ func (a *Admin) PreviewMigration(ctx context.Context, name string, from, to int)
 	return p, err
 }
 
-// MigrateInstances has all instances of a version that are under way now, of all tenants, taken to another version, in the
-// background: by one of the nodes that have the plan, which need not be this one. Each is a transition of its own,
-// {workflow}.pawl.migrated, with r's actor and reason. One migration of a workflow is under way at a time. It goes on, whatever
-// becomes of a node, until each instance is migrated, has ended, or was refused for good; [Engine.Migrations] tells how it
-// stands. As long as a node serves that does not know the version, nothing is taken.
+// MigrateInstances starts a migration of all running instances of a version, of all tenants, to another version, in the background, on one
+// of the nodes that have the plan. Each instance has a transition of its own, {workflow}.pawl.migrated, with r's actor and reason. A
+// workflow has at most one migration at a time. It continues after a node fails, until each instance is migrated, has ended, or was
+// refused; [Admin.Migrations] returns its progress. While a node serves that does not know the version, no instance is migrated.
 //
-// With a key it is begun once: asked for once more, it is the same one, however it stands by then.
+// A request with a key starts one migration: a repetition returns the same one in its current state.
 //
-// Errors: those of PreviewMigration; Conflict where one is under way; KeyReused where the key is another migration's; InvalidRequest.
+// Errors: those of PreviewMigration; Conflict if another migration runs; KeyReused if the key belongs to another migration; InvalidRequest.
 func (a *Admin) MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (m inspect.Migration, err error) {
 	setDefault(&r.PerSecond, defaultMigrations)
 	if r.Actor, err = operator(r.Actor, r.Reason); err != nil {
@@ -200,9 +199,9 @@ func (a *Admin) Migration(ctx context.Context, id int64) (inspect.Migration, err
 	return list[0], nil
 }
 
-// StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as
-// it is. It ends at once, or when the node that is at work has counted what it takes; where no node has worked at it for a minute,
-// it ends all the same, and those are not counted. Who asks first, and why, is kept. Errors: as Migration; InvalidRequest.
+// StopMigration stops a migration. Migrated instances stay on their new version, and a migration that has ended does not change. It ends at
+// once, or when its node has counted the instances in progress; if no node has worked on it for a minute, it ends without counting those.
+// The actor and reason of the first request are kept. Errors: those of Migration; InvalidRequest.
 func (a *Admin) StopMigration(ctx context.Context, id int64, actor, reason string) (inspect.Migration, error) {
 	actor, err := operator(actor, reason)
 	if err != nil {

@@ -28,16 +28,14 @@ type pauses struct {
 
 type pausedWorkflow struct{ tenant, workflow string }
 
-// resumeBatch is how many commands one call looks at, and resumePace how long to leave
-// those alone that somebody has locked.
+// resumeBatch is the number of commands per call, and resumePace the delay before locked ones are retried.
 const (
 	resumeBatch = 1000
 	resumePace  = 50 * time.Millisecond
 )
 
-// endPause lets what became due in a pause be taken, a batch at a time, and ends it
-// when nothing is left that would be given up for it. What somebody has locked it
-// waits for, up to patience; then the pause stays, and can be ended again.
+// endPause makes the commands that became due during a pause available, a batch at a time, and ends the pause when none is left that would
+// expire because of it. It waits for locked commands up to patience; after that the pause remains and can be ended again.
 func (p *pauses) endPause(ctx context.Context, tenant, name string, now time.Time, patience time.Duration) error {
 	if paused, err := p.rows.Paused(ctx, tenant, name); err != nil || !paused {
 		return err
@@ -121,11 +119,10 @@ func (a *Admin) PauseWorkflow(ctx context.Context, tenant, name, actor, reason s
 	return a.e.pauses.load(ctx)
 }
 
-// ResumeWorkflow ends a pause. Scheduled commands that became due in it are done now,
-// however long it was. Resuming what is not paused changes nothing.
+// ResumeWorkflow ends a pause. Scheduled commands that became due during the pause are run now, however long it was. It is a no-op for a
+// workflow that is not paused.
 //
-// Errors: WorkflowNotFound, InvalidRequest, Unavailable; Locked where another
-// transaction holds one of those commands, and the pause goes on.
+// Errors: WorkflowNotFound, InvalidRequest, Unavailable; Locked if another transaction holds one of those commands, and the pause remains.
 func (a *Admin) ResumeWorkflow(ctx context.Context, tenant, name string) error {
 	tenant, err := a.e.pausable(tenant, name)
 	if err != nil {

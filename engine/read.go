@@ -59,10 +59,8 @@ func ofKey(inst *transitions.Instance, workflowName, businessKey string, err err
 	return err
 }
 
-// Instances lists instances. A filter by business key needs the workflow, and must
-// be by a name that exists. What a page costs is bounded, whatever is selected, so
-// that one may have fewer than Limit although there are more; Page.More says it.
-// Errors: InvalidRequest, WorkflowNotFound.
+// Instances lists instances. A filter by business key requires the workflow, whose name must exist. The cost of a page is bounded, so a
+// page may have fewer than Limit instances although more exist; Page.More reports that. Errors: InvalidRequest, WorkflowNotFound.
 func (r *Reader) Instances(ctx context.Context, f inspect.Filter) (inspect.Page, error) {
 	f.Tenant = tenantOr(f.Tenant)
 	f.Limit = pageSize(f.Limit)

@@ -46,9 +46,8 @@ func (a *Admin) SinkStats() relay.Stats { return a.e.relay.Stats() }
 // The errors are *workflow.Error: NotFound for a sink that no node has ever had,
 // InvalidRequest, Unavailable.
 
-// Sinks tells how the sinks stand, by name. With a tenant these are the sinks that
-// get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are about
-// its events alone. "" is all tenants, and reads the heads of all logs.
+// Sinks returns the state of the sinks, by name. With a tenant it returns the sinks that get its events, and Behind, Lag, Oldest, Stuck,
+// DeadLetters and Aside count its events alone. The tenant "" selects all tenants, and reads the last positions of all logs.
 func (a *Admin) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error) {
 	return a.e.sinks.Sinks(ctx, tenant)
 }

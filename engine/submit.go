@@ -15,18 +15,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Submit does a command exactly once, and answers every retry with the same
-// receipt. It returns when the outcome is durable.
+// Submit executes a command once, and returns the same receipt on every retry. It returns when the outcome is durable.
 //
-// A command that is accepted and goes on in flight (an activity, a command for
-// later) has a receipt that says so, and so has a duplicate of it until it is
-// finished; see [transitions.Receipt.InFlight] and [Engine.Await].
+// The receipt of a command that continues in flight (an activity, a scheduled command) reports that, and so does the receipt of a duplicate
+// until the command is finished; see [transitions.Receipt.InFlight] and [Engine.Await].
 //
-// A command that was decided and refused (illegal transition, guard, version,
-// business key) has a receipt that says so; see [transitions.Receipt.Err]. An
-// error is an *workflow.Error, and nothing is stored under the key, with one
-// exception: after TimedOut or Unavailable the outcome may be durable all the
-// same, and the same key tells. Where too much waits a command is refused at once with Overloaded.
+// A command that was decided and refused (illegal transition, guard, version, business key) has a receipt with the refusal; see
+// [transitions.Receipt.Err]. Errors are of type *workflow.Error and mean that nothing is stored under the key, with one exception: after
+// TimedOut or Unavailable the outcome may be durable, and a retry with the same key returns it. If the queue is full the command is refused
+// at once with Overloaded.
 func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
 	if err := e.pipeline.Admit(); err != nil {
 		return transitions.Receipt{}, err
@@ -52,16 +49,12 @@ func (e *Engine) do(ctx context.Context, p *decide.Prepared) (transitions.Receip
 // queued, so that the pipeline begins while the rest is being prepared.
 const manyChunk = 256
 
-// SubmitMany submits many commands and returns one reply for each, in order. It
-// waits for room in the queues instead of being refused.
+// SubmitMany submits many commands and returns one reply for each, in order. It waits for space in the queues instead of being refused.
 //
-// Commands of one instance are done in their order here. When one of them fails
-// for now (an error that says to try again, a defect of the workflow's code too),
-// the later ones of that instance are not done either, and their error has its
-// code and names its key: so submitting the whole list again is always right.
-// Where a command whose business key is only in its payload cannot be prepared for
-// now, nobody knows which instance it was to create: later commands of that instance
-// may get InstanceNotFound instead, which is not stored either.
+// Commands of one instance are executed in their order. If one of them fails temporarily (a retryable error, or a defect of the workflow's
+// code), the later ones of that instance are not executed, and their error has its code and names its key: so submitting the whole list
+// again is always correct. If a command whose business key is only in its payload cannot be prepared temporarily, its instance is unknown:
+// later commands of that instance may get InstanceNotFound, which is not stored either.
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
 	ctx, span := e.traceMany(ctx, len(cs))
 	defer span.End(tracing.Outcome{})
@@ -122,22 +115,17 @@ func addressOf(c transitions.Command) address {
 	return address{c.Tenant, c.Instance}
 }
 
-// SubmitTx does a command in the caller's transaction: it is durable if and when
-// that commits. The receipt has no position; the transition gets it at commit,
-// so that a transaction that stays open holds nobody's log, and followers hear
-// of it within a second. The caller must not use tx concurrently. What tx commits
-// is durable, whatever its synchronous_commit was. A commit of many commands holds
-// the log for as long as it takes to number them: keep it to about a thousand.
+// SubmitTx executes a command in the caller's transaction: it is durable if and when that commits. The receipt has no position; the
+// transition gets it at commit, so an open transaction does not block the log, and followers see the transition within a second after the
+// commit. The caller must not use tx concurrently. The commit is durable whatever the synchronous_commit of tx is. A commit of many
+// commands holds the log while it numbers them: keep it to about a thousand.
 //
-// A caller who writes rows of his own beside it submits first, and writes only
-// if the receipt is neither refused nor Replayed: a replay says that an earlier
-// transaction has committed both.
+// A caller that writes rows of its own submits first, and writes only if the receipt is neither refused nor Replayed: a replay means that
+// an earlier transaction has committed both.
 //
-// After an error that the database or the workflow gave, the transaction can go
-// on, and the command left nothing in it. When ctx ends meanwhile, pgx closes the
-// connection. The transaction should be READ COMMITTED, PostgreSQL's default: at
-// another level it fails when it commits, if anybody else has committed in the
-// tenant since it began.
+// After an error of the database or the workflow the transaction can continue, without any trace of the command. If ctx ends meanwhile, pgx
+// closes the connection. The transaction should be READ COMMITTED, PostgreSQL's default: at another level its commit fails if another
+// transaction of the tenant has committed since it began.
 func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command) (transitions.Receipt, error) {
 	p, err := e.prepare(ctx, tx, c)
 	if err != nil {

@@ -42,8 +42,7 @@ func (p *Pipeline) commit(ctx context.Context, ops []*op) {
 	}
 }
 
-// commitSome settles ops or sends them to the retry lane, and returns those for which there was
-// no room in memory.
+// commitSome settles ops or moves them to the retry lane. It returns the ops for which there was no memory.
 func (p *Pipeline) commitSome(ctx context.Context, ops []*op) (rest []*op) {
 	ops, retry := p.admit(p.unbroken(ops))
 	if len(ops) > 0 {

@@ -3,7 +3,7 @@
 //
 // A committer runs each group on one connection. It takes every command that waits, commits
 // them together and answers them; meanwhile the next group gathers. So groups
-// grow under load and are of one when idle, without a timer, but where other nodes
+// grow under load and are of one when idle, without a timer, except if other nodes
 // write the same logs; see siblings. All committers take from one queue. The commands of
 // one instance are with one of them at a time, and so keep their order.
 //

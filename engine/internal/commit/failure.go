@@ -18,10 +18,10 @@ const (
 	failureNone reaction = iota
 	retryGroup           // run it again: another transaction won, and is visible now
 	blocked              // somebody holds a lock; only those who need it should wait
-	headLocked           // somebody holds the head of a tenant's log; only such tenants should wait
+	headLocked           // another transaction holds the lock on a tenant's last log position; only such tenants should wait
 	lost                 // the connection is gone, and perhaps the commit was made: ask again by key
 	full                 // the database has no room; the callers may retry
-	noPartition          // the events are the first of their week, whose partition nobody has made
+	noPartition          // the events are the first of their week, and their partition does not exist yet
 	badCommand           // one of the commands cannot be done
 )
 

@@ -11,17 +11,16 @@ import (
 
 // Flights is whoever works on commands in flight.
 type Flights interface {
-	// Reserve takes a free worker for an activity that is about to be accepted.
-	// false: none is free, and whoever has one takes the command when it is due.
+	// Reserve takes a free worker for an activity that is about to start. It returns false if no worker is free; then the next free worker of
+	// any node claims the command when it is due.
 	Reserve(workflow string, step *workflow.Step) bool
-	// Release gives back a worker whose command was not accepted after all.
+	// Release returns a reserved worker whose command did not start.
 	Release(workflow string, step *workflow.Step)
 	// Updated tells what a commit made of commands in flight. It must not block.
 	Updated(list []decide.FlightUpdate)
 }
 
-// begins reports whether the command begins something, and does not only go on
-// with it.
+// begins reports whether the command starts new work instead of continuing earlier work.
 func (o *op) begins() bool {
 	return o.p.Operation == nil && (o.p.Resumed == nil || o.p.Resumed.Outcome == nil)
 }
@@ -51,8 +50,8 @@ func (p *part) aimed(o *op) (*decide.Prepared, error) {
 	return &aimed, nil
 }
 
-// holds reports whether a command that goes on is still held by its attempt. A
-// group that did not look up the keys believes it: the write would tell.
+// holds reports whether the attempt of a continuing command still holds its lease. A group that did not look up keys assumes so: its write
+// fails otherwise.
 func (g *group) holds(t *part, c *keyState, o *op) bool {
 	spare, void := t.disarmed[o.p.Scope]
 	if void && spare != o.p.Key && o.p.Resumed.Phase == transitions.Scheduled || c.leader != nil || c.moved {
@@ -108,8 +107,8 @@ func (p *part) migrate(i *transitions.Instance) {
 	}
 }
 
-// disarm voids what is planned in a scope and not decided yet, by this group too.
-// What the group settles itself must not be deleted under its hands.
+// disarm cancels planned commands of a scope that are not decided yet, also those planned by this group. Commands that the group itself
+// settles are not deleted.
 func (p *part) disarm(scope string) {
 	kept := p.planned[:0]
 	for _, c := range p.planned {
@@ -166,8 +165,7 @@ func (g *group) unreserve() {
 	}
 }
 
-// markUnheard takes note of the attempts that the group has leased if it was committed,
-// which nobody knows: its connection was lost.
+// markUnheard records the attempts that the group leased if its commit succeeded. The outcome is unknown because the connection was lost.
 func (g *group) markUnheard() {
 	for _, o := range g.ops {
 		o.uncertain = true

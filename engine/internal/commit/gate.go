@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// gate tells when every decision that has begun before a moment is written, or given up. The zero value is ready.
+// gate reports when all decisions that began before a moment are written or abandoned. The zero value is ready to use.
 type gate struct {
 	mu  sync.Mutex
 	now *sync.WaitGroup // of those that begin now; nil: none has begun

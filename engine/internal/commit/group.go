@@ -57,8 +57,7 @@ type part struct {
 	due       []store.Due
 }
 
-// keyState is what is known of a key: what the database has, or who in this group
-// decided it.
+// keyState is the state of a key: from the database, or from a decision of this group.
 type keyState struct {
 	record *transitions.Record
 	leader *op
@@ -170,9 +169,8 @@ func (g *group) outdated() bool {
 	return false
 }
 
-// decide goes through the ops in the order of their arrival. Those whose
-// instance somebody else holds are left out and returned; those for which there is no room in
-// memory are left out, and are in g.unread then.
+// decide decides the ops in the order of their arrival. It returns the ops whose instance another transaction has locked. Ops for which
+// there is no memory are added to g.unread.
 func (g *group) decide() (held []*op) {
 	kept := g.ops[:0:0]
 	var behind map[uint64]bool // the routes of those for which there is no room

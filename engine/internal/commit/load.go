@@ -12,10 +12,8 @@ import (
 type loading struct {
 	// waiting waits for instances that others hold, instead of leaving them out.
 	waiting bool
-	// blind does not look up keys, nor instances that are about to be created:
-	// the primary keys will tell, and then the group runs again and looks. That
-	// saves a statement, and a creation the whole first message, for as long as
-	// nobody repeats himself.
+	// blind skips the lookup of keys, and of instances that are about to be created. The primary keys detect duplicates; the group then runs
+	// again with lookups. Without duplicates this saves a statement, and a creation saves its first round trip.
 	blind bool
 }
 
@@ -97,7 +95,7 @@ func lookUp(conn *rows.Conn, s *Statements, g *group) {
 	}
 }
 
-// answered reports whether every command was answered for good before the group.
+// answered reports whether every command had a final answer before the group.
 func (g *group) answered() bool {
 	for _, o := range g.ops {
 		if o.p.Resumed != nil || o.p.Operation != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// op is one attempt of a command on its way through the pipeline. Whoever holds
-// it may change it; it is settled once.
+// op is one attempt to run a command in the pipeline. Its current holder may change it. It is settled once.
 type op struct {
 	p        *decide.Prepared
 	route    uint64
@@ -37,9 +36,8 @@ type op struct {
 	receipt  transitions.Receipt
 	err      error
 
-	// unheard are the attempts that earlier runs may have leased, whose commits were not
-	// answered: nobody works on them. CreatedAt is that of a new command. What a run writes
-	// shows that no earlier one was committed.
+	// unheard has the attempts that earlier runs leased in commits of unknown outcome. No worker runs them. CreatedAt is that of a new
+	// command. A successful write proves that no earlier run was committed.
 	unheard []decide.InFlight
 
 	// keyed are the children with a business key that earlier runs have asked for. They are locked with the instance, to tell which

@@ -8,8 +8,7 @@ const (
 	kindsOfList
 )
 
-// opList is a list of ops, out of whose middle one can be taken. What it weighs counts
-// with it.
+// opList is a list of ops with removal from the middle. It keeps the sum of their sizes.
 type opList struct {
 	kind        int
 	first, last *op

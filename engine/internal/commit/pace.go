@@ -6,9 +6,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// pace is how fast a queue is emptied while more waits than its committers take: from one group to
-// the next, whoever takes it. It tells how long what waits will wait. Of a queue of which all is taken
-// nothing is known, and nothing has to be: nobody waits.
+// pace measures how fast committers empty a queue that has more commands than they can take, from one group to the next. It estimates the
+// waiting time of a new command. If the queue becomes empty the rate is unknown, and not needed: no command waits.
 type pace struct {
 	since time.Time     // when the newest group was taken and left something; zero: it left nothing
 	span  time.Duration // what the groups took, the older ones ever less of it
@@ -54,8 +53,7 @@ func (q *queue) full(canWait bool) bool {
 	return n >= groups*l.GroupSize*l.Committers && l.QueueWait > 0 && q.pace.wait(n) >= most
 }
 
-// Admit fails with Overloaded where Submit would, whatever the command is: who asks it first spends next to nothing on
-// a command that is refused.
+// Admit fails with Overloaded if Submit would. A caller checks it first, so that a refused command costs almost nothing.
 func (p *Pipeline) Admit() error {
 	if p.queue.refusing.Load() {
 		return p.overloaded()

@@ -138,10 +138,8 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more commands, finishes those that wait, and returns when every
-// caller has an answer. When ctx ends first it gives up on what is under way:
-// its callers learn to ask again with the same key. It may be called twice, and in
-// the place of Start.
+// Stop refuses new commands, finishes waiting ones, and returns when every caller has an answer. When ctx ends first it abandons running
+// groups: their callers get an error and repeat the command with the same key. It may be called twice, and without Start.
 func (p *Pipeline) Stop(ctx context.Context) {
 	p.ending.Do(func() {
 		go func() {
@@ -173,8 +171,7 @@ type Ticket struct {
 // Ticket begins to submit.
 func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
 
-// Submit queues a command and fails at once with Overloaded when there is no
-// room for it, or with ShuttingDown.
+// Submit queues a command. It fails at once with Overloaded if the queue is full, or with ShuttingDown.
 func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
 	taken, closed := t.p.queue.push(t.add(ctx, []*decide.Prepared{c}))
 	switch {
@@ -218,8 +215,7 @@ func (t *Ticket) add(ctx context.Context, cs []*decide.Prepared) []*op {
 	return t.ops[first:]
 }
 
-// Do does one command: it fails at once when there is no room for it, and else
-// returns when the outcome is durable or ctx ends.
+// Do runs one command. It fails at once if the queue is full. Otherwise it returns when the outcome is durable or ctx ends.
 func (p *Pipeline) Do(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
 	t := p.Ticket()
 	if err := t.Submit(ctx, c); err != nil {
@@ -229,7 +225,7 @@ func (p *Pipeline) Do(ctx context.Context, c *decide.Prepared) (transitions.Rece
 	return reply.Receipt, reply.Err
 }
 
-// Continue is Do, and waits for room: what goes on was accepted long ago.
+// Continue is like Do, but waits for space in the queue: the command was accepted earlier.
 func (p *Pipeline) Continue(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
 	t := p.Ticket()
 	t.SubmitMany(ctx, []*decide.Prepared{c})
@@ -237,9 +233,8 @@ func (p *Pipeline) Continue(ctx context.Context, c *decide.Prepared) (transition
 	return reply.Receipt, reply.Err
 }
 
-// Wait returns the answers in the order of the commands, when all are there or
-// ctx ends. A command without an answer by then has a TimedOut error; it is let go where it
-// still waits, and else may still be done. Nothing can be submitted after it.
+// Wait returns the answers in the order of the commands when all are complete or ctx ends. A command without an answer has a TimedOut
+// error: it is removed from the queue if it still waits, and may still be done otherwise. No command can be submitted after Wait.
 func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 	t.batch.release()
 	select {

@@ -11,13 +11,12 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// queue has everything of a pipeline that waits: commands for a committer, in the order of
-// their arrival, and those in the retry lane, which shares its lock and its bounds.
+// queue holds the waiting commands of a pipeline: those for a committer, in the order of their arrival, and those in the retry lane, which
+// shares its lock and its limits.
 //
-// Where other nodes write the same logs as few committers are at work as the load needs, so that groups
-// are large: one more begins when more waits than a group takes, or when those at work are late. A command of
-// a route that a committer is at work on waits for the end of that group: so the
-// commands of a route keep their order, whoever commits them.
+// If other nodes write the same logs, as few committers run as the load needs, so that groups are large. Another one starts when more
+// commands wait than a group takes, or when the running ones are late. A command waits while a committer runs a group with the same route,
+// so commands of a route keep their order.
 type queue struct {
 	limits Limits
 	lane   *retryLane    // nil: there is none
@@ -91,10 +90,9 @@ func (q *queue) pushNow(ops []*op, canWait bool) (taken int, closed bool) {
 	return taken, false
 }
 
-// hasRoom reports whether there is room for the op. What is in the retry lane fills half of
-// the queue at most: of a tenant whose commands all wait there the others feel nothing. What
-// would go there beyond that is refused. Only what was in the queue before that was known of
-// it may be more, so all that waits is one and a half times the bounds at most.
+// hasRoom reports whether the queue has space for the op. The retry lane fills at most half of the queue, so that a tenant whose commands
+// all wait there does not affect others. Commands that would exceed it are refused. Only commands that were queued before this was known
+// may exceed it, so the total is at most one and a half times the limits.
 func (q *queue) hasRoom(o *op, canWait bool) bool {
 	if q.full(canWait) {
 		return false
@@ -134,8 +132,7 @@ func (q *queue) pushAll(ctx context.Context, ops []*op) (taken int, closed bool)
 	}
 }
 
-// leave lets go of those ops that wait and whose callers have left: nothing was done for
-// them. What cannot be said of one, it stays.
+// leave removes waiting ops whose callers have left. Nothing was done for them. An op whose state is unknown stays.
 func (q *queue) leave(ops []*op) {
 	q.mu.Lock()
 	left := slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return o.list() == nil || !o.leaves() })

@@ -19,8 +19,7 @@ type job struct {
 
 func (j *job) ops() []*op { return slices.Concat(j.parts...) }
 
-// next waits for something to do. It returns nil when the lane is closed and
-// empty. When ctx has ended everything is due, to be given up.
+// next waits for a job. It returns nil when the lane is closed and empty. After ctx has ended all jobs are due, and are abandoned.
 func (l *retryLane) next(ctx context.Context) *job {
 	for {
 		l.q.mu.Lock()
@@ -108,8 +107,8 @@ func (l *retryLane) pickSlow(t *tenantQueues) *job {
 	return j
 }
 
-// gather makes one group of all queues of a tenant that can go together. One
-// tenant's trouble is no other's.
+// gather builds one group from all queues of a tenant that can run together. Tenants are kept apart, so that a failure of one does not
+// affect another.
 func (l *retryLane) gather(t *tenantQueues) *job {
 	j := &job{tenant: t}
 	limits := l.p.config.Limits

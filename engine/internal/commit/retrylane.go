@@ -2,25 +2,19 @@ package commit
 
 import "time"
 
-// retryLane has the commands that wait for somebody else's lock, and those that
-// run the user's own SQL. Here they hold up nobody but the later commands of the same
-// route, which come here behind them to keep their order. They count against the bounds of
-// the queue, whose lock guards everything here, too.
+// retryLane holds the commands that wait for a lock of another transaction, and those that run the user's SQL. They delay only later
+// commands of the same route, which follow them into the lane to keep their order. They count against the limits of the queue, whose lock
+// guards the lane too.
 //
-// Held instances are tried again together, a group at a time, with SKIP LOCKED and a
-// growing pause, so that a thousand of them cost no more than one. That is not enough
-// in two cases: an uncommitted key cannot be seen that way, and an instance for which
-// others wait in line is never free at the moment of a try. So a group that is blocked
-// is taken apart, and a queue that was held for many tries gets a turn: its first
-// command is tried alone, and waits in the database for as long as lock_timeout
-// allows.
+// Locked instances are retried together, a group at a time, with SKIP LOCKED and a growing delay, so a thousand of them cost no more than
+// one. This fails in two cases: SKIP LOCKED does not show an uncommitted key, and an instance with a line of waiting transactions is never
+// free at the moment of a retry. So a blocked group is split, and a queue that was locked for many retries gets a turn in which its first
+// command is retried alone and waits for as long as lock_timeout allows.
 //
-// While the head of a tenant's log is held, one command of the tenant tries it, and
-// all others wait without a try.
+// While another transaction holds the last position of a tenant's log, one command of the tenant retries and the others wait.
 //
-// What may take long is a slow job: the user's SQL, what is tried alone, what tries a
-// head. One worker is always kept free of those, and one more for another tenant's. Tenants
-// take turns.
+// Jobs that may take long are slow jobs: the user's SQL, commands retried alone, retries for a log position. One worker is always free of
+// slow jobs, and one more is reserved for another tenant. Tenants are served round-robin.
 type retryLane struct {
 	p    *Pipeline
 	q    *queue

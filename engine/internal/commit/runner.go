@@ -28,7 +28,7 @@ type runner struct {
 	unwatch     func() bool
 	open        bool // a transaction that wrote nothing is still open
 	usedByHook  bool // the user's SQL has run, and may have left something in the session
-	lookUpsLeft int  // how many groups to go on looking up keys before they are decided
+	lookUpsLeft int  // the number of groups for which keys are still looked up before they are decided
 	peeksNext   bool // the newest of those was answered before, all of it
 }
 
@@ -44,7 +44,7 @@ const maxLostInHook = 3
 // leftover is what a run did not settle, though it did not fail.
 type leftover struct {
 	held   []*op // somebody else holds their instance
-	unread []*op // there was no room for them in memory; there is for a group of one
+	unread []*op // there was no memory for them in this group; a group of one always has enough
 }
 
 // run commits the ops, and runs them again for as long as that makes sense. A
@@ -293,10 +293,8 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	return held, nil
 }
 
-// peek answers a group of which every command was answered for good before, and
-// reports whether it was one. It locks nothing: a replay writes nothing then, and
-// waits for nobody. What is in flight may be about to change, so that is for who
-// has the instance.
+// peek answers a group whose commands all have stored final results. It takes no locks, and reports false if any command is still in
+// flight: such a command may be about to change, and its answer needs the lock of its instance.
 func (r *runner) peek(g *group) (bool, error) {
 	r.set()
 	lookUp(r.conn, r.p.stmts, g)

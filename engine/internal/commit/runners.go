@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// runners are the connections of several who run groups, and who share them: whoever has a group takes one that is open. Only where none
-// comes back shortly another one is opened, and only one at a time, so there are about as many as are needed. To open one and to prepare
-// its statements takes the server ten milliseconds of processor time or more, and to end one that has seen all of the shared buffers as
-// much; where a node begins or is killed all others wait for that.
+// runners is a pool of connections that run groups. A group takes an open one. If none is returned shortly, one more is opened, and only
+// one at a time, so the pool has about as many as are needed. Opening one and preparing its statements costs the server ten milliseconds of
+// processor time or more, and closing one that has touched all of the shared buffers as much; when a node starts or is killed, all others
+// wait for that.
 type runners struct {
 	open, closed chan *runner
 	opening      chan struct{} // whoever opens one has the place in it
 }
 
 const (
-	shortly      = 2 * time.Millisecond  // whoever has answered his group has a little to do before his connection is idle
+	shortly      = 2 * time.Millisecond  // after its answer a group's connection is busy for a moment
 	openingLimit = 50 * time.Millisecond // how long one waits while another opens a connection
 )
 

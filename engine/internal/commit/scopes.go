@@ -15,9 +15,8 @@ import (
 // tenants, so there may be any number.
 const maxScopes = 1000
 
-// scopeKey is what attempts are counted by: a tenant's workflow and transition,
-// or a scope that a caller named. Without a tenant it stands for all those of
-// several tenants that there was no room for.
+// scopeKey identifies the scope by which attempts are counted: a tenant's workflow and transition, or a scope that a caller named. Without
+// a tenant it collects the scopes of all tenants beyond the limit.
 type scopeKey struct{ tenant, workflow, transition, named string }
 
 // keyOfScope takes every scope that begins with the workflow's name for the
@@ -114,9 +113,8 @@ func (s *scopes) shrink() {
 	}
 }
 
-// Scopes are how the attempts of a tenant's callers were answered since the
-// start, by scope, those with the most attempts first; of all tenants for "",
-// and then with an entry without a tenant for those that there is no room for.
+// Scopes returns how the attempts of a tenant were answered since the start, by scope, the most frequent first. The tenant "" selects all
+// tenants; then an entry without a tenant collects the scopes beyond the limit.
 func (p *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
 	s := &p.scopes
 	s.mu.Lock()

@@ -42,12 +42,10 @@ func (r *runner) dial(work context.Context) error {
 	return nil
 }
 
-// settings are what the pipeline needs of its connections, whatever the role's
-// defaults are. Its statements may only probe indexes, also when the statistics
-// of a table that was just filled or emptied lie. A node that stops in the
-// middle of a transaction must not hold its locks for long. What is answered is
-// durable. They are the session's, or one transaction's: behind a pooler a
-// session is everybody's, and a hook must not be bound to them.
+// settings are the session settings of the pipeline's connections, whatever the role's defaults are. Statements may only use indexes, even
+// if the statistics of a table that was just filled or emptied are wrong. A node that stops within a transaction must not hold its locks
+// for long. Answered commands are durable. They apply to the session, or to one transaction: behind a pooler other clients share the
+// session, and a hook must not inherit them.
 func (r *runner) settings(local bool) string {
 	return fmt.Sprintf(`SELECT set_config(name, value, %t) FROM (VALUES ('lock_timeout', '%d'), ('statement_timeout', '0'),
 	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
@@ -56,8 +54,7 @@ func (r *runner) settings(local bool) string {
 	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.Limits.HookTimeout.Milliseconds())
 }
 
-// roleSettings give the user's own SQL the settings that it would have without
-// us, but for the timeout of the hook, which is the context's.
+// roleSettings restore the settings of the role for the user's SQL. Its timeout is that of the hook's context.
 const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; SET LOCAL plan_cache_mode TO DEFAULT;
 	SET LOCAL jit TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT`
 

@@ -83,8 +83,7 @@ func args(parts []*part, set *rows.Set, first ...[]byte) [][]byte {
 	return slices.Concat([][]byte{[]byte(parts[0].tenant)}, first, set.Params(form))
 }
 
-// queue queues a statement that writes one of the sets, if it has rows. before and
-// after are parameters beside them.
+// queue queues a statement that writes one of the sets, if it has rows. before and after are parameters in front of and behind the columns.
 func (s *sets) queue(conn *rows.Conn, f *Forms, set *rows.Set, before, after [][]byte) {
 	if set.Len() > 0 {
 		conn.Queue(f.of(s.parts), slices.Concat(args(s.parts, set, before...), after), nil)

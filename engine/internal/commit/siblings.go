@@ -2,15 +2,14 @@ package commit
 
 import "time"
 
-// siblings is how a committer waits for those whom it has just answered: where many callers submit one command
-// after the other, they fall into two halves, of which each waits for the commit of the other. A node alone
-// loses nothing by that: while the database commits, callers prepare. But where other nodes write the same logs,
-// whoever has a small group waits as long for his turn at the log's head as with a large one. So a node
-// that shares its logs waits for a part of what a group takes, and only as long as that brings commands.
+// siblings decides how long a committer waits for the callers that it has just answered. If many callers submit one command after the
+// other, they form two halves that wait for each other's commits. A node alone loses nothing by that: while the database commits, callers
+// prepare. But if other nodes write the same logs, a small group waits as long for the log's last position as a large one. So a node that
+// shares its logs waits for a fraction of the duration of a group, and only as long as that brings commands.
 type siblings struct {
 	heads    map[string]int64 // of the logs, after this node's newest groups
 	others   float64          // of those groups, the share before which others have written
-	expected int              // how many shall wait before the committer goes on; 0: nobody waits for them
+	expected int              // the number of commands for which the committer waits; 0 means that none waits
 	here     chan struct{}    // one token: they do
 	vain     int              // how often in turn they did not come
 	skip     int              // groups before the next wait
@@ -50,8 +49,7 @@ func (q *queue) wrote(parts []*part) {
 	}
 }
 
-// awaitSiblings waits for those whom a group of so many has answered, with the lock given up. The committer counts
-// as one at work meanwhile.
+// awaitSiblings waits for the callers that the last group answered, without holding the lock. The committer counts as running meanwhile.
 func (q *queue) awaitSiblings(answered int) {
 	s := &q.siblings
 	if answered < fewSiblings || !s.shared() || q.working > 0 || q.closed {

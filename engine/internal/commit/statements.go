@@ -18,7 +18,7 @@ type Statements struct {
 	Lock, LockWaiting, Lookup    Forms
 	Create, Change, Command, Log Forms
 
-	// Of a group with instances that go on by another version: they, and what is in flight on them.
+	// For a group with instances that move to another version: the instances, and their commands in flight.
 	Migrate, MigrateFlights Forms
 
 	// Of a group with commands in flight.
@@ -27,8 +27,7 @@ type Statements struct {
 	// HeldHeads tells whose logs cannot be written now.
 	HeldHeads rows.Statement
 
-	// HeadTimeout lets a group wait longer for the log's head than for any other
-	// lock: whoever has it is committing, and that takes as long as it takes.
+	// HeadTimeout sets a longer lock_timeout for the log's last position than for other locks: the transaction that holds it is committing.
 	HeadTimeout rows.Statement
 
 	// Of a caller's own transaction: the same rows with a provisional position, which
@@ -39,9 +38,8 @@ type Statements struct {
 	// Of a group of one, with scalars.
 	Read, CreateOne, ChangeOne, RefuseOne rows.Statement
 
-	// Partition makes the partition of the outbox for a time. Parameters: the time,
-	// whether to wait for somebody else who makes one, which nobody may who holds locks
-	// on rows.
+	// Partition creates the partition of the outbox for a time. Parameters: the time; whether to wait for another session that creates one,
+	// which is forbidden while holding row locks.
 	Partition string
 }
 

@@ -221,7 +221,7 @@ func (s *turns) first() *tenantQueues {
 	return nil
 }
 
-// set puts a tenant behind the others, or takes it off. Who has a turn keeps it.
+// set appends a tenant to the round-robin list or removes it. A tenant keeps its position.
 func (s *turns) set(t *tenantQueues, at **list.Element, wanted bool) {
 	switch {
 	case wanted && *at == nil:

@@ -66,12 +66,9 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 	_ = tx.Rollback(ctx)
 }
 
-// RunTx runs a command in the caller's transaction, as a group of one. Nothing
-// is durable, and the log does not move, until the caller commits; then the
-// transition gets its position. So the receipt has none, and the caller's
-// transaction may take its time without holding anybody but those who want the
-// same instance or key. It waits for their locks as long as ctx and the
-// transaction's own lock_timeout allow.
+// RunTx runs a command in the caller's transaction, as a group of one. Nothing is durable, and the log does not advance, until the caller
+// commits; then the transition gets its position. So the receipt has none, and a long transaction delays only callers that need the same
+// instance or key. RunTx waits for their locks as long as ctx and the transaction's own lock_timeout allow.
 func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *decide.Prepared) (transitions.Receipt, error) {
 	defer p.gate.enter()()
 	o := &op{p: c}
@@ -217,8 +214,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) e
 	return nil
 }
 
-// call runs the hook. What goes wrong in the user's code is an error of this
-// command alone.
+// call runs the hook. An error of the user's code fails only this command.
 func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -253,10 +249,8 @@ func (e *hookLostError) answer() *workflow.Error {
 	return &workflow.Error{Code: workflow.Unavailable, Message: message, Cause: e}
 }
 
-// hookFailure says what an error of the user's SQL means. Its SQLSTATE may be that
-// of another server, or of a timeout or a lock of its own: only a serialization
-// failure and a deadlock run the command again, and only a connection that is
-// closed, or led to a standby, is given up.
+// hookFailure classifies an error of the user's SQL. Its SQLSTATE may come from another server, or from a timeout or lock of the user's
+// own. Only a serialization failure and a deadlock run the command again, and only a closed connection or one to a standby is discarded.
 func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	if _, ok := errors.AsType[*workflow.Error](err); ok {
 		return err

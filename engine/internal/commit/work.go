@@ -12,10 +12,9 @@ type work struct {
 	late     bool
 }
 
-// begins reports whether one more committer is to begin. A node that has its logs for itself has
-// all of them begin: while the commit of one waits for the disk the other's commands are written. Where other nodes
-// write the same logs each group waits for its turn at the log's head, and another beside it would only
-// be a smaller one.
+// begins reports whether to start another committer. A node that writes its logs alone starts all of them: while one commits, the others
+// write. If other nodes write the same logs, each group waits for the log's last position, and another committer would only make groups
+// smaller.
 func (q *queue) begins() bool {
 	return !q.siblings.shared() || q.working == q.late || q.items.n >= q.limits.GroupSize || q.items.bytes >= q.limits.GroupBytes
 }
@@ -105,7 +104,7 @@ func (q *queue) atWork(more int) {
 	q.working += more
 }
 
-// patience is how long a group may take before another committer is to begin beside it.
+// patience is how long a group may take before another committer starts.
 func (q *queue) patience() time.Duration {
 	return min(max(2*q.duration, q.leastPatience), q.mostPatience)
 }
@@ -124,8 +123,7 @@ func (q *queue) beLate(w *work) {
 	}
 }
 
-// end gives up the routes of the committer's group, and puts what has waited for them to
-// the front.
+// end releases the routes of the committer's group, and moves the commands that waited for them to the front.
 func (q *queue) end(w *work) {
 	w.alarm.Stop()
 	q.atWork(-1)

@@ -57,8 +57,7 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	return v
 }
 
-// logUnencodable logs why a result cannot be encoded, which nobody else is told. It returns
-// err.
+// logUnencodable logs why a result cannot be encoded, and returns err. The caller of the command does not see the reason.
 func (r *Runner) logUnencodable(f *flight, err error) error {
 	if errors.Is(err, workflow.ErrResult) {
 		r.config.Log.Error("it has happened, but its result cannot be encoded", f.attrs("error", err)...)

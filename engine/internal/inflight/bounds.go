@@ -6,16 +6,14 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// bounds is since when polls look for what is due. Nothing that could be taken was
-// due before, when a poll looked last: so a poll need not read again what was taken
-// since, whose entries stay in the indexes for as long as somebody has an old snapshot.
+// bounds are the times from which polls look for due work. All work that was due before was taken by an earlier poll, so a poll does not
+// read again the index entries of taken work, which remain while an old snapshot is open.
 //
-// What becomes visible later than lateness after it was due, or is due before a bound
-// for another reason, is found by the next whole poll, which has no bounds. Each regular
-// poll is one, unless they take long: then so many are not that they take a fiftieth of
-// the time, but one a minute is.
+// Work that becomes visible later than lateness after it was due, or is due before a bound for another reason, is found by the next whole
+// poll, which has no bounds. Every regular poll is whole unless whole polls are slow: then they take at most a fiftieth of the time, but at
+// least one runs per minute.
 //
-// It belongs to the poller.
+// Bounds belong to the poller goroutine.
 type bounds struct {
 	now    time.Time              // of the newest poll, by the engine's clock
 	later  time.Time              // of scheduled commands

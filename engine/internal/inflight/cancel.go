@@ -18,14 +18,11 @@ import (
 // milliseconds.
 const cancelSettings = `SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true), ` + durable
 
-// Cancel asks a command in flight to stop: one that waits is ended soon; the
-// context of one that is being worked on is done, at once on this node and by the
-// next heartbeat on another. Its effect may have happened all the same, and then
-// is undone where that is declared. A command that is finished is left as it is,
-// which is no error. It waits for whoever has locked the row, for 2 seconds.
+// Cancel requests that a command in flight stops. A waiting command ends soon. The context of a running one is cancelled, at once on this
+// node and with the next heartbeat on another. Its effect may have happened; it is undone if an undo is declared. A finished command does
+// not change, without an error. Cancel waits up to 2 seconds for a locked row.
 //
-// Errors: CommandNotFound; InvalidRequest for an undo; Locked; TimedOut;
-// Unavailable.
+// Errors: CommandNotFound; InvalidRequest for an undo; Locked; TimedOut; Unavailable.
 func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) error {
 	var phase transitions.Phase
 	var asked bool

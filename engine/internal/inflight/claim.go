@@ -86,16 +86,15 @@ func (r *Runner) askLater(ref transitions.Ref, attempt int, created time.Time) {
 	r.poller.unheard = append(r.poller.unheard, &leaseUpdate{flight: f, created: created})
 }
 
-// returnUnheard gives back what this node has leased by commits and claims whose answers were lost. No attempt at it has
-// begun.
+// returnUnheard releases leases that this node took in commits and claims of unknown outcome. Their attempts have not begun.
 //
-// Where the commit was to create the command, its time of creation tells it from another with the same key. The database
-// is asked for it until the lease would have run out, for the commit may be seen later.
+// If the commit created the command, the time of creation distinguishes it from another with the same key. The database is queried until
+// the lease would have expired, because the commit may become visible later.
 //
-// Where the command was there before, the database is asked once. Until then nobody else takes that attempt: the poller
-// claims only after it has asked, and the lease that the pipeline works under ends only after the pipeline has told of it.
+// If the command existed before, the database is queried once. Until then no other node takes the attempt: the poller claims only after
+// this query, and the pipeline's lease ends only after the pipeline reported the attempt.
 //
-// The lease runs out where the database commits later than that, or where the node ends before the answer.
+// The lease expires if the database commits later than that, or if the node ends before the answer.
 func (r *Runner) returnUnheard(ctx context.Context) error {
 	r.mu.Lock()
 	list := r.poller.unheard

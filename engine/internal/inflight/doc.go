@@ -1,13 +1,10 @@
-// Package inflight works on commands in flight: it runs activities and undos,
-// decides scheduled commands when their time has come, and takes over from
-// workers that are gone.
+// Package inflight runs commands in flight: activities and undos, scheduled commands that are due, and work of nodes that stopped.
 //
-// Whoever works on a command holds its lease: status processing, its node in
-// claimed_by, and locked_until. A lease begins with a claim, which counts the
-// attempt up; the attempt is the fencing token, and every later write names it.
-// So of all who ever worked on a command only the newest can change its row.
+// The worker of a command holds its lease: status processing, its node in claimed_by, and locked_until. A lease begins with a claim,
+// which increments the attempt; the attempt is the fencing token, and every later write names it. So only the newest worker of a command
+// can change its row.
 //
-// What the database decides:
+// The database decides:
 //
 //   - A claim is an update guarded by the attempt that was seen, under a lock
 //     that is not waited for. Of two nodes that want a command one gets it.

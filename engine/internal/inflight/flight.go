@@ -32,9 +32,8 @@ func (f *flight) attrs(more ...any) []any {
 		"attempt", f.Attempt}, more...)
 }
 
-// Updated takes notice of a commit: it begins to work on what this node has
-// leased, polls for the rest when it is due, and tells those who watch. Nobody
-// watches a command yet that has just been accepted.
+// Updated processes a commit: it starts the commands that this node leased, schedules polls for the others, and notifies watchers. A
+// command that has just been accepted has no watchers yet.
 func (r *Runner) Updated(list []decide.FlightUpdate) {
 	hint := false
 	var changed []transitions.Ref
@@ -67,8 +66,7 @@ func (r *Runner) Updated(list []decide.FlightUpdate) {
 	}
 }
 
-// expect notes when a command is due that waits. It reports whether it is due
-// and this node has nobody for it.
+// expect records when a waiting command is due. It reports whether the command is due and this node has no free worker for it.
 func (r *Runner) expect(l *decide.FlightUpdate) (hint bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

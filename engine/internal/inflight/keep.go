@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// leaseUpdate is what the keeper writes about a command: its lease goes on, or it is
-// given back.
+// leaseUpdate is an update that the heartbeater writes: the lease of a command is extended or released.
 type leaseUpdate struct {
 	*flight
 	progress string       // the newest report, JSON; "" none
@@ -58,8 +57,7 @@ func (r *Runner) giveUp(f *flight, n *leaseUpdate) bool {
 	return true
 }
 
-// giveBackUnbegun lets others have an attempt that this node has leased and never
-// began. It is due at once, and nobody has failed at it.
+// giveBackUnbegun releases an attempt that this node leased and did not begin. It is due at once and does not count as a failure.
 func (r *Runner) giveBackUnbegun(f *flight) {
 	n := &leaseUpdate{flight: f, back: decide.Later(0).Back, runAt: r.config.Clock.Now()}
 	r.mu.Lock()
@@ -72,8 +70,8 @@ func (r *Runner) giveBackUnbegun(f *flight) {
 	poke(r.keeper.woken)
 }
 
-// keep prolongs leases, stores progress and gives back, for all attempts of the
-// node. Whatever gathers while it writes is written next.
+// keep extends leases, stores progress and releases commands, for all attempts of the node. Updates that arrive during a write are in the
+// next write.
 func (r *Runner) keep(ctx context.Context) {
 	every := r.config.Lease / 6 // so that a lease is prolonged when a third to half of it is over
 	next := time.Now().Add(every)
@@ -183,9 +181,7 @@ func (r *Runner) Heard(commands []uint64) {
 	}
 }
 
-// renewNow has the lease of a command prolonged at once, which also tells how the
-// command stands.
-// r.mu is held.
+// renewNow requests that the lease of a command is extended at once, which also returns its state. r.mu is held.
 func (r *Runner) renewNow(f *flight) {
 	f.renewing = true
 	r.keeper.reported = append(r.keeper.reported, f)
@@ -193,8 +189,8 @@ func (r *Runner) renewNow(f *flight) {
 	poke(r.keeper.woken)
 }
 
-// keeps reports whether the lease goes on: not beyond the time that the attempt
-// has, so that one that does not end is taken over.
+// keeps reports whether to extend the lease. A lease is not extended beyond the timeout of its attempt, so that another node takes over an
+// attempt that does not end.
 func (f *flight) keeps(now time.Time) bool {
 	return f.submitted || f.deadline.IsZero() || now.Before(f.deadline)
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// pauses is what the poller knows of the pauses of workflows. It belongs to the poller.
+// pauses is what the poller knows about pauses of workflows. It belongs to the poller goroutine.
 //
-// What becomes due in a pause is set aside when a poll finds it, so that no other reads
-// it. The end of an instance's pause makes it due in its own transaction. When a
-// workflow's has ended, whoever polls next does, a batch at a time: there may be much of
-// it, and whoever began may be gone.
+// Work that becomes due during a pause is deferred when a poll finds it, so that later polls do not read it. The end of an instance's pause
+// makes its work due in the same transaction. After the pause of a workflow, the next poller makes the work due, a batch at a time: there
+// may be a lot of it, and the node that began may have stopped.
 type pauses struct {
 	paused [][2]string             // the workflows, each with its tenant before it, as the newest poll has seen them
 	ended  map[[2]string]time.Time // those whose commands are to be due again, and since when they were
@@ -38,8 +37,8 @@ func (p *pauses) seen(seen *store.PollResult) {
 	p.paused = seen.Paused
 }
 
-// park sets aside those of the candidates that a pause holds. It returns whether some
-// were. The others stay due: somebody has locked them, or the pause has ended.
+// park defers the candidates that are paused. It reports whether any were deferred. The others stay due: another transaction has locked
+// them, or the pause has ended.
 func (r *Runner) park(ctx context.Context, now time.Time, found []store.Candidate) (parked bool) {
 	type kind struct {
 		tenant   string

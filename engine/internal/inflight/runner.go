@@ -22,7 +22,7 @@ type Config struct {
 	Pool        *pgxpool.Pool           // for polls and leases, which must not wait for others
 	Callers     *pgxpool.Pool           // for a caller who may have to wait for a lock
 	In          func(sql string) string // puts the schema's name into a statement
-	Node        string                  // who holds the leases: no other runner's, also not an earlier one's
+	Node        string                  // the holder of the leases: unique among all runners, also earlier ones
 	Definitions Definitions
 	Workflows   []string // the names of those that are known here: others' commands are left alone
 	Watchers    Watchers
@@ -148,7 +148,7 @@ func New(c Config) *Runner {
 		slots:  slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
-// Start begins to poll for work. What comes of it goes to the pipeline.
+// Start begins to poll for work, and submits the results to the pipeline.
 func (r *Runner) Start(p Pipeline) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,11 +163,9 @@ func (r *Runner) Start(p Pipeline) {
 	r.work.Go(func() { r.keep(keeper) })
 }
 
-// Stop takes no new work and waits for what is under way. What is not done shortly
-// before ctx's deadline is cancelled, and given back; that is done by the deadline.
-// Without one it begins when ctx ends. Stop returns when all is written; an attempt
-// that ignores its context is left alone, and its lease will run out. It may be
-// called twice.
+// Stop takes no new work and waits for running attempts. Shortly before ctx's deadline it cancels those that still run and releases their
+// leases; all is done by the deadline. Without a deadline this begins when ctx ends. Stop returns when all updates are written. An attempt
+// that ignores its context is abandoned, and its lease expires. Stop may be called twice.
 func (r *Runner) Stop(ctx context.Context) {
 	r.mu.Lock()
 	if !r.started {
@@ -253,7 +251,7 @@ func (r *Runner) becomesIdle(within time.Duration) bool {
 	}
 }
 
-// checkIdle tells Stop when nobody works any more. r.mu is held.
+// checkIdle signals Stop when no attempt runs. r.mu is held.
 func (r *Runner) checkIdle() {
 	if !r.ended || r.poller.running || r.slots.busy > 0 {
 		return

@@ -80,7 +80,7 @@ func (s *slots) room(a activity, limit int) int {
 	return min(limit, s.workers)
 }
 
-// vacate gives a slot back. It reports whether somebody may be waiting for it.
+// vacate frees a slot. It reports whether work may be waiting for it.
 func (s *slots) vacate(a activity) (wanted bool) {
 	s.busy--
 	if a == (activity{}) {
@@ -140,15 +140,14 @@ func (r *Runner) Reserve(name string, step *workflow.Step) bool {
 	return r.slots.take(a, step.Work.Concurrency)
 }
 
-// Release gives back a worker that was reserved for a command that was not
-// accepted after all.
+// Release frees a worker that was reserved for a command that did not start.
 func (r *Runner) Release(name string, step *workflow.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.vacate(activity{name, step.Name})
 }
 
-// vacate gives a slot back to whoever waits for it. r.mu is held.
+// vacate frees a slot for waiting work. r.mu is held.
 func (r *Runner) vacate(a activity) {
 	if r.slots.vacate(a) {
 		r.want(a == activity{})

@@ -18,8 +18,8 @@ const (
 	submitMax   = 5 * time.Second
 )
 
-// submitOutcome has the pipeline decide the outcome of an attempt. It tries again for
-// as long as the lease is held: nobody else knows what the attempt did.
+// submitOutcome submits the outcome of an attempt to the pipeline. It retries while the lease is held: only this node knows what the
+// attempt did.
 func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome) decide.Verdict {
 	p, err := f.Ending(o)
 	if err != nil {
@@ -45,16 +45,14 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome)
 		case !decide.IsTransient(code):
 			return r.undecidable(f, err)
 		}
-		// Should this node stop meanwhile, the lease runs out, and whoever takes
-		// over finds out what has happened.
+		// If this node stops meanwhile, the lease expires, and the next holder determines the outcome.
 		if !pause.For(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
 			return decide.Verdict{}
 		}
 	}
 }
 
-// submitDue submits a scheduled command whose time has come, or the end of one that
-// was cancelled before, or that nobody took in time.
+// submitDue submits a scheduled command that is due, or the end of one that was cancelled before or expired without a worker.
 func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 	if v, decided := f.BeforeDue(r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {
 		if v.Outcome == nil {
@@ -103,8 +101,7 @@ func (r *Runner) recheck(ctx context.Context, c *transitions.Command) error {
 	return r.config.Recheck(ctx, c)
 }
 
-// setSubmitted says that the lease goes on for as long as the commit takes, and
-// that it is the commit which tells whether it was still held.
+// setSubmitted keeps the lease extended during the commit. The commit then decides whether the lease was still held.
 func (r *Runner) setSubmitted(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +126,8 @@ func (r *Runner) leaseMissing(f *flight) {
 	}
 }
 
-// lost takes notice that another attempt has begun, or somebody else has ended
-// the command. That a timer is disarmed while it fires is nothing unusual.
+// lost handles an attempt that was replaced by another, or whose command ended elsewhere. A timer that is disarmed while it fires is a
+// normal case.
 func (r *Runner) lost(f *flight) {
 	r.mu.Lock()
 	held, unbegun := r.held[f.Ref] == f, f.begin != nil

@@ -31,13 +31,12 @@ func (r *Runner) trace(ctx, attempt context.Context, f *flight) (context.Context
 	return tracing.With(ctx, span), attempt, span
 }
 
-// traced puts a command that goes on into the span that it goes on in.
+// traced sets the span of a continuing command.
 func traced(ctx context.Context, p *decide.Prepared) {
 	p.Trace = cmp.Or(tracing.SpanOf(ctx).Context(), p.Trace)
 }
 
-// outcomeOf is how the span of an attempt ends: by the failure with which the command ends, or
-// for which it is given back.
+// outcomeOf returns the outcome for the span of an attempt: the failure with which the command ends or is released.
 func outcomeOf(ending *decide.Outcome, back *decide.Back) tracing.Outcome {
 	switch {
 	case back != nil && back.Stuck != "":

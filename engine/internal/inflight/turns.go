@@ -15,8 +15,8 @@ type turns struct {
 // mostTurns is of how many tenants a poll takes a turn, at most.
 const mostTurns = dueBatch
 
-// next is where the turns go on, and how many tenants a poll that can take so much is to
-// ask: more than that, for some may have nothing that is due.
+// next returns where the round-robin continues, and how many tenants a poll with so much capacity queries: more than the capacity, because
+// some may have no due work.
 func (t *turns) next(room int) store.Turns {
 	if !t.backlog {
 		return store.Turns{}

@@ -59,8 +59,7 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*leaseUpdate) boo
 	return len(missing) == 0 || r.resolveMissing(ctx, missing)
 }
 
-// store writes updates. It returns those that it wrote, with who asked to stop
-// them.
+// store writes updates. It returns those that were written, with the actors that requested a stop.
 func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (stored map[*leaseUpdate]string, err error) {
 	stored = map[*leaseUpdate]string{}
 	err = r.send(ctx, func(b *pgx.Batch) {
@@ -72,9 +71,8 @@ func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (st
 	return stored, err
 }
 
-// resolveMissing finds out about leases that could not be written. Where somebody else has
-// locked the row nothing is lost, and it is tried again; else another attempt has
-// begun, or the command has ended.
+// resolveMissing examines leases that could not be written. If another transaction has locked the row, the write is retried. Otherwise
+// another attempt has begun, or the command has ended.
 func (r *Runner) resolveMissing(ctx context.Context, missing map[string][]*leaseUpdate) (void bool) {
 	held, err := r.leased(ctx, missing)
 	if err != nil {
@@ -126,19 +124,16 @@ func refusesReport(err error) bool {
 	return ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "54"))
 }
 
-// settings keep the statements of a message to their index probes, also when a
-// connection planned them while the tables were empty, and make what the node has
-// begun durable. They are the transaction's own: a session may be somebody else's
-// a moment later.
+// settings restrict the statements of a message to index scans, also if a connection planned them while the tables were empty, and make the
+// commit durable. They apply to the transaction only, because another client may use the session next.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), ` + durable
 
 // durable makes a transaction durable when it commits.
 const durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
 	ELSE current_setting('synchronous_commit') END, true)`
 
-// send sends statements in one message, which is one transaction: one in which a
-// row that another node has just changed is no error, whatever the role's default
-// is.
+// send sends statements in one message, which is one transaction at READ COMMITTED, whatever the role's default is: a row that another node
+// has just changed is not an error.
 func (r *Runner) send(ctx context.Context, queue func(*pgx.Batch)) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()

@@ -84,8 +84,8 @@ func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
 	return t, ctx.Err()
 }
 
-// refuseUnfit asks once more for those that cannot be decided or stored as the plan has them: they are refused, and do not hold up the
-// end of the batch for ever.
+// refuseUnfit submits again the instances that cannot be decided or stored according to the plan: they are refused, so that they do not
+// block the end of the batch.
 func (r *Runner) refuseUnfit(ctx context.Context, list []*decide.Prepared, replies []transitions.Reply) {
 	var places []int
 	var unfit []*decide.Prepared
@@ -107,7 +107,7 @@ func (r *Runner) planOf(b *batch) *workflow.Migration {
 	return r.config.Plans[slices.Index(r.names, planName(b.Workflow, b.From, b.To))]
 }
 
-// count adds what has become of an instance. What is not decided for good comes again in the next look.
+// count adds the outcome of an instance. An instance without a final outcome is read again in the next pass.
 func (t *tally) count(one item, reply transitions.Reply, plan *workflow.Migration) {
 	if code := workflow.CodeOf(reply.Err); code == workflow.KeyExpired {
 		t.skipped++ // long ago

@@ -53,9 +53,9 @@ const (
 	// many times what it waited, so that callers who come to be behind are left alone.
 	restPerWait = 3
 	budget      = 30 * time.Second // of what is not the instances' own
-	// again is after how long a batch is looked at anew in which everybody waits.
+	// again is the delay before the next pass of a batch in which all instances wait.
 	again = 2 * time.Second
-	// closeWithin is for how long the open transactions of others are waited for before the batch is given back.
+	// closeWithin is how long to wait for other open transactions before the batch is released.
 	closeWithin = time.Second
 	closePoll   = 20 * time.Millisecond
 	// mostSince bounds how many instances are counted that have begun since the batch was asked for.
@@ -65,7 +65,7 @@ const (
 // Stats are counters of this node since its start.
 type Stats struct{ Migrated, Skipped, Rejected, Failures int64 }
 
-// Runner does migrations, one at a time. It is for one goroutine but for Stop, Wake and Stats.
+// Runner runs migrations, one at a time. Only Stop, Wake and Stats are safe for concurrent use.
 type Runner struct {
 	*loop.Loop
 	config Config
@@ -138,7 +138,7 @@ func (r *Runner) giveBack(ctx context.Context) {
 	}
 }
 
-// turn takes a batch, or does a page of the one that it has, and says when to go on.
+// turn takes a batch, or processes a page of the current one, and returns the delay before the next turn.
 func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 	if r.doing == nil {
 		return r.claim(ctx)
@@ -184,7 +184,7 @@ func (r *Runner) give(ctx context.Context, wait time.Duration, why string) error
 	return r.config.Table.write(ctx, b, r.config.Table.give, wait.Microseconds(), why, b.Waiting, asJSON(b.place))
 }
 
-// next finds the next page and writes it down. Without one the batch has ended, or is given back.
+// next finds the next page and records it. Without one the batch ends or is released.
 func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -211,7 +211,7 @@ func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
 	return 0, nil
 }
 
-// look goes on to the next instances that nothing is decided about; none: it is through.
+// look returns the next instances without a decision; none means that the pass is complete.
 func (r *Runner) look(ctx context.Context, b *batch) ([]item, error) {
 	if r.looks == nil {
 		r.looks = &store.OpenLook{Workflow: b.Workflow, Definition: b.From, Before: b.CreatedAt, Scope: decide.MigrationScope(b.ID),
@@ -229,7 +229,7 @@ func (r *Runner) look(ctx context.Context, b *batch) ([]item, error) {
 	return found, err
 }
 
-// endLook ends the batch where the last look has met nobody, or begins the next one: at once, if this one has taken somebody.
+// endLook ends the batch if the last pass found no instance, or begins the next pass: at once, if this one moved an instance.
 func (r *Runner) endLook(ctx context.Context, b *batch) error {
 	was, last := b.place, r.last
 	b.Waiting, b.place, r.last = was.Waiting, place{}, nil

@@ -173,8 +173,8 @@ func (t *Table) List(ctx context.Context, id int64, limit int) ([]inspect.Migrat
 	return nil, store.ReadError("migrations", err)
 }
 
-// Stop asks for the end of one. It ends at once, or when the instances are counted that are being taken; where nobody has the plan
-// any more who could do that, for a minute, it ends without. One that has ended stays so, and who has asked first.
+// Stop requests the end of a migration. It ends at once, or when the instances in progress are counted. If no node has had the plan for a
+// minute, it ends without that. A migration that has ended does not change, and the first request is the one recorded.
 func (t *Table) Stop(ctx context.Context, id int64, at time.Time, actor, reason string) error {
 	if _, err := t.pool.Exec(ctx, t.stop, id, at, actor, reason); err != nil {
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}

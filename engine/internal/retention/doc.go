@@ -1,18 +1,12 @@
-// Package retention ends what is past its retention time, which workflow.Horizons
-// tells of keys and engine.RetentionConfig of events, and removes what nobody needs any
-// more: answers become tombstones, tombstones are forgotten, commands that
-// nobody goes on with fail, and old partitions of the outbox and of the history
-// of commands are dropped. It also makes partitions ahead of time.
+// Package retention removes data after its retention period, which workflow.Horizons sets for keys and engine.RetentionConfig for events:
+// answers become tombstones, tombstones are deleted, commands that no node continues fail, and old partitions of the outbox and of the
+// history of commands are dropped. It also creates partitions ahead of time.
 //
-// One node does it, under a lease in the table leadership; the others poll now and then
-// whether it still does. The lease saves work and is not what makes it right: two
-// that work at once take different rows, and every step is one transaction, or one
-// that the next runner finishes.
+// One node does this, under a lease in the table leadership; the others poll whether the lease has expired. The lease saves work but is not
+// needed for correctness: two nodes take different rows, and every step is one transaction, or can be finished by the next node.
 //
-// The rule of what goes when is in two places: of keys it is the function pawl.purge in
-// the schema's migrations, which Runner.purge calls batch by batch; of partitions it is
-// Runner.judge. Runner.giveUp ends commands whose workflow no node knows.
+// The rules are in two places: for keys in the function pawl.purge of the schema's migrations, which Runner.purge calls batch by batch; for
+// partitions in Runner.judge. Runner.giveUp ends commands whose workflow no node knows.
 //
-// Batches are as large as can be done in a tenth of a second, and the pauses
-// between them grow with how busy this node's commit pipeline is.
+// A batch takes about a tenth of a second, and the delays between batches grow with the load of this node's commit pipeline.
 package retention

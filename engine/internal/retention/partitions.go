@@ -33,7 +33,7 @@ func (p *partition) parent() string {
 	return "command_history"
 }
 
-// needless reports whether it is past its age, and nobody needs it.
+// needless reports whether the partition is past its age and no longer needed.
 func (p *partition) needless() bool { return p.Over && p.Held == "" }
 
 // tend removes what is past its age, and makes partitions ahead. One does not
@@ -140,13 +140,11 @@ func isGone(err error) bool {
 	return ok && e.Code == "42P01"
 }
 
-// remove detaches a partition and drops it. Detaching waits for the transactions
-// that may be reading it, and keeps nobody waiting; when it is interrupted, by us
-// or by an accident, the next turn goes on where it stopped.
+// remove detaches a partition and drops it. Detaching waits for the transactions that may be reading it, and blocks no other; if it is
+// interrupted, the next turn continues.
 //
-// Only of a detached partition it is certain what is in it: one of those that were
-// waited for may have added an event. So it is judged once more, and attached again
-// where it is needed after all, also one that somebody else has detached.
+// Only the contents of a detached partition are final: a transaction that was waited for may have added an event. So the partition is
+// judged once more, and attached again if it is still needed, even if another session detached it.
 func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 	if !p.Detached {
 		if err := r.detach(ctx, p); err != nil {

@@ -17,8 +17,8 @@ const (
 	patience   = time.Hour              // after which it gives way to nobody
 )
 
-// purge does one batch, and says when the next is due. The same transaction
-// prolongs the lease, so that whoever has lost it does nothing.
+// purge runs one batch, and returns when the next is due. The same transaction extends the lease, so a node that has lost it changes
+// nothing.
 func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -40,11 +40,9 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("purge: %w", err)
 	}
 	r.passed = passed
-	// Nothing that is there is due before the next one. So the next batch need not
-	// read the index from its beginning, where there is an entry for every key that
-	// was seen to, until a vacuum has come by; and none can as long as some old
-	// transaction is open. A key that comes later, and is due before, such as one of
-	// a caller who took his time to commit, is found when the partitions are tended.
+	// No existing key is due before the next one. So the next batch need not read the index from its beginning, where the entries of purged
+	// keys remain until a vacuum, which an old transaction can delay. A key that appears later and is due before, such as one of a slow
+	// commit, is found when the partitions are tended.
 	r.since = now
 	if next != nil && next.Before(now) {
 		r.since = *next
@@ -77,9 +75,8 @@ func (r *Runner) afterFull(begun time.Time, took time.Duration) time.Duration {
 	return pause(took, busy)
 }
 
-// yielding is how much to give way to a pipeline that is so busy: the less, the
-// longer there was no end of what is due. Who could always be held up would let
-// the tables grow without end.
+// yielding returns how much to slow down for a busy pipeline: less, the longer the backlog has existed. Otherwise the tables could grow
+// without limit.
 func yielding(busy float64, behind time.Duration) float64 {
 	return min(max(busy, 0), 1) * (1 - min(float64(behind)/float64(patience), 1))
 }

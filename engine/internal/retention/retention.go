@@ -35,7 +35,7 @@ type Config struct {
 const (
 	every     = 30 * time.Second
 	lull      = 2 * time.Second  // between polls while there is always something
-	tendEvery = 10 * time.Minute // between visits to the partitions, and for work that nobody knows
+	tendEvery = 10 * time.Minute // between checks of the partitions, and of work that no node knows
 	budget    = 30 * time.Second // of one statement
 	leases    = 3                // polls that may fail before another node takes over
 )
@@ -55,7 +55,7 @@ type Runner struct {
 	passed  *string   // where the last batch of scheduled commands stopped; nil: at the end
 	since   time.Time // no key is due before, as far as is known
 	tended  time.Time
-	reached *time.Time // where the last batch of work that nobody knows stopped; nil: at the end
+	reached *time.Time // where the last batch of work that no node knows ended; nil: at the end
 }
 
 // New makes a runner; Start begins its work.
@@ -113,10 +113,9 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// workOnce does what the node with the lease does. Partitions that are not in
-// order keep no key waiting: who reads an old week for hours, as a dump does,
-// keeps it from being detached for as long, and each attempt takes its time. So
-// the next one comes no sooner than if it had been done.
+// workOnce does the work of the leader. Partitions that cannot be removed do not delay keys: a session that reads an old week for hours,
+// such as a dump, keeps the partition from being detached, and each attempt takes time. So the next attempt comes no sooner than after a
+// success.
 func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
 	now := r.config.Clock.Now()
 	tends := now.Sub(r.tended).Abs() >= tendEvery

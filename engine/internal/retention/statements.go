@@ -28,8 +28,8 @@ func newStatements(in func(sql string) string) statements {
 	}
 }
 
-// claimSQL takes the lease, if nobody has it. It returns who has not given it
-// back. Parameters: node, length of the lease in microseconds.
+// claimSQL takes the lease if it is free. It returns the holder that has not released it. Parameters: node, length of the lease in
+// microseconds.
 const claimSQL = `
 UPDATE {pawl}.leadership AS d SET token = d.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond'

@@ -25,8 +25,8 @@ func (h *Hub) Await(ctx context.Context, ref transitions.Ref) (transitions.Recei
 		c.waiters--
 		h.left(c)
 	}()
-	// An end on this node comes by itself. What ended before the call, or ends
-	// elsewhere unheard, must be read.
+	// The end of a command on this node arrives without a read. One that ended before the call, or ends on another node without a
+	// notification, must be read.
 	read := time.NewTimer(patience)
 	defer read.Stop()
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// command is one that somebody watches. It is guarded by Hub.mu.
+// command is a watched command. It is guarded by Hub.mu.
 type command struct {
 	ref               transitions.Ref
 	hash              uint64
@@ -38,7 +38,7 @@ func (c *command) finished() bool {
 	return c.read > 0 && (c.err == nil && !c.record.InFlight() || workflow.CodeOf(c.err) == workflow.KeyExpired)
 }
 
-// failed reports whether the newest read could not find out how it stands.
+// failed reports whether the newest read failed.
 func (c *command) failed() bool { return workflow.CodeOf(c.err) == workflow.Unavailable }
 
 // update takes in what a read has found: the record, nil for none, or why it
@@ -69,8 +69,7 @@ func (c *command) announce() {
 	c.changed = make(chan struct{})
 }
 
-// outcome is what somebody who waits for the end gets, if it is known. After is
-// the read that had begun when he began to wait.
+// outcome returns the final answer for a waiter, if it is known. after is the number of the read that had begun when the waiter came.
 func (c *command) outcome(after int, now time.Time) (reply transitions.Reply, known bool) {
 	switch {
 	case c.answer != nil:

@@ -1,13 +1,9 @@
-// Package watch tells those who watch commands in flight how they stand.
+// Package watch follows commands in flight for their watchers.
 //
-// Whoever watches waits in memory, and all who watch one command share what is
-// read of it. A command is read when somebody begins to watch it, when this node
-// has changed it, and when another node says so; many are read together, by one
-// statement, whosever they are. Because a hint can be lost, all commands that are
-// watched and not finished are read once a second too, or less often where they are
-// more than 8,000: by four statements a second at most. While nobody watches nothing is
-// read.
+// Watchers wait in memory, and all watchers of one command share its reads. A command is read when its first watcher comes, when this node
+// has changed it, and when another node sends a notification; one statement reads many commands, of any tenants. Because notifications can
+// be lost, all watched and unfinished commands are also read once a second, or less often if they are more than 8,000: by at most four
+// statements a second. Without watchers nothing is read.
 //
-// Who only waits for the end of a command gets the answer without any read where
-// it ends on this node soon.
+// A waiter for the end of a command gets the answer without a read if the command soon ends on this node.
 package watch

@@ -14,8 +14,7 @@ import (
 
 // Config is what a hub needs. Every field must be set.
 type Config struct {
-	// Read reads commands of any tenants, readSize at most: each in the place of its
-	// name, nil where it is not there.
+	// Read reads up to readSize commands of any tenants. The result has each command at the index of its name, and nil for a missing one.
 	Read func(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error)
 	// Announce tells other nodes that commands have changed, by the hashes of their
 	// names; their Heard is called. It must not block.
@@ -144,7 +143,7 @@ func (h *Hub) unfinished() (list []*command) {
 	return list
 }
 
-// join is the command that somebody begins to watch. h.mu is held.
+// join adds a watcher and returns the command. h.mu is held.
 func (h *Hub) join(ref transitions.Ref) *command {
 	hash := ref.Hash()
 	c := h.find(hash, ref)
@@ -155,7 +154,7 @@ func (h *Hub) join(ref transitions.Ref) *command {
 	return c
 }
 
-// left lets go of a command that nobody watches any more. h.mu is held.
+// left removes a command without watchers. h.mu is held.
 func (h *Hub) left(c *command) {
 	if c.watchers+c.waiters > 0 {
 		return

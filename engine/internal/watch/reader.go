@@ -22,8 +22,7 @@ func (h *Hub) want(c *command) {
 	}
 }
 
-// reader reads commands until none is wanted. What becomes wanted during one read is
-// the next.
+// reader reads commands until no reads are requested. Requests that arrive during a read are in the next one.
 func (h *Hub) reader() {
 	for {
 		batch := h.take()
