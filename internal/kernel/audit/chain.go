@@ -11,12 +11,10 @@ import (
 // for it.
 const chainLabel = "pawl.audit.3"
 
-// Link is the hash of an entry that follows the entry with hash prev (all zero
-// for an instance's first): SHA-256 over prev, how the instance stood before and
-// after it, the events that its action emitted, and every field of the entry but
-// its position. Payload and data enter as their own SHA-256, so that they can be
-// redacted; that of the data is in how the instance stands. The position does not
-// enter, because the database gives it while the entry is written.
+// Link returns the hash of an entry that follows the entry with hash prev (all zero for an instance's first): SHA-256 over prev, the state
+// of the instance before and after it, the events that its action emitted, and every field of the entry except its position. Payload and
+// data enter as their own SHA-256, so that they can be redacted; the hash of the data is part of the state. The position does not enter,
+// because the database assigns it while the entry is written.
 func Link(prev [32]byte, e *transitions.Entry) [32]byte {
 	return LinkTo(prev, e, sha256.Sum256(e.Payload))
 }

@@ -84,9 +84,8 @@ LIMIT $4`
 
 	atSQL = `SELECT ` + entryColumns + ` FROM {pawl}.audit WHERE tenant = $1 AND instance = $2 AND version = $3`
 
-	// asOfSQL reads back from the newest version. The times of an instance's
-	// versions rise as these do, but for what the clocks of two nodes differ by, so
-	// an index by time would be paid by every transition for little.
+	// asOfSQL reads back from the newest version. The times of an instance's versions increase with the versions, up to the difference between
+	// the clocks of two nodes, so an index by time would cost every transition for little benefit.
 	asOfSQL = `
 SELECT ` + entryColumns + `
 FROM {pawl}.audit
@@ -112,14 +111,12 @@ func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, 
 	return list, nil
 }
 
-// At returns the entry that made a version of an instance; none where there is
-// none.
+// At returns the entry that made a version of an instance, if it exists.
 func (t *Table) At(ctx context.Context, tenant string, instance uuid.UUID, version int64) ([]transitions.Entry, error) {
 	return t.entries(ctx, tenant, instance, t.at, version)
 }
 
-// AsOf returns the newest entry of an instance that is not later than a time, in
-// microseconds; none where there is none.
+// AsOf returns the newest entry of an instance that is not later than a time, in microseconds, if one exists.
 func (t *Table) AsOf(ctx context.Context, tenant string, instance uuid.UUID, at time.Time) ([]transitions.Entry, error) {
 	return t.entries(ctx, tenant, instance, t.asOf, at.Truncate(time.Microsecond))
 }

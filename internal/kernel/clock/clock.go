@@ -20,7 +20,7 @@ type Clock struct {
 // reading is what is known of the database's clock.
 type reading struct {
 	theirs time.Time
-	at     time.Time // on ours, which goes on evenly from there whatever is done to the wall clock
+	at     time.Time // on the local monotonic clock, which changes of the wall clock do not affect
 }
 
 // New makes a clock that goes as now says, or, for nil, as the database's: until

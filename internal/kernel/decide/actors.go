@@ -8,9 +8,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Who did what others exclude him from, by the name of that. Who has asked for an activity is kept under the
-// name of its accept until it has ended: a failure of which nothing remains was not done. Where the last one counts, he
-// is the last of his list.
+// Actors that other transitions exclude, by the name of the transition that they did. The actor who requested an activity is kept under the
+// name of its start until it has ended: a failure without effect does not count. If only the newest actor counts, it is the last in the
+// list.
 
 // excluded refuses an actor whom the step excludes.
 func excluded(step *workflow.Step, actors map[string][]string, actor string) *workflow.Error {
@@ -65,7 +65,7 @@ func (c *change) leftInFlight() *transitions.CommandRef {
 	return left
 }
 
-// ended are the actors when an activity is no longer under way. done: who asked for it has done it.
+// ended returns the actors after an activity has ended. done: its requester counts as having done it.
 func (c *change) ended(actors map[string][]string, name string, done bool) map[string][]string {
 	asked := actors[name+accepted]
 	if asked == nil {

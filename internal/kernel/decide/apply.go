@@ -7,15 +7,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Here is what everybody does with a command who keeps instances and commands, be
-// it in the tables of an engine or in the memory of a simulation.
+// This file has the steps that the engine, with tables, and a simulation, with memory, share.
 
 // Find finds a version of a workflow, the newest for 0; nil where it is not known.
 type Find func(name string, version int) *workflow.Workflow
 
-// VersionFor is the version of its workflow that decides a command: the one that
-// the instance is on, or, without an instance, the newest. Error:
-// NotOnThisNode: whoever keeps instances does not know that version, and another may.
+// VersionFor returns the version of the workflow that decides a command: the instance's, or the newest for a new instance. Error:
+// NotOnThisNode if this node does not know that version; another node may.
 func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.Workflow, error) {
 	if inst == nil {
 		return p.Definition, nil
@@ -55,8 +53,7 @@ func DecideAll(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, fi
 	return d
 }
 
-// HeldBy reports whether an attempt is the newest of its command, whose record is
-// nil where there is none, and holds its lease.
+// HeldBy reports whether an attempt is the newest of its command and holds its lease. The record is nil if the command does not exist.
 func HeldBy(r *transitions.Record, attempt *Resumed) bool {
 	return r != nil && r.Status == transitions.Processing && r.Attempt == attempt.Attempt
 }
@@ -66,8 +63,7 @@ func ErrNotHeld() error {
 	return workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
 }
 
-// ReceiptOf is the answer to a command whose decision is stored. Position is that of
-// its transition, 0 where there is none yet.
+// ReceiptOf returns the answer to a command whose decision is stored. position is that of its transition, or 0 if it has none yet.
 func ReceiptOf(p *Prepared, d *Decision, position int64) transitions.Receipt {
 	return transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Position: position,
 		Body: transitions.WithPosition(d.Body, position)}

@@ -42,7 +42,7 @@ var (
 	ErrTimeout  = errors.New("the attempt took too long")
 )
 
-// CancelledError is the cause where somebody asked the command to stop.
+// CancelledError is the cause of a context whose command was cancelled.
 type CancelledError struct {
 	By string // "": the instance went on without it
 }
@@ -83,8 +83,7 @@ func Later(wait time.Duration) Verdict {
 // NotHere gives a command back that this node cannot work on now.
 func (f *InFlight) NotHere() Verdict { return Later(notNow.Ceiling(f.Attempt)) }
 
-// HandOver gives back a command with what it came to, which this node's build cannot store: err says why. It
-// is not done again for that.
+// HandOver releases a command together with its outcome, which this node's build cannot store because of err. The work is not repeated.
 func (f *InFlight) HandOver(o Outcome, err error) Verdict {
 	asked, broken := f.Asked()
 	if broken != nil {
@@ -123,8 +122,8 @@ func askAbout(why, failure string) Verdict {
 // Undecidable gives a command to an operator that cannot be decided as it is.
 func Undecidable(err error) Verdict { return ask(transitions.StuckUndecidable, messageOf(err)) }
 
-// Cancelled is the outcome of a command that was asked to stop before its next
-// attempt. A claim that was given back without an attempt has done nothing.
+// Cancelled returns the outcome of a command that was cancelled before its next attempt. A claim that was released without an attempt had
+// no effect.
 func (f *InFlight) Cancelled() Verdict {
 	unknown := f.Phase == transitions.Working && f.earlier()
 	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Failures, unknown)
@@ -138,8 +137,8 @@ func (f *InFlight) Unallowed(why string) Outcome {
 	return Outcome{Failure: &workflow.Failure{Kind: failureCredential, Message: shortened(why, maxFailure), Attempts: f.Failures}}
 }
 
-// Left is the verdict on a command whose instance is on a version that has no such activity: it has gone on without the command, and
-// was migrated then. An undo is for who has the activity.
+// Left returns the verdict on a command whose instance is on a version without its activity: the instance continued without the command and
+// was migrated. An undo must run on a node that has the activity.
 func (f *InFlight) Left() Verdict {
 	if f.Phase == transitions.Undoing {
 		return f.NotHere()
@@ -181,12 +180,11 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 	return f.abandoned(replay, now)
 }
 
-// doubtful reports whether it is not known what an attempt before this one has
-// done, and nobody has seen to it.
+// doubtful reports whether the effect of an earlier attempt is unknown and no operator has resolved it.
 func (f *InFlight) doubtful() bool { return f.Unsure || f.TakenFrom != "" }
 
-// earlier reports whether an attempt before this one may have had its effect. A
-// claim that was given back without an attempt has none, and an attempt that said so.
+// earlier reports whether an earlier attempt may have had its effect. A claim that was released without an attempt has none, and neither
+// has an attempt that returned NotDone.
 func (f *InFlight) earlier() bool {
 	if f.doubtful() || f.Failures > 0 && !f.Nothing {
 		return true
@@ -221,9 +219,8 @@ type Try struct {
 	Check  bool  // the error is that of the check: the work was not tried
 }
 
-// Try calls the code of an attempt: the check first, where an earlier attempt
-// may have had its effect. What it panics with goes to panicked, which must not
-// be nil.
+// Try runs the code of an attempt: first the check, if an earlier attempt may have had its effect. A panic is passed to panicked, which
+// must not be nil.
 func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack []byte)) (t Try) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -292,8 +289,8 @@ func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
 // checkError is the failure of a check.
 type checkError struct{ error }
 
-// After decides what becomes of a command after an attempt. A failed check is no failure of the work: it is counted in the request, and
-// as many are allowed as there are attempts of the work.
+// After decides how a command continues after an attempt. A failed check is not a failure of the work: checks are counted in the request,
+// and may fail as often as the work.
 func (f *InFlight) After(w *workflow.Work, t Try) (v Verdict) {
 	if t.Err == nil {
 		return ended(Outcome{Result: t.Result})

@@ -14,14 +14,12 @@ import (
 // this is far from its limit and far from any real payload.
 const MaxDepth = 64
 
-// Canonical returns the payload in the canonical form of RFC 8785, in memory of
-// its own. Two payloads that mean the same have the same bytes.
+// Canonical returns the payload in the canonical form of RFC 8785, in newly allocated memory. Payloads with the same meaning have the same
+// bytes.
 //
-// It refuses, as InvalidPayload, what is not a JSON object, and what cannot be
-// stored or would make two payloads look alike that are not: duplicate names,
-// invalid UTF-8, a NUL in a string, a number that a double does not keep to its
-// last digit (see checkNumber; all integers up to 2^53 are kept), nesting deeper
-// than MaxDepth. What it returns is its own canonical form.
+// It returns InvalidPayload for anything but a JSON object, and for values that cannot be stored or would make different payloads equal:
+// duplicate names, invalid UTF-8, a NUL in a string, a number that a double does not represent exactly (see checkNumber; all integers up to
+// 2^53 are exact), nesting deeper than MaxDepth. The result is its own canonical form.
 func Canonical(payload []byte) ([]byte, error) {
 	if err := scan(payload); err != nil {
 		return nil, err

@@ -32,8 +32,8 @@ type starter struct {
 	keyed  map[uuid.UUID]bool // the instance of the command, and children with a business key so far
 }
 
-// startChildren decides the children that the decision asks for, and theirs. If one cannot be started the decision becomes an error:
-// AlreadyExists for a business key that is taken, and else Internal, because that is a defect of the workflow.
+// startChildren decides the children that the decision starts, and their children. If one cannot be started the decision becomes an error:
+// AlreadyExists for a business key that is taken, otherwise Internal, because it is a defect of the workflow.
 func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, taken Taken, now time.Time) {
 	if len(d.spawns) == 0 {
 		return

@@ -9,8 +9,8 @@ import (
 
 const correctedEntry = "pawl.corrected"
 
-// correct puts an instance into another state, or corrects its data, as an operator says. What the definition says of states, timers,
-// attributes and the size of data holds as for any transition; guards and roles are those of transitions, and are not asked.
+// correct sets an instance to another state, or corrects its data, as an operator requests. The rules of the definition about states,
+// timers, attributes and the size of data apply as for any transition. Guards and roles belong to transitions and do not apply.
 func correct(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	refuse := func(format string, args ...any) Decision {

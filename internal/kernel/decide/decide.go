@@ -42,7 +42,7 @@ type Decision struct {
 	Target    *Target                  // the one that an operation is about
 	Resumed   bool                     // those that the pause of the instance has held are due
 	Due       []transitions.CommandRef // deferred completions of children that are decided again
-	Migrated  bool                     // those in flight on the instance go on by the version that it is on now
+	Migrated  bool                     // commands in flight of the instance continue with the version that it has now
 
 	spawns []workflow.Spawned
 	past   bool // it is an import
@@ -58,7 +58,7 @@ type Flight struct {
 	Definition int // the version that its instance is on; 0: not known here, or as it was
 }
 
-// Planned is a command that a decision makes, to go on by itself.
+// Planned is a command that a decision creates.
 type Planned struct {
 	Scope, Key  string
 	Fingerprint [32]byte
@@ -85,10 +85,8 @@ type Target struct {
 	Keep     Keep
 }
 
-// Decide is the pure heart: what does the command do to the instance (nil:
-// there is none) at this time? The same arguments always give the same
-// decision; nothing that is passed in is changed. A panic in the workflow's
-// code becomes an Internal error of this command.
+// Decide computes the effect of a command on the instance (nil: it does not exist) at this time. It is pure: the same arguments give the
+// same decision, and no argument is changed. A panic in the workflow's code becomes an Internal error of this command.
 func Decide(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {

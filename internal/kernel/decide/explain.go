@@ -10,9 +10,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Explain says what the actor can do with the instance now, and why not: every
-// transition of the workflow but the starts, with every reason against it. What
-// depends on a payload is not known here; see a dry run for that.
+// Explain returns what the actor can do with the instance now: every transition of the workflow except starts, with every reason against
+// it. Conditions on a payload are unknown here; a dry run evaluates them.
 func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, roles []string, now time.Time) []inspect.Option {
 	asker := &Prepared{Command: transitions.Command{Tenant: inst.Tenant, Actor: actor, Roles: roles}}
 	facts := workflow.Facts{Now: now, Tenant: inst.Tenant, Actor: actor, Instance: inst.ID, Version: inst.Version, State: inst.State}

@@ -26,9 +26,8 @@ func (k Keep) Until(h workflow.Horizons, now time.Time) time.Time {
 	return now.Add(max(cmp.Or(k.Replay, h.Replay), k.Answer))
 }
 
-// LateScope begins the scope of a command that retention makes when it gives up an
-// activity because no node knows its workflow. The first node that knows the workflow
-// again decides it: the instance goes to the activity's failure state.
+// LateScope is the prefix of the scope of a command that retention creates when it abandons an activity because no node knows its workflow.
+// The next node that knows the workflow decides it: the instance moves to the activity's failure state.
 const LateScope = transitions.Reserved + "late:"
 
 // lateRef names that command. version is the one that accepted the activity.
@@ -41,13 +40,11 @@ func AbandonedAnswer() []byte {
 	return transitions.ProblemOf(workflow.Errorf(workflow.CommandAbandoned, "nobody took it in time, and no node knows its workflow")).JSON()
 }
 
-// abandoned decides whether a command is given up because no node claimed it for
-// longer than its answer would be replayed. By then its caller has stopped asking, and
-// would not expect the effect. It has done nothing. replay is the workflow's horizon.
+// abandoned decides whether a command expires because no node claimed it for longer than its answer would be replayed. By then its caller
+// has stopped retrying and does not expect the effect, and no attempt has begun. replay is the workflow's retention period for answers.
 //
-// Only commands of callers are given up, at their first claim, and not while a pause
-// holds them. A message is not: its sender was told that it is accepted, and does not
-// ask again.
+// Only commands of callers expire, at their first claim, and not during a pause. A message does not expire: its sender was told that it is
+// accepted, and does not retry.
 func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is bool) {
 	if strings.HasPrefix(f.Scope, LateScope) {
 		return failedFor(workflow.FailureUntaken, "nobody took it in time, and no node knew its workflow", 0, false), true

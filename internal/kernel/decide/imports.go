@@ -32,12 +32,12 @@ func (p *Prepared) importable(step *workflow.Step, now time.Time) *workflow.Erro
 	return nil
 }
 
-// importGrace is how long no timer fires that an import has armed. Meanwhile the rest of what happened can be
-// imported, and somebody can look at what is overdue.
+// importGrace is how long timers armed by an import do not fire, so that the rest of the history can be imported, and an operator can look
+// at overdue timers.
 const importGrace = time.Hour
 
-// fires is when a timer fires that is due at a time, and notes one that is overdue where somebody can be told: in the answer of an
-// import, a migration or a correction.
+// fires returns when a timer that is due at a time fires. It records overdue timers if the answer can report them: that of an import, a
+// migration or a correction.
 func (c *change) fires(d *Decision, t *workflow.Timer, due time.Time) time.Time {
 	earliest := c.now
 	if !c.p.HappenedAt.IsZero() {

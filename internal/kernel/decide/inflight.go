@@ -48,8 +48,8 @@ type Request struct {
 	// From is the state in which an activity was accepted, where it depends on that what becomes of it.
 	From workflow.State `json:"from,omitempty"`
 
-	// Of an undo: the effect's key, its result where that is known, and who has done it if it cannot be
-	// undone: "" if he has in any case.
+	// Of an undo: the effect's key, its result if known, and the actor who counts as having done it if it cannot be undone: "" if that actor
+	// counts in any case.
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`
 	By     string         `json:"by,omitempty"`
@@ -63,7 +63,7 @@ func (r Request) encode() []byte {
 	return raw
 }
 
-// InFlight is a command in flight, as whoever holds its lease sees it.
+// InFlight is a command in flight, as seen by the holder of its lease.
 type InFlight struct {
 	transitions.Ref
 	Fingerprint [32]byte
@@ -75,19 +75,17 @@ type InFlight struct {
 	Request     []byte    // see Request
 	Attempt     int       // the fencing token
 	Failures    int       // attempts of the work that failed or were lost; failed checks are not among them
-	RunAt       time.Time // when it is due, or was before it was claimed; zero where nobody waited for it
+	RunAt       time.Time // when it is due, or was before it was claimed; zero if it did not wait
 	Paused      bool      // nothing new is begun on its instance, or in its workflow
 	CancelledBy string    // who asked it to stop; "" nobody
 	CreatedAt   time.Time
 
-	// TakenFrom is the node whose lease ran out before this claim, so that nobody knows
-	// what its attempt has done; "" where that is known.
+	// TakenFrom is the node whose lease expired before this claim, so that the effect of its attempt is unknown; "" if none did.
 	TakenFrom string
-	Unsure    bool // nobody knows what some earlier attempt has done, and no operator has resolved it
+	Unsure    bool // the effect of an earlier attempt is unknown, and no operator has resolved it
 	Nothing   bool // every attempt so far that has failed has certainly done nothing
 
-	// Of the instance, as it was when the lease was taken; 0 and nil where there is
-	// none yet.
+	// Of the instance, at the time of the lease; 0 and nil if it does not exist yet.
 	Definition int
 	Data       []byte
 }
@@ -98,7 +96,7 @@ type FlightUpdate struct {
 	Status   transitions.Status
 	Leased   bool                 // a worker of this node was reserved, and holds the lease
 	Since    time.Time            // where Leased: by the node's own clock, before the message was sent that took the lease
-	Unheard  bool                 // this node may hold the lease: the answer to the commit was lost, and nobody has begun the attempt
+	Unheard  bool                 // this node may hold the lease: the outcome of the commit is unknown, and the attempt has not begun
 	Stop     bool                 // whoever works on it should stop; only Ref is set
 	Receipt  *transitions.Receipt // the answer, where it has ended
 }
@@ -140,8 +138,8 @@ type Outcome struct {
 	Failure *workflow.Failure `json:"failure,omitempty"` // nil: it succeeded
 }
 
-// Resumed says that a command goes on that is in flight already. It holds for as
-// long as the attempt is the newest and its lease is held.
+// Resumed identifies the attempt with which a command in flight continues. It is valid while that attempt is the newest and its lease is
+// held.
 type Resumed struct {
 	Attempt int
 	Tried   int // attempts of the work, the one that has ended among them
@@ -149,8 +147,7 @@ type Resumed struct {
 	Outcome *Outcome // of a Working or Undoing one
 }
 
-// Due makes a command ready to be decided whose time has come. Its versions are
-// those of Prepare. What was asked was checked when it was scheduled.
+// Due prepares a scheduled command that is due. Its versions are those of Prepare. The request was validated when it was scheduled.
 func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (*Prepared, error) {
 	asked, err := f.Asked()
 	if err != nil {

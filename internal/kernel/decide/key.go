@@ -64,9 +64,8 @@ func Classify(r *transitions.Record, fingerprint [32]byte, now time.Time) KeyVer
 	return KeyActive
 }
 
-// Answer is what a caller gets for a key with this verdict. r is what the store has:
-// the stored answer is replayed, a command in flight is answered with how it stands,
-// and any other verdict is an error.
+// Answer returns the answer to a caller for a key with this verdict. r is the stored record: its answer is replayed, a command in flight is
+// answered with its status, and any other verdict is an error.
 func (v KeyVerdict) Answer(r *transitions.Record) (transitions.Receipt, error) {
 	switch v {
 	case KeyMismatch:

@@ -42,24 +42,24 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 	return migrateBy(p, plan, inst, now)
 }
 
-// Held is the same migration of one instance where something holds it up that is no matter of the instance: it waits, and nothing is
-// stored. What was decided before is answered all the same.
+// Held returns the same migration of one instance, to be deferred for a reason outside the instance: nothing is stored. An earlier decision
+// is still returned.
 func (p *Prepared) Held(why string) *Prepared {
 	again := *p
 	again.held = why
 	return &again
 }
 
-// Unfit is the same migration of one instance after what the plan makes of it could not be stored, or decided: it is refused, so that
-// nobody asks again.
+// Unfit returns the same migration of one instance after its result could not be stored or decided: it is refused, so that it is not
+// retried.
 func (p *Prepared) Unfit(err error) *Prepared {
 	again := *p
 	again.unfit = workflow.AsError(err).Message + "; the log of the node says why"
 	return &again
 }
 
-// migrateBy is the migration itself. What the plan's code gives as an error refuses the instance for good, a defect too: nobody
-// waits for it, and another migration may do better.
+// migrateBy migrates the instance. An error of the plan's code, also a defect, refuses it: the migration does not wait for it, and a later
+// migration may succeed.
 func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -93,7 +93,7 @@ func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance
 	return d
 }
 
-// unplanned makes a refusal of an error of the plan's code. What may be shown of it is shown.
+// unplanned converts an error of the plan's code into a refusal, with the text that may be shown.
 func unplanned(inst *transitions.Instance, err *workflow.Error) *workflow.Error {
 	message := shortened(err.Message, transitions.MaxReason)
 	if err.Cause != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// checkNumber says why a number cannot be kept, or "". A number is kept when its
-// canonical form, the shortest one that leads to the same double, has the same
-// value, to the last digit: 1.50 and 15e-1 do, 2^53+1 does not, however it is
-// written. What is no number at all passes: the canonicalizer says what is wrong.
+// checkNumber returns why a number cannot be kept, or "". A number is kept if its canonical form, the shortest one with the same double,
+// has exactly the same value: this holds for 1.50 and 15e-1, and not for 2^53+1 in any spelling. Text that is not a number passes: the
+// canonicalizer reports it.
 func checkNumber(s string) (complaint string) {
 	if len(s) <= 15 && !strings.ContainsAny(s, "eE") {
 		return "" // at most 15 digits: a double keeps them
@@ -50,8 +49,8 @@ func decimal(s string) (digits string, exponent int) {
 	return strings.TrimRight(digits, "0"), exponent
 }
 
-// pointerAt is where in the payload the value is that has a byte at the offset, or
-// the object whose name has it. What is no JSON up to there is the error.
+// pointerAt returns the location of the value at a byte offset of the payload, or of the object if the offset is in a name. Its error is
+// that of invalid JSON before the offset.
 func pointerAt(payload []byte, offset int) (jsontext.Pointer, error) {
 	tokens := jsontext.NewDecoder(bytes.NewReader(payload))
 	for tokens.InputOffset() <= int64(offset) {

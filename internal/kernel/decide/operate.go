@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Operate makes an operation ready to be decided: on the instance that c names,
-// for c's actor, under c's key. The default scope is "ops:" and the instance. plans are those to the version
-// that a migration is to, as whoever keeps instances knows them.
+// Operate prepares an operation on the instance that c names, for c's actor, under c's key. The default scope is "ops:" and the instance.
+// plans are the known plans to the target version of a migration.
 //
 // Errors: the codes of malformed requests.
 func Operate(c transitions.Command, o transitions.Operation, plans ...*workflow.Migration) (*Prepared, error) {
@@ -189,7 +188,7 @@ func operateOnInstance(p *Prepared, w *workflow.Workflow, inst *transitions.Inst
 	return setPaused(p, w, inst, action == transitions.Pause, now)
 }
 
-// setPaused pauses or resumes an instance. Doing it twice is no mistake.
+// setPaused pauses or resumes an instance. Repeating it is not an error.
 func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, paused bool, now time.Time) Decision {
 	name := PausedEntry
 	if !paused {

@@ -28,16 +28,16 @@ type Prepared struct {
 	Hook        bool // some step of that name, of any version, has a Hook
 	Works       bool // likewise, an activity: unless it is refused, the command will be in flight
 
-	Resumed   *Resumed               // a command that is in flight goes on; nil: an attempt of a caller
+	Resumed   *Resumed               // the attempt with which a command in flight continues; nil: an attempt of a caller
 	Operation *transitions.Operation // what an operator asks; nil: a transition
-	Stuck     *transitions.Record    // the target of the operation, nil for none; whoever decides reads it
+	Stuck     *transitions.Record    // the target of the operation, read before the decision; nil for none
 
 	effect string              // the key of the effect that an undo is about
 	from   workflow.State      // see Request.From
-	by     string              // who asked for the activity that has ended; of an undo, see Request.By
+	by     string              // who requested the activity that has ended; for an undo see Request.By
 	parent *transitions.Parent // of a child
 	plans  []*workflow.Migration
-	unfit  string // why what the plan makes of the instance cannot be stored; "": nobody has tried
+	unfit  string // why the plan's result cannot be stored; "": not tried yet
 	held   string // why no instance goes to the version of a migration now; "": nothing holds it
 
 	refusal *workflow.Error // of the children that the outcome of an activity would start; nil: none is known
@@ -60,7 +60,7 @@ func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID
 	return prepare(c, c.Instance == uuid.Nil && c.BusinessKey == "", w, newID, older...)
 }
 
-// prepare is Prepare for who knows what a name is to mean that both creates instances and takes them on.
+// prepare is Prepare for callers that know the meaning of a name that both creates instances and changes them.
 func prepare(
 	c transitions.Command, creates bool, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow,
 ) (*Prepared, error) {

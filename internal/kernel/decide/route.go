@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// leastTombstone is how long a message, and an instance of a migration of many, is remembered at least when its answer has
-// expired, whatever its workflow says: who sends or asks again does not know that.
+// leastTombstone is the minimum time for which an expired message, or an instance of a migration, is remembered, whatever its workflow
+// declares: the sender does not know the workflow's setting.
 const leastTombstone = 30 * 24 * time.Hour
 
 // rememberLong has the key of a command stay for so long.

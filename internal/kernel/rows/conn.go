@@ -106,7 +106,7 @@ func (c *Conn) Send(ctx context.Context) error {
 	if closeErr := p.Close(); err == nil {
 		err = closeErr
 	}
-	if timed && !c.pg.IsClosed() { // also after an error: whoever uses the connection next has his own time
+	if timed && !c.pg.IsClosed() { // also after an error: the next user of the connection sets its own deadline
 		if clearErr := c.pg.Conn().SetDeadline(time.Time{}); err == nil && clearErr != nil {
 			err = fmt.Errorf("clear deadline: %w", clearErr)
 		}

@@ -8,8 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Row reads the columns of a result in binary format, left to right. The first
-// mismatch is kept; Err returns it. What it returns is copied.
+// Row reads the columns of a result in binary format, from left to right. Err returns the first mismatch. Returned values are copies.
 type Row struct {
 	values [][]byte
 	next   int

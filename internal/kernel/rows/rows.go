@@ -82,7 +82,7 @@ func NewSet(columns []Column) *Set {
 	return s
 }
 
-// ColumnsOf are the columns of the rows that add adds, but for the tenant.
+// ColumnsOf returns the columns of the rows that add writes, except the tenant.
 func ColumnsOf(add func(*Set)) []Column {
 	s := &Set{named: []Column{}, cols: make([]column, 1)} // the tenant's
 	add(s)
@@ -221,7 +221,7 @@ func (s *Set) UUID(v uuid.UUID) {
 	c.buf = append(c.buf, v[:]...)
 }
 
-// RowID is where a row stands in its table, as PostgreSQL sends it.
+// RowID is the location of a row in its table, as PostgreSQL sends it.
 type RowID [6]byte
 
 // TID adds a tid.

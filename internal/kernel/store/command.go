@@ -97,8 +97,7 @@ func inFlight(f field[Command]) field[Command] {
 	return f
 }
 
-// forgetField is when a tombstone is forgotten, where somebody has said it: so long
-// after the answer has expired.
+// forgetField is when a tombstone is deleted, relative to the expiry of the answer, if it was specified.
 var forgetField = field[Command]{Column: rows.Of("forget_at", rows.Timestamptz), add: func(s *rows.Set, c *Command) error {
 	switch {
 	case c.Phase != "" || c.Keep.Tombstone == 0:
@@ -121,8 +120,7 @@ type Cancelled struct {
 	At time.Time
 }
 
-// Disarmed is a scope whose commands that are not decided yet are void, but for one
-// key.
+// Disarmed is a scope whose undecided commands are void, except one key.
 type Disarmed struct{ Scope, Spare string }
 
 // Due is a scheduled command that becomes due earlier.
@@ -196,8 +194,8 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.at
 SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
 }
 
-// CancelCommands asks commands in flight to stop: who works on them will see it, and
-// those that wait are due at once, to end. Parameters: columns, number of rows.
+// CancelCommands requests that commands in flight stop. Running workers observe the request; waiting commands become due. Parameters:
+// columns, number of rows.
 func CancelCommands(b *rows.Builder) {
 	b.Add(`WITH cancelled AS (UPDATE {pawl}.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
 	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
@@ -214,8 +212,7 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), `
 	AND c.phase IS NOT DISTINCT FROM 'scheduled' AND c.run_at > u.at`)
 }
 
-// DisarmCommands deletes the commands of some scopes that are not decided yet, but for one
-// key each. Parameters: columns.
+// DisarmCommands deletes the undecided commands of some scopes, except one key each. Parameters: columns.
 func DisarmCommands(b *rows.Builder) {
 	b.Add("DELETE FROM {pawl}.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
 		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope

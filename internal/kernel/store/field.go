@@ -172,7 +172,7 @@ func selectOf[T any](fields []field[T], alias string) string {
 	return strings.Join(list, ", ")
 }
 
-// readAll reads the fields of a row. Its error is that of a value that is no row's.
+// readAll reads the fields of a row. Its error means that a value does not fit the row.
 func readAll[T any](fields []field[T], r *rows.Row, into *T) error {
 	for i := range fields {
 		if err := fields[i].read(r, into); err != nil {

@@ -168,7 +168,7 @@ func ScanClaim(row pgx.CollectableRow, tenant string) (decide.InFlight, error) {
 	return f, err
 }
 
-// Note is what becomes of a lease: it goes on, or the command is given back.
+// Note is an update of a lease: it is extended, or the command is released.
 type Note struct {
 	*decide.InFlight
 	Progress string       // the newest report, JSON; "" none
@@ -176,8 +176,8 @@ type Note struct {
 	At       time.Time    // when one that is given back is due; zero where it is stuck
 }
 
-// Keep queues what becomes of leases. written is called for every one that was
-// written, with its place in the list and who asked the command to stop, or "".
+// Keep queues updates of leases. written is called for every update that was written, with its index and the actor who requested a stop, or
+// "".
 func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, now time.Time, list []Note, written func(i int, by string)) {
 	n := len(list)
 	var k Keys
@@ -235,9 +235,8 @@ func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i i
 	})
 }
 
-// Cancel asks a command to stop, if nobody has asked yet, which asked reports. phase
-// is as it was before, "" of one that is finished. Of one that is not there it returns
-// pgx.ErrNoRows. It waits for whoever has locked the row.
+// Cancel requests that a command stops, unless a stop is already requested, as asked reports. phase is the one before, "" for a finished
+// command. It returns pgx.ErrNoRows for an unknown command. It waits for a lock on the row.
 func (f *Flights) Cancel(ctx context.Context, tx pgx.Tx, ref transitions.Ref, by string, now time.Time) (
 	phase transitions.Phase, asked bool, err error,
 ) {

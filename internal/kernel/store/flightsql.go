@@ -124,34 +124,30 @@ const known = `coalesce(workflow || ' ' || definition, workflow) = ANY ($6::text
 // index command_due.
 const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
 
-// laterOfTenants is later by the index command_due_turn. Each index is for rows of a condition that does not follow
-// from the other's query, though they are the same rows: so there is no choice for who has the statistics of an empty table.
+// laterOfTenants is later by the index command_due_turn. The condition of each index does not follow from the other's query, although the
+// rows are the same: so the planner has no choice, even with the statistics of an empty table.
 const laterOfTenants = `phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= ''`
 
 // waits finds work that waits for its time or for a worker, by the index command_work.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turns is waits, by the index command_turn, but for what is due before all that can be taken, of PollSQL. That index's condition
-// is said beside that of waits, of which there are statistics.
+// turns is waits by the index command_turn, without the rows that are due before all that can be taken, of PollSQL. It repeats the
+// condition of that index next to that of waits, for which there are statistics.
 const turns = waits + ` AND phase || '' <> 'scheduled' AND run_at >= (SELECT $15::timestamptz)`
 
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`
 
-// laterTurns is laterOfTenants, but for what is due before all that can be taken, of PollSQL.
+// laterTurns is laterOfTenants without the rows that are due before all that can be taken, of PollSQL.
 const laterTurns = laterOfTenants + ` AND run_at >= (SELECT $5::timestamptz)`
 
 // laterTurn is the order of command_due_turn.
 const laterTurn = `tenant, run_at`
 
-// ClaimSQL leases the candidates that are still as they were seen, and that
-// nobody has locked. They are found by key, with one probe each, and updated
-// where they were found, so that there is no other way to execute it. The row of
-// a lease that ran out counts one failure more. The instance is asked for as a
-// range in order, which only its primary key gives: asked for by equality, an
-// empty table's plan may be another index's that begins with the tenant.
-// Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys,
-// attempts seen.
+// ClaimSQL leases the candidates that have not changed since the poll and are not locked. It finds each by key, with one probe, and updates
+// it in place, so that there is no other plan. The row of an expired lease counts one more failure. The instance is requested as an ordered
+// range, which only its primary key provides: with equality, the plan for an empty table may use another index that begins with the tenant.
+// Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys, attempts seen.
 var ClaimSQL = `
 WITH claimed AS (
 	UPDATE {pawl}.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
@@ -217,10 +213,8 @@ SELECT u.ord FROM unnest($3::text[], $4::text[], $5::int[], $6::timestamptz[]) W
 CROSS JOIN LATERAL (SELECT x.created_at FROM ` + mine + `) AS found
 WHERE u.created IS NULL OR found.created_at = u.created`
 
-// CancelSQL asks a command to stop, if nobody has asked yet: one that waits is
-// due at once, to end. It returns no row for an unknown command, and else its
-// phase, if it is in flight, as it was before. Parameters: tenant, scope, key,
-// who asks, now.
+// CancelSQL requests that a command stops, unless a stop is already requested. A waiting command becomes due at once. It returns no row for
+// an unknown command, otherwise its phase before, if it is in flight. Parameters: tenant, scope, key, actor, now.
 const CancelSQL = `
 WITH asked AS (
 	UPDATE {pawl}.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, paused = NULL, updated_at = $5,

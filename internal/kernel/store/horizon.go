@@ -1,9 +1,8 @@
 package store
 
 const (
-	// NewHorizonsSQL writes those down of which nobody has said anything yet, in one
-	// order on every node. Parameters: workflows, and in microseconds how long
-	// answers, tombstones (NULL: for ever) and history (NULL: for ever; 0: none) are kept.
+	// NewHorizonsSQL records the retention periods that are not set yet, in the same order on every node. Parameters: workflows, and in
+	// microseconds the periods of answers, tombstones (NULL: unlimited) and history (NULL: unlimited; 0: none).
 	NewHorizonsSQL = `
 INSERT INTO {pawl}.horizon (workflow, replay, tombstone, history, history_kept)
 SELECT u.workflow, u.replay * interval '1 microsecond', u.tombstone * interval '1 microsecond',

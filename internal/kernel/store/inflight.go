@@ -25,8 +25,8 @@ type part struct {
 	byInstance          bool // and in one place in the order of the instances
 }
 
-// The parts. Of leases, and of what callers in SQL hold or have given back, there is not much, whosever it is; of what waits for the
-// end of a pause there may be. These four are of all tenants.
+// The parts of the list. There are few leases, and few commands held or released by SQL callers, of any tenant; many commands may wait for
+// the end of a pause. These four parts are of all tenants.
 var (
 	stuckPart  = part{from: "tenant = $1 AND stuck IS NOT NULL", at: "updated_at"}
 	leasedPart = part{from: "locked_until IS NOT NULL", at: "locked_until"}

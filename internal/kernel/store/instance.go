@@ -14,7 +14,7 @@ import (
 
 type instance = transitions.Instance
 
-// The columns of an instance, but for the tenant, which every statement names.
+// The columns of an instance, except the tenant, which every statement names.
 var (
 	lifeFields = []field[instance]{ // those that stay for its life
 		id("id", func(i *instance) *uuid.UUID { return &i.ID }),
@@ -117,9 +117,9 @@ func newest(columns, tenant, id string) string {
 	return "SELECT " + columns + " FROM {pawl}.instance i WHERE i.tenant = " + tenant + " AND i.id = " + id + " ORDER BY i.bucket DESC LIMIT 1"
 }
 
-// LockInstances locks instances in the order of InstanceIDs. It returns for each its place there, from
-// 1, whether it is there but somebody else has it, where it stands, and the instance. The lateral
-// subquery can only be index probes, in the order of the array. Parameters: the ids.
+// LockInstances locks instances in the order of InstanceIDs. For each it returns its index there, from 1, whether another transaction has
+// locked it, its location, and the instance. The lateral subquery can only use index probes, in the order of the array. Parameters: the
+// ids.
 func LockInstances(b *rows.Builder, how string) {
 	b.Add("SELECT u.ord, i.id IS NULL AND (", newest("true", b.Tenant(), "u.id"), ") IS NOT NULL AS held, i.ctid, ", instanceSelect,
 		" FROM ").Source(idColumns).Add(" LEFT JOIN LATERAL (", newest("i.ctid, i.*", b.Tenant(), "u.id"), " ", how, ") i ON true")
@@ -140,12 +140,9 @@ func InsertInstances(b *rows.Builder) {
 	b.Add("INSERT INTO {pawl}.instance (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(createdColumns)
 }
 
-// ChangeInstances updates locked instances, which it finds where the lock saw them: a
-// locked row does not move, and a join on the row's place leaves the planner
-// nothing else to do, also when it takes the table for empty (tenant and id are
-// compared in a way that no index serves, so that none tempts it). Should an
-// instance not have the version that was decided on, the transaction fails and
-// runs again. Parameters: columns, number of rows.
+// ChangeInstances updates locked instances at the location that the lock returned: a locked row does not move, and a join by location
+// leaves the planner no other plan, even if it assumes an empty table (tenant and id are compared in a form that no index supports). If an
+// instance does not have the version that was decided on, the transaction fails and runs again. Parameters: columns, number of rows.
 func ChangeInstances(b *rows.Builder) { changeInstances(b, writtenColumns, changedColumns) }
 
 // MigrateInstances is ChangeInstances for those that are on another version of their definition now.

@@ -79,9 +79,8 @@ const (
 	finishedSQL = `FROM {pawl}.command WHERE status = $2 AND ($1 = '' OR tenant = $1)`
 )
 
-// Keys tells how the keys of a tenant's commands stand, or of everybody's for "". It
-// is cheap on large tables: what is finished is estimated there, and what is in flight
-// is counted up to a bound.
+// Keys returns the state of the keys of a tenant's commands, or of all tenants for "". It is cheap on large tables: finished commands are
+// estimated there, and commands in flight are counted up to a limit.
 func (q *Reader) Keys(ctx context.Context, k *inspect.Keys) error {
 	if err := q.keys(ctx, k); err != nil {
 		return ReadError("keys", err)

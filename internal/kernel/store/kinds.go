@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Kind is what instances have in common that stand together in the index of lists.
-// There are few of them beside the instances.
+// Kind is the common key of instances that are adjacent in the index of lists. There are few kinds compared with instances.
 type Kind struct {
 	Tenant, Workflow string
 	Definition       int
@@ -47,11 +46,9 @@ func (s *query) add(format string, args ...any) *query {
 	return s
 }
 
-// kinds lists the kinds that a filter selects, of the first that are there: limit of
-// them, selected or not. whole says that there are no others.
+// kinds lists the selected kinds among the first limit existing ones. whole reports that there are no more.
 //
-// They are found from one to the next, by a probe of the index each, however many
-// instances there are.
+// It finds each kind from the previous one, with one index probe, however many instances there are.
 func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (list []Kind, whole bool, err error) {
 	var s query
 	s.walk(f)
@@ -68,8 +65,7 @@ func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (
 	return slices.DeleteFunc(list, func(k Kind) bool { return !k.Selected(f) }), whole, err
 }
 
-// walk writes the statement that goes from kind to kind: from all of a workflow or a
-// tenant where the filter names them, or else from everybody's.
+// walk writes the statement that moves from kind to kind: those of the filter's workflow or tenant, or all of them.
 func (s *query) walk(f *inspect.CountFilter) {
 	// What is fixed is a condition of its own: of a comparison of rows the index
 	// takes only what begins with the first column that is not.

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// Leases counts the commands in flight of a tenant, or of everybody's for "", that each node has the lease of. Of those that there
-// are it looks at so many as are counted of a kind, the first to run out; whole says that there are no others.
+// Leases counts the commands in flight that each node has leased, of a tenant, or of all tenants for "". It reads at most as many as are
+// counted of a kind, the first to expire; whole reports that there are no more.
 func (q *Reader) Leases(ctx context.Context, tenant string) (held map[string]int64, whole bool, err error) {
 	held, whole = map[string]int64{}, true
 	err = q.listing(ctx, func(l *lister) error {

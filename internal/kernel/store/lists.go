@@ -46,18 +46,16 @@ func orderOf(f *inspect.Filter) *order {
 // source selects the entries of a page: the instances that meet one of several conditions. None meets two.
 type source struct {
 	conditions []func(*query)
-	// ranges is the order of the index that each condition is a range of; nil if they are no ranges of an index. The planner merges
-	// ranges and reads no more of each than a page needs, but only if each is a query with an order of its own.
+	// ranges is the order of the index of which each condition is a range; nil if they are not ranges of an index. The planner merges ranges
+	// and reads no more of each than a page needs, but only if each is a query with its own order.
 	ranges *order
 }
 
 func entries(condition func(*query)) *source { return &source{conditions: []func(*query){condition}} }
 
-// beginLists begins a transaction that reads lists and counts. All its statements
-// see the same. What the planner believes of a table that has grown since its last
-// ANALYZE could have it read all of a tenant and put that in order; and JIT, which
-// takes longer than these statements, would be had for what is switched off. Only the
-// index of attributes is read by a bitmap.
+// beginLists begins a transaction that reads lists and counts. All its statements see the same snapshot. Stale statistics of a table that
+// has grown since its last ANALYZE could make the planner read and sort all rows of a tenant, and start JIT, which takes longer than these
+// statements; both are disabled. Only the index of attributes is read by a bitmap.
 const (
 	beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off;
 	SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off`

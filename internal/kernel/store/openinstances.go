@@ -45,8 +45,8 @@ var openPageSQL = `SELECT ` + instanceSelect + `, ($8::timestamptz IS NULL OR i.
 FROM {pawl}.instance i WHERE i.tenant = $1 AND i.workflow = $2 AND i.definition = $3 AND i.state = $4 AND i.open = true
 	AND (i.updated_at, i.id) > ($5::timestamptz, $6::uuid) ORDER BY i.updated_at, i.id LIMIT $7`
 
-// OpenInstances goes on with a look to where the next instances are, at most so many as the limit says. None: it is through; and
-// where it was at its beginning, there was none at one moment, whatever moved meanwhile.
+// OpenInstances continues a pass with the next instances, at most so many as the limit. No result means that the pass is complete; if the
+// pass had just begun, there was no such instance at one moment, whatever moved meanwhile.
 func (q *Reader) OpenInstances(ctx context.Context, look *OpenLook) (found []transitions.Instance, err error) {
 	err = q.listing(ctx, func(l *lister) error {
 		if look.kinds == nil {

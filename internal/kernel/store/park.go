@@ -19,10 +19,8 @@ const (
 // PauseOf is what the commands wait for that the pause of an instance holds.
 func PauseOf(instance uuid.UUID) string { return PausedInstance + instance.String() }
 
-// parkSQL sets scheduled commands aside that a pause holds, if they are still as they
-// were seen. It has a lock on the pause, so that whoever ends it comes before, or finds
-// what was set aside. It waits for nobody. Parameters: tenant, scopes, keys, attempts
-// seen, now.
+// parkSQL defers scheduled commands that are paused, if they have not changed since the poll. It locks the pause, so that its end comes
+// before, or finds the deferred commands. It waits for no lock. Parameters: tenant, scopes, keys, attempts seen, now.
 func parkSQL(held string) string {
 	return `
 UPDATE {pawl}.command AS c SET paused = u.pause
@@ -43,19 +41,16 @@ var (
 		FROM (` + newest("i.id, i.paused", "$1", "found.instance") + ` FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
 )
 
-// unparked is what becomes of a command whose pause has ended, in the row u.n of so
-// many: it is due now, so that no look must go back to when it was due before, and in
-// the same order. It counts as claimed before: nobody was to take it in the pause. A SQL
-// expression says when now is.
+// unparked updates the n-th of so many commands whose pause has ended, in the row u.n: it is due now, so that no poll must go back to the
+// time when it was due before, and in the same order. It counts as claimed before, because it could not be taken during the pause. now is
+// an SQL expression.
 func unparked(now string) string {
 	return `paused = NULL, waits_since = coalesce(c.waits_since, c.run_at), run_at = ` + now + ` - u.n * interval '1 microsecond',
 	attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = ` + now
 }
 
-// UnparkSQL ends the wait of a batch of commands for the end of a workflow's pause,
-// those first that were due first, and none that somebody has locked. It returns how
-// many, and when the last of them was due. Parameters: tenant, what they wait for, now,
-// since when they are due, batch.
+// UnparkSQL makes a batch of commands due that were deferred by a workflow's pause, the earliest first, without locked ones. It returns
+// their number, and when the last of them was due. Parameters: tenant, pause, now, since when they are due, batch.
 var UnparkSQL = `
 WITH first AS MATERIALIZED (
 	SELECT x.ctid AS row, x.run_at FROM {pawl}.command AS x WHERE x.paused = $2 AND x.tenant = $1

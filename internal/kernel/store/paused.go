@@ -31,11 +31,9 @@ func NewPauses(pool *pgxpool.Pool, in func(sql string) string) *Pauses {
 	}
 }
 
-// dueInPauseSQL sees to the scheduled commands that became due in a pause, before it
-// ends. Nobody was to take them, so they are not given up for it: they are due now,
-// and count as claimed before. One call looks at a batch of what is due, of all
-// workflows, and returns the place for the next, NULL at the end, and how many
-// somebody has locked. Parameters: tenant, workflow, now, the place, batch.
+// dueInPauseSQL processes the scheduled commands that became due during a pause, before it ends. They could not be taken, so they must not
+// expire because of it: they are due now, and count as claimed before. One call reads a batch of due commands of all workflows, and returns
+// the position for the next call, NULL at the end, and the number of locked ones. Parameters: tenant, workflow, now, position, batch.
 const dueInPauseSQL = `
 WITH looked AS MATERIALIZED (
 	SELECT c.ctid AS place, c.tenant, c.workflow, c.run_at, c.scope, c.key FROM {pawl}.command AS c
@@ -86,8 +84,8 @@ func (p *Pauses) Remove(ctx context.Context, tenant, workflow string) error {
 	return err
 }
 
-// LetDueBeTaken runs dueInPauseSQL. place is where the last call stopped, nil at the
-// beginning and at the end; locked is how many somebody has locked.
+// LetDueBeTaken runs dueInPauseSQL. place is where the last call stopped, nil at the beginning and at the end; locked is the number of
+// locked commands.
 func (p *Pauses) LetDueBeTaken(ctx context.Context, tenant, workflow string, now time.Time, place *string, batch int) (
 	next *string, locked int64, err error,
 ) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// requestField leads, so that lists can do without it: requests can be large, never
-// change, and are read again and again while somebody watches.
+// requestField is the first field, so that lists can omit it: requests can be large, never change, and watched commands are read
+// repeatedly.
 var (
 	requestField = named(flightFields, "request")
 	briefFields  = slices.Concat(doneFields, named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at",
@@ -112,8 +112,8 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	return list[0], nil
 }
 
-// Records reads commands, of any tenants, without their requests: each in the place of
-// its name, nil where it is not there.
+// Records reads commands of any tenants, without their requests. The result has each command at the index of its name, and nil for a
+// missing one.
 func (q *Reader) Records(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error) {
 	tenants, scopes, keys := make([]string, len(refs)), make([]string, len(refs)), make([]string, len(refs))
 	for i, r := range refs {
@@ -175,8 +175,7 @@ func mustRecord(r *rows.Row, fields []field[Command]) (transitions.Record, error
 	return *record, nil
 }
 
-// CheckRef says that there is no command of a name that cannot be stored:
-// PostgreSQL would fail the query.
+// CheckRef returns CommandNotFound for a name that cannot be stored: PostgreSQL would fail the query.
 func CheckRef(ref transitions.Ref) error {
 	if transitions.CheckTenant(ref.Tenant) != nil || transitions.CheckScope(ref.Scope) != nil || transitions.CheckKey(ref.Key) != nil {
 		return errNoCommand()

@@ -29,9 +29,8 @@ SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'fail
 		r.Actor, r.Code, r.Body, r.At, r.At, r.Expires}, ", ") + ` FROM ` + from + ` ON CONFLICT DO NOTHING`
 }
 
-// WithdrawRefusal deletes what is stored under a key, c, if that has never made a
-// version of an instance: it is then as if nobody had used the key. One that has
-// failed and made a version was tried: its work may have had effects.
+// WithdrawRefusal deletes the record of a key, c, if it has never made a version of an instance, as if the key were unused. A command that
+// failed and made a version may have had effects.
 func WithdrawRefusal(r Refusal, condition string) string {
 	return `
 DELETE FROM {pawl}.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + `

@@ -11,9 +11,8 @@ func NextExpiry(since string) string {
 	return `SELECT expires_at FROM {pawl}.command WHERE expires_at >= ` + since + ` ORDER BY expires_at LIMIT 1`
 }
 
-// HistoryKeptSQL is before when a month of the history must end to be dropped; no row as
-// long as some workflow wants to keep it for ever, or none says how long.
-// Parameter: now.
+// HistoryKeptSQL returns the time before which a month of the history must end to be dropped; no row if some workflow keeps it without
+// limit, or none has a period. Parameter: now.
 const HistoryKeptSQL = `
 SELECT $1::timestamptz - max(history_kept) FROM {pawl}.horizon WHERE history HAVING bool_and(history_kept IS NOT NULL)`
 
