@@ -14,48 +14,48 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// Engine is what is measured.
+// Engine is the part of an engine that a Collector measures.
 type Engine interface {
-	// Stats are the counters of the commit pipeline.
+	// Stats returns the counters of the commit pipeline.
 	Stats() engine.PipelineStats
-	// InFlightStats are those of the work on commands in flight.
+	// InFlightStats returns the counters of the work on commands in flight.
 	InFlightStats() engine.InFlightStats
-	// ActivityDurations are the durations of the attempts of activities.
+	// ActivityDurations returns the durations of attempts of activities.
 	ActivityDurations() []engine.ActivityDurations
-	// SinkStats are those of the deliveries to sinks.
+	// SinkStats returns the counters of deliveries to sinks.
 	SinkStats() relay.Stats
-	// Scopes are how attempts were answered, by scope; "" is all tenants'.
+	// Scopes returns the outcomes of attempts by scope; "" means all tenants.
 	Scopes(tenant string) []inspect.ScopeCount
-	// Keys tells how the keys of commands stand; "" is all tenants'.
+	// Keys returns the state of the keys of commands; "" means all tenants.
 	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
-	// Counts tells how many instances there are of each kind.
+	// Counts returns the number of instances of each kind.
 	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
-	// Rollout lists the versions of workflows, and the nodes that know them.
+	// Rollout lists the versions of workflows and the nodes that know them.
 	Rollout(ctx context.Context) ([]inspect.WorkflowVersion, error)
-	// RetentionStats are those of what this node removed.
+	// RetentionStats returns the counters of retention on this node.
 	RetentionStats() engine.RetentionStats
-	// MigrationStats are those of the instances that this node took to another version.
+	// MigrationStats returns the counters of migrations on this node.
 	MigrationStats() engine.MigrationStats
-	// Sinks tells how the sinks stand; "" is for all tenants.
+	// Sinks returns the state of the sinks; "" means all tenants.
 	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
 	// Migrations lists the newest migrations of instances.
 	Migrations(ctx context.Context) ([]inspect.Migration, error)
-	// Retention tells how retention stands.
+	// Retention returns the state of retention.
 	Retention(ctx context.Context) (inspect.Retention, error)
 }
 
-// Config says how the database is read. The zero value is right for most.
+// Config configures the reads of the database. The zero value is sensible.
 type Config struct {
-	// Every is for how long what was read is good; longer where it is slow to read: 20 times as long as that took, up to
-	// 1 min. Default 5 s.
+	// Every is how long a read is cached, at least 20 times its duration, up to 1 minute. Defaults
+	// to 5 seconds.
 	Every time.Duration
 
-	RetentionEvery time.Duration // likewise, of how retention stands, which is dearer and changes slowly. Default 1 min.
-	Timeout        time.Duration // how long a read may take. Default 2 s.
-	Log            *slog.Logger  // told of reads that fail. Default: slog.Default().
+	RetentionEvery time.Duration // same for the state of retention, which is expensive and changes slowly; defaults to 1 minute
+	Timeout        time.Duration // of a read; defaults to 2 seconds
+	Log            *slog.Logger  // logs failed reads; defaults to slog.Default()
 }
 
-// Collector gives the metrics of an engine. It is safe for concurrent use.
+// Collector collects the metrics of an engine. It is safe for concurrent use.
 type Collector struct {
 	engine     Engine
 	keys       reading[inspect.Keys]
@@ -68,7 +68,7 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New makes a collector. It reads nothing until it is scraped.
+// New returns a collector. It reads nothing until it is scraped.
 func New(e Engine, c Config) *Collector {
 	c.Every = cmp.Or(max(c.Every, 0), 5*time.Second)
 	c.RetentionEvery = cmp.Or(max(c.RetentionEvery, 0), time.Minute)
@@ -114,7 +114,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendRead(ch, &c.retention, sendRetention)
 }
 
-// sendRead sends what is read from the database, unless it cannot be.
+// give sends values from the database, if they can be read.
 func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch chan<- prometheus.Metric, value *T, at time.Time)) {
 	value, at, failures := r.get()
 	if !at.IsZero() {
@@ -123,29 +123,28 @@ func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch
 	send(ch, readFailures, failures, r.what)
 }
 
-// readFailures says when what is read from the database is missing.
+// readFailures counts the reads whose values are missing.
 var readFailures = counter(
 	"pawl_scrape_read_failures_total",
 	"Reads of the database for a scrape that failed; their metrics are missing then.",
 	"of",
 )
 
-// reading is something of all tenants that is read from the database now and then.
+// reading is a periodic read of the database, for all tenants.
 type reading[T any] struct {
 	config Config
 	what   string
 	read   func(ctx context.Context) (T, error)
 
-	mu       sync.Mutex // held while it is read: who comes meanwhile gets the same
+	mu       sync.Mutex // held during a read: concurrent callers share the result
 	tried    time.Time
-	took     time.Duration // to read it
+	took     time.Duration // duration of the last read
 	value    T
-	at       time.Time // when it was read; zero when the last attempt failed
+	at       time.Time // time of the last read; zero if it failed
 	failures int64
 }
 
-// get returns what was read and when, or the zero time, and how often it could not
-// be read.
+// get returns the value and the time of the last read, or zero, and the number of failures.
 func (r *reading[T]) get() (value T, at time.Time, failures int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,8 +165,8 @@ func (r *reading[T]) get() (value T, at time.Time, failures int64) {
 	return r.value, r.at, r.failures
 }
 
-// rest is how long it is until it may be read again: what is slow to read takes no more
-// than a twentieth of the time, up to a rest of a minute.
+// rest returns the minimum time until the next read, so that slow reads take at most a twentieth of
+// the time; at most a minute.
 func (r *reading[T]) rest() time.Duration {
 	return max(r.config.Every, min(20*r.took, time.Minute))
 }

@@ -34,7 +34,7 @@ func notes() workflow.Source {
 	return workflow.Define("note", 1, workflow.Start("write", "written", none)).Final("written")
 }
 
-// started is an engine at work.
+// started returns a running engine.
 func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 	t.Helper()
 	pool := pgtest.Pool(t)
@@ -83,7 +83,7 @@ pawl_instances_estimated 0
 	}
 }
 
-// What falls to 0 is 0, and not missing, which sums and alerts would take for its last
+// A value that falls to 0 is exported as 0. If it were missing, sums and alerts would use its last
 // value.
 func TestEmptyKindIsExportedAsZero(t *testing.T) {
 	none := func(*workflow.Call, *note, workflow.None) error { return nil }
@@ -110,7 +110,7 @@ pawl_instances{definition="1",open="false",state="sent",workflow="draft"} 1
 # TYPE pawl_instances_estimated gauge
 pawl_instances_estimated 0
 `
-	// What was slow to read is not read again at once.
+	// A slow read is not repeated at once.
 	await.Eventually(t, "what is read says so", func() bool {
 		err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated")
 		if err != nil {
@@ -183,8 +183,7 @@ pawl_keys_stale 0
 	}
 }
 
-// Names and units are as the conventions have them, and what is documented is
-// what a scrape gives.
+// Names and units follow the conventions, and the documentation matches a scrape.
 func TestMetricsFollowConventionsAndTable(t *testing.T) {
 	e := started(t, orders(func() error { return nil }))
 	write(t, e, "", "", "1")
@@ -222,7 +221,7 @@ func TestMetricsFollowConventionsAndTable(t *testing.T) {
 	}
 }
 
-// flaky is an engine whose database comes and goes.
+// flaky is an engine whose database fails intermittently.
 type flaky struct {
 	*engine.Admin
 	reads, standings int
@@ -268,8 +267,8 @@ func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
 	if f.reads != 1 {
 		t.Errorf("ten scrapes read %d times", f.reads)
 	}
-	// anew scrapes until the keys have been read once more, which is not at once where the last read was slow, and returns how
-	// many of the metrics there were.
+	// anew scrapes until the keys have been read again, which is delayed after a slow read, and
+	// returns the number of the given metrics.
 	anew := func(names ...string) (n int) {
 		t.Helper()
 		for before, limit := f.reads, time.Now().Add(3*time.Minute); f.reads == before; {

@@ -52,11 +52,10 @@ func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
 	send(ch, commandsAside, s.Aside)
 }
 
-// namedScopes stands for the scopes that callers named, of which there may be any
-// number.
+// namedScopes represents all scopes chosen by callers, whose number is unbounded.
 const namedScopes = "named"
 
-// sendScopes adds up the tenants.
+// sendScopes sends the sums over all tenants.
 func sendScopes(ch chan<- prometheus.Metric, of kind, list []inspect.ScopeCount) {
 	sums := map[string]*inspect.ScopeCount{}
 	for i := range list {

@@ -8,12 +8,12 @@ import (
 
 // ConnectionStats counts the connections of an HTTP server.
 type ConnectionStats struct {
-	Open    int   // now
-	Refused int64 // closed at once, because their address had too many
-	Evicted int64 // idle ones that were closed to make room
+	Open    int   // currently
+	Refused int64 // closed at once because their address had too many
+	Evicted int64 // idle connections closed for new ones
 
-	TLSEnds     time.Time // of the certificate; zero without TLS
-	TLSFailures int64     // how often new files of the certificate could not be used
+	TLSEnds     time.Time // expiry of the certificate; zero without TLS
+	TLSFailures int64     // failures to load new files of the certificate
 }
 
 // connectionMetrics are the metrics of an HTTP server.

@@ -1,11 +1,9 @@
-// Package metrics measures an engine for Prometheus: what it has done since its
-// start, and how its keys and its sinks stand in the database. Every metric is in
-// [Table], from which docs/operations.md lists them.
+// Package metrics exports metrics of an engine for Prometheus: counters since its start, and the
+// state of keys and sinks in the database. [Table] lists all metrics and is the source of the table
+// in the documentation.
 //
-// A [Collector] registers with any registry of Prometheus' client. What a scrape
-// reads from the database is bounded, never waits long, and is kept for a few
-// seconds, so that however many scrape, the database is asked now and then.
+// A [Collector] registers with any registry of Prometheus' client. Reads of the database during a
+// scrape are bounded and cached for some seconds, so frequent scrapes do not increase the load.
 //
-// Counters of a node are summed over the nodes. What stands in the database is the
-// same on every node: take the max of it.
+// Sum the counters of nodes. Values from the database are the same on every node: use their max.
 package metrics

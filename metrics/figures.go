@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// figure is a metric that is one number of several that are read together.
+// figure is a metric that is one number of a snapshot.
 type figure[S any] struct {
 	Metric
 	value func(S) float64

@@ -13,8 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler serves what collectors give, and the numbers of the Go runtime and the
-// process.
+// Handler serves the metrics of collectors, the Go runtime and the process.
 func Handler(cs ...prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -22,8 +21,7 @@ func Handler(cs ...prometheus.Collector) http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// Requests measures the requests that a handler serves. It is safe for concurrent
-// use.
+// Requests measures the requests of a handler. It is safe for concurrent use.
 type Requests struct {
 	total *prometheus.CounterVec
 	took  *prometheus.HistogramVec
@@ -31,7 +29,7 @@ type Requests struct {
 
 var _ prometheus.Collector = (*Requests)(nil)
 
-// The metrics of Requests. A histogram is not one of those that a Collector gives.
+// Metrics of Requests. A Collector does not export histograms.
 var (
 	requestsTotal = Metric{Name: "pawl_http_requests_total", Type: "counter", Labels: []string{"route", "code"},
 		Help: "Requests that were answered, by the pattern of their address and the status of the answer."}
@@ -39,10 +37,10 @@ var (
 		Help: "How long requests took to be answered, without event streams and WebSocket connections."}
 )
 
-// buckets reach from an answer of a cached key to one that was waited for.
+// buckets range from a replayed result to a request that waits for completion.
 var buckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// NewRequests begins to measure.
+// NewRequests returns a Requests without measurements.
 func NewRequests() *Requests {
 	return &Requests{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsTotal.Name, Help: requestsTotal.Help}, requestsTotal.Labels),
@@ -63,8 +61,8 @@ func (m *Requests) Collect(ch chan<- prometheus.Metric) {
 	m.took.Collect(ch)
 }
 
-// Observe measures what next serves. The route is the pattern of the http.ServeMux
-// in next that took the request, "none" when none did.
+// Observe measures the requests of next. The route is the matching pattern of the http.ServeMux in
+// next, or "none".
 func (m *Requests) Observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -83,15 +81,15 @@ func (m *Requests) Observe(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter sees the status of an answer.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status  int
 	written bool
 }
 
-// WriteHeader notes the status. Those below 200 come before the answer, but for
-// 101, after which the connection speaks another protocol.
+// WriteHeader records the status. It ignores informational statuses except 101, which ends HTTP on
+// the connection.
 func (s *statusWriter) WriteHeader(status int) {
 	if !s.written && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		s.status, s.written = status, true
@@ -99,13 +97,13 @@ func (s *statusWriter) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Write is an answer with the status 200 unless there was one.
+// Write writes the body, with status 200 by default.
 func (s *statusWriter) Write(b []byte) (int, error) {
 	s.written = true
 	return s.ResponseWriter.Write(b)
 }
 
-// Hijack hands the connection over, to be a WebSocket's.
+// Hijack takes over the connection for a WebSocket.
 func (s *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(s.ResponseWriter).Hijack()
 	if err == nil {
@@ -114,10 +112,10 @@ func (s *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// Unwrap lets http.ResponseController reach what the server gave.
+// Unwrap allows http.ResponseController to access the server's writer.
 func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// streamed reports whether the answer goes on for as long as its reader likes.
+// streamed reports whether the response is an unbounded stream.
 func (s *statusWriter) streamed() bool {
 	return s.status == http.StatusSwitchingProtocols || strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream")
 }

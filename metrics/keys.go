@@ -74,7 +74,7 @@ func sendKeys(ch chan<- prometheus.Metric, k *inspect.Keys, _ time.Time) {
 	send(ch, oldestMessage, age(k.At, k.OldestDeadMessage))
 }
 
-// age is how long before now something was, in seconds; 0 for the zero time.
+// age returns the seconds since then; 0 for the zero time.
 func age(now, then time.Time) float64 {
 	if then.IsZero() {
 		return 0
@@ -96,9 +96,9 @@ var (
 	instancesEstimated = sharedGauge("pawl_instances_estimated", "How many of the values of pawl_instances are estimates.")
 )
 
-// remembered reads counts with those kinds too that none is of any more and were seen
-// before: a series that ended would keep its last value in sums and alerts for a while.
-// There are as many as states of the versions of workflows. It is for one reading.
+// remembered adds kinds with zero instances that an earlier read has seen, because a series that
+// ends would keep its last value in sums and alerts for a while. Their number is bounded by the
+// states of the workflows' versions. It is for one reading.
 func remembered(read func(context.Context) (inspect.Counts, error)) func(context.Context) (inspect.Counts, error) {
 	seen := map[inspect.InstanceCount]bool{}
 	return func(ctx context.Context) (inspect.Counts, error) {
@@ -113,7 +113,7 @@ func remembered(read func(context.Context) (inspect.Counts, error)) func(context
 		}
 		for k := range seen {
 			if !now[k] {
-				k.Exact = c.Exact // what has fallen out of an estimate need not be gone
+				k.Exact = c.Exact // a kind missing from an estimate may still have instances
 				c.Counts = append(c.Counts, k)
 			}
 		}

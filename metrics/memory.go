@@ -2,10 +2,10 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// MemoryStats counts the memory that callers of a node share.
+// MemoryStats counts the memory shared by the callers of a node.
 type MemoryStats struct {
 	Size, Held int64 // bytes
-	Refused    int64 // requests, since the start
+	Refused    int64 // requests since the start
 }
 
 // ofMemory are the metrics of that memory.
@@ -19,5 +19,5 @@ var ofMemory = []figure[MemoryStats]{
 		func(m MemoryStats) float64 { return float64(m.Refused) }},
 }
 
-// Memory measures the memory that callers share.
+// Memory returns a collector of the memory shared by callers.
 func Memory(stats func() MemoryStats) prometheus.Collector { return newFigures(stats, ofMemory) }

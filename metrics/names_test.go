@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files that are generated")
 
-// Dashboards and rules of people out there name the metrics and their labels. So a name that was there once stays: -update
-// adds new ones to the list, and removes none. Whoever takes one away does it by hand, and says so in the changelog.
+// Dashboards and rules of users contain the names of metrics and labels, so released names are
+// permanent: -update only adds names. Remove one manually and announce it in the changelog.
 func TestMetricsKeepTheirNames(t *testing.T) {
 	const path = "testdata/names.txt"
 	text, err := os.ReadFile(path)

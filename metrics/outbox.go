@@ -102,7 +102,7 @@ func sendRelay(ch chan<- prometheus.Metric, s relay.Stats) {
 	send(ch, relayParked, s.Parked)
 }
 
-// sendSinks takes its ages from this node's clock.
+// sendSinks computes ages with this node's clock.
 func sendSinks(ch chan<- prometheus.Metric, list *[]inspect.SinkInfo, now time.Time) {
 	for _, s := range *list {
 		send(ch, sinkLag, s.Lag, s.Name)

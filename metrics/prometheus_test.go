@@ -75,7 +75,7 @@ func startPrometheus(t *testing.T, config string) *prometheusServer {
 	return p
 }
 
-// address reads the log until it has the address, and returns the whole log if there is no address.
+// address returns the address from the log, or the whole log if it has none.
 func address(stderr io.Reader) string {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {

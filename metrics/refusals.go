@@ -6,34 +6,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Refusals count the callers that were refused, and how the keys are with which tokens are verified. It is
-// safe for concurrent use.
+// Refusals counts rejected callers and exports the state of verification keys. It is safe for
+// concurrent use.
 type Refusals struct {
-	// Keys tells of the keys; nil where no tokens are taken. It is set before the first scrape.
+	// Keys returns the state of the identity provider's keys. Nil without tokens. Set it before the
+	// first scrape.
 	Keys func() TokenKeys
 
-	// APIKeys tells of the API keys; nil where none are taken. It is set before the first scrape.
+	// APIKeys returns the state of the API keys. Nil without API keys. Set it before the first
+	// scrape.
 	APIKeys func() APIKeys
 
 	total *prometheus.CounterVec
 }
 
-// TokenKeys are the keys of an identity provider, and how they were read.
+// TokenKeys is the state of an identity provider's keys.
 type TokenKeys struct {
 	Keys            int
 	Reads, Failures int64
-	Read            time.Time // the last time that it went well
+	Read            time.Time // last successful read
 }
 
-// APIKeys are the API keys, and how they were looked up.
+// APIKeys is the state of the API keys.
 type APIKeys struct {
-	Known                    int   // that are remembered
-	Lookups, Looks, Failures int64 // keys that were looked for, looks at the table for them and for changes, and those that failed
+	Known                    int   // cached keys
+	Lookups, Looks, Failures int64 // looked-up keys, polls for them and for changes, and failed polls
 }
 
 var _ prometheus.Collector = (*Refusals)(nil)
 
-// The metrics of Refusals.
+// Metrics of Refusals.
 var (
 	refusedTotal = Metric{Name: "pawl_auth_refused_total", Type: "counter", Labels: []string{"reason"},
 		Help: "Refused callers, by the problem of their credential, or `grant` for a missing right."}
@@ -56,13 +58,13 @@ var (
 
 var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead, apiKeysKnown, keyLookups, keyLooks, keyLookFailures}
 
-// NewRefusals begins to count.
+// NewRefusals returns a Refusals without counts.
 func NewRefusals() *Refusals {
 	opts := prometheus.CounterOpts{Name: refusedTotal.Name, Help: refusedTotal.Help}
 	return &Refusals{total: prometheus.NewCounterVec(opts, refusedTotal.Labels)}
 }
 
-// Count counts a refusal.
+// Count counts a rejection.
 func (m *Refusals) Count(reason string) { m.total.WithLabelValues(reason).Inc() }
 
 // Describe implements prometheus.Collector.

@@ -2,16 +2,16 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metric is a metric as it is documented.
+// Metric is the documentation of a metric.
 type Metric struct {
 	Name   string
 	Type   string // counter, gauge or histogram
 	Labels []string
 	Help   string
-	Shared bool // read from the database: the same on every node
+	Shared bool // from the database: the same on every node
 }
 
-// Table lists every metric, in the order of what they are about.
+// Table lists all metrics by subject.
 func Table() []Metric {
 	var list []Metric
 	for _, k := range kinds {
@@ -27,37 +27,37 @@ func Table() []Metric {
 	return list
 }
 
-// kinds are the metrics that a Collector gives, in the order in which they are declared.
+// kinds are the metrics of a Collector in the order of their declaration.
 var kinds []kind
 
-// kind is a metric that a Collector gives.
+// kind is a metric of a Collector.
 type kind struct {
 	Metric
 	desc  *prometheus.Desc
 	value prometheus.ValueType
 }
 
-// counter declares a counter of this node's.
+// counter declares a counter of this node.
 func counter(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help})
 }
 
-// gauge declares how something stands on this node.
+// gauge declares a gauge of this node.
 func gauge(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "gauge", Labels: labels, Help: help})
 }
 
-// histogram declares a distribution of this node's.
+// histogram declares a histogram of this node.
 func histogram(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "histogram", Labels: labels, Help: help})
 }
 
-// sharedCounter declares a counter that is kept in the database.
+// sharedCounter declares a counter stored in the database.
 func sharedCounter(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help, Shared: true})
 }
 
-// sharedGauge declares how something stands in the database.
+// sharedGauge declares a gauge of the database.
 func sharedGauge(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "gauge", Labels: labels, Help: help, Shared: true})
 }
@@ -71,12 +71,12 @@ func declare(m Metric) kind {
 	return k
 }
 
-// number is what is measured.
+// number is the type of a value.
 type number interface {
 	~int | ~int64 | ~uint64 | ~float64
 }
 
-// send gives a value of a metric, with values for its labels.
+// send sends a value of a metric with its labels.
 func send[N number](ch chan<- prometheus.Metric, k kind, n N, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(k.desc, k.value, float64(n), labels...)
 }
