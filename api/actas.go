@@ -20,8 +20,8 @@ func (r *request) readActor() (err error) {
 	return err
 }
 
-// by says whose command it is: the caller's, or that of the actor whom it names or his request does. For
-// that he needs a grant, and for an import. Errors: those of may and mayOccupy.
+// by sets the actor of a command: the caller, or the actor that the caller or the request names. Naming another actor requires a grant, and
+// so does an import. Errors: those of may and mayOccupy.
 func (a *API) by(r *request, cmd *transitions.Command) error {
 	c, as := &r.caller, cmd.Actor
 	if as == "" {

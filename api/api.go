@@ -72,8 +72,8 @@ func New(e *engine.Engine, c Config) (*API, error) {
 	return a, nil
 }
 
-// Memory is how the memory stands that callers share: its size and what is held of it, in bytes, and how many requests were refused
-// since the start. See [Limits].
+// Memory returns the memory budget of callers: its size and the part in use, in bytes, and the number of refused requests since the start.
+// See [Limits].
 func (a *API) Memory() (size, held, refused int64) {
 	s := a.budget.Stats()
 	return s.Size, s.Held, s.Refused

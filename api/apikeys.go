@@ -64,10 +64,10 @@ type APIKeyPage struct {
 // APIKeyRotation is how a key gets a new text.
 type APIKeyRotation struct {
 	Seconds *int64 `json:"seconds,omitempty"` // for how long the text that it has is good too; a day
-	Lost    bool   `json:"lost,omitempty"`    // nobody has that text: it ends at once, and the one before it does not
+	Lost    bool   `json:"lost,omitempty"`    // the text is lost: it ends at once, and the text before it stays valid
 }
 
-// DefaultOverlap is for how long the former text of a key is good, where nobody says.
+// DefaultOverlap is how long the former text of a rotated key stays valid by default.
 const DefaultOverlap = 24 * time.Hour
 
 // APIKeyOf is how REST shows a key.
@@ -132,7 +132,8 @@ func (a *API) createAPIKey(w http.ResponseWriter, r *request) error {
 	return sendText(w, http.StatusCreated, &made, text)
 }
 
-// rotateAPIKey gives a key a new text. Who gets that can do all that the key can: so it is for who could have made it.
+// rotateAPIKey gives a key a new text. The new text grants all rights of the key, so only callers that could have made the key may rotate
+// it.
 func (a *API) rotateAPIKey(w http.ResponseWriter, r *request) error {
 	k, err := a.keyOf(r)
 	if err != nil {
@@ -172,7 +173,7 @@ func (a *API) revokeAPIKey(w http.ResponseWriter, r *request) error {
 	return err
 }
 
-// sendText answers with a key and its text, which nobody is to keep on the way.
+// sendText answers with a key and its text, which no cache may store.
 func sendText(w http.ResponseWriter, status int, k *apikey.Key, text string) error {
 	w.Header().Set("Cache-Control", "no-store")
 	return sendJSON(w, status, APIKeyText{APIKeyOf(k), text})
@@ -197,11 +198,11 @@ func (in *NewAPIKey) key(c *Caller) (apikey.Key, error) {
 	return k, nil
 }
 
-// maker is a caller, and how he is known, for who reads it later.
+// maker identifies a caller and its credential, as shown for a key that it made.
 func maker(c *Caller) string { return c.Actor + " (" + c.Proof.String() + ")" }
 
-// mayGive refuses a caller to whom a key would give what he has not himself: a tenant, an actor, a role, a
-// grant, or, where he has a key himself, more time. Error: Forbidden.
+// mayGive refuses a key with more rights than its maker has: a tenant, an actor, a role, a grant, or, for a maker that uses a key, a later
+// end. Error: Forbidden.
 func mayGive(c *Caller, k *apikey.Key) error {
 	everything := auth.Target{}
 	switch {

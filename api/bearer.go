@@ -9,9 +9,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Bearer identifies callers by the credential in their header Authorization (RFC 6750, section 2.1): verify
-// says whose it is. Its errors are answered as they are. A caller cannot name himself by the headers
-// that [Loopback] takes: they are refused, but for Pawl-Actor where he may act as others.
+// Bearer identifies callers by the credential in the header Authorization (RFC 6750, section 2.1), with verify, whose errors are returned
+// unchanged. Callers cannot use the headers that [Loopback] accepts, except Pawl-Actor with the grant to act as others.
 func Bearer(verify func(ctx context.Context, credential string) (auth.Principal, error)) Identify {
 	return func(r *http.Request) (Caller, error) {
 		credential, err := bearer(r)

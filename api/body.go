@@ -50,7 +50,7 @@ func (a *API) body(w http.ResponseWriter, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "the body could not be read to its end")
 	}
-	if bounded { // the server goes on reading, to find out whether the caller leaves
+	if bounded { // the server keeps reading to detect that the caller disconnects
 		if err := control.SetReadDeadline(time.Time{}); err != nil {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "the connection was lost")
 		}

@@ -53,8 +53,8 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// batch is a bulk request: who may send an item and as whom, a reply for each, and the commands of those
-// that could be read, with where their replies belong.
+// batch is a bulk request: the rights of its sender, a reply for each item, and the commands of the items that could be read, with the
+// index of their replies.
 type batch struct {
 	may      func(*transitions.Command) error
 	replies  []transitions.Reply

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Caller is who sends a request, for which tenant, and what he may do.
+// Caller is the sender of a request, with its tenant and rights.
 type Caller = auth.Principal
 
 // The roles by which [Loopback] knows an operator.
@@ -35,16 +35,12 @@ const (
 
 var ofCallers = []string{headerTenant, headerActor, headerRoles}
 
-// Loopback trusts every caller, and is for a server that listens on a loopback
-// address only. A caller may name itself with the headers Pawl-Tenant (default
-// "default"), Pawl-Actor (default "local") and Pawl-Roles (comma-separated,
-// default every role). He may read, follow and submit everything of his tenant, and what is for
-// operators with the role [Operator], [OperatorOfAll] or every role.
+// Loopback trusts every caller. It is for servers that listen on a loopback address only. A caller may name itself with the headers
+// Pawl-Tenant (defaults to "default"), Pawl-Actor (defaults to "local") and Pawl-Roles (comma-separated, defaults to every role). It may
+// read, follow and submit everything of its tenant, and operate with the role [Operator], [OperatorOfAll] or every role.
 //
-// Two ways in which a web page could reach such a server through the user's
-// browser are closed: a request whose Host is not a loopback name is refused,
-// which stops DNS rebinding, and so is a request that the browser says comes
-// from another site.
+// Requests of web pages through the user's browser are refused: a Host that is not a loopback name, which prevents DNS rebinding, and
+// requests that the browser marks as cross-site.
 func Loopback(r *http.Request) (Caller, error) {
 	if err := fromThisMachine(r); err != nil {
 		return Caller{}, err

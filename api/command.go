@@ -96,8 +96,7 @@ func (a *API) dryRun(w http.ResponseWriter, r *request, cmd transitions.Command)
 	return nil
 }
 
-// bodyOf is the body of the answer: the stored bytes, or how the command stands
-// while it is in flight.
+// bodyOf returns the body of the answer: the stored bytes, or the status of a command in flight.
 func bodyOf(receipt transitions.Receipt) ([]byte, error) {
 	if receipt.InFlight() {
 		return render(statusOf(receipt.Record))
@@ -105,7 +104,7 @@ func bodyOf(receipt transitions.Receipt) ([]byte, error) {
 	return receipt.Body, nil
 }
 
-// sendReceipt answers with a command's end, or with how it stands.
+// sendReceipt answers with the final result of a command, or with its status.
 func (r *request) sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) error {
 	body, err := bodyOf(receipt)
 	if err != nil {
@@ -138,11 +137,9 @@ func mediaOf(receipt transitions.Receipt) string {
 	return mediaJSON
 }
 
-// settle waits for the ends of those commands that are in flight, for as long as
-// the caller prefers to wait ("Prefer: wait=N"), and puts their answers in the
-// place of what they have. What is still in flight when the time is over, or
-// when the node stops, is then as it stands; when his credential ends, as it was
-// accepted. All of them are accepted already: whatever goes wrong here is no error of theirs.
+// settle waits for the results of commands in flight, for as long as the caller requests ("Prefer: wait=N"), and replaces their receipts. A
+// command that is still in flight after that, or when the node stops, keeps its current status; when the credential ends, the status with
+// which it was accepted. All of them were accepted before, so failures here are not failures of the commands.
 func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions.Receipt) {
 	open := inFlight(receipts)
 	if len(open) == 0 {
@@ -195,7 +192,7 @@ func (a *API) waitForEnds(r *request, wait time.Duration, open []*transitions.Re
 	return true
 }
 
-// refresh makes the receipt of a command in flight say how it stands now.
+// refresh updates the receipt of a command in flight to its current status.
 func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.Receipt) error {
 	record, err := a.engine.Read().Command(ctx, transitions.Ref{Tenant: tenant, Scope: receipt.Record.Scope, Key: receipt.Record.Key})
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/tracing"
 )
 
-// Config says how the interface behaves. The zero value is usable; every zero
-// field has the default that stands beside it.
+// Config configures an API. The zero value is usable; the default of each field is given with it.
 type Config struct {
 	Logger   *slog.Logger // slog.Default()
 	Identify Identify     // Loopback
@@ -30,8 +29,8 @@ type Config struct {
 	// interface is at the root of the host that clients name.
 	PublicURL string
 
-	// Origins are those whose pages are served, such as "https://shop.example.com", exactly:
-	// there is no wildcard. It counts for WebSockets too, and not for Routes. None.
+	// Origins are the exact origins whose pages may call the API, such as "https://shop.example.com", without wildcards. They also apply to
+	// WebSockets, but not to Routes. Defaults to none.
 	Origins []string
 
 	// AccessLog logs each request at level Info when it is answered, else at Debug: its
@@ -46,33 +45,31 @@ type Config struct {
 	// Inbox takes signed messages for these consumers; none.
 	Inbox map[string]Consumer
 
-	// Routes are served beside those of the API, by pattern as [http.ServeMux] has it.
-	// Pawl's own are /v1 and /docs and what is under them, /healthz, /readyz, /metrics, /openapi.json and /asyncapi.json: New
-	// refuses a pattern for one of them, and one that matches them among others is not
-	// asked for them. Identify is not asked for these routes. Where it is left at Loopback
-	// they too are served for loopback hosts only, which stops DNS rebinding; requests of
-	// pages of other origins reach them unless they check Origin. None.
+	// Routes are additional routes, by pattern as in [http.ServeMux]. The API's own are /v1 and /docs and everything below, /healthz, /readyz,
+	// /metrics, /openapi.json and /asyncapi.json: New refuses a pattern for one of them, and a pattern that also matches them does not receive
+	// their requests. Identify does not apply to these routes. If it is Loopback, they are also served for loopback hosts only, which prevents
+	// DNS rebinding; requests of pages of other origins reach them unless they check Origin. Defaults to none.
 	Routes map[string]http.Handler
 
 	// Refused is told of each caller who is refused for want of a credential or a grant, with the
 	// reason in a word; see [auth.Reason]. None.
 	Refused func(reason string)
 
-	// Health is how what Identify stands on is, for GET /readyz: a warning, "" for none, or an error where
-	// nobody can be identified. Both are told to anybody. None.
+	// Health checks the dependencies of Identify for GET /readyz: it returns a warning, "" for none, or an error if callers cannot be
+	// identified. Both are public. Defaults to none.
 	Health func() (warning string, err error)
 
-	// Keys keeps API keys, for /v1/keys; Identify takes them. nil: there are no such addresses.
+	// Keys stores API keys, for /v1/keys; Identify verifies them. Nil disables these routes.
 	Keys APIKeys
 
 	// KeepScheduled takes commands that are for after the end of the credential which sends them. By default they are refused, because
 	// engine.Config.Recheck would refuse them then.
 	KeepScheduled bool
 
-	// Tracer is told of the requests that Pawl's own routes under /v1/ serve. nil: nobody is.
+	// Tracer receives the requests of the API's own routes under /v1/. Nil disables tracing.
 	Tracer tracing.Tracer
 
-	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
+	// Metrics serves GET /metrics to every [OperatorOfAll]. Nil disables the route.
 	Metrics http.Handler
 }
 
@@ -100,23 +97,23 @@ type Limits struct {
 	// common time limits of proxies and load balancers.
 	Wait time.Duration
 
-	// Open is how many requests and streams each tenant may have open on this node, and a credential half as many. Those of operators
-	// are not counted. 0 is no limit.
+	// Open is the maximum number of open requests and streams of each tenant on this node; a credential may have half as many. Those of
+	// operators are not counted. Zero means no limit.
 	Open int
 
-	// Memory is how many bytes requests and streams may take on this node, by an estimate from above. A third of the memory limit of the
-	// process (GOMEMLIMIT), 512 MiB where there is none, at least 64 MiB. Shares of it are for tenants, credentials and operators. A
-	// request that has no room waits for a moment, and is then refused with RateLimited or Overloaded.
+	// Memory is the number of bytes that requests and streams may use on this node, by an upper estimate. Defaults to a third of the memory
+	// limit of the process (GOMEMLIMIT), to 512 MiB without a limit, and to at least 64 MiB. Tenants, credentials and operators have shares of
+	// it. A request beyond its share waits for a moment, and is then refused with RateLimited or Overloaded.
 	Memory int64
 
-	// Rate is how many commands a second each tenant may send to this node, those
-	// of a bulk request counted one by one. 0 is no limit.
+	// Rate is the number of commands per second that each tenant may send to this node, including each command of a bulk request. Zero means
+	// no limit.
 	Rate float64
 	// Burst is how many of them may come at once; a second's worth of Rate, and at
 	// least BulkItems. A bulk request with more is too large.
 	Burst int
 
-	// CredentialRate and CredentialBurst are the same for each actor of a tenant, whichever credentials it sends. 0 is no limit.
+	// CredentialRate and CredentialBurst are the same for each actor of a tenant, whichever credentials it uses. Zero means no limit.
 	CredentialRate  float64
 	CredentialBurst int
 }

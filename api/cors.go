@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// cors serves pages of other origins that are listed (the Fetch standard, section 3.2). What it allows comes from the
-// table of routes, so there is no second list to keep. Credentials that a browser adds by itself are never allowed, so
-// a page sends the ones that it has been given.
+// cors serves pages of listed origins (the Fetch standard, section 3.2). The permitted methods and headers come from the table of routes.
+// Credentials that a browser adds by itself are never permitted, so a page sends its own.
 type cors struct {
 	origins []string
 	routes  map[string]*Route // by the pattern of the mux
@@ -71,8 +70,8 @@ func expose(headers []Header) string {
 	return strings.Join(names, ", ")
 }
 
-// let prepares the answer to a request of a page. Where its origin is listed the request goes on as one of our own pages: what
-// refuses other origins, and WebSockets of theirs, does not see that it comes from elsewhere.
+// let prepares the answer to a request of a page. If its origin is listed, the request continues as one of the same origin, so that the
+// checks of origins, also for WebSockets, accept it.
 func (c *cors) let(w http.ResponseWriter, r *http.Request) *http.Request {
 	h := w.Header()
 	h.Add("Vary", headerOrigin)
@@ -89,8 +88,7 @@ func (c *cors) let(w http.ResponseWriter, r *http.Request) *http.Request {
 	return own
 }
 
-// preflight answers a browser that asks what a page of a listed origin may do. It reports
-// false for what is no such question: nobody else is told.
+// preflight answers a preflight request for a listed origin. It returns false for any other request.
 func (c *cors) preflight(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) bool {
 	asked := r.Header.Get(headerAskedMethod)
 	if r.Method != http.MethodOptions || asked == "" || w.Header().Get(headerAllowOrigin) == "" {

@@ -18,7 +18,7 @@ import (
 type cursor[T any] struct {
 	list   byte
 	fields func(*T) []any // pointers to what counts of an entry
-	valid  func(*T) bool  // nobody has a page with another entry who did not get it from here; nil: any
+	valid  func(*T) bool  // reports whether the entry can have come from this list; nil accepts any
 }
 
 var (
@@ -131,7 +131,7 @@ func take(in *bytes.Buffer, field any, isLast bool) bool {
 	return binary.Read(in, binary.BigEndian, field) == nil
 }
 
-// after reads where the list goes on, the zero value for its beginning.
+// after reads the position of the next page; the zero value is the beginning of the list.
 func (c *cursor[T]) after(r *request) (last T, err error) {
 	if s := r.text("cursor"); s != "" {
 		last, err = c.decode(s)

@@ -7,8 +7,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 )
 
-// stillHolds refuses to tell what has come while the caller waited, where his credential has ended meanwhile. h is the header of
-// the answer.
+// stillHolds refuses an answer that arrived while the caller waited, if its credential has ended meanwhile. h is the header of the answer.
 func (r *request) stillHolds(h http.Header) error {
 	c := &r.caller
 	over := !c.Until.IsZero() && !time.Now().Before(c.Until)

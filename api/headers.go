@@ -88,8 +88,7 @@ func keyHeader(r *http.Request, header string, malformed workflow.Code) (value s
 	return value, true, nil
 }
 
-// unquote returns what a quoted string says, and any other text as it is. It
-// reports false for a text that begins like a quoted string and is none.
+// unquote returns the contents of a quoted string, and any other text unchanged. It reports false for an incomplete quoted string.
 func unquote(s string) (string, bool) {
 	if !strings.HasPrefix(s, `"`) {
 		return s, true
@@ -169,8 +168,7 @@ func reasonOf(what, value string) (string, error) {
 // maxSeconds is the longest time that Go can say.
 const maxSeconds = int64(math.MaxInt64 / time.Second)
 
-// lasting reads a number of seconds in digits, from 1, or the word for ever where the time
-// may be endless.
+// lasting parses a number of seconds in digits, at least 1, or the word for an unlimited time if that is permitted.
 func lasting(what, value string, endless bool, into *time.Duration) error {
 	n, err := strconv.ParseUint(value, 10, 63)
 	switch {
@@ -186,7 +184,7 @@ func lasting(what, value string, endless bool, into *time.Duration) error {
 	return nil
 }
 
-// happened reads a time at which something has happened. The year 1 is none: it is how many a program writes a time that it does not have.
+// happened parses the time of a past event. The year 1 is refused: many programs write it for a missing time.
 func happened(what, value string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil || at.UTC().Year() <= 1 {
@@ -195,8 +193,7 @@ func happened(what, value string) (time.Time, error) {
 	return at.UTC().Truncate(time.Microsecond), nil
 }
 
-// maxSchedule is how many years away from now a command may be scheduled. What
-// is further away, in either direction, is somebody's mistake.
+// maxSchedule is the maximum distance, in years, of a scheduled time from now in either direction. More is assumed to be a mistake.
 const maxSchedule = 10
 
 // scheduled reads a time at which a command is to be decided, in the precision

@@ -13,8 +13,8 @@ import (
 
 const headerAuthorization = "Authorization"
 
-// identify says who sends a request. Who cannot send the header Authorization, since browsers do not let him, has his credential
-// put there first: Identify knows one place.
+// identify returns the sender of a request. A credential from a place other than the header Authorization, which browsers cannot set
+// everywhere, is moved there first, so that Identify reads one place.
 func (a *API) identify(r *request) (Caller, error) {
 	var credential string
 	var err error
@@ -44,8 +44,8 @@ func bearing(r *http.Request, credential string) *http.Request {
 	return own
 }
 
-// callerOf is whose the credential in the header Authorization is. A ticket is taken as one wherever there are tickets: also without
-// authentication it is never passed over, so whoever has a ticket can do no more than it says.
+// callerOf returns the owner of the credential in the header Authorization. Tickets are verified even without authentication, so that a
+// ticket never grants more than it says.
 func (a *API) callerOf(r *http.Request) (Caller, error) {
 	if a.cfg.Tickets == nil || !slices.ContainsFunc(r.Header[headerAuthorization], hasTicket) {
 		c, err := a.cfg.Identify(r)

@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Consumer takes the messages that are posted to /v1/inbox/ and its name. Who
-// sends them is no Caller: the signature is the authentication.
+// Consumer accepts the messages that are posted to /v1/inbox/ and its name. Its senders are not Callers: the signature authenticates them.
 type Consumer struct {
 	// Tenant is whose the messages are; "" is "default".
 	Tenant string
@@ -47,7 +46,7 @@ func checkConsumers(given map[string]Consumer) (map[string]Consumer, error) {
 	return complete, nil
 }
 
-// NoCommand is the answer to a message that is no command, or none any more.
+// NoCommand is the answer to a message that is not a command, or no longer one.
 type NoCommand struct {
 	Ignored bool `json:"ignored,omitzero"` // nothing is to be done about such messages
 	Expired bool `json:"expired,omitzero"` // it was done long ago
@@ -81,8 +80,7 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		Tenant: consumer.Tenant, Consumer: name, ID: id, Body: body, Keep: consumer.Keep, Headers: keptHeaders(r.Header, consumer.Keep),
 	})
 	if workflow.CodeOf(err) == workflow.KeyExpired {
-		// It was done, long ago. The 410 of other commands would tell a sender that
-		// nobody is here any more.
+		// It was done long ago. The 410 of other commands would tell the sender that the consumer no longer exists.
 		w.Header().Set(headerReplayed, "true")
 		return sendJSON(w, http.StatusOK, NoCommand{Expired: true})
 	}

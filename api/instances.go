@@ -126,9 +126,8 @@ func (r *request) asNamed(err error) error {
 	return transitions.UnknownBusinessKey(r.text("workflow"), r.text("business_key"))
 }
 
-// instanceThen shows an instance as it was. There is no ETag: what is shown can only
-// change by being erased, and who has a copy of that should not be told to keep
-// it.
+// instanceThen answers with a past state of an instance. It has no ETag: the answer changes only when the data is erased, and then caches
+// should not keep it.
 func (a *API) instanceThen(r *request) (PastInstance, error) {
 	if r.given("version") && r.given("at") {
 		return PastInstance{}, workflow.Errorf(workflow.InvalidRequest, "the past is asked for by version or by time, not by both")

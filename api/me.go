@@ -5,7 +5,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// me says who calls, and what he may do. It does not ask whether there is what a grant names.
+// me answers with the caller and its rights. It does not check that the targets of its grants exist.
 func (a *API) me(r *request) (Me, error) {
 	c := &r.caller
 	out := Me{Tenant: c.Tenant, Actor: c.Actor, Roles: c.Roles, Grants: each(c.Grants, func(g *auth.Grant) string { return g.String() }),

@@ -25,9 +25,8 @@ const (
 	atParams    = "#/components/parameters/"
 )
 
-// openAPI describes the interface with these routes and workflows as an OpenAPI document. What the table of routes says is
-// in it, and for each transition of a workflow an operation at the address of its own. Open says that
-// no credential is asked for.
+// openAPI describes these routes and workflows as an OpenAPI document: the table of routes, and an operation with its own path for each
+// transition of a workflow. open omits credentials.
 func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, open bool) ([]byte, error) {
 	d := &describer{routes: routes, open: open, schemas: newSchemas(), names: names{}, shared: map[string]string{},
 		byRoute: map[string]map[string]contract.Ref{}, payloads: map[string]string{},

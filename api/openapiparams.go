@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// parameters describes what a route takes at an address. What a caller names himself by stands only in the document of a node that
-// asks for no credential, and attributes come with the workflows that declare them.
+// parameters describes the parameters of a route at a path. Headers by which callers name themselves are included only for a node without
+// credentials, and attributes come with the workflows that declare them.
 func (d *describer) parameters(r *Route, path string) (all []contract.Ref) {
 	for i := range r.Params {
 		p := &r.Params[i]

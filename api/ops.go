@@ -40,7 +40,7 @@ func (a *API) metrics(w http.ResponseWriter, r *request) error {
 // Health is that a node is well.
 type Health struct {
 	Status  string `json:"status"`            // "ok" of a process that serves, "ready" of a node that can take requests
-	Warning string `json:"warning,omitempty"` // what is not well, and will be worse if nobody looks after it
+	Warning string `json:"warning,omitempty"` // a problem that will get worse without action
 }
 
 // healthy says that the process serves.

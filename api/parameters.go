@@ -136,8 +136,8 @@ var migrationKey = Param{Name: headerKey, In: InHeader, Kind: Key,
 // CommandKinds are what a list of commands in flight can be asked for.
 var CommandKinds = each(inspect.CommandKinds, func(k *inspect.CommandKind) string { return string(*k) })
 
-// naming are the headers by which a caller says who he is where he is believed. The actor he may say with a credential too, of what
-// he may do as others.
+// naming returns the headers by which a caller names itself if it is trusted. With the right to act as others, the actor may be named with
+// a credential too.
 func naming(actsAs bool) []Param {
 	actor := Param{Name: headerActor, In: InHeader, Kind: Text, Default: transitions.DefaultActor, Believed: true,
 		Doc: "who it is, for the audit row and separation of duties"}

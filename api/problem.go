@@ -67,8 +67,7 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 	sendProblem(w, workflow.Errorf(workflow.Internal, "the request failed; the log has the details"))
 }
 
-// send writes a whole answer. A large one is held in memory until it is written; where there is no room for it, the answer is that
-// problem.
+// send writes a whole answer. It reserves memory for a large one until it is written; without memory it answers with that problem instead.
 func send(w http.ResponseWriter, status int, media string, body []byte) {
 	if err := holdAnswer(w, body); err != nil {
 		sendProblem(w, err)

@@ -2,7 +2,7 @@ package api
 
 import "net/http"
 
-// AnswerHeaders are those that any answer may have, beside those of its route.
+// AnswerHeaders returns the headers that any answer may have, in addition to those of its route.
 func AnswerHeaders() []Header {
 	return []Header{
 		{"Content-Type", "of the body"},

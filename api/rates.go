@@ -14,12 +14,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// rates bounds how many commands each tenant, or each actor of one, sends to this node.
+// rates limits how many commands each tenant, or each actor of one, sends to this node.
 //
-// It remembers those that came last, in two generations: when the younger
-// one is full, it becomes the older one, and what was in that is forgotten. Who
-// is forgotten has a full burst again, so that memory stays bounded however many
-// there are, at the price of a little more than the rate for them.
+// It remembers recent senders in two generations: when the younger one is full, it replaces the older one, whose senders are forgotten. A
+// forgotten sender has a full burst again, so memory is bounded for any number of senders, at the price of a slightly higher rate for them.
 type rates struct {
 	whose     string // of a tenant or of a credential
 	perSecond rate.Limit
@@ -43,7 +41,7 @@ func newRates(whose string, perSecond float64, burst int) *rates {
 // take takes n commands out of a bucket, or says how long it will be
 // until it has so many. n is at most the burst.
 func (s *rates) take(key string, n int, now time.Time) (wait time.Duration) {
-	s.mu.Lock() // also around the limiter: what is given back must not have been missing meanwhile
+	s.mu.Lock() // the lock also covers the limiter: returned tokens must not be missing meanwhile
 	defer s.mu.Unlock()
 	taken := s.limiter(key).ReserveN(now, n)
 	if wait = taken.DelayFrom(now); wait > 0 {
@@ -93,21 +91,21 @@ type rated struct {
 // tickets gets no more by using several.
 func actorKey(c *Caller) string { return c.Tenant + "\x00" + c.Actor }
 
-// credential is whose share of the memory a caller's requests count for: what is the same of all tokens that he is given, and
-// who he is where there is none.
+// credential identifies the memory share of a caller's requests: the common part of all tokens that the caller gets, or the caller itself
+// without a credential.
 func credential(c *Caller) string {
 	id := actorKey(c)
 	switch c.Proof.Kind {
 	case "", auth.Loopback:
 		return id
-	case auth.Ticket: // they count for who has asked for them, and for each actor of whom he has
+	case auth.Ticket: // a ticket counts for its requester, and for each actor that the requester acts as
 		return c.Proof.By + "\x00" + id
 	}
 	return c.Proof.String() + "\x00" + id
 }
 
-// admit refuses n commands of who sends too many, "" for an actor that there is none of, and says in headers what is
-// left. Errors: RateLimited, with the header Retry-After set; TooLarge for more than can ever come at once.
+// admit refuses n commands beyond the rates of a tenant and an actor ("" for none), and reports the remaining commands in headers. Errors:
+// RateLimited, with the header Retry-After; TooLarge for more commands than the burst.
 func (a *API) admit(w http.ResponseWriter, tenant, actor string, n int) error {
 	if n == 0 {
 		return nil

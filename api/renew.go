@@ -72,7 +72,7 @@ func (t *term) lasts(c *Caller) {
 	})
 }
 
-// renew goes on with another credential on an open WebSocket: one of the same actor. Errors: Unauthorized, Forbidden, Unavailable.
+// renew replaces the credential of an open WebSocket with one of the same actor. Errors: Unauthorized, Forbidden, Unavailable.
 func (a *API) renew(ctx context.Context, r *request, t *term, credential string) (until time.Time, err error) {
 	if a.local && !(a.cfg.Tickets != nil && ticket.Is(credential)) {
 		return until, auth.Refuse(auth.Malformed, "there is no authentication here, and no credential but tickets")

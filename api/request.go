@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// request is what a handler gets: who sends it may, and its parameters are what its
-// route declares. To ask it for another one is a defect, and panics.
+// request is the argument of a handler: its sender is authorized, and its parameters are those that its route declares. Reading an
+// undeclared one panics.
 type request struct {
 	*http.Request
 	caller Caller
@@ -108,7 +108,7 @@ func (r *request) checkGiven(p *Param) error {
 	return nil
 }
 
-// checkQuery checks what is given for a name. What counts as not given it takes out.
+// checkQuery validates the values of a query parameter. It removes values that count as absent.
 func (r *request) checkQuery(name string, given []string) error {
 	p := r.route.param(name)
 	if p == nil || p.In != InQuery {
@@ -161,8 +161,7 @@ func (r *request) contentType() error {
 	return err
 }
 
-// tenant is whose things the request is about: the caller's tenant's or, for "",
-// everybody's.
+// tenant returns the tenant of the request: the caller's, or "" for all tenants.
 func (r *request) tenant() string {
 	if r.given("all_tenants") && r.boolean("all_tenants") {
 		return ""

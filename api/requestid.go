@@ -61,8 +61,8 @@ func (h logHandler) WithAttrs(all []slog.Attr) slog.Handler {
 
 func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
 
-// logAccess logs a request that was answered. Its path and query are left out: the path can have a number in it that is
-// somebody's, and the pattern of the route is what is counted anyway.
+// logAccess logs an answered request, without its path and query: the path can contain an instance's number, and requests are counted by
+// the pattern of the route.
 func (a *API) logAccess(w *answerWriter, r *http.Request, began time.Time) {
 	level := slog.LevelDebug
 	watched := slices.Contains([]string{"/healthz", "/readyz", "/metrics"}, r.URL.Path)

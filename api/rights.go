@@ -53,9 +53,8 @@ func (r *request) about() (t auth.Target) {
 	return t
 }
 
-// may refuses a caller who has no grant for something. An instance that is named by its id, and that none of
-// his grants covers, is answered as one that does not exist. Errors: Forbidden, InstanceNotFound; those of
-// reading an instance.
+// may refuses a caller without a grant for the target. An instance named by its id that no grant covers is answered as if it did not exist.
+// Errors: Forbidden, InstanceNotFound; those of reading an instance.
 func (a *API) may(ctx context.Context, c *Caller, g Grant, t auth.Target) error {
 	switch {
 	case g == Public || g == AnyCaller || c.May(g, t):
@@ -78,7 +77,7 @@ func (a *API) may(ctx context.Context, c *Caller, g Grant, t auth.Target) error 
 	return c.Lacks(g, t)
 }
 
-// hidden is the answer to who may not know of something. It is counted as a refusal.
+// hidden answers a caller that may not know about something. It counts as a refusal.
 func (a *API) hidden(ctx context.Context, c *Caller, g Grant, t auth.Target, as *workflow.Error) error {
 	a.noteRefusal(ctx, c.Lacks(g, t))
 	return as

@@ -19,7 +19,7 @@ type Route struct {
 
 	Params      []Param // of path, query and header; those of the path first. What is not here is refused
 	AnyQuery    bool    // the query is not looked at
-	EmptyIsNone bool    // a query parameter without a value is not given, but for an attribute
+	EmptyIsNone bool    // a query parameter without a value counts as absent, except attributes
 	NoKey       bool    // an Idempotency-Key is refused, and a scope
 	ByItem      bool    // what it is about is not in its address; the handler asks who may, of each thing
 	Body        *Body   // nil: a body is not looked at
@@ -46,7 +46,7 @@ type Answer struct {
 	Status int
 	Media  string       // "" for no body
 	Type   reflect.Type // of its JSON; nil where it is not the API's to say
-	Grant  Grant        // what it takes to be answered so, beside the route's; "" for nothing
+	Grant  Grant        // the grant for this answer, in addition to the route's; "" for none
 }
 
 // Header is one of an answer.
@@ -122,8 +122,7 @@ func (r *Route) param(name string) *Param {
 	return nil
 }
 
-// needs is the grant for an operation on the route's WebSocket; "", which nobody has, for
-// one that it does not declare.
+// needs returns the grant for an operation on the route's WebSocket; "" for an undeclared operation, which no caller has.
 func (r *Route) needs(operation string) Grant {
 	for _, o := range r.Operations {
 		if o.Name == operation {

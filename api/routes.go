@@ -25,8 +25,7 @@ func (a *API) routes() *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP serves one request. Every error is a problem document, also where
-// no route takes the request.
+// ServeHTTP serves one request. Every error is a problem document, also for unknown routes.
 func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	began := time.Now()
 	out := newAnswerWriter(given.Context(), w, a.cfg.Limits.WriteTime)

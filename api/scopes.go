@@ -11,10 +11,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// mayOccupy refuses a scope or a retention period that a caller chooses beyond its grants. Keys in a scope block each other, so nobody may
-// take keys in the default scope of another command, and a caller who may not submit everything may choose only scopes of its own: its
-// actor's name, a colon and any text. How long a key stays is for callers who may submit everything of the workflow. Errors:
-// ScopeInvalid, Forbidden, those of may.
+// mayOccupy refuses a scope or a retention period beyond the caller's grants. Keys in a scope block each other, so the default scopes of
+// other commands are not permitted, and a caller that may not submit everything may choose only scopes of its own: the name of its actor, a
+// colon and any text. The retention of a key is for callers that may submit everything of the workflow. Errors: ScopeInvalid, Forbidden,
+// those of may.
 func (a *API) mayOccupy(ctx context.Context, c *Caller, cmd *transitions.Command) error {
 	if cmd.Scope != "" && !isDefaultScope(cmd) {
 		name, _, _ := strings.Cut(cmd.Scope, ":")

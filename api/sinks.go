@@ -9,11 +9,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A sink is the installation's, and may get the events of many tenants. An operator
-// of a tenant sees the sinks that get this tenant's events, with the numbers of its
-// log and its dead letters, and may move its cursor and redrive and skip its dead
-// letters. What concerns every tenant (?all_tenants=true, a pause, giving it up) is for an
-// [OperatorOfAll]. The same request again does no harm, so none of them needs a
+// A sink belongs to the installation, and may receive the events of many tenants. An operator of a tenant sees the sinks that receive this
+// tenant's events, with the numbers of its log and its dead letters, and may move its cursor and redrive and skip its dead letters.
+// Operations for all tenants (?all_tenants=true, pausing, removing) require [OperatorOfAll]. All of them are idempotent, so none needs a
 // key.
 
 // SinkMove is where an operator moves a sink's cursor.
@@ -121,8 +119,7 @@ func (a *API) sinkOf(r *request, tenant string) (inspect.SinkInfo, error) {
 	return list[i], nil
 }
 
-// sinksOf lists sinks, without what is not for an operator of one tenant: who
-// else gets their events, and what became of these.
+// sinksOf lists sinks. For an operator of one tenant it omits the other tenants and the totals of their events.
 func (a *API) sinksOf(r *request, tenant string) ([]inspect.SinkInfo, error) {
 	list, err := a.engine.Admin().Sinks(r.Context(), tenant)
 	if err != nil || r.caller.Has(OperateAll) {

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// splitArray returns the elements of a JSON array. What is wrong inside of an element is
-// left to who reads it, as long as it is clear where it ends.
+// splitArray returns the elements of a JSON array. Errors within an element are left to its reader, as long as its end is clear.
 func splitArray(body []byte, limit int) (items [][]byte, err error) {
 	in := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if in.PeekKind() != '[' {

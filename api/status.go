@@ -15,9 +15,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// commandStatus says where a command stands: GET /v1/commands/{scope}/{key...},
-// as JSON or as an event stream. With "If-None-Match" and "Prefer: wait=N" it
-// answers when that has changed.
+// commandStatus answers with the status of a command: GET /v1/commands/{scope}/{key...}, as JSON or as an event stream. With
+// "If-None-Match" and "Prefer: wait=N" it answers when the status has changed.
 func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
 	if err := a.mayAbout(r.Context(), &r.caller, r.route.Grant, ref); err != nil {
@@ -122,8 +121,7 @@ func commandPath(scope, key string) string {
 	return "/v1/commands/" + pathSegment(scope) + "/" + pathSegment(key)
 }
 
-// pathSegment escapes a text so that it is one part of a path, also where it
-// would be a step to another one.
+// pathSegment escapes a text as one segment of a path, including "." and "..".
 func pathSegment(s string) string {
 	switch s {
 	case ".":
@@ -208,8 +206,8 @@ func operatedStatusOf(r *transitions.Record) CommandStatus {
 	return s
 }
 
-// mayCancel lets a command be cancelled by who sent it, by who could have sent it, and by
-// operators; one that waits for an operator by operators alone.
+// mayCancel permits cancelling a command to its sender, to callers that could have sent it, and to operators; a command that waits for an
+// operator only to operators.
 func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) error {
 	record, err := a.engine.Read().Command(ctx, ref)
 	switch {

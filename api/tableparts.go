@@ -109,7 +109,7 @@ func changeDead(action string, do func(*API, *request, DeadSelection) (DeadChang
 		Codes: []workflow.Code{workflow.NotFound, workflow.WorkflowNotFound}}
 }
 
-// maxOperation is the longest body of an operation in bytes, beside a result.
+// maxOperation is the maximum body of an operation in bytes, without its result.
 const maxOperation = 16 << 10
 
 func bodyOfOperation[T any]() *Body {

@@ -46,7 +46,7 @@ func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 	return sendJSON(w, http.StatusCreated, Ticket{Ticket: text, Until: t.Until.UTC()})
 }
 
-// ticketFor is the ticket that a caller asks for, if he himself is allowed to do what it is for. Errors: InvalidRequest; those of may.
+// ticketFor returns the ticket that a caller requests, if the caller has all of its rights. Errors: InvalidRequest; those of may.
 func (a *API) ticketFor(r *request, in *TicketRequest) (*ticket.Ticket, error) {
 	c := &r.caller
 	t := &ticket.Ticket{Tenant: c.Tenant, Actor: c.Actor, Roles: in.Roles, By: c.Proof.String()}

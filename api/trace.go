@@ -13,8 +13,8 @@ const (
 	headerTracestate  = "Tracestate"
 )
 
-// trace begins the span of a request, in the trace that its headers name. What no route takes has none,
-// so that strangers make up no names, nor what asks how the node is.
+// trace begins the span of a request, in the trace that its headers name. Unknown routes have none, so that clients cannot invent names,
+// and neither have health checks.
 func (a *API) trace(r *http.Request) (*http.Request, tracing.Span) {
 	if a.cfg.Tracer == nil || !strings.HasPrefix(r.URL.Path, "/v1/") {
 		return r, tracing.None

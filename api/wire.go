@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// What callers read and send is declared in package wire, which links no server.
+// Types that callers read and send are declared in package wire, which does not link the server.
 type (
 	Instance         = wire.Instance
 	PastInstance     = wire.PastInstance
@@ -79,7 +79,7 @@ type SinkList struct {
 	Sinks []inspect.SinkInfo `json:"sinks"`
 }
 
-// SinkPage is how a sink stands, and a page of its cursors, by tenant.
+// SinkPage is the state of a sink, and a page of its cursors, by tenant.
 type SinkPage struct {
 	Sink    inspect.SinkInfo     `json:"sink"`
 	Cursors []inspect.SinkCursor `json:"cursors"`

@@ -20,7 +20,7 @@ type Me struct {
 // MeProof is how it is known who it is.
 type MeProof struct {
 	Kind auth.Kind `json:"kind"`
-	By   string    `json:"by,omitempty"` // the issuer of a token, the id of a key, who vouches for a ticket
+	By   string    `json:"by,omitempty"` // the issuer of a token, the id of a key, the issuer of a ticket
 }
 
 // MeCan says whether a caller has a grant.

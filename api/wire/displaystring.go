@@ -18,8 +18,8 @@ func DisplayString(s string) string {
 	return string(append(b, '"'))
 }
 
-// ParseDisplayString returns what a Display String says (section 4.2.10); false for a text that is none. Whether it says UTF-8 is not
-// looked at: who takes the text says what is wrong with it.
+// ParseDisplayString decodes a Display String (section 4.2.10); false if the text is not one. It does not check that the result is UTF-8;
+// its user does.
 func ParseDisplayString(s string) (string, bool) {
 	s, opened := strings.CutPrefix(s, `%"`)
 	s, closed := strings.CutSuffix(s, `"`)

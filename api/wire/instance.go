@@ -26,8 +26,7 @@ type Instance struct {
 	UpdatedAt   time.Time         `json:"updated_at"`
 }
 
-// PastInstance is an instance as it was after one of its transitions. What its
-// audit rows do not tell is not in it.
+// PastInstance is an instance as it was after one of its transitions, as far as its audit rows tell.
 type PastInstance struct {
 	ID          uuid.UUID      `json:"id"`
 	Workflow    string         `json:"workflow"`
@@ -53,14 +52,14 @@ type CommandRef struct {
 // InstancePage is a page of instances.
 type InstancePage struct {
 	Instances []Instance `json:"instances"`
-	Next      string     `json:"next,omitempty"` // the cursor of the next page, "" on the last; also where this one has few
+	Next      string     `json:"next,omitempty"` // the cursor of the next page, "" on the last; a page may be short without being the last
 }
 
 // ChildPage is a page of the instances that one has started, in the order of that.
 type ChildPage struct {
 	Instance uuid.UUID `json:"instance"` // that has started them
 	Children []Child   `json:"children"`
-	Next     string    `json:"next,omitempty"` // the cursor of the next page, "" on the last; also where this one has few
+	Next     string    `json:"next,omitempty"` // the cursor of the next page, "" on the last; a page may be short without being the last
 }
 
 // Child is an instance that another one has started, as it is now.
@@ -71,8 +70,7 @@ type Child struct {
 	Deferred bool   `json:"deferred,omitzero"` // it has ended, and its parent does not take that in its state
 }
 
-// What an instance is shown with. What the members mean that have no comment here stands
-// with the types of package inspect, whose fields these are, in order.
+// The parts of an instance view. Members without a comment are described with the types of package inspect that have the same fields.
 type (
 	// InstanceView is an instance by itself, with what waits on it: of each list
 	// inspect.MaxWaiting at most.

@@ -30,7 +30,7 @@ const (
 
 // Close codes of the subprotocol, beside those of RFC 6455.
 const (
-	CloseBadMessage = 4400 // what the client sent is no message; it must not send it again
+	CloseBadMessage = 4400 // the client sent a malformed message; it must not repeat it
 	CloseEnded      = 4401 // the credential has ended; with another one the client may resume where the reason says
 	CloseSlow       = 4408 // the client reads too slowly; it may resume where the reason says
 	CloseGone       = 4410 // the events that the client asks for were removed; the reason says where the log begins

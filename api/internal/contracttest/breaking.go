@@ -76,7 +76,7 @@ func (m *Maker) breakQuery(d *draft) string {
 	return "query " + name
 }
 
-// headers that nobody has declared, and that are read all the same.
+// undeclared headers that are read nevertheless.
 var undeclared = []string{"Accept", "Prefer", "If-Match", "If-None-Match", "Pawl-Not-Before", "Pawl-Happened-At", "Pawl-Replay-For",
 	"Pawl-Tombstone-For", "Pawl-Reason",
 	"Pawl-Actor", "Pawl-Tenant", "Pawl-Roles", "Idempotency-Key", "Idempotency-Scope", "X-Request-Id", "Traceparent", "Origin", "Cookie"}
@@ -113,7 +113,7 @@ func (m *Maker) breakMedia(d *draft) string {
 	return "media " + d.media
 }
 
-// inJSON are texts in the place of a value: of other types, too large, and none at all.
+// inJSON are replacements for a JSON value: other types, too large values, and missing ones.
 var inJSON = []raw{"null", "true", "0", "-1", "1.5", "1e400", "-1e400", "9007199254740993", "99999999999999999999", "01", "NaN",
 	"[]", "{}", "[[]]", `""`, `"x"`, `"\u0000"`, `"a\u0000b"`, "\"\x00\"", "\"\xff\"", "\"\xc3\x28\"", `"\ud800"`,
 	`"\udc00\ud800"`, `"\x"`, "'x'", "", "}", "]", ",", `"`, `"1"`,

@@ -171,7 +171,7 @@ func (m *Maker) draft(o *operation) *draft {
 	return d
 }
 
-// together puts what is known together in the place of values that are there or could be.
+// together replaces present or possible values with values that are known to belong together.
 func (m *Maker) together(has func(name string) bool, set func(name, value string)) {
 	for _, names := range together {
 		if slices.ContainsFunc(names, func(name string) bool { return !has(name) }) || m.often(0.4) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// raw is text that stands in JSON as it is, also where it is none.
+// raw is text that is inserted into JSON unchanged, valid or not.
 type raw string
 
 // value is one that a schema allows. Name is of the parameter or the member that it is for.

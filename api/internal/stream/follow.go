@@ -68,12 +68,11 @@ func (t *tail) free() {
 // reader came. Until then next does not wait.
 func (t *tail) caughtUp() bool { return t.last >= t.head }
 
-// next waits for what follows and returns it. While the database cannot be
-// reached it waits and then goes on where it was. Its error is the context's, or
-// an *workflow.Error. What it returned before must not be used any more.
+// next waits for the next batch and returns it. While the database is unreachable it waits and then continues at the same position. Its
+// error is the context's, or an *workflow.Error. The previous batch must not be used after the call.
 //
-// A reader that catches up has a batch of its own in memory. Near the head all readers have the same one, and each has its own copy
-// only of what it writes, which is more than a chunk where an event is.
+// A reader that catches up has its own batch in memory. Near the last position all readers share one batch, and each copies only the chunk
+// that it writes, which is at least one event.
 func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
 	t.free()
 	if !t.caughtUp() {
@@ -134,10 +133,8 @@ func ParseStart(s string) (Start, bool) {
 	return Start{position: n}, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
 }
 
-// from returns where a reader begins. A position that the log has not reached is
-// refused: whoever asks for it takes this log for another one, and would miss
-// everything up to there; and so is one after which events were removed, but not the
-// oldest that is there.
+// from returns the start of a reader. It refuses a position beyond the end of the log, because such a reader has mistaken this log for
+// another and would miss everything up to there, and a position after which events were removed, except the oldest existing one.
 func (srv *Server) from(ctx context.Context, tenant string, p Start) (span, error) {
 	head, err := srv.engine.Read().Head(ctx, tenant)
 	switch {

@@ -114,8 +114,7 @@ func answerFrame(op, id, member string, position int64) []byte {
 	return appendFrame(nil, frameText, append(b, '}'))
 }
 
-// statusFrame is the frame of the message "status": how a watched command
-// stands. The final one says so, and ends the watch.
+// statusFrame encodes the message "status": the status of a watched command. The final one is marked, and ends the watch.
 func statusFrame(id string, status []byte, final bool) []byte {
 	b := appendMember([]byte(`{"op":"status","id":`), id)
 	if final {
@@ -139,8 +138,7 @@ func authenticatedFrame(id string, until time.Time) []byte {
 	return appendFrame(nil, frameText, append(b, '}'))
 }
 
-// errorFrame is the frame of the message "error": what the client asked for
-// cannot be, and the connection goes on.
+// errorFrame encodes the message "error": a request of the client was refused, and the connection continues.
 func errorFrame(id string, p transitions.Problem) []byte {
 	b := appendMember([]byte(`{"op":"error","id":`), id)
 	b = appendMember(append(b, `,"code":`...), string(p.Code))

@@ -156,7 +156,7 @@ func (m *message) subscribe(in *wire.Message) error {
 	return nil
 }
 
-// given are the values that a filter names: one that is empty is none.
+// given returns the values of a filter without empty ones.
 func given[T ~string](list []T) []T {
 	if len(list) == 1 && list[0] == "" {
 		return nil

@@ -24,9 +24,8 @@ type sse struct {
 	timeout time.Duration // of one write
 }
 
-// serveSSE answers with an event stream that run writes, until run returns. The
-// context that it gets ends when the caller is gone or the node stops. What run
-// returns can no longer be answered, and is logged.
+// serveSSE answers with an event stream that run writes, until run returns. Its context ends when the caller disconnects or the node stops.
+// An error of run can no longer be answered, and is logged.
 func (srv *Server) serveSSE(w http.ResponseWriter, r *http.Request, readsLog bool, run func(context.Context, *sse) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -20,8 +20,7 @@ type task struct {
 	last   atomic.Bool // the last thing that it has for the writer is on its way
 }
 
-// begin runs a task until it returns, the context ends or stop is called. What
-// run returns is why the connection must end, nil where only the task does.
+// begin runs a task until it returns, the context ends or stop is called. An error of run ends the connection; nil ends only the task.
 func (c *conn) begin(ctx context.Context, m message, p *pump, run func(context.Context, *task) *closing) {
 	t := &task{ask: m.ask(c.peer.Tenant), pump: p, done: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(ctx)
@@ -41,9 +40,8 @@ func (t *task) stop() {
 	<-t.done
 }
 
-// sweep forgets the tasks that have ended by themselves. Whoever has their last
-// message may use their ids again, so one that is just handing it over is waited
-// for.
+// sweep removes finished tasks. A client that has their last message may reuse their ids, so sweep waits for a task that is just sending
+// its last message.
 func (c *conn) sweep() {
 	for id, t := range c.tasks {
 		if t.last.Load() {
@@ -142,8 +140,8 @@ func (c *conn) unsubscribe(ctx context.Context, id string) error {
 	return nil
 }
 
-// authenticate goes on with another credential. What is followed and that one does not cover ends, with a message that
-// says why.
+// authenticate replaces the credential of the connection. Subscriptions that the new credential does not cover end, with a message that
+// gives the reason.
 func (c *conn) authenticate(ctx context.Context, m message) error {
 	until, err := c.peer.Renew(ctx, m.credential)
 	if err != nil {

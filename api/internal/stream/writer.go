@@ -122,8 +122,8 @@ func (w *writer) write(b []byte) error {
 	return err
 }
 
-// close says goodbye, as far as the socket takes it, and gives the peer a moment
-// to answer. What was written before reaches a peer that reads on.
+// close sends a close frame, if the socket accepts it, and gives the peer a moment to answer. Frames written before reach a peer that keeps
+// reading.
 func (w *writer) close(cause error) {
 	why, ok := errors.AsType[*closing](cause)
 	if !ok {
@@ -149,8 +149,7 @@ func (w *writer) close(cause error) {
 	w.deadline = time.AfterFunc(closeWait, func() { _ = w.socket.Close() })
 }
 
-// resume is the position from which every subscription can go on without a gap.
-// There is one at least.
+// resume returns the position from which every subscription can continue without a gap. There is at least one subscription.
 func (w *writer) resume() int64 { return slices.Min(slices.Collect(maps.Values(w.written))) }
 
 // hangUp closes the socket. It is called when nothing else uses it any more.

@@ -1,5 +1,4 @@
-// Package streamtest has what tests of streams share: sockets of a fixed size, and what is
-// no message of a client.
+// Package streamtest has helpers for tests of streams: sockets of a fixed size, and malformed messages of clients.
 package streamtest
 
 import (
@@ -12,8 +11,8 @@ import (
 // in its own way.
 const (
 	socketBuffer = 64 << 10
-	// SocketsHold is more than two sockets with buffers of that size take, in
-	// bytes, when nobody reads: the kernel may double both and counts in pages.
+	// SocketsHold is more than the buffers of two sockets of that size hold, in bytes, while neither end reads: the kernel may double both and
+	// counts in pages.
 	SocketsHold = 1 << 20
 )
 
