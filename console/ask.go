@@ -53,7 +53,7 @@ func (v *visit) ask(method, path string, query url.Values, body any, header ...s
 	return a, problem.Err()
 }
 
-// request is one of the user's to the API: from where the user asks, and with nothing of what his browser has sent.
+// request makes a request to the API in the name of the user, from the user's address, and without anything that the browser sent.
 func (v *visit) request(method, path string, query url.Values, body []byte, header ...string) (*http.Request, error) {
 	address := path
 	if len(query) > 0 {

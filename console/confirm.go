@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// confirm is the page on which somebody says that something is to be done, and why.
+// confirm is the page on which the user confirms an operation and gives a reason.
 type confirm struct {
 	Heading string
 	Says    string // what will happen

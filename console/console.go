@@ -31,9 +31,9 @@ type Config struct {
 	Origin string
 	// Prefix is what a proxy removes from the paths that browsers see, or the API: such as "/pawl", before Path. Default none.
 	Prefix string
-	// Local says that nobody is asked for a credential: whoever is on this machine is believed.
+	// Local disables credentials: every user of this machine is trusted.
 	Local bool
-	// Login has people sign in at an identity provider, beside what they can enter. nil: nobody does.
+	// Login offers to sign in at an identity provider, in addition to entering a credential. Nil disables it.
 	Login Login
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
@@ -78,7 +78,7 @@ func New(c Config) (*Console, error) {
 	return out, nil
 }
 
-// Routes are what is to be served beside an API, by pattern as [http.ServeMux] has it.
+// Routes returns the routes to serve in addition to an API's, by pattern as in [http.ServeMux].
 func (c *Console) Routes() map[string]http.Handler {
 	pages := c.addPrefix(c.mux)
 	return map[string]http.Handler{
@@ -156,7 +156,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// static serves the style sheet, the script and the icon, which are for anybody.
+// static serves the style sheet, the script and the icon, without authentication.
 func (c *Console) static(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	name := r.PathValue("file")

@@ -56,7 +56,7 @@ func mark(svg []byte, taken []arrow) []byte {
 	return bytes.Replace(svg, []byte("</style>"), []byte(rules.String()+"</style>"), 1)
 }
 
-// cssText is a text inside of a string of CSS, and of XML: whatever is no letter or digit is escaped.
+// cssText escapes a text for a string of CSS in XML: all but letters and digits.
 func cssText(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -79,7 +79,7 @@ type member struct {
 	value jsontext.Value
 }
 
-// members are those of an object, in order; none of what is no object.
+// members returns the members of an object, in order; none for other values.
 func members(v jsontext.Value) (list []member) {
 	if !isObject(v) {
 		return nil

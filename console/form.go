@@ -27,7 +27,7 @@ type field struct {
 	literal  bool // the choices are JSON, not texts
 }
 
-// schema is what of a JSON Schema makes a form. What it leaves out is checked when the form is sent, by who takes the payload.
+// schema is the part of a JSON Schema from which a form is made. The rest is checked when the form is sent, by the API.
 type schema struct {
 	Type        jsontext.Value            `json:"type"`
 	Properties  jsontext.Value            `json:"properties"`
@@ -43,7 +43,7 @@ type schema struct {
 // maxNesting is how many objects in each other have fields of their own; what is deeper is written as JSON.
 const maxNesting = 3
 
-// fieldsOf are those of a payload, which may be none; nil where it is to be written as JSON, because it is no object or any.
+// fieldsOf returns the fields of a payload; nil if it must be entered as JSON, because it is not an object or any value is valid.
 func fieldsOf(text jsontext.Value) []field {
 	root := readSchema(text)
 	closed := string(root.Others) == "false"

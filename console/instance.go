@@ -121,7 +121,7 @@ func (v *visit) options(page *instancePage) error {
 	return only(err)
 }
 
-// flight is how the command in flight stands. It may have ended meanwhile.
+// flight reads the status of the command in flight. It may have ended meanwhile.
 func (v *visit) flight(page *instancePage) error {
 	ref := page.InFlight
 	if ref == nil {
@@ -237,7 +237,7 @@ func (v *visit) follow(page *instancePage) {
 	}
 }
 
-// instanceData is the data as it is, for who wants more of it than the page shows.
+// instanceData answers with the unabridged data of an instance.
 func (v *visit) instanceData() error {
 	q := url.Values{}
 	if version := v.query("version"); version != "" {

@@ -228,7 +228,7 @@ func (v *visit) numbered(key string) (found []wire.Instance, err error) {
 	return found, nil
 }
 
-// knownWorkflows are the names of those that the user may know, or that his grants name.
+// knownWorkflows returns the names of the workflows that the user may read, or that the user's grants name.
 func (v *visit) knownWorkflows() (names []string, err error) {
 	list, err := get[api.WorkflowList](v, "/v1/workflows", nil)
 	if only(err) != nil {

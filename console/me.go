@@ -16,7 +16,7 @@ type mePage struct {
 	Problem string
 }
 
-// account says who the user is, and whether he has the grant that he asks for, and why not.
+// account shows the user, and whether the user has a requested grant, with the reason.
 func (v *visit) account() error {
 	page := mePage{Me: v.me, Asked: v.query("can")}
 	status := http.StatusOK

@@ -114,7 +114,7 @@ func (v *visit) showMigration(status int, page *newMigrationPage) error {
 	return v.render(status, "newmigration", "New migration", page)
 }
 
-// migrationProblem shows the form again, with why it could not be; who may not is told so.
+// migrationProblem shows the form again with the problem, or that the user lacks the right.
 func (v *visit) migrationProblem(page *newMigrationPage, err error) error {
 	e, is := errors.AsType[*workflow.Error](err)
 	if !is || e.Code == workflow.Unauthorized || e.Code == workflow.Forbidden {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// overview is how everything stands. What the user may not know is left out.
+// overview is the state of the installation, without the parts that the user may not read.
 type overview struct {
 	Counts *counted
 	Keys   *inspect.Keys
@@ -37,7 +37,7 @@ type countedFlow struct {
 	States []inspect.InstanceCount
 }
 
-// live: the log tells what moved, and nobody of what waits for an operator.
+// live polls: the log reports changes of instances, but not stuck commands.
 func (o overview) live() *Live {
 	live := &Live{Every: 1000, Poll: pollEvery}
 	if o.stream != "" {

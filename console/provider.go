@@ -32,8 +32,8 @@ type leaving struct {
 	Next string `json:"n"`
 }
 
-// leave leads to the identity provider, by a link: the policy lets no form lead to another origin. Who signs in is who that knows, so
-// a page of elsewhere would gain nothing by it; it is refused all the same.
+// leave redirects to the identity provider, from a link: the policy permits no form to lead to another origin. Requests of other sites are
+// refused, although they would gain nothing.
 func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	v := &visit{Console: c, w: w, r: r}
@@ -84,13 +84,13 @@ func (v *visit) origin() string {
 	return "https://" + v.r.Host
 }
 
-// loginCookie is sent by browsers to one address alone, also when another site leads there, as the identity provider does.
+// loginCookie is limited to one path, and is also sent when another site, such as the identity provider, redirects there.
 func (v *visit) loginCookie(value string, seconds int) {
 	http.SetCookie(v.w, &http.Cookie{Name: cookieOfLogin, Value: value, Path: v.Path + "/signed-in", MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: v.r.TLS != nil || !onThisMachine(v.r.Host)})
 }
 
-// signedIn takes the token of somebody who comes back from the identity provider.
+// signedIn accepts the token of a user that returns from the identity provider.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	v := &visit{Console: c, w: w, r: r}

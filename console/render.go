@@ -44,8 +44,8 @@ type shown struct {
 	P     any    // the page's own
 }
 
-// Live is how a page follows what it shows: the addresses of event streams that tell that it has changed, and how often it is asked
-// for again at most; and how often somebody who looks at it asks in any case, where no stream tells of all of it.
+// Live describes how a page is updated: the event streams that report changes, the minimum interval between updates, and the interval of
+// polling for parts that no stream reports.
 type Live struct {
 	Streams []string
 	Every   int // milliseconds
@@ -55,7 +55,7 @@ type Live struct {
 // pollEvery is how often a page is asked for again of which no stream tells: in milliseconds, by the tab that is looked at.
 const pollEvery = 3000
 
-// polled is a page that follows so. What it shows costs a few statements, each on an index.
+// polled is a page that is updated by polling. It costs a few statements, each with an index.
 type polled struct{}
 
 func (polled) live() *Live { return &Live{Poll: pollEvery} }
@@ -77,7 +77,7 @@ func (v *visit) render(status int, name, title string, page any) error {
 	return v.write(status, name, "layout", shown{V: v, Title: title, Here: v.here(), P: page})
 }
 
-// bare answers with a page for somebody who has not signed in.
+// bare answers with a page for users that have not signed in.
 func (v *visit) bare(status int, name, title string, page any) error {
 	return v.write(status, name, "bare", shown{V: v, Title: title, P: page})
 }
@@ -127,7 +127,7 @@ func (v *visit) NewKey() string { return uuid.NewString() }
 // Me is who has signed in.
 func (v *visit) Me() any { return v.me }
 
-// Has reports whether the user has a right to anything, so that the part of the console that it is for is shown to him.
+// Has reports whether the user has a right for any target, so that the console shows the pages for it.
 func (v *visit) Has(right string) bool { return v.can.Has(auth.Right(right)) }
 
 // May reports whether the user has a right to all that is said of the target: a workflow, an id, a transition, "" for what is not said.

@@ -29,8 +29,8 @@ func (v *visit) showSignIn(status int, page signing) {
 	}
 }
 
-// signIn takes a credential that the API takes. There is no session yet, so there is no token: that the form comes from a page of this
-// origin is what the browser says.
+// signIn accepts a credential that the API accepts. There is no session yet and so no token: the browser reports that the form comes from a
+// page of this origin.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	v := &visit{Console: c, w: w, r: r}

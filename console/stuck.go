@@ -148,7 +148,7 @@ func (v *visit) commandPage() error {
 	return v.show("command", "Command", page)
 }
 
-// mayStop reports whether the user may ask a command in flight to stop: who operates may, and who may submit it.
+// mayStop reports whether the user may stop a command in flight: operators may, and users that may submit it.
 func (v *visit) mayStop(s *wire.CommandStatus) bool {
 	id := s.Instance.String()
 	if !v.May("submit", s.Workflow, id, s.Transition) {

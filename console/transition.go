@@ -156,7 +156,7 @@ func (v *visit) submit(page *submission, payload jsontext.Value, dry bool) (*ans
 	return v.ask(http.MethodPost, path, q, payload, "Idempotency-Key", page.Key, "Pawl-Reason", headerOf(page.Reason), "Pawl-Not-Before", at)
 }
 
-// refused shows the form again with what is wrong. What was the final answer for the key takes another one to be tried again.
+// refused shows the form again with the problem. After a final answer for the key, another attempt needs a new key.
 func (s *submission) refused(v *visit, err error) error {
 	e, is := errors.AsType[*workflow.Error](err)
 	if !is || e.Code == workflow.Unauthorized {
@@ -183,7 +183,7 @@ func (s *submission) tried(v *visit, a *answer) error {
 	return v.show("transition", s.title(), s)
 }
 
-// done leads to what came of a command: the transition on its instance's timeline, or how the command stands.
+// done redirects to the outcome of a command: its transition on the instance's timeline, or its status.
 func (v *visit) done(a *answer) error {
 	if a.status == http.StatusAccepted {
 		var s wire.CommandStatus

@@ -74,7 +74,7 @@ func (v *visit) enter() error {
 	return nil
 }
 
-// open reads the session. Where nobody is asked for a credential everybody has one.
+// open reads the session. Without credentials every visitor has one.
 func (v *visit) open() (age time.Duration, err error) {
 	cookie, err := v.r.Cookie(cookieName)
 	if err == nil {
@@ -149,7 +149,7 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) error {
 	return nil
 }
 
-// sameOrigin reports whether a browser says that a page of this very origin asks. Who says nothing is no browser of today.
+// sameOrigin reports whether the browser marks the request as same-origin. Requests without either header are rejected.
 func sameOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
@@ -207,8 +207,8 @@ func titleOf(status int) string {
 	return "That could not be done"
 }
 
-// lead leads who has not signed in to where he can. A link from another site arrives without the cookie; once the page is asked
-// for again, by a page of this site, it comes along.
+// lead redirects a user without a session to the sign-in page. A link from another site arrives without the cookie; a second request, from
+// a page of this site, carries it.
 func (v *visit) lead(err error) {
 	if _, none := v.r.Cookie(cookieName); none != nil && v.r.Method == http.MethodGet {
 		if site := v.r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {

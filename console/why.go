@@ -40,7 +40,7 @@ const (
 	whyRefused    = "refused"    // nothing can be done with it, by this user
 )
 
-// reasons tells why an open instance stands where it stands, the most urgent first.
+// reasons explains the current state of an open instance, the most urgent reason first.
 func (v *visit) reasons(page *instancePage) error {
 	if !page.Open {
 		return nil
@@ -150,7 +150,7 @@ func holder(s *api.CommandStatus, unknown string) string {
 	return s.ClaimedBy
 }
 
-// commandReason says that somebody has to do something, where there is nothing else that takes the instance on.
+// commandReason explains that a command is needed, if no other event moves the instance.
 func (v *visit) commandReason(page *instancePage) why {
 	var names []string
 	for _, o := range page.Options {
@@ -172,7 +172,7 @@ func (v *visit) commandReason(page *instancePage) why {
 	return why{Kind: whyRefused, Text: "no transition leads out of this state for a caller: it waits for the end of a child, or for a message"}
 }
 
-// leaves reports whether a transition is possible in the state, whoever may do it.
+// leaves reports whether a transition is possible in the state, for any actor.
 func leaves(o api.Option) bool {
 	return !slices.ContainsFunc(o.Reasons, func(r api.WhyNot) bool { return r.Code == workflow.IllegalTransition })
 }

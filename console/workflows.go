@@ -82,7 +82,7 @@ type flowPage struct {
 	Others   []workflow.TransitionDescription
 }
 
-// Only is the version whose instances alone are counted; "" where there are no others.
+// Only is the only version whose instances are counted; "" if all are.
 func (p flowPage) Only() string {
 	if len(p.Versions) == 1 {
 		return ""

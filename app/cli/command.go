@@ -140,8 +140,8 @@ func levelOf(c *cobra.Command, level slog.Level) (slog.Level, error) {
 	return level, nil
 }
 
-// logOf returns the log of a command: the program's own logger if it has set one and no flag asks for another, and else lines on standard
-// error, from this level on or from the one that is asked for.
+// logOf returns the logger of a command: the program's own if it has set one and no flag selects another. Otherwise it writes lines to
+// standard error, from this level or the level of the flag.
 func logOf(c *cobra.Command, level slog.Level) *slog.Logger {
 	format := c.Flag(flagFormat).Value.String()
 	if own := slog.Default(); own != initial && format == "" && c.Flag(flagLevel).Value.String() == "" {

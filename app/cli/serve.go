@@ -160,7 +160,7 @@ func inFlight(c engine.InFlightConfig) (engine.InFlightConfig, error) {
 
 // serve runs a service until ctx ends.
 func serve(ctx context.Context, c service.Config) error {
-	// Unless GOMEMLIMIT is set. Where there is no cgroup with a limit, there is none of the process.
+	// Unless GOMEMLIMIT is set. Without a cgroup limit the process has no limit.
 	if _, err := memlimit.Set(memlimit.WithProvider(memlimit.FromCgroup), memlimit.WithRatio(0.9)); err != nil {
 		c.Log.Debug("no memory limit is known", "error", err)
 	}

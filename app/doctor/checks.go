@@ -12,7 +12,7 @@ type Check struct {
 	Warning string // what is one; "" where nothing is
 	Problem string
 	tables  bool // it needs the tables
-	// look returns what is said where nothing is found. What was found beside an error counts.
+	// look returns the text for a check without findings. Findings count even with an error.
 	look func(ctx context.Context, x *exam) (fine string, found []Finding, err error)
 }
 

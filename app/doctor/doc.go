@@ -1,10 +1,7 @@
-// Package doctor looks at a database and tells what hurts Pawl there: its server, its
-// settings, its tables, and what waits in them, each with what to do about it.
+// Package doctor examines a database for problems of Pawl: its server, its settings, its tables, and the work that waits in them, each with
+// a remedy.
 //
-// [Checks] is the table of what is looked at. Each check is a query or a few, in a
-// transaction that can write nothing, waits for no lock longer than a second and ends
-// after five; how everything that waits stands is asked of an engine that is not
-// started. So an examination ends also where the database is slow, or gone. What a
-// role may not see is a finding of its own: nobody is told that all is well where
-// nobody could look.
+// [Checks] is the table of checks. Each check is a query or a few, in a read-only transaction that waits for a lock for at most a second
+// and ends after five; the state of waiting work comes from an engine that is not started. So an examination ends even if the database is
+// slow or gone. Missing rights of the role are findings of their own, so that a check that could not look does not report success.
 package doctor

@@ -122,7 +122,7 @@ func (x *exam) close() {
 	x.pool.Close()
 }
 
-// run does a check, and reports whether it makes sense to go on.
+// run runs a check, and reports whether to continue.
 func (x *exam) run(ctx context.Context, c Check, r *Report) bool {
 	if c.tables && x.bare {
 		return true
@@ -146,7 +146,7 @@ func (x *exam) run(ctx context.Context, c Check, r *Report) bool {
 	return err == nil || c.Name != connection
 }
 
-// read asks the database in a transaction that can write nothing and waits for nobody for long.
+// read queries the database in a read-only transaction with a short lock timeout.
 func read[T any](ctx context.Context, x *exam, scan pgx.RowToFunc[T], sql string, args ...any) (list []T, err error) {
 	err = pgx.BeginTxFunc(ctx, x.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		bounds := fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d",

@@ -21,7 +21,7 @@ type facts struct {
 	sees     bool // the sessions of other roles
 }
 
-// connection is the name of the first check. Without it there is no other.
+// connection is the name of the first check. If it fails, the others are skipped.
 const connection = "connection"
 
 const factsSQL = `SELECT current_setting('server_version_num')::int, split_part(current_setting('server_version'), ' ', 1),

@@ -6,8 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lockedSQL finds tables of Pawl that somebody has locked so that nobody can read them, and who that is. pid is null of a prepared
-// transaction.
+// lockedSQL finds tables of Pawl with a lock that blocks readers, and its holders. pid is null for a prepared transaction.
 const lockedSQL = `SELECT c.relname::text, l.pid, coalesce(a.usename, '')::text, coalesce(a.application_name, '')
 FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -15,7 +14,7 @@ WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND l.granted AND l.mode = 'Acc
 	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ORDER BY c.relname LIMIT 1`
 
-// locked says of what could not be seen in time which lock may be the reason, and who holds it, where there is one.
+// locked extends a finding about a timeout with the lock that may be its reason, and its holder, if there is one.
 func (x *exam) locked(ctx context.Context, f Finding) Finding {
 	ctx, cancel := context.WithTimeout(ctx, x.limits.check)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connectionsSQL counts who is connected beside how many may be: all, to this database, and as the role that asks.
+// connectionsSQL counts the connections, and their limits: of the server, of this database, and of this role.
 const connectionsSQL = `SELECT count(*), count(*) FILTER (WHERE a.datname = current_database()),
 	count(*) FILTER (WHERE a.usename = current_user),
 	(SELECT datconnlimit FROM pg_database WHERE datname = current_database()), (SELECT rolconnlimit

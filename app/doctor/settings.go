@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// setting is what a setting says to the nodes, and who says so.
+// setting is the value of a setting for the nodes, and its source.
 type setting struct {
 	Name  string
 	Value string // with its unit
@@ -44,7 +44,7 @@ func (x *exam) judge(ctx context.Context, rules ...rule) (found []Finding, err e
 	return found, nil
 }
 
-// value is what a setting says for everybody, "" where that cannot be seen.
+// value returns the server-wide value of a setting, "" if it is not visible.
 func (x *exam) value(ctx context.Context, name string) (string, error) {
 	all, err := x.settings(ctx)
 	for _, s := range all {
@@ -88,7 +88,7 @@ var watched = []string{
 	"wal_keep_size", "work_mem",
 }
 
-// What a role or a database has is read by the other query, for all roles.
+// Settings of roles and databases are read by the other query, for all roles.
 const serversSQL = `SELECT name, current_setting(name), source FROM pg_settings
 WHERE name = ANY ($1) AND source NOT IN ('database', 'user', 'database user') ORDER BY name`
 
@@ -102,7 +102,7 @@ func readServers(row pgx.CollectableRow) (s setting, err error) {
 	return s, err
 }
 
-// rolesSQL is what roles that write a table, and databases, are given. A superuser counts where the table is his or he asks.
+// rolesSQL reads the settings of databases, and of roles that write a table. A superuser counts if it owns the table or runs the check.
 const rolesSQL = `
 WITH writers AS (
 	SELECT r.oid, r.rolname FROM pg_class AS c JOIN pg_roles AS r ON r.rolcanlogin
@@ -151,7 +151,7 @@ func shorter(limit time.Duration) func(string) bool {
 	}
 }
 
-// What the units of PostgreSQL's settings are in milliseconds, and in kilobytes.
+// The units of PostgreSQL's settings in milliseconds, and in kilobytes.
 var (
 	times = map[string]float64{"us": 0.001, "": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 	sizes = map[string]float64{"B": 1.0 / 1024, "": 1, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30}

@@ -100,7 +100,7 @@ func (x *exam) concurrently(definition string) string {
 	return strings.Replace(x.in(strings.Replace(definition, "INDEX ", "INDEX CONCURRENTLY ", 1)), "ON ONLY ", "ON ", 1)
 }
 
-// invalid are the indexes that cost and serve nobody, also those that an interrupted statement has left.
+// invalid finds indexes that cost writes and serve no query, including those of interrupted statements.
 func (x *exam) invalid(list []index) (found []Finding) {
 	for _, i := range list {
 		if !i.Valid {

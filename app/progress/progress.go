@@ -18,9 +18,8 @@ const (
 	lineEvery   = 5 * time.Second
 )
 
-// Meter shows the progress of one piece of work. It is safe for concurrent use.
-// It writes only when it is told something, so it needs no goroutine; what it
-// cannot write is lost, because progress is no reason to fail.
+// Meter shows the progress of one task. It is safe for concurrent use. It writes only when it is called, so it needs no goroutine. Write
+// errors are ignored, because progress must not fail a task.
 type Meter struct {
 	mu       sync.Mutex
 	out      io.Writer

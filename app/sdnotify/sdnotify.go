@@ -1,5 +1,5 @@
-// Package sdnotify tells systemd how a service stands: that it is ready, that it stops, and that it is alive. It speaks the
-// protocol of sd_notify(3), a datagram to the socket that NOTIFY_SOCKET names.
+// Package sdnotify reports the state of a service to systemd: ready, stopping, alive. It implements the protocol of sd_notify(3), a
+// datagram to the socket that NOTIFY_SOCKET names.
 package sdnotify
 
 import (
@@ -20,8 +20,7 @@ const (
 	envPID      = "WATCHDOG_PID"  // whose they are to be
 )
 
-// Notifier tells systemd. Where nobody wants to know it does nothing. What cannot be told is logged: it is no reason for a
-// service to end.
+// Notifier sends notifications to systemd. It is a no-op if NOTIFY_SOCKET is unset. Errors are logged: they do not end the service.
 type Notifier struct {
 	socket string        // "" for nobody
 	every  time.Duration // between two signs of life; 0 where none are wanted
@@ -69,7 +68,7 @@ func (n *Notifier) Ready(status string) {
 	})
 }
 
-// Stopping says that the service stops. Signs of life go on until Close.
+// Stopping reports that the service stops. Watchdog signals continue until Close.
 func (n *Notifier) Stopping() { n.tell("STOPPING=1\nSTATUS=stopping") }
 
 // Close ends the signs of life. It may be called twice.

@@ -17,10 +17,10 @@ type Certificate struct{ Cert, Key string }
 // lookEvery is how soon a file that has changed is noticed.
 const lookEvery = time.Second
 
-// certificates are those of the files, which are read again when they have changed. What cannot be used is passed over:
-// while somebody replaces two files, there is a moment at which they do not belong together.
+// certificates are the TLS certificates of files, which are read again after a change. Unusable files are ignored: while two files are
+// replaced, they do not match for a moment.
 //
-// They are looked at when somebody connects or asks how it stands, so that no goroutine has to be ended.
+// The files are checked for each connection and each request for their state, so no goroutine is needed.
 type certificates struct {
 	files Certificate
 	log   *slog.Logger

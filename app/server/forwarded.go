@@ -10,8 +10,7 @@ import (
 // hsts has a browser ask over TLS alone, for a year.
 const hsts = "max-age=31536000"
 
-// known tells the handler who asks, and for what, where a proxy of ours stands between.
-// What anybody else says of that is passed over.
+// known sets the client and the scheme of a request from the headers of a trusted proxy. Such headers of other senders are ignored.
 func (s *Server) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure := r.TLS != nil
@@ -34,8 +33,8 @@ func (s *Server) known(next http.Handler) http.Handler {
 	})
 }
 
-// ofThisMachine reports whether a host is one whose other ports a browser must not ask
-// over TLS too: there is no TLS for a name that everybody has.
+// ofThisMachine reports whether a host is a loopback name. Strict transport security must not apply to it, because it would cover every
+// other port of the machine.
 func ofThisMachine(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	_, err := netip.ParseAddr(name)
@@ -66,9 +65,8 @@ func originOf(h http.Header, proxies []netip.Prefix) (o origin, ok bool) {
 	return o, true
 }
 
-// firstForeign is the nearest address that is no proxy of ours, and where it stands: what is
-// before it a client may have made up. Where all are ours it is the first, and where one
-// cannot be read, the one that is told by a proxy of ours.
+// firstForeign returns the last address that is not a trusted proxy, and its index: a client may have invented the addresses before it. If
+// all are proxies it is the first. If one cannot be parsed, it is the one that a proxy reported.
 func firstForeign(addresses []string, proxies []netip.Prefix) (found netip.Addr, at int) {
 	at = len(addresses)
 	for i := len(addresses) - 1; i >= 0; i-- {
@@ -143,7 +141,7 @@ func addressOf(text string) (netip.Addr, bool) {
 	return address.Unmap(), err == nil && address.Zone() == ""
 }
 
-// hostOf is a host, with a port or without; "" for what is none.
+// hostOf returns the host of a text with or without a port; "" if the text is invalid.
 func hostOf(text string) string {
 	if u, err := url.Parse("//" + text); err != nil || u.Host != text || u.User != nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Stats is how the connections of a server stand, and its certificate.
+// Stats has the connections of a server, and its certificate.
 type Stats struct {
 	Open    int   // now
 	Refused int64 // closed at once, because their address had too many

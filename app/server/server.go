@@ -1,8 +1,8 @@
-// Package server is what listens: how many connections there are, how long each of their steps may take, TLS, and who
-// is at the other end where a proxy stands between. What is served it does not know.
+// Package server is the HTTP listener: the number of connections, the duration of each step, TLS, and the client behind a proxy. It does
+// not know the handlers.
 //
-// A client that is slow or silent keeps a connection for a bounded time and a few kilobytes, and nothing else: no
-// goroutine of a handler begins before the header of a request is there.
+// A slow or silent client holds a connection for a bounded time and a few kilobytes, and nothing else: no handler starts before the header
+// of a request is complete.
 package server
 
 import (
@@ -23,11 +23,11 @@ import (
 // Limits bound what clients may take. The zero value of a field is its default.
 type Limits struct {
 	Connections int // at once. More wait for an idle one to be closed, or for any to end. 10,000
-	PerAddress  int // of one remote address, but for proxies. More are closed at once. Half of Connections
+	PerAddress  int // of one remote address, except proxies. More are closed at once. Half of Connections
 
 	Header     int           // bytes of a request's header. 64 KiB
 	HeaderTime time.Duration // from the first moment of a connection, or the first byte of a further request. 10 seconds
-	BodyTime   time.Duration // from there until the request's body is read, also one that nobody reads. 1 minute
+	BodyTime   time.Duration // from there until the request's body is read, even if the handler does not read it. 1 minute
 	IdleTime   time.Duration // between two requests. 2 minutes
 }
 
@@ -92,7 +92,7 @@ func (s *Server) Serve(h http.Handler) error {
 	}
 	// HTTP/2 where the client speaks it. A WebSocket begins with HTTP/1.1, which its client asks for.
 	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.get}
-	// What a client sends before a handler reads it is bounded by the windows, and how much of it there is by the connections.
+	// The windows limit the data that a client sends before a handler reads it, and the connections limit their number.
 	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 256 << 10,
 		MaxReceiveBufferPerStream: 64 << 10, SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
 		WriteByteTimeout: 30 * time.Second}

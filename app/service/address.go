@@ -11,9 +11,8 @@ import (
 // that says so: with it, any address is listened on.
 func (c Config) authenticated() bool { return c.Auth.Configured() }
 
-// checkAddress refuses an address that other machines could reach, unless callers are
-// authenticated, and that without TLS, unless somebody has said that a proxy does it.
-// Error: *usage.Error.
+// checkAddress refuses an address that other machines could reach without authentication of callers, and one without TLS unless a proxy
+// provides it. Error: *usage.Error.
 func checkAddress(address string, n Network, authenticated bool) error {
 	own, err := onThisMachine(address)
 	switch {

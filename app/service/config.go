@@ -59,11 +59,11 @@ type Config struct {
 	// zero value is right on a loopback address.
 	Network Network
 
-	// Rate is how many commands a second this node takes from each tenant over
-	// HTTP; more are refused with RateLimited. 0 is no limit.
+	// Rate is the number of commands per second that this node accepts from each tenant over HTTP; more are refused with RateLimited. Zero
+	// means no limit.
 	Rate float64
 
-	// CredentialRate is the same of each actor of a tenant, whichever credentials it sends. 0 is no limit.
+	// CredentialRate is the same for each actor of a tenant, whichever credentials it uses. Zero means no limit.
 	CredentialRate float64
 
 	// AccessLog logs each request at level Info when it is answered, else at Debug.
@@ -77,22 +77,21 @@ type Config struct {
 	// Sources are where else messages come from, such as streams of a broker.
 	Sources []inbox.Source
 
-	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
-	// [api.Config]. It is asked once, when the engine runs and before the first request.
-	// Nobody is authenticated for them. Without Auth only loopback hosts are served, as with
-	// Pawl's own. Start refuses what clashes with those.
+	// Routes returns additional routes, by pattern as in [http.ServeMux]; see [api.Config]. It is called once, when the engine runs and before
+	// the first request. These routes are not authenticated. Without Auth only loopback hosts are served, as for Pawl's own. Start refuses
+	// routes that conflict with those.
 	Routes func(s *Service) map[string]http.Handler
 
-	// Console is the path of the pages for operators, such as "/console", which is the default; [NoConsole]
-	// is none. What its users may do is what their credentials may.
+	// Console is the path of the pages for operators. Defaults to "/console"; [NoConsole] disables them. Users have the rights of their
+	// credentials.
 	Console string
 
 	// Auth says whose credentials are taken. The zero value takes none, and every caller on this machine
 	// is believed; see [api.Loopback].
 	Auth Auth
 
-	// Tracer is told of the steps of requests, commands, activities and deliveries; package
-	// tracing/opentelemetry has one. nil: nobody is.
+	// Tracer receives the steps of requests, commands, activities and deliveries; package tracing/opentelemetry has an implementation. Nil
+	// disables tracing.
 	Tracer tracing.Tracer
 
 	// Log takes what operators should know. Default: slog.Default().

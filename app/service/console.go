@@ -33,7 +33,7 @@ func (c *Config) checkConsole() error {
 	return nil
 }
 
-// addConsole serves the console beside the interface, which it asks in the name of its users.
+// addConsole serves the console in addition to the API, which it calls in the name of its users.
 func (s *Service) addConsole(c *api.Config) error {
 	if s.config.Console == NoConsole {
 		return nil

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/schema/pooler"
 )
 
-// database is a pool of connections, and the private server behind it where
-// nobody named another.
+// database is a pool of connections, with its private server if no other was named.
 type database struct {
 	pool  *pgxpool.Pool
 	local *localpg.Server

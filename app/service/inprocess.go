@@ -13,12 +13,12 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// WithAPI does something with the HTTP interface on the database of c, which has to have the tables. Nothing listens: what do asks
-// by what it is given, at any loopback host, is answered in this process, and every caller is believed, since whoever has the database
-// has everything. With submits this program is a node meanwhile, which commits commands and leaves what takes time to others; it
-// writes down what its workflows say, as every node. Otherwise nothing is written.
+// WithAPI calls do with the HTTP interface on the database of c, which must have the tables. It does not listen: requests to any loopback
+// host are answered in this process, and every caller is trusted, because access to the database includes all rights. With submits this
+// program is a node meanwhile, which commits commands and leaves activities to other nodes; it records its workflows as every node does.
+// Otherwise it writes nothing.
 //
-// Errors: a *usage.Error for what cannot be; those of package schema, engine.New and engine.Start, and of do.
+// Errors: a *usage.Error for an invalid configuration; those of package schema, engine.New and engine.Start, and of do.
 func WithAPI(ctx context.Context, c Config, submits bool, do func(ctx context.Context, h *http.Client) error) error {
 	return WithEngine(ctx, c, func(ctx context.Context, e *engine.Engine) error {
 		start := e.StartReading

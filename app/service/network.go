@@ -41,12 +41,12 @@ type Network struct {
 	// nothing are closed. Default 10,000, or as many as take an eighth of the memory limit of the process (GOMEMLIMIT).
 	Connections int
 
-	// AddressConnections is how many of them one remote address may have that is none of
-	// Proxies; more are closed at once. Default half of Connections.
+	// AddressConnections is the maximum number of connections of one remote address that is not in Proxies; more are closed at once. Defaults
+	// to half of Connections.
 	AddressConnections int
 
-	// TenantRequests is how many requests and streams each tenant may have open on this
-	// node, and a credential half as many; more are refused with RateLimited. Those of operators are not counted. 0 is no limit.
+	// TenantRequests is the maximum number of open requests and streams of each tenant on this node; a credential may have half as many, and
+	// more are refused with RateLimited. Those of operators are not counted. Zero means no limit.
 	TenantRequests int
 }
 

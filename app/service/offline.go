@@ -70,10 +70,10 @@ func Grant(ctx context.Context, c Config, role string, dryRun bool) (list []stri
 	return list, err
 }
 
-// WithDatabase does something with the connection string of the database of c: of a
-// private server that runs meanwhile, where c names none. Nobody has connected to it.
+// WithDatabase calls do with the connection string of the database of c, or of a private server that runs meanwhile if c names none. It
+// does not connect.
 //
-// Errors: a *usage.Error for a schema name that cannot be; those of do.
+// Errors: a *usage.Error for an invalid schema name; those of do.
 func WithDatabase(ctx context.Context, c Config, do func(url string) error) (err error) {
 	if err := schema.CheckName(c.Schema); err != nil {
 		return &usage.Error{Err: err}
@@ -121,8 +121,8 @@ func withDatabase(ctx context.Context, c Config, do func(*database) error) (err 
 	return do(d)
 }
 
-// hasDatabase refuses a configuration that names no database if there is no private one either: a command that works on what is there makes
-// none. Error: a *usage.Error.
+// hasDatabase refuses a configuration without a database if there is no private one either: a command that reads existing data does not
+// create one. Error: a *usage.Error.
 func (c *Config) hasDatabase() error {
 	if c.Database != "" {
 		return nil
@@ -163,7 +163,7 @@ func withEngine(
 	return do(ctx, e)
 }
 
-// ofPrivate says of an error whose database nobody has named where that is.
+// ofPrivate adds the location of the private database to an error about it.
 func ofPrivate(err error) error {
 	dir, notFound := localpg.UserDir("postgres")
 	if notFound != nil {

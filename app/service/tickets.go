@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he himself is not
-// allowed to do. keys are the API keys that ask for some; nil where none are taken.
+// takeTickets enables tickets. They need no configuration: a ticket never grants more than its requester has. keys are the API keys that
+// may request tickets; nil for none.
 func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 	var vouched ticket.Vouched
 	if keys != nil {

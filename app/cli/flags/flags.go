@@ -42,8 +42,7 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	return errors.New(message)
 }
 
-// Operands checks that a command is given what the names stand for, which are those of its line of usage. What may be left
-// out is in brackets, and at the end.
+// Operands checks that a command has the operands with these names, as in its usage line. Optional ones are in brackets, and last.
 func Operands(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
@@ -72,8 +71,7 @@ func Before(c *cobra.Command, check func() error) {
 	}
 }
 
-// Tenant is the flag --tenant, whose things a command is about. Its default may be
-// "", everybody's.
+// Tenant adds the flag --tenant. Its default may be "", all tenants.
 func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
 	c.Flags().StringVar(tenant, "tenant", value, usageText)
 	Before(c, func() error {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Nearest says of a name that is none of these what may be meant: the one that is like it, or else which there are.
+// Nearest suggests a replacement for an unknown name: the most similar one, otherwise the list of names.
 func Nearest(name string, names []string) string {
 	best, least, longest := "", len(name)/2, 0
 	for _, n := range names {

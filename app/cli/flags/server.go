@@ -52,8 +52,8 @@ const answerTime = 10 * time.Second
 // Client asks the servers that flags name. It follows no redirection, which could lead past TLS.
 var Client = &http.Client{Timeout: answerTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// Dial makes a client of the servers of the flag --server, with the credential of EnvToken where there is one. Error: a
-// *usage.Error for a URL that is none.
+// Dial makes a client of the servers of the flag --server, with the credential of EnvToken if it is set. Error: a *usage.Error for an
+// invalid URL.
 func Dial(config client.Config) (*client.Client, error) {
 	if len(config.URLs) == 0 {
 		config.URLs = []string{""}
@@ -74,8 +74,8 @@ func Dial(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// AskServer is a request to the server whose URL a flag has, with the credential of EnvToken where there is one; body may
-// be nil, and is JSON. Error: a *usage.Error for a URL that is none.
+// AskServer makes a request to the server whose URL is the value of a flag, with the credential of EnvToken if it is set; body is JSON and
+// may be nil. Error: a *usage.Error for an invalid URL.
 func AskServer(ctx context.Context, flag, server, method, path string, query url.Values, body io.Reader) (*http.Request, error) {
 	address, err := serverAt(flag, server)
 	if err != nil {

@@ -209,7 +209,7 @@ func mistake(err error) error {
 	return &usage.Error{Err: err}
 }
 
-// anID checks that the id of a key is given. What is none is not shown: it may be a key's text.
+// anID checks the id of a key. An invalid one is not shown: it may be the text of a key.
 func anID(c *cobra.Command, args []string) error {
 	if err := flags.Operands("ID")(c, args); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/app/cli/flags"
 )
 
-// nodeFlag adds the flag --node of a command, which asks a node in the place of the database, and --plain-http.
+// nodeFlag adds the flag --node, which makes a command call a node instead of the database, and --plain-http.
 func nodeFlag(c *cobra.Command, node *string) {
 	c.Flags().StringVar(node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
 	var plain bool
@@ -25,7 +25,7 @@ func nodeFlag(c *cobra.Command, node *string) {
 	})
 }
 
-// askNode asks a node, and reads the answer into v, unless there is none.
+// askNode calls a node, and decodes the answer into v, unless it is empty.
 func askNode(r *http.Request, v any) (err error) {
 	answer, err := flags.Client.Do(r)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package ops is the commands for operators: how everything stands, and what does
-// not go on by itself. They are a command with subcommands, and part of the
-// command line in package cli.
+// Package ops has the commands for operators, which show the state of a database and act on stuck work. They are subcommands of one command
+// of package cli.
 package ops
 
 import (

@@ -34,7 +34,7 @@ func encode(w io.Writer, v any, options ...json.Options) error {
 	return err
 }
 
-// escaped is JSON whose texts have nothing that a terminal would obey. Whoever reads it as JSON sees no difference.
+// escaped escapes control characters in JSON, so that a terminal does not interpret them. Its meaning as JSON is the same.
 func escaped(text []byte) []byte {
 	if !bytes.ContainsFunc(text, obeyed) {
 		return text

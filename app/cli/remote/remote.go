@@ -36,7 +36,7 @@ func Commands(server string, database Database) []*cobra.Command {
 	return all
 }
 
-// asking is what the flags of a command say of who is asked, as whom, and how the answer is shown.
+// asking has the flags of a command about the server, the actor and the format of the answer.
 type asking struct {
 	server   string // the default
 	database Database
@@ -57,7 +57,7 @@ func (a *asking) flags(c *cobra.Command) {
 	flags.Before(c, func() error { return flags.NotEmpty(c, "actor") })
 }
 
-// attempts is how often a person is let wait: not for long. What goes on until it is ended takes the client's default.
+// attempts is the number of attempts of an interactive command. Commands that run until they are stopped use the client's default.
 const attempts = 5
 
 // inProcess is the URL of an interface that answers in this process.
@@ -113,8 +113,8 @@ func (a *asking) elsewhere(err error) error {
 		"use the program that has this one, or ask a server (--server)", err)
 }
 
-// warnOfStates says of states that are asked for and that no workflow declares what may be meant. It is no error: instances that
-// are on another version may be in them.
+// warnOfStates warns about states that no workflow declares, with a suggestion. They are not an error: instances on another version may be
+// in them.
 func (a *asking) warnOfStates(ctx context.Context, c *cobra.Command, asked *client.Client, states []workflow.State) {
 	if len(states) == 0 {
 		return

@@ -95,7 +95,7 @@ func positionOf(text string) (client.Position, error) {
 	return client.Position(n), nil
 }
 
-// tellOfOutages says that nobody answers and that it is tried again, once for each outage, and when that is over.
+// tellOfOutages reports that no server answers, once for each outage, and its end.
 func tellOfOutages(c *cobra.Command) func(error, time.Duration) {
 	outage := false
 	return func(err error, _ time.Duration) {
@@ -109,8 +109,7 @@ func tellOfOutages(c *cobra.Command) func(error, time.Duration) {
 	}
 }
 
-// tail prints what happens, and at its end where to go on, unless that is still where it was to begin. To be interrupted is an
-// end, and no error.
+// tail prints events, and at the end the position to continue from, unless it has not changed. An interrupt is a normal end.
 func (t *tailing) tail(ctx context.Context, c *cobra.Command, asked *client.Client, after client.Position) (err error) {
 	t.warnOfStates(ctx, c, asked, t.filter.States)
 	cursor, printed := after, 0

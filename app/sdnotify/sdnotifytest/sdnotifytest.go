@@ -1,4 +1,4 @@
-// Package sdnotifytest is the end of systemd, for tests of those who tell it how they stand.
+// Package sdnotifytest plays the part of systemd in tests of notifications.
 package sdnotifytest
 
 import (
