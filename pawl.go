@@ -26,8 +26,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What nearly every program needs, by other names. All that belongs to them is in
-// the packages that they come from.
+// Aliases of the types that most programs need. Their functions and constants are in their packages.
 type (
 	// Engine runs workflows; [Service.Engine] is a service's.
 	Engine = engine.Engine

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Case is an instance of the default tenant, and somebody who acts on it: unless
-// [Case.As] says otherwise, an actor who may do everything.
+// Case is an instance of the default tenant, and an actor on it: an actor with all rights unless [Case.As] selects another.
 type Case struct {
 	ID    uuid.UUID
 	sim   *Sim
@@ -57,7 +56,7 @@ func payloadOf(s *Sim, payload any) []byte {
 	return encode(s, payload)
 }
 
-// As is the case in the hands of another actor, who has the roles and no others.
+// As returns the case with another actor, who has only these roles.
 func (c *Case) As(actor string, roles ...string) *Case {
 	other := *c
 	other.actor, other.roles = actor, slices.Clone(roles)

@@ -144,8 +144,7 @@ func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int6
 	}
 }
 
-// disarm voids the commands in flight of a scope, but for the one that is
-// decided just now: a timer that fires.
+// disarm cancels the commands in flight of a scope, except the one that is being decided: a timer that fires.
 func (s *Sim) disarm(p *decide.Prepared, scope string) {
 	for ref := range s.flying {
 		if ref.Tenant == p.Tenant && ref.Scope == scope && (p.Scope != scope || p.Key != ref.Key) {

@@ -12,16 +12,15 @@ import (
 // activity names an activity.
 type activity struct{ workflow, transition string }
 
-// fake is what runs in the place of an activity's own functions; nil: that runs.
+// fake replaces an activity's functions; a nil function is not replaced.
 type fake struct {
 	do    func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, error)
 	check func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, bool, error)
 	undo  func(ctx context.Context, a *workflow.Attempt, data, payload, result []byte) error
 }
 
-// Fake lets a function run in the place of an activity's work, with the data,
-// the payload and the result that the activity is declared with. Other types
-// fail the test. Of several activities of one name it takes the place of all.
+// Fake replaces the work of an activity with a function, with the declared types of the data, the payload and the result. Other types fail
+// the test. It replaces all activities of the name.
 func Fake[D, P, R any](s *Sim, workflowName, transition string,
 	do func(ctx context.Context, a *workflow.Attempt, data D, payload P) (R, error)) {
 	s.t.Helper()
@@ -66,8 +65,8 @@ func FakeUndo[D, P, R any](s *Sim, workflowName, transition string,
 	s.fakes[activity{workflowName, transition}] = f
 }
 
-// faked is what is faked of an activity so far, and the activities of the name as the newest
-// version declares them that has one. It fails the test where there is none.
+// faked returns the replacements of an activity so far, and the activities of the name in the newest version that declares any. It fails
+// the test without such an activity.
 func (s *Sim) faked(workflowName, transition string) (f fake, works []*workflow.Work) {
 	s.t.Helper()
 	for _, w := range s.workflows.Versions(workflowName) {

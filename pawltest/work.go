@@ -94,9 +94,8 @@ func answer(c *command) transitions.Receipt {
 		Body: transitions.WithPosition(c.Body, c.Position)}
 }
 
-// LoseWorker loses the worker of the next attempt: its activity runs, and has its
-// effect, but nobody learns of its outcome. Another worker takes over when the
-// lease has run out, 30 seconds later. Called n times, it loses n workers.
+// LoseWorker loses the worker of the next attempt: its activity runs and has its effect, but its outcome is lost. Another worker takes over
+// when the lease has expired, 30 seconds later. Called n times, it loses n workers.
 func (s *Sim) LoseWorker() { s.lose++ }
 
 // due is the command that is due first, or nil.
@@ -135,8 +134,7 @@ func (s *Sim) resume(tenant string, instance uuid.UUID) {
 	}
 }
 
-// dueAt is when somebody has to work on a command in flight: the zero time for
-// never.
+// dueAt returns when a command in flight needs a worker: the zero time for never.
 func (c *command) dueAt() time.Time {
 	switch {
 	case c.Stuck != "", c.stop != nil: // an activity is under way that calls us
@@ -218,7 +216,7 @@ func (s *Sim) end(f *decide.InFlight, o decide.Outcome) decide.Verdict {
 	return decide.Undecidable(err)
 }
 
-// attempt runs an activity or an undo, once. lost: nobody learns what it came to.
+// attempt runs an activity or an undo, once. lost: its outcome is lost.
 func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bool) {
 	w := s.workflows.Find(f.Workflow, f.Definition)
 	if f.Definition == 0 || w == nil {
@@ -263,10 +261,8 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 	return f.After(work, t), false
 }
 
-// giveBack lets somebody else have the command, or an operator. The wait is the
-// longest that the policy allows, so that a run is the same every time. knew says
-// that it was asked to stop before its claim; one that was asked since is due at
-// once, to end.
+// giveBack releases the command to another worker, or to an operator. The delay is the longest of the policy, so that every run is the
+// same. knew: it was asked to stop before its claim; one that was asked since is due at once, to end.
 func (s *Sim) giveBack(c *command, b *decide.Back, knew bool) {
 	c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = b.Status, time.Time{}, b.Stuck, s.now
 	c.Revision++

@@ -65,7 +65,7 @@ func (s *story) fine(ctx context.Context) {
 		}})
 }
 
-// screen is somebody's screen: a WebSocket that follows the log.
+// screen is a user's screen: a WebSocket that follows the log.
 type screen struct {
 	*story
 	ws   *websocket.Conn
@@ -126,8 +126,7 @@ func (sc *screen) readUntil(op string) {
 	}
 }
 
-// cut breaks the connection as a pulled cable does, without a close frame.
-// Nobody is left to tell of an error.
+// cut breaks the connection without a close frame, like an unplugged cable.
 func (sc *screen) cut() {
 	if sc.ws != nil {
 		_ = sc.ws.NetConn().Close()

@@ -147,7 +147,7 @@ func (s *story) payment(ctx context.Context) {
 	s.ledger(ctx, "Was the customer charged twice? Ask the provider.", "c-1:k-10", 1, 0, "c-1:k-10 was charged once")
 }
 
-// cancellation is the chapter about an effect that nobody wants any more.
+// cancellation is the chapter about an effect that is no longer wanted.
 func (s *story) cancellation(ctx context.Context) {
 	s.title("A change of mind")
 	const theOrder = "/v1/workflows/order/keys/c-1:k-11"

@@ -19,7 +19,7 @@ const name = "pawl_demo"
 // mark is the comment on the schema. It says what will become of it.
 const mark = "Made by the demo of Pawl, which drops it at its next start."
 
-// stage is the place of the story: empty tables that are nobody else's.
+// stage is the database of the story: empty tables for the demo alone.
 type stage struct {
 	url   string // of the database
 	local *localpg.Server

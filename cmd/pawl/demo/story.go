@@ -52,7 +52,7 @@ func (s *story) narrate(text string) {
 	s.tell(s.steps, text)
 }
 
-// until waits for something that nobody tells of, and bounds that.
+// until polls for a condition without a notification, for a bounded time.
 func (s *story) until(ctx context.Context, what string, met func() bool) {
 	for begun := time.Now(); s.err == nil && !met(); {
 		if time.Since(begun) > patience {

@@ -139,8 +139,7 @@ func (s *story) delivery(ctx context.Context) {
 	}
 }
 
-// death is the chapter about a worker that is gone, and nobody knows how far it
-// was.
+// death is the chapter about a lost worker whose effect is unknown.
 func (s *story) death(ctx context.Context) {
 	s.title("A worker that dies")
 	charge := newHold()

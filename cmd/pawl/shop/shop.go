@@ -31,7 +31,7 @@ func Command() *cobra.Command {
 	return root
 }
 
-// payAt gives the command the flag, and lets it run beside the provider.
+// payAt adds the flag to the command, and runs the provider together with it.
 func payAt(serve *cobra.Command, client *provider.Client) {
 	var named string
 	serve.Flags().StringVar(&named, "payments", os.Getenv("PAWL_PAYMENTS"),
@@ -53,7 +53,7 @@ func payAt(serve *cobra.Command, client *provider.Client) {
 	}
 }
 
-// withProvider calls do beside a provider of its own, and says where that is.
+// withProvider calls do while a payment provider runs, and prints its address.
 func withProvider(c *cobra.Command, do func(p *Provider) error) error {
 	p, err := StartProvider(c.Context())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Patience is for what never happens; a slow machine is no failure.
+// Patience is the timeout for events that must happen. It is long because a slow machine is not a failure.
 const Patience = 4 * time.Minute
 
 // Eventually waits until the condition is met, which it asks from the test's goroutine: at first every few milliseconds, and

@@ -22,8 +22,8 @@ const limit = 2 * time.Minute
 // empty.
 const EnvBouncer = "PAWL_BOUNCER"
 
-// bouncerSessions is how many sessions of the server a database's tests share behind PgBouncer: so few that a session
-// soon meets somebody else, and enough for the transactions that tests keep open at once.
+// bouncerSessions is the number of server sessions that a database's tests share behind PgBouncer: few enough that sessions are reused by
+// other clients soon, and enough for the transactions that tests keep open at once.
 const bouncerSessions = 20
 
 // shared is this process's use of the server. The first test that needs it connects.
@@ -67,8 +67,8 @@ func MainWith(m *testing.M, prepare Prepare) {
 	}
 }
 
-// URL returns the connection URL of a new, empty database, which is dropped when the test ends, whoever is still
-// connected to it. The test fails if there is no server, or if its package does not call Main.
+// URL returns the connection URL of a new, empty database, which is dropped when the test ends, even with open connections. The test fails
+// if there is no server, or if its package does not call Main.
 func URL(t testing.TB) string {
 	t.Helper()
 	s, name := create(t, prepared)
@@ -83,7 +83,7 @@ func DirectURL(t testing.TB) string {
 	return s.directURLFor(name)
 }
 
-// BouncerURL is URL, and always leads through PgBouncer. The test is skipped where there is none.
+// BouncerURL is like URL, but always leads through PgBouncer. The test is skipped without PgBouncer.
 func BouncerURL(t testing.TB) string {
 	t.Helper()
 	s, name := create(t, prepared)
@@ -119,13 +119,13 @@ func DirectTo(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	return open(t, Direct(t, pool.Config().ConnString()))
 }
 
-// EmptyPool is Pool on a database that begins empty also where the package's others do not.
+// EmptyPool is like Pool but skips the template.
 func EmptyPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, EmptyURL(t))
 }
 
-// EmptyURL is URL of a database that begins empty also where the package's others do not.
+// EmptyURL is like URL but skips the template.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	s, name := create(t, func(*server) string { return empty })
@@ -156,8 +156,8 @@ func create(t testing.TB, template func(*server) string) (*server, string) {
 	return s, name
 }
 
-// Pool returns a pool of connections to a new, empty database, as URL does. Both end with the test, which fails if it
-// has not given back its connections a minute later.
+// Pool returns a pool of connections to a new, empty database, like URL. Both end with the test, which fails if connections are still in
+// use a minute later.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t))

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Queries takes note of what is asked of the database over the connections whose Tracer it is, one by one or in a batch.
-// What goes past pgx's own methods, such as statements sent with pgconn, is not among it.
+// Queries records the statements of the connections whose Tracer it is, one by one or in a batch. Statements that are not sent by pgx's own
+// methods, such as those of pgconn, are missing.
 type Queries struct {
 	mu   sync.Mutex
 	list []string

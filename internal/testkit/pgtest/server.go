@@ -45,7 +45,7 @@ type server struct {
 	template string // what the tests' databases are copies of
 }
 
-// empty is the template of databases that begin empty: nobody is ever connected to it.
+// empty is the template of empty databases. It has no connections.
 const empty = "template0"
 
 // openServer finds the server, takes the owner's lock, drops the databases whose owners are gone, and prepares the one that
@@ -101,7 +101,7 @@ func (s *server) lock(ctx context.Context) error {
 	return nil
 }
 
-// close ends the use of the server, and the server if nobody else uses it.
+// close releases the server, and stops it if no other user remains.
 func (s *server) close() (err error) {
 	if s.front != nil {
 		err = s.front.Stop()
@@ -123,7 +123,7 @@ func (s *server) close() (err error) {
 	return err
 }
 
-// create copies a database that nobody is connected to, so that tests never hinder each other.
+// create copies a database without connections, so that tests do not block each other.
 func (s *server) create(ctx context.Context, template string) (name string, err error) {
 	name = fmt.Sprintf("%s%d_%08x_%d", namePrefix, os.Getpid(), s.owner, s.count.Add(1))
 	sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{template}.Sanitize()
@@ -157,8 +157,8 @@ func (s *server) prepare(ctx context.Context, prepare Prepare) error {
 	return s.alone(ctx, name)
 }
 
-// alone waits until nobody is connected to a database: a backend ends some time after its client. CREATE DATABASE waits
-// for that too, but only 5 seconds.
+// alone waits until a database has no connections: a backend ends some time after its client. CREATE DATABASE waits for that too, but only
+// 5 seconds.
 func (s *server) alone(ctx context.Context, name string) error {
 	for {
 		var others int

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Log keeps every record of every level, as a line with the message and its attributes. It is a [slog.Handler]; the zero
-// value is empty. What a logger was given by With or WithGroup is not kept.
+// Log keeps every record of every level, as a line with the message and its attributes. It is a [slog.Handler]; the zero value is empty.
+// Attributes of With and groups of WithGroup are dropped.
 type Log struct {
 	mu   sync.Mutex
 	list []string
