@@ -65,7 +65,9 @@ var parcel = workflow.Define("parcel", 1,
 		return nil
 	}).Receive("post", workflow.JSON(scanned)),
 	workflow.On("send", workflow.From(packed), sent, func(c *workflow.Call, d *Parcel, p Send) error {
-		c.Because("via " + p.Via)
+		if len(p.Via) < 200 { // a longer reason is a defect of the workflow
+			c.Because("via " + p.Via)
+		}
 		return nil
 	}).Role("clerk", "boss").NotBy("stamp").Guard("light enough", func(c *workflow.Call, d Parcel) error {
 		if d.Weight > 100 {

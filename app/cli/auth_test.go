@@ -50,7 +50,7 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		`has no "jwt"`:          `{"keys":false}`,
 		"unknown object member": `{"jwt":{"isuer":"i"}}`,
 		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
-		"none of the rights":    `{"jwt":{"grants":["write"]}}`,
+		"begin with a right":    `{"jwt":{"grants":["write"]}}`,
 		"PAWL_JWT_SECRET":       `{"jwt":{"algorithms":["HS256"]}}`,
 		"duplicate":             `{"keys":false,"keys":true}`,
 		"invalid UTF-8":         "{\"jwt\":{\"issuer\":\"\xff\"}}",
@@ -93,7 +93,7 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 			"no, not read: the grants with this right are narrower"},
 		{"bad", "read", "", "unauthorized: the token has expired"},
 		{"", "read", "", "unauthorized: a credential is required"},
-		{"good", "everything", "", "none of the rights"},
+		{"good", "everything", "", "begin with a right"},
 	} {
 		t.Setenv(flags.EnvToken, c.token)
 		if c.out != "" {

@@ -58,7 +58,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 			`serve --help")`},
 		{"serve --rate -1", `shop: --rate is negative (see "shop serve --help")`},
 		{"serve --sink main", `shop: a --sink is not NAME=URL (see "shop serve --help")`},
-		{"serve --sink Main=file:-", `shop: --sink: the sink's name "Main" is not 1 to 64 of a-z, 0-9, '-', '_' and '.', beginning with a ` +
+		{"serve --sink Main=file:-", `shop: --sink: sink name "Main" is not 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a ` +
 			`letter or a digit (see "shop serve --help")`},
 		{"serve --sink a=file:- --sink a=file:-", `shop: --sink a is given twice (see "shop serve --help")`},
 		{"serve --sink a=https://secret@/%zz", `shop: --sink a: the URL cannot be parsed (see "shop serve --help")`},
