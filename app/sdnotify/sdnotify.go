@@ -81,6 +81,9 @@ func (n *Notifier) Close() {
 	n.waits.Wait()
 }
 
+// tellTimeout bounds the time that a message waits for its receiver.
+const tellTimeout = time.Second
+
 // tell sends a message. A name that begins with "@" is one in the abstract namespace, as it is for package net.
 func (n *Notifier) tell(message string) {
 	if n.socket == "" {
@@ -88,7 +91,11 @@ func (n *Notifier) tell(message string) {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
-		_, err = conn.Write([]byte(message))
+		// A receiver that does not read, once its queue is full, must not keep the service from stopping.
+		err = conn.SetWriteDeadline(time.Now().Add(tellTimeout))
+		if err == nil {
+			_, err = conn.Write([]byte(message))
+		}
 		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {

@@ -52,6 +52,19 @@ func TestSystemdHearsHowAServiceStands(t *testing.T) {
 	}
 }
 
+func TestNotifier_ReceiverDoesNotRead(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	sdnotifytest.Listen(t, name)
+	t.Setenv("NOTIFY_SOCKET", name)
+	t.Setenv("WATCHDOG_USEC", "300")
+	t.Setenv("WATCHDOG_PID", "")
+	log := &testlog.Log{}
+	n := sdnotify.FromEnvironment(slog.New(log))
+	n.Ready("serving")
+	await.Eventually(t, "a full queue is logged", func() bool { return log.Count("timeout") > 0 })
+	n.Close()
+}
+
 func TestSignsOfLifeAreThoseOfTheProcessThatIsAsked(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notify")
 	systemd := sdnotifytest.Listen(t, name)
