@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestSQLWritesTheCanonicalFormOfTheEngine(t *testing.T) {
+func TestSQLCanonicalFormMatchesEngine(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	documents := []string{`{}`, `{"b":1,"a":[true,false,null,{"d":"","c":{}}],"":[]}`,
@@ -42,7 +42,7 @@ func TestSQLWritesTheCanonicalFormOfTheEngine(t *testing.T) {
 	}
 }
 
-// object is a random JSON object.
+// object returns a random JSON object.
 func object(random *rand.Rand, depth int) map[string]any {
 	o := map[string]any{}
 	for range random.IntN(5) {
@@ -83,8 +83,8 @@ func text(random *rand.Rand) string {
 	return string(s)
 }
 
-// What a double may not keep digit for digit would have two forms.
-func TestSQLRefusesNumbersThatHaveNoCertainForm(t *testing.T) {
+// Numbers that a double may not preserve would have two forms.
+func TestSQLRejectsImpreciseNumbers(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	for _, number := range []string{"9007199254740993", "0.1234567890123456", "12345678901234.56", "1152921504606846976", "1e400", "1e-400",
@@ -93,7 +93,7 @@ func TestSQLRefusesNumbersThatHaveNoCertainForm(t *testing.T) {
 	}
 }
 
-func TestSQLTakesTheFingerprintOfTheEngine(t *testing.T) {
+func TestSQLFingerprintMatchesEngine(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	w, err := orders(nil).Build()
@@ -129,7 +129,7 @@ func TestSQLTakesTheFingerprintOfTheEngine(t *testing.T) {
 	}
 }
 
-func TestSQLFindsTheIDOfABusinessKey(t *testing.T) {
+func TestSQLInstanceIDMatchesEngine(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	for n, key := range []string{"c-1:k-9", "é", "1:", ""} {

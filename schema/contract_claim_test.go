@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestAKeyIsClaimedOnceAndItsAnswerIsReplayed(t *testing.T) {
+func TestClaimReplaysResult(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	tx := begin(t, pool)
@@ -29,7 +29,7 @@ func TestAKeyIsClaimedOnceAndItsAnswerIsReplayed(t *testing.T) {
 	}
 }
 
-func TestAClaimThatIsRolledBackLeavesNothing(t *testing.T) {
+func TestClaimRollbackLeavesNothing(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	tx := begin(t, pool)
@@ -41,7 +41,7 @@ func TestAClaimThatIsRolledBackLeavesNothing(t *testing.T) {
 	wantClaim(t, pool, "k", "another request", "new 1")
 }
 
-func TestAFailureThatMayPassIsTriedAgainWithTheNextAttempt(t *testing.T) {
+func TestRetryableFailureAllowsNextAttempt(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	wantClaim(t, pool, "k", "request", "new 1")
@@ -61,7 +61,7 @@ func TestAFailureThatMayPassIsTriedAgainWithTheNextAttempt(t *testing.T) {
 	}
 }
 
-func TestAFailureForGoodIsRefusedToEverybodyInItsWords(t *testing.T) {
+func TestFinalFailureIsReplayed(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	wantClaim(t, pool, "k", "request", "new 1")
@@ -74,7 +74,7 @@ func TestAFailureForGoodIsRefusedToEverybodyInItsWords(t *testing.T) {
 	}
 }
 
-func TestWhoLostHisLeaseCanMarkNothing(t *testing.T) {
+func TestExpiredLeaseCannotComplete(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	const args = "'s', 'k', sha256('request'), lease => '1 microsecond'"
@@ -93,12 +93,12 @@ func TestWhoLostHisLeaseCanMarkNothing(t *testing.T) {
 	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures) FROM pawl.command`); got != "processing 2 1" {
 		t.Errorf("got %s", got)
 	}
-	// Nobody took over from the second attempt: it holds the command, lapsed or not.
+	// No attempt has taken over: the second one holds the command, even if its lease has expired.
 	exec(t, pool, `SELECT pawl.succeed('s', 'k', 2)`)
 	refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 2)`)
 }
 
-func TestOnlyACommandThatIsHeldCanBeMarked(t *testing.T) {
+func TestOnlyHeldCommandCanBeCompleted(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "no such command") {
@@ -114,7 +114,7 @@ func TestOnlyACommandThatIsHeldCanBeMarked(t *testing.T) {
 	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
 }
 
-func TestClaimRefuses(t *testing.T) {
+func TestClaimErrors(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.claim('s', 'held', sha256('request'), lease => '1 hour');
@@ -156,14 +156,14 @@ func TestClaimRefuses(t *testing.T) {
 	}
 }
 
-func TestWhatNoCallerCouldReadIsNoAnswer(t *testing.T) {
+func TestSucceedRejectsUnreadableResults(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	wantClaim(t, pool, "k", "request", "new 1")
 	for _, sql := range []string{
 		`SELECT pawl.succeed('s', 'k', 1, '[]')`,
 		`SELECT pawl.succeed('s', 'k', 1, NULL)`,
-		`SELECT pawl.succeed('s', 'k', 1, code => 202)`, // in flight, to callers of the engine
+		`SELECT pawl.succeed('s', 'k', 1, code => 202)`, // means in flight to callers of the engine
 		`SELECT pawl.succeed('s', 'k', 1, code => 409)`,
 		`SELECT pawl.succeed('s', 'k', 1, code => NULL)`,
 		`SELECT pawl.succeed('s', 'k', 1, replay => '0')`,
@@ -182,9 +182,8 @@ func TestWhatNoCallerCouldReadIsNoAnswer(t *testing.T) {
 	exec(t, pool, `SELECT pawl.succeed('s', 'k', 1)`)
 }
 
-// The first of two attempts at once decides what the second one finds, which
-// waits for it.
-func TestTheSecondOfTwoClaimsAtOnceFindsWhatTheFirstOneCommits(t *testing.T) {
+// The second of two concurrent attempts waits for the first and sees its result.
+func TestConcurrentClaimSeesFirstResult(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ first, request, want, state string }{
 		"done":            {first: `SELECT pawl.succeed('s', 'k', 1, '{"n":1}')`, want: `replay 1 200 {"n":1}`},
@@ -217,7 +216,7 @@ func TestTheSecondOfTwoClaimsAtOnceFindsWhatTheFirstOneCommits(t *testing.T) {
 	}
 }
 
-func TestOfTwoWhoTakeOverAtOnceOneDoes(t *testing.T) {
+func TestConcurrentTakeoverHasOneWinner(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
@@ -233,8 +232,8 @@ func TestOfTwoWhoTakeOverAtOnceOneDoes(t *testing.T) {
 	raised(t, (<-zombie).err, "P4010")
 }
 
-// Both have seen that the lease has run out before either can take over.
-func TestOfTwoWhoSeeALapsedLeaseOneTakesOver(t *testing.T) {
+// Both see the expired lease before either can take over.
+func TestExpiredLeaseHasOneSuccessor(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
@@ -253,7 +252,7 @@ func TestOfTwoWhoSeeALapsedLeaseOneTakesOver(t *testing.T) {
 	raised(t, second.err, "P4029")
 }
 
-func TestAClaimWaitsAsLongAsItsLockTimeoutSays(t *testing.T) {
+func TestClaimRespectsLockTimeout(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	tx := begin(t, pool)
@@ -264,9 +263,9 @@ func TestAClaimWaitsAsLongAsItsLockTimeoutSays(t *testing.T) {
 	raised(t, err, "55P03")
 }
 
-// At another level than READ COMMITTED the answer that was committed meanwhile
-// cannot be seen; then the claim fails, and never runs twice.
-func TestARepeatableReadThatCannotSeeTheAnswerFails(t *testing.T) {
+// At isolation levels above READ COMMITTED a result committed meanwhile is invisible; the claim
+// then fails and never executes twice.
+func TestRepeatableReadClaimFails(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	tx := begin(t, pool)
@@ -277,9 +276,8 @@ func TestARepeatableReadThatCannotSeeTheAnswerFails(t *testing.T) {
 	raised(t, err, "40001")
 }
 
-// Whoever changes an instance by a claim locks it before the key, as everybody
-// does.
-func TestAClaimOnAnInstanceLocksItFirst(t *testing.T) {
+// A claim on an instance locks the instance before the key, like all code.
+func TestClaimLocksInstanceFirst(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -291,13 +289,13 @@ func TestAClaimOnAnInstanceLocksItFirst(t *testing.T) {
 	waiting := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
 		return claimAs(t.Context(), conn, "'s', 'k', sha256('x'), 'order', 'ship', $1", idOf("k-1"))
 	})
-	wantClaim(t, tx, "k", "x", "new 1") // nobody has the key
+	wantClaim(t, tx, "k", "x", "new 1") // the key is free
 	commit(t, tx)
 	raised(t, (<-waiting).err, "P4029")
 }
 
-// The codes of the engine and the states of the contract are one table.
-func TestTheEnginesCodesHaveTheStatesThatAreRaised(t *testing.T) {
+// The codes of the engine match the SQLSTATEs of the contract.
+func TestEngineCodesMatchSQLStates(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[workflow.Code]string{
 		workflow.ScopeMissing: "P4000", workflow.KeyMissing: "P4001", workflow.KeyReused: "P4002", workflow.HashMissing: "P4003",

@@ -26,7 +26,7 @@ func wantCode(t testing.TB, err error, code workflow.Code) {
 	}
 }
 
-func TestTheEngineReplaysWhatSQLHasFinished(t *testing.T) {
+func TestEngineReplaysSQLResult(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -42,7 +42,7 @@ func TestTheEngineReplaysWhatSQLHasFinished(t *testing.T) {
 	if err != nil || result.State != placed || result.Version != 1 || time.Since(result.At) > time.Minute {
 		t.Errorf("got %+v, %v", result, err)
 	}
-	// What the SQL caller gets of his own command is the same, byte for byte.
+	// The SQL caller gets the same bytes for its own command.
 	again, err := claimAs(t.Context(), pool, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
 	if err != nil || again.Outcome != "replay" || *again.Code != 201 || *again.Body != string(r.Body) {
 		t.Errorf("got %v, %v", again, err)
@@ -51,7 +51,7 @@ func TestTheEngineReplaysWhatSQLHasFinished(t *testing.T) {
 	wantCode(t, err, workflow.KeyReused)
 }
 
-func TestTheEngineReplaysARefusalOfSQL(t *testing.T) {
+func TestEngineReplaysSQLRefusal(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -65,13 +65,13 @@ func TestTheEngineReplaysARefusalOfSQL(t *testing.T) {
 	if !ok || refusal.Code != workflow.GuardRefused || refusal.Message != `only 3 "left"` {
 		t.Errorf("got %v", r.Err())
 	}
-	// As the engine itself would have refused it.
+	// As the engine itself would refuse it.
 	if want := transitions.ProblemOf(refusal).JSON(); string(want) != string(r.Body) {
 		t.Errorf("got %s\nwant %s", r.Body, want)
 	}
 }
 
-func TestSQLReplaysWhatTheEngineHasFinished(t *testing.T) {
+func TestSQLReplaysEngineResult(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -98,7 +98,7 @@ func TestSQLReplaysWhatTheEngineHasFinished(t *testing.T) {
 	}
 }
 
-func TestSQLLeavesAloneWhatTheEngineHasInFlight(t *testing.T) {
+func TestSQLCannotClaimEngineCommands(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -124,9 +124,9 @@ func TestSQLLeavesAloneWhatTheEngineHasInFlight(t *testing.T) {
 	}
 }
 
-// The engine's workers look for due work and lapsed leases; commands that SQL
-// callers hold, or have given back, are neither.
-func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
+// The engine's workers ignore commands that SQL callers hold or have released, even if due or
+// expired.
+func TestEngineIgnoresSQLCommands(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -153,7 +153,7 @@ func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
 	}
 }
 
-func TestACallerOfTheEngineCanWaitForSQL(t *testing.T) {
+func TestEngineCallerWaitsForSQL(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -174,9 +174,8 @@ func TestACallerOfTheEngineCanWaitForSQL(t *testing.T) {
 	}
 }
 
-// The engine's insert waits for a key that a SQL transaction is about to write,
-// and then answers with what that has committed.
-func TestTheEngineWaitsForASQLTransactionWithItsKey(t *testing.T) {
+// The engine waits for a SQL transaction with its key, and replays the result that it commits.
+func TestEngineWaitsForSQLTransaction(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -189,8 +188,8 @@ func TestTheEngineWaitsForASQLTransactionWithItsKey(t *testing.T) {
 		ended <- transitions.Reply{Receipt: r, Err: err}
 	}()
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
-	// The engine has made the instance and waits for the key; SQL has the key and
-	// makes the instance. The engine gives way.
+	// The engine has created the instance and waits for the key; SQL holds the key and creates the
+	// instance. The engine yields.
 	exec(t, tx, `SELECT pawl.transition('order:place', 'checkout', 1, 0, 'placed', '{}', $1::json, business_key => 'c-1:k-1')`,
 		payloadOf("k-1"))
 	commit(t, tx)
@@ -200,7 +199,7 @@ func TestTheEngineWaitsForASQLTransactionWithItsKey(t *testing.T) {
 	verified(t, e)
 }
 
-func TestSQLWaitsForATransactionOfTheEngineWithItsKey(t *testing.T) {
+func TestSQLWaitsForEngineTransaction(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -219,14 +218,14 @@ func TestSQLWaitsForATransactionOfTheEngineWithItsKey(t *testing.T) {
 	}
 }
 
-// Every key is used by callers of both kinds at once: one effect, one answer.
-func TestCallersOfBothKindsRaceForTheSameKeys(t *testing.T) {
+// Callers of both kinds use every key concurrently: each has one effect and one result.
+func TestSQLAndEngineCallersRace(t *testing.T) {
 	t.Parallel()
 	const keys, each = 30, 2
 	pool := contract(t)
 	e := started(t, pool)
 	var mu sync.Mutex
-	answers := map[string]map[string]int{} // by key: bodies and how many got them
+	answers := map[string]map[string]int{} // by key: bodies and their number
 	note := func(key, body string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -271,9 +270,8 @@ func TestCallersOfBothKindsRaceForTheSameKeys(t *testing.T) {
 	}
 }
 
-// placeUntilDone places an order as a SQL caller does who begins again when his
-// transaction fails for a reason that passes, and returns the answer with its
-// position.
+// placeUntilDone places an order like a SQL caller that retries transient failures, and returns the
+// result with its position.
 func placeUntilDone(ctx context.Context, pool *pgxpool.Pool, key, cart string) (body string, err error) {
 	for range 100 {
 		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -289,7 +287,7 @@ func placeUntilDone(ctx context.Context, pool *pgxpool.Pool, key, cart string) (
 			return err
 		})
 		if err == nil && body == "" {
-			continue // ask for the answer: only now it has its position
+			continue // claim again for the position, which is only known after the commit
 		}
 		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "40P01" && e.Code != "40001" && e.ConstraintName != "instance_pkey" {
 			break

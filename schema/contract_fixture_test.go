@@ -27,7 +27,7 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// contract is a database with the functions.
+// contract returns a database with the functions.
 func contract(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return pgtest.Pool(t)
@@ -53,15 +53,14 @@ func ask[T any](t testing.TB, q querier, sql string, args ...any) T {
 	return v
 }
 
-// begin begins a transaction that is rolled back at the end of the test, if it
-// is still open then.
+// begin begins a transaction that is rolled back at the end of the test.
 func begin(t testing.TB, pool *pgxpool.Pool) pgx.Tx {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // after its end it does nothing
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // no-op after commit
 	return tx
 }
 
@@ -72,7 +71,7 @@ func commit(t testing.TB, tx pgx.Tx) {
 	}
 }
 
-// raised is the error that the database raised; it must have the SQLSTATE.
+// raised returns the database's error, which must have the SQLSTATE.
 func raised(t testing.TB, err error, state string) *pgconn.PgError {
 	t.Helper()
 	e, ok := errors.AsType[*pgconn.PgError](err)
@@ -83,7 +82,7 @@ func raised(t testing.TB, err error, state string) *pgconn.PgError {
 	return e
 }
 
-// refused runs a statement that must raise the SQLSTATE.
+// refused executes a statement that must raise the SQLSTATE.
 func refused(t testing.TB, q querier, state, sql string, args ...any) *pgconn.PgError {
 	t.Helper()
 	_, err := q.Exec(t.Context(), sql, args...)
@@ -94,7 +93,7 @@ func refused(t testing.TB, q querier, state, sql string, args ...any) *pgconn.Pg
 	return e
 }
 
-// claimed is the row that claim returns.
+// claimed is the result of claim.
 type claimed struct {
 	Outcome string
 	Attempt int
@@ -125,7 +124,7 @@ func claimAs(ctx context.Context, q querier, args string, values ...any) (claime
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[claimed])
 }
 
-// wantClaim claims a key and expects this of it.
+// wantClaim claims a key and compares the result.
 func wantClaim(t testing.TB, q querier, key, request, want string) {
 	t.Helper()
 	got, err := claim(t.Context(), q, key, request)
@@ -134,14 +133,13 @@ func wantClaim(t testing.TB, q querier, key, request, want string) {
 	}
 }
 
-// result is what a statement in the background came to.
+// result is the result of a background statement.
 type result[T any] struct {
 	value T
 	err   error
 }
 
-// background runs f on a connection of its own, whose backend is known, and
-// returns when that waits for a lock.
+// background runs f on its own connection and returns when that waits for a lock.
 func background[T any](t testing.TB, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) (T, error)) <-chan result[T] {
 	t.Helper()
 	conn, err := pgtest.DirectTo(t, pool).Acquire(t.Context())
@@ -158,8 +156,8 @@ func background[T any](t testing.TB, pool *pgxpool.Pool, f func(conn *pgxpool.Co
 	return done
 }
 
-// The workflow of the tests against the engine: an order with nothing that only
-// the engine can do, but for "pay" and "check".
+// The workflow of the tests with the engine: an order that needs the engine only for "pay" and
+// "check".
 
 type order struct {
 	Customer string `json:"customer"`
@@ -216,8 +214,7 @@ func orders(pay func(ctx context.Context) error) *workflow.Definition[order] {
 	).After("forgotten", workflow.From(reviewed), time.Hour, "cancel").Final(shipped, cancelled)
 }
 
-// started is an engine on the database, with an activity that waits until the
-// test ends.
+// started returns an engine with an activity that waits until the test ends.
 func started(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *engine.Engine {
 	t.Helper()
 	ended := make(chan struct{})
@@ -229,7 +226,7 @@ func started(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *
 		return ctx.Err()
 	}
 	config := engine.Config{Pool: pool, Workflows: []workflow.Source{orders(pay)}, Log: slog.New(slog.DiscardHandler), PollOnly: true,
-		Retention: engine.RetentionConfig{Off: true}, SinkLease: time.Hour} // who purges are the tests; no event comes twice
+		Retention: engine.RetentionConfig{Off: true}, SinkLease: time.Hour} // the tests purge; no event arrives twice
 	for _, c := range change {
 		c(&config)
 	}
@@ -249,7 +246,7 @@ func started(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *
 	return e
 }
 
-// place is the command that places an order, and its payload.
+// place returns the command that places an order, and its payload.
 func place(key, cart string) transitions.Command {
 	return transitions.Command{Workflow: "order", Transition: "place", Key: key, Payload: []byte(payloadOf(cart))}
 }
@@ -258,17 +255,17 @@ func payloadOf(cart string) string {
 	return fmt.Sprintf(`{"customer":"c-1","cart":%q,"total":129900}`, cart)
 }
 
-// idOf is the instance of a cart's order.
+// idOf returns the instance of a cart's order.
 func idOf(cart string) uuid.UUID {
 	return transitions.InstanceID(transitions.DefaultTenant, "order", "c-1:"+cart)
 }
 
-// placeInSQL claims the key of place and places the order, in a transaction.
+// placeInSQL claims the key of place and places the order in a transaction.
 const placeInSQL = `SELECT pawl.transition('order:place', $1, c.attempt, 0, 'placed', '{"customer":"c-1","total":129900}', $2::json,
 	business_key => 'c-1:' || $3)::text
 	FROM pawl.claim('order:place', $1, pawl.fingerprint('order', 'place', $2::jsonb), 'order', 'place') AS c`
 
-// verified has the engine check all audit chains and the log.
+// verified verifies all audit chains and the log with the engine.
 func verified(t testing.TB, e *engine.Engine) inspect.Verification {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)

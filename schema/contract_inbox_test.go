@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestAMessageIsConsumedOnceByEachConsumer(t *testing.T) {
+func TestConsumeOncePerConsumer(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	for _, tt := range []struct {
@@ -30,7 +30,7 @@ func TestAMessageIsConsumedOnceByEachConsumer(t *testing.T) {
 	}
 }
 
-func TestConsumeRefuses(t *testing.T) {
+func TestConsumeErrors(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'))")
@@ -52,8 +52,8 @@ func TestConsumeRefuses(t *testing.T) {
 	}
 }
 
-// A message is a row of command, so that one claim or one consume has it.
-func TestAMessageIsACommand(t *testing.T) {
+// A message is a row of command, so that one claim or one consume gets it.
+func TestMessageIsCommand(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'), '1 day')")
@@ -77,8 +77,8 @@ func TestAMessageIsACommand(t *testing.T) {
 	}
 }
 
-// Who is second waits for the first: what that rolls back is his to do.
-func TestTheSecondOfTwoConsumersAtOnceWaitsForTheFirst(t *testing.T) {
+// The second consumer waits for the first; if that rolls back, the second consumes.
+func TestConcurrentConsumerWaits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		commits bool
@@ -108,7 +108,7 @@ func TestTheSecondOfTwoConsumersAtOnceWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsDeliveredTenTimesAtOnceHasOneEffect(t *testing.T) {
+func TestConcurrentDeliveriesHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "CREATE TABLE effect (n int)")

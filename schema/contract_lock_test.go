@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestTheLockOfAResourceIsOneInGoAndInSQL(t *testing.T) {
+func TestResourceLockIsSharedWithSQL(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -56,7 +56,7 @@ func TestTheLockOfAResourceIsOneInGoAndInSQL(t *testing.T) {
 	}
 }
 
-func TestALockNeedsANameThatCanBeOne(t *testing.T) {
+func TestLockRejectsInvalidNames(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -73,7 +73,7 @@ func TestALockNeedsANameThatCanBeOne(t *testing.T) {
 	}
 }
 
-func TestAWaitForALockEndsWithItsContext(t *testing.T) {
+func TestLockWaitEndsWithContext(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)

@@ -12,16 +12,16 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// reads are what a transaction has read of a table so far, as the server counts.
+// reads are the reads of a table by a transaction so far, from the server's statistics.
 type reads struct {
 	Table    string
 	SeqScans int64
 	Rows     int64 // found by an index
 }
 
-// Whatever the server believes about the tables, empty or full, the contract finds
-// its rows by index, and reads no more of them than it needs.
-func TestTheContractReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
+// The contract finds its rows by index and reads few of them, whatever the server's statistics say
+// about the tables.
+func TestContractReadsByIndex(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	started(t, pool)
@@ -40,18 +40,17 @@ func TestTheContractReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
 	t.Run("full", func(t *testing.T) { readByIndex(t, pool, 100) })
 }
 
-// few are enough for a command, its row found more than once.
+// few is enough for a command whose row is found several times.
 const few = 8
 
-// readByIndex calls every function in a transaction of its own, in which due
-// commands can be purged.
+// readByIndex calls every function in its own transaction, in which due commands can be purged.
 func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 	const place = `SELECT pawl.transition('new', 'k', c.attempt, 0, 'placed', '{}', '{}', business_key => 'b')
 		FROM pawl.claim('new', 'k', sha256('x'), 'order', 'place', pawl.instance_id('order', 'b')) AS c`
 	for _, tt := range []struct {
 		name, sql string
 		most      int64  // rows of one table
-		only      string // that table; "" each
+		only      string // that table; "" means each
 	}{
 		{"claim", "SELECT pawl.claim('new', 'k', sha256('x'))", 0, ""},
 		{"claim again", "SELECT pawl.claim('new', 'k', sha256('x'), lease => '1 us'); SELECT pawl.claim('new', 'k', sha256('x'))", few, ""},
@@ -66,8 +65,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 		{"purge", "SELECT pawl.purge(100)", 5 * due, ""},
 		{"purge with nothing due", "SELECT pawl.purge(moment => now() - interval '100 days')", 0, "command"},
 	} {
-		// What a session has read is its own until it tells the server, which it does
-		// between transactions: so each has one.
+		// A session reports its statistics between transactions, so each call has its own.
 		conn, err := pgx.Connect(t.Context(), pgtest.Direct(t, pool.Config().ConnString()))
 		if err != nil {
 			t.Fatal(err)
@@ -99,9 +97,9 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 	}
 }
 
-// A purge that finds nothing to do looks at one end of an index, however much
-// there is: its cost is a few pages, with and without statistics.
-func TestAPurgeWithNothingDueReadsAFewPages(t *testing.T) {
+// A purge without due keys reads one end of an index: a few pages, with and without statistics,
+// whatever the size.
+func TestIdlePurgeReadsFewPages(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	const args = "moment => now() - interval '1 day', decided => '{decided}'"
@@ -112,11 +110,11 @@ func TestAPurgeWithNothingDueReadsAFewPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Release()
-		for range 6 { // until it has read the catalogs, and keeps its plans
+		for range 6 { // until catalogs are read and plans cached
 			wantPurged(t, conn, args, purged{})
 		}
 		n, took := pagesOf(t, conn, args)
-		for tries := 0; tries < 10 && n > 40; tries++ { // autovacuum may have come by, so that it has planned again
+		for tries := 0; tries < 10 && n > 40; tries++ { // autovacuum may invalidate plans
 			n, took = pagesOf(t, conn, args)
 		}
 		if n > 40 {
@@ -133,10 +131,9 @@ func TestAPurgeWithNothingDueReadsAFewPages(t *testing.T) {
 	pages("full")
 }
 
-// As long as an old transaction is open, such as a dump, no vacuum removes what
-// every key that was seen to leaves in the index. Who knows since when to look
-// does not read that again and again.
-func TestAPurgeReadsNothingThatWasSeenToWhileNoVacuumCan(t *testing.T) {
+// While an old transaction is open, such as a dump, vacuum cannot remove index entries of processed
+// keys. A purge that knows the last processed time does not read them again.
+func TestPurgeSkipsProcessedKeysWithoutVacuum(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	const all, args = 20000, "since => now() - interval '1 day'"
@@ -145,7 +142,7 @@ func TestAPurgeReadsNothingThatWasSeenToWhileNoVacuumCan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = old.Rollback(context.Background()) }() // it has only read
+	defer func() { _ = old.Rollback(context.Background()) }() // read-only
 	if n := ask[int](t, old, "SELECT count(*) FROM pawl.command"); n != all {
 		t.Fatalf("%d keys", n)
 	}
@@ -155,7 +152,7 @@ func TestAPurgeReadsNothingThatWasSeenToWhileNoVacuumCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	for range 6 { // until it has read the catalogs, and keeps its plans
+	for range 6 { // until catalogs are read and plans cached
 		wantPurged(t, conn, args, purged{})
 	}
 	if n, _ := pagesOf(t, conn, ""); n < 300 {
@@ -166,10 +163,9 @@ func TestAPurgeReadsNothingThatWasSeenToWhileNoVacuumCan(t *testing.T) {
 	}
 }
 
-// What SQL callers have given back, and may claim for days to come, costs a purge
-// nothing, however short the horizons of others are; what is past its own is read a
-// batch at a time.
-func TestAPurgeReadsNothingThatWasGivenBackAndIsNotPastItsHorizon(t *testing.T) {
+// Commands released by SQL callers cost a purge nothing until their own retention period ends, even
+// if others have shorter ones. Expired ones are read in batches.
+func TestPurgeSkipsReleasedKeys(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	const many, batch = 5000, 50
@@ -188,7 +184,7 @@ func TestAPurgeReadsNothingThatWasGivenBackAndIsNotPastItsHorizon(t *testing.T) 
 	back("slow", many)
 	for _, statistics := range []string{"", "ANALYZE"} {
 		exec(t, pool, statistics)
-		for range 6 { // until it has read the catalogs, and keeps its plans
+		for range 6 { // until catalogs are read and plans cached
 			wantPurged(t, conn, args, purged{})
 		}
 		if n, took := pagesOf(t, conn, args); n > 40 {
@@ -205,16 +201,16 @@ func TestAPurgeReadsNothingThatWasGivenBackAndIsNotPastItsHorizon(t *testing.T) 
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE workflow = 'quick' AND code = 408"); n != 3*batch {
 		t.Errorf("%d are given up", n)
 	}
-	// Who claims one has it, and it is not given up.
+	// A claimed command is not abandoned.
 	if _, err := claimAs(t.Context(), pool, "'back', 'slow 1', sha256('x')"); err != nil {
 		t.Error(err)
 	}
 	wantPurged(t, conn, "batch => 10000, moment => now() + interval '31 days'", purged{3 * batch, 0, many - 1, 0})
 }
 
-// What stays though it is due, because it is decided or paused or a timer, costs a
-// call no more than a batch of it, and hides nobody for ever.
-func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {
+// Due commands that stay, because they are decided, paused or timers, cost a call at most a batch,
+// and do not hide others forever.
+func TestPurgeReadsStayingCommandsInBatches(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	const batch, stay, timers = 500, 16000, 20000
@@ -230,7 +226,7 @@ func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {
 		wantPurged(t, conn, args("[]"), purged{})
 	}
 	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('default', 'paused', 'ann', now())")
-	planned(t, pool, "decided", "0 s", stay) // all due at one time
+	planned(t, pool, "decided", "0 s", stay) // all due at the same time
 	planned(t, pool, "paused", "1 us", stay)
 	planned(t, pool, "w", "0 s", stay)
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, paused, chain, created_at,
@@ -240,8 +236,8 @@ func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {
 	exec(t, pool, "UPDATE pawl.command SET scope = 'pawl:timer' WHERE workflow = 'quick'")
 	planned(t, pool, "nobody's", "0 s", 700)
 
-	// Each row may be on a page of its own, and its instance is found by its index.
-	// All that stays has more than 50,000 rows.
+	// Each row may be on its own page, and its instance is found by index. There are more than
+	// 50,000 such rows.
 	instances := ask[string](t, pool, "SELECT json_build_array(min(run_at))::text FROM pawl.command WHERE workflow = 'w'")
 	for _, statistics := range []string{"", "ANALYZE"} {
 		exec(t, pool, statistics)
@@ -277,7 +273,7 @@ func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {
 	}
 }
 
-// planned inserts n scheduled commands, due from now on in steps.
+// planned inserts n scheduled commands that are due from now on in steps.
 func planned(t testing.TB, q querier, workflow, step string, n int) {
 	t.Helper()
 	exec(t, q, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
@@ -286,7 +282,7 @@ func planned(t testing.TB, q querier, workflow, step string, n int) {
 			now() + n * $2::text::interval, '{}', now() FROM generate_series(1, $3::int) AS n`, workflow, step, n)
 }
 
-// pagesOf counts the pages that a purge reads, and the milliseconds that it takes.
+// pagesOf returns the pages that a purge reads, and its duration in milliseconds.
 func pagesOf(t testing.TB, q querier, args string) (pages, took float64) {
 	t.Helper()
 	plan := ask[[]map[string]any](t, q, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM pawl.purge("+args+")")

@@ -23,12 +23,12 @@ import (
 
 const page = "../docs/sql.md"
 
-// block is an example of the page and what psql prints for it.
+// block is an example of the page with psql's output.
 type block struct{ sql, want string }
 
 var fence = regexp.MustCompile("(?ms)^```(sql|sql rights|text)\n(.*?)^```$")
 
-// examples are those of the page, and the grants that it names.
+// examples returns the examples and the grants of the page.
 func examples(t testing.TB) (list []block, rights string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -51,8 +51,7 @@ func examples(t testing.TB) (list []block, rights string) {
 	return list, rights
 }
 
-// psql runs a script and returns what it prints, errors included, without spaces
-// at the ends of lines.
+// psql runs a script and returns its output with errors, without trailing spaces.
 func psql(t testing.TB, pool *pgxpool.Pool, script string) string {
 	t.Helper()
 	name := "psql"
@@ -80,7 +79,7 @@ var (
 	sourced  = regexp.MustCompile(`(?m)^psql:<stdin>:\d+: `)
 )
 
-func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
+func TestSQLPageExamples(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	var received bytes.Buffer
@@ -120,7 +119,7 @@ func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
 	}
 }
 
-// upToDate waits until the engine's sink has everything.
+// upToDate waits until the engine's sink has received everything.
 func upToDate(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	await.Eventually(t, "the sink has everything", func() bool {
@@ -132,8 +131,8 @@ func upToDate(t testing.TB, e *engine.Engine) {
 	})
 }
 
-// One key from psql and from Go, in turns.
-func TestPsqlAndTheEngineUseOneKey(t *testing.T) {
+// psql and Go use the same key alternately.
+func TestPsqlAndEngineShareKey(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -166,7 +165,7 @@ SELECT outcome, body FROM pawl.claim('order:place', '%s', pawl.fingerprint('orde
 	}
 }
 
-func TestARoleNeedsTheRightsOfThePageAndNoMore(t *testing.T) {
+func TestSQLPageRightsAreMinimal(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)

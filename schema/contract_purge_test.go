@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// finished inserts n commands that the engine has finished, whose answers expire
-// after the interval.
+// finished inserts n commands completed by the engine whose results expire after the interval.
 func finished(t testing.TB, q querier, scope string, n int, expires string) {
 	t.Helper()
 	exec(t, q, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code,
@@ -28,7 +27,7 @@ func left(t testing.TB, q querier) string {
 		FROM pawl.command GROUP BY scope) c`)
 }
 
-// purged is what a purge did: expired, forgotten, abandoned, archived.
+// purged is the result of a purge: expired, forgotten, abandoned, archived.
 type purged [4]int
 
 func purge(t testing.TB, q querier, args string) purged {
@@ -43,7 +42,7 @@ func wantPurged(t testing.TB, q querier, args string, want purged) {
 	}
 }
 
-func TestPurgeMakesTombstonesAndForgetsThem(t *testing.T) {
+func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	finished(t, pool, "gone", 5, "-31 days")
@@ -56,7 +55,7 @@ func TestPurgeMakesTombstonesAndForgetsThem(t *testing.T) {
 		UPDATE pawl.command SET created_at = now() - interval '1 year', updated_at = now() - interval '1 year',
 			expires_at = now() - interval '1 year'
 			WHERE phase IS NOT NULL`)
-	// What is past the tombstone's time as well is forgotten at once.
+	// Keys past the tombstone's time are forgotten at once.
 	wantPurged(t, pool, "", purged{9, 5, 0, 0})
 	if got := left(t, pool); got != "held 1, past 4, replayed 3, worked 1" {
 		t.Errorf("left are %s", got)
@@ -70,14 +69,14 @@ func TestPurgeMakesTombstonesAndForgetsThem(t *testing.T) {
 	_, err := claimAs(t.Context(), pool, "'past', '2', sha256('x'), tenant => 't2'")
 	raised(t, err, "P4099")
 	wantPurged(t, pool, "moment => now() + interval '2 days'", purged{3, 4, 0, 0})
-	// A key that is forgotten is new.
+	// A forgotten key is new.
 	if got, err := claimAs(t.Context(), pool, "'gone', '2', sha256('y'), tenant => 't2'"); err != nil || got.String() != "new 1" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
-// A message is a command, without a tombstone: it was to be kept in mind for a time.
-func TestPurgeForgetsMessagesWhoseTimeIsOver(t *testing.T) {
+// A message is a command without a tombstone, kept for a given time.
+func TestPurgeDeletesExpiredMessages(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.consume('c', 'old', sha256('x'), '1 us'); SELECT pawl.consume('c', 'new', sha256('x'))`)
@@ -88,8 +87,8 @@ func TestPurgeForgetsMessagesWhoseTimeIsOver(t *testing.T) {
 	}
 }
 
-// The row's own time goes before the workflow's, and that before the caller's.
-func TestPurgeKnowsWhoSaysHowLongATombstoneStays(t *testing.T) {
+// The row's own retention precedes the workflow's, which precedes the caller's.
+func TestPurgeTombstonePrecedence(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone) VALUES ('w', '1 day', '10 days'), ('forever', '1 day', NULL)")
@@ -115,7 +114,7 @@ func TestPurgeKnowsWhoSaysHowLongATombstoneStays(t *testing.T) {
 	}
 }
 
-func TestPurgeMovesWhatTheWorkflowWantsToTheHistory(t *testing.T) {
+func TestPurgeArchivesToHistory(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history) VALUES ('w', '1 day', '10 days', true)")
@@ -140,14 +139,14 @@ func TestPurgeMovesWhatTheWorkflowWantsToTheHistory(t *testing.T) {
 	}
 }
 
-// historyOf is the text of what a row of history has.
+// historyOf returns the text of a row of the history.
 func historyOf(from, expired string) string {
 	return `SELECT json_agg(json_build_array(tenant, scope, key, workflow, transition, instance, version, actor, status, code, body, failures,
 		failure,
 		created_at, finished_at, ` + expired + `) ORDER BY scope, key)::text FROM ` + from
 }
 
-func TestPurgeTakesTheOldestFirstInBatchesAndWaitsForNobody(t *testing.T) {
+func TestPurgeOldestFirstInBatches(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	finished(t, pool, "a", 10, "-40 days")
@@ -156,7 +155,7 @@ func TestPurgeTakesTheOldestFirstInBatchesAndWaitsForNobody(t *testing.T) {
 	exec(t, tx, "SELECT FROM pawl.command WHERE scope = 'b' AND key IN ('1', '2') FOR UPDATE")
 	first := begin(t, pool)
 	wantPurged(t, first, "3", purged{3, 3, 0, 0})
-	// At the same time another one purges others.
+	// Another session purges concurrently.
 	wantPurged(t, pool, "3", purged{3, 3, 0, 0})
 	commit(t, first)
 	if got := left(t, pool); got != "a 10, b 4" {
@@ -167,8 +166,8 @@ func TestPurgeTakesTheOldestFirstInBatchesAndWaitsForNobody(t *testing.T) {
 	wantPurged(t, pool, "", purged{2, 2, 0, 0})
 }
 
-// What nobody goes on with ends, with an answer that a late caller gets.
-func TestPurgeEndsWhatIsAbandoned(t *testing.T) {
+// Commands that no caller continues end with a result for late callers.
+func TestPurgeEndsAbandonedCommands(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 hour'), ('slow', '10 days');
@@ -213,8 +212,8 @@ func TestPurgeEndsWhatIsAbandoned(t *testing.T) {
 	wantPurged(t, pool, "moment => now() + interval '4 hours'", purged{1, 0, 0, 0})
 }
 
-// What its caller has asked for its key counts also when a purge ends it.
-func TestPurgeKeepsWhatItAbandonsAsItsCallerAsked(t *testing.T) {
+// A purge that abandons a command respects the retention requested by its caller.
+func TestPurgeRespectsCallersRetention(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone) VALUES ('w', '1 hour', '2 hours')")
@@ -235,7 +234,7 @@ func TestPurgeKeepsWhatItAbandonsAsItsCallerAsked(t *testing.T) {
 	}
 }
 
-// scheduled is a command that waits to be decided since now.
+// scheduled returns a command that is due now.
 func scheduled(scope, key, workflow string) string {
 	return fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 			phase, attempt, failures, revision, run_at, request, updated_at)
@@ -244,8 +243,8 @@ func scheduled(scope, key, workflow string) string {
 		scope, key, workflow)
 }
 
-// A command that is claimed while a purge looks at it is not abandoned.
-func TestPurgeLeavesAloneWhatIsClaimedAtThatMoment(t *testing.T) {
+// A command that is claimed during a purge is not abandoned.
+func TestPurgeSkipsConcurrentClaims(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.claim('s', 'k', sha256('x')); SELECT pawl.fail('s', 'k', 1, 'no')")
@@ -256,9 +255,8 @@ func TestPurgeLeavesAloneWhatIsClaimedAtThatMoment(t *testing.T) {
 	wantPurged(t, pool, "moment => now() + interval '1 year'", purged{})
 }
 
-// A purge that deletes a key's row while a claim is about to look at it must not
-// leave the claim with nothing.
-func TestAClaimThatMeetsAPurgeIsNew(t *testing.T) {
+// A purge may delete a key's row while a claim looks it up; the claim must then be new.
+func TestClaimDuringPurgeIsNew(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.claim('s', 'k', sha256('x')); SELECT pawl.succeed('s', 'k', 1, replay => '1 us')")

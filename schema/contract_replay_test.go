@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Who does not say how long an answer is replayed gets what the workflow says, and
-// 24 hours where there is none.
-func TestAnAnswerIsReplayedForAsLongAsTheWorkflowSays(t *testing.T) {
+// Without an explicit retention, results are replayed for that of the workflow, or 24 hours without
+// a workflow.
+func TestReplayRetentionOfWorkflow(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('order', '7 days');

@@ -16,20 +16,21 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// A trial runs a row of the table of SQLSTATEs as a caller of the functions in SQL: a transaction that claims a key, does its work and
-// ends the command. The work is a row of the table effect, so the number of its rows is the number of effects.
+// trial runs a row of the table of SQLSTATEs like a caller of the SQL functions: a transaction that
+// claims a key, does its work and completes the command. The work is a row of the table effect, so
+// that its rows count the effects.
 type trial struct {
 	pool    *pgxpool.Pool
-	blocked bool // the obstacle is in the way
+	blocked bool // the obstacle exists
 	options pgx.TxOptions
 
-	// prepare makes the obstacle and returns how time removes it; nil: blocked is all.
+	// prepare creates the obstacle and returns a function that removes it; nil: only blocked.
 	prepare func(t *testing.T, s *trial) (remove func())
-	// before runs first in the transaction while the obstacle is in the way.
+	// before runs first in the transaction while the obstacle exists.
 	before func(ctx context.Context, tx pgx.Tx) error
 	// work is the work on the key; nil: claim, effect, succeed.
 	work func(ctx context.Context, s *trial, tx pgx.Tx, key string) error
-	// loses makes the answer to the commit get lost.
+	// loses drops the reply to the commit.
 	loses bool
 }
 
@@ -48,7 +49,7 @@ func do(ctx context.Context, _ *trial, tx pgx.Tx, key string) error {
 	return err
 }
 
-// query is a trial whose work is one statement, with the key as its parameter, and an effect.
+// query returns a trial whose work is a statement with the key as its parameter, and an effect.
 func query(sql string) func(context.Context, *trial, pgx.Tx, string) error {
 	return func(ctx context.Context, _ *trial, tx pgx.Tx, key string) error {
 		if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeExec, key); err != nil {
@@ -59,7 +60,7 @@ func query(sql string) func(context.Context, *trial, pgx.Tx, string) error {
 	}
 }
 
-// raising is a trial whose server raises the SQLSTATE in the middle of the work.
+// raising returns a trial whose server raises the SQLSTATE during the work.
 func raising(state string) *trial {
 	return &trial{before: func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DO $$ BEGIN RAISE EXCEPTION 'so it is' USING ERRCODE = '`+state+`'; END $$`)
@@ -67,7 +68,7 @@ func raising(state string) *trial {
 	}}
 }
 
-// heldWith is a trial with settings of the transaction, while another transaction holds the key.
+// heldWith returns a trial with transaction settings while another transaction holds the key.
 func heldWith(settings string) *trial {
 	return &trial{
 		prepare: func(t *testing.T, s *trial) func() {
@@ -79,7 +80,7 @@ func heldWith(settings string) *trial {
 	}
 }
 
-// earlier is a trial after statements that were committed.
+// earlier returns a trial after committed statements.
 func earlier(work func(context.Context, *trial, pgx.Tx, string) error, statements ...string) *trial {
 	return &trial{work: work, prepare: func(t *testing.T, s *trial) func() {
 		for _, sql := range statements {
@@ -89,7 +90,7 @@ func earlier(work func(context.Context, *trial, pgx.Tx, string) error, statement
 	}}
 }
 
-// run is one transaction of the caller's.
+// run runs one transaction of the caller.
 func (s *trial) run(t *testing.T, key string) (err error) {
 	t.Helper()
 	ctx := t.Context()
@@ -138,7 +139,7 @@ func (s *trial) workOn(ctx context.Context, tx pgx.Tx, key string) error {
 	return s.work(ctx, s, tx, key)
 }
 
-// trials are by the row's state and constraints.
+// trials are the trials by the row's SQLSTATE and constraints.
 var trials = map[string]func() *trial{
 	"08xxx": func() *trial { return &trial{loses: true} },
 	"0A000": func() *trial { return earlier(query(moving("pay", `1, 'paid', '{}'`)), ordered) },
@@ -181,7 +182,7 @@ var trials = map[string]func() *trial{
 	"25P03": func() *trial { return raising("25P03") },
 	"40001": func() *trial {
 		s := &trial{options: pgx.TxOptions{IsoLevel: pgx.RepeatableRead}}
-		s.before = func(ctx context.Context, tx pgx.Tx) error { // the snapshot is taken, and then the key is claimed and ended
+		s.before = func(ctx context.Context, tx pgx.Tx) error { // take the snapshot before the key is claimed and completed
 			if _, err := tx.Exec(ctx, `SELECT`); err != nil {
 				return err
 			}
@@ -233,7 +234,7 @@ var trials = map[string]func() *trial{
 	},
 }
 
-// ordered places the order that later transitions are about.
+// ordered creates the order for later transitions.
 var ordered = strings.NewReplacer("$1", "'o'", "$2", `'`+payloadOf("o")+`'`, "$3", "'o'").Replace(placeInSQL)
 
 // placeOrder places the order of the cart "o".
@@ -245,13 +246,13 @@ func placeOrder(ctx context.Context, _ *trial, tx pgx.Tx, key string) error {
 	return err
 }
 
-// moving claims a key for a transition of that order, and makes it.
+// moving claims a key for a transition of that order, and executes it.
 func moving(name, arguments string) string {
 	return fmt.Sprintf(`SELECT pawl.transition('s', $1, c.attempt, %s) FROM pawl.claim('s', $1, sha256('request'), 'order', '%s', '%s') AS c`,
 		arguments, name, idOf("o"))
 }
 
-// waits is a claim of a key that another transaction has claimed and not committed yet.
+// waits returns a trial with a key that another transaction has claimed without committing.
 func waits() *trial {
 	return &trial{prepare: func(t *testing.T, s *trial) func() {
 		holder := begin(t, s.pool)
@@ -272,11 +273,12 @@ func waits() *trial {
 	}}
 }
 
-// deadlock is a caller that holds its key and wants another one, which is held by a transaction that wants the caller's.
+// deadlock returns a trial whose caller holds its key and waits for another, held by a transaction
+// that waits for the caller's.
 func deadlock() *trial {
 	return &trial{prepare: func(t *testing.T, s *trial) func() {
 		other := begin(t, s.pool)
-		exec(t, other, `SET LOCAL deadlock_timeout = '1h'`) // the caller finds the deadlock
+		exec(t, other, `SET LOCAL deadlock_timeout = '1h'`) // the caller detects the deadlock
 		wantClaim(t, other, "other", "request", "new 1")
 		ended := make(chan error, 1)
 		s.before = func(ctx context.Context, tx pgx.Tx) error {
@@ -306,7 +308,7 @@ func deadlock() *trial {
 	}}
 }
 
-// late is an attempt that ends its command after another one has taken it over.
+// late returns a trial that completes its command after another attempt took over.
 func late(function, arguments string) *trial {
 	return &trial{prepare: func(t *testing.T, s *trial) func() {
 		exec(t, s.pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
@@ -324,7 +326,7 @@ func late(function, arguments string) *trial {
 
 func nameOf(r *sqlstate.Row) string { return strings.Join(append([]string{r.State}, r.On...), " ") }
 
-// The advice of each row of docs/sqlstates.md is followed, on the error itself.
+// The advice of each row of docs/sqlstates.md is followed for a real error.
 func TestSQLStatesFromSQL(t *testing.T) {
 	t.Parallel()
 	for i := range sqlstate.Rows {
@@ -348,7 +350,7 @@ func TestSQLStatesFromSQL(t *testing.T) {
 	}
 }
 
-// follow meets the error and follows the advice of its row.
+// follow causes the error and follows the advice of its row.
 func (s *trial) follow(t *testing.T, row *sqlstate.Row, remove func()) {
 	if row.Where == sqlstate.InFunction {
 		if err := s.run(t, "k"); err != nil {
@@ -361,11 +363,11 @@ func (s *trial) follow(t *testing.T, row *sqlstate.Row, remove func()) {
 		s.wantWithinVain(t, row)
 	} else {
 		s.wantError(t, row, "k")
-		s.wantError(t, row, "k") // a retry at once
+		s.wantError(t, row, "k") // immediate retry
 	}
 	if row.Where == "" {
 		remove()
-		s.wantError(t, row, "k") // a retry later
+		s.wantError(t, row, "k") // later retry
 		if row.Key == sqlstate.NewKey && !strings.HasPrefix(row.State, "23505") {
 			if err := s.run(t, "k-2"); err != nil {
 				t.Errorf("with a new key: %v", err)
@@ -396,7 +398,7 @@ func (s *trial) wantRow(t *testing.T, row *sqlstate.Row, err error) {
 	}
 }
 
-// wantWithinVain gets the error in one transaction twice, with a savepoint before each attempt.
+// wantWithinVain expects the error twice in one transaction, with a savepoint before each attempt.
 func (s *trial) wantWithinVain(t *testing.T, row *sqlstate.Row) {
 	t.Helper()
 	ctx := t.Context()

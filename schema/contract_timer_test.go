@@ -39,14 +39,14 @@ func parcels() *workflow.Definition[parcel] {
 		After("hurry", workflow.From("rushed"), time.Millisecond, "lose")
 }
 
-// inSQL makes a transition of a parcel in SQL, to the state.
+// inSQL executes a transition of a parcel in SQL.
 func inSQL(t testing.TB, pool *pgxpool.Pool, id uuid.UUID, version int, transition, state string) {
 	t.Helper()
 	exec(t, pool, fmt.Sprintf(`SELECT pawl.transition('s', '%[1]s %[2]d', c.attempt, %[2]d, '%[4]s', '{}')
 		FROM pawl.claim('s', '%[1]s %[2]d', sha256('x'), 'parcel', '%[3]s', '%[1]s') AS c`, id, version, transition, state))
 }
 
-// timers are the rows of the timers of an instance, except for its id and the time at which they were armed.
+// timers returns the timers of an instance without its id and the time of arming.
 func timers(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) string {
 	t.Helper()
 	rows := ask[string](t, pool, `SELECT coalesce(string_agg((to_jsonb(c) - '{instance,fingerprint,created_at,updated_at,run_at}'::text[]
@@ -57,7 +57,7 @@ func timers(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) string {
 	return strings.ReplaceAll(rows, id.String(), "ID")
 }
 
-func TestTransitionArmsTimersAsTheEngine(t *testing.T) {
+func TestTransitionArmsTimersLikeEngine(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
@@ -88,7 +88,7 @@ func TestTransitionArmsTimersAsTheEngine(t *testing.T) {
 	verified(t, e)
 }
 
-func TestTransitionInSQLArmsATimerThatFires(t *testing.T) {
+func TestTimerArmedInSQLFires(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
@@ -102,7 +102,8 @@ func TestTransitionInSQLArmsATimerThatFires(t *testing.T) {
 	verified(t, e)
 }
 
-// SQL can leave a state with a timer whose time the workflow computes, and cannot enter it or stay.
+// SQL can leave a state with a timer whose time the workflow computes, but cannot enter it or stay
+// in it.
 func TestTransitionRefusesTimersFromData(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

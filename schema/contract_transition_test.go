@@ -21,8 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// move claims the key of a transition of an instance and makes it. The rest is
-// arguments in SQL.
+// move claims the key of a transition and executes it. rest are arguments in SQL.
 func move(t testing.TB, q querier, key string, id uuid.UUID, name, rest string) string {
 	t.Helper()
 	return ask[string](t, q, fmt.Sprintf(`SELECT pawl.transition('order:%[2]s', '%[1]s', c.attempt, %[4]s)::text
@@ -30,20 +29,20 @@ func move(t testing.TB, q querier, key string, id uuid.UUID, name, rest string) 
 		id, name, rest))
 }
 
-// refuseMove is move for what is refused.
+// refuseMove is move with an expected refusal.
 func refuseMove(t testing.TB, q querier, state string, id uuid.UUID, name, rest string) string {
 	t.Helper()
 	return refused(t, q, state, fmt.Sprintf(`SELECT pawl.transition('s', 'refused', c.attempt, %[3]s)
 		FROM pawl.claim('s', 'refused', sha256('x'), 'order', '%[2]s', '%[1]s') AS c`, id, name, rest)).Message
 }
 
-func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
+func TestSQLTransitionMatchesEngine(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
 	id := idOf("k-1")
 
-	// The first is SQL's, the second the engine's, the third SQL's.
+	// The first transition is in SQL, the second by the engine, the third in SQL.
 	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
 	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "note", Key: "n", IfVersion: 1})
 	if err != nil || r.Status != 200 || r.Version != 2 || r.Position != 2 {
@@ -99,9 +98,9 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 	}
 }
 
-// What PostgreSQL takes for JSON and others do not is the caller's business. It keeps
-// nobody from reading what comes after it.
-func TestWhateverJSONSQLStoresCanBeReadOverHTTP(t *testing.T) {
+// PostgreSQL accepts JSON that others do not; this is the caller's responsibility, and later
+// entries remain readable.
+func TestSQLJSONIsReadableOverHTTP(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -131,7 +130,7 @@ func TestWhateverJSONSQLStoresCanBeReadOverHTTP(t *testing.T) {
 	}
 }
 
-func TestAttributesOfAnotherShapeAreRefused(t *testing.T) {
+func TestInvalidAttributesAreRejected(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	started(t, pool)
@@ -142,7 +141,7 @@ func TestAttributesOfAnotherShapeAreRefused(t *testing.T) {
 	move(t, pool, "s", idOf("k-1"), "ship", `1, 'shipped', '{}', attributes => '{}'`)
 }
 
-func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
+func TestInstanceWithoutBusinessKeyGetsUUIDv7(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -171,7 +170,7 @@ func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
 	verified(t, e)
 }
 
-func TestATransitionInSQLHasItsPositionWhenItCommits(t *testing.T) {
+func TestSQLTransitionGetsPositionAtCommit(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -182,7 +181,7 @@ func TestATransitionInSQLHasItsPositionWhenItCommits(t *testing.T) {
 			t.Fatalf("got %+v, %v", r, err)
 		}
 	}
-	// Inside of its transaction it has none yet, and its answer says none.
+	// During its transaction it has no position yet, and its result has none.
 	if got, err := claimAs(t.Context(), slow, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
 		payloadOf("slow")); err != nil ||
 		got.Outcome != "replay" || strings.Contains(*got.Body, "position") {
@@ -197,7 +196,7 @@ func TestATransitionInSQLHasItsPositionWhenItCommits(t *testing.T) {
 	verified(t, e)
 }
 
-func TestASecondCreationMeetsTheFirst(t *testing.T) {
+func TestSecondCreationReturnsFirst(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -211,14 +210,14 @@ func TestASecondCreationMeetsTheFirst(t *testing.T) {
 		if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"existing":true`) {
 			t.Errorf("got %+v, %v", r, err)
 		}
-		exec(t, pool, "UPDATE pawl.instance SET version = 40, bucket = 2") // as if it had gone on
+		exec(t, pool, "UPDATE pawl.instance SET version = 40, bucket = 2") // as if it had continued
 	}
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.instance"); n != 1 {
 		t.Errorf("there are %d", n)
 	}
 }
 
-func TestTheVersionGuardsATransitionInSQL(t *testing.T) {
+func TestSQLTransitionChecksVersion(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -228,7 +227,7 @@ func TestTheVersionGuardsATransitionInSQL(t *testing.T) {
 	}
 	refuseMove(t, pool, "22023", idOf("k-0"), "ship", "1, 'shipped', '{}'") // there is none
 
-	// The engine moves the instance while SQL holds only the key.
+	// The engine moves the instance while SQL only holds the key.
 	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('x'), 'order', 'ship', $1)`, idOf("k-1"))
 	tx := begin(t, pool)
 	if _, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "note",
@@ -245,7 +244,7 @@ func TestTheVersionGuardsATransitionInSQL(t *testing.T) {
 	verified(t, e)
 }
 
-func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
+func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
@@ -285,12 +284,12 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// An instance of another workflow than was claimed.
+	// An instance of another workflow than claimed.
 	exec(t, pool, "INSERT INTO pawl.definition (workflow, version, hash, spec) SELECT 'loan', version, hash, spec FROM pawl.definition")
 	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 1, 'shipped', '{}')
 		FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
 
-	// What the engine has paused or is about to finish.
+	// Instances that the engine has paused or is about to complete.
 	if _, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
 		transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
@@ -321,8 +320,8 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 	verified(t, e)
 }
 
-// The newest definition makes an instance; the one that it began with moves it.
-func TestATransitionInSQLFollowsTheInstancesDefinition(t *testing.T) {
+// The newest definition creates an instance; its own definition moves it.
+func TestSQLTransitionUsesInstanceDefinition(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	none := func(*workflow.Call, *order, workflow.None) error { return nil }
@@ -346,9 +345,8 @@ func TestATransitionInSQLFollowsTheInstancesDefinition(t *testing.T) {
 	verified(t, e)
 }
 
-// In a schema of another name the chain has the same label, and locks another
-// number.
-func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
+// In a schema with another name the chain has the same label, but locks another number.
+func TestContractInOtherSchema(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	if _, err := schema.Migrate(t.Context(), pool, "other_1"); err != nil {
@@ -371,8 +369,8 @@ func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
 	}
 }
 
-// Callers that speak SQL begin with the version that all do.
-func TestATransitionInSQLBeginsTheVersionThatIsSaid(t *testing.T) {
+// SQL callers use the default version.
+func TestSQLCreationUsesDefaultVersion(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	none := func(*workflow.Call, *order, workflow.None) error { return nil }

@@ -10,22 +10,24 @@ import (
 //go:embed indexes.txt
 var indexList string
 
-// Index is one that the migrations make.
+// Index is an index created by the migrations.
 type Index struct {
 	Table, Name string
-	Definition  string // as IndexDefinition has it, in the schema pawl; see In
+	Definition  string // as returned by IndexDefinition, in the schema pawl; see In
 }
 
-// IndexDefinition returns an SQL expression for the definition of an index, in the schema pawl whatever the real one is. PostgreSQL
-// writes it with the fewest parentheses, since a dump and a restore may change the others. oid is an expression, too.
+// IndexDefinition returns a SQL expression for the definition of an index, in the schema pawl
+// whatever the real one is, with the fewest parentheses, because a dump and a restore may change
+// the others. oid is an expression.
 func IndexDefinition(oid string) string {
 	return `regexp_replace(pg_get_indexdef(` + oid + `, 0, true), ' ON (ONLY )?([^ ]+\.)?([^ .]+) USING ', ' ON \1pawl.\3 USING ')`
 }
 
-// Indexes are all of them but those of partitions, by table and name. A test compares them with what the migrations make.
+// Indexes lists all indexes except those of partitions, by table and name. A test compares them
+// with the migrations.
 var Indexes = mustRead(indexList)
 
-// WeekKey are the columns of the primary key of each partition of the outbox, as pg_get_indexdef has them.
+// WeekKey is the primary key of each partition of the outbox, as in pg_get_indexdef.
 const WeekKey = `(tenant, "position", type)`
 
 var indexForm = regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX (\w+) ON (?:ONLY )?pawl\.(\w+) USING `)

@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the list of the indexes")
 
-// Who looks for an index that is missing has the list from here, also where the migrations cannot be run.
-func TestTheListOfIndexesIsWhatTheMigrationsMake(t *testing.T) {
+// The list is needed to detect missing indexes where the migrations cannot be executed.
+func TestIndexesMatchMigrations(t *testing.T) {
 	t.Parallel()
 	got := query[string](t, pgtest.Pool(t), `
 SELECT string_agg(`+IndexDefinition("i.indexrelid")+`, E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'
@@ -32,7 +32,7 @@ WHERE t.relnamespace = 'pawl'::regnamespace AND NOT t.relispartition`)
 	}
 }
 
-func TestEveryWeekOfTheOutboxHasItsKey(t *testing.T) {
+func TestOutboxWeeksHavePrimaryKey(t *testing.T) {
 	t.Parallel()
 	if without := query[int](t, pgtest.Pool(t), `SELECT count(*) FROM pg_inherits AS h JOIN pg_index AS i ON i.indrelid = h.inhrelid
 		AND i.indisprimary

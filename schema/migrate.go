@@ -21,40 +21,41 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Migration is one numbered step of the schema.
+// Migration is a numbered step of the schema.
 type Migration struct {
 	Number int
 	Name   string
-	Needs  int    // the newest migration that a program has to know to work on tables that have this one; at most Number
+	Needs  int    // newest migration that a program must know to work after this one; at most Number
 	SQL    string // for the schema pawl; see In
 }
 
-// needs is the line of a migration after which programs of before go on: "-- needs: 8". One without it is for those only that know it.
+// needs matches the line "-- needs: 8" of a migration with which older programs can work. Without
+// it they cannot.
 var needs = regexp.MustCompile(`(?m)^-- needs: ([0-9]+)$`)
 
-// Migrations are all steps, in order, numbered from 1 without a gap.
+// Migrations lists all steps in order, numbered from 1 without gaps.
 var Migrations = mustLoad(files)
 
-// ErrNewer means that a newer program has migrated the database, and this one cannot work on it any more. Run that one.
+// ErrNewer reports a database that a newer program has migrated, so that this one cannot work with
+// it.
 var ErrNewer = errors.New("the database is newer than this program")
 
-// ErrForeign means that the schema has a table of migrations that are not this program's: the tables are another's, or of a
-// build that was never released.
+// ErrForeign reports a table of migrations that are not this program's: of another program, or an
+// unreleased build.
 var ErrForeign = errors.New("the tables were not made by this program, or one before it")
 
-// ErrBehind means that the database lacks migrations that the program needs.
+// ErrBehind reports a database that lacks required migrations.
 var ErrBehind = errors.New("the database is older than this program: migrate it")
 
-// minServer is PostgreSQL 14, as server_version_num says it.
+// minServer is PostgreSQL 14 as server_version_num.
 const minServer = 140000
 
-// Migrate brings the schema of that name up to date, each step in a transaction
-// of its own, under an advisory lock, so that several nodes may start at once.
-// It returns how many steps it applied. A step that fails leaves the database
-// as the step before it did.
+// Migrate migrates a schema, each step in its own transaction, under an advisory lock, so that
+// nodes may start concurrently. It returns the number of applied steps. A failed step leaves the
+// database as it was after the previous step.
 //
-// Errors: ErrNewer, ErrForeign; ErrRights for a role that may not use the schema; an
-// unsupported server; a pooler that the pool is not made for; those of the database.
+// Errors: ErrNewer, ErrForeign; ErrRights if the role lacks rights on the schema; an unsupported
+// server; an unexpected pooler; those of the database.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) {
 	if err := CheckName(name); err != nil {
 		return 0, err
@@ -63,11 +64,11 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 		return 0, err
 	}
 	found, err := StatusOf(ctx, pool, name)
-	if forbidden(err) { // the schema is there, and it is not the role's
+	if forbidden(err) { // the schema exists, but belongs to another role
 		err = cmp.Or(CheckRights(ctx, pool, name), err)
 	}
 	if err == nil && !errors.Is(found.Err(), ErrBehind) {
-		// Nothing is touched, so a role that owns nothing may call it.
+		// Nothing to do, so the role need not own the tables.
 		if err = found.Err(); err == nil {
 			return 0, nil
 		}
@@ -98,8 +99,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 	return applied, nil
 }
 
-// Check reports whether the schema is what this program needs: nil, ErrBehind,
-// ErrNewer or ErrForeign.
+// Check reports whether the schema is what this program needs: nil, ErrBehind, ErrNewer or
+// ErrForeign.
 func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	s, err := StatusOf(ctx, pool, name)
 	if err == nil && len(s.Applied) == 0 {
@@ -111,7 +112,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	return s.Err()
 }
 
-// missing reports whether there is no table of migrations, or no schema.
+// missing reports whether the schema or its table of migrations does not exist.
 func missing(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "42P01" || e.Code == "3F000")
@@ -123,13 +124,14 @@ func forbidden(err error) bool {
 	return ok && e.Code == "42501"
 }
 
-// foreign reports whether there is such a table, of somebody else.
+// foreign reports whether the table of migrations is another program's.
 func foreign(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "42703"
 }
 
-// compare holds the version of a database, and the migration that a program has to know there, against this program.
+// compare compares the version of a database, and the migration that programs must know there, with
+// this program.
 func compare(at, needs int) error {
 	switch {
 	case at > len(Migrations) && needs > len(Migrations):
@@ -155,7 +157,7 @@ func prepare(ctx context.Context, tx pgx.Tx, name string) error {
 	return err
 }
 
-// prepareSQL makes the schema, and the table of what was applied, where they are not there.
+// prepareSQL creates the schema and the table of applied migrations if absent.
 func prepareSQL(name string) string {
 	return "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{name}.Sanitize() + ";" + In(name, `
 CREATE TABLE IF NOT EXISTS {pawl}.migration (
@@ -192,13 +194,13 @@ func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
 	return true, err
 }
 
-// lock waits for other nodes that migrate. The lock ends with the transaction.
+// lock waits for other nodes that migrate. The transaction holds the lock.
 func lock(ctx context.Context, tx pgx.Tx, name string) error {
 	_, err := tx.Exec(ctx, lockSQL(name))
 	return err
 }
 
-// lockSQL is written without parameters, for whoever reads it in a plan.
+// lockSQL has no parameters, so that it can be part of a script.
 func lockSQL(name string) string {
 	return "SELECT pg_advisory_xact_lock(hashtextextended('pawl migrate " + name + "', 0))"
 }
@@ -232,7 +234,7 @@ func needsOf(path string, number int, sql string) int {
 	}
 	n, err := strconv.Atoi(said[1])
 	if err != nil || n < 1 || n > number {
-		panic(fmt.Sprintf("schema: migration %s needs none of 1 to %d", path, number))
+		panic(fmt.Sprintf("schema: migration %s has invalid needs, not 1 to %d", path, number))
 	}
 	return n
 }

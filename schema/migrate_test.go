@@ -42,7 +42,7 @@ func query[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v 
 	return v
 }
 
-func TestMigrateAppliesEverythingOnceAndThenNothing(t *testing.T) {
+func TestMigrateIsIdempotent(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, Default)
 	for range 2 {
@@ -58,7 +58,7 @@ func TestMigrateAppliesEverythingOnceAndThenNothing(t *testing.T) {
 	}
 }
 
-func TestEightNodesMayMigrateAtOnce(t *testing.T) {
+func TestConcurrentMigrate(t *testing.T) {
 	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	var nodes sync.WaitGroup
@@ -92,7 +92,7 @@ func TestEightNodesMayMigrateAtOnce(t *testing.T) {
 	}
 }
 
-func TestADatabaseOfANewerProgramIsLeftAlone(t *testing.T) {
+func TestMigrateRejectsNewerDatabase(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, Default)
 	next := len(Migrations) + 1
@@ -112,8 +112,8 @@ func TestADatabaseOfANewerProgramIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A schema with a table of the same name, or with migrations of another program, is left alone.
-func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
+// A schema with a table of the same name, or with another program's migrations, is not changed.
+func TestMigrateRejectsForeignDatabase(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]func() *pgxpool.Pool{
 		"a table of another shape": func() *pgxpool.Pool {
@@ -148,7 +148,7 @@ func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestCheckSaysBehindOfAnythingLess(t *testing.T) {
+func TestCheckReportsBehind(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.EmptyPool(t)
 	for _, sql := range []string{
@@ -165,7 +165,7 @@ func TestCheckSaysBehindOfAnythingLess(t *testing.T) {
 	}
 }
 
-func TestCheckTellsADatabaseThatIsGoneFromOneThatIsBehind(t *testing.T) {
+func TestCheckDistinguishesOutageFromBehind(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.EmptyPool(t)
 	pool.Close()
@@ -177,7 +177,7 @@ func TestCheckTellsADatabaseThatIsGoneFromOneThatIsBehind(t *testing.T) {
 	}
 }
 
-func TestAnotherNameHoldsEverything(t *testing.T) {
+func TestMigrateOtherSchemaName(t *testing.T) {
 	t.Parallel()
 	const name = "other_1"
 	pool := migrated(t, name)
@@ -194,7 +194,7 @@ func TestAnotherNameHoldsEverything(t *testing.T) {
 		WHERE pronamespace = $1::regnamespace AND prosrc LIKE '%pawl.%'`, name); got != "" {
 		t.Errorf("these functions still name the schema pawl: %s", got)
 	}
-	// Both side by side, with the same tables.
+	// Two schemas side by side with the same tables.
 	if n, err := Migrate(t.Context(), pool, Default); err != nil || n != len(Migrations) {
 		t.Fatalf("beside it: applied %d: %v", n, err)
 	}
@@ -202,7 +202,7 @@ func TestAnotherNameHoldsEverything(t *testing.T) {
 	if got, want := query[string](t, pool, tables, name), query[string](t, pool, tables, Default); got != want || want == "" {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// The trigger of the other schema numbers the rows of the other schema.
+	// The trigger of the other schema numbers its own rows.
 	provisional := row{"position": "-1", "at": "now()"}
 	if _, err := pool.Exec(t.Context(), In(name, "INSERT INTO {pawl}.outbox "+validRows["outbox"].insert(provisional)+
 		"; INSERT INTO {pawl}.audit "+validRows["audit"].insert(provisional)), pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -217,7 +217,7 @@ func TestAnotherNameHoldsEverything(t *testing.T) {
 }
 
 // Not parallel: it adds a migration to the program.
-func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
+func TestFailedMigrationIsRolledBack(t *testing.T) {
 	kept := Migrations
 	defer func() { Migrations = kept }()
 	pool := migrated(t, Default)
@@ -250,8 +250,8 @@ func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 	}
 }
 
-// Who wants to know what a function does finds it in a migration, in full.
-func TestTheTextOfEveryFunctionIsInAMigration(t *testing.T) {
+// The full text of every function is in a migration.
+func TestFunctionsMatchMigrations(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, Default)
 	rows, err := pool.Query(t.Context(), "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace")
@@ -274,15 +274,14 @@ func TestTheTextOfEveryFunctionIsInAMigration(t *testing.T) {
 	}
 }
 
-// A function of that name, ahead in the search path, makes a server of any
-// version out of this one.
-func TestAServerIsRefusedByItsVersionAlone(t *testing.T) {
+// A function of that name earlier in the search path fakes the server's version.
+func TestServerVersionIsChecked(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{
 		"90600": "PostgreSQL 14 or newer is needed, this is 9", "130012": "PostgreSQL 14 or newer is needed, this is 13",
 		"140000": "", "180001": "", "990000": "",
 	} {
-		pool := pgtest.DirectTo(t, pgtest.EmptyPool(t)) // the search path is the session's
+		pool := pgtest.DirectTo(t, pgtest.EmptyPool(t)) // the search path belongs to the session
 		_, err := pool.Exec(t.Context(), `CREATE SCHEMA pretend;
 			CREATE FUNCTION pretend.current_setting(text) RETURNS text LANGUAGE sql AS $$
 			SELECT CASE $1 WHEN 'server_version_num' THEN '`+version+`' ELSE pg_catalog.current_setting($1) END $$`)
@@ -308,7 +307,7 @@ func TestAServerIsRefusedByItsVersionAlone(t *testing.T) {
 	}
 }
 
-func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
+func TestMigrationsAreNumbered(t *testing.T) {
 	t.Parallel()
 	for i, m := range Migrations {
 		if m.Number != i+1 || m.Name == "" || m.SQL == "" {

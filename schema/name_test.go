@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCheckNameTakesWhatNeedsNoQuotes(t *testing.T) {
+func TestCheckName(t *testing.T) {
 	t.Parallel()
 	for name, ok := range map[string]bool{
 		"pawl": true, "_": true, "a1_b2": true, strings.Repeat("x", 63): true,
@@ -18,7 +18,7 @@ func TestCheckNameTakesWhatNeedsNoQuotes(t *testing.T) {
 	}
 }
 
-func TestABadNameReachesNoDatabase(t *testing.T) {
+func TestInvalidNameIsRejectedEarly(t *testing.T) {
 	t.Parallel()
 	if _, err := Migrate(t.Context(), nil, `x"; DROP TABLE`); err == nil {
 		t.Error("Migrate took it")
@@ -44,8 +44,8 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// What was released as a migration is not written anew.
-func TestMigrationInReplacesTheQualifierAndNothingElse(t *testing.T) {
+// Released migrations are not rewritten.
+func TestMigrationInReplacesQualifierOnly(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]string{
 		"SELECT FROM pawl.audit, pawl.log":                `SELECT FROM "other".audit, "other".log`,

@@ -25,9 +25,8 @@ func partitions(t testing.TB, q querier, parent string) []string {
 		FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = $1::regclass`, "pawl."+parent)
 }
 
-// A week begins on Monday and a month on its first, in UTC, whatever the session
-// and the calendar say.
-func TestPartitionsAreWeeksAndMonthsOfUTC(t *testing.T) {
+// A week begins on Monday and a month on its first day, in UTC, whatever the session's settings.
+func TestPartitionBoundsAreUTC(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	conn, err := pool.Acquire(t.Context())
@@ -37,7 +36,7 @@ func TestPartitionsAreWeeksAndMonthsOfUTC(t *testing.T) {
 	defer conn.Release()
 	for zone, style := range map[string]string{"UTC": "ISO", "Europe/Vienna": "German", "Pacific/Kiritimati": "ISO",
 		"America/Los_Angeles": "Postgres, MDY",
-		"Asia/Kolkata":        "SQL, DMY", "Asia/Jakarta": "SQL, MDY"} { // whose names of zones mean another one, or none, to who reads them
+		"Asia/Kolkata":        "SQL, DMY", "Asia/Jakarta": "SQL, MDY"} { // where names of zones are ambiguous or unknown
 		exec(t, conn, "SET TimeZone = '"+zone+"'; SET DateStyle = '"+style+"'")
 		for at, want := range map[string]string{
 			"2020-12-31 23:59:59Z": "2020w53 from 2020-12-28 to 2021-01-04", "2021-01-03 23:59:59Z": "2020w53 from 2020-12-28 to 2021-01-04",
@@ -67,7 +66,7 @@ func TestPartitionsAreWeeksAndMonthsOfUTC(t *testing.T) {
 	}
 }
 
-func TestPartitionsAreMadeOnceByWhoeverIsFirst(t *testing.T) {
+func TestPartitionIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	made := make([]int, 6)
@@ -85,9 +84,8 @@ func TestPartitionsAreMadeOnceByWhoeverIsFirst(t *testing.T) {
 	}
 }
 
-// Nobody who reads or writes events waits for a partition to be attached, and it
-// for nobody.
-func TestAPartitionIsMadeWhileEventsAreReadAndWritten(t *testing.T) {
+// Attaching a partition does not block readers and writers of events, nor do they block it.
+func TestPartitionCreationDoesNotBlockEvents(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	writer := begin(t, pool)
@@ -99,17 +97,17 @@ func TestAPartitionIsMadeWhileEventsAreReadAndWritten(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 	commit(t, maker)
-	exec(t, writer, "SELECT FROM pawl.definition") // with a lock that is new to it, a session hears of what others made
+	exec(t, writer, "SELECT FROM pawl.definition") // with a new kind of lock, a session receives the changes of others
 	exec(t, writer, event, 3, "2044-01-01")
 	commit(t, writer)
 }
 
-// Who holds rows does not wait for a partition that another transaction makes, which
-// may want those rows: he is told to try again.
-func TestTransitionsAndPurgesDoNotWaitForAPartition(t *testing.T) {
+// A session that holds rows does not wait for a partition created by another transaction that may
+// want these rows: it gets an error to retry.
+func TestTransitionsDoNotWaitForPartition(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
-	started(t, pool, func(c *engine.Config) { c.Retention.Off = true }) // which would make them again
+	started(t, pool, func(c *engine.Config) { c.Retention.Off = true }) // which would create them again
 	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay, history) VALUES ('w', '1 day', true)`)
 	finished(t, pool, "s", 3, "-1 hour")
 	for _, parent := range []string{"outbox", "command_history"} {
@@ -136,17 +134,17 @@ func TestTransitionsAndPurgesDoNotWaitForAPartition(t *testing.T) {
 	}
 }
 
-func TestPartitionsBeginWithTheTenantAndHaveAKeyOfTheirOwn(t *testing.T) {
+func TestPartitionsHaveOwnPrimaryKey(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, event, 1, time.Now())
 	refused(t, pool, "23505", event, 1, time.Now())
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')")
-	exec(t, pool, event, 1, "2044-01-01") // another week: only a defect could write this
+	exec(t, pool, event, 1, "2044-01-01") // another week: only a bug could write this
 	refused(t, pool, "23505", event, 1, "2044-01-01")
 }
 
-func TestThereIsNoPartitionForATimeUntilItIsMade(t *testing.T) {
+func TestInsertFailsWithoutPartition(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	for _, at := range []string{"0001-01-01", "1999-12-31", "2044-01-01", "9999-12-31"} {
@@ -167,8 +165,8 @@ func TestThereIsNoPartitionForATimeUntilItIsMade(t *testing.T) {
 	refused(t, pool, "22023", "SELECT pawl.make_partitions('2044-01-02', '2044-01-01')")
 }
 
-// A leftover of a removal that was interrupted is used again.
-func TestAPartitionThatWasDetachedAndNotDroppedIsAttachedAgain(t *testing.T) {
+// The remains of an interrupted removal are reused.
+func TestDetachedPartitionIsReattached(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')")
@@ -182,9 +180,9 @@ func TestAPartitionThatWasDetachedAndNotDroppedIsAttachedAgain(t *testing.T) {
 	}
 }
 
-// Whoever commits while the partition of his events is being detached must not
-// lose them.
-func TestATransactionWhoseEventsAreBeingRemovedDoesNotCommit(t *testing.T) {
+// A transaction that commits while the partition of its events is being detached must not lose
+// them.
+func TestCommitFailsDuringRemoval(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
@@ -207,9 +205,9 @@ func TestATransactionWhoseEventsAreBeingRemovedDoesNotCommit(t *testing.T) {
 	}
 }
 
-// A role that may make partitions cannot fill the database with tables, and one
-// that may remove them only removes those whose time is over.
-func TestOnlyTheOwnerMakesPartitionsOfAnyTimeAndDropsThem(t *testing.T) {
+// A role that may create partitions cannot fill the database with tables, and one that may remove
+// them only removes expired ones.
+func TestPartitionRightsAreLimited(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	role := fmt.Sprintf("shop_%d", time.Now().UnixNano())
@@ -255,7 +253,7 @@ func TestOnlyTheOwnerMakesPartitionsOfAnyTimeAndDropsThem(t *testing.T) {
 	}
 }
 
-// A removal that the owner has begun and not finished, such as before the tables got another owner.
+// An unfinished removal by the owner, for example before the tables got another owner.
 func TestDetachPartition_FinishesPending(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

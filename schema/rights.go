@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrRights means that the role of a node lacks rights that it needs. Grant adds them.
+// ErrRights reports that the role of a node lacks required rights. Grant adds them.
 var ErrRights = errors.New("the role lacks rights that a node needs")
 
-// kind is a kind of object that a right is about.
+// kind is a kind of object.
 type kind string
 
 const (
@@ -24,10 +24,10 @@ const (
 	partitions kind = "PARTITION" // all partitions of the schema
 )
 
-// Right is a privilege of a node on one kind of object.
+// Right is a privilege of a node on a kind of object.
 type Right struct {
 	Kind      string // SCHEMA, TABLE, SEQUENCE, FUNCTION or PARTITION
-	Object    string // the name of a table or sequence; "" for the schema, for all functions and for all partitions
+	Object    string // name of a table or sequence; "" for the schema, all functions and all partitions
 	Privilege string // such as SELECT
 }
 
@@ -41,8 +41,8 @@ func (r Right) String() string {
 	return r.Privilege + " on a " + strings.ToLower(r.Kind)
 }
 
-// needed lists what a node may do with the tables. Row locks of any strength require UPDATE. A node never deletes from the
-// record, which is instance, audit, outbox and log.
+// needed lists the rights of a node. Row locks of any strength require UPDATE. A node never deletes
+// from instance, audit, outbox and log.
 var needed = []struct {
 	kind       kind
 	privileges string
@@ -63,13 +63,14 @@ var needed = []struct {
 	{functions, "EXECUTE", []string{""}},
 }
 
-// partitionNames selects the names of the partitions in the schema $1, also of those that are detached.
+// partitionNames selects the partitions in the schema $1, including detached ones.
 const partitionNames = `SELECT c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname ~ '^(outbox_[0-9]{4,}w[0-9]{2}|command_history_[0-9]{4,}m[0-9]{2})$'
 ORDER BY c.relname`
 
-// Grants returns the statements that give a role the rights of a node: everything that serve does, on tables that another
-// role owns and migrates. The partitions are those that exist; make_partition gives new ones the rights of their table.
+// Grants returns the statements that give a role the rights of a node on tables that another role
+// owns and migrates. existing are the current partitions; make_partition grants the rights of a
+// table to new ones.
 func Grants(name, role string, existing []string) []string {
 	var list []string
 	to := " TO " + pgx.Identifier{role}.Sanitize()
@@ -102,9 +103,9 @@ func Grants(name, role string, existing []string) []string {
 	return list
 }
 
-// PlanGrants returns the statements that [Grant] runs on a database, and changes nothing.
+// PlanGrants returns the statements of [Grant] without executing them.
 //
-// Errors: ErrBehind, ErrNewer and ErrForeign for tables that are not this program's; those of the database.
+// Errors: ErrBehind, ErrNewer and ErrForeign; those of the database.
 func PlanGrants(ctx context.Context, pool *pgxpool.Pool, name, role string) ([]string, error) {
 	if err := Check(ctx, pool, name); err != nil {
 		return nil, err
@@ -120,10 +121,10 @@ func PlanGrants(ctx context.Context, pool *pgxpool.Pool, name, role string) ([]s
 	return Grants(name, role, existing), nil
 }
 
-// Grant gives a role the rights of a node in one transaction, and returns the statements. The owner of the tables calls it,
-// after each migration. Rights that the role has already stay.
+// Grant gives a role the rights of a node in one transaction, and returns the statements. The owner
+// of the tables calls it after each migration. Existing rights are kept.
 //
-// Errors: those of [PlanGrants]; those of the database, such as for a role that does not exist.
+// Errors: those of [PlanGrants]; those of the database, for example for an unknown role.
 func Grant(ctx context.Context, pool *pgxpool.Pool, name, role string) ([]string, error) {
 	list, err := PlanGrants(ctx, pool, name, role)
 	if err != nil {
@@ -143,8 +144,8 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, name, role string) ([]string
 	return list, nil
 }
 
-// missingSQL selects the rights that the current role lacks. It reads only catalogs, so it needs no right itself.
-// Parameters: the schema; kinds, objects and privileges, side by side.
+// missingSQL selects the rights that the current role lacks. It only reads catalogs and needs no
+// rights itself. Parameters: the schema; kinds, objects and privileges in parallel.
 const missingSQL = `
 SELECT r.kind, r.object, r.privilege
 FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS r(kind, object, privilege, n)
@@ -160,7 +161,7 @@ WHERE NOT coalesce(CASE r.kind
 	END, false)
 ORDER BY r.n`
 
-// Missing returns the rights of a node that the current role lacks, on a schema that has the tables.
+// Missing returns the rights of a node that the current role lacks on an existing schema.
 func Missing(ctx context.Context, by interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, name string) ([]Right, error) {
@@ -183,7 +184,8 @@ func Missing(ctx context.Context, by interface {
 	return list, nil
 }
 
-// CheckRights reports whether the current role has the rights of a node: nil, ErrRights, or an error of the database.
+// CheckRights reports whether the current role has the rights of a node: nil, ErrRights, or an
+// error of the database.
 func CheckRights(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	list, err := Missing(ctx, pool, name)
 	if err != nil || len(list) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// connected is a pool of connections with a connection string.
+// connected returns a pool for a connection string.
 func connected(t *testing.T, as string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), as)
@@ -24,7 +24,7 @@ func connected(t *testing.T, as string) *pgxpool.Pool {
 	return pool
 }
 
-func TestGrant_AddsWhatIsMissing(t *testing.T) {
+func TestGrant_AddsMissingRights(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Default, "shop_2"} {
 		pool := pgtest.DirectTo(t, migrated(t, name))
@@ -68,7 +68,7 @@ func TestGrant_AddsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What make_partition makes later is read by the roles that read the table.
+// Partitions created later by make_partition are readable by the roles that can read the table.
 func TestGrant_CoversLaterPartitions(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, migrated(t, Default))
@@ -89,7 +89,7 @@ func TestGrant_CoversLaterPartitions(t *testing.T) {
 	}
 }
 
-// The rights name every table and sequence, so that a migration that adds one decides about it.
+// The rights name every table and sequence, so that a migration that adds one must decide about it.
 func TestGrants_NameEveryTable(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, Default)
@@ -114,7 +114,7 @@ func TestGrants_NameEveryTable(t *testing.T) {
 	}
 }
 
-// A role that may not migrate is told who does.
+// The error for a role that may not migrate names the one that may.
 func TestMigrate_NotAllowed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))

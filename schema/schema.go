@@ -1,7 +1,7 @@
-// Package schema holds Pawl's tables as numbered migrations, and applies them.
+// Package schema defines Pawl's tables as numbered migrations, and applies them.
 //
-// The SQL of this and of every other package has {pawl} instead of the schema's name, and [In] fills the name in. PostgreSQL refuses a
-// statement in which that was forgotten, whatever the name is.
+// Statements in all packages have {pawl} instead of the schema's name; [In] replaces it. PostgreSQL
+// rejects a statement without the replacement, whatever the name is.
 package schema
 
 import (
@@ -12,18 +12,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Default is the name of the schema unless the configuration says otherwise.
+// Default is the default name of the schema.
 const Default = "pawl"
 
 var nameForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// qualifier is the schema's name in migrations, which are written for a schema named pawl, and stay as they were released.
+// qualifier matches the schema's name in migrations, which are written for a schema named pawl and
+// never change after their release.
 var qualifier = regexp.MustCompile(`\bpawl\.`)
 
-// CheckName refuses a schema name that would need care wherever it is written.
+// CheckName rejects a schema name that would need quotes.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("the schema name %q is not 1 to 63 of a-z, 0-9 and _, beginning with a letter", name)
+		return fmt.Errorf("schema name %q is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter", name)
 	}
 	return nil
 }
@@ -36,7 +37,7 @@ func For(name string) func(sql string) string {
 	return func(sql string) string { return In(name, sql) }
 }
 
-// quoted is a schema's name as statements have it.
+// quoted returns a schema's name for a statement.
 func quoted(name string) string {
 	if name == Default {
 		return name

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// A migration that replaces a function has to say so again.
-func TestEveryFunctionLooksIntoTheCatalogAlone(t *testing.T) {
+// A migration that replaces a function must repeat the setting.
+func TestFunctionsHaveSafeSearchPath(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	loose := ask[[]string](t, pool, `SELECT coalesce(array_agg(p.oid::regprocedure::text ORDER BY 1), '{}') FROM pg_proc AS p
@@ -17,9 +17,9 @@ func TestEveryFunctionLooksIntoTheCatalogAlone(t *testing.T) {
 	}
 }
 
-// Whoever may make functions in a schema that a caller looks into runs nothing as
+// A role that may create functions in a schema of a caller's search path cannot execute code as
 // that caller.
-func TestNobodyRunsAsWhoeverCallsAFunction(t *testing.T) {
+func TestFunctionsDoNotRunForeignCode(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "CREATE SCHEMA shared")

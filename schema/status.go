@@ -9,21 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Status is how far the schema of a database is.
+// Status is the state of a database's schema.
 type Status struct {
-	Applied []Applied   // in order; none where there is no schema of Pawl
+	Applied []Applied   // in order; empty without a schema of Pawl
 	Pending []Migration // what this program would apply, in order
 }
 
-// Applied is a migration that was applied.
+// Applied is an applied migration.
 type Applied struct {
 	Number    int
 	Name      string
 	AppliedAt time.Time
-	Needs     int // the newest migration that a program has to know to work on the tables
+	Needs     int // newest migration that a program must know to work with the tables
 }
 
-// Version is the number of the newest migration that was applied, 0 for none.
+// Version returns the number of the newest applied migration, or 0.
 func (s *Status) Version() int {
 	if len(s.Applied) == 0 {
 		return 0
@@ -31,7 +31,8 @@ func (s *Status) Version() int {
 	return s.Applied[len(s.Applied)-1].Number
 }
 
-// Err is nil where the schema is what this program needs; else ErrBehind, ErrNewer or ErrForeign.
+// Err returns nil if the schema is what this program needs, otherwise ErrBehind, ErrNewer or
+// ErrForeign.
 func (s *Status) Err() error {
 	needs := 0
 	for _, a := range s.Applied {
@@ -43,9 +44,9 @@ func (s *Status) Err() error {
 	return compare(s.Version(), needs)
 }
 
-// StatusOf reads how far the schema of that name is. It writes nothing, and works through a pooler.
+// StatusOf returns the state of a schema. It writes nothing and works through a pooler.
 //
-// Errors: a name that cannot be; ErrForeign for a table of migrations of another shape; those of the database.
+// Errors: an invalid name; ErrForeign for a different table of migrations; those of the database.
 func StatusOf(ctx context.Context, by interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, name string) (s Status, err error) {
@@ -67,8 +68,8 @@ func StatusOf(ctx context.Context, by interface {
 	return s, nil
 }
 
-// Plan is what [Migrate] runs on a schema of that name that is at a version: a script, each step in a
-// transaction of its own under the same lock. Who runs it in the place of Migrate has the same tables. It is empty where
+// Plan returns the script that [Migrate] would execute on a schema at a version, each step in its
+// own transaction under the same lock. It can be executed instead of Migrate. It is empty if
 // nothing is pending.
 func Plan(name string, version int) string {
 	var b strings.Builder

@@ -21,7 +21,7 @@ func statusOf(t *testing.T, pool *pgxpool.Pool, name string) Status {
 	return s
 }
 
-func TestTheStatusTellsWhatIsAppliedAndWhatIsPending(t *testing.T) {
+func TestStatusListsAppliedAndPending(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.EmptyPool(t)
 	if s := statusOf(t, pool, Default); s.Version() != 0 || len(s.Pending) != len(Migrations) || !errors.Is(s.Err(), ErrBehind) {
@@ -45,8 +45,8 @@ func TestTheStatusTellsWhatIsAppliedAndWhatIsPending(t *testing.T) {
 	}
 }
 
-// A newer program has added to the tables, and says that this one can go on.
-func TestAProgramGoesOnAfterAMigrationThatOnlyAdds(t *testing.T) {
+// A newer program has added to the tables and declared that this one can continue.
+func TestOlderProgramWorksAfterAddition(t *testing.T) {
 	t.Parallel()
 	pool, mine := migrated(t, Default), len(Migrations)
 	add := func(number, needs int) {
@@ -62,7 +62,7 @@ func TestAProgramGoesOnAfterAMigrationThatOnlyAdds(t *testing.T) {
 		t.Errorf("applied %d: %v, %v", n, err, s.Err())
 	}
 	add(mine+2, mine+1) // removes what this program uses
-	add(mine+3, mine)   // and what comes later does not bring it back
+	add(mine+3, mine)   // a later migration does not undo that
 	_, err = Migrate(t.Context(), pool, Default)
 	if s := statusOf(t, pool, Default); !errors.Is(err, ErrNewer) || !errors.Is(Check(t.Context(), pool, Default), ErrNewer) ||
 		!errors.Is(s.Err(), ErrNewer) {
@@ -70,7 +70,7 @@ func TestAProgramGoesOnAfterAMigrationThatOnlyAdds(t *testing.T) {
 	}
 }
 
-func TestAMigrationSaysWhatItNeeds(t *testing.T) {
+func TestMigrationNeeds(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]int{"": 9, "-- A column.\n-- needs: 8\nALTER": 8, "x -- needs: 8": 9} {
 		if got := needsOf("0009_x.sql", 9, sql); got != want {
@@ -85,8 +85,8 @@ func TestAMigrationSaysWhatItNeeds(t *testing.T) {
 	needsOf("0009_x.sql", 9, "-- needs: 10\n")
 }
 
-// Who may not let a program change tables runs the plan, and has what the program would have made.
-func TestThePlanMakesWhatMigrateMakes(t *testing.T) {
+// Executing the plan manually results in the same tables as the program.
+func TestPlanMatchesMigrate(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Default, "other_1"} {
 		migratedHere, planned := migrated(t, name), pgtest.EmptyPool(t)
@@ -112,7 +112,7 @@ func relationsOf(t *testing.T, pool *pgxpool.Pool, name string) string {
 		FROM pg_class AS c WHERE c.relnamespace = to_regnamespace($1)`, name)
 }
 
-func TestThePlanFromAVersionOnHasWhatComesAfterIt(t *testing.T) {
+func TestPlanFromVersion(t *testing.T) {
 	t.Parallel()
 	last := Migrations[len(Migrations)-1]
 	plan := Plan(Default, len(Migrations)-1)

@@ -18,7 +18,7 @@ import (
 // row is a row in SQL, by column.
 type row map[string]string
 
-// insert is the end of an INSERT of the row with some columns changed.
+// insert returns the end of an INSERT of the row with some columns changed.
 func (r row) insert(change row) string {
 	changed := r.with(change)
 	names := slices.Sorted(maps.Keys(changed))
@@ -31,7 +31,7 @@ func (r row) insert(change row) string {
 
 const hash32 = `'\x0000000000000000000000000000000000000000000000000000000000000000'`
 
-// validRows has a row of each table that is as it should be.
+// validRows has a valid row of each table.
 var validRows = map[string]row{
 	"instance": {"tenant": "'t'", "id": "gen_random_uuid()", "workflow": "'w'", "definition": "1", "business_key": "'b'", "state": "'s'",
 		"version": "1", "data": "'{}'", "open": "true", "chain": hash32, "created_at": "now()", "updated_at": "now()"},
@@ -73,10 +73,10 @@ var validRows = map[string]row{
 		"headers": "''", "body": "''"},
 }
 
-// partitionOf says in which partition of its table a good row is.
+// partitionOf is the partition of the valid row, by table.
 var partitionOf = map[string]string{"outbox": "_2026w47", "command_history": "_2026m11"}
 
-// partitioned has the partitions that the good rows need.
+// partitioned returns a database with the partitions for the valid rows.
 func partitioned(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.Pool(t)
@@ -84,18 +84,18 @@ func partitioned(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// inFlight makes the row of a command that waits for a worker.
+// inFlight changes the row of a command to one that waits for a worker.
 var inFlight = row{"status": "'pending'", "code": "NULL", "body": "NULL", "finished_at": "NULL", "expires_at": "NULL", "phase": "'working'",
 	"attempt": "0", "failures": "0", "revision": "0", "run_at": "now()", "request": "'{}'", "updated_at": "now()"}
 
-// leased makes the row of a command that is worked on.
+// leased changes the row of a command to one with a lease.
 var leased = inFlight.with(row{"status": "'processing'", "run_at": "NULL", "claimed_by": "'n'", "claimed_at": "now()",
 	"locked_until": "now()"})
 
-// stuck makes the row of a command that waits for an operator.
+// stuck changes the row of a command to one that waits for an operator.
 var stuck = inFlight.with(row{"status": "'failed_retryable'", "run_at": "NULL", "stuck": "'undo_failed'"})
 
-// held makes the row of a command that a SQL caller has claimed.
+// held changes the row of a command to one claimed by a SQL caller.
 var held = leased.with(row{"phase": "'sql'", "locked_until": "NULL", "held_until": "now()"})
 
 // with returns the row with some columns changed.
@@ -105,7 +105,7 @@ func (r row) with(change row) row {
 	return changed
 }
 
-func TestEveryCheckRefusesWhatItSays(t *testing.T) {
+func TestCheckConstraintsRejectInvalidRows(t *testing.T) {
 	t.Parallel()
 	pool := partitioned(t)
 	const short = `'\x00'`
@@ -127,10 +127,10 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance_migration", row{"expected": "-1"}},
 		{"instance_migration", row{"proof": "''"}},
 		{"instance_migration", row{"key": "''"}},
-		{"instance_migration", row{"stopped_at": "now()"}},                   // by nobody
-		{"instance_migration", row{"stop_reason": "'r'"}},                    // that was not stopped
-		{"instance_migration", row{"claimed_by": "'n'", "ended_at": "NULL"}}, // for ever
-		{"instance_migration", row{"ended_at": "now()", "page": "'[]'"}},     // with work under way
+		{"instance_migration", row{"stopped_at": "now()"}},                   // without an operator
+		{"instance_migration", row{"stop_reason": "'r'"}},                    // not stopped
+		{"instance_migration", row{"claimed_by": "'n'", "ended_at": "NULL"}}, // without an end
+		{"instance_migration", row{"ended_at": "now()", "page": "'[]'"}},     // with work in progress
 		{"begins", row{"workflow": "''"}},
 		{"begins", row{"version": "0"}},
 		{"scope_day", row{"scope": "''"}},
@@ -153,29 +153,29 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"command", row{"version": "0"}},
 		{"command", row{"code": "199"}},
 		{"command", row{"code": "600"}},
-		{"command", row{"body": "NULL", "code": "NULL"}},           // done without an answer
-		{"command", row{"status": "'pending'", "version": "NULL"}}, // an answer of what is not done
-		{"command", row{"status": "'expired'", "version": "NULL"}}, // an answer past its horizon
-		{"command", row{"code": "NULL"}},                           // an answer without a status
-		{"command", row{"finished_at": "NULL"}},                    // done at no time
+		{"command", row{"body": "NULL", "code": "NULL"}},           // complete without a result
+		{"command", row{"status": "'pending'", "version": "NULL"}}, // a result before completion
+		{"command", row{"status": "'expired'", "version": "NULL"}}, // a result after its retention
+		{"command", row{"code": "NULL"}},                           // a result without a status
+		{"command", row{"finished_at": "NULL"}},                    // completed without a time
 		{"command", row{"status": "'expired'", "version": "NULL", "body": "NULL", "code": "NULL", "finished_at": "NULL"}},
 		{"command", inFlight.with(row{"phase": "'odd'"})},
 		{"command", inFlight.with(row{"attempt": "-1"})},
 		{"command", inFlight.with(row{"failures": "-1"})},
 		{"command", inFlight.with(row{"revision": "-1"})},
-		{"command", row{"phase": "'working'"}}, // finished, and waiting all the same
+		{"command", row{"phase": "'working'"}}, // completed, but waiting
 		{"command", inFlight.with(row{"phase": "NULL"})},
-		{"command", inFlight.with(row{"request": "NULL"})}, // nobody could go on with it
+		{"command", inFlight.with(row{"request": "NULL"})}, // cannot be continued
 		{"command", inFlight.with(row{"attempt": "NULL"})},
 		{"command", inFlight.with(row{"failures": "NULL"})},
 		{"command", inFlight.with(row{"revision": "NULL"})},
 		{"command", inFlight.with(row{"updated_at": "NULL"})},
-		{"command", inFlight.with(row{"locked_until": "now()"})}, // leased by nobody
-		{"command", leased.with(row{"locked_until": "NULL"})},    // leased for ever
+		{"command", inFlight.with(row{"locked_until": "now()"})}, // lease without a holder
+		{"command", leased.with(row{"locked_until": "NULL"})},    // lease without an end
 		{"command", leased.with(row{"claimed_by": "NULL"})},
 		{"command", leased.with(row{"claimed_at": "NULL"})},
-		{"command", leased.with(row{"run_at": "now()"})},  // due while it is worked on
-		{"command", inFlight.with(row{"run_at": "NULL"})}, // forgotten
+		{"command", leased.with(row{"run_at": "now()"})},  // due while leased
+		{"command", inFlight.with(row{"run_at": "NULL"})}, // never due
 		{"command", stuck.with(row{"run_at": "now()"})},
 		{"command", stuck.with(row{"status": "'pending'"})},
 		{"log", row{"tenant": "''"}},
@@ -186,11 +186,11 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"audit", row{"hash": short}},
 		{"audit", row{"rest_digest": short}},
 		{"audit", row{"events_digest": short}},
-		{"audit", row{"cause": "'timer'"}}, // the scope tells
-		{"audit", row{"proof": "''"}},      // NULL is none
+		{"audit", row{"cause": "'timer'"}}, // implied by the scope
+		{"audit", row{"proof": "''"}},      // must be NULL
 		{"audit", row{"proof": repeat("513")}},
-		{"audit", row{"from_state": "'s'"}}, // the first comes from nowhere
-		{"audit", row{"version": "2"}},      // the second from somewhere
+		{"audit", row{"from_state": "'s'"}}, // the first has no previous state
+		{"audit", row{"version": "2"}},      // later ones have a previous state
 		{"audit", row{"payload": "NULL"}},   // redacted without a digest
 		{"audit", row{"payload_digest": hash32}},
 		{"audit", row{"payload": "NULL", "payload_digest": short}},
@@ -201,7 +201,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": "''"}},
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
-		{"outbox", row{"payload": "'{}'"}}, // the audit row has it
+		{"outbox", row{"payload": "'{}'"}}, // stored in the audit row
 		{"outbox", row{"trace": "'00'"}},
 		{"outbox", row{"trace": repeat("569")}},
 		{"outbox", row{"attributes": "'[]'"}},
@@ -209,7 +209,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"leadership", row{"name": "''"}},
 		{"leadership", row{"name": repeat("65")}},
 		{"leadership", row{"token": "-1"}},
-		{"leadership", row{"claimed_by": "'n'"}}, // for ever
+		{"leadership", row{"claimed_by": "'n'"}}, // without an end
 		{"ticket_key", row{"secret": short}},
 		{"ticket_key", row{"created_at": "'infinity'"}},
 		{"command_history", row{"status": "'expired'"}},
@@ -218,7 +218,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox_sink", row{"token": "-1"}},
 		{"outbox_sink", row{"revision": "-1"}},
 		{"outbox_sink", row{"failures": "-1"}},
-		{"outbox_sink", row{"claimed_by": "'n'"}}, // for ever
+		{"outbox_sink", row{"claimed_by": "'n'"}}, // without an end
 		{"outbox_sink", row{"paused_at": "now()"}},
 		{"outbox_cursor", row{"tenant": "''"}},
 		{"outbox_cursor", row{"sink": "''"}},
@@ -231,18 +231,18 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox_dead", row{"ordinal": "-1"}},
 		{"outbox_dead", row{"status": "'odd'"}},
 		{"outbox_dead", row{"attempts": "-1"}},
-		{"outbox_dead", row{"status": "'skipped'"}}, // by nobody
+		{"outbox_dead", row{"status": "'skipped'"}}, // without an operator
 		{"paused", row{"tenant": "''"}},
 		{"paused", row{"tenant": repeat("65")}},
-		{"command", held.with(row{"held_until": "NULL"})},                                 // held for ever
-		{"command", held.with(row{"locked_until": "now()"})},                              // the workers would take it over
-		{"command", held.with(row{"claimed_by": "NULL"})},                                 // held by nobody
-		{"command", inFlight.with(row{"held_until": "now()"})},                            // not SQL's
-		{"command", inFlight.with(row{"paused": "'workflow:w'"})},                         // only what waits for its time
-		{"command", row{"held_until": "now()"}},                                           // finished
-		{"command", held.with(row{"given_up_at": "now()"})},                               // not given back
-		{"command", held.with(row{"status": "'failed_retryable'", "held_until": "NULL"})}, // never given up
-		{"command", inFlight.with(row{"phase": "'sql'"})},                                 // due for the workers
+		{"command", held.with(row{"held_until": "NULL"})},                                 // held without an end
+		{"command", held.with(row{"locked_until": "now()"})},                              // workers would take it over
+		{"command", held.with(row{"claimed_by": "NULL"})},                                 // held without a holder
+		{"command", inFlight.with(row{"held_until": "now()"})},                            // not in SQL
+		{"command", inFlight.with(row{"paused": "'workflow:w'"})},                         // only scheduled commands
+		{"command", row{"held_until": "now()"}},                                           // complete
+		{"command", held.with(row{"given_up_at": "now()"})},                               // not released
+		{"command", held.with(row{"status": "'failed_retryable'", "held_until": "NULL"})}, // never abandoned
+		{"command", inFlight.with(row{"phase": "'sql'"})},                                 // due for workers
 		{"horizon", row{"workflow": "''"}},
 		{"horizon", row{"workflow": repeat("65")}},
 		{"horizon", row{"replay": "'0'"}},
@@ -266,7 +266,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"inbox_dead", row{"size": "-1", "body": "NULL"}},
 		{"inbox_dead", row{"size": "1"}}, // of an empty body
 		{"inbox_dead", row{"status": "'gone'", "changed_by": "'a'"}},
-		{"inbox_dead", row{"status": "'discarded'"}}, // by nobody
+		{"inbox_dead", row{"status": "'discarded'"}}, // without an operator
 		{"inbox_dead", row{"deliveries": "0"}},
 		{"inbox_dead", row{"business_key": "''"}},
 		{"api_key", row{"id": "'0123456789A'"}},
@@ -279,21 +279,21 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"api_key", row{"actor": repeat("256")}},
 		{"api_key", row{"roles": "'{NULL}'"}},
 		{"api_key", row{"roles": "array_fill('r'::text, '{65}')"}},
-		{"api_key", row{"grants": "'{}'"}}, // it may nothing
+		{"api_key", row{"grants": "'{}'"}}, // without grants
 		{"api_key", row{"grants": "'{NULL}'"}},
 		{"api_key", row{"hash": short}},
 		{"api_key", row{"former_hash": short, "former_ends": "now()"}},
-		{"api_key", row{"former_hash": hash32}}, // good for ever
+		{"api_key", row{"former_hash": hash32}}, // without an expiry
 		{"api_key", row{"former_ends": "now()"}},
 		{"api_key", row{"created_by": "''"}},
-		{"api_key", row{"rotated_at": "now()"}}, // by nobody
+		{"api_key", row{"rotated_at": "now()"}}, // without an operator
 		{"api_key", row{"rotated_at": "now()", "rotated_by": "''"}},
-		{"api_key", row{"revoked_at": "now()"}}, // by nobody
+		{"api_key", row{"revoked_at": "now()"}}, // without an operator
 		{"api_key", row{"revoked_at": "now()", "revoked_by": "''"}},
 		{"api_key", row{"revoked_at": "now()", "revoked_by": "'a'", "former_hash": hash32, "former_ends": "now()"}},
 		{"api_key", row{"last_used_at": "'2026-11-20 12:00:01'"}}, // to the minute
 		{"api_key", row{"revision": "-1"}},
-		{"api_key", row{"expires_at": "now()"}}, // before it begins
+		{"api_key", row{"expires_at": "now()"}}, // before the creation
 	}
 	hit := map[string]bool{}
 	for _, c := range cases {
@@ -321,12 +321,12 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 	}
 }
 
-// The CHECKs are no narrower than they say.
-func TestACommandIsStoredInEveryStatus(t *testing.T) {
+// The CHECKs are not stricter than described.
+func TestCommandIsStorableInEveryStatus(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	for i, change := range []row{
-		{}, {"status": "'failed_final'", "code": "409"}, {"version": "NULL"}, // accepted once, and failed; changed nothing
+		{}, {"status": "'failed_final'", "code": "409"}, {"version": "NULL"}, // accepted and failed; changed nothing
 		{"status": "'expired'", "body": "NULL", "code": "NULL"},
 		inFlight, inFlight.with(row{"phase": "'scheduled'"}), inFlight.with(row{"phase": "'undoing'", "version": "NULL"}), leased, stuck,
 		inFlight.with(row{"status": "'failed_retryable'", "claimed_by": "'n'", "claimed_at": "now()", "cancelled_by": "'ann'",
@@ -339,7 +339,7 @@ func TestACommandIsStoredInEveryStatus(t *testing.T) {
 	}
 }
 
-func TestEveryTableTakesAGoodRowAndOnlyOnce(t *testing.T) {
+func TestTablesAcceptValidRowOnce(t *testing.T) {
 	t.Parallel()
 	pool := partitioned(t)
 	const id = "'01936b0e-0000-7000-8000-000000000001'"
@@ -361,7 +361,7 @@ func TestEveryTableTakesAGoodRowAndOnlyOnce(t *testing.T) {
 	}
 }
 
-func TestEveryTableAndColumnHasAComment(t *testing.T) {
+func TestTablesAndColumnsHaveComments(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	found, err := pool.Query(t.Context(), `
@@ -388,7 +388,7 @@ func TestEveryTableAndColumnHasAComment(t *testing.T) {
 	}
 }
 
-func TestEveryPrimaryKeyOfATenantsRowsBeginsWithTheTenant(t *testing.T) {
+func TestPrimaryKeysBeginWithTenant(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	found, err := pool.Query(t.Context(), `
@@ -410,7 +410,7 @@ func TestEveryPrimaryKeyOfATenantsRowsBeginsWithTheTenant(t *testing.T) {
 	}
 }
 
-func TestExpectFailsAsASerializationFailure(t *testing.T) {
+func TestExpectRaisesSerializationFailure(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	if got := query[int64](t, pool, "SELECT pawl.expect(3, 3)"); got != 3 {

@@ -2,24 +2,23 @@ package tracing
 
 import "strings"
 
-// Context says where in a trace something happens: a traceparent of version 00 and, where
-// there is one, after a blank the tracestate. "" is nowhere. So it is stored.
+// Context is a position in a trace: a traceparent of version 00, optionally followed by a space and
+// a tracestate. This is also its stored form. "" means no trace.
 type Context string
 
-// The bounds of W3C Trace Context. A tracestate of this length has to be passed on; one that
-// is longer is not.
+// Limits of W3C Trace Context. Longer tracestates need not be propagated.
 const (
 	traceparentLength = 55
 	maxState          = 512
-	maxStates         = 32 // its members
+	maxStates         = 32 // members
 )
 
-// flags are those that there are: sampled, and that the trace's id is random.
+// flags are the known flags: sampled and random trace id.
 const flags = 0x03
 
-// Of is the context that the headers traceparent and tracestate name. What is invalid
-// counts as not given, as section 4.3 of Trace Context asks: a traceparent that is malformed or
-// given twice, and with it its tracestate; a tracestate that is too long.
+// Of returns the context of the headers traceparent and tracestate. As required by section 4.3 of
+// Trace Context, invalid headers are ignored: a traceparent that is malformed or repeated, together
+// with its tracestate, and a tracestate that is too long.
 func Of(traceparent, tracestate []string) Context {
 	if len(traceparent) != 1 {
 		return ""
@@ -34,7 +33,7 @@ func Of(traceparent, tracestate []string) Context {
 	return Context(parent)
 }
 
-// parse returns a traceparent as version 00 has it. Of a later version the beginning counts.
+// parse converts a traceparent to version 00. Of later versions it uses the prefix.
 func parse(s string) (string, bool) {
 	if len(s) < traceparentLength || s[2] != '-' || s[35] != '-' || s[52] != '-' {
 		return "", false
@@ -62,8 +61,8 @@ func hexadecimal(s string) bool {
 	return true
 }
 
-// stateOf joins the headers of a tracestate; "" for none, and for one that is longer than has
-// to be passed on or could not be a header.
+// stateOf joins the headers of a tracestate. It returns "" if they are too long or not valid in a
+// header.
 func stateOf(headers []string) string {
 	state := strings.Trim(strings.Join(headers, ","), " \t")
 	if len(state) > maxState || strings.Count(state, ",") >= maxStates ||
@@ -73,16 +72,16 @@ func stateOf(headers []string) string {
 	return state
 }
 
-// Traceparent is the header of that name, "" of nowhere.
+// Traceparent returns the header of that name, or "".
 func (c Context) Traceparent() string { return string(c[:min(len(c), traceparentLength)]) }
 
-// Tracestate is the header of that name, "" where there is none.
+// Tracestate returns the header of that name, or "".
 func (c Context) Tracestate() string { return string(c[min(len(c), traceparentLength+1):]) }
 
-// ID is the trace's, in 32 hexadecimal digits; "" of nowhere.
+// ID returns the trace id as 32 hexadecimal digits, or "".
 func (c Context) ID() string { return string(c[min(len(c), 3):min(len(c), 35)]) }
 
-// Sampled reports whether the trace is recorded there.
+// Sampled reports whether the parent is sampled.
 func (c Context) Sampled() bool {
 	return len(c) >= traceparentLength && (c[traceparentLength-1]-'0')&1 == 1
 }

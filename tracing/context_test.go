@@ -10,7 +10,7 @@ const (
 	state  = "congo=t61rcWkgMzE,rojo=00f067aa0ba902b7"
 )
 
-func TestHeadersAreTakenAsTraceContextSays(t *testing.T) {
+func TestHeadersFollowTraceContext(t *testing.T) {
 	t.Parallel()
 	as := func(version, flags, rest string) string { return version + parent[2:53] + flags + rest }
 	members := strings.TrimSuffix(strings.Repeat("a=1,", 32), ",")
@@ -54,7 +54,7 @@ func TestHeadersAreTakenAsTraceContextSays(t *testing.T) {
 	}
 }
 
-func TestAContextTellsItsParts(t *testing.T) {
+func TestContextParts(t *testing.T) {
 	t.Parallel()
 	c := Of([]string{parent}, []string{state})
 	if c.Traceparent() != parent || c.Tracestate() != state || !c.Sampled() || c.ID() != parent[3:35] {

@@ -1,10 +1,9 @@
-// Package tracing is what Pawl says of its work to whoever traces it: which step begins, as
-// part of which trace, and how it ends. It knows no library for that; package
-// tracing/opentelemetry gives these steps to OpenTelemetry. Without a Tracer nothing is
-// said, nothing is stored, and it costs a comparison.
+// Package tracing defines the traced steps of Pawl, independent of a tracing library; package
+// tracing/opentelemetry maps them to OpenTelemetry. Without a Tracer nothing is traced or stored,
+// at the cost of a comparison.
 //
-// Where in a trace something is asked is a [Context], in the words of W3C Trace Context. It is in
-// every command, in what a command in flight is asked, and in its events, so a trace goes on
-// after a restart and on another node. It is no part of what an idempotency key stands
-// for, and in no hash. docs/internals/access.md tells why it is so.
+// A [Context] is a position in a trace, in the format of W3C Trace Context. Commands, commands in
+// flight and their events contain it, so traces continue after a restart and on other nodes. It is
+// not part of the request that an idempotency key identifies, nor of any hash.
+// docs/internals/access.md explains why.
 package tracing

@@ -6,64 +6,63 @@ import (
 	"github.com/google/uuid"
 )
 
-// Tracer is told of the steps of Pawl's work. It is safe for concurrent use.
+// Tracer traces the steps of Pawl. It must be safe for concurrent use.
 type Tracer interface {
-	// Start begins a step: within the trace of its Parent, or else of ctx's span, or in one of its
-	// own. The context that it returns is for what is done in the step, a workflow's own
-	// code too.
+	// Start starts a step in the trace of its Parent, of ctx's span, or in a new one. The returned
+	// context is used for the step's work, including the workflow's code.
 	Start(ctx context.Context, s Step) (context.Context, Span)
 }
 
-// Span is a step that is under way.
+// Span is a step in progress.
 type Span interface {
-	// Context is where in the trace that is; "" where the step is not recorded, and then nothing
-	// that comes of it is either.
+	// Context returns the step's position in the trace, or "" if neither it nor its descendants are
+	// recorded.
 	Context() Context
-	// Link says that the step has to do with another one.
+	// Link links the step to another one.
 	Link(to Context)
-	// End ends it. It is called once.
+	// End ends the step. It is called once.
 	End(Outcome)
 }
 
-// Step is what begins. Only what its kind says is set.
+// Step describes a step. Only the fields of its kind are set.
 type Step struct {
 	Kind   Kind
-	Parent Context   // nowhere: ctx tells
-	Links  []Context // of a Commit, the commands that it commits
+	Parent Context   // "": that of ctx
+	Links  []Context // of a Commit: its commands
 
 	Tenant     string
 	Workflow   string
 	Transition string
-	Instance   uuid.UUID // zero where that is not known yet
-	Name       string    // of a Request its method; of a Consume the consumer, of a Send the sink
-	Route      string    // of a Request, as http.ServeMux has it, without the method
-	ID         string    // of a Consume that of the message, of a Send that of the event
-	Type       string    // of a Send that of the event
-	Count      int       // of an Attempt which one it is; of a Commit, and a Submit of many, how many commands
+	Instance   uuid.UUID // zero if not known yet
+	Name       string    // of a Request: method; of a Consume: consumer; of a Send: sink
+	Route      string    // of a Request: pattern of http.ServeMux without the method
+	ID         string    // of a Consume: of the message; of a Send: of the event
+	Type       string    // of a Send: of the event
+	Count      int       // of an Attempt: its number; of a Commit or a bulk Submit: number of commands
 }
 
-// Kind is what a step is, and so what it is called.
+// Kind is the kind of a step, which determines its name.
 type Kind int
 
 const (
-	Request Kind = iota // a request over HTTP is served
-	Submit              // a command, or many, from when they are ready until they are answered
-	Consume             // the same of a message from outside
-	Commit              // a transaction with many commands, each in the trace of its own
+	Request Kind = iota // an HTTP request
+	Submit              // one or many commands, until their results
+	Consume             // a message, until its result
+	Commit              // a transaction with many commands, each with its own trace
 	Attempt             // an activity, until its outcome is committed
-	Undo                // likewise, what takes its effect back
-	Due                 // a timer or a scheduled command whose time has come
+	Undo                // the undo of an effect, until its outcome is committed
+	Due                 // a timer or a scheduled command
 	Send                // an attempt to deliver an event to a sink
 )
 
-// Outcome is how a step ends.
+// Outcome is the outcome of a step.
 type Outcome struct {
-	Status   int    // of the answer as HTTP has it; 0: there is none
-	Replayed bool   // it is an earlier attempt's answer
-	Error    string // what kind of failure it is, one of few; "" for none
+	Status   int    // HTTP status; 0: none
+	Replayed bool   // the result is an earlier attempt's
+	Error    string // kind of failure, of low cardinality; "" for none
 }
 
-// None is the span of what is not traced.
+// None is the span of an untraced step.
 var None Span = none{}
 
 type none struct{}
@@ -72,7 +71,7 @@ func (none) Context() Context { return "" }
 func (none) Link(Context)     {}
 func (none) End(Outcome)      {}
 
-// Start begins a step; with no tracer it does nothing.
+// Start starts a step. It is a no-op without a tracer.
 func Start(ctx context.Context, t Tracer, s Step) (context.Context, Span) {
 	if t == nil {
 		return ctx, None
@@ -81,10 +80,10 @@ func Start(ctx context.Context, t Tracer, s Step) (context.Context, Span) {
 	return With(ctx, span), span
 }
 
-// spanKey is that of the newest recorded span in a context.
+// spanKey is the context key of the newest recorded span.
 type spanKey struct{}
 
-// With puts a span into a context, if it is recorded.
+// With adds a span to a context, if it is recorded.
 func With(ctx context.Context, s Span) context.Context {
 	if s.Context() == "" {
 		return ctx
@@ -92,7 +91,7 @@ func With(ctx context.Context, s Span) context.Context {
 	return context.WithValue(ctx, spanKey{}, s)
 }
 
-// SpanOf is the span that With has put into a context, or None.
+// SpanOf returns the span added by With, or None.
 func SpanOf(ctx context.Context) Span {
 	if s, ok := ctx.Value(spanKey{}).(Span); ok {
 		return s

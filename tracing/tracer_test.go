@@ -2,7 +2,7 @@ package tracing
 
 import "testing"
 
-func TestWithoutATracerNothingIsDone(t *testing.T) {
+func TestStartWithoutTracer(t *testing.T) {
 	ctx := t.Context()
 	allocations := testing.AllocsPerRun(100, func() {
 		inner, span := Start(ctx, nil, Step{Kind: Submit, Workflow: "order", Transition: "pay"})

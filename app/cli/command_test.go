@@ -47,7 +47,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 			`shop: refusing to listen on 0.0.0.0:80: callers are not authenticated, so only this machine may connect; ` +
 				`say whose credentials are taken (--auth), or listen on a loopback address such as 127.0.0.1:8080 (see "shop serve --help")`},
 		{"serve --schema Pawl",
-			`shop: the schema name "Pawl" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop serve --help")`},
+			`shop: schema name "Pawl" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter (see "shop serve --help")`},
 		{"ops sinks forget crm --schema=", `shop: --schema is empty (see "shop ops sinks forget --help")`},
 		{"verify --tenant=", `shop: --tenant is empty (see "shop verify --help")`},
 		{"serve --credential-rate -1", `shop: --credential-rate is negative (see "shop serve --help")`},
@@ -81,7 +81,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"serve --lease 500ms", `shop: --lease 500ms is less than a second: a node that is only slow would lose its work (see "shop serve ` +
 			`--help")`},
 		{"serve --inbox payments", `shop: --inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing (see "shop serve --help")`},
-		{"migrate --schema 1", `shop: the schema name "1" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop migrate --help")`},
+		{"migrate --schema 1", `shop: schema name "1" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter (see "shop migrate --help")`},
 		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
 		{"auth can-i read --database x", `shop: --database: it is a server that says what a credential may; whoever has the database has ` +
 			`everything (see "shop auth can-i --help")`},

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// walk goes through rows ordered by instance and version.
+// walk verifies rows ordered by instance and version.
 type walk struct {
 	tenant string
 	out    inspect.Verification
@@ -26,18 +26,18 @@ type walk struct {
 	begun   bool
 	broken  bool
 	version int64
-	chain   []byte // nil: there is no such instance
+	chain   []byte // nil: the instance is missing
 	seen    int64
 	prev    [32]byte
 	last    transitions.Entry     // the newest row
-	created time.Time             // when the first happened
-	stands  decide.Standing       // as the rows so far say
+	created time.Time             // time of the first row
+	stands  decide.Standing       // according to the rows so far
 	before  [32]byte              // its digest
-	is      *transitions.Instance // as its own row has it; known with the first row
-	illegal string                // a column of that which cannot be read
+	is      *transitions.Instance // according to its own row; known after the first audit row
+	illegal string                // a column of its own row that cannot be parsed
 }
 
-// stored is an instance's own row, all NULL but with its first audit row.
+// stored is an instance's own row, which comes with its first audit row; NULL in others.
 type stored struct {
 	Workflow, BusinessKey, State    *string
 	Definition                      *int
@@ -46,8 +46,7 @@ type stored struct {
 	CreatedAt, UpdatedAt            *time.Time
 }
 
-// read returns the row as the engine sees it, and the name of a column that has
-// what no engine writes.
+// read returns the instance as the engine reads it, and the name of a column with invalid content.
 func (s *stored) read() (i *transitions.Instance, illegal string) {
 	i = &transitions.Instance{Workflow: *s.Workflow, Definition: *s.Definition, State: workflow.State(*s.State), Data: s.Data,
 		Open: *s.Open, Paused: *s.Paused, CreatedAt: *s.CreatedAt, UpdatedAt: *s.UpdatedAt}
@@ -88,7 +87,7 @@ func (v *walk) read(row pgx.Rows) error {
 		v.out.Instances++
 	}
 	if hash == nil {
-		return nil // an instance without any audit row; finish says so
+		return nil // finish reports an instance without audit rows
 	}
 	v.out.Entries++
 	e.Instance, e.From, e.To = id, workflow.State(from), workflow.State(to)
@@ -106,8 +105,8 @@ func (v *walk) read(row pgx.Rows) error {
 	return nil
 }
 
-// begin takes from the instance's own row what stays for its life. Its first row
-// has that in its hash; and each row has the version of the definition that the instance is on.
+// begin reads what does not change in an instance's life from its own row. The hash of the first
+// audit row covers it; each audit row has the version of the definition.
 func (v *walk) begin(e *transitions.Entry, s *stored) {
 	v.is, v.illegal = s.read()
 	if v.created = e.Cause.HappenedAt(); v.created.IsZero() {
@@ -137,9 +136,8 @@ func (v *walk) check(e *transitions.Entry, payload, data [32]byte, hash []byte) 
 	v.last = *e
 }
 
-// linked reports whether the row has the hash that it should have. Whether the
-// instance was open after it is not in the row, but in the hash: it is what makes
-// the hash right.
+// linked reports whether the row has the correct hash. Whether the instance was open after the
+// transition is only in the hash, not in the row.
 func (v *walk) linked(e *transitions.Entry, payload [32]byte, hash []byte) bool {
 	for _, v.stands.Open = range [...]bool{true, false} {
 		e.Before, e.After = v.before, v.stands.Digest()
@@ -167,8 +165,7 @@ func (v *walk) finish() {
 	}
 }
 
-// strayed is what of the instance is not as its rows say, with a verb; "" for
-// nothing.
+// strayed returns a difference between the instance and its rows, with a verb, or "".
 func (v *walk) strayed() string {
 	switch i, s := v.is, &v.stands; {
 	case v.illegal != "":
@@ -200,7 +197,7 @@ func (v *walk) report(version int64, reason string) {
 	v.out.Broken = append(v.out.Broken, inspect.Break{Instance: v.id, Version: version, Reason: reason})
 }
 
-// digest is that of the content, or the one that redaction left of it.
+// digest returns the digest of the content, or the one that redaction kept.
 func digest(content, kept []byte) [32]byte {
 	if content == nil && len(kept) == 32 {
 		return [32]byte(kept)

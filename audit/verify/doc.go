@@ -1,5 +1,4 @@
-// Package verify proves that nobody has changed the audit, the instances or the events
-// behind the engine's back: each chain of audit rows is computed anew, and the instance
-// and the events must be what the rows say. What that proves, and what not, is told in
-// docs/decisions/0012. It only reads.
+// Package verify detects changes of audit rows, instances and events that bypassed the engine. It
+// recomputes each chain of audit rows and compares the instance and the events with the rows.
+// docs/decisions/0012 explains what this proves. It only reads.
 package verify

@@ -19,11 +19,10 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// eventColumns pair the events of the outbox with the audit rows of their
-// positions, instance by instance. The last but two is what an event has otherwise
-// than its row or its instance; the row has no copy of what an action emitted. The
-// attributes of the instance come with the events of its newest row. A row without
-// any event is there with its week, if there may be a partition of that.
+// eventColumns pairs the events of the outbox with the audit rows of their positions, by instance.
+// The third column from the end lists differences between an event and its row or its instance;
+// rows have no copy of events emitted by actions. The attributes of the instance come with the
+// events of its newest row. A row without events comes with its week if that may have a partition.
 var (
 	eventColumns = `
 SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesce(a.position, o.position), a.position IS NULL,
@@ -36,9 +35,9 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 		WHEN o.business_key IS DISTINCT FROM a.business_key THEN 'business key' ELSE '' END,
 	coalesce(nullif(o.attributes, '{}')::text, ''), CASE WHEN a.newest THEN coalesce(nullif(a.attributes, '{}')::text, '') END`
 
-	// A full join is always a hash or a merge join. For a tenant without statistics
-	// the planner expects one row, and with another join it would read all instances
-	// for each row of the audit. eventsWhere drops instances that have no row.
+	// PostgreSQL executes a full join as a hash or merge join. For a tenant without statistics the
+	// planner expects one row, and another join would read all instances for each audit row.
+	// eventsWhere drops instances without a row.
 	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
 	ofTenant     = auditColumns + `(` + audit.Rows("$1", "") + `) x FULL JOIN (` + store.Instances("$1") + `) i ON i.id = x.instance) a`
 	ofInstance   = auditColumns + `(` + audit.Rows(
@@ -61,44 +60,43 @@ FROM ` + ofInstance + ` LEFT JOIN (` + outbox.Events("$1") + `) o ON o.position 
 	weeksSQL = `SELECT w FROM unnest($1::timestamptz[]) AS w WHERE ` + outbox.Attached(outbox.WeekOf("w")) + ` ORDER BY w`
 )
 
-// eventRow is an event with what matters of its audit row, or one of the two.
+// eventRow is an event with its audit row, or only one of them.
 type eventRow struct {
 	instance          uuid.UUID
 	version, position int64
-	alone             bool       // there is no audit row
-	gone              *time.Time // the week of the audit row, where there is no event
+	alone             bool       // without an audit row
+	gone              *time.Time // week of the audit row, if there is no event
 	ordinal           int
 	kind              string
-	payload           []byte // of what an action emitted
-	redacted          bool   // the audit row was
+	payload           []byte // of an event emitted by an action
+	redacted          bool   // the audit row was redacted
 	digest            []byte
 	changes           bool // the transition changed attributes, actors or effects
 	wrong             string
-	attributes        string  // as JSON; "" for none
-	has               *string // those that the instance has now, where this is its newest version
+	attributes        string  // as JSON, or ""
+	has               *string // current ones of the instance, if this is its newest version
 }
 
-// events walks the rows of eventColumns.
+// events verifies the rows of eventColumns.
 type events struct {
 	out   *inspect.Verification
-	known map[uuid.UUID]bool // instances of which a break is reported
+	known map[uuid.UUID]bool // instances with a reported break
 	gone  map[time.Time]*gone
 
 	newest eventRow
-	before eventRow // the last event of the position before, of any instance
-	ok     bool     // so far, of that position
+	before eventRow // last event of the previous position, of any instance
+	ok     bool     // so far, of the current position
 	of     []transitions.Event
 }
 
-// gone is what is missing of a week.
+// gone counts the missing events of a week.
 type gone struct {
 	inspect.Break
 	others int64
 }
 
-// verifyEvents adds what is wrong with the events of an instance, or of the tenant
-// for nil, to what is found: one for each instance of which nothing is known to be
-// wrong. Weeks that retention has dropped are not missed.
+// verifyEvents appends defects of the events of an instance, or of the tenant for nil: one for each
+// instance without a known defect. It does not expect weeks that retention has dropped.
 func (t *Verifier) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
 	sql, args := t.events, []any{pgx.QueryExecModeCacheDescribe, tenant}
 	if one != nil {
@@ -156,13 +154,13 @@ func (v *events) checkOne(r eventRow) {
 		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it,"+
 			" and it has not changed them", r.kind))
 	case r.ordinal > 0 && r.payload == nil && r.redacted:
-		v.ok = false // erased with its row; its digest cannot be checked
+		v.ok = false // erased like its row; its digest cannot be verified
 	}
 }
 
-// keeps reports whether an event has the attributes that it must have: those of the
-// transition's first event, or, where the transition has not changed any, those of the
-// version before. Before version 1 an instance has none.
+// keeps reports whether an event has the expected attributes: those of the transition's first
+// event, or, if the transition does not change attributes, those of the previous version. Before
+// version 1 an instance has none.
 func (v *events) keeps(r eventRow) bool {
 	switch {
 	case r.ordinal > 0:
@@ -203,7 +201,7 @@ func (v *events) miss(r eventRow) {
 	v.gone[week] = &gone{Break: inspect.Break{Instance: r.instance, Version: r.version}}
 }
 
-// verifyWeeks reports what is missing of the weeks that are there still.
+// verifyWeeks reports missing events of weeks that still exist.
 func (t *Verifier) verifyWeeks(ctx context.Context, v *events) error {
 	if len(v.gone) == 0 {
 		return nil

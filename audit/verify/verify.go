@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// Querier is what reads; a pool, a connection or a transaction.
+// Querier is the part of a pool, a connection or a transaction that a Verifier needs.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
@@ -25,7 +25,7 @@ type Verifier struct {
 	chains, log, events, eventsOfOne, weeks string
 }
 
-// New prepares to read with q. in puts the schema's name into a statement.
+// New returns a verifier that uses q. in inserts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Verifier {
 	return &Verifier{q: q, chains: in(chainsSQL), log: in(logSQL), events: in(eventsSQL), eventsOfOne: in(eventsOfOneSQL), weeks: in(weeksSQL)}
 }
@@ -53,14 +53,12 @@ SELECT ` + outbox.HeadOf("$1") + `, count(*), count(DISTINCT position),
 	coalesce(min(position), 0), coalesce(max(position), 0)
 FROM (` + audit.Rows("$1", "") + `) a`
 
-// Verify recomputes the chains of an instance, or of all instances of the
-// tenant for the zero id, and names the first broken row of each. Each instance
-// must be as its rows say, in every column. A position is no part of the chain; it
-// must grow with the version. The events of the outbox must be those of their
-// rows, as far as it is kept. For a whole tenant it also checks that there are no
-// other events, and that positions are gapless from 1 to the log's head; a gap is
-// reported with the zero instance. progress, which may be nil, is called with the
-// rows checked so far.
+// Verify recomputes the chains of an instance, or of all instances of the tenant for the zero id,
+// and reports the first broken row of each. Every column of an instance must match its rows.
+// Positions are not part of the chain and must grow with the version. Stored events of the outbox
+// must match their rows. For a whole tenant it also reports other events, and gaps in the
+// positions from 1 to the last position of the log, with the zero instance. progress, which may be
+// nil, is called with the number of checked rows.
 func (t *Verifier) Verify(
 	ctx context.Context,
 	tenant string,

@@ -10,17 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPrepares means that a pooler in transaction mode is between the program and
-// its database, and that the driver would prepare statements through it.
+// ErrPrepares reports a pooler in transaction mode between the program and its database while the
+// driver prepares statements.
 var ErrPrepares = errors.New("a pooler in transaction mode is between this program and its database, where prepared statements fail: " +
 	"add default_query_exec_mode=exec to the connection string")
 
-// ErrShared means that a pooler in transaction mode is between the program and its
-// database, so that a connection has no session for itself.
+// ErrShared reports a pooler in transaction mode, so that a connection has no session of its own.
 var ErrShared = errors.New("a pooler in transaction mode is between this program and its database")
 
-// Expected reports whether connections with this configuration keep nothing in
-// their session, as a pooler wants it.
+// Expected reports whether connections with this configuration keep nothing in their session, as
+// required by a pooler.
 func Expected(c *pgx.ConnConfig) bool {
 	switch c.DefaultQueryExecMode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe:
@@ -29,10 +28,10 @@ func Expected(c *pgx.ConnConfig) bool {
 	return false
 }
 
-// Check looks whether a pooler in transaction mode is there although it is not
-// expected, and whether the session has the settings that the protocol needs. Without a pooler that is two round trips.
+// Check detects an unexpected pooler in transaction mode, and checks the settings of the session.
+// Without a pooler it takes two round trips.
 //
-// Errors: ErrPrepares; a setting or an encoding that has to be another; those of the database.
+// Errors: ErrPrepares; a wrong setting or encoding; those of the database.
 func Check(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := checkSettings(ctx, pool); err != nil {
 		return err
@@ -49,8 +48,8 @@ func Check(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 }
 
-// CheckSession looks whether a connection has a session of the database for
-// itself. Without a pooler that is one round trip.
+// CheckSession checks that a connection has its own session of the database. Without a pooler it
+// takes one round trip.
 //
 // Errors: ErrShared; those of the database.
 func CheckSession(ctx context.Context, one *pgx.Conn) error {
@@ -58,9 +57,9 @@ func CheckSession(ctx context.Context, one *pgx.Conn) error {
 	if err != nil || before == one.PgConn().PID() {
 		return err
 	}
-	// Somebody answers for the backend. In session mode this connection keeps it
-	// for itself. In transaction mode it is free now, and another connection gets
-	// it; or somebody else was quicker, and then this one gets another.
+	// A pooler reports its own backend key. In session mode this connection keeps its backend. In
+	// transaction mode the backend is free now: the second connection gets it, or a third party
+	// does and this connection gets another.
 	two, err := pgx.ConnectConfig(ctx, one.Config())
 	if err != nil {
 		return fmt.Errorf("look for a pooler: %w", err)
@@ -79,7 +78,7 @@ func CheckSession(ctx context.Context, one *pgx.Conn) error {
 	return nil
 }
 
-// backend is the process that runs the connection's statements just now.
+// backend returns the process that currently executes the connection's statements.
 func backend(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
 		return 0, fmt.Errorf("look for a pooler: %w", err)

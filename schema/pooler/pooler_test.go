@@ -32,8 +32,8 @@ func check(t *testing.T, url string, mode pgx.QueryExecMode) error {
 	return Check(t.Context(), pool)
 }
 
-// Whoever connects through a pooler without saying so is told, each time.
-func TestAPoolerThatIsNotExpectedIsFound(t *testing.T) {
+// Connecting through a pooler without the setting fails every time.
+func TestUnexpectedPoolerIsDetected(t *testing.T) {
 	url := pgtest.BouncerURL(t)
 	for mode, found := range prepares {
 		for range 5 {
@@ -44,7 +44,7 @@ func TestAPoolerThatIsNotExpectedIsFound(t *testing.T) {
 	}
 }
 
-func TestWithoutAPoolerEveryModeIsFine(t *testing.T) {
+func TestWithoutPoolerAllModesWork(t *testing.T) {
 	url := pgtest.DirectURL(t)
 	for mode := range prepares {
 		if err := check(t, url, mode); err != nil {

@@ -9,20 +9,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// settings are what the protocol needs of a session, whatever the server, the database or the role sets: pgx reads times in ISO format
-// and text in UTF-8, and quotes literals as the SQL standard does. PgBouncer passes exactly such parameters on.
+// settings are required in every session, whatever the server, the database or the role sets: pgx
+// parses times in ISO format and text in UTF-8, and quotes literals as in standard SQL. PgBouncer
+// passes exactly these parameters on.
 var settings = []struct{ name, value string }{
 	{"datestyle", "ISO"}, {"client_encoding", "UTF8"}, {"standard_conforming_strings", "on"},
 }
 
-// Configure adds the settings to the parameters with which connections are opened.
+// Configure adds the settings to the parameters of new connections.
 func Configure(c *pgx.ConnConfig) {
 	for _, s := range settings {
 		c.RuntimeParams[s.name] = s.value
 	}
 }
 
-// checkSettings refuses a database that is not in UTF-8, and connections without the settings. That is one round trip.
+// checkSettings rejects a database that is not in UTF-8, and connections without the settings. It
+// takes one round trip.
 func checkSettings(ctx context.Context, pool *pgxpool.Pool) error {
 	var database, encoding string
 	found := make([]string, len(settings))

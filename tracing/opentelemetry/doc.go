@@ -3,27 +3,27 @@
 //	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
 //	s, err := pawl.Start(ctx, pawl.Config{Workflows: ..., Tracer: opentelemetry.Tracer(provider)})
 //
-// Spans have few names, by OpenTelemetry's semantic conventions for HTTP, messaging and databases:
+// Names of spans have low cardinality and follow OpenTelemetry's semantic conventions for HTTP,
+// messaging and databases:
 //
 //	POST /v1/…                 SERVER    a request, by its route
-//	submit order.pay           INTERNAL  a command, until it is answered
-//	process bank               CONSUMER  a message from outside, until it is answered
+//	submit order.pay           INTERNAL  a command, until its result
+//	process bank               CONSUMER  a message, until its result
 //	COMMIT                     CLIENT    a transaction with many commands
 //	attempt order.charge       INTERNAL  an activity, until its outcome is committed
-//	undo order.charge          INTERNAL  the same of what takes its effect back
+//	undo order.charge          INTERNAL  the undo of an effect, until its outcome is committed
 //	decide order.expire        INTERNAL  a timer or a scheduled command
 //	send crm                   PRODUCER  an attempt to deliver an event to a sink
 //
-// All of an order is one trace but for the transactions. One of them commits the commands of many
-// traces, so it is nobody's child: it is a trace of its own, linked to each of its commands, and
-// each of them to it. A sampler that decides by the trace's id would therefore decide on transactions by
-// themselves; wrap it with package tracing/opentelemetry/sampler, which samples a transaction where one of its commands is.
+// All steps of an order are one trace except transactions. A transaction commits commands of many
+// traces, so it is a separate trace, linked to each of its commands and vice versa. A sampler by
+// trace id therefore decides about transactions independently; wrap it with package
+// tracing/opentelemetry/sampler, which samples a transaction if one of its commands is sampled.
 //
-// A step is a span only where it goes on a trace that is sampled, but for requests, commands and
-// messages, which may begin one. So of what is not sampled nothing is stored, and no timer or
-// delivery begins a trace that nobody asked for. Attributes are set when a span is sampled; a
-// sampler sees its name, its kind and its links.
+// A step only gets a span if it continues a sampled trace. Requests, commands and messages can also
+// start a trace. Unsampled steps therefore store nothing, and timers and deliveries never start a
+// trace. Attributes are set on sampled spans; samplers see name, kind and links.
 //
-// Who may send requests can ask for their traces to be sampled, if the sampler believes a parent of
-// elsewhere, as OpenTelemetry's default does. [Public] does not believe them.
+// Callers can request sampling if the sampler respects remote parents, as OpenTelemetry's default
+// does. [Public] ignores them.
 package opentelemetry

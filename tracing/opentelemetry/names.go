@@ -10,7 +10,8 @@ import (
 	"github.com/pawlhq/pawl/tracing"
 )
 
-// kinds are the options that say what kind of span a step is. They are made once, because most spans are not sampled.
+// kinds are the options with the span kinds. They are allocated once, because most spans are not
+// sampled.
 var kinds = [...][]trace.SpanStartOption{
 	tracing.Request: kind(trace.SpanKindServer), tracing.Submit: kind(trace.SpanKindInternal), tracing.Consume: kind(trace.SpanKindConsumer),
 	tracing.Commit: kind(trace.SpanKindClient), tracing.Attempt: kind(trace.SpanKindInternal), tracing.Undo: kind(trace.SpanKindInternal),
@@ -21,10 +22,11 @@ func kind(k trace.SpanKind) []trace.SpanStartOption {
 	return slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(k)})
 }
 
-// verbs begin the names of spans about a transition.
+// verbs are the prefixes of the names of spans about a transition.
 var verbs = [...]string{tracing.Submit: "submit ", tracing.Attempt: "attempt ", tracing.Undo: "undo ", tracing.Due: "decide "}
 
-// nameOf is one of few: the names that workflows, their transitions, consumers, sinks and routes have.
+// nameOf returns a span name of low cardinality, from names of workflows, transitions, consumers,
+// sinks and routes.
 func nameOf(s *tracing.Step) string {
 	switch s.Kind {
 	case tracing.Request:
@@ -42,8 +44,8 @@ func nameOf(s *tracing.Step) string {
 	return verbs[s.Kind] + s.Workflow + "." + s.Transition
 }
 
-// attributesOf are those of the semantic conventions, and Pawl's own. The path and the query of a
-// request are left out: they may have a number in them that is somebody's.
+// attributesOf returns attributes of the semantic conventions and of Pawl. It omits path and query,
+// which may contain personal data.
 func attributesOf(s *tracing.Step) []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 8)
 	text := func(key, value string) {

@@ -11,18 +11,17 @@ import (
 	"github.com/pawlhq/pawl/tracing"
 )
 
-// Name is that of the instrumentation scope.
+// Name is the name of the instrumentation scope.
 const Name = "github.com/pawlhq/pawl"
 
-// Option is how a Tracer is to be.
+// Option configures a Tracer.
 type Option func(*tracer)
 
-// Public lets each request over HTTP, and each message from outside, begin a trace of its own, which is linked to the one
-// that its caller names. So no caller decides what is sampled. It is for a service that
-// strangers can reach.
+// Public starts a new trace for each HTTP request and each message, linked to the caller's, so that
+// callers cannot force sampling. Use it for services that untrusted callers can reach.
 func Public(t *tracer) { t.public = true }
 
-// Tracer is a Tracer for Pawl that makes spans by a provider, such as the SDK's.
+// Tracer returns a Tracer for Pawl that creates spans with a provider, such as the SDK's.
 func Tracer(p trace.TracerProvider, options ...Option) tracing.Tracer {
 	t := &tracer{spans: p.Tracer(Name)}
 	for _, o := range options {
@@ -61,7 +60,7 @@ func (t *tracer) Start(ctx context.Context, s tracing.Step) (context.Context, tr
 	return ctx, &span{otel: otel, kind: s.Kind, context: contextOf(otel.SpanContext())}
 }
 
-// linksTo are links to several places, and perhaps one more.
+// linksTo returns links to the contexts, and optionally one more.
 func linksTo(places []tracing.Context, more trace.SpanContext) (links []trace.Link) {
 	for _, place := range places {
 		if c := spanContext(place); c.IsValid() {
@@ -74,7 +73,7 @@ func linksTo(places []tracing.Context, more trace.SpanContext) (links []trace.Li
 	return links
 }
 
-// unsampled is a span that is recorded, for a processor of the program's, and of which nothing comes.
+// unsampled is a recorded span for processors of the program; it has no descendants.
 type unsampled struct{ otel trace.Span }
 
 func (unsampled) Context() tracing.Context { return "" }
@@ -119,10 +118,10 @@ func (s *span) End(o tracing.Outcome) {
 	s.otel.End()
 }
 
-// spanContext is a place as OpenTelemetry has it: of another process, for all that is known.
+// spanContext returns a context as a remote span context of OpenTelemetry.
 func spanContext(c tracing.Context) trace.SpanContext {
 	parent := c.Traceparent()
-	if len(parent) < len("00-")+32+len("-")+16 { // nowhere, or what a program has put there
+	if len(parent) < len("00-")+32+len("-")+16 { // empty or invalid
 		return trace.SpanContext{}
 	}
 	var config trace.SpanContextConfig
@@ -142,7 +141,7 @@ func spanContext(c tracing.Context) trace.SpanContext {
 	return trace.NewSpanContext(config)
 }
 
-// contextOf is the inverse.
+// contextOf reverses spanContext.
 func contextOf(c trace.SpanContext) tracing.Context {
 	parent := "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + (c.TraceFlags() & trace.FlagsSampled).String()
 	return tracing.Of([]string{parent}, []string{c.TraceState().String()})

@@ -16,13 +16,13 @@ import (
 	"github.com/pawlhq/pawl/tracing/opentelemetry/sampler"
 )
 
-// The caller's, who is sampled, and one who is not.
+// Contexts of a sampled and an unsampled caller.
 const (
 	theirs    = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 )
 
-// recorded is a tracer and what it has ended.
+// recorded returns a tracer and a recorder of its spans.
 func recorded(s sdktrace.Sampler, options ...opentelemetry.Option) (tracing.Tracer, *tracetest.SpanRecorder) {
 	r := tracetest.NewSpanRecorder()
 	return opentelemetry.Tracer(sdktrace.NewTracerProvider(sdktrace.WithSampler(s), sdktrace.WithSpanProcessor(r)), options...), r
@@ -30,7 +30,7 @@ func recorded(s sdktrace.Sampler, options ...opentelemetry.Option) (tracing.Trac
 
 func parentBased() sdktrace.Sampler { return sdktrace.ParentBased(sdktrace.AlwaysSample()) }
 
-// Dashboards go by these names, which are few.
+// Dashboards depend on these names.
 func TestNamesKindsAndAttributes(t *testing.T) {
 	t.Parallel()
 	of := tracing.Step{Tenant: "acme", Workflow: "order", Transition: "pay", Instance: uuid.UUID{15: 1}}
@@ -99,7 +99,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestAStepGoesOnTheTraceOfItsParent(t *testing.T) {
+func TestStepContinuesParentTrace(t *testing.T) {
 	t.Parallel()
 	tracer, spans := recorded(parentBased())
 	ctx, outer := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Request, Parent: theirs + " congo=t61"})
@@ -119,7 +119,7 @@ func TestAStepGoesOnTheTraceOfItsParent(t *testing.T) {
 	}
 }
 
-func TestOfWhatIsNotSampledNothingComes(t *testing.T) {
+func TestUnsampledStepRecordsNothing(t *testing.T) {
 	t.Parallel()
 	tracer, spans := recorded(parentBased())
 	ctx, request := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Request, Parent: unsampled})
@@ -136,8 +136,8 @@ func TestOfWhatIsNotSampledNothingComes(t *testing.T) {
 	}
 }
 
-// Strangers who say that they are sampled decide nothing.
-func TestAPublicServiceBeginsItsOwnTraces(t *testing.T) {
+// Callers of a public service cannot force sampling.
+func TestPublicStartsNewTraces(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []tracing.Kind{tracing.Request, tracing.Consume} {
 		tracer, spans := recorded(parentBased(), opentelemetry.Public)
@@ -164,7 +164,7 @@ func linked(s sdktrace.ReadOnlySpan, to tracing.Context) bool {
 	})
 }
 
-func TestATransactionIsLinkedAndNobodysChild(t *testing.T) {
+func TestTransactionIsLinked(t *testing.T) {
 	t.Parallel()
 	tracer, spans := recorded(parentBased())
 	ctx, command := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Submit})
@@ -178,7 +178,7 @@ func TestATransactionIsLinkedAndNobodysChild(t *testing.T) {
 	}
 }
 
-func TestTheSamplerOfTransactions(t *testing.T) {
+func TestLinkedSampler(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		step tracing.Step
@@ -201,7 +201,7 @@ func TestTheSamplerOfTransactions(t *testing.T) {
 	}
 }
 
-// What a command costs of which nothing is sampled.
+// Cost of an unsampled command.
 func BenchmarkUnsampled(b *testing.B) {
 	tracer, _ := recorded(parentBasedNever())
 	for name, parent := range map[string]tracing.Context{"root": "", "child": unsampled} {
@@ -218,8 +218,8 @@ func BenchmarkUnsampled(b *testing.B) {
 
 func parentBasedNever() sdktrace.Sampler { return sdktrace.ParentBased(sdktrace.NeverSample()) }
 
-// A program may put anything into a command, also what a stranger has sent it.
-func TestWhatIsNoContextIsNowhere(t *testing.T) {
+// Commands may contain arbitrary contexts.
+func TestInvalidContextIsIgnored(t *testing.T) {
 	for _, c := range []tracing.Context{"x", "00-0af7651916cd43dd8448eb211c80319c", "\x00", tracing.Context(strings.Repeat("z", 600))} {
 		tracer, spans := recorded(parentBased())
 		_, span := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Submit, Parent: c, Links: []tracing.Context{c}})

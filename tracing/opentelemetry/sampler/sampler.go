@@ -1,4 +1,4 @@
-// Package sampler samples a transaction where one of its commands is sampled.
+// Package sampler samples a transaction if one of its commands is sampled.
 package sampler
 
 import (
@@ -6,13 +6,13 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Linked samples a span without a parent that is linked to one which is sampled, and leaves
-// all others to next. It goes where a root's sampler goes:
+// Linked returns a sampler for root spans that samples a span with a link to a sampled one, and
+// leaves others to next:
 //
 //	trace.ParentBased(sampler.Linked(trace.TraceIDRatioBased(0.01)))
 //
-// With [opentelemetry.Public] it would let callers decide: a request is linked to its caller's then, so only
-// spans of the kind that transactions have, CLIENT, are looked at.
+// It only considers spans of kind CLIENT, as transactions have. Otherwise callers could decide with
+// [opentelemetry.Public], which links requests to the caller's span.
 //
 // [opentelemetry.Public]: https://pkg.go.dev/github.com/pawlhq/pawl/tracing/opentelemetry#Public
 func Linked(next trace.Sampler) trace.Sampler { return linked{next} }
