@@ -71,8 +71,8 @@ var (
 	sinkLag    = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not received, over all tenants.", "sink")
 	sinkOldest = sharedGauge(
 		"pawl_sink_lag_seconds",
-		"Age of the oldest transition that the sink has not received; 0 for none. Where more than 32 tenants are behind it is sought among the 32 "+
-			"whose cursors have rested longest.",
+		"Age of the oldest transition that the sink has not received; 0 for none. With more than 32 tenants behind "+
+			"it is a lower bound, from the 32 oldest cursors.",
 		"sink",
 	)
 	sinkBehind   = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not received completely.", "sink")
