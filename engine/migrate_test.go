@@ -358,6 +358,12 @@ func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
 	for _, tenant := range []string{"a", "b", "c"} {
 		wantIntact(t, e, tenant)
 	}
+	// Earlier builds stored refusals with capitalized names.
+	exec(t, pool, `UPDATE pawl.instance_migration SET refusals = '[{"State":"open","Reason":"earlier","Count":2}]' WHERE id = $1`, m.ID)
+	m, err = e.Admin().Migration(t.Context(), m.ID)
+	if want := []inspect.MigrationRefusal{{State: "open", Reason: "earlier", Count: 2}}; err != nil || !slices.Equal(m.Refusals, want) {
+		t.Errorf("%+v, %v", m.Refusals, err)
+	}
 }
 
 // Whoever is killed at whatever moment: the lease is another's each time, so nothing that this node knows of the batch counts any more.

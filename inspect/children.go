@@ -34,7 +34,7 @@ func (f *ChildFilter) Check() error {
 	return checkStates(f.States)
 }
 
-// ChildPlace is where a list of children goes on. The zero value is its beginning.
+// ChildPlace is the position of the next page of a list of children. The zero value is its beginning.
 type ChildPlace struct {
 	Version int64 // of the parent, that started the child
 	Ordinal int   // the child's number among those of this version

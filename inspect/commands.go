@@ -40,7 +40,7 @@ type CommandFilter struct {
 	Limit    int          // 1 to 1000; 0 is 100
 }
 
-// CommandPlace is where a list of commands goes on. The zero value is its beginning.
+// CommandPlace is the position of the next page of a list of commands. The zero value is its beginning.
 type CommandPlace struct {
 	Part     int // of the list, from 0
 	Group    string

@@ -34,8 +34,7 @@ type Timer struct {
 	Due        time.Time
 }
 
-// ScheduledCommand is a command on an instance whose time has not come, or that
-// nobody has decided since it came.
+// ScheduledCommand is a scheduled command on an instance that is not due, or due and not decided yet.
 type ScheduledCommand struct {
 	Transition string
 	Scope      string

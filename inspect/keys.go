@@ -6,45 +6,42 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Keys says how the keys of commands stand: what is in flight, what is finished,
-// what has expired. Counts of what is in flight are bounded, so that to ask is
-// cheap however much there is; see AtLeast.
+// Keys counts the commands of a tenant or of all tenants: in flight, finished and expired. Counts of commands in flight are bounded, so
+// that the query is cheap on any database; see AtLeast.
 type Keys struct {
 	At       time.Time     `json:"at"`               // by the database's clock
-	Tenant   string        `json:"tenant,omitempty"` // whose; "" is everybody's
-	Statuses []StatusCount `json:"statuses"`         // all six, in the order of a command's life
+	Tenant   string        `json:"tenant,omitempty"` // "" means all tenants
+	Statuses []StatusCount `json:"statuses"`         // all six, in the order of a command's life cycle
 
-	AtLeast   bool  `json:"at_least"`   // there are more in flight than are counted here
-	Scheduled int64 `json:"scheduled"`  // of those in flight, the ones whose time is still to come
-	Due       int64 `json:"due"`        // the ones whose time has come, and that no node works on yet
-	Stale     int64 `json:"stale"`      // the ones whose worker's lease has run out
-	Lapsed    int64 `json:"lapsed"`     // the ones that a caller in SQL claimed and did not end in time
-	Stuck     int64 `json:"stuck"`      // the ones that wait for an operator
-	Attempts  int64 `json:"attempts"`   // the ones that were claimed ManyAttempts times or more
-	MostTried int   `json:"most_tried"` // how often the one was claimed that was claimed most
+	AtLeast   bool  `json:"at_least"`   // more commands are in flight than these counts include
+	Scheduled int64 `json:"scheduled"`  // in flight, with a start time in the future
+	Due       int64 `json:"due"`        // due, without a worker yet
+	Stale     int64 `json:"stale"`      // with an expired lease of a worker
+	Lapsed    int64 `json:"lapsed"`     // with an expired claim of a caller in SQL
+	Stuck     int64 `json:"stuck"`      // waiting for an operator
+	Attempts  int64 `json:"attempts"`   // claimed ManyAttempts times or more
+	MostTried int   `json:"most_tried"` // the highest number of claims of one command
 
-	// OldestInFlight is when the oldest command in flight was first asked, without
-	// those whose time is still to come.
+	// OldestInFlight is when the oldest command in flight was first submitted, without scheduled ones.
 	OldestInFlight time.Time `json:"oldest_in_flight,omitzero"`
-	// OldestDue is since when the longest due one is due, also where nodes claim it and
-	// give it back without an attempt.
+	// OldestDue is when the command became due that has been due the longest, including commands that nodes claim and release without an
+	// attempt.
 	OldestDue    time.Time `json:"oldest_due,omitzero"`
-	OldestStale  time.Time `json:"oldest_stale,omitzero"`  // when the first of the stale leases ran out
-	OldestLapsed time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
+	OldestStale  time.Time `json:"oldest_stale,omitzero"`  // when the first of the expired leases ended
+	OldestLapsed time.Time `json:"oldest_lapsed,omitzero"` // when the first of the expired claims ended
 
-	// Expired and Forgotten are what retention has not seen to yet: answers past
-	// their horizon, and tombstones past theirs. Counted up to MaxCounted.
+	// Expired and Forgotten are answers and tombstones past their retention periods that retention has not removed yet. Counted up to
+	// MaxCounted.
 	Expired       int64     `json:"expired"`
 	Forgotten     int64     `json:"forgotten"`
-	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the horizon that was passed first
+	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the end of the retention period that ended first
 
 	// DeadMessages are messages that were not consumed and wait for an operator.
 	// Counted up to MaxCounted of all tenants.
 	DeadMessages      int64     `json:"dead_messages"`
 	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
 
-	// Scopes are the attempts that this node has answered since its start, those
-	// with the most first.
+	// Scopes are the attempts that this node has answered since its start, the most frequent scope first.
 	Scopes []ScopeCount `json:"scopes,omitempty"`
 	// Recorded are the attempts that all nodes answered in the last 30 days, ordered by their number. Nodes record them once a minute and
 	// when they stop. They do not include attempts in the SQL contract.
@@ -54,50 +51,45 @@ type Keys struct {
 }
 
 const (
-	// ManyAttempts is how many claims of a command are many.
+	// ManyAttempts is the number of claims from which a command is counted in Keys.Attempts.
 	ManyAttempts = 5
-	// MaxCounted is how many are counted of each kind: commands in flight that wait
-	// for their time or are due, are leased, are held or were given back by a SQL
-	// caller, or are stuck; commands that have expired; dead messages. Every node
-	// counts for each scrape, and reads a row for each.
+	// MaxCounted is the maximum count of each kind: commands in flight that are scheduled or due, leased, held or released by a caller in
+	// SQL, or stuck; expired commands; dead messages. Every node counts them for each scrape, and reads a row for each.
 	MaxCounted = 10_000
 )
 
-// StatusCount is how many commands have a status.
+// StatusCount is the number of commands with a status.
 type StatusCount struct {
 	Status   transitions.Status `json:"status"`
 	Count    int64              `json:"count"`
-	Estimate bool               `json:"estimate"` // the planner's guess: to count them would be to read the table
+	Estimate bool               `json:"estimate"` // an estimate of the planner: counting would read the table
 }
 
-// ScopeCount is how the attempts with keys of one scope, or of one kind of
-// scope, were answered.
+// ScopeCount counts the answers of attempts with keys of one scope, or of one kind of scope.
 type ScopeCount struct {
-	// Tenant is whose they were; "" stands for the tenants that are not counted one
-	// by one.
+	// Tenant is "" for the sum of the tenants that are not counted one by one.
 	Tenant string `json:"tenant,omitempty"`
-	// Scope is the workflow and the transition where the scope is the default one,
-	// "order:pay", or the consumer of messages, "inbox:bank", else the scope that the
-	// caller named. OtherScopes has those that there was no room for.
+	// Scope is the workflow and the transition of a default scope ("order:pay"), the consumer of messages ("inbox:bank"), or the scope
+	// that the caller named. OtherScopes is the sum of the named scopes beyond the limit.
 	Scope      string `json:"scope"`
 	Named      bool   `json:"named"`      // a caller named it
 	New        int64  `json:"new"`        // first attempts
-	Replayed   int64  `json:"replayed"`   // got the stored answer, refusals too
+	Replayed   int64  `json:"replayed"`   // answered with the stored result or refusal
 	Active     int64  `json:"active"`     // the command was in flight
 	Mismatched int64  `json:"mismatched"` // the key was used with another request
 	Expired    int64  `json:"expired"`    // the answer was gone
 }
 
-// OtherScopes stands for the scopes that are not counted one by one.
+// OtherScopes is the name of the sum of scopes that are not counted one by one.
 const OtherScopes = "other"
 
-// Attempts is how many there were.
+// Attempts returns the number of attempts.
 func (s *ScopeCount) Attempts() int64 { return s.New + s.Suppressed() }
 
-// Suppressed is how many of them did not run again.
+// Suppressed returns the number of attempts that did not run again.
 func (s *ScopeCount) Suppressed() int64 { return s.Replayed + s.Active + s.Mismatched + s.Expired }
 
-// Rate is the share of the attempts that did not run again, 0 to 1.
+// Rate returns the fraction of the attempts that did not run again, from 0 to 1.
 func (s *ScopeCount) Rate() float64 {
 	if n := s.Attempts(); n > 0 {
 		return float64(s.Suppressed()) / float64(n)
@@ -114,27 +106,26 @@ func (s *ScopeCount) Merge(o *ScopeCount) {
 	s.Expired += o.Expired
 }
 
-// Retention is how retention stands: who does it for all nodes, and what there is.
+// Retention describes the work of retention: the node that does it for all nodes, and the partitions.
 type Retention struct {
-	Node       string      `json:"node,omitempty"` // empty: nobody does it now
+	Node       string      `json:"node,omitempty"` // empty if no node does it now
 	Since      *time.Time  `json:"since,omitempty"`
-	Until      *time.Time  `json:"until,omitempty"` // when another node takes over, unless it prolongs its lease
-	Next       *time.Time  `json:"next,omitempty"`  // when the first key is due, or was; nil: none ever
-	KeepEvents int64       `json:"keep_events"`     // seconds; how long the answering node is configured to keep events, for Over
-	Partitions []Partition `json:"partitions"`      // by name, so the oldest of each table first
+	Until      *time.Time  `json:"until,omitempty"` // the end of the node's lease, after which another node takes over
+	Next       *time.Time  `json:"next,omitempty"`  // when the first key is or was due; nil for none
+	KeepEvents int64       `json:"keep_events"`     // seconds; the configuration of the answering node, for Over
+	Partitions []Partition `json:"partitions"`      // by name: the oldest of each table first
 }
 
-// Partition is a part of the outbox, a week, or of the history of commands, a
-// month.
+// Partition is a week of the outbox, or a month of the history of commands.
 type Partition struct {
 	Name     string    `json:"name"`
 	From     time.Time `json:"from"`
-	To       time.Time `json:"to"`                 // its rows are older than that
-	Detached bool      `json:"detached,omitempty"` // it is about to be dropped, or attached again
-	Rows     int64     `json:"rows"`               // about
-	Bytes    int64     `json:"bytes"`              // with its indexes
-	Over     bool      `json:"over"`               // it is past its age
-	Held     string    `json:"held,omitempty"`     // why it is there all the same: who still needs it
+	To       time.Time `json:"to"`                 // the exclusive end
+	Detached bool      `json:"detached,omitempty"` // about to be dropped, or attached again
+	Rows     int64     `json:"rows"`               // an estimate
+	Bytes    int64     `json:"bytes"`              // including indexes
+	Over     bool      `json:"over"`               // past its age
+	Held     string    `json:"held,omitempty"`     // why a partition past its age is kept
 }
 
 // Since returns the difference of s and earlier counts.
@@ -147,9 +138,9 @@ func (s ScopeCount) Since(o *ScopeCount) ScopeCount {
 	return s
 }
 
-// CountRest adds c to the entry of the list for further scopes of all tenants. There is one for each declared scope, and OtherScopes for
+// countRest adds c to the entry of the list for further scopes of all tenants. There is one for each declared scope, and OtherScopes for
 // scopes that callers named.
-func CountRest(list []ScopeCount, c ScopeCount) []ScopeCount {
+func countRest(list []ScopeCount, c ScopeCount) []ScopeCount {
 	c.Tenant = ""
 	if c.Named {
 		c.Scope = OtherScopes
@@ -163,7 +154,7 @@ func CountRest(list []ScopeCount, c ScopeCount) []ScopeCount {
 	return append(list, c)
 }
 
-// MergeScopes adds more to a list. Scopes beyond most are counted together; see CountRest.
+// MergeScopes adds more to a list. Scopes beyond most are counted together; see countRest.
 func MergeScopes(list, more []ScopeCount, most int) []ScopeCount {
 	type scope struct {
 		tenant, scope string
@@ -182,7 +173,7 @@ func MergeScopes(list, more []ScopeCount, most int) []ScopeCount {
 			places[of] = len(list)
 			list = append(list, c)
 		default:
-			list = CountRest(list, c)
+			list = countRest(list, c)
 		}
 	}
 	return list

@@ -88,12 +88,12 @@ const (
 	// ByCreation lists the oldest first, by the time of creation and then by id. Neither changes: page after page shows no instance
 	// twice, and each instance that is selected all the time.
 	ByCreation Order = iota
-	// ByUpdate has the latest update first. An instance that is updated while somebody
-	// reads page after page moves to the front, and is missing from the later pages.
+	// ByUpdate lists the latest update first. An instance that is updated while pages are read moves to the front, and is missing from
+	// later pages.
 	ByUpdate
 )
 
-// Place is where a list of instances goes on. The zero value is its beginning.
+// Place is the position of the next page of a list of instances. The zero value is its beginning.
 type Place struct {
 	At time.Time // of the creation, or of the last transition in the order ByUpdate
 	ID uuid.UUID
@@ -152,7 +152,7 @@ func checkDefinition(version int) error {
 	return nil
 }
 
-// Counts is how many instances there are of each workflow, version and state.
+// Counts has the number of instances of each workflow, version and state.
 type Counts struct {
 	At     time.Time       `json:"at"`               // by the node's clock
 	Tenant string          `json:"tenant,omitempty"` // whose; "" is everybody's
@@ -161,7 +161,7 @@ type Counts struct {
 	Counts []InstanceCount `json:"counts"` // by workflow, definition, state; those that have none are left out
 }
 
-// InstanceCount is how many instances there are of one kind.
+// InstanceCount is the number of instances of one workflow, version and state.
 type InstanceCount struct {
 	Workflow   string         `json:"workflow"`
 	Definition int            `json:"definition"` // the version of the definition that they are on

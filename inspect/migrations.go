@@ -8,54 +8,54 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// MigrationRequest asks for the migration of all instances of a version that are under way to another version.
+// MigrationRequest requests the migration of all running instances of a version to another version.
 type MigrationRequest struct {
 	Workflow  string
 	From, To  int    // versions of the definition
-	PerSecond int    // instances in a second, at most. Default 500
-	Actor     string // who asks. Default transitions.DefaultActor
-	Proof     string // how it is known who that is
+	PerSecond int    // the maximum number of instances per second. Defaults to 500
+	Actor     string // the requesting operator. Defaults to transitions.DefaultActor
+	Proof     string // how the actor was authenticated
 	Reason    string
-	Key       string // asked for once more with it, it is the same migration; "": each is another one
+	Key       string // a repeated request with it returns the same migration; "" always starts another
 }
 
-// Migration is how a migration of instances stands.
+// Migration describes the progress of a migration of instances.
 type Migration struct {
 	ID        int64              `json:"id"`
 	Workflow  string             `json:"workflow"`
 	From      int                `json:"from"`
 	To        int                `json:"to"`         // versions of the definition
-	PerSecond int                `json:"per_second"` // instances, at most
+	PerSecond int                `json:"per_second"` // the maximum number of instances
 	Actor     string             `json:"actor"`
-	Proof     string             `json:"-"` // how it was known who that is
+	Proof     string             `json:"-"` // how the actor was authenticated
 	Reason    string             `json:"reason,omitempty"`
 	CreatedAt time.Time          `json:"created_at"`
-	Expected  int64              `json:"expected"`       // instances when it was asked for, about
-	Migrated  int64              `json:"migrated"`       // gone to the version
-	Skipped   int64              `json:"skipped"`        // gone there before, or ended
+	Expected  int64              `json:"expected"`       // approximate number of instances at the request
+	Migrated  int64              `json:"migrated"`       // moved to the version
+	Skipped   int64              `json:"skipped"`        // moved before, or ended
 	Rejected  int64              `json:"rejected"`       // the plan does not take them
-	Waiting   int64              `json:"waiting"`        // could not be taken when all were looked at last, and are tried again; at its end: have begun since, at most 10,000
-	Held      string             `json:"held,omitempty"` // why it does not go on now, why some wait, or why some are left at its end; "" none of it
-	Node      string             `json:"node,omitempty"` // that does it; "" none
-	Next      time.Time          `json:"-"`              // until when that node holds it; from when on one may take it, where none does
+	Waiting   int64              `json:"waiting"`        // deferred by the last pass; after the end: created since
+	Held      string             `json:"held,omitempty"` // why it is waiting, why some instances wait, or why some are left at its end
+	Node      string             `json:"node,omitempty"` // the node that runs it; "" for none
+	Next      time.Time          `json:"-"`              // the end of the node's lease; without a node, when one may take it
 	Refusals  []MigrationRefusal `json:"refusals,omitempty"`
-	StoppedAt time.Time          `json:"stopped_at,omitzero"` // zero: nobody has asked for its end
-	EndedAt   time.Time          `json:"ended_at,omitzero"`   // zero: it has not ended
-	Key       string             `json:"-"`                   // that it was asked for with, "" none
+	StoppedAt time.Time          `json:"stopped_at,omitzero"` // zero if its end was not requested
+	EndedAt   time.Time          `json:"ended_at,omitzero"`   // zero while it runs
+	Key       string             `json:"-"`                   // the key of its request, "" for none
 
 	StoppedBy  string `json:"stopped_by,omitempty"`
-	StopReason string `json:"stop_reason,omitempty"` // who has asked for its end first, and why
+	StopReason string `json:"stop_reason,omitempty"` // of the first request to stop it
 }
 
-// MigrationPlan is a plan that a node has: instances of a workflow can be taken from the one version to the other.
+// MigrationPlan is a plan of a node for moving instances of a workflow between two versions.
 type MigrationPlan struct {
 	Workflow string `json:"workflow"`
 	From     int    `json:"from"`
 	To       int    `json:"to"`
 }
 
-// Left is how many instances it has still to decide about, about. Where it has ended without being stopped, it is how many have begun
-// with the version since it was asked for: 0 says that there were none, and that no more begin unless Held says so.
+// Left returns the approximate number of instances without a decision. After an end without a stop, it is the number of instances that
+// were created with the version since the request. Zero then means that no more are created, except for the reason in Held.
 func (m *Migration) Left() int64 {
 	if !m.EndedAt.IsZero() && m.StoppedAt.IsZero() {
 		return m.Waiting
@@ -81,7 +81,7 @@ type MigrationPreview struct {
 	From         int                `json:"from"`
 	To           int                `json:"to"`
 	At           time.Time          `json:"at"`
-	NodesWithout []string           `json:"nodes_without,omitempty"` // the nodes that serve and do not know the version: as long as there is one, nothing is migrated
+	NodesWithout []string           `json:"nodes_without,omitempty"` // live nodes that do not know the version
 	States       []MigrationState   `json:"states"`
 	Refusals     []MigrationRefusal `json:"refusals,omitempty"`
 }
@@ -89,12 +89,12 @@ type MigrationPreview struct {
 // MigrationState is what becomes of the instances in a state.
 type MigrationState struct {
 	State    workflow.State `json:"state"`
-	To       workflow.State `json:"to,omitempty"` // To: "" where none is taken
+	To       workflow.State `json:"to,omitempty"` // "" if the plan moves none
 	Count    int64          `json:"count"`
-	Migrated int64          `json:"migrated"` // of these: they would go on
+	Migrated int64          `json:"migrated"` // would be moved
 	Waiting  int64          `json:"waiting"`  // they would have to wait for an activity
 	Rejected int64          `json:"rejected"` // the plan does not take them
-	Overdue  int64          `json:"overdue"`  // of those that would go on: how many have a timer then whose time has passed, and which fires at once
+	Overdue  int64          `json:"overdue"`  // of the moved: with an overdue timer, which fires at once
 }
 
 // Refused adds a refusal to a list, each reason of a state once.

@@ -37,14 +37,14 @@ func (n *Node) BeginsWith(workflow string) (version int, confirmed bool) {
 	return 0, !knows
 }
 
-// NodeInfo is what a node knows, and what it does.
+// NodeInfo describes the workflows and the work of a node.
 type NodeInfo struct {
 	Node
 	Knowing    []NodeVersion // Versions, in order
 	Leads      []string      // what it does for all nodes, such as Retaining
 	Sinks      []string      // those that it delivers to
 	Migrations []int64       // those of all instances of a version that it does
-	Leases     int64         // commands in flight that it has the lease of, also one that has run out and nobody has taken over
+	Leases     int64         // leases of commands in flight, including expired ones that no node has taken over
 	AtLeast    bool          // there are more leases than are counted
 }
 

@@ -6,49 +6,49 @@ import (
 	"github.com/google/uuid"
 )
 
-// SinkInfo is how a sink stands.
+// SinkInfo describes the state of a sink.
 type SinkInfo struct {
 	Name        string     `json:"name"`
-	Tenants     []string   `json:"tenants,omitempty"` // whose events it gets; none: everybody's
-	Node        string     `json:"node,omitempty"`    // who delivers to it; "": nobody does
+	Tenants     []string   `json:"tenants,omitempty"` // the tenants whose events it receives; none means all
+	Node        string     `json:"node,omitempty"`    // the node that delivers to it; "" for none
 	Since       time.Time  `json:"since,omitzero"`
-	LeaseEnds   time.Time  `json:"lease_ends,omitzero"` // when it is in the past the node is gone
+	LeaseEnds   time.Time  `json:"lease_ends,omitzero"` // in the past if the node has stopped
 	Paused      *SinkPause `json:"paused,omitempty"`
-	Failures    int        `json:"failures"` // attempts in a row that failed for the receiver as a whole
+	Failures    int        `json:"failures"` // consecutive failures of the receiver as a whole
 	Failure     string     `json:"failure,omitempty"`
 	FailedAt    time.Time  `json:"failed_at,omitzero"`
-	Behind      int64      `json:"behind"`          // tenants whose logs it has not got all of
-	Lag         int64      `json:"lag"`             // transitions that it has not got, over these tenants
-	Oldest      time.Time  `json:"oldest,omitzero"` // the time of the oldest of them; where more than 32 tenants are behind, of the 32 whose cursors have rested longest
-	Stuck       int64      `json:"stuck"`           // tenants whose cursor cannot go on
-	Delivered   int64      `json:"delivered"`       // events, with repetitions
+	Behind      int64      `json:"behind"`          // tenants with events that it has not received
+	Lag         int64      `json:"lag"`             // transitions of these tenants that it has not received
+	Oldest      time.Time  `json:"oldest,omitzero"` // the time of the oldest of them, in the 32 tenants with the oldest cursors
+	Stuck       int64      `json:"stuck"`           // tenants whose cursor cannot advance
+	Delivered   int64      `json:"delivered"`       // events, including repetitions
 	Failed      int64      `json:"failed"`          // attempts
 	Parked      int64      `json:"parked"`          // events that became dead letters
-	DeadLetters int64      `json:"dead_letters"`    // those that wait for an operator
-	Aside       int64      `json:"aside"`           // events set aside: they are tried again, or wait behind one that is
+	DeadLetters int64      `json:"dead_letters"`    // waiting for an operator
+	Aside       int64      `json:"aside"`           // deferred events: retried, or waiting behind a retried event
 }
 
-// SinkPause is why a sink gets nothing.
+// SinkPause describes the pause of a sink.
 type SinkPause struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// SinkCursor is how far a sink is in a tenant's log.
+// SinkCursor is the position of a sink in a tenant's log.
 type SinkCursor struct {
 	Sink     string      `json:"sink"`
 	Tenant   string      `json:"tenant"`
-	Position int64       `json:"position"` // everything up to it is delivered or a dead letter
-	Head     int64       `json:"head"`     // of the log
+	Position int64       `json:"position"` // all events up to it are delivered or dead letters
+	Head     int64       `json:"head"`     // the last position of the log
 	Lag      int64       `json:"lag"`      // in transitions
 	Oldest   time.Time   `json:"oldest,omitzero"`
-	Failure  string      `json:"failure,omitempty"` // why it does not go on
+	Failure  string      `json:"failure,omitempty"` // why it does not advance
 	Updated  time.Time   `json:"updated,omitzero"`
 	Moved    *CursorMove `json:"moved,omitempty"`
 }
 
-// CursorMove is how an operator moved a cursor last.
+// CursorMove is the last move of a cursor by an operator.
 type CursorMove struct {
 	From   int64     `json:"from"`
 	At     time.Time `json:"at"`
@@ -64,25 +64,22 @@ type CursorFilter struct {
 	Limit  int    // 1 to 1000; 0 is 100
 }
 
-// DeadStatus is where an event stands that a sink's cursor has passed without its
-// delivery.
+// DeadStatus is the status of an event that a sink's cursor has passed without delivery.
 type DeadStatus string
 
 // The statuses.
 const (
-	// DeadWaiting is a dead letter: it was given up, and waits for an operator.
+	// DeadWaiting is a dead letter: its retries have ended, and it waits for an operator.
 	DeadWaiting DeadStatus = "waiting"
-	// DeadQueued is delivered by the relay in its turn: it is tried again, was
-	// redriven, or comes after such an event of its instance.
+	// DeadQueued is waiting for delivery: it is retried, was redriven, or follows such an event of its instance.
 	DeadQueued DeadStatus = "queued"
-	// DeadRedriven was delivered after an operator had asked for it.
+	// DeadRedriven was delivered after an operator redrove it.
 	DeadRedriven DeadStatus = "redriven"
-	// DeadSkipped is never delivered: an operator said so.
+	// DeadSkipped is never delivered: an operator skipped it.
 	DeadSkipped DeadStatus = "skipped"
 )
 
-// DeadLetter is an event that its sink's cursor has passed without its delivery.
-// The event itself is in the outbox.
+// DeadLetter is an event that its sink's cursor has passed without delivery. The event itself is in the outbox.
 type DeadLetter struct {
 	Sink        string     `json:"sink"`
 	Tenant      string     `json:"tenant"`
@@ -93,12 +90,12 @@ type DeadLetter struct {
 	Instance    uuid.UUID  `json:"instance"`
 	BusinessKey string     `json:"business_key,omitempty"` // of the instance
 	Status      DeadStatus `json:"status"`
-	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it waits behind another and was never tried
+	Kind        string     `json:"kind"`     // a sink.Kind, of the newest failure; "held" if it was never tried
 	Failure     string     `json:"failure"`  // its message
-	Attempts    int        `json:"attempts"` // that failed, since it was first tried or redriven
+	Attempts    int        `json:"attempts"` // failed ones since the first attempt or the redrive
 	Created     time.Time  `json:"created"`
 	Updated     time.Time  `json:"updated"`
-	By          string     `json:"by,omitempty"` // who redrove or skipped it
+	By          string     `json:"by,omitempty"` // the operator who redrove or skipped it
 	Reason      string     `json:"reason,omitempty"`
 }
 

@@ -98,7 +98,7 @@ type PausedInstance struct {
 	Instance    uuid.UUID      `json:"instance"`
 	BusinessKey string         `json:"business_key,omitempty"`
 	State       workflow.State `json:"state"`
-	Actor       string         `json:"actor"` // who has paused it, as the audit has it
+	Actor       string         `json:"actor"` // the actor of the pause in the audit
 	Reason      string         `json:"reason,omitempty"`
 	At          time.Time      `json:"at"`
 }

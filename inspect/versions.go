@@ -7,7 +7,7 @@ type WorkflowVersion struct {
 	Workflow     string       `json:"workflow"`
 	Version      int          `json:"version"`
 	Begins       bool         `json:"begins,omitzero"` // new instances begin with it on nodes that know it
-	Said         bool         `json:"said,omitzero"`   // an operator chose it, or a higher limit; otherwise it is the newest
+	Said         bool         `json:"said,omitzero"`   // an operator set the default version; otherwise it is the newest
 	Open         int64        `json:"open"`            // instances in no final state
 	Exact        bool         `json:"exact"`           // Open and States are counted, not estimated
 	States       []StateCount `json:"states"`

@@ -106,8 +106,8 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Metrics = metrics.Handler(metrics.New(e.Admin(), metrics.Config{Log: c.Log}), requests, refusals, metrics.Connections(s.connections),
-		metrics.Memory(s.memory))
+	config.Metrics = metrics.Handler(metrics.New(e.Admin(), metrics.Config{Log: c.Log}), requests, refusals,
+		metrics.Connections(s.connections), metrics.Memory(s.memory))
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}

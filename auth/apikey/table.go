@@ -120,7 +120,8 @@ func (k *Key) rotated(r Rotation, now time.Time) (former []byte, ends time.Time,
 		return nil, ends, nil
 	case overlaps:
 		return nil, ends, workflow.Errorf(workflow.Conflict, "the key was rotated %s ago, and its former text is good until %s; report the "+
-			"newest text as lost, or use no overlap to end all of them", now.Sub(k.RotatedAt).Round(time.Second), k.FormerEnds.UTC().Format(time.RFC3339))
+			"newest text as lost, or use no overlap to end all of them", now.Sub(k.RotatedAt).Round(time.Second),
+			k.FormerEnds.UTC().Format(time.RFC3339))
 	}
 	return k.hash[:], now.Add(r.Overlap), nil
 }

@@ -125,7 +125,8 @@ func (c *Config) checkKeys() error {
 		}
 	}
 	if len(given) != 1 {
-		return fmt.Errorf("exactly one source of keys is required (JWKS, File, Keys or Secret), not: %s", cmp.Or(strings.Join(given, ", "), "none"))
+		return fmt.Errorf("exactly one source of keys is required (JWKS, File, Keys or Secret), not: %s",
+			cmp.Or(strings.Join(given, ", "), "none"))
 	}
 	if c.JWKS != "" {
 		return checkAddress(c.JWKS)

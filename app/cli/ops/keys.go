@@ -21,14 +21,15 @@ func (o *ops) keysCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "keys",
 		Short: "Count keys by status: in flight, finished, expired",
-		Long: `Count keys by status, with what is due, stale, stuck or past its horizon. On a
-large table what is finished is an estimate, marked with "~", and what is in
-flight is counted up to a bound.
+		Long: `Count keys by status, with due, expired and stuck ones. On a large table the
+number of finished commands is an estimate, marked with "~", and commands in
+flight are counted up to a limit.
 
 Nodes record suppressed duplicates by scope once a minute; the database keeps them
 for 30 days. With --node a node answers, and its own counts since its start are
-shown too. Where that asks who calls, PAWL_TOKEN has the credential: an API key or a token with the
-grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`,
+shown too. If the node requires a credential, PAWL_TOKEN has an API key or a token
+with the grant operate, and --tenant names its tenant; all tenants require the
+grant operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			show := func(k inspect.Keys) error {

@@ -17,16 +17,15 @@ func (o *ops) nodesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nodes",
 		Short: "List the nodes, what they know, and what each does",
-		Long: `List the nodes that serve, or have lately, the oldest first: which program each is, the
-versions of workflows that it knows, what it does for all of them, the sinks that it
-delivers to, and how many commands in flight it has the lease of.
+		Long: `List the nodes that run or have run lately, the oldest first: the program of each, the
+versions of workflows that it knows, its work for all nodes, the sinks that it
+delivers to, and the number of its leases on commands in flight.
 
-A node that has said nothing for half a minute is "not heard of"; others take over what
-it did.
+A node without a sign of life for half a minute is "not heard of"; other nodes take
+over its work.
 
-With --node a node is asked. Where that asks who calls, PAWL_TOKEN has the
-credential: an API key or a token with the grant operate. The leases and sinks are
-then those of its tenant.`,
+With --node a node answers. If it requires a credential, PAWL_TOKEN has an API key or
+a token with the grant operate. The leases and sinks are then those of its tenant.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"node", "build", "since", "seen", "versions", "does", ">leases"}

@@ -25,14 +25,14 @@ func (o *ops) versionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "versions",
 		Short: "List the versions of workflows, their instances, and the nodes that know them",
-		Long: `List the versions of workflows that have ever run on this database: which one
-new instances begin with ("as said" where that is so because of ops begin), how
-many instances each still has, by state, and which nodes that serve know it and
-which do not. A version without open instances
-can be left out of the next build. Large counts are as those of ops counts.
+		Long: `List the versions of workflows that have ever run on this database: the default
+version of new instances ("as said" if ops begin set it), the number of instances
+of each version, by state, and the live nodes with and without it. A version without
+open instances can be left out of the next build. Large counts are estimates, as in
+ops counts.
 
-With --node a node is asked. Where that asks who calls, PAWL_TOKEN has the
-credential: an API key or a token with the grant operate:all.`,
+With --node a node answers. If it requires a credential, PAWL_TOKEN has an API key or
+a token with the grant operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"workflow", ">version", "begins", ">open", "states", "nodes", "nodes without it"}
@@ -96,15 +96,15 @@ func (o *ops) beginCommand() *cobra.Command {
 	var by, node string
 	c := &cobra.Command{
 		Use:   "begin WORKFLOW VERSION",
-		Short: "Say with which version new instances of a workflow begin",
-		Long: `Say with which version new instances of a workflow begin, on all nodes: at most
-with this one, also where a node knows a newer one. With "newest" as the version
-each node begins with the newest that it knows, as it does when nothing is said.
-Instances that have begun stay on their version. The command returns when every node
-that serves has confirmed; if one does not, it fails after 40 seconds and names it.
+		Short: "Set the default version of a workflow",
+		Long: `Set the default version of a workflow on all nodes. New instances begin with it, or
+with the newest older version on a node that does not know it. With "newest" as the
+version each node uses the newest version that it knows, which is the default.
+Existing instances keep their version. The command returns when every live node has
+confirmed; if one does not, it fails after 40 seconds and names that node.
 
-With --node a node is told. Where that asks who calls, PAWL_TOKEN has the
-credential: an API key or a token with the grant operate:all, and who it is says so.`,
+With --node a node sets it. If it requires a credential, PAWL_TOKEN has an API key or
+a token with the grant operate:all, whose actor is recorded.`,
 		Args: flags.Operands("WORKFLOW", "VERSION"),
 		RunE: func(c *cobra.Command, args []string) error {
 			version := 0

@@ -11,8 +11,7 @@ type Room struct {
 // All among a room's own imports stands for every package of the module.
 const All = "..."
 
-// The modules that Pawl stands on. What each is for is told in
-// docs/decisions/0002-dependencies.md.
+// The modules that Pawl depends on. docs/decisions/0002-dependencies.md gives their purposes.
 const (
 	cdproto    = "github.com/chromedp/cdproto"
 	chromedp   = "github.com/chromedp/chromedp"
@@ -45,7 +44,7 @@ const (
 // Matrix is who may import whom, from the pure to what composes it: a room imports only
 // rooms of earlier rows. Why it is so is told in docs/decisions/0001-import-matrix.md.
 var Matrix = []Room{
-	// What a user declares, and what becomes of a command: no clock, no database.
+	// Declarations, and decisions about commands: no clock, no database.
 	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
 	{"workflow/internal/unknown", ours("workflow/internal/schemagen"), mods(json)},
 	{"workflow", ours("workflow/internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
