@@ -4,11 +4,11 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/internal/schemagen"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -72,12 +72,11 @@ func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) 
 	if public.host != "" {
 		document["servers"] = jsonObject{"public": public.webSocket()}
 	}
-	text, err := json.Marshal(document, json.Deterministic(true))
-	return contract.WithLimits(text), err
+	return schemagen.Text(document)
 }
 
 type asyncDescriber struct {
-	schemas                        *contract.Schemas
+	schemas                        *schemagen.Components
 	messages, channels, operations jsonObject
 }
 

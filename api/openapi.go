@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
+	"github.com/pawlhq/pawl/internal/schemagen"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -55,15 +55,14 @@ func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, o
 	for name, s := range d.schemas.Named {
 		d.doc.Components.Schemas[name] = s
 	}
-	text, err := json.Marshal(&d.doc, json.Deterministic(true))
-	return contract.WithLimits(text), err
+	return schemagen.Text(&d.doc)
 }
 
 func infoOf(what string) contract.Info {
 	return contract.Info{Title: "Pawl", Version: "1", Description: what, License: &contract.License{Name: "MIT", Identifier: "MIT"}}
 }
 
-func newSchemas() *contract.Schemas {
+func newSchemas() *schemagen.Components {
 	var codes []any
 	for _, c := range workflow.Codes {
 		codes = append(codes, c.Code)
@@ -72,7 +71,7 @@ func newSchemas() *contract.Schemas {
 	for _, s := range transitions.Statuses {
 		statuses = append(statuses, s)
 	}
-	return contract.NewSchemas(ourModule, atSchemas, map[reflect.Type]contract.Schema{
+	return schemagen.NewComponents(ourModule, atSchemas, map[reflect.Type]contract.Schema{
 		reflect.TypeFor[workflow.Code]():      {Type: "string", Enum: codes},
 		reflect.TypeFor[transitions.Status](): {Type: "string", Enum: statuses},
 	})
@@ -89,7 +88,7 @@ type describer struct {
 	doc      contract.Document
 	routes   []Route
 	open     bool
-	schemas  *contract.Schemas
+	schemas  *schemagen.Components
 	names    names                              // of components
 	shared   map[string]string                  // the names of responses and parameters, by their text
 	byRoute  map[string]map[string]contract.Ref // the responses of the transitions of a route, by its path

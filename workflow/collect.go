@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"bytes"
-	"encoding"
 	"errors"
 	"fmt"
 	"reflect"
@@ -12,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // unreadableFields says everything that is wrong with a text that the decoder has
@@ -22,7 +21,7 @@ import (
 // read. refusal is the decoder's error; it is always a part of the answer.
 func unreadableFields(raw []byte, t reflect.Type, reading json.Options, refusal error) *Error {
 	first := decodeError(refusal)
-	c := &collector{dec: jsontext.NewDecoder(bytes.NewReader(raw)), reading: reading, members: map[reflect.Type]map[string]reflect.Type{}}
+	c := &collector{dec: jsontext.NewDecoder(bytes.NewReader(raw)), reading: reading}
 	c.readable = jsontext.NewEncoder(&c.text)
 	if !descends(t, c.dec.PeekKind()) {
 		return first
@@ -46,10 +45,9 @@ type collector struct {
 	reading  json.Options
 	readable *jsontext.Encoder // writes to text what can be read
 	text     bytes.Buffer
-	members  map[reflect.Type]map[string]reflect.Type // of the structs so far
-	fields   []FieldError                             // the first of what is wrong, with whole pointers
-	count    int                                      // of all that is wrong
-	visited  int                                      // values so far
+	fields   []FieldError // the first of what is wrong, with whole pointers
+	count    int          // of all that is wrong
+	visited  int          // values so far
 }
 
 // maxVisited bounds the values that are visited, and so what a payload can cost
@@ -125,6 +123,7 @@ func (c *collector) container(t reflect.Type) error {
 // object reads the members of a struct or a map. One that is not a container is
 // decoded as the only member, so that the decoder finds its field and its tags.
 func (c *collector) object(t reflect.Type) error {
+	l := schemagen.LayoutOf(t)
 	for c.dec.PeekKind() != '}' {
 		if err := c.visit(); err != nil {
 			return err
@@ -134,7 +133,7 @@ func (c *collector) object(t reflect.Type) error {
 			return err
 		}
 		name := jsontext.String(token.String())
-		if member := c.member(t, token.String()); member != nil && descends(member, c.dec.PeekKind()) {
+		if member := l.Plain(token.String()); member != nil && descends(member, c.dec.PeekKind()) {
 			if err := errors.Join(c.readable.WriteToken(name), c.container(member)); err != nil {
 				return err
 			}
@@ -211,42 +210,18 @@ func (c *collector) array(t reflect.Type) error {
 	return nil
 }
 
-// member is the type of an object's member, nil for one that only the decoder
-// knows how to read.
-func (c *collector) member(t reflect.Type, name string) reflect.Type {
-	if t.Kind() == reflect.Map {
-		if t.Key().Kind() != reflect.String || decodesItself(t.Key()) {
-			return nil
-		}
-		return t.Elem()
-	}
-	members, known := c.members[t]
-	if !known {
-		members = schemagen.Members(t)
-		c.members[t] = members
-	}
-	return members[name]
-}
-
 // descends reports whether a value of this kind is read into a t part by part.
 func descends(t reflect.Type, kind jsontext.Kind) bool {
-	if kind != '{' && kind != '[' {
-		return false
-	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return kind == '{' && !decodesItself(t)
-	case reflect.Slice, reflect.Array:
-		return kind == '[' && !decodesItself(t) && t.Elem().Kind() != reflect.Uint8
+	switch schemagen.LayoutOf(t).Kind {
+	case schemagen.Struct, schemagen.Map:
+		return kind == '{'
+	case schemagen.Array:
+		return kind == '['
 	}
 	return false
-}
-
-func decodesItself(t reflect.Type) bool {
-	return decodesWith[json.Unmarshaler](t) || decodesWith[json.UnmarshalerFrom](t) || decodesWith[encoding.TextUnmarshaler](t)
 }
 
 // rules adds the rules that what could be read breaks. It leaves out those of a

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // Definition is a workflow over instances with data D, as it is being declared.

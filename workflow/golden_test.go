@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // Update is the flag that makes the tests write the golden files in testdata.

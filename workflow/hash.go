@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // takeHash sets the hash: of the description in canonical form (RFC 8785), without

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // Migration takes instances of one version of a workflow to another one: a plan that was checked with both. It is

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // What the paths of others begin with among the members of the data: of an attribute, and of what an activity's result consists of.

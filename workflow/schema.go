@@ -3,7 +3,7 @@ package workflow
 import (
 	"reflect"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of the step's payload. It says what

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 func (a *Activity[D, P, R]) do(ctx context.Context, attempt *Attempt, data, payload []byte) ([]byte, error) {

@@ -1,4 +1,3 @@
-// Package contract is what the documents for machines are made of: the parts of an OpenAPI 3.1 document,
-// the JSON Schemas of Go types, and the page on which people read them. It knows no route: package api fills
-// the documents from its table.
+// Package contract has the parts of an OpenAPI 3.1 document, and the page that shows it to readers. It knows no route:
+// package api fills the document from its table.
 package contract

@@ -1,5 +1,10 @@
 package contract
 
+import "github.com/google/jsonschema-go/jsonschema"
+
+// Schema is a JSON Schema (draft 2020-12), which OpenAPI 3.1 and AsyncAPI 3 both have.
+type Schema = *jsonschema.Schema
+
 // Version is that of the OpenAPI Specification.
 const Version = "3.1.1"
 

@@ -45,9 +45,9 @@ const (
 // rooms of earlier rows. Why it is so is told in docs/decisions/0001-import-matrix.md.
 var Matrix = []Room{
 	// Declarations, and decisions about commands: no clock, no database.
-	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
-	{"workflow/internal/unknown", ours("workflow/internal/schemagen"), mods(json)},
-	{"workflow", ours("workflow/internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
+	{"internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
+	{"workflow/internal/unknown", ours("internal/schemagen"), mods(json)},
+	{"workflow", ours("internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
 	{"tracing", nil, mods(uuid)},
 	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
@@ -159,11 +159,11 @@ var Matrix = []Room{
 		"workflow"),
 		mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
-	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
+	{"api/internal/contract", nil, mods(jsonschema)},
 	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
 		"api/internal/budget", "api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey",
-		"auth/ticket", "engine", "inspect",
+		"auth/ticket", "engine", "inspect", "internal/schemagen",
 		"tracing", "transitions", "workflow", "workflow/diagram",
 	), mods(json, jsonschema, rate, uuid)},
 	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "inspect", "transitions", "workflow"), mods(json, uuid)},

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
-	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
 // Ambiguous says that an array has changed in such a way that nobody can tell to which of its
@@ -68,8 +68,8 @@ func Path(parent, name string) string {
 // none is an object without known members.
 var none = jsontext.Value("{}")
 
-// nothing is a value of which nothing is known, in the place of one that is written as nothing: an
-// array of fixed length has its elements all the same.
+// nothing returns a value without known members for one that is left out when it is written. An array of fixed length has its
+// elements even then.
 func nothing(t reflect.Type) jsontext.Value {
 	if t.Kind() != reflect.Array {
 		return none
@@ -91,7 +91,7 @@ func (k *keeper) value(t reflect.Type, path string, v versions[jsontext.Value]) 
 		t = t.Elem()
 	}
 	l := schemagen.LayoutOf(t)
-	if l.Kind == schemagen.Whole {
+	if l.Kind == schemagen.Whole || l.Encodes {
 		return v.written, nil
 	}
 	if begins, inside := k.within[t]; inside { // the members of a type within itself have one path, as they are recorded

@@ -77,8 +77,8 @@ func (s *stored) addMembers(path string, t reflect.Type) error {
 		if f.quoted {
 			prefix = "quoted "
 		}
-		if _, format, formatted := strings.Cut(f.goField.Tag.Get("json"), ",format:"); formatted {
-			prefix += "in the format " + format + " "
+		if f.format != "" {
+			prefix += "in the format " + f.format + " "
 		}
 		if err := s.add(string(jsontext.Pointer(path).AppendToken(f.name)), f.typ, prefix); err != nil {
 			return fmt.Errorf("field %s: %w", f.goField.Name, err)
@@ -124,8 +124,7 @@ func Unlike(recorded, own map[string]string) (lacking, unreadable map[string]str
 	return lacking, unreadable
 }
 
-// kindAt is the kind of what a type has at a path, "" for nothing. What decodes itself has
-// any members.
+// kindAt returns the kind of the member at a path, or "" if the type has none. A type that decodes itself has any member.
 func kindAt(kinds map[string]string, path string) string {
 	if !strings.HasPrefix(path, "/") && path != "" { // no member
 		return kinds[path]

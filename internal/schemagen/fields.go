@@ -18,6 +18,7 @@ type field struct {
 	goField  reflect.StructField
 	index    []int
 	quoted   bool     // a number written as a string
+	format   string   // from the tag
 	anyCase  bool     // known by its name in any case
 	rules    string   // the validate tag
 	skipped  bool     // inside an embedded struct that the validator skips
@@ -41,19 +42,6 @@ func embedded(f reflect.StructField, name, options string) bool {
 
 func hasOption(options, option string) bool {
 	return slices.Contains(strings.Split(options, ","), option)
-}
-
-// Members are the types of the members of the JSON object that struct t decodes
-// from, by name, but for those that a tag has written in another form.
-func Members(t reflect.Type) map[string]reflect.Type {
-	fields, _ := fieldsOf(t)
-	members := make(map[string]reflect.Type, len(fields))
-	for _, f := range fields {
-		if !f.quoted && !strings.Contains(f.goField.Tag.Get("json"), ",format:") {
-			members[f.name] = f.typ
-		}
-	}
-	return members
 }
 
 // fieldsOf lists the members of struct t in order, those of embedded structs
@@ -108,13 +96,14 @@ func (parent *field) member(i int) (f field, isEmbedded, is bool) {
 	sf := parent.typ.Field(i)
 	tag := sf.Tag.Get("json")
 	name, options, _ := strings.Cut(tag, ",")
+	_, format, _ := strings.Cut(tag, ",format:")
 	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
 		return f, false, false
 	}
 	return field{
 		name: cmp.Or(name, sf.Name), named: name != "", typ: sf.Type, goField: sf,
 		index:  append(slices.Clone(parent.index), i),
-		quoted: hasOption(options, "string"), anyCase: hasOption(options, "case:ignore"),
+		format: format, quoted: hasOption(options, "string"), anyCase: hasOption(options, "case:ignore"),
 		rules:   sf.Tag.Get("validate"),
 		skipped: parent.skipped, pointers: parent.pointers,
 	}, embedded(sf, name, options), true

@@ -18,4 +18,7 @@
 // What could make the decoder fail for another reason than the payload is an
 // error here: a type that package json cannot fill, a rule that does not fit
 // its field, and a rule that reads the clock, the disk or the network.
+//
+// [Components] describes the values of the HTTP API by the same rules, without
+// validate tags.
 package schemagen

@@ -1,10 +1,12 @@
 package schemagen
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-playground/validator/v10"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -32,8 +34,10 @@ func Of(t reflect.Type, v *validator.Validate) (*jsonschema.Schema, error) {
 }
 
 type builder struct {
-	validate *validator.Validate
-	path     []reflect.Type // of structs, from the outermost in
+	validate   *validator.Validate
+	components *Components    // nil for a payload
+	open       bool           // components allow unknown members
+	path       []reflect.Type // of structs, from the outermost in
 }
 
 // site is a place where a value of a type stands, and the rules that the
@@ -67,7 +71,7 @@ func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, erro
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.goField.Name, err)
 		}
-		value.Description = f.goField.Tag.Get("jsonschema")
+		value.Description = cmp.Or(f.goField.Tag.Get("jsonschema"), value.Description)
 		s.Properties[f.name] = value
 		s.PropertyOrder = append(s.PropertyOrder, f.name)
 		if !optional {
@@ -75,11 +79,13 @@ func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, erro
 		}
 	}
 	require(s, members, required)
-	if rest == nil {
-		return s, nil
-	}
 	var err error
-	s.AdditionalProperties, err = b.additional(rest)
+	switch {
+	case rest != nil:
+		s.AdditionalProperties, err = b.additional(rest)
+	case b.open && len(members) > 0:
+		s.AdditionalProperties = nil
+	}
 	return s, err
 }
 
@@ -92,7 +98,12 @@ func (b *builder) member(f *field, checked bool) (s *jsonschema.Schema, optional
 	if checked && !f.skipped && f.rules != "-" {
 		at.checked, at.rules = true, parseRules(f.rules)
 	}
-	return b.value(at)
+	s, optional, err = b.value(at)
+	if b.components != nil {
+		_, options, _ := strings.Cut(f.goField.Tag.Get("json"), ",")
+		optional = hasOption(options, "omitempty") || hasOption(options, "omitzero")
+	}
+	return s, optional, err
 }
 
 // require writes which members must be there: always, or with those that make
@@ -139,10 +150,15 @@ func (b *builder) value(at site) (s *jsonschema.Schema, optional bool, err error
 	for inner.Kind() == reflect.Pointer {
 		inner = inner.Elem()
 	}
+	if b.components != nil {
+		if s, err = b.components.known(inner, b.open); s != nil || err != nil {
+			return s, false, err
+		}
+	}
 	form := formOf(inner, at.quoted)
 	s, err = b.shape(form, inner, at)
-	if err != nil {
-		return nil, false, err
+	if err != nil || b.components != nil {
+		return s, false, err
 	}
 	if !at.checked {
 		nullable(s)

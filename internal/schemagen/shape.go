@@ -128,9 +128,9 @@ var boundsOf64 = strings.NewReplacer(
 	`"maximum":9223372036854776000`, `"maximum":9223372036854775807`,
 	`"maximum":18446744073709552000`, `"maximum":18446744073709551615`)
 
-// Text writes a schema, with the bounds of 64 bits to their last digit.
-func Text(s *jsonschema.Schema) ([]byte, error) {
-	text, err := json.Marshal(s)
+// Text encodes a schema, or a document that has schemas, with the bounds of 64 bits to their last digit.
+func Text(document any) ([]byte, error) {
+	text, err := json.Marshal(document, json.Deterministic(true))
 	return []byte(boundsOf64.Replace(string(text))), err
 }
 
