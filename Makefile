@@ -9,7 +9,7 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Most of the time goes into these: they begin first, so that none of them ends long after the others.
-FIRST := ./api ./outbox/relay ./engine/... ./internal/testkit/faults ./schema ./cmd/pawl/demo ./internal/localpg
+FIRST := ./api ./outbox/relay ./engine/... ./internal/testkit/faults ./schema ./cmd/pawl/demo ./internal/localpg ./internal/testkit/docs
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
@@ -24,7 +24,7 @@ export PAWL_PG_INSTALL := 1
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long requests test-bouncer test-role test-schema test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
+.PHONY: help demo test test-long requests test-bouncer test-role test-schema test-versions bench bench-large bench-river nightly dist lint lint-deploy generate fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,7 +101,7 @@ nightly: ## measure on a tenth of that
 
 dist: ## build what is released into dist/: binaries, twice and compared, checksums, a bill of materials; check the files in deploy/
 	@GO="$(GO)" deploy/dist
-	PAWL_DIST=$(CURDIR)/dist $(GO) test -count=1 -run Release .
+	PAWL_DIST=$(CURDIR)/dist $(GO) test -count=1 -run Release ./deploy
 	@$(MAKE) -s lint-deploy
 
 lint-deploy: ## check the files in deploy/ with the tools of those who read them, which are downloaded
@@ -112,6 +112,10 @@ lint: ## go vet and golangci-lint
 	$(GO) vet -C bench ./...
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
 	$(GO) run -C bench github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
+
+generate: ## write the generated parts of the documentation and the lists that tests compare
+	$(GO) test -p 1 -count=1 -run 'AreDocumented|TestDocumentShows|TestDecisionsAre|TestTheTraceOfAnOrder|KeepTheirNames|TestTheListOfIndexes' \
+		./api ./internal/testkit/arch ./internal/testkit/docs ./metrics ./schema ./tracing/opentelemetry -update
 
 fmt: ## format the code
 	gofmt -w .

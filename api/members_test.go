@@ -1,22 +1,19 @@
 package api
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write testdata/members.txt")
+	testdocs "github.com/pawlhq/pawl/internal/testkit/docs"
+)
 
 // What clients read by its name keeps its name: the members of every body and answer
 // of the table, as testdata/members.txt has them.
 func TestMembersOfBodiesAndAnswersKeepTheirNames(t *testing.T) {
-	const path = "testdata/members.txt"
 	all, seen := map[string]bool{}, map[reflect.Type]bool{}
 	add := func(where string, t reflect.Type) {
 		if t != nil && !seen[t] { // each type once, for the first route that has it
@@ -34,18 +31,7 @@ func TestMembersOfBodiesAndAnswersKeepTheirNames(t *testing.T) {
 		}
 	}
 	got := strings.Join(slices.Sorted(maps.Keys(all)), "\n") + "\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is not what the types say; if that is meant, run go test ./api -run Members -update", path)
-	}
+	testdocs.File(t, "testdata/members.txt", got)
 }
 
 // members adds the JSON members of a type, as far down as they are this module's.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/metrics"
 )
 
@@ -183,17 +184,11 @@ func TestAlerts_AreComplete(t *testing.T) {
 }
 
 func TestAlertsAreDocumented(t *testing.T) {
-	const begin, end = "<!-- alerts -->\n", "<!-- end of alerts -->\n"
 	text, err := os.ReadFile(operationsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the alerts", operationsFile)
-	}
-	runbooks := strings.ReplaceAll(strings.ToLower(after), " ", "-")
+	runbooks := strings.ReplaceAll(strings.ToLower(string(text)), " ", "-")
 	var b strings.Builder
 	b.WriteString("| alert | fires when | for | severity | what to do |\n|---|---|---|---|---|\n")
 	for _, a := range alerts(t) {
@@ -203,12 +198,5 @@ func TestAlertsAreDocumented(t *testing.T) {
 			t.Errorf("%s: there is no section %q", a["alert"], a.anchor())
 		}
 	}
-	want := before + begin + b.String() + end + after
-	if *update {
-		if err := os.WriteFile(operationsFile, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(text) != want {
-		t.Errorf("%s does not show the alerts; run go test ./metrics -run Documented -update", operationsFile)
-	}
+	docs.Part(t, operationsFile, "alerts", b.String())
 }

@@ -1,17 +1,15 @@
 package metrics_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/metrics"
 )
-
-var update = flag.Bool("update", false, "write the files that are generated")
 
 // Dashboards and rules of users contain the names of metrics and labels, so released names are
 // permanent: -update only adds names. Remove one manually and announce it in the changelog.
@@ -35,12 +33,12 @@ func TestMetricsKeepTheirNames(t *testing.T) {
 		if slices.Contains(promised, line) {
 			continue
 		}
-		if !*update {
-			t.Errorf("%s is new; run go test ./metrics -run Names -update", line)
+		if !*docs.Update {
+			t.Errorf("%s is new; run make generate", line)
 		}
 		promised = append(promised, line)
 	}
-	if *update && !t.Failed() {
+	if *docs.Update && !t.Failed() {
 		slices.Sort(promised)
 		if err := os.WriteFile(path, []byte(strings.TrimSpace(strings.Join(promised, "\n"))+"\n"), 0o644); err != nil {
 			t.Fatal(err)

@@ -1,15 +1,12 @@
 package schema
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
-
-var update = flag.Bool("update", false, "write the list of the indexes")
 
 // The list is needed to detect missing indexes where the migrations cannot be executed.
 func TestIndexesMatchMigrations(t *testing.T) {
@@ -18,16 +15,8 @@ func TestIndexesMatchMigrations(t *testing.T) {
 SELECT string_agg(`+IndexDefinition("i.indexrelid")+`, E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
 WHERE t.relnamespace = 'pawl'::regnamespace AND NOT t.relispartition`)
-	if *update {
-		if err := os.WriteFile("indexes.txt", []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != indexList {
-		t.Errorf("indexes.txt is not what the migrations make; run go test ./schema -run Indexes -update\n%s", got)
-	}
-	if len(Indexes) != strings.Count(got, "\n") {
+	docs.File(t, "indexes.txt", got)
+	if !*docs.Update && len(Indexes) != strings.Count(got, "\n") {
 		t.Errorf("%d indexes were read of %s", len(Indexes), got)
 	}
 }

@@ -1,13 +1,14 @@
 package arch_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
 const (
@@ -172,36 +173,9 @@ func TestBrokenSourceIsAnError(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the matrix into its document")
-
 // The document shows the matrix as it is.
 func TestDocumentShowsTheMatrix(t *testing.T) {
-	inDocument(t, "docs/internals/imports.md", "matrix", table())
-}
-
-// inDocument checks the part of a document that is generated, or writes it.
-func inDocument(t *testing.T, document, part, want string) {
-	t.Helper()
-	begin, end := "<!-- "+part+" -->\n", "<!-- end of "+part+" -->\n"
-	text, err := os.ReadFile(root + "/" + document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the %s", document, part)
-	}
-	want = before + begin + want + end + after
-	if *update {
-		if err := os.WriteFile(root+"/"+document, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if string(text) != want {
-		t.Errorf("%s does not show what is so; run go test ./internal/testkit/arch -update", document)
-	}
+	docs.Part(t, root+"/docs/internals/imports.md", "matrix", table())
 }
 
 func table() string {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
 // linked are the modules of others that a program links which imports some of our
@@ -66,5 +68,5 @@ func TestDocumentShowsWhatIsLinked(t *testing.T) {
 		b.WriteString("| " + p.name + " | " + names(more) + " |\n")
 		above = modules
 	}
-	inDocument(t, "docs/internals/dependencies.md", "linked", b.String())
+	docs.Part(t, root+"/docs/internals/dependencies.md", "linked", b.String())
 }

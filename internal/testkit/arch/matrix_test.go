@@ -76,6 +76,7 @@ var Matrix = []Room{
 	{"internal/testkit/tables", ours("internal/testkit/pgtest", "schema"), mods(pgx)},
 	{"internal/testkit/arch", nil, nil},
 	{"internal/testkit/await", nil, nil},
+	{"internal/testkit/docs", nil, nil},
 	{"app/sdnotify/sdnotifytest", ours("internal/testkit/await"), nil},
 	{"internal/testkit/chromium", ours("internal/testkit/await"), mods(cdproto, chromedp, json)},
 	{"internal/testkit/testlog", nil, nil},
@@ -136,6 +137,7 @@ var Matrix = []Room{
 	), mods(json, pgx, uuid)},
 	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
 	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},
+	{"deploy", nil, nil}, // tests of the files for operators
 	{"metrics", ours("engine", "inspect", "outbox/relay"), mods(prometheus)},
 
 	{"app/doctor", ours("engine", "inspect", "app/dialerror", "schema/pooler", "schema", "workflow"), mods(pgx)},

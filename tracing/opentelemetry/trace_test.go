@@ -1,4 +1,4 @@
-package pawl
+package opentelemetry_test
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +20,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
@@ -142,16 +143,16 @@ func (x *traced) order(provider string) workflow.Source {
 }
 
 // start starts Pawl between the others.
-func (x *traced) start() *Service {
+func (x *traced) start() *service.Service {
 	receiver := x.asked("warehouse", x.warehouse) + "/events"
 	to, err := webhook.New(webhook.Config{URL: receiver, Secrets: []signature.Secret{x.secret}, PlainHTTP: true,
 		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	s, err := Start(x.t.Context(), Config{Workflows: []workflow.Source{x.order(x.asked("provider", func(context.Context, []byte) {}))},
+	s, err := service.Start(x.t.Context(), service.Config{Workflows: []workflow.Source{x.order(x.asked("provider", func(context.Context, []byte) {}))},
 		Database: pgtest.URL(x.t), Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
-		Tracer: opentelemetry.Tracer(x.provider), Inbox: map[string]InboxConsumer{"warehouse": {Secrets: []signature.Secret{x.secret}}},
+		Tracer: opentelemetry.Tracer(x.provider), Inbox: map[string]service.InboxConsumer{"warehouse": {Secrets: []signature.Secret{x.secret}}},
 		Sinks: []relay.Sink{{Name: "warehouse", To: to, Filter: transitions.EventFilter{Types: []string{"order.pay"}}}}})
 	if err != nil {
 		x.t.Fatal(err)
@@ -166,13 +167,13 @@ func (x *traced) start() *Service {
 }
 
 // buy has the order paid, as a trace that begins there.
-func (x *traced) buy(s *Service) (status int, answer string) {
+func (x *traced) buy(s *service.Service) (status int, answer string) {
 	return x.ask(context.Background(), "shop", "POST", s.URL()+"/v1/workflows/order/keys/A-17/pay", []byte("{}"),
 		func(h http.Header) { h.Set("Idempotency-Key", "pay-1") })
 }
 
 // place places the order in a trace that is not sampled.
-func (x *traced) place(s *Service) {
+func (x *traced) place(s *service.Service) {
 	ctx := trace.ContextWithRemoteSpanContext(x.t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
 	_, err := s.Engine().Submit(ctx, transitions.Command{Workflow: "order", Transition: "place", Key: "place-1",
@@ -213,7 +214,7 @@ func TestTheTraceOfAnOrder(t *testing.T) {
 	if event := <-x.deliveries; event["traceparent"] != want {
 		t.Errorf("the event was made in %v, and its traceparent is %v", want, event["traceparent"])
 	}
-	inDocument(t, "docs/tracing.md", "trace", "```mermaid\n"+tree.mermaid()+"```\n")
+	docs.Part(t, "../../docs/tracing.md", "trace", "```mermaid\n"+tree.mermaid()+"```\n")
 }
 
 // A retry has a trace of its own, and the answer of the first.
@@ -353,27 +354,4 @@ func class(s *tracetest.SpanStub) string {
 		return "pawl"
 	}
 	return "other"
-}
-
-// inDocument holds a part of a document against what it is made from, or writes it.
-func inDocument(t *testing.T, path, part, want string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+part+" -->\n", "<!-- end of "+part+" -->\n"
-	before, rest, ok := strings.Cut(string(text), begin)
-	got, after, ok2 := strings.Cut(rest, end)
-	switch {
-	case !ok || !ok2:
-		t.Fatalf("%s has no place for the %s", path, part)
-	case got == want:
-	case *update:
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s does not show what is so; run go test . -run TheTraceOf -update:\n%s", path, want)
-	}
 }

@@ -1,4 +1,4 @@
-package pawl
+package docs_test
 
 import (
 	"bufio"

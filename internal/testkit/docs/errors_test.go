@@ -1,37 +1,18 @@
-package pawl
+package docs_test
 
 import (
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-var update = flag.Bool("update", false, "write the documents that are generated")
-
 // Problem documents link to docs/errors.md#code, so it has to have every code.
 func TestErrorsAreDocumented(t *testing.T) {
-	const path = "docs/errors.md"
-	want := errorsDocument()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s does not say what workflow.Codes says; run go test . -run Documented -update", path)
-	}
+	docs.File(t, "docs/errors.md", errorsDocument())
 }
 
 func errorsDocument() string {
@@ -49,7 +30,7 @@ Every error is a problem document (RFC 9457), and its ` + "`code`" + ` is stable
 
 In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" +
 		` tells the code. This page is generated from the table of the codes,
-` + "`workflow.Codes`" + `, by ` + "`go test . -run Documented -update`" + `. The SQLSTATEs are those of the [contract in SQL](sql.md).
+` + "`workflow.Codes`" + `, by ` + "`make generate`" + `. The SQLSTATEs are those of the [contract in SQL](sql.md).
 
 | code | status | stored | the same key again |
 |---|---|---|---|
@@ -107,43 +88,5 @@ func advice(c workflow.CodeInfo) string {
 		return "Nothing was stored. A caller who is allowed can use the same key."
 	default:
 		return "Nothing was stored. Mend the request; the same key can be used."
-	}
-}
-
-var decisionTitle = regexp.MustCompile(`^# 0*(\d+)\.? (.*)\n`)
-
-// The index lists the notes by their titles, "# 7. Title".
-func TestDecisionsAreInTheIndex(t *testing.T) {
-	const path, begin = "docs/decisions/README.md", "| | |\n|---|---|\n"
-	notes, err := filepath.Glob("docs/decisions/0*.md")
-	if err != nil || len(notes) == 0 {
-		t.Fatal(notes, err)
-	}
-	var table strings.Builder
-	for _, note := range notes {
-		text, err := os.ReadFile(note)
-		if err != nil {
-			t.Fatal(err)
-		}
-		title := decisionTitle.FindStringSubmatch(string(text))
-		if title == nil {
-			t.Fatalf("%s does not begin with a title like # 7. Why", note)
-		}
-		fmt.Fprintf(&table, "| [%s](%s) | %s |\n", title[1], filepath.Base(note), title[2])
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, _, ok := strings.Cut(string(got), begin)
-	want := before + begin + table.String()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if !ok || string(got) != want {
-		t.Errorf("%s is not up to date; run go test . -run Decisions -update", path)
 	}
 }

@@ -1,27 +1,21 @@
-package pawl
+package docs_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/app/cli"
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/schema"
 )
 
 func TestMetricsAreDocumented(t *testing.T) {
-	const path, begin, end = "docs/metrics.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
-	got := page(t, path)
-	before, rest, found := strings.Cut(got, begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the metrics", path)
-	}
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | |\n|---|---|---|---|\n")
 	for _, m := range metrics.Table() {
@@ -35,14 +29,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, kind, labels, m.Help)
 	}
-	want := before + begin + b.String() + end + after
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if got != want {
-		t.Errorf("%s does not show the metrics; run go test . -run Documented -update", path)
-	}
+	docs.Part(t, "docs/metrics.md", "metrics", b.String())
 }
 
 var (
@@ -84,7 +71,7 @@ func TestCommandsOfOperatorsAreThere(t *testing.T) {
 	}
 	for _, call := range calls {
 		words, flags, _ := strings.Cut(call[1], " -")
-		found, rest, err := CommandLine().Find(strings.Fields(words))
+		found, rest, err := cli.CommandLine().Find(strings.Fields(words))
 		if err != nil || len(rest) > 0 {
 			t.Errorf("there is no command %q: %v", call[1], err)
 			continue

@@ -1,4 +1,4 @@
-package pawl
+package docs_test
 
 import (
 	"log/slog"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -17,7 +18,7 @@ import (
 func TestTheClientsPageHasAProgram(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/client.md")
-	s, err := Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
+	s, err := service.Start(t.Context(), service.Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
 		Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

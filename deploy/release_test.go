@@ -1,6 +1,6 @@
 //go:build linux
 
-package pawl
+package deploy
 
 import (
 	"bufio"

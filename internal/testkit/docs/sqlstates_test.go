@@ -1,8 +1,7 @@
-package pawl
+package docs_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,34 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestSQLStatesAreDocumented(t *testing.T) {
-	const path = "docs/sqlstates.md"
-	want := sqlstatesDocument()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s does not show sqlstate.Rows; run go test . -run Documented -update", path)
-	}
+	docs.File(t, "docs/sqlstates.md", sqlstatesDocument())
 }
 
 // The functions raise no SQLSTATE without advice.
 func TestSQLStatesOfTheContractHaveAdvice(t *testing.T) {
-	text, err := os.ReadFile("docs/sql.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(text), "\n## SQLSTATEs\n")
+	_, table, _ := strings.Cut(page(t, "docs/sql.md"), "\n## SQLSTATEs\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	states := regexp.MustCompile(`(?m)^\| ([0-9A-Z]{5})(?:, ([0-9A-Z]{5}))? \|`).FindAllStringSubmatch(table, -1)
 	if len(states) < 15 {
@@ -57,7 +39,7 @@ func sqlstatesDocument() string {
 	b.WriteString(`# SQLSTATEs: retry or not
 
 This page says for each error of PostgreSQL whether a retry helps, where, and with which key. It is generated from the table that the engine
-follows (` + "`internal/kernel/sqlstate`" + `) by ` + "`go test . -run Documented -update`" + `, and tests raise each error and follow its advice:
+follows (` + "`internal/kernel/sqlstate`" + `) by ` + "`make generate`" + `, and tests raise each error and follow its advice:
 ` + "`TestSQLStatesFromSQL` in `schema`, `TestSQLStatesFromGo` in `engine`" + `.
 
 Three rules cover most of it:

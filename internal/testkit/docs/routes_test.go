@@ -1,14 +1,14 @@
-package pawl
+package docs_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -17,12 +17,8 @@ var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|naming|header|query|answ
 // The tables of docs/protocol.md are made from the table of routes.
 func TestRoutesAreDocumented(t *testing.T) {
 	const path = "docs/protocol.md"
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	listed := map[string]bool{}
-	want := routesBlock.ReplaceAllStringFunc(string(got), func(block string) string {
+	want := routesBlock.ReplaceAllStringFunc(page(t, path), func(block string) string {
 		part := routesBlock.FindStringSubmatch(block)
 		var table string
 		switch kind, of := part[2], part[3]; kind {
@@ -50,15 +46,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 			t.Errorf("%s %s is in the section %q, which has no table", r.Method, r.Path, r.Section)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if string(got) != want {
-		t.Errorf("%s does not say what api.Routes says; run go test . -run Documented -update", path)
-	}
+	docs.File(t, path, want)
 }
 
 func routesOf(section string) string {

@@ -1,4 +1,4 @@
-package pawl
+package opentelemetry_test
 
 import (
 	"testing"

@@ -1,0 +1,37 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/testkit/docs"
+)
+
+var decisionTitle = regexp.MustCompile(`^# 0*(\d+)\.? (.*)\n`)
+
+// The index lists the notes by their titles, "# 7. Title".
+func TestDecisionsAreInTheIndex(t *testing.T) {
+	const path, begin = "docs/decisions/README.md", "| | |\n|---|---|\n"
+	notes, err := filepath.Glob("docs/decisions/0*.md")
+	if err != nil || len(notes) == 0 {
+		t.Fatal(notes, err)
+	}
+	var table strings.Builder
+	for _, note := range notes {
+		text, err := os.ReadFile(note)
+		if err != nil {
+			t.Fatal(err)
+		}
+		title := decisionTitle.FindStringSubmatch(string(text))
+		if title == nil {
+			t.Fatalf("%s does not begin with a title like # 7. Why", note)
+		}
+		fmt.Fprintf(&table, "| [%s](%s) | %s |\n", title[1], filepath.Base(note), title[2])
+	}
+	before, _, _ := strings.Cut(page(t, path), begin)
+	docs.File(t, path, before+begin+table.String())
+}
