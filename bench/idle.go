@@ -27,8 +27,8 @@ const (
 // Parameter: how many. Each is of a tenant of its own, and of a workflow that the node
 // does not know.
 const waitedSQL = `
-INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt, failures,
-	revision, run_at, created_at, updated_at)
+INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt,
+	failures, revision, run_at, created_at, updated_at)
 SELECT 'tenant ' || n, 's', 'k', sha256('x'), 'pending', 'working', 'unknown', 'ask', gen_random_uuid(), 'a', '{}', 0, 0, 0,
 	now() + n * interval '1 microsecond', now(), now() FROM generate_series(1, $1) AS n`
 
@@ -38,8 +38,8 @@ WITH i AS (
 	INSERT INTO {pawl}.instance (tenant, id, workflow, definition, state, version, data, open, paused, chain, created_at, updated_at)
 	SELECT 'others', gen_random_uuid(), $2, 1, 'placed', 1, '{}', true, true, sha256('x'), now(), now()
 	FROM generate_series(1, $1::int) RETURNING id)
-INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt, failures,
-	revision, run_at, created_at, updated_at)
+INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt,
+	failures, revision, run_at, created_at, updated_at)
 SELECT 'others', 'pawl:timer:' || id, '1', sha256('x'), 'pending', 'scheduled', $2, $3, id, 'pawl:timer', '{"payload":{},"roles":["*"]}',
 	0, 0, 0, now() - interval '1 hour', now(), now() FROM i`
 

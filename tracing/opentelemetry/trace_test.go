@@ -150,7 +150,8 @@ func (x *traced) start() *service.Service {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	s, err := service.Start(x.t.Context(), service.Config{Workflows: []workflow.Source{x.order(x.asked("provider", func(context.Context, []byte) {}))},
+	provider := x.asked("provider", func(context.Context, []byte) {})
+	s, err := service.Start(x.t.Context(), service.Config{Workflows: []workflow.Source{x.order(provider)},
 		Database: pgtest.URL(x.t), Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
 		Tracer: opentelemetry.Tracer(x.provider), Inbox: map[string]service.InboxConsumer{"warehouse": {Secrets: []signature.Secret{x.secret}}},
 		Sinks: []relay.Sink{{Name: "warehouse", To: to, Filter: transitions.EventFilter{Types: []string{"order.pay"}}}}})

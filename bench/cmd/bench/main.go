@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"regexp"
@@ -34,7 +35,8 @@ func main() {
 
 // execute returns the exit code: 1 for a failure, 2 for invalid arguments.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
-	c := bench.Config{Progress: func(line string) { fmt.Fprintln(errs, line) }}
+	logger := log.New(errs, "", 0)
+	c := bench.Config{Progress: func(line string) { logger.Print(line) }}
 	flags := flagsOf(&c)
 	flags.SetOutput(errs)
 	err := flags.Parse(args)
@@ -44,16 +46,16 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	case err != nil:
 		return 2 // Parse has printed the error
 	case flags.NArg() > 0:
-		fmt.Fprintf(errs, "bench: unexpected argument %q\n", flags.Arg(0))
+		logger.Printf("bench: unexpected argument %q", flags.Arg(0))
 		return 2
 	}
 	if bench.IsNode() {
 		err = bench.RunNode(ctx)
 	} else {
-		err = run(ctx, c, out, errs)
+		err = run(ctx, c, out, logger)
 	}
 	if err != nil {
-		fmt.Fprintln(errs, err)
+		logger.Print(err)
 		return 1
 	}
 	return 0
@@ -93,14 +95,14 @@ func (l *large) Set(s string) error {
 }
 
 // run measures on the database of c, or else on a private server that is as durable as a real one.
-func run(ctx context.Context, c bench.Config, out, errs io.Writer) error {
+func run(ctx context.Context, c bench.Config, out io.Writer, logger *log.Logger) error {
 	if c.URL != "" {
 		return bench.Run(ctx, c, out)
 	}
 	options := localpg.Options{
 		Ephemeral: true,
 		Settings:  map[string]string{"fsync": "on", "shared_preload_libraries": "pg_stat_statements"},
-		Log:       func(format string, args ...any) { fmt.Fprintf(errs, format+"\n", args...) },
+		Log:       logger.Printf,
 	}
 	if c.Large > 0 {
 		options.Settings["shared_buffers"] = "8GB" // pages beyond it are read from the system's cache one by one

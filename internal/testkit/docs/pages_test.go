@@ -19,17 +19,6 @@ func page(t *testing.T, path string) string {
 	return string(text)
 }
 
-// section is the part of a page under a title.
-func section(t *testing.T, text, title string) string {
-	t.Helper()
-	_, after, found := strings.Cut(text, "\n## "+title+"\n")
-	if !found {
-		t.Fatalf("there is no section %q", title)
-	}
-	after, _, _ = strings.Cut(after, "\n## ")
-	return after
-}
-
 // blocks returns the code blocks of a text in a language.
 func blocks(t *testing.T, text, language string) []string {
 	t.Helper()
