@@ -46,8 +46,8 @@ Three rules cover most of it:
 
 - Keep the key. A new key is a new intent, so a retry with a new key can do the work twice. Only a new intent gets a new key.
 - An error ends the transaction. A retry behind a savepoint keeps the snapshot and the locks, so it can fail again; begin another one.
-- After a lost connection the outcome of a COMMIT is unknown. The same key finds out: the claim returns ` + "`replay`" + `, or the work is done
-  now.
+- After a lost connection the outcome of a COMMIT is unknown. The same key finds out: the claim returns ` + "`replay`" + `, or the work is
+  done now.
 
 ## From SQL
 
