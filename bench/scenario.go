@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/bouncer"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -197,7 +197,7 @@ func (e *env) tenants() (list []string) {
 
 func (e *env) measure(ctx context.Context, s *scenario) (*sample, error) {
 	if s.pooled {
-		b, err := localpg.StartBouncer(ctx, e.db.url, bouncerSessions)
+		b, err := bouncer.Start(ctx, e.db.url, bouncerSessions)
 		if err != nil {
 			return nil, err
 		}

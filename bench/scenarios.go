@@ -5,7 +5,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/bouncer"
 )
 
 // The names of the scenarios that others are compared with.
@@ -142,9 +142,9 @@ func scenarios(crowd int, nats bool) []*scenario {
 		streaming(crowd/10, 1000),
 		streaming(crowd, 1000),
 	}
-	bouncer := localpg.HasBouncer()
+	installed := bouncer.Installed()
 	return slices.DeleteFunc(list, func(s *scenario) bool {
-		return s.pooled && !bouncer || !nats && (s.name == drainStream || s.name == followStream)
+		return s.pooled && !installed || !nats && (s.name == drainStream || s.name == followStream)
 	})
 }
 

@@ -72,7 +72,8 @@ var Matrix = []Room{
 	{"schema/pooler", nil, mods(pgx)},
 	{"schema", ours("schema/pooler"), mods(pgx)},
 	{"internal/localpg", nil, mods(embedded, pgx)},
-	{"internal/testkit/pgtest", ours("internal/localpg"), mods(pgx)},
+	{"internal/testkit/bouncer", nil, mods(pgx)},
+	{"internal/testkit/pgtest", ours("internal/localpg", "internal/testkit/bouncer"), mods(pgx)},
 	{"internal/testkit/tables", ours("internal/testkit/pgtest", "schema"), mods(pgx)},
 	{"internal/testkit/arch", nil, nil},
 	{"internal/testkit/await", nil, nil},
@@ -178,7 +179,7 @@ var Matrix = []Room{
 		"workflow",
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/kernel/decide", "internal/localpg",
+		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/kernel/decide", "internal/testkit/bouncer",
 		"internal/kernel/pause", "app/progress", "outbox/relay",
 		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
 		"transitions", "workflow",

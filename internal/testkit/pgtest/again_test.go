@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/bouncer"
 )
 
 // envCrash has a process's test find a PgBouncer that has crashed: "once", or "always".
@@ -46,8 +46,8 @@ func crashBouncer(t *testing.T) {
 
 func TestTheTestsRunOnceMoreWherePgBouncerHasCrashed(t *testing.T) {
 	t.Parallel()
-	if !localpg.HasBouncer() {
-		t.Skip(localpg.ErrNoBouncer)
+	if !bouncer.Installed() {
+		t.Skip(bouncer.ErrNotInstalled)
 	}
 	for crash, passes := range map[string]bool{"once": true, "always": false} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestOfACrash$")

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/bouncer"
 )
 
 // limit bounds each step of the set-up and the clean-up of a test.
@@ -90,7 +90,7 @@ func BouncerURL(t testing.TB) string {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	b, err := s.bouncer(ctx)
-	if errors.Is(err, localpg.ErrNoBouncer) {
+	if errors.Is(err, bouncer.ErrNotInstalled) {
 		t.Skip(err)
 	}
 	if err != nil {

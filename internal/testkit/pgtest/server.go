@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/bouncer"
 )
 
 // The databases of a process are named pawltest_<process>_<owner>_<number>, where owner is the random key, in hex, of
@@ -40,7 +41,7 @@ type server struct {
 
 	pooled bool // the tests run through PgBouncer
 	mu     sync.Mutex
-	front  *localpg.Bouncer // nil until a test needs it
+	front  *bouncer.Bouncer // nil until a test needs it
 
 	template string // what the tests' databases are copies of
 }
@@ -207,11 +208,11 @@ func (s *server) sweep(ctx context.Context) error {
 }
 
 // bouncer returns this process's PgBouncer. The first call starts it.
-func (s *server) bouncer(ctx context.Context) (_ *localpg.Bouncer, err error) {
+func (s *server) bouncer(ctx context.Context) (_ *bouncer.Bouncer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.front == nil {
-		s.front, err = localpg.StartBouncer(ctx, s.base, bouncerSessions)
+		s.front, err = bouncer.Start(ctx, s.base, bouncerSessions)
 	}
 	return s.front, err
 }
