@@ -1,8 +1,8 @@
 package localpg
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,11 +19,10 @@ const (
 	newestMajor = 18
 )
 
-// EnvBin names the environment variable that holds the folder of the PostgreSQL binaries to use. When it is set, no
-// other folder is looked at.
+// EnvBin names the environment variable with the folder of the PostgreSQL binaries to use, instead of all others.
 const EnvBin = "PAWL_PG_BIN"
 
-// ErrNotFound says that no usable PostgreSQL binaries are on this machine. Its text names the ways out.
+// ErrNotFound reports that this machine has no usable PostgreSQL binaries.
 var ErrNotFound = fmt.Errorf("no PostgreSQL %d to %d found: install PostgreSQL (package postgresql), or set %s to the "+
 	"folder that holds the programs postgres and initdb, or set DATABASE_URL to a server that runs already",
 	oldestMajor, newestMajor, EnvBin)
@@ -37,25 +36,19 @@ type binaries struct {
 
 func (b binaries) path(program string) string { return filepath.Join(b.dir, program) }
 
-// home is where a server of this version has its data among those that programs share.
+// home returns the folder of a server of this version.
 func (b binaries) home(dir string) string { return filepath.Join(dir, strconv.Itoa(b.major)) }
 
-// reads reports whether the data in a home is of this version.
-func (b binaries) reads(home string) bool { return filepath.Base(home) == strconv.Itoa(b.major) }
-
-// Find looks for PostgreSQL binaries (versions 14 to 18) without installing or starting anything, in this order:
-// the folder in PAWL_PG_BIN and, if that is set, nowhere else; the folders that pg_config, postgres and initdb on PATH
-// lead to; the newest in the usual folders of packages and installers and in that of what Start downloaded earlier. It
-// returns the folder and the version, such as "15.18", or an error that is ErrNotFound.
+// Find returns the folder of PostgreSQL binaries and their version, such as "15.18": that in PAWL_PG_BIN, or else that of postgres on PATH,
+// or else the newest of packages and downloads. It installs nothing. Error: ErrNotFound.
 func Find() (binDir, version string, err error) {
 	b, err := usualFolders().find(context.Background())
 	return b.dir, b.version, err
 }
 
-// folders are patterns of folders to look for binaries in, beyond those that the environment names.
+// folders are patterns of folders to look for binaries in, after those that the environment names.
 type folders []string
 
-// usualFolders are those that packages and installers use, and that of our downloads.
 func usualFolders() folders {
 	patterns := folders{
 		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
@@ -73,15 +66,14 @@ func usualFolders() folders {
 	return patterns
 }
 
-// find returns the binaries to use, or ErrNotFound: where there are homes with data, those of the data's version.
+// find returns the binaries to use. If homes with data are given, they are those of the data's version.
 func (f folders) find(ctx context.Context, homes ...string) (binaries, error) {
 	found, err := f.usable(ctx)
-	if err != nil {
-		return binaries{}, err
+	if err != nil || len(homes) == 0 {
+		return append(found, binaries{})[0], err
 	}
-	certain := len(homes) == 1 || os.Getenv(EnvBin) != ""
 	for _, b := range found {
-		if len(homes) == 0 || certain && slices.ContainsFunc(homes, b.reads) {
+		if (len(homes) == 1 || os.Getenv(EnvBin) != "") && slices.Contains(homes, b.home(filepath.Dir(homes[0]))) {
 			return b, nil
 		}
 	}
@@ -90,8 +82,8 @@ func (f folders) find(ctx context.Context, homes ...string) (binaries, error) {
 		strings.Join(homes, " and "), EnvBin, found[0].version, found[0].dir, EnvHome)
 }
 
-// usable lists the usable binaries, first those to prefer. Without any the error is ErrNotFound.
-func (f folders) usable(ctx context.Context) ([]binaries, error) {
+// usable lists the usable binaries in the order of preference. Error: ErrNotFound.
+func (f folders) usable(ctx context.Context) (found []binaries, err error) {
 	if dir := os.Getenv(EnvBin); dir != "" {
 		b, err := inspect(ctx, dir)
 		if err != nil {
@@ -99,44 +91,25 @@ func (f folders) usable(ctx context.Context) ([]binaries, error) {
 		}
 		return []binaries{b}, nil
 	}
-	var usual []string
-	for _, pattern := range f {
-		dirs, _ := filepath.Glob(pattern) // it fails for a home with a bracket in its name: nothing to find
-		usual = append(usual, dirs...)
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			found = inspectAll(ctx, filepath.Dir(path))
+		}
 	}
-	newestFirst := inspectAll(ctx, usual)
-	slices.SortStableFunc(newestFirst, func(a, b binaries) int { return b.major - a.major })
-	found := append(inspectAll(ctx, onPath(ctx)), newestFirst...)
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case len(found) == 0:
-		return nil, ErrNotFound
+	var usual []binaries
+	for _, pattern := range f {
+		dirs, _ := filepath.Glob(pattern) // fails if PAWL_HOME has a bracket
+		usual = append(usual, inspectAll(ctx, dirs...)...)
+	}
+	slices.SortStableFunc(usual, func(a, b binaries) int { return b.major - a.major })
+	if found = append(found, usual...); len(found) == 0 {
+		return nil, cmp.Or(context.Cause(ctx), ErrNotFound)
 	}
 	return found, nil
 }
 
-// onPath lists the folders that the programs on PATH lead to. On Debian only pg_config is there, and names the folder
-// of the rest.
-func onPath(ctx context.Context) []string {
-	var dirs []string
-	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
-		dirs = append(dirs, strings.TrimSpace(string(out)))
-	}
-	for _, program := range []string{"postgres", "initdb"} {
-		path, err := exec.LookPath(program)
-		if err != nil {
-			continue
-		}
-		if path, err = filepath.EvalSymlinks(path); err == nil {
-			dirs = append(dirs, filepath.Dir(path))
-		}
-	}
-	return dirs
-}
-
-// inspectAll returns the binaries of those folders that have usable ones.
-func inspectAll(ctx context.Context, dirs []string) (usable []binaries) {
+// inspectAll returns the usable binaries of the folders.
+func inspectAll(ctx context.Context, dirs ...string) (usable []binaries) {
 	for _, dir := range dirs {
 		if b, err := inspect(ctx, dir); err == nil {
 			usable = append(usable, b)
@@ -145,33 +118,24 @@ func inspectAll(ctx context.Context, dirs []string) (usable []binaries) {
 	return usable
 }
 
+var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`) // postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
+
 // inspect checks that the folder holds both programs in a version that Pawl supports.
 func inspect(ctx context.Context, dir string) (binaries, error) {
 	b := binaries{dir: dir}
-	if _, err := exec.LookPath(b.path("initdb")); err != nil {
-		return binaries{}, fmt.Errorf("no usable initdb in %s: %w", dir, err)
-	}
 	out, err := exec.CommandContext(ctx, b.path("postgres"), "--version").Output()
-	if err != nil {
-		return binaries{}, fmt.Errorf("run postgres --version in %s: %w", dir, err)
+	if err == nil {
+		_, err = exec.LookPath(b.path("initdb"))
 	}
-	if b.version, b.major, err = parseVersion(string(out)); err != nil {
-		return binaries{}, err
+	if err != nil {
+		return b, fmt.Errorf("no usable PostgreSQL in %s: %w", dir, err)
+	}
+	if m := versionLine.FindSubmatch(out); m != nil {
+		b.version = string(m[1])
+		b.major, _ = strconv.Atoi(string(m[2])) // 0 if it is too large
 	}
 	if b.major < oldestMajor || b.major > newestMajor {
-		return binaries{}, fmt.Errorf("%s holds PostgreSQL %s, and Pawl needs %d to %d", dir, b.version, oldestMajor, newestMajor)
+		return b, fmt.Errorf("%s holds %q, and Pawl needs PostgreSQL %d to %d", dir, out, oldestMajor, newestMajor)
 	}
 	return b, nil
-}
-
-var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
-
-// parseVersion reads the output of postgres --version: "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)".
-func parseVersion(line string) (version string, major int, err error) {
-	if m := versionLine.FindStringSubmatch(line); m != nil {
-		if major, err = strconv.Atoi(m[2]); err == nil {
-			return m[1], major, nil
-		}
-	}
-	return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
 }

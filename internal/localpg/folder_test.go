@@ -82,16 +82,16 @@ func TestUserDirIsAFolderOfThisUser(t *testing.T) {
 
 func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	base, err := tempBase()
+	base, err := ownFolder(os.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tempBase(); err != nil {
+	if _, err := ownFolder(os.TempDir(), ""); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 	refused := func(why string) {
 		t.Helper()
-		if _, err := tempBase(); err == nil || !strings.Contains(err.Error(), base) {
+		if _, err := ownFolder(os.TempDir(), ""); err == nil || !strings.Contains(err.Error(), base) {
 			t.Errorf("%s: %v, want a refusal that names %s", why, err, base)
 		}
 	}
@@ -123,13 +123,13 @@ func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
 func TestNewFoldersCanBePassedThroughWhateverTheUmask(t *testing.T) {
 	top := openFolder(t)
 	old := syscall.Umask(0o077)
-	home, err := makeHome(filepath.Join(top, "a", "b"))
+	err := makeFolder(filepath.Join(top, "a", "b"))
 	syscall.Umask(old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&account{"nobody", 65534, 65534}).reaches(home); err != nil {
-		t.Error(err)
+	for _, name := range []string{"a", "a/b"} {
+		wantPassable(t, filepath.Join(top, name))
 	}
 }
 
@@ -142,9 +142,9 @@ func TestHomeIsFreeOfSymbolicLinks(t *testing.T) {
 	if err := os.Mkdir(real, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	home, err := makeHome(filepath.Join(link, "15"))
-	if want := filepath.Join(real, "15"); home != want || err != nil {
-		t.Errorf("got %s, %v; want %s", home, err, want)
+	s, err := newServer(link, nil)
+	if err != nil || s.home != real {
+		t.Errorf("got %s, %v; want %s", s.home, err, real)
 	}
 }
 
@@ -156,13 +156,21 @@ func TestAsRootTheDataFoldersOwnerRunsTheServer(t *testing.T) {
 		}
 		return
 	}
-	if got, err := serverAccount(filepath.Join(dir, "missing")); err != nil || got == nil || got.uid == 0 {
+	if got, err := serverAccount(filepath.Join(dir, "missing")); err != nil || got == nil || got.Uid == 0 {
 		t.Errorf("no data folder yet: %+v, %v; want an unprivileged user", got, err)
 	}
 	if err := os.Chown(dir, 65534, 65533); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := serverAccount(dir); err != nil || got.uid != 65534 || got.gid != 65533 {
+	if got, err := serverAccount(dir); err != nil || got.Uid != 65534 || got.Gid != 65533 {
 		t.Errorf("a data folder of 65534:65533: %+v, %v", got, err)
+	}
+}
+
+// wantPassable checks that every user may enter the folder.
+func wantPassable(t *testing.T, dir string) {
+	t.Helper()
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o001 == 0 {
+		t.Errorf("%s: %v, %v", dir, info, err)
 	}
 }

@@ -1,11 +1,18 @@
+// Package localpg runs a private PostgreSQL server, so that a fresh machine needs no setup. It finds, installs or downloads the
+// binaries, keeps a data folder and listens on a free loopback port.
+//
+// Programs share the server of a folder, its home, by two file locks in it: lock is held while a program starts, adopts or stops the
+// server, and users is held shared by every program that uses it. The last one stops the server. The next program adopts the server of a
+// killed one, or restarts it if its programs were upgraded and no other program uses it.
 package localpg
 
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"net/url"
-	"strconv"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -15,36 +22,28 @@ const (
 	loopback = "127.0.0.1"
 	role     = "pawl" // the server's superuser
 	database = "pawl" // the database of Server.URL
+
+	startLimit = 5 * time.Minute // with the binaries at hand, crash recovery included
+	stopLimit  = 2 * time.Minute // the last checkpoint included
 )
 
-// startLimit bounds a start with the binaries at hand, crash recovery included; stopLimit bounds a stop, the last checkpoint included.
-const (
-	startLimit = 5 * time.Minute
-	stopLimit  = 2 * time.Minute
-)
-
-// Options say which server to run. The zero value is the user's own lasting server.
+// Options select a server. The zero value is the user's own lasting server.
 type Options struct {
-	// Dir is the data folder; it is created if need be and holds a sub-folder per major version of PostgreSQL. Empty
-	// means a folder of this user (see UserDir), or a new folder for temporary files if Ephemeral is set.
+	// Dir has a home for each major version of PostgreSQL. Defaults to UserDir("postgres").
 	Dir string
 
-	// Ephemeral makes a throw-away server: its data need not survive a crash of the machine (fsync,
-	// synchronous_commit and full_page_writes are off, unless Settings names fsync: then all three are as PostgreSQL
-	// or Settings says; see ThrowAwayDir for where it is). Without a Dir the server is this program's alone; Stop removes
-	// its folder, and the server ends with the program. With a Dir it is shared like a lasting one, and the folder stays,
-	// to be made anew if its server was not shut down in order.
+	// Ephemeral turns fsync, synchronous_commit and full_page_writes off, unless Settings has fsync. With Dir, data is created anew
+	// after a crash. Without it, the server is private, and it and its temporary folder end with Stop or the program.
 	Ephemeral bool
 
-	// Settings are extra settings as in postgresql.conf, by name. They take effect when this call starts the server,
-	// not when it finds it running.
+	// Settings are extra settings as in postgresql.conf. They take effect when this call starts the server.
 	Settings map[string]string
 
-	// Log receives a line for each step that takes time. Nil means none.
+	// Log receives a line for each step that takes time, unless it is nil.
 	Log func(format string, args ...any)
 }
 
-// durable reports whether what the server has committed survives a crash of the machine.
+// durable reports whether committed data survives a crash of the machine.
 func (o *Options) durable() bool {
 	_, named := o.Settings["fsync"]
 	return named || !o.Ephemeral
@@ -54,29 +53,30 @@ type logger func(format string, args ...any)
 
 // Server is a running PostgreSQL server that this program may use until it calls Stop.
 type Server struct {
-	home     string // the folder of this server, free of symbolic links
-	private  bool   // this program's alone
+	home     string // without symbolic links
 	account  *account
-	users    *fileLock // held for as long as we use the server
-	child    *child    // nil if another program started the server
+	users    fileLock
+	remove   func() error // stops a private server and removes its home; nil for a shared one
 	freePort func() (int, error)
 	port     int
 	password string
-
-	stopOnce sync.Once
-	stopErr  error
+	stop     func() error
 }
 
-// Start finds PostgreSQL (see Find), obtains it if there is none (by download, or, where PAWL_PG_INSTALL is set, as root on
-// Debian and its relatives from the system's packages), and returns a server that answers and has the database "pawl". If a
-// server runs already in that folder, it is used. Data that a lasting server has made is used by its own major version, and
-// refused if that is not here. Cancelling ctx ends the attempt and nothing afterwards. Call Stop when done.
-func Start(ctx context.Context, o Options) (*Server, error) {
+func newServer(home string, remove func() error) (*Server, error) {
+	home, err := filepath.EvalSymlinks(home) // programs recognise the server by it
+	s := &Server{home: home, remove: remove, freePort: freePort}
+	s.stop = sync.OnceValue(s.end)
+	return s, err
+}
+
+// Start finds or obtains PostgreSQL, and returns a server that answers and has the database "pawl". It uses the server that runs in the
+// folder, or else starts one. A lasting server is only run by the major version that created its data.
+func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	log := logger(o.Log)
 	if log == nil {
 		log = func(string, ...any) {}
 	}
-	var err error
 	if o.Dir == "" && !o.Ephemeral {
 		if o.Dir, err = UserDir("postgres"); err != nil {
 			return nil, err
@@ -88,26 +88,44 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	s := &Server{private: o.Ephemeral && o.Dir == "", freePort: freePort}
-	if s.private {
-		base := throwAwayBase
-		if o.durable() {
-			base = tempBase
-		}
-		s.home, s.users, err = makeRun(ctx, base)
-	} else {
-		s.home, err = makeHome(bin.home(o.Dir))
+	var remove func() error
+	home := bin.home(o.Dir)
+	switch {
+	case o.Dir != "":
+		err = makeFolder(home)
+	case o.durable():
+		home, remove, err = makeRun(os.TempDir())
+	default:
+		home, remove, err = makeRun(throwAwayBase())
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.start(ctx, o, bin, log); err != nil {
-		if s.users != nil { // what we started is stopped, what others use is left alone
-			err = errors.Join(err, s.Stop())
-		}
-		return nil, err
+	s, err := newServer(home, remove)
+	if err == nil {
+		err = s.start(ctx, o, bin, log)
+	}
+	if err != nil { // a server that other programs use keeps running
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
+}
+
+// homes lists the folders with data of a lasting server.
+func (o Options) homes() (homes []string) {
+	for major := oldestMajor; major <= newestMajor && !o.Ephemeral; major++ {
+		home := binaries{major: major}.home(o.Dir)
+		if _, err := os.Stat(filepath.Join(home, "data")); err == nil {
+			homes = append(homes, home)
+		}
+	}
+	return homes
+}
+
+// Exists reports whether the lasting private server that Start uses by default has data.
+func Exists() (bool, error) {
+	dir, err := UserDir("postgres")
+	return err == nil && len(Options{Dir: dir}.homes()) > 0, err
 }
 
 // URL returns the connection URL of the database "pawl", password included.
@@ -115,50 +133,32 @@ func (s *Server) URL() string { return s.URLFor(database) }
 
 // URLFor returns the connection URL of the named database, which it does not create.
 func (s *Server) URLFor(database string) string {
-	u := url.URL{
-		Scheme:   "postgres",
-		User:     url.UserPassword(role, s.password),
-		Host:     net.JoinHostPort(loopback, strconv.Itoa(s.port)),
-		Path:     "/" + database,
-		RawQuery: "sslmode=disable",
+	return fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", role, s.password, loopback, s.port, url.PathEscape(database))
+}
+
+// Stop ends this program's use of the server. The last program stops the server, and removes a private one. Further calls return the
+// first result.
+func (s *Server) Stop() error { return s.stop() }
+
+func (s *Server) end() (err error) {
+	if s.users.File != nil {
+		defer func() { err = errors.Join(err, s.users.Close()) }()
 	}
-	return u.String()
-}
-
-// Stop ends this program's use of the server, and the server itself if no other program uses it. A throw-away server's
-// folder is removed. Further calls do nothing and return what the first did.
-func (s *Server) Stop() error {
-	s.stopOnce.Do(func() { s.stopErr = s.stop() })
-	return s.stopErr
-}
-
-func (s *Server) stop() (err error) {
+	switch {
+	case s.remove != nil:
+		return s.remove()
+	case s.users.File == nil: // the start failed early
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	defer func() { err = errors.Join(err, s.users.close()) }()
-	if s.private {
-		return errors.Join(s.end(ctx, syscall.SIGQUIT), removeRun(ctx, s.home))
-	}
-	lock, err := lockFile(ctx, s.path("lock"))
+	lock, err := lockFile(ctx, s.path("lock"), syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.close()) }()
-	if last, err := s.users.try(syscall.LOCK_EX); err != nil || !last {
-		return err
-	}
-	return s.end(ctx, syscall.SIGINT)
-}
-
-// end stops the server, whoever started it, with the given signal.
-func (s *Server) end(ctx context.Context, signal syscall.Signal) error {
-	if s.child != nil { // also when it is just starting, without a lock file yet
-		if err := s.child.end(ctx, signal); err != nil {
-			return err
-		}
-	}
-	if pm, ok := runningIn(s.data()); ok {
-		return pm.end(ctx, signal)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if pm, running := runningIn(s.data()); running && s.users.try(syscall.LOCK_EX) {
+		return pm.end(ctx, syscall.SIGINT)
 	}
 	return nil
 }

@@ -128,23 +128,23 @@ func TestAPortTakenMeanwhileIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	home, err := makeHome(openFolder(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin, err := usualFolders().find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	offers := 0
-	s := &Server{home: home, freePort: func() (int, error) {
+	s, err := newServer(openFolder(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.freePort = func() (int, error) {
 		if offers++; offers <= 2 {
 			return taken.Addr().(*net.TCPAddr).Port, nil
 		}
 		return freePort()
-	}}
+	}
 	t.Cleanup(func() { stopServer(t, s) })
-	if err := s.start(t.Context(), Options{Ephemeral: true, Dir: home}, bin, t.Logf); err != nil {
+	if err := s.start(t.Context(), Options{Ephemeral: true}, bin, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	if offers != 3 {
@@ -191,7 +191,7 @@ func TestAFolderOutOfReachOfTheServersAccountIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Start(t.Context(), Options{Dir: filepath.Join(closed, "pg")})
-	if err == nil || !strings.Contains(err.Error(), closed+":") {
+	if err == nil || !strings.Contains(err.Error(), closed) {
 		t.Errorf("got %v, want it to name %s", err, closed)
 	}
 }

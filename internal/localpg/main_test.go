@@ -47,10 +47,7 @@ func program(dir string) error {
 	if err != nil {
 		return err
 	}
-	pm, err := readPidFile(s.data())
-	if err != nil {
-		return err
-	}
+	pm, _ := runningIn(s.data())
 	if err := json.NewEncoder(os.Stdout).Encode(report{s.URL(), s.home, pm.pid}); err != nil {
 		return err
 	}
@@ -133,11 +130,7 @@ func (o *other) kill(t *testing.T) {
 // openFolder makes a folder for the test that every user can reach, unlike those of t.TempDir.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	base := "" // in memory where there is room, as throw-away servers are: initdb makes a thousand files
-	if os.Getenv(envTemp) == "" {
-		base = memoryFolder()
-	}
-	dir, err := os.MkdirTemp(base, "localpg-test-")
+	dir, err := os.MkdirTemp(throwAwayBase(), "localpg-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +206,7 @@ func waitGone(t *testing.T, data string, pid int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	pm := postmaster{data: data, pid: pid}
-	if err := poll(ctx, "the server to end", func() (bool, error) { return pm.ended(), nil }); err != nil {
+	if err := poll(ctx, "the server to end", func() (bool, error) { return !pm.alive(), nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -231,9 +224,7 @@ func postmasterOf(t *testing.T, data string) postmaster {
 // startAs runs a command as the server's account and kills it at the end of the test.
 func startAs(t *testing.T, a *account, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	a.runs(cmd)
-	cmd.Dir = "/"
+	cmd := a.runs(exec.Command(name, args...), "/")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package localpg
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -31,14 +32,24 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: begins with %q, by which programs recognise the server", c.name, got[:2])
 		}
 		for _, setting := range c.want {
-			if !slices.Contains(got, setting) {
+			if name, _, _ := strings.Cut(setting, "="); last(got, name) != setting {
 				t.Errorf("%s: no %s in %q", c.name, setting, got)
 			}
 		}
 		for _, setting := range c.lack {
-			if slices.Contains(got, setting) {
+			if name, _, _ := strings.Cut(setting, "="); last(got, name) == setting {
 				t.Errorf("%s: %s in %q", c.name, setting, got)
 			}
 		}
 	}
+}
+
+// last returns the value of a setting that counts.
+func last(args []string, name string) (setting string) {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, name+"=") {
+			setting = arg
+		}
+	}
+	return setting
 }

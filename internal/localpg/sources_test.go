@@ -30,7 +30,7 @@ func fakeApt(t *testing.T, config string, exit string) (notes string) {
 func TestAptInstallsWithoutCreatingACluster(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "createcluster.d")
 	notes := fakeApt(t, config, "0")
-	if err := (apt{config}).fetch(t.Context(), t.Logf); err != nil {
+	if err := install(t.Context(), config, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(notes)
@@ -51,7 +51,7 @@ func TestAptInstallsWithoutCreatingACluster(t *testing.T) {
 func TestAptReportsWhatWentWrong(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "createcluster.d")
 	fakeApt(t, config, "100")
-	err := apt{config}.fetch(t.Context(), t.Logf)
+	err := install(t.Context(), config, t.Logf)
 	if err == nil || !strings.Contains(err.Error(), "it went wrong") {
 		t.Errorf("got %v, want what apt-get says", err)
 	}
@@ -63,15 +63,15 @@ func TestAptReportsWhatWentWrong(t *testing.T) {
 func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {
 	fakeApt(t, t.TempDir(), "0")
 	t.Setenv(EnvInstall, "")
-	if (apt{}).usable() {
+	if mayInstall() {
 		t.Error("usable though nobody has asked for it")
 	}
 	t.Setenv(EnvInstall, "1")
-	if got, want := (apt{}).usable(), os.Geteuid() == 0; got != want {
+	if got, want := mayInstall(), os.Geteuid() == 0; got != want {
 		t.Errorf("usable with apt-get there: %v, want %v", got, want)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if (apt{}).usable() {
+	if mayInstall() {
 		t.Error("usable without apt-get")
 	}
 }
@@ -112,7 +112,7 @@ func TestDownloadPutsWorkingProgramsInPlace(t *testing.T) {
 	dir := openFolder(t)
 	t.Setenv("TMPDIR", t.TempDir()) // the library leaves its log there
 	t.Setenv("PATH", "/usr/bin:/bin")
-	if err := (download{dir, repository(t, "")}).fetch(t.Context(), t.Logf); err != nil {
+	if err := download(t.Context(), dir, repository(t, ""), t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", t.TempDir())
@@ -120,9 +120,7 @@ func TestDownloadPutsWorkingProgramsInPlace(t *testing.T) {
 	if want := filepath.Join(dir, "18.3.0", "bin"); got.dir != want || err != nil {
 		t.Errorf("got %+v, %v; want %s", got, err, want)
 	}
-	if err := (&account{"nobody", 65534, 65534}).reaches(got.dir); err != nil {
-		t.Error(err)
-	}
+	wantPassable(t, filepath.Dir(got.dir))
 	onlyEntry(t, dir, "18.3.0")
 }
 
@@ -135,7 +133,7 @@ func TestDownloadThatFailsLeavesNothing(t *testing.T) {
 		repository(t, "changed"): "checksum",
 	} {
 		dir := t.TempDir()
-		err := download{dir, url}.fetch(t.Context(), t.Logf)
+		err := download(t.Context(), dir, url, t.Logf)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error about %q", err, want)
 		}
