@@ -1,6 +1,10 @@
 package api
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestAcceptPrefersByWeightAndThenByOffer(t *testing.T) {
 	for header, want := range map[string]string{
@@ -20,8 +24,6 @@ func TestAcceptPrefersByWeightAndThenByOffer(t *testing.T) {
 		"application/json;v=1;q=0.2, text/*;q=0.3":    mediaEventStream,
 		",;,": "",
 	} {
-		if got := accepted(requestWith("Accept", header), mediaJSON, mediaEventStream); got != want {
-			t.Errorf("Accept %q: %q, want %q", header, got, want)
-		}
+		assert.Equalf(t, want, accepted(requestWith("Accept", header), mediaJSON, mediaEventStream), "Accept %q", header)
 	}
 }

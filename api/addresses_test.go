@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -102,12 +104,8 @@ func TestAMessageEndsAsACommandDoes(t *testing.T) {
 	want := map[string]int{"new": 201, "late": 409, "twice": 422}
 	for _, m := range list {
 		a := operate(http.MethodPost, "inbox/retry", fmt.Sprintf(`{"consumer":"post","message":%q,"hash":%q}`, m.Message, m.Hash))
-		if a.status != want[m.Message] {
-			t.Errorf("%s: %d %s", m.Message, a.status, a.body)
-		}
+		assert.Equalf(t, want[m.Message], a.status, "%s %s", m.Message, a.body)
 		delete(want, m.Message)
 	}
-	if len(want) > 0 {
-		t.Errorf("not on the list: %v", want)
-	}
+	assert.Truef(t, len(want) <= 0, "not on the list: %v", want)
 }

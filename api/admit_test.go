@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -28,9 +29,8 @@ func TestATenantThatSendsTooMuchIsToldWhenToComeBack(t *testing.T) {
 	before := s.rows()
 	a := s.bulk("application/json", "["+item+","+item+"]", "") // one is left
 	a.wantProblem(t, 429, workflow.RateLimited)
-	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 2 || after > 100 {
-		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
-	}
+	after, err := strconv.Atoi(a.header.Get("Retry-After"))
+	assert.Truef(t, err == nil && after >= 2 && after <= 100, "Retry-After %q", a.header.Get("Retry-After"))
 	s.post("/v1/workflows/parcel/pack?dry_run=true", "5", `{"to":"Wien"}`).want(t, 201)
 	pack("6").wantProblem(t, 429, workflow.RateLimited)
 	s.post("/v1/workflows/parcel/pack?dry_run=true", "6", `{"to":"Wien"}`).wantProblem(t, 429, workflow.RateLimited)
@@ -54,25 +54,19 @@ func TestACredentialThatSendsTooMuchIsToldSo(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		got := strings.Join(a.header.Values("RateLimit"), ", ")
-		if !strings.Contains(got, `"tenant";r=`+tenant+`;t=`) || !strings.Contains(got, `"credential";r=`+credential+`;t=`) {
-			t.Errorf("%s: %s, want %s and %s", actor, got, tenant, credential)
-		}
+		assert.Truef(t, strings.Contains(got, `"tenant";r=`+tenant+`;t=`) && strings.Contains(got, `"credential";r=`+credential+`;t=`),
+			"%s: %s, want %s and %s", actor, got, tenant, credential)
 		return a
 	}
 	pack("ann", "3", "1").want(t, 201)
 	pack("ann", "2", "0").want(t, 201)
 	refused := pack("ann", "2", "0")
-	if p := refused.wantProblem(t, 429, workflow.RateLimited); !strings.Contains(p.Detail, "the credential sends") {
-		t.Error(p.Detail)
-	}
-	if after, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || after < 100 || after > 1000 {
-		t.Errorf("Retry-After %q", refused.header.Get("Retry-After"))
-	}
+	assert.Contains(t, refused.wantProblem(t, 429, workflow.RateLimited).Detail, "the credential sends")
+	after, err := strconv.Atoi(refused.header.Get("Retry-After"))
+	assert.Truef(t, err == nil && after >= 100 && after <= 1000, "Retry-After %q", refused.header.Get("Retry-After"))
 	pack("bob", "1", "1").want(t, 201)
 	pack("eve", "0", "1").want(t, 201)
-	if p := pack("eve", "0", "1").wantProblem(t, 429, workflow.RateLimited); !strings.Contains(p.Detail, "the tenant sends") {
-		t.Error(p.Detail)
-	}
+	assert.Contains(t, pack("eve", "0", "1").wantProblem(t, 429, workflow.RateLimited).Detail, "the tenant sends")
 }
 
 // A caller gets no more by another credential: the rate is that of the actor.
@@ -99,9 +93,7 @@ func TestCredentialRateIsOfEachActor(t *testing.T) {
 	}{{"ann's key", 201}, {"ann's other key", 201}, {"ann's token", 201}, {"ann's ticket", 429}, {"ann's key", 429}, {"bob's key", 201},
 		{"ann's key elsewhere", 201}} {
 		a := s.post("/v1/workflows/parcel/pack?dry_run=true", "k", `{"to":"Wien"}`, "Authorization", c.credential)
-		if a.status != c.status {
-			t.Errorf("%s: %d %s", c.credential, a.status, a.body)
-		}
+		assert.Equalf(t, c.status, a.status, "%s %s", c.credential, a.body)
 	}
 }
 
@@ -117,8 +109,7 @@ func TestTheLimitsOfATenantAreChecked(t *testing.T) {
 	zero := 0.0
 	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}, {CredentialRate: -1},
 		{CredentialBurst: -1}} {
-		if _, err := api.New(s.engine, api.Config{Limits: l}); err == nil || !strings.Contains(err.Error(), "Limits.") {
-			t.Errorf("%+v: %v", l, err)
-		}
+		_, err := api.New(s.engine, api.Config{Limits: l})
+		assert.ErrorContainsf(t, err, "Limits.", "%+v", l)
 	}
 }

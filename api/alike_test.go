@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -67,9 +69,7 @@ func TestEveryRouteRefusesAlike(t *testing.T) {
 				if !c.of(&r) {
 					continue
 				}
-				if !slices.Contains(r.Codes, c.code) {
-					t.Errorf("%s %s does not declare %s", r.Method, r.Path, c.code)
-				}
+				assert.Containsf(t, r.Codes, c.code, "%s %s does not decl", r.Method, r.Path)
 				request := g.fill(&r)
 				if c.with != nil {
 					c.with(&r, request)
@@ -115,9 +115,7 @@ func TestEveryRouteHoldsMemory(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { close(open) }})
 	large, err := http.NewRequestWithContext(asked, http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	large.Header.Set("Content-Type", "application/json")
 	large.Header.Set("Expect", "100-continue")
 	large.ContentLength = memory/4/4 - 8<<10 // with 32 KiB for the request, a quarter of the memory
@@ -143,9 +141,7 @@ func TestEveryRouteHoldsMemory(t *testing.T) {
 	for _, a := range refused { // each waited for a moment
 		got := <-a
 		got.wantProblem(t, 429, workflow.RateLimited)
-		if got.header.Get("Retry-After") == "" {
-			t.Error("it does not say when")
-		}
+		assert.NotEqual(t, "", got.header.Get("Retry-After"), "it does not say when")
 	}
 	cancel()
 	rest.Close()
@@ -196,9 +192,7 @@ func TestETagsConfirmOnlyTheSameAnswer(t *testing.T) {
 	g.post("/v1/workflows/parcel/label", "k", `{"to":"Graz","label":"L-1"}`, other...).want(t, http.StatusCreated)
 	instance := g.instance
 	mine, theirs := transitions.InstanceID("acme", "parcel", "L-1"), transitions.InstanceID("other", "parcel", "L-1")
-	if instance != mine {
-		t.Fatalf("the instance is %s, want %s", instance, mine)
-	}
+	require.Equal(t, mine, instance, "the instance")
 	for _, r := range api.Routes() {
 		if !slices.ContainsFunc(r.Answers, func(a api.Answer) bool { return a.Status == 304 }) {
 			continue
@@ -209,9 +203,7 @@ func TestETagsConfirmOnlyTheSameAnswer(t *testing.T) {
 		tag := first.header.Get("ETag")
 		cache := first.header.Get("Cache-Control")
 		if r.Grant == api.Public {
-			if cache != "no-cache" {
-				t.Errorf("%s: Cache-Control %s", r.Path, cache)
-			}
+			assert.Equalf(t, "no-cache", cache, "%s: Cache-Control", r.Path)
 			continue
 		}
 		if vary := strings.Join(first.header.Values("Vary"), ", "); cache != "private, no-cache" || !strings.Contains(vary, "Authorization") ||
@@ -227,9 +219,7 @@ func TestETagsConfirmOnlyTheSameAnswer(t *testing.T) {
 			plain.want(t, 200)
 			same := string(plain.body) == string(first.body)
 			asked := g.send(g.fill(&r, append(slices.Clone(caller.headers), "If-None-Match", tag)...))
-			if asked.status == http.StatusNotModified && !same {
-				t.Errorf("%s, %s: another answer is confirmed", r.Path, who)
-			}
+			assert.Falsef(t, asked.status == http.StatusNotModified && !same, "%s, %s: another answer is confirmed", r.Path, who)
 		}
 	}
 }

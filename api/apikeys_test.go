@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -42,27 +44,22 @@ func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 		t.Errorf("%+v %v", made, a.header)
 	}
 	p := g.ask("POST", "", body, may).wantProblem(t, 409, workflow.Conflict) // who has not got the answer
-	if !strings.Contains(p.Detail, made.ID) {
-		t.Error(p.Detail)
-	}
+	assert.Contains(t, p.Detail, made.ID)
 	with := func(text string) []string { return []string{"Authorization", "Bearer " + text} }
 	stamp := "/v1/instances/" + g.instance.String() + "/stamp"
 	g.post(stamp, "1", `{}`, with(made.Key)...).want(t, 200)
 	g.post("/v1/workflows/parcel/pack", "2", `{"to":"x"}`, with(made.Key)...).wantProblem(t, 403, workflow.Forbidden)
 	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", with(made.Key)...)).Entries
-	if e := entries[len(entries)-1]; e.Actor != "ann" || e.Proof != "key "+made.ID {
-		t.Errorf("%s, %q", e.Actor, e.Proof)
-	}
+	e := entries[len(entries)-1]
+	assert.Truef(t, e.Actor == "ann" && e.Proof == "key "+made.ID, "%s, %q", e.Actor, e.Proof)
 	me := read[api.Me](t, g.get("/v1/me?can=submit:parcel/stamp", with(made.Key)...))
-	if me.Proof != (api.MeProof{Kind: "key", By: made.ID}) || !me.Until.Equal(ends) || me.Can == nil || !me.Can.Allowed {
-		t.Errorf("%+v", me)
-	}
+	assert.Truef(t, me.Proof == (api.MeProof{Kind: "key", By: made.ID}) && me.Until.Equal(ends) && me.Can != nil && me.Can.Allowed,
+		"%+v", me)
 
 	rotated := read[api.APIKeyText](t, g.ask("POST", "/"+made.ID+"/rotate", "", may))
-	if rotated.ID != made.ID || rotated.Key == made.Key || !strings.HasPrefix(rotated.RotatedBy, "ann (jwt ") ||
-		rotated.FormerEnds.Before(time.Now().Add(23*time.Hour)) {
-		t.Errorf("%+v", rotated)
-	}
+	assert.Truef(t, rotated.ID == made.ID && rotated.Key != made.Key && strings.HasPrefix(rotated.RotatedBy, "ann (jwt ") &&
+		!rotated.FormerEnds.Before(time.Now().Add(23*time.Hour)),
+		"%+v", rotated)
 	for _, text := range []string{made.Key, rotated.Key} {
 		g.get("/v1/me", with(text)...).want(t, 200)
 	}
@@ -75,25 +72,20 @@ func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 		g.ask("POST", "/"+made.ID+"/rotate", body, may).wantProblem(t, 400, workflow.InvalidRequest)
 	}
 
-	if shown := g.ask("GET", "/"+made.ID, "", "keys"); strings.Contains(string(shown.body), "pawl_") {
-		t.Errorf("the text is shown again: %s", shown.body)
-	}
+	shown := g.ask("GET", "/"+made.ID, "", "keys")
+	assert.NotContainsf(t, string(shown.body), "pawl_", "the text is shown again: %s", shown.body)
 	for range 2 {
 		g.ask("DELETE", "/"+made.ID, "", "keys").want(t, 204)
 	}
 	g.get("/v1/me", with(again.Key)...).wantProblem(t, 401, workflow.Unauthorized)
-	if k := read[api.APIKey](t, g.ask("GET", "/"+made.ID, "", "keys")); k.RevokedAt.IsZero() || k.RevokedBy == "" {
-		t.Errorf("%+v", k)
-	}
+	k := read[api.APIKey](t, g.ask("GET", "/"+made.ID, "", "keys"))
+	assert.Truef(t, !k.RevokedAt.IsZero() && k.RevokedBy != "", "%+v", k)
 
 	var row string
-	if err := g.pool.QueryRow(t.Context(), "SELECT string_agg(k::text, ' ') FROM pawl.api_key AS k").Scan(&row); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.pool.QueryRow(t.Context(), "SELECT string_agg(k::text, ' ') FROM pawl.api_key AS k").Scan(&row))
 	for _, text := range []string{made.Key, rotated.Key, again.Key} {
-		if secret := text[len(text)-36:]; strings.Contains(g.log.String()+row, secret[:30]) {
-			t.Error("a secret is in the log, or in the table")
-		}
+		secret := text[len(text)-36:]
+		assert.NotContains(t, g.log.String()+row, secret[:30], "a secret is in the log, or in the table")
 	}
 }
 
@@ -121,9 +113,7 @@ func TestKeysArePagedAndOfOneTenant(t *testing.T) {
 	for _, c := range [][2]string{{"GET", ""}, {"POST", "/rotate"}, {"DELETE", ""}} {
 		foreign := g.ask(c[0], "/"+other.ID+c[1], "", "keys").wantProblem(t, 404, workflow.NotFound)
 		none := g.ask(c[0], "/"+strings.Repeat("0", 12)+c[1], "", "keys").wantProblem(t, 404, workflow.NotFound)
-		if foreign.Detail != none.Detail {
-			t.Errorf("%s, and of none %s", foreign.Detail, none.Detail)
-		}
+		assert.Equal(t, none.Detail, foreign.Detail, "and of none")
 		g.ask(c[0], "/"+other.ID+c[1]+"?all_tenants=true", "", "keys").wantProblem(t, 403, workflow.Forbidden)
 	}
 	g.ask("GET", "/"+other.ID+"?all_tenants=true", "", "keys operate:all").want(t, 200)
@@ -153,9 +143,7 @@ func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 		{"keys read:parcel act-as operate:all", `"grants":["read"],"tenant":"other"`, `the grant "read"`},
 	} {
 		p := g.ask("POST", "", `{"name":"k",`+c.body+`}`, c.grants).wantProblem(t, 403, workflow.Forbidden)
-		if !strings.Contains(p.Detail, c.lacks) {
-			t.Errorf("%s, %s: %s", c.grants, c.body, p.Detail)
-		}
+		assert.Containsf(t, p.Detail, c.lacks, "%s, %s", c.grants, c.body)
 	}
 	for _, body := range []string{``, `{}`, `{"name":"k"}`, `{"name":"k","grants":[]}`, `{"name":"k","grants":["write"]}`,
 		`{"name":"k","grants":["keys:parcel"]}`,
@@ -164,9 +152,8 @@ func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 		`{"name":"k","grants":["read"],"key":"pawl_"}`} {
 		g.ask("POST", "", body, "keys read act-as").wantProblem(t, 400, workflow.InvalidRequest)
 	}
-	if now := g.rows()["api_key"]; now != before {
-		t.Errorf("%d keys were made", now-before)
-	}
+	now := g.rows()["api_key"]
+	assert.Equalf(t, before, now, "%d keys were made", now-before)
 	for i, c := range []struct{ grants, body string }{
 		{"keys read", `"grants":["read","read:parcel","keys"],"roles":["clerk"]`},
 		{"keys submit:parcel", `"grants":["submit:parcel/stamp","submit:parcel#L-1/stamp"]`},
@@ -178,9 +165,7 @@ func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 
 	powerful, _ := g.make("acme", "read operate")
 	p := g.ask("POST", "/"+powerful.ID+"/rotate", "", "keys read").wantProblem(t, 403, workflow.Forbidden)
-	if !strings.Contains(p.Detail, `the grant "operate"`) {
-		t.Error(p.Detail)
-	}
+	assert.Contains(t, p.Detail, `the grant "operate"`)
 	g.ask("DELETE", "/"+powerful.ID, "", "keys").want(t, 204)
 }
 
@@ -191,9 +176,7 @@ func TestAKeyThatEndsMakesNoneThatLasts(t *testing.T) {
 	made, _ := g.make("acme", "keys read")
 	k.Grants = made.Grants
 	_, text, err := g.keys.Create(t.Context(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	with := []string{"Authorization", "Bearer " + text}
 	until := func(d time.Duration) string {
 		return `{"name":"` + uuid.NewString() + `","grants":["read"],"expires_at":"` + time.Now().Add(d).UTC().Format(time.RFC3339) + `"}`

@@ -2,11 +2,12 @@ package api
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,13 +18,9 @@ var pointer = regexp.MustCompile(`"\$ref":"#([^"]+)"`)
 // What a client may ask, and what the server says, is in the document, and a reference leads somewhere.
 func TestTheAsyncAPIDocumentIsWhole(t *testing.T) {
 	document, err := asyncAPI(publicURL{}, []*workflow.Workflow{letters(t, "letter", 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all any
-	if err := json.Unmarshal(document, &all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(document, &all))
 	at := func(p string) any {
 		value := all
 		for token := range jsontext.Pointer(p).Tokens() {
@@ -33,19 +30,14 @@ func TestTheAsyncAPIDocumentIsWhole(t *testing.T) {
 		return value
 	}
 	for _, ref := range pointer.FindAllStringSubmatch(string(document), -1) {
-		if at(ref[1]) == nil {
-			t.Errorf("%s leads nowhere", ref[0])
-		}
+		assert.NotNilf(t, at(ref[1]), "%s leads nowhere", ref[0])
 	}
 	for _, op := range stream.Operations {
-		if at("/components/messages/stream."+op) == nil || at("/channels/stream/messages/"+op) == nil {
-			t.Errorf("there is no message %s", op)
-		}
+		assert.Truef(t, at("/components/messages/stream."+op) != nil && at("/channels/stream/messages/"+op) != nil,
+			"there is no message %s", op)
 	}
 	if asked, _ := at("/operations/ask/messages").([]any); len(asked) != len(stream.Operations) || at("/operations/ask/action") != "receive" {
 		t.Errorf("clients send %v", asked)
 	}
-	if !strings.Contains(string(document), `"letter.sign"`) {
-		t.Error("the types of the events are not named")
-	}
+	assert.Contains(t, string(document), `"letter.sign"`, "the types of the events are not named")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -177,24 +179,17 @@ func TestBadInputAboutCommandsInFlightLeavesNoTrace(t *testing.T) {
 					headers.Add(c.headers[i], c.headers[i+1])
 				}
 				r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+fill.Replace(c.path), strings.NewReader(fill.Replace(c.body)))
-				if err != nil {
-					t.Fatalf("%s: %v", c.name, err)
-				}
+				require.NoError(t, err, c.name)
 				r.Header = headers
 				a := s.send(r)
 				a.wantProblem(t, c.code.Info().Status, c.code)
-				if t.Failed() || len(a.body) > 2000 {
-					t.Fatalf("%s: %d bytes", c.name, len(a.body))
-				}
+				require.Truef(t, !t.Failed() && len(a.body) <= 2000, "%s: %d bytes", c.name, len(a.body))
 			}
 		})
 	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
-	if after := shown(); after != commands {
-		t.Errorf("the commands were %s and are %s", commands, after)
-	}
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
+	assert.Equal(t, commands, shown(), "the commands and")
 	v.signed("Ida")
 	await.Eventually(t, "the command has succeeded", func() bool {
 		return read[api.CommandStatus](t,
@@ -212,11 +207,9 @@ func TestCallersTimesAreNotTakenForOthers(t *testing.T) {
 	for _, other := range []string{time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339), "2020-01-01T00:00:00Z"} {
 		s.post("/v1/instances/"+id+"/stamp", "k", `{}`, "Pawl-Not-Before", other).wantProblem(t, 422, workflow.KeyReused)
 	}
-	if again := s.post("/v1/instances/"+id+"/stamp", "k", `{}`, "Pawl-Not-Before", due); again.status != 202 ||
-		again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(a.body) {
-		t.Errorf("%d %s", again.status, again.body)
-	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	again := s.post("/v1/instances/"+id+"/stamp", "k", `{}`, "Pawl-Not-Before", due)
+	assert.Truef(t, again.status == 202 && again.header.Get("Idempotent-Replayed") == "true" && string(again.body) == string(a.body),
+		"%d %s", again.status, again.body)
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -215,22 +217,17 @@ func TestBadInputIsRefusedAndLeavesNoTrace(t *testing.T) {
 			s.post("/v1/workflows/parcel/keys/K/stamp", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
 		}
 		s.post("/v1/workflows/parcel/pack?dry_run=true", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
-		if t.Failed() {
-			t.Fatalf("with a body that is: %s", name)
-		}
+		require.Falsef(t, t.Failed(), "with a body that is: %s", name)
 	}
 	for _, c := range badRequests {
 		t.Run(c.name, func(t *testing.T) {
 			a := s.do(c.method, strings.ReplaceAll(c.path, "{id}", id), nil, c.headers...)
 			p := a.wantProblem(t, c.status, c.code)
-			if len(a.body) > 2000 {
-				t.Errorf("the problem document has %d bytes: %.300s", len(a.body), p.Detail)
-			}
+			assert.Truef(t, len(a.body) <= 2000, "the problem document has %d bytes: %.300s", len(a.body), p.Detail)
 		})
 	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
 	s.packed("1") // it still serves
 }
 
@@ -252,13 +249,9 @@ func TestWhatIsNotHTTPIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			socket, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer socket.Close()
-			if err := socket.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, socket.SetDeadline(time.Now().Add(20*time.Second)))
 			go func() {
 				_, _ = socket.Write([]byte(request)) // the server may hang up while we write
 				_ = socket.(*net.TCPConn).CloseWrite()
@@ -268,14 +261,11 @@ func TestWhatIsNotHTTPIsRefused(t *testing.T) {
 				return // it hung up
 			}
 			defer response.Body.Close()
-			if response.StatusCode < 400 || response.StatusCode >= 500 {
-				t.Errorf("status %d", response.StatusCode)
-			}
+			assert.Truef(t, response.StatusCode >= 400 && response.StatusCode < 500, "status %d", response.StatusCode)
 		})
 	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
 	s.packed("1")
 }
 
@@ -284,9 +274,7 @@ func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
 	for _, size := range []int{90, 1 << 20, 10_000_000} {
 		body := `{"to":"` + strings.Repeat("x", size) + `"}`
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/workflows/parcel/pack", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.ContentLength = -1
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", "k")

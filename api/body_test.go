@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 )
 
@@ -52,13 +54,10 @@ func TestABodyHasToArriveInTime(t *testing.T) {
 				r.Header.Set("Idempotency-Key", "k")
 			}
 			s.api.ServeHTTP(body, r)
-			if wait := time.Until(body.met); wait <= 0 || wait > 5*time.Minute {
-				t.Errorf("%s: the body is waited for for %s", path, wait)
-			}
+			wait := time.Until(body.met)
+			assert.Truef(t, wait > 0 && wait <= 5*time.Minute, "%s: the body is waited for for %s", path, wait)
 			// After one that has not come the server would read on, to use the connection again.
-			if body.deadline.IsZero() == stalls {
-				t.Errorf("%s: stalls %t, and the deadline after it is %s", path, stalls, body.deadline)
-			}
+			assert.NotEqualf(t, stalls, body.deadline.IsZero(), "%s: stalls, and the deadline after it is %s", path, body.deadline)
 		}
 	}
 }

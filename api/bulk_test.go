@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
@@ -75,9 +77,7 @@ func TestBulkAnswersEveryItemInOrder(t *testing.T) {
 			a := s.bulk(media, join(items), "")
 			a.want(t, 200)
 			results := read[[]api.BulkResult](t, a)
-			if len(results) != len(cases) {
-				t.Fatalf("%d results for %d commands", len(results), len(cases))
-			}
+			require.Len(t, results, len(cases), "results for commands")
 			for i, r := range results {
 				c := cases[i]
 				if r.Status != c.code {
@@ -90,17 +90,14 @@ func TestBulkAnswersEveryItemInOrder(t *testing.T) {
 						t.Errorf("%.100s: %s, want %s", c.item, r.Body, c.want)
 					}
 				}
-				if want := i == 5; r.Replayed != want {
-					t.Errorf("%.100s: replayed %t", c.item, r.Replayed)
-				}
+				want := i == 5
+				assert.Equalf(t, want, r.Replayed, "%.100s: replayed", c.item)
 			}
-			if string(results[0].Body) != string(results[5].Body) {
-				t.Errorf("the replay %s is not the answer %s", results[5].Body, results[0].Body)
-			}
+			assert.Equalf(t, string(results[5].Body), string(results[0].Body),
+				"the replay %s is not the answer %s", results[5].Body, results[0].Body)
 			single := s.post("/v1/workflows/parcel/pack", "1", `{"to":"Wien"}`)
-			if string(single.body) != string(results[0].Body) {
-				t.Errorf("the single request is answered %s, the bulk one %s", single.body, results[0].Body)
-			}
+			assert.Equalf(t, string(results[0].Body), string(single.body),
+				"the single request is answered %s, the bulk one %s", single.body, results[0].Body)
 		})
 	}
 }
@@ -129,23 +126,17 @@ func TestBulkRefusesAWholeRequestThatItCannotTakeApart(t *testing.T) {
 		"text":              {"text/plain", `[` + good + `]`, 415, workflow.UnsupportedMedia},
 	} {
 		s.bulk(c.media, c.body, "").wantProblem(t, c.status, c.code)
-		if t.Failed() {
-			t.Fatalf("with a body that is %s", name)
-		}
+		require.Falsef(t, t.Failed(), "with a body that is %s", name)
 	}
 	for table, n := range s.rows() {
-		if n != before[table] {
-			t.Errorf("%s has %d rows, had %d", table, n, before[table])
-		}
+		assert.Equalf(t, before[table], n, "%s has rows, had", table)
 	}
 	for _, body := range []string{`[]`, ` [ ] `} {
-		if a := s.bulk("application/json", body, ""); a.status != 200 || string(a.body) != "[]" {
-			t.Errorf("%q: %d %s", body, a.status, a.body)
-		}
+		a := s.bulk("application/json", body, "")
+		assert.Truef(t, a.status == 200 && string(a.body) == "[]", "%q: %d %s", body, a.status, a.body)
 	}
-	if a := s.bulk("application/x-ndjson", "\n \n", ""); a.status != 200 || string(a.body) != "[]" {
-		t.Errorf("blank lines: %d %s", a.status, a.body)
-	}
+	a := s.bulk("application/x-ndjson", "\n \n", "")
+	assert.Truef(t, a.status == 200 && string(a.body) == "[]", "blank lines: %d %s", a.status, a.body)
 }
 
 func TestBulkTakesAThousandCommands(t *testing.T) {
@@ -161,14 +152,12 @@ func TestBulkTakesAThousandCommands(t *testing.T) {
 	seen := map[uuid.UUID]bool{}
 	for i, r := range read[[]api.BulkResult](t, a) {
 		var result transitions.Result
-		if err := json.Unmarshal(r.Body, &result); err != nil || r.Status != 201 {
-			t.Fatalf("item %d: %d %s", i, r.Status, r.Body)
-		}
+		err := json.Unmarshal(r.Body, &result)
+		require.Truef(t, err == nil && r.Status == 201, "item %d: %d %s", i, r.Status, r.Body)
 		seen[result.Instance] = true
 	}
-	if n := s.rows()["instance"]; len(seen) != 1000 || n != 1000 {
-		t.Errorf("%d answers, %d instances", len(seen), n)
-	}
+	n := s.rows()["instance"]
+	assert.Truef(t, len(seen) == 1000 && n == 1000, "%d answers, %d instances", len(seen), n)
 }
 
 func TestBulkDryRunChangesNothing(t *testing.T) {
@@ -185,8 +174,6 @@ func TestBulkDryRunChangesNothing(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	for table, n := range s.rows() {
-		if n != before[table] {
-			t.Errorf("%s has %d rows, had %d", table, n, before[table])
-		}
+		assert.Equalf(t, before[table], n, "%s has rows, had", table)
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -21,10 +24,9 @@ func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
 	v := s.visit()
 	a = s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann")
 	a.want(t, http.StatusAccepted)
-	if status := read[api.CommandStatus](t, a); status.CancelledBy != "ann" || a.header.Get("Location") != address ||
-		a.header.Get("Retry-After") == "" {
-		t.Errorf("%s %v", a.body, a.header)
-	}
+	assert.Truef(t, read[api.CommandStatus](t, a).CancelledBy == "ann" && a.header.Get("Location") == address &&
+		a.header.Get("Retry-After") != "",
+		"%s %v", a.body, a.header)
 	<-v.ctx.Done()
 	v.failed(context.Canceled)
 	await.Eventually(t, "its failure is shown", func() bool {
@@ -33,12 +35,8 @@ func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
 	a = s.do(http.MethodDelete, address, nil)
 	a.want(t, http.StatusOK)
 	status := read[api.CommandStatus](t, a)
-	if status.Code != 409 || status.CancelledBy != "ann" || status.Problem == nil {
-		t.Errorf("%s", a.body)
-	}
-	if tag := s.get(address).header.Get("ETag"); tag != a.header.Get("ETag") {
-		t.Errorf("cancelling a finished command changed it: %s, %s", tag, a.header.Get("ETag"))
-	}
+	assert.True(t, status.Code == 409 && status.CancelledBy == "ann" && status.Problem != nil, a.body)
+	assert.Equal(t, a.header.Get("ETag"), s.get(address).header.Get("ETag"), "cancelling a finished command changed it")
 	answer{409, http.Header{"Content-Type": {"application/problem+json"}}, status.Problem}.wantProblem(t, 409, workflow.CommandCancelled)
 }
 
@@ -61,9 +59,8 @@ func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
 	await.Eventually(t, "the command has a problem", func() bool {
 		return s.get(address).status == 200 && read[api.CommandStatus](t, s.get(address)).Problem != nil
 	})
-	if i := read[api.Instance](t, s.get("/v1/instances/"+id)); i.Version != 1 {
-		t.Errorf("the instance is at version %d", i.Version)
-	}
+	i := read[api.Instance](t, s.get("/v1/instances/"+id))
+	assert.Equal(t, int64(1), i.Version, "the instance is at version")
 }
 
 func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
@@ -72,9 +69,8 @@ func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
 		about := s.stuck("k")
 		address := "/v1/commands/" + about.Scope + "/" + about.Key
 		s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.Forbidden)
-		if status := read[api.CommandStatus](t, s.get(address)); status.Stuck == "" || status.CancelledBy != "" {
-			t.Errorf("%+v", status)
-		}
+		status := read[api.CommandStatus](t, s.get(address))
+		assert.Truef(t, status.Stuck != "" && status.CancelledBy == "", "%+v", status)
 		a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", role)
 		if status := read[api.CommandStatus](t, a); a.status != 202 && a.status != 200 || status.CancelledBy != "ann" { // a worker may be quick
 			t.Errorf("%s: %d %s", role, a.status, a.body)
@@ -84,9 +80,8 @@ func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
 
 func TestWhatWasClaimedInSQLIsNotCancelled(t *testing.T) {
 	s := newServer(t)
-	if _, err := s.pool.Exec(t.Context(), "SELECT pawl.claim('desk', 'k', sha256('x'))"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), "SELECT pawl.claim('desk', 'k', sha256('x'))")
+	require.NoError(t, err)
 	s.do(http.MethodDelete, "/v1/commands/desk/k", nil).wantProblem(t, 409, workflow.InProgress)
 }
 
@@ -101,9 +96,8 @@ func TestWhoMayCancelIsSaidByTheInstancesVersion(t *testing.T) {
 	}
 	s := newServerOf(t, []workflow.Source{gate(1, "porter"), gate(2, "guard")}, nil)
 	built := read[transitions.Result](t, s.post("/v1/workflows/gate/build", "k", `{}`)).Instance
-	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.instance SET definition = 1 WHERE id = $1", built); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.instance SET definition = 1 WHERE id = $1", built)
+	require.NoError(t, err)
 	a := s.post("/v1/instances/"+built.String()+"/open", "k", `{}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339))
 	a.want(t, 202)
 	address := a.header.Get("Location")
@@ -124,13 +118,11 @@ func TestACommandIsCancelledByWhoSentItOrCouldHave(t *testing.T) {
 	}
 	address := send()
 	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "eve", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.RoleRequired)
-	if status := read[api.CommandStatus](t, s.get(address)); status.CancelledBy != "" {
-		t.Errorf("%+v", status)
-	}
+	status := read[api.CommandStatus](t, s.get(address))
+	assert.Equalf(t, "", status.CancelledBy, "%+v", status)
 	for _, who := range [][]string{{"Pawl-Actor", "ann", "Pawl-Roles", "nobody"}, {"Pawl-Actor", "bob", "Pawl-Roles", "boss"},
 		{"Pawl-Actor", "eve", "Pawl-Roles", api.Operator}, {"Pawl-Actor", "eve", "Pawl-Roles", api.OperatorOfAll}} {
-		if a := s.do(http.MethodDelete, send(), nil, who...); a.status != 202 && a.status != 200 {
-			t.Errorf("%v: %d %s", who, a.status, a.body)
-		}
+		a := s.do(http.MethodDelete, send(), nil, who...)
+		assert.Falsef(t, a.status != 202 && a.status != 200, "%v: %d %s", who, a.status, a.body)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -19,9 +21,8 @@ func TestWhatWaitsForAnOperatorIsToldOfItsInstance(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	// The tag is another one than before it was stuck, and so it is when it no longer is.
-	if tag := a.header.Get("ETag"); tag == `"2"` || s.get(path, "If-None-Match", tag).status != 304 {
-		t.Errorf("the tag is %s", tag)
-	}
+	tag := a.header.Get("ETag")
+	assert.Truef(t, tag != `"2"` && s.get(path, "If-None-Match", tag).status == 304, "the tag is %s", tag)
 	options := read[api.Options](t, s.get(path+"/transitions"))
 	if len(options.Stuck) != 1 || !strings.Contains(options.Stuck[0].Message, "waits for an operator, who can retry, resolve or abandon it") {
 		t.Errorf("%+v", options)
@@ -34,14 +35,11 @@ func TestWhatWaitsForAnOperatorIsToldOfItsInstance(t *testing.T) {
 			}
 		}
 	}
-	if told == 0 {
-		t.Errorf("%+v", options)
-	}
+	assert.NotEqualf(t, 0, told, "%+v", options)
 	for query, n := range map[string]int{"instance=" + status.Instance.String(): 1, "workflow=delivery&business_key=none": 0,
 		"workflow=delivery": 1} {
-		if page := read[api.CommandPage](t, s.get("/v1/ops/stuck?"+query)); len(page.Commands) != n {
-			t.Errorf("%s: %+v", query, page)
-		}
+		page := read[api.CommandPage](t, s.get("/v1/ops/stuck?"+query))
+		assert.Lenf(t, page.Commands, n, "%s: %+v", query, page)
 	}
 	s.get("/v1/ops/stuck?business_key=none").wantProblem(t, 400, workflow.InvalidRequest)
 	s.get("/v1/ops/stuck?instance=none").wantProblem(t, 400, workflow.InvalidRequest)
@@ -56,36 +54,30 @@ func TestAnOperatorSeesTheWholeOfACase(t *testing.T) {
 	status := s.stuck("a")
 	path := "/v1/ops/instances/" + status.Instance.String()
 	c := read[api.Case](t, s.get(path))
-	if c.Instance.ID != status.Instance || len(c.Instance.Stuck) != 1 || len(c.InFlight) != 1 || c.InFlight[0].Key != "a" ||
-		int64(len(c.Timeline)) != c.Instance.Version || !c.Chain.Intact || c.Chain.Entries != c.Instance.Version {
-		t.Errorf("%+v", c)
-	}
+	assert.Truef(t, c.Instance.ID == status.Instance && len(c.Instance.Stuck) == 1 && len(c.InFlight) == 1 && c.InFlight[0].Key == "a" &&
+		int64(len(c.Timeline)) == c.Instance.Version && c.Chain.Intact && c.Chain.Entries == c.Instance.Version,
+		"%+v", c)
 	s.get(path, "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
 	s.get(path, "Pawl-Tenant", "other").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get(path+"?limit=1").wantProblem(t, 400, workflow.InvalidRequest)
 	s.post("/v1/workflows/parcel/label", "l", `{"to":"Wien","label":"L/1"}`).want(t, 201)
 	byKey := "/v1/ops/workflows/parcel/keys/L%2F1"
 	c = read[api.Case](t, s.get(byKey))
-	if c.Instance.BusinessKey != "L/1" || len(c.InFlight) != 0 || len(c.Timeline) != 1 || len(c.Instance.Stuck) != 0 {
-		t.Errorf("%+v", c)
-	}
+	assert.Truef(t, c.Instance.BusinessKey == "L/1" && len(c.InFlight) == 0 && len(c.Timeline) == 1 && len(c.Instance.Stuck) == 0,
+		"%+v", c)
 	s.post(byKey+"/pause", "p", `{}`).want(t, 200)
-	if c = read[api.Case](t, s.get(byKey)); !c.Instance.Paused {
-		t.Error("it is not paused")
-	}
+	c = read[api.Case](t, s.get(byKey))
+	assert.True(t, c.Instance.Paused, "it is not paused")
 	s.get("/v1/ops/workflows/parcel/keys/L-2").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/v1/ops/workflows/nothing/keys/L-2").wantProblem(t, 404, workflow.WorkflowNotFound)
 }
 
 func TestDeadLettersAreNamedByABusinessKey(t *testing.T) {
 	s, _ := withSinks(t)
-	if got := s.deadLetters("&workflow=parcel&business_key=L-1"); len(got) != 0 {
-		t.Errorf("%q", got)
-	}
+	assert.Empty(t, s.deadLetters("&workflow=parcel&business_key=L-1"))
 	s.get("/v1/ops/sinks/main/dead?business_key=L-1").wantProblem(t, 400, workflow.InvalidRequest)
 	s.operateSink("redrive", `{"business_key":"L-1"}`).wantProblem(t, 400, workflow.InvalidRequest)
 	s.operateSink("redrive", `{"workflow":"parcel","business_key":""}`).wantProblem(t, 400, workflow.InvalidRequest)
-	if got := s.operateSink("redrive", `{"workflow":"parcel","business_key":"L-1"}`); string(got.body) != `{"changed":0}` {
-		t.Errorf("%s", got.body)
-	}
+	got := s.operateSink("redrive", `{"workflow":"parcel","business_key":"L-1"}`)
+	assert.Equal(t, `{"changed":0}`, string(got.body), got.body)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -51,17 +53,14 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 	s.post(at+"/fill", "f", `{"n":3}`).want(t, 200)
 	id := transitions.InstanceID("default", "folder", "F-1")
 	all := read[api.ChildPage](t, s.get(at+"/children"))
-	if len(all.Children) != 4 || all.Next != "" || all.Instance != id {
-		t.Fatalf("%+v", all)
-	}
+	require.Truef(t, len(all.Children) == 4 && all.Next == "" && all.Instance == id, "%+v", all)
 	for i, c := range all.Children {
 		want := [2]string{"letter", "noted"}
 		if i == 3 {
 			want = [2]string{"bill", ""}
 		}
-		if got := [2]string{c.Workflow, c.End}; got != want || !c.Open || c.State != "written" {
-			t.Errorf("%d: %+v", i, c)
-		}
+		got := [2]string{c.Workflow, c.End}
+		assert.Truef(t, got == want && c.Open && c.State == "written", "%d: %+v", i, c)
 		v := read[api.InstanceView](t, s.get("/v1/instances/"+c.ID.String()))
 		if p := v.Parent; p == nil || p.Workflow != "folder" || p.Instance != id || p.BusinessKey != "F-1" || p.End != c.End {
 			t.Errorf("its parent is %+v", v.Parent)
@@ -70,10 +69,8 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 	s.post("/v1/instances/"+all.Children[1].ID.String()+"/burn", "b", `{}`).want(t, 200)
 	for query, want := range map[string]int{"open=true": 3, "open=false": 1, "state=burnt": 1, "state=burnt&state=written": 4,
 		"open=false&state=written": 0} {
-		if page := read[api.ChildPage](t, s.get("/v1/instances/"+id.String()+"/children?"+query)); len(page.Children) != want ||
-			page.Children == nil {
-			t.Errorf("%s: %+v", query, page)
-		}
+		page := read[api.ChildPage](t, s.get("/v1/instances/"+id.String()+"/children?"+query))
+		assert.Truef(t, len(page.Children) == want && page.Children != nil, "%s: %+v", query, page)
 	}
 	var seen []uuid.UUID
 	for next, pages := "", 0; pages == 0 || next != ""; pages++ {
@@ -81,16 +78,11 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 		for _, c := range page.Children {
 			seen = append(seen, c.ID)
 		}
-		if next = page.Next; pages > 2 {
-			t.Fatal("the pages do not end")
-		}
+		next = page.Next
+		require.True(t, pages <= 2, "the pages do not end")
 	}
-	if len(seen) != 4 || seen[0] != all.Children[0].ID || seen[3] != all.Children[3].ID {
-		t.Errorf("%v", seen)
-	}
-	if v := read[api.InstanceView](t, s.get(at)); v.Parent != nil {
-		t.Errorf("%+v", v.Parent)
-	}
+	assert.True(t, len(seen) == 4 && seen[0] == all.Children[0].ID && seen[3] == all.Children[3].ID, seen)
+	assert.Nil(t, read[api.InstanceView](t, s.get(at)).Parent)
 	s.get("/v1/instances/"+uuid.NewString()+"/children").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/v1/workflows/folder/keys/F-2/children").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/v1/workflows/nothing/keys/F-1/children").wantProblem(t, 404, workflow.WorkflowNotFound)
@@ -108,9 +100,8 @@ func TestWhoMayNotReadAChildDoesNotSeeIt(t *testing.T) {
 	set := func(text string) {
 		t.Helper()
 		var err error
-		if grants, err = auth.ParseGrants(text); err != nil {
-			t.Fatal(err)
-		}
+		grants, err = auth.ParseGrants(text)
+		require.NoError(t, err)
 	}
 	set("read submit")
 	s.post("/v1/workflows/folder/open", "o", `{"name":"F-1"}`).want(t, 201)
@@ -119,15 +110,12 @@ func TestWhoMayNotReadAChildDoesNotSeeIt(t *testing.T) {
 	child := read[api.ChildPage](t, s.get(at+"/children")).Children[0].ID.String()
 	for text, want := range map[string]int{"read": 3, "read:folder": 0, "read:folder read:bill": 1, "read:folder read:letter": 2} {
 		set(text)
-		if page := read[api.ChildPage](t, s.get(at+"/children")); len(page.Children) != want {
-			t.Errorf("%s: %d children, want %d", text, len(page.Children), want)
-		}
+		assert.Lenf(t, read[api.ChildPage](t, s.get(at+"/children")).Children, want, "%s children", text)
 	}
 	for text, want := range map[string]string{"read": "F-1", "read:letter": "", "read:letter read:folder": "F-1"} {
 		set(text)
-		if v := read[api.InstanceView](t, s.get("/v1/instances/"+child)); v.Parent == nil || v.Parent.BusinessKey != want {
-			t.Errorf("%s: %+v", text, v.Parent)
-		}
+		v := read[api.InstanceView](t, s.get("/v1/instances/"+child))
+		assert.Truef(t, v.Parent != nil && v.Parent.BusinessKey == want, "%s: %+v", text, v.Parent)
 	}
 	set("read:letter")
 	s.get(at+"/children").wantProblem(t, 403, workflow.Forbidden)
@@ -142,25 +130,19 @@ func TestWhoHoldsALeaseIsForOperators(t *testing.T) {
 	s.visit()
 	for roles, want := range map[string]bool{"*": true, "operator": true, "clerk": false} {
 		status := read[api.CommandStatus](t, s.get(a.header.Get("Location"), "Pawl-Roles", roles))
-		if status.LockedUntil.IsZero() || status.ClaimedBy == "" == want || status.ClaimedAt.IsZero() == want {
-			t.Errorf("%s: %+v", roles, status)
-		}
+		assert.Truef(t, !status.LockedUntil.IsZero() && status.ClaimedBy == "" != want && status.ClaimedAt.IsZero() != want,
+			"%s: %+v", roles, status)
 	}
 	c := read[api.Case](t, s.get("/v1/ops/instances/"+id.String()))
-	if len(c.InFlight) != 1 || c.InFlight[0].ClaimedBy == "" {
-		t.Errorf("%+v", c.InFlight)
-	}
+	assert.Truef(t, len(c.InFlight) == 1 && c.InFlight[0].ClaimedBy != "", "%+v", c.InFlight)
 	nodes := read[api.NodeList](t, s.get("/v1/ops/nodes", "Pawl-Roles", "operator")).Nodes
-	if len(nodes) != 1 || nodes[0].Name != c.InFlight[0].ClaimedBy || nodes[0].Leases != 1 || !nodes[0].Alive || nodes[0].Build == "" ||
-		len(nodes[0].Versions) != 2 || nodes[0].Leads == nil || nodes[0].Sinks == nil || nodes[0].Migrations == nil {
-		t.Errorf("%+v", nodes)
-	}
-	if of := read[api.NodeList](t, s.get("/v1/ops/nodes", "Pawl-Tenant", "other")).Nodes; len(of) != 1 || of[0].Leases != 0 {
-		t.Errorf("another tenant's: %+v", of)
-	}
-	if of := read[api.NodeList](t, s.get("/v1/ops/nodes?all_tenants=true", "Pawl-Tenant", "other")).Nodes; len(of) != 1 || of[0].Leases != 1 {
-		t.Errorf("all tenants': %+v", of)
-	}
+	assert.Truef(t, len(nodes) == 1 && nodes[0].Name == c.InFlight[0].ClaimedBy && nodes[0].Leases == 1 && nodes[0].Alive &&
+		nodes[0].Build != "" && len(nodes[0].Versions) == 2 && nodes[0].Leads != nil && nodes[0].Sinks != nil && nodes[0].Migrations != nil,
+		"%+v", nodes)
+	of := read[api.NodeList](t, s.get("/v1/ops/nodes", "Pawl-Tenant", "other")).Nodes
+	assert.Truef(t, len(of) == 1 && of[0].Leases == 0, "another tenant's: %+v", of)
+	of = read[api.NodeList](t, s.get("/v1/ops/nodes?all_tenants=true", "Pawl-Tenant", "other")).Nodes
+	assert.Truef(t, len(of) == 1 && of[0].Leases == 1, "all tenants': %+v", of)
 	s.get("/v1/ops/nodes", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
 	s.get("/v1/ops/nodes?all_tenants=true", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
 }

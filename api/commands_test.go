@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -26,9 +29,7 @@ func (s *server) listed(query string, headers ...string) (list []api.CommandStat
 
 func TestCommandsInFlightAreListed(t *testing.T) {
 	s := newServer(t)
-	if list := s.listed(""); len(list) != 0 {
-		t.Fatalf("%+v", list)
-	}
+	require.Empty(t, s.listed(""))
 	stuck := s.stuck("stuck")
 	s.stuck("another tenant's", "Pawl-Tenant", "other")
 	a := s.post("/v1/workflows/delivery/book", "book", `{}`)
@@ -41,21 +42,15 @@ func TestCommandsInFlightAreListed(t *testing.T) {
 	for status, want := range map[string]int{"": 3, "stuck": 1, "failed_retryable": 1, "pending": 2, "scheduled": 2, "processing": 0, "due": 0,
 		"stale": 0, "lapsed": 0} {
 		for _, query := range []string{"&status=" + status, "&workflow=delivery&status=" + status} {
-			if list := s.listed(query); len(list) != want {
-				t.Errorf("%s: %+v, want %d", query, list, want)
-			}
+			assert.Len(t, s.listed(query), want, query)
 		}
-		if list := s.listed("&workflow=parcel&status=" + status); len(list) != 0 {
-			t.Errorf("%s of another workflow: %+v", status, list)
-		}
+		assert.Emptyf(t, s.listed("&workflow=parcel&status="+status), "%s of another workflow", status)
 	}
 	if c := s.listed("&status=stuck")[0]; c.Key != stuck.Key || c.Stuck == "" || c.Effect == "" || c.ClaimedBy == "" || c.Failures != 1 {
 		t.Errorf("%+v", c)
 	}
 	c := s.listed("&status=scheduled")[0]
-	if c.Reason != "as promised" || c.Instance != id || c.RunAt.IsZero() || c.Status != transitions.Pending {
-		t.Errorf("%+v", c)
-	}
+	assert.Truef(t, c.Reason == "as promised" && c.Instance == id && !c.RunAt.IsZero() && c.Status == transitions.Pending, "%+v", c)
 	// So does the status of the command itself, until it has ended.
 	at := "/v1/commands/" + c.Scope + "/later"
 	if one := read[api.CommandStatus](t, s.get(at)); one.Reason != "as promised" {
@@ -69,9 +64,7 @@ func TestCommandsInFlightAreListed(t *testing.T) {
 		one = read[api.CommandStatus](t, s.get(at))
 		return one.Code == 409
 	})
-	if one.Reason != "" {
-		t.Errorf("%+v", one)
-	}
+	assert.Equalf(t, "", one.Reason, "%+v", one)
 	for path, code := range map[string]workflow.Code{"?status=succeeded": workflow.InvalidRequest, "?status=x": workflow.InvalidRequest,
 		"?status=due&status=stale": workflow.InvalidRequest, "?workflow=x": workflow.WorkflowNotFound, "?limit=0": workflow.InvalidRequest,
 		"?cursor=x": workflow.InvalidRequest, "?phase=sql": workflow.InvalidRequest, "?workflow=%00": workflow.InvalidRequest,
@@ -94,24 +87,19 @@ func TestWhatIsPausedIsListed(t *testing.T) {
 	s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"it snows"}`), "Content-Type", "application/json").want(t, 204)
 	first := read[api.PausedList](t, s.get("/v1/ops/paused?limit=1"))
 	second := read[api.PausedList](t, s.get("/v1/ops/paused?limit=1&cursor="+first.Next))
-	if len(first.Workflows) != 1 || len(second.Workflows) != 1 || len(first.Instances) != 1 || len(second.Instances) != 1 ||
-		second.Next != "" ||
-		first.Instances[0].Instance == second.Instances[0].Instance {
-		t.Errorf("%+v, then %+v", first, second)
-	}
+	assert.Truef(t, len(first.Workflows) == 1 && len(second.Workflows) == 1 && len(first.Instances) == 1 && len(second.Instances) == 1 &&
+		second.Next == "" && first.Instances[0].Instance != second.Instances[0].Instance,
+		"%+v, then %+v", first, second)
 	if p := second.Instances[0]; p.Reason != "it rains" || p.Actor != "olga" || p.At.IsZero() || p.Workflow != "delivery" || p.State == "" {
 		t.Errorf("%+v", p)
 	}
-	if p := read[api.PausedList](t, s.get("/v1/ops/paused?workflow=parcel")); len(p.Workflows)+len(p.Instances) != 0 {
-		t.Errorf("%+v", p)
-	}
-	if p := read[api.PausedList](t, s.get("/v1/ops/paused", "Pawl-Tenant", "other")); len(p.Workflows)+len(p.Instances) != 0 {
-		t.Errorf("%+v", p)
-	}
+	p := read[api.PausedList](t, s.get("/v1/ops/paused?workflow=parcel"))
+	assert.Equalf(t, 0, len(p.Workflows)+len(p.Instances), "%+v", p)
+	p = read[api.PausedList](t, s.get("/v1/ops/paused", "Pawl-Tenant", "other"))
+	assert.Equalf(t, 0, len(p.Workflows)+len(p.Instances), "%+v", p)
 	s.get("/v1/ops/paused?workflow=x").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/ops/paused?cursor=x").wantProblem(t, 400, workflow.InvalidRequest)
 	s.post("/v1/ops/instances/"+ids[0]+"/resume", "resume", `{}`).want(t, 200)
-	if p := read[api.PausedList](t, s.get("/v1/ops/paused")); len(p.Instances) != 1 || p.Instances[0].Instance.String() != ids[1] {
-		t.Errorf("%+v", p)
-	}
+	p = read[api.PausedList](t, s.get("/v1/ops/paused"))
+	assert.Truef(t, len(p.Instances) == 1 && p.Instances[0].Instance.String() == ids[1], "%+v", p)
 }

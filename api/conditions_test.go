@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -20,14 +22,10 @@ func TestIfMatchIsOneVersion(t *testing.T) {
 	} {
 		got, err := ifMatch(requestWith("If-Match", value))
 		if want < 0 {
-			if workflow.CodeOf(err) != workflow.InvalidRequest {
-				t.Errorf("If-Match %s: %d, %v; want it refused", value, got, err)
-			}
+			assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "If-Match %s: %d, %v; want it refused", value, got, err)
 			continue
 		}
-		if err != nil || got != want {
-			t.Errorf("If-Match %s: %d, %v; want %d", value, got, err, want)
-		}
+		assert.Truef(t, err == nil && got == want, "If-Match %s: %d, %v; want %d", value, got, err, want)
 	}
 }
 
@@ -43,9 +41,7 @@ func TestNotModified(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		sendTagged(w, requestWith(headerNoneMatch, tt.value), `"3"`, []byte("{}"))
-		if w.Code != tt.status {
-			t.Errorf("If-None-Match %s: %d, want %d", tt.value, w.Code, tt.status)
-		}
+		assert.Equalf(t, tt.status, w.Code, "If-None-Match %s", tt.value)
 	}
 }
 
@@ -56,11 +52,8 @@ func FuzzIfMatchNeverPassesOverAnExpectation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		version, err := ifMatch(requestWith("If-Match", s))
 		trimmed := strings.Trim(s, " \t")
-		if err == nil && (version == 0) != (trimmed == "" || trimmed == "*") {
-			t.Errorf("If-Match %q was taken for %d", s, version)
-		}
-		if err == nil && version != 0 && !strings.Contains(s, `"`+strconv.FormatInt(version, 10)) {
-			t.Errorf("If-Match %q was taken for %d", s, version)
-		}
+		assert.Falsef(t, err == nil && (version == 0) != (trimmed == "" || trimmed == "*"), "If-Match %q was taken for %d", s, version)
+		assert.Falsef(t, err == nil && version != 0 && !strings.Contains(s, `"`+strconv.FormatInt(version, 10)),
+			"If-Match %q was taken for %d", s, version)
 	})
 }

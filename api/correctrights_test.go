@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // A correction and a migration are an operator's, and so is a dry run: it tells what an instance is, and what would become of it.
@@ -43,14 +45,12 @@ func TestWhoMayCorrectAndMigrateAndTryThat(t *testing.T) {
 			if strings.HasPrefix(r.path, id) || strings.HasPrefix(r.path, key) {
 				headers = append(headers, "Idempotency-Key", c.grants)
 			}
-			if a := g.do("POST", r.path, []byte(r.body), headers...); a.status != r.want {
-				t.Errorf("%s, %s: %d, not %d: %.200s", c.grants, r.path, a.status, r.want, a.body)
-			}
+			a := g.do("POST", r.path, []byte(r.body), headers...)
+			assert.Equalf(t, r.want, a.status, "%s, %s: %.200s", c.grants, r.path, a.body)
 		}
 	}
-	if after := g.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	after := g.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
 	// What is refused is stored under its key, so the run itself comes last.
 	for grants, want := range map[string]int{"submit": 403, "operate:courier": 404, "operate:parcel": 409} {
 		g.post(id+"/correct", grants, correction, g.with(grants)...).want(t, want)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
@@ -54,15 +56,11 @@ func TestAPageOfAListedOriginIsServed(t *testing.T) {
 			!allows(h, "Access-Control-Expose-Headers", "Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Retry-After", requestID) {
 			t.Errorf("%s: %v", name, h)
 		}
-		if h.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("%s: credentials are allowed", name)
-		}
+		assert.Equalf(t, "", h.Get("Access-Control-Allow-Credentials"), "%s: credentials are allowed", name)
 	}
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream",
 		http.Header{"Origin": {shop}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = ws.Close()
 }
 
@@ -80,17 +78,14 @@ func TestAPageOfAnotherOriginIsNotServed(t *testing.T) {
 		read.want(t, 200)
 		for _, h := range []http.Header{preflight.header, posted.header, read.header} {
 			unshared(t, h)
-			if !slices.Contains(h.Values("Vary"), "Origin") {
-				t.Errorf("a cache could give it to %s", shop)
-			}
+			assert.Containsf(t, h.Values("Vary"), "Origin", "a cache could give it to %s", shop)
 		}
 		s.get("/v1/stream", append(slices.Clone(handshake), "Origin", origin)...).wantProblem(t, 403, workflow.Forbidden)
 	}
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Origin", shop, "Origin", "https://evil.example").wantProblem(t, 403,
 		workflow.Forbidden)
-	if after := s.rows(); after["command"] != before["command"] {
-		t.Error("a foreign page has changed something")
-	}
+	after := s.rows()
+	assert.Equal(t, before["command"], after["command"], "a foreign page has changed something")
 	unshared(t, s.get("/own", append(ofShop(), "X-Content-Type-Options", "")...).withNosniff().header) // the program's routes do it themselves
 }
 
@@ -107,13 +102,11 @@ func TestAPreflightIsAnsweredFromTheTableOfRoutes(t *testing.T) {
 	for _, r := range api.Routes() {
 		path := strings.NewReplacer("{", "", "}", "", "...", "").Replace(r.Path)
 		h := s.do(http.MethodOptions, path, nil, ofShop("Access-Control-Request-Method", r.Method)...)
-		if h.status != 204 || !allows(h.header, "Access-Control-Allow-Methods", r.Method) {
-			t.Errorf("%s %s: %d %v", r.Method, r.Path, h.status, h.header)
-		}
+		assert.Truef(t, h.status == 204 && allows(h.header, "Access-Control-Allow-Methods", r.Method),
+			"%s %s: %d %v", r.Method, r.Path, h.status, h.header)
 		for _, p := range r.Params {
-			if p.In == api.InHeader && !allows(h.header, "Access-Control-Allow-Headers", p.Name) {
-				t.Errorf("%s %s does not allow %s", r.Method, r.Path, p.Name)
-			}
+			assert.Falsef(t, p.In == api.InHeader && !allows(h.header, "Access-Control-Allow-Headers", p.Name),
+				"%s %s does not allow %s", r.Method, r.Path, p.Name)
 		}
 	}
 	s.do(http.MethodOptions, "/v1/instances", nil, ofShop("Access-Control-Request-Method", "DELETE")...).want(t, 405)
@@ -126,8 +119,7 @@ func TestOriginsThatCannotBeAreRefused(t *testing.T) {
 	for _, origin := range []string{"*", "null", "", "shop.example", "https://*.example", "https://shop.example/", "https://shop.example/a",
 		"ftp://a",
 		"https://Shop.example", "https://a@shop.example", "https://", "https://a?b"} {
-		if _, err := api.New(s.engine, api.Config{Origins: []string{origin}}); err == nil || !strings.Contains(err.Error(), "Origins") {
-			t.Errorf("%q: %v", origin, err)
-		}
+		_, err := api.New(s.engine, api.Config{Origins: []string{origin}})
+		assert.ErrorContainsf(t, err, "Origins", "%q", origin)
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -30,9 +32,7 @@ import (
 func (g *guarded) openStream(t *testing.T, r *api.Route, headers ...string) *http.Response {
 	t.Helper()
 	response, err := http.DefaultClient.Do(g.fill(r, append(headers, "Accept", "text/event-stream")...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
@@ -76,9 +76,8 @@ func TestEveryEventStreamTellsWhatItsCallerMayKnow(t *testing.T) {
 				switch {
 				case hides:
 					body, err := io.ReadAll(response.Body)
-					if err != nil || response.StatusCode != 404 || strings.Contains(string(body), g.instance.String()) {
-						t.Errorf("%s: %d %s", name, response.StatusCode, body)
-					}
+					assert.Truef(t, err == nil && response.StatusCode == 404 && !strings.Contains(string(body), g.instance.String()),
+						"%s: %d %s", name, response.StatusCode, body)
 				case name == "another tenant": // whose own is the first that he is told of
 					id := g.packedBy(t, other...)
 					if data := firstData(t, response); !strings.Contains(data, id) || strings.Contains(data, g.instance.String()) {
@@ -109,13 +108,9 @@ func (g *guarded) handshake(t *testing.T, headers ...string) answer {
 		_ = ws.Close()
 		t.Fatal("it is let in")
 	}
-	if response == nil {
-		t.Fatal(err)
-	}
+	require.NotNil(t, response, err)
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return answer{response.StatusCode, response.Header, body}
 }
 
@@ -137,14 +132,12 @@ func TestAWebSocketTellsWhatItsCallerMayKnow(t *testing.T) {
 	narrow.send(`{"op":"subscribe","id":"flow","after":0,"filter":{"workflow":"parcel"}}`)
 	narrow.send(`{"op":"subscribe","id":"other","after":0,"filter":{"workflow":"parcel","business_key":"L-2"}}`)
 	for range 3 {
-		if m := narrow.next(); m.Op != "error" || m.Code != workflow.Forbidden {
-			t.Errorf("%+v", m)
-		}
+		m := narrow.next()
+		assert.Truef(t, m.Op == "error" && m.Code == workflow.Forbidden, "%+v", m)
 	}
 	narrow.send(`{"op":"subscribe","id":"id","after":0,"filter":{"instance":"` + uuid.NewString() + `"}}`)
-	if m := narrow.next(); m.Op != "error" || m.Code != workflow.InstanceNotFound {
-		t.Errorf("%+v", m)
-	}
+	m := narrow.next()
+	assert.Truef(t, m.Op == "error" && m.Code == workflow.InstanceNotFound, "%+v", m)
 	narrow.subscribe("own", "0", `{"workflow":"parcel","business_key":"L-1"}`)
 	other := g.dial("Authorization", "Bearer "+g.token("other", auth.All().String()))
 	other.subscribe("a", "0", `{}`)
@@ -158,9 +151,8 @@ func TestAWebSocketTellsWhatItsCallerMayKnow(t *testing.T) {
 			if m.Op != "event" {
 				continue
 			}
-			if last = string(m.Event); !strings.Contains(last, want) {
-				t.Errorf("it is told of %s", last)
-			}
+			last = string(m.Event)
+			assert.Contains(t, last, want, "it is told of")
 			seen++
 		}
 	}
@@ -171,9 +163,7 @@ func TestKeysRotateAndNobodyIsRefused(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
 		JWKS: idp.URL, Refresh: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v.Start(t.Context())
 	t.Cleanup(v.Stop)
 	g := newWithoutEngine(t, func(c *api.Config) { c.Identify = api.Bearer(v.Verify) })
@@ -191,9 +181,8 @@ func TestKeysRotateAndNobodyIsRefused(t *testing.T) {
 				default:
 				}
 				token := current.Load().Sign(t, authtest.Claims(map[string]any{"n": uuid.NewString()}))
-				if a := g.get("/v1/me", "Authorization", "Bearer "+token); a.status != 200 {
-					t.Errorf("%d %s", a.status, a.body)
-				}
+				a := g.get("/v1/me", "Authorization", "Bearer "+token)
+				assert.Equal(t, 200, a.status, a.body)
 				asked[i].Add(1)
 			}
 		})

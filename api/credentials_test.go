@@ -15,6 +15,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -133,9 +135,7 @@ func newGuarded(t testing.TB, config ...func(*api.Config)) *guarded {
 	g := &guarded{idp: authtest.NewProvider(t)}
 	verifier, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
 		Keys: g.idp.Set()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys := &lateKeys{}
 	g.server = newServer(t, append(config, func(c *api.Config) {
 		c.Keys = keys
@@ -300,9 +300,7 @@ func wantUnknown(t *testing.T, name string, a answer) {
 	if reason == "none" {
 		want = `Bearer realm="pawl"`
 	}
-	if got := a.header.Get("WWW-Authenticate"); got != want {
-		t.Errorf("it is challenged with %q, not %q", got, want)
-	}
+	assert.Equal(t, want, a.header.Get("WWW-Authenticate"), "it is challenged with")
 }
 
 // but is every grant without those that give a right.
@@ -345,9 +343,7 @@ func TestEveryRouteIsClosedByDefault(t *testing.T) {
 			for _, headers := range [][]string{g.with(but(r.Grant)), g.withKey("acme", but(r.Grant))} {
 				if a := g.send(g.fill(&r, headers...)); r.Grant != api.AnyCaller {
 					p := a.wantProblem(t, 403, workflow.Forbidden)
-					if !strings.Contains(p.Detail, `this takes the grant "`+string(r.Grant)) {
-						t.Errorf("it does not say what is missing: %s", p.Detail)
-					}
+					assert.Contains(t, p.Detail, `this takes the grant "`+string(r.Grant), "it does not say what is missing")
 				}
 			}
 		})
@@ -371,9 +367,8 @@ func TestEveryRouteIsClosedByDefault(t *testing.T) {
 				headers = append(headers, g.withKey("acme", string(r.Grant)))
 			}
 			for _, h := range headers {
-				if a := g.send(g.fill(&r, h...)); a.status != want {
-					t.Errorf("%d, not %d: %s", a.status, want, a.body)
-				}
+				a := g.send(g.fill(&r, h...))
+				assert.Equal(t, want, a.status, a.body)
 			}
 		})
 	}
@@ -400,13 +395,10 @@ func TestEveryEventStreamIsClosedByDefault(t *testing.T) {
 		}
 		t.Run(pattern+"/right", func(t *testing.T) {
 			response, err := http.DefaultClient.Do(ask(g.with("read stream")...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer response.Body.Close()
-			if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" {
-				t.Errorf("%d %s", response.StatusCode, response.Header)
-			}
+			assert.Truef(t, response.StatusCode == 200 && response.Header.Get("Content-Type") == "text/event-stream",
+				"%d %s", response.StatusCode, response.Header)
 		})
 	}
 }
@@ -429,9 +421,8 @@ func TestEveryOperationOnAWebSocketIsClosedByDefault(t *testing.T) {
 				h.Add(headers[i], headers[i+1])
 			}
 			_, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(g.url, "http")+"/v1/stream", h)
-			if err == nil || response == nil || response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") == "" {
-				t.Errorf("%v, %v", response, err)
-			}
+			assert.Truef(t, err != nil && response != nil && response.StatusCode == 401 && response.Header.Get("WWW-Authenticate") != "",
+				"%v, %v", response, err)
 		})
 	}
 	for _, r := range api.Routes() {
@@ -452,33 +443,26 @@ func TestEveryOperationOnAWebSocketIsClosedByDefault(t *testing.T) {
 				if m := elsewhere.next(); m.Op != "error" || m.Code != workflow.Forbidden || !strings.Contains(m.Detail, `"stream:parcel"`) {
 					t.Errorf("%+v", m)
 				}
-				if m := other.next(); m.Op != "subscribed" {
-					t.Errorf("%+v", m)
-				}
-				if m := other.next(); m.Op != "caught_up" || m.Position != 0 {
-					t.Errorf("another tenant gets %+v", m)
-				}
-				if m := right.next(); m.Op != "subscribed" {
-					t.Errorf("%+v", m)
-				}
+				m := other.next()
+				assert.Equalf(t, "subscribed", m.Op, "%+v", m)
+				m = other.next()
+				assert.Truef(t, m.Op == "caught_up" && m.Position == 0, "another tenant gets %+v", m)
+				m = right.next()
+				assert.Equalf(t, "subscribed", m.Op, "%+v", m)
 			case "watch":
 				for _, c := range []*wsClient{elsewhere, other} {
-					if m := c.next(); m.Op != "error" || m.Code != workflow.CommandNotFound {
-						t.Errorf("%+v", m)
-					}
+					m := c.next()
+					assert.Truef(t, m.Op == "error" && m.Code == workflow.CommandNotFound, "%+v", m)
 				}
-				if m := right.next(); m.Op != "status" || m.Command == nil {
-					t.Errorf("%+v", m)
-				}
+				m := right.next()
+				assert.Truef(t, m.Op == "status" && m.Command != nil, "%+v", m)
 			case "unsubscribe":
-				if m := right.next(); m.Op != "error" || m.Code != workflow.InvalidRequest {
-					t.Errorf("%+v", m)
-				}
+				m := right.next()
+				assert.Truef(t, m.Op == "error" && m.Code == workflow.InvalidRequest, "%+v", m)
 			case "authenticate":
 				for _, c := range []*wsClient{elsewhere, other, right} {
-					if m := c.next(); m.Op != "error" || m.Code != workflow.Unauthorized {
-						t.Errorf("%+v", m)
-					}
+					m := c.next()
+					assert.Truef(t, m.Op == "error" && m.Code == workflow.Unauthorized, "%+v", m)
 				}
 			}
 		}
@@ -499,14 +483,10 @@ func TestNoCredentialIsLogged(t *testing.T) {
 	g.get("/v1/instances", g.with("submit")...)
 	log := g.log.String()
 	for _, secret := range secrets {
-		if strings.Contains(log, secret) {
-			t.Errorf("the log has %q", secret)
-		}
+		assert.NotContains(t, log, secret, "the log has")
 	}
 	for _, want := range []string{"reason=expired", "reason=grant", "actor=ann", "tenant=acme"} {
-		if !strings.Contains(log, want) {
-			t.Errorf("the log does not say %s", want)
-		}
+		assert.Contains(t, log, want, "the log does not say")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -61,18 +62,16 @@ func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http
 		if seen.hijacked {
 			media = ""
 		}
-		if !slices.ContainsFunc(route.Answers, func(a api.Answer) bool { return a.Status == seen.status && a.Media == media }) {
-			t.Errorf("%s answers with %d %s, which is not declared", r.Pattern, seen.status, media)
-		}
+		assert.Truef(t, slices.ContainsFunc(route.Answers, func(a api.Answer) bool { return a.Status == seen.status && a.Media == media }),
+			"%s answers with %d %s, which is not declared", r.Pattern, seen.status, media)
 	})
 }
 
 func headersDeclared(t testing.TB, route *api.Route, h http.Header) {
 	for name := range h {
 		is := func(d api.Header) bool { return http.CanonicalHeaderKey(d.Name) == name }
-		if !slices.ContainsFunc(api.AnswerHeaders(), is) && !slices.ContainsFunc(route.Headers, is) {
-			t.Errorf("%s %s answers with the header %s, which is not declared", route.Method, route.Path, name)
-		}
+		assert.Falsef(t, !slices.ContainsFunc(api.AnswerHeaders(), is) && !slices.ContainsFunc(route.Headers, is),
+			"%s %s answers with the header %s, which is not declared", route.Method, route.Path, name)
 	}
 }
 
@@ -114,9 +113,7 @@ func (w *seenWriter) unpack(t testing.TB) {
 	if err == nil {
 		unpacked, err = io.ReadAll(text)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	w.start = *bytes.NewBuffer(unpacked)
 }
 

@@ -2,10 +2,11 @@ package api
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 	"github.com/pawlhq/pawl/workflow/diagram"
@@ -27,9 +28,8 @@ func TestDiagramsAreLaidOutOnce(t *testing.T) {
 	one := letters(t, "letter", 1)
 	var group sync.WaitGroup
 	get := func() {
-		if drawn, err := d.of(t.Context(), one); drawn == nil || err != nil {
-			t.Errorf("%v, %v", drawn, err)
-		}
+		drawn, err := d.of(t.Context(), one)
+		assert.Truef(t, drawn != nil && err == nil, "%v, %v", drawn, err)
 	}
 	group.Go(get)
 	<-begun
@@ -38,18 +38,14 @@ func TestDiagramsAreLaidOutOnce(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.of(ended, one); !errors.Is(err, context.Canceled) {
-		t.Errorf("a request that has ended waits: %v", err)
-	}
+	_, err := d.of(ended, one)
+	assert.ErrorIs(t, err, context.Canceled, "a request that has ended waits")
 	close(release)
 	group.Wait()
 	get()
-	if n := layouts.Load(); n != 1 {
-		t.Errorf("%d layouts of one workflow", n)
-	}
-	if _, err := d.of(t.Context(), letters(t, "letter", 2)); err != nil || layouts.Load() != 2 {
-		t.Errorf("%d layouts of two workflows, %v", layouts.Load(), err)
-	}
+	assert.Equal(t, int32(1), layouts.Load(), "layouts of one workflow")
+	_, err = d.of(t.Context(), letters(t, "letter", 2))
+	assert.Truef(t, err == nil && layouts.Load() == 2, "%d layouts of two workflows, %v", layouts.Load(), err)
 }
 
 func TestDiagramsAreBounded(t *testing.T) {
@@ -63,24 +59,18 @@ func TestDiagramsAreBounded(t *testing.T) {
 		return lay(w)
 	}
 	get := func(version int) {
-		if _, err := d.of(t.Context(), letters(t, "letter", version)); err != nil {
-			t.Error(err)
-		}
-		if d.size > d.limit || len(d.byHash) != d.recent.Len() || len(d.byHash) > 3 {
-			t.Errorf("%d bytes of %d, %d diagrams", d.size, d.limit, len(d.byHash))
-		}
+		_, err := d.of(t.Context(), letters(t, "letter", version))
+		assert.NoError(t, err)
+		assert.Truef(t, d.size <= d.limit && len(d.byHash) == d.recent.Len() && len(d.byHash) <= 3,
+			"%d bytes of %d, %d diagrams", d.size, d.limit, len(d.byHash))
 	}
 	for version := range 9 {
 		get(1)
 		get(version + 1)
 	}
-	if n := layouts.Load(); n != 9 {
-		t.Errorf("%d layouts of 9 versions, the first of which is always in use", n)
-	}
+	assert.Equal(t, int32(9), layouts.Load(), "layouts of 9 versions, the first of which is always in use")
 	get(2)
-	if n := layouts.Load(); n != 10 {
-		t.Errorf("%d layouts, want 10: the second version was removed", n)
-	}
+	assert.Equal(t, int32(10), layouts.Load(), "layouts, want 10: the second version was removed")
 }
 
 func TestDiagrams_PanicIsNotCached(t *testing.T) {
@@ -94,7 +84,6 @@ func TestDiagrams_PanicIsNotCached(t *testing.T) {
 		_, _ = d.of(t.Context(), w)
 	}()
 	d.draw = lay
-	if drawn, err := d.of(t.Context(), w); drawn == nil || err != nil {
-		t.Errorf("%v, %v", drawn, err)
-	}
+	drawn, err := d.of(t.Context(), w)
+	assert.Truef(t, drawn != nil && err == nil, "%v, %v", drawn, err)
 }

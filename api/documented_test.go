@@ -16,6 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/contracttest"
@@ -42,9 +44,7 @@ func contractOf(t testing.TB, workflows []*workflow.Workflow) *contracttest.Chec
 	})
 	known, _ := contracts.LoadOrStore(strings.Join(names, "\n"), build)
 	checker, err := known.(func() (*contracttest.Checker, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return checker
 }
 
@@ -96,9 +96,8 @@ func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route
 	case media == "text/event-stream":
 		eventsAsDocumented(t, r, x.Body)
 	default:
-		if err := contract.Answer(x); err != nil {
-			t.Errorf("%s %s: %d %.600s is not as the OpenAPI document says: %.2000v", r.Method, r.URL, seen.status, x.Body, err)
-		}
+		assert.NoErrorf(t, contract.Answer(x),
+			"%s %s: %d %.600s is not as the OpenAPI document says", r.Method, r.URL, seen.status, x.Body)
 	}
 	if seen.status < 400 && !sent.cut && !seen.hijacked && !refusedInPart(x) {
 		x.Request = plainly(route, x)
@@ -107,9 +106,8 @@ func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route
 			x.Sent = withoutNulls(x.Sent)
 			err = contract.Request(x)
 		}
-		if err != nil {
-			t.Errorf("%s %s %.600s was served with %d, and is not as the OpenAPI document says: %.2000v", r.Method, r.URL, x.Sent, seen.status, err)
-		}
+		assert.NoErrorf(t, err,
+			"%s %s %.600s was served with %d, and is not as the OpenAPI document says", r.Method, r.URL, x.Sent, seen.status)
 	}
 }
 
@@ -197,9 +195,8 @@ func eventsAsDocumented(t testing.TB, r *http.Request, text []byte) {
 		if len(data) == 0 {
 			continue // a comment
 		}
-		if err := toldAs(channel+"."+event, []byte(strings.Join(data, "\n"))); err != nil {
-			t.Errorf("the AsyncAPI document does not allow %s: %v", block, err)
-		}
+		assert.NoErrorf(t, toldAs(channel+"."+event, []byte(strings.Join(data, "\n"))),
+			"the AsyncAPI document does not allow %s", block)
 	}
 }
 
@@ -251,42 +248,30 @@ func TestFramesThatAreNotDocumentedAreFound(t *testing.T) {
 		"stream.caught_up": `{"op":"caught_up","id":"a"}`, "stream.subscribed": `{"op":"subscribed","id":"a","after":1,"more":true}`,
 		"stream.error": `{"op":"error","id":"a","code":"none","detail":"x"}`, "stream.other": `{}`, "events.message": `{"specversion":"1.0"}`,
 	} {
-		if toldAs(name, []byte(text)) == nil {
-			t.Errorf("%s may be %s", name, text)
-		}
+		assert.Errorf(t, toldAs(name, []byte(text)), "%s may be %s", name, text)
 	}
-	if err := toldAs("stream.caught_up", []byte(`{"op":"caught_up","id":"a","position":7}`)); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, toldAs("stream.caught_up", []byte(`{"op":"caught_up","id":"a","position":7}`)))
 }
 
 // Both validators have to be able to complain.
 func TestAnswersThatAreNotDocumentedAreFound(t *testing.T) {
 	contract := contractOf(t, nil)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for body, wrong := range map[string]int{`{"status":"ok"}`: 0, `{}`: 2, `{"status":7}`: 2, `{"status":"ok","more":1}`: 2, `[]`: 2} {
 		x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 200,
 			Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}
-		if n := validatorsThatComplain(contract.Answer(x)); n != wrong {
-			t.Errorf("%s: %d validators complain, not %d", body, n, wrong)
-		}
+		assert.Equalf(t, wrong, validatorsThatComplain(contract.Answer(x)), "%s validators complain", body)
 	}
 	x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 418,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{}`)}
-	if n := validatorsThatComplain(contract.Answer(x)); n != 2 {
-		t.Errorf("a status that is not documented: %d validators complain", n)
-	}
+	assert.Equal(t, 2, validatorsThatComplain(contract.Answer(x)), "a status that is not documented validators complain")
 }
 
 // So they have to of requests.
 func TestRequestsThatAreNotDocumentedAreFound(t *testing.T) {
 	w, err := parcel.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	contract := contractOf(t, []*workflow.Workflow{w})
 	for text, wrong := range map[string]int{
 		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\"}": 0, "POST /v1/workflows/parcel/pack {\"to\":7}": 2,
@@ -297,18 +282,14 @@ func TestRequestsThatAreNotDocumentedAreFound(t *testing.T) {
 		method, rest, _ := strings.Cut(text, " ")
 		path, body, _ := strings.Cut(rest, " ")
 		request, err := http.NewRequestWithContext(t.Context(), method, path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pattern := "GET /v1/instances"
 		if method == http.MethodPost {
 			pattern = "POST /v1/workflows/{workflow}/{transition}"
 			request.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
 		}
 		err = contract.Request(&contracttest.Exchange{Pattern: pattern, Request: request, Sent: []byte(body)})
-		if n := validatorsThatComplain(err); n != wrong {
-			t.Errorf("%s: %d validators complain, not %d: %v", text, n, wrong, err)
-		}
+		assert.Equalf(t, wrong, validatorsThatComplain(err), "%s validators complain: %v", text, err)
 	}
 }
 
@@ -325,9 +306,7 @@ func validatorsThatComplain(err error) (n int) {
 // What the document says that a client may send on a WebSocket is what is taken.
 func TestTheAsyncAPIDocumentHasWhatClientsSend(t *testing.T) {
 	document, err := api.AsyncAPI()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var d struct {
 		Operations map[string]struct {
 			Action   string
@@ -335,22 +314,15 @@ func TestTheAsyncAPIDocumentHasWhatClientsSend(t *testing.T) {
 		}
 		Components struct{ Schemas, Messages map[string]jsontext.Value }
 	}
-	if err := json.Unmarshal(document, &d, json.MatchCaseInsensitiveNames(true)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(document, &d, json.MatchCaseInsensitiveNames(true)))
 	for op, text := range messages {
-		if err := toldAs("stream."+op, []byte(text)); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.NoError(t, toldAs("stream."+op, []byte(text)), text)
 	}
 	for _, r := range api.Routes() {
 		for _, o := range r.Operations {
-			if d.Components.Messages["stream."+o.Name] == nil {
-				t.Errorf("there is no message %s", o.Name)
-			}
+			assert.NotNilf(t, d.Components.Messages["stream."+o.Name], "there is no message %s", o.Name)
 		}
 	}
-	if ask := d.Operations["ask"]; ask.Action != "receive" || len(ask.Messages) != len(messages) {
-		t.Errorf("%+v", ask)
-	}
+	ask := d.Operations["ask"]
+	assert.Truef(t, ask.Action == "receive" && len(ask.Messages) == len(messages), "%+v", ask)
 }

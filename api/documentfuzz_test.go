@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/contracttest"
@@ -37,9 +39,7 @@ func requestsMadeUp(t *testing.T, n int64) int64 {
 		return n
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatalf("PAWL_REQUESTS: %v", err)
-	}
+	require.NoError(t, err, "PAWL_REQUESTS")
 	return n
 }
 
@@ -71,9 +71,7 @@ func TestNoRequestOfTheDocumentOrAgainstItIsADefect(t *testing.T) {
 		return
 	}
 	m, err := contracttest.NewMaker(f.document, nil, nil, notAsked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.tally.wantDepth(t, m.Operations())
 }
 
@@ -123,9 +121,8 @@ func newFuzz(t *testing.T) *fuzz {
 	keys.Start()
 	t.Cleanup(keys.Stop)
 	var err error
-	if f.document, err = api.OpenAPI(f.engine.Read().Workflows()); err != nil {
-		t.Fatal(err)
-	}
+	f.document, err = api.OpenAPI(f.engine.Read().Workflows())
+	require.NoError(t, err)
 	f.known = knownOfFuzz()
 	for _, label := range []string{"L-1", "L-2"} {
 		f.post("/v1/workflows/parcel/label", label, `{"to":"Graz","label":"`+label+`"}`, "Authorization", "everybody").want(t, http.StatusCreated)
@@ -154,19 +151,13 @@ func knownOfFuzz() *contracttest.Known {
 // What is made up without a mistake is what the document allows.
 func TestWhatIsMadeUpIsAsTheDocumentSays(t *testing.T) {
 	w, err := parcel.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	workflows := []*workflow.Workflow{w}
 	document, err := api.OpenAPI(workflows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seed := uint64(time.Now().UnixNano())
 	m, err := contracttest.NewMaker(document, rand.New(rand.NewPCG(seed, 0)), knownOfFuzz(), notAsked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	contract := contractOf(t, workflows)
 	for range 500 {
 		c := m.Call()
@@ -181,9 +172,8 @@ func TestWhatIsMadeUpIsAsTheDocumentSays(t *testing.T) {
 		for _, h := range c.Header {
 			r.Header.Add(h[0], h[1])
 		}
-		if err := contract.Request(&contracttest.Exchange{Pattern: c.Operation, Request: r, Sent: c.Body}); err != nil {
-			t.Errorf("seed %d: %s: %.1000v", seed, c, err)
-		}
+		assert.NoErrorf(t, contract.Request(&contracttest.Exchange{Pattern: c.Operation, Request: r, Sent: c.Body}),
+			"seed %d: %s", seed, c)
 	}
 }
 
@@ -323,7 +313,5 @@ func (n *tally) wantDepth(t *testing.T, operations []string) {
 	for _, o := range unserved {
 		t.Logf("%s: %s", o, n.refused[o])
 	}
-	if 3*n.good < n.whole || 2*len(unserved) > len(operations) {
-		t.Error("the requests do not get far")
-	}
+	assert.True(t, 3*n.good >= n.whole && 2*len(unserved) <= len(operations), "the requests do not get far")
 }

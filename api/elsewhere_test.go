@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -34,12 +36,10 @@ func TestWhatAnotherNodeMayKnowIsToBeSentAgain(t *testing.T) {
 			t.Errorf("%s: when to come again is not said", what)
 		}
 	}
-	if dead := s.deadMessages(""); len(dead.Messages) != 0 {
-		t.Errorf("%+v", dead)
-	}
-	if v := read[api.InstanceView](t, s.get("/v1/instances/"+id)); v.Definition != 2 || v.Version != 1 {
-		t.Errorf("%+v", v)
-	}
+	dead := s.deadMessages("")
+	assert.Emptyf(t, dead.Messages, "%+v", dead)
+	v := read[api.InstanceView](t, s.get("/v1/instances/"+id))
+	assert.Truef(t, v.Definition == 2 && v.Version == 1, "%+v", v)
 	s.exec("UPDATE pawl.instance SET definition = 1 WHERE id = $1", id) // as on a node that knows it
 	s.post("/v1/instances/"+id+"/stamp", "1", `{"price":1}`).want(t, 200)
 	s.mail("m", `{"type":"scanned","label":"L-1","price":1}`).want(t, 200)

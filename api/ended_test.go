@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -51,9 +54,8 @@ func TestAWaitEndsWithItsCredential(t *testing.T) {
 		c.happens()
 		a := <-got
 		p := a.wantProblem(t, 401, workflow.Unauthorized)
-		if !strings.Contains(p.Detail, "has ended") || !strings.Contains(a.header.Get("WWW-Authenticate"), `"expired"`) {
-			t.Errorf("%s: %s %s", c.name, p.Detail, a.header)
-		}
+		assert.Truef(t, strings.Contains(p.Detail, "has ended") && strings.Contains(a.header.Get("WWW-Authenticate"), `"expired"`),
+			"%s: %s %s", c.name, p.Detail, a.header)
 	}
 	v.signed("Ida")
 	await.Eventually(t, "it is delivered", func() bool {
@@ -89,9 +91,7 @@ func TestAWaitForACommandEndsWithItsCredential(t *testing.T) {
 	a.want(t, http.StatusAccepted)
 	inBulk := read[[]api.BulkResult](t, <-many)[0]
 	for _, body := range [][]byte{a.body, inBulk.Body} {
-		if strings.Contains(string(body), "percent") {
-			t.Errorf("it is told how it goes on: %s", body)
-		}
+		assert.NotContainsf(t, string(body), "percent", "it is told how it goes on: %s", body)
 	}
 	for _, v := range visits {
 		v.signed("Ida")
@@ -118,9 +118,7 @@ func TestABodyThatComesAfterTheCredentialHasEndedIsRefused(t *testing.T) {
 		taken = make(chan struct{})
 		body, rest := io.Pipe()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		if path == "/v1/workflows/parcel/pack" {
 			r.Header.Set("Idempotency-Key", "k")
@@ -132,13 +130,10 @@ func TestABodyThatComesAfterTheCredentialHasEndedIsRefused(t *testing.T) {
 		_ = rest.Close()
 		a := await.Receive(t, "the answer", got)
 		a.wantProblem(t, http.StatusUnauthorized, workflow.Unauthorized)
-		if !strings.Contains(a.header.Get("WWW-Authenticate"), `"expired"`) {
-			t.Errorf("%s: %s", path, a.header)
-		}
+		assert.Containsf(t, a.header.Get("WWW-Authenticate"), `"expired"`, "%s: %s", path, a.header)
 	}
-	if rows := s.rows(); rows["instance"] > 0 || rows["command"] > 0 {
-		t.Errorf("%v", rows)
-	}
+	rows := s.rows()
+	assert.True(t, rows["instance"] <= 0 && rows["command"] <= 0, rows)
 }
 
 // An Identify that names no tenant does not name all of them.
@@ -153,13 +148,11 @@ func TestACallerWithoutATenantIsOfTheDefaultOne(t *testing.T) {
 		}
 	})
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Graz","weight":1}`, "Pawl-Tenant", "other").want(t, 201)
-	if a := s.get("/v1/counts"); a.status != 200 || strings.Contains(string(a.body), "parcel") {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	a := s.get("/v1/counts")
+	assert.Truef(t, a.status == 200 && !strings.Contains(string(a.body), "parcel"), "%d %s", a.status, a.body)
 	s.packed("1")
 	for _, path := range []string{"/v1/counts", "/v1/instances?workflow=parcel"} {
-		if a := s.get(path); a.status != 200 || !strings.Contains(string(a.body), "parcel") {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		a := s.get(path)
+		assert.Truef(t, a.status == 200 && strings.Contains(string(a.body), "parcel"), "%s: %d %s", path, a.status, a.body)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inbox/signature"
@@ -121,9 +123,7 @@ func hook(t *testing.T, name string, wants *transitions.EventFilter) (relay.Sink
 	t.Cleanup(endpoint.Close)
 	to, err := webhook.New(webhook.Config{URL: endpoint.URL, Secrets: []signature.Secret{signature.NewSecret()},
 		PlainHTTP: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := relay.Sink{Name: name, To: to}
 	if wants != nil {
 		s.Filter = *wants
@@ -139,9 +139,7 @@ func toldBy(t testing.TB, all []jsontext.Value) told {
 	out := told{}
 	for _, text := range all {
 		var e map[string]any
-		if err := json.Unmarshal(text, &e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &e))
 		out[e["type"].(string)] = e
 	}
 	return out
@@ -180,9 +178,8 @@ func eventWorld(t *testing.T, sinks ...relay.Sink) (s *server, id uuid.UUID, cha
 	s.comes("n-1")
 	s.post(path+"move", "m-1", `{"team":"blue"}`, "Pawl-Actor", "bob", "Idempotency-Scope", "moves").want(t, 200)
 	s.post(path+"split", "s-1", `{}`, "Pawl-Actor", "ann").want(t, 200)
-	if _, err := s.engine.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: "msg-1", Body: []byte(`"J-1"`)}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.engine.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: "msg-1", Body: []byte(`"J-1"`)})
+	require.NoError(t, err)
 	s.happened("job.joined", "job.hurry", "job.note") // which cannot be while it is charged
 	s.post(path+"charge", "c-1", `{}`, "Pawl-Actor", "ann").want(t, 202)
 	s.settle("resolve", `,"result":{}`)
@@ -260,13 +257,10 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 			"datacontenttype": "application/json", "redacted": nil}
 		maps.Copy(expect, want)
 		for name, value := range expect {
-			if e[name] != value {
-				t.Errorf("%s: %s is %v, want %v", kind, name, e[name], value)
-			}
+			assert.Truef(t, e[name] == value, "%s: %s is %v, want %v", kind, name, e[name], value)
 		}
-		if _, has := e["data"]; !has {
-			t.Errorf("%s has no data", kind)
-		}
+		_, has := e["data"]
+		assert.Truef(t, has, "%s has no data", kind)
 	}
 
 	// The history says the same.
@@ -277,37 +271,30 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 	for kind, e := range seen {
 		by, _ := e["causedby"].(string)
 		want := fmt.Sprint(e["transition"], " ", e["cause"], " ", by)
-		if e["instance"] == id.String() && caused[e["position"].(string)] != want {
-			t.Errorf("%s: the history says %q, the event %q", kind, caused[e["position"].(string)], want)
-		}
+		assert.Falsef(t, e["instance"] == id.String() && caused[e["position"].(string)] != want,
+			"%s: the history says %q, the event %q", kind, caused[e["position"].(string)], want)
 	}
-	if v, err := s.engine.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
-		t.Errorf("verify: %+v, %v", v, err)
-	}
+	v, err := s.engine.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)
+	assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %+v, %v", v, err)
 
 	// The same text, whoever reads it.
 	await.Eventually(t, "the webhook has every event", func() bool { return got.has(all) })
 	c := s.dial()
 	c.subscribe("a", `"start"`, `{}`)
 	for _, want := range all {
-		if m := c.next(); string(m.Event) != string(want) {
-			t.Errorf("over WebSocket: %s, want %s", m.Event, want)
-		}
+		m := c.next()
+		assert.Equalf(t, string(want), string(m.Event), "over WebSocket: %s, want %s", m.Event, want)
 	}
 	stream, cut := s.source("/v1/events?after=start")
 	defer cut()
 	stream.until(func() bool { return len(stream.raw) == len(all) })
 	for n, want := range all {
-		if stream.raw[n] != string(want) {
-			t.Errorf("as server-sent events: %s, want %s", stream.raw[n], want)
-		}
+		assert.Equalf(t, string(want), stream.raw[n], "as server-sent events, want %s", want)
 	}
 	for _, e := range s.followed(len(all)) {
 		text := seen[e.Type]
-		if text["id"] == e.ID() && (text["cause"] != string(e.Cause) || text["actor"] != e.Actor || text["key"] != e.Key ||
-			text["subject"] != e.Subject()) {
-			t.Errorf("in Go: %+v", e)
-		}
+		assert.Falsef(t, text["id"] == e.ID() && (text["cause"] != string(e.Cause) || text["actor"] != e.Actor || text["key"] != e.Key ||
+			text["subject"] != e.Subject()), "in Go: %+v", e)
 	}
 }
 
@@ -330,14 +317,12 @@ func (s *server) followed(n int) (all []transitions.Logged) {
 func TestAnErasedEventSaysSo(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("1")
-	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.audit SET data = NULL, data_digest = sha256('x') WHERE instance = $1", id); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.audit SET data = NULL, data_digest = sha256('x') WHERE instance = $1", id)
+	require.NoError(t, err)
 	e := toldBy(t, s.allEvents(""))["parcel.pack"]
-	if _, has := e["data"]; has || e["redacted"] != true || e["datacontenttype"] != nil || e["actor"] != "local" ||
-		e["instance"] != id.String() {
-		t.Errorf("got %v", e)
-	}
+	_, has := e["data"]
+	assert.Truef(t, !has && e["redacted"] == true && e["datacontenttype"] == nil && e["actor"] == "local" && e["instance"] == id.String(),
+		"got %v", e)
 }
 
 func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
@@ -364,33 +349,26 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 		"workflow=job&business_key=J/3%20%C3%A9": {`{"workflow":"job","business_key":"J/3 é"}`, "J/3 é:open J/3 é:move J/3 é:moved"},
 	} {
 		all := s.allEvents("&" + query)
-		if got := named(t, all); got != tt.want {
-			t.Errorf("%s: %q, want %q", query, got, tt.want)
-		}
+		assert.Equal(t, tt.want, named(t, all), query)
 		c := s.dial()
 		c.subscribe("a", `"start"`, tt.filter)
 		stream, cut := s.source("/v1/events?after=start&" + query)
 		stream.until(func() bool { return len(stream.raw) == len(all) })
 		cut()
 		for n, want := range all {
-			if m := c.next(); string(m.Event) != string(want) {
-				t.Errorf("%s over WebSocket: %+v, want %s", tt.filter, m, want)
-			}
-			if n < len(stream.raw) && stream.raw[n] != string(want) {
-				t.Errorf("%s as server-sent events: %s, want %s", query, stream.raw[n], want)
-			}
+			m := c.next()
+			assert.Equalf(t, string(want), string(m.Event), "%s over WebSocket: %+v, want %s", tt.filter, m, want)
+			assert.Falsef(t, n < len(stream.raw) && stream.raw[n] != string(want),
+				"%s as server-sent events: %s, want %s", query, stream.raw[n], want)
 		}
-		if m := c.next(); m.Op != "caught_up" {
-			t.Errorf("%s over WebSocket: then %+v", tt.filter, m)
-		}
+		m := c.next()
+		assert.Equalf(t, "caught_up", m.Op, "%s over WebSocket: then %+v", tt.filter, m)
 	}
 	await.Eventually(t, "the webhook has the blue team's events", func() bool { return got.has(s.allEvents("&workflow=job&attr.team=blue")) })
 	got.mu.Lock()
 	defer got.mu.Unlock()
 	for _, text := range got.got {
-		if toldBy(t, []jsontext.Value{jsontext.Value(text)})["job.open"]["businesskey"] == "J-1" {
-			t.Errorf("the sink got %s", text)
-		}
+		assert.Truef(t, toldBy(t, []jsontext.Value{jsontext.Value(text)})["job.open"]["businesskey"] != "J-1", "the sink got %s", text)
 	}
 }
 
@@ -415,15 +393,13 @@ func TestEventsOfAnUnknownWorkflowAreRefusedAsListsAre(t *testing.T) {
 	s := newServerOf(t, []workflow.Source{jobs()}, nil)
 	want := s.get("/v1/instances?workflow=jbo").wantProblem(t, 404, workflow.WorkflowNotFound).Detail
 	for _, accept := range []string{"application/json", "text/event-stream"} {
-		if p := s.get("/v1/events?workflow=jbo", "Accept", accept).wantProblem(t, 404, workflow.WorkflowNotFound); p.Detail != want {
-			t.Errorf("%s: %s", accept, p.Detail)
-		}
+		p := s.get("/v1/events?workflow=jbo", "Accept", accept).wantProblem(t, 404, workflow.WorkflowNotFound)
+		assert.Equal(t, want, p.Detail, accept)
 	}
 	c := s.dial()
 	c.send(`{"op":"subscribe","id":"a","after":"start","filter":{"workflow":"jbo"}}`)
-	if m := c.next(); m.Op != "error" || m.ID != "a" || m.Code != workflow.WorkflowNotFound || m.Detail != want {
-		t.Errorf("%+v", m)
-	}
+	m := c.next()
+	assert.Truef(t, m.Op == "error" && m.ID == "a" && m.Code == workflow.WorkflowNotFound && m.Detail == want, "%+v", m)
 }
 
 // An empty value of a filter is none, in a query and in a subscription; only that of
@@ -432,13 +408,9 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 	s := newServer(t)
 	s.packed("1")
 	events := s.get("/v1/events")
-	if got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit="); got.status != 200 ||
-		string(got.body) != string(events.body) {
-		t.Errorf("events: %d %s", got.status, got.body)
-	}
-	if p := read[api.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")); len(p.Events) != 0 {
-		t.Errorf("to nobody: %d", len(p.Events))
-	}
+	got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit=")
+	assert.Truef(t, got.status == 200 && string(got.body) == string(events.body), "events: %d %s", got.status, got.body)
+	assert.Empty(t, read[api.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")).Events, "to nobody")
 	list := s.get("/v1/instances")
 	for path, want := range map[string]string{
 		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=" +
@@ -448,20 +420,16 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 		"/v1/ops/paused?workflow=&limit=&cursor=":                                string(s.get("/v1/ops/paused").body),
 		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=": string(s.get("/v1/ops/inbox").body),
 	} {
-		if got := s.get(path); got.status != 200 || string(got.body) != want {
-			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
-		}
+		got := s.get(path)
+		assert.Truef(t, got.status == 200 && string(got.body) == want, "%s: %d %s, want %s", path, got.status, got.body, want)
 	}
 	s.get("/v1/counts?workflow=&definition=&state=&open=").want(t, 200)
 	c := s.dial()
 	c.subscribe("a", `"start"`, `{"workflow":"","instance":"","business_key":"","types":[""],"states":[""]}`)
-	if m := c.next(); m.Op != "event" || m.ID != "a" {
-		t.Errorf("a subscription: %+v", m)
-	}
+	m := c.next()
+	assert.Truef(t, m.Op == "event" && m.ID == "a", "a subscription: %+v", m)
 	c.send(`{"op":"subscribe","id":"b","after":"start","filter":{"types":["","parcel.pack"]}}`)
-	if !websocket.IsCloseError(c.closed(), 4400) {
-		t.Error("an empty type among others is taken")
-	}
+	assert.True(t, websocket.IsCloseError(c.closed(), 4400), "an empty type among others is taken")
 	s.post("/v1/workflows/parcel/pack?dry_run=", "2", `{"to":"Wien"}`).wantProblem(t, 400, workflow.InvalidRequest) // no filter
 }
 
@@ -480,9 +448,7 @@ func TestFiltersOfEventsThatMeanNothingAreRefused(t *testing.T) {
 	} {
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			p := s.get("/v1/events?"+query, "Accept", accept).wantProblem(t, 400, workflow.InvalidRequest)
-			if !strings.Contains(p.Detail, tt.detail) {
-				t.Errorf("%s: %q", query, p.Detail)
-			}
+			assert.Contains(t, p.Detail, tt.detail, query)
 		}
 		if tt.filter == "" {
 			continue

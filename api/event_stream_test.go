@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
@@ -102,22 +104,17 @@ func TestAnEventStreamGoesOnWhereItWasCutOff(t *testing.T) {
 	// Cut it between the events of position 3.
 	stream.until(func() bool { return len(stream.seen) == 2 })
 	cut()
-	if stream.lastID != "2" || !slices.Equal(stream.seen, []string{"2-0", "3-0"}) {
-		t.Fatalf("read %q up to id %s", stream.seen, stream.lastID)
-	}
+	require.Truef(t, stream.lastID == "2" && slices.Equal(stream.seen, []string{"2-0", "3-0"}),
+		"read %q up to id %s", stream.seen, stream.lastID)
 	s.stamp(first, 1)
 	again, cut := s.source("/v1/events?after=1", "Last-Event-ID", stream.lastID)
 	defer cut()
 	again.until(func() bool { return again.lastID == "5" })
 	want := []string{"3-0", "3-1", "3-2", "4-0", "4-1", "4-2", "5-0", "5-1", "5-2"}
-	if !slices.Equal(again.seen, want) {
-		t.Errorf("resumed with %q, want %q", again.seen, want)
-	}
+	assert.Truef(t, slices.Equal(again.seen, want), "resumed with %q, want %q", again.seen, want)
 	s.stamp(first, 1)
 	again.until(func() bool { return again.lastID == "6" })
-	if len(again.seen) != 12 {
-		t.Errorf("then came %q", again.seen)
-	}
+	assert.Len(t, again.seen, 12, "then came")
 }
 
 func TestAnEventStreamFromNowHasOnlyWhatIsNew(t *testing.T) {
@@ -129,9 +126,7 @@ func TestAnEventStreamFromNowHasOnlyWhatIsNew(t *testing.T) {
 	s.stamp(second, 1)
 	s.stamp(first, 1)
 	stream.until(func() bool { return len(stream.seen) == 1 })
-	if stream.seen[0] != "6-1" || stream.lastID != "6" {
-		t.Errorf("%q, id %s", stream.seen, stream.lastID)
-	}
+	assert.Truef(t, stream.seen[0] == "6-1" && stream.lastID == "6", "%q, id %s", stream.seen, stream.lastID)
 }
 
 func TestASilentEventStreamTellsThatItLivesAndWhereItIs(t *testing.T) {
@@ -140,22 +135,16 @@ func TestASilentEventStreamTellsThatItLivesAndWhereItIs(t *testing.T) {
 	stream, cut := s.source("/v1/events?type=nothing")
 	defer cut()
 	stream.until(func() bool { return len(stream.texts) >= 2 && stream.lastID == "4" })
-	if stream.ended || len(stream.seen) != 0 {
-		t.Errorf("ended %t, %q", stream.ended, stream.seen)
-	}
+	assert.Truef(t, !stream.ended && len(stream.seen) == 0, "ended %t, %q", stream.ended, stream.seen)
 }
 
 func TestAnEventStreamEndsWhenTheNodeStops(t *testing.T) {
 	s := newServer(t)
 	stream, cut := s.source("/v1/events")
 	defer cut()
-	if err := s.api.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.api.Stop(t.Context()))
 	stream.until(func() bool { return false })
-	if !stream.ended {
-		t.Error("the stream goes on")
-	}
+	assert.True(t, stream.ended, "the stream goes on")
 }
 
 func TestASlowReaderOfAnEventStreamIsCut(t *testing.T) {
@@ -168,9 +157,7 @@ func TestASlowReaderOfAnEventStreamIsCut(t *testing.T) {
 	s.waitForStreams(0)
 	stream.until(func() bool { return false })
 	last, err := strconv.Atoi(stream.lastID)
-	if err != nil || last >= 61 {
-		t.Fatalf("the reader got everything, up to %s", stream.lastID)
-	}
+	require.Truef(t, err == nil && last < 61, "the reader got everything, up to %s", stream.lastID)
 	var seen []string
 	for after := stream.lastID; after != "61"; { // who reads on is cut as well, when the machine stands still
 		again, cut := s.source("/v1/events", "Last-Event-ID", after)
@@ -178,9 +165,7 @@ func TestASlowReaderOfAnEventStreamIsCut(t *testing.T) {
 		cut()
 		seen, after = append(seen, again.seen...), cmp.Or(again.lastID, after)
 	}
-	if len(seen) != 61-last {
-		t.Errorf("resumed after %d with %d events", last, len(seen))
-	}
+	assert.Lenf(t, seen, 61-last, "resumed after %d with events", last)
 }
 
 // flood makes n parcels with labels, in one bulk request of items of about size

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -15,16 +18,14 @@ import (
 func TestEventsThatRetentionHasRemovedAreGone(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
-	if _, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= 2"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= 2")
+	require.NoError(t, err)
 	for _, headers := range [][]string{nil, {"Accept", "text/event-stream"}} {
 		for _, after := range []string{"0", "1"} {
 			a := s.get("/v1/events?after="+after, headers...)
 			a.wantProblem(t, 410, workflow.EventsGone)
-			if p := read[transitions.Problem](t, a); p.Position != 3 {
-				t.Errorf("after %s: %+v", after, p)
-			}
+			p := read[transitions.Problem](t, a)
+			assert.Equalf(t, int64(3), p.Position, "after %s: %+v", after, p)
 		}
 	}
 	s.get("/v1/events?after=2").want(t, 200)
@@ -41,31 +42,25 @@ func TestTheStartIsTheOldestEventThatIsThere(t *testing.T) {
 		removed, after int64
 		ids            []string
 	}{{2, 2, []string{"3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}}, {4, 4, nil}} {
-		if _, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= $1", tt.removed); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= $1", tt.removed)
+		require.NoError(t, err)
 		for _, query := range []string{"", "?after=start"} {
 			a := s.get("/v1/events" + query)
 			a.want(t, 200)
 			page := read[api.Events](t, a)
-			if ids := idsOf(t, page); !slices.Equal(ids, tt.ids) || page.NextAfter != 4 || page.Head != 4 {
-				t.Errorf("%q: %q, %+v", query, ids, page)
-			}
+			ids := idsOf(t, page)
+			assert.Truef(t, slices.Equal(ids, tt.ids) && page.NextAfter == 4 && page.Head == 4, "%q: %q, %+v", query, ids, page)
 		}
 		if len(tt.ids) > 0 {
 			e, end := s.source("/v1/events")
 			e.until(func() bool { return len(e.seen) == len(tt.ids) })
 			end()
-			if !slices.Equal(e.seen, tt.ids) {
-				t.Errorf("as a stream: %q", e.seen)
-			}
+			assert.Truef(t, slices.Equal(e.seen, tt.ids), "as a stream: %q", e.seen)
 		}
 		id := fmt.Sprint("s", tt.after)
-		if m := c.subscribe(id, `"start"`, `{}`); m.After != tt.after {
-			t.Errorf("subscribed after %d, want %d", m.After, tt.after)
-		}
-		if ids, caughtUp := c.events("caught_up"); !slices.Equal(ids, tt.ids) || caughtUp.Position != 4 {
-			t.Errorf("%q, then %+v", ids, caughtUp)
-		}
+		m := c.subscribe(id, `"start"`, `{}`)
+		assert.Equal(t, tt.after, m.After, "subscribed after")
+		ids, caughtUp := c.events("caught_up")
+		assert.Truef(t, slices.Equal(ids, tt.ids) && caughtUp.Position == 4, "%q, then %+v", ids, caughtUp)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
@@ -29,9 +31,7 @@ type cloudEvent struct {
 func parseEvent(t testing.TB, text []byte) cloudEvent {
 	t.Helper()
 	var e cloudEvent
-	if err := json.Unmarshal(text, &e); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	require.NoError(t, json.Unmarshal(text, &e), text)
 	return e
 }
 
@@ -77,9 +77,8 @@ func TestTheLogIsReadPageByPage(t *testing.T) {
 			t.Errorf("%s: %q, next %d, head %d; want %q, next %d", c.query, got, p.NextAfter, p.Head, c.ids, c.next)
 		}
 	}
-	if p := read[api.Events](t, s.get("/v1/events", "Pawl-Tenant", "other")); len(p.Events) != 0 || p.Head != 0 {
-		t.Errorf("another tenant sees %+v", p)
-	}
+	p := read[api.Events](t, s.get("/v1/events", "Pawl-Tenant", "other"))
+	assert.Truef(t, len(p.Events) == 0 && p.Head == 0, "another tenant sees %+v", p)
 }
 
 func TestTheLogIsFiltered(t *testing.T) {
@@ -122,9 +121,8 @@ func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 		t.Errorf("%q, next %d, %v", got, p.NextAfter, a.header)
 	}
 	// What is there already is answered at once.
-	if p = read[api.Events](t, s.get("/v1/events?after=5", "Prefer", "wait=60")); p.NextAfter != 6 {
-		t.Errorf("%+v", p)
-	}
+	p = read[api.Events](t, s.get("/v1/events?after=5", "Prefer", "wait=60"))
+	assert.Equalf(t, int64(6), p.NextAfter, "%+v", p)
 }
 
 func TestALongPollEndsEmptyWhenTheTimeIsOver(t *testing.T) {
@@ -144,17 +142,13 @@ func TestALongPollEndsWhenTheNodeStops(t *testing.T) {
 	s.someEvents()
 	answers := later(func() answer { return s.get("/v1/events?after=4", "Prefer", "wait=60") })
 	s.waitForStreams(1)
-	if err := s.api.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.api.Stop(t.Context()))
 	if a := <-answers; a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	a := s.get("/v1/events?after=4", "Prefer", "wait=60")
 	a.wantProblem(t, 503, workflow.ShuttingDown)
-	if a.header.Get("Retry-After") == "" {
-		t.Error("503 without Retry-After")
-	}
+	assert.NotEqual(t, "", a.header.Get("Retry-After"), "503 without Retry-After")
 	s.get("/v1/events?after=3").want(t, 200)
 }
 
@@ -163,9 +157,7 @@ func TestALongPollOfACallerWhoLeftIsForgotten(t *testing.T) {
 	s.someEvents()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events?after=4", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Prefer", "wait=60")
 	done := make(chan error, 1)
 	go func() {

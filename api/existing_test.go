@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
 )
@@ -31,19 +32,16 @@ func TestExistingInstanceNeedsRead(t *testing.T) {
 			a := g.post(tt.path, uuid.NewString(), tt.body, g.with(grants)...)
 			a.want(t, tt.status)
 			seen := string(a.body) + a.header.Get("ETag") + a.header.Get("Location")
-			if i := slices.IndexFunc(secrets, func(s string) bool { return strings.Contains(seen, s) }); i >= 0 {
-				t.Errorf("%s with %q tells %s: %s", tt.name, grants, secrets[i], seen)
-			}
-			if tt.status == 200 && string(a.body) != `{"workflow":"parcel","transition":"label","existing":true}` {
-				t.Errorf("%s with %q: %s", tt.name, grants, a.body)
-			}
+			i := slices.IndexFunc(secrets, func(s string) bool { return strings.Contains(seen, s) })
+			assert.Truef(t, i < 0, "%s with %q tells %s: %s", tt.name, grants, secrets[i], seen)
+			assert.Falsef(t, tt.status == 200 && string(a.body) != `{"workflow":"parcel","transition":"label","existing":true}`,
+				"%s with %q: %s", tt.name, grants, a.body)
 		}
 		for _, grants := range []string{"submit read", "submit read:parcel", "submit read:parcel#L-1"} {
 			a := g.post(tt.path, uuid.NewString(), tt.body, g.with(grants)...)
 			a.want(t, tt.status)
-			if !strings.Contains(string(a.body), g.instance.String()) {
-				t.Errorf("%s with %q does not name the instance: %s", tt.name, grants, a.body)
-			}
+			assert.Containsf(t, string(a.body), g.instance.String(),
+				"%s with %q does not name the instance: %s", tt.name, grants, a.body)
 		}
 	}
 	for _, dry := range []string{"", "?dry_run=true"} {
@@ -66,11 +64,9 @@ func TestCancelAnswerNeedsRead(t *testing.T) {
 	for grants, whole := range map[string]bool{"submit": false, "submit read:delivery": false, "submit read": true, "submit read:parcel#L-1": true} {
 		a := g.do(http.MethodDelete, path, nil, g.with(grants)...)
 		a.want(t, 200)
-		if got := strings.Contains(string(a.body), g.instance.String()) && strings.Contains(string(a.body), `"result"`); got != whole {
-			t.Errorf("with %q: %s", grants, a.body)
-		}
-		if s := read[api.CommandStatus](t, a); s.Status != "succeeded" || s.Key != "k" {
-			t.Errorf("with %q: %+v", grants, s)
-		}
+		got := strings.Contains(string(a.body), g.instance.String()) && strings.Contains(string(a.body), `"result"`)
+		assert.Equalf(t, whole, got, "with %q: %s", grants, a.body)
+		s := read[api.CommandStatus](t, a)
+		assert.Truef(t, s.Status == "succeeded" && s.Key == "k", "with %q: %+v", grants, s)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -62,12 +65,10 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 			}
 			c := s.dial()
 			c.send(`{"op":"watch","id":"w","scope":"parcel:pack","key":"k"}`)
-			if m := c.next(); m.Op != "error" || m.Code != workflow.KeyExpired {
-				t.Errorf("a watch: %+v", m)
-			}
-			if after := s.rows()["audit"]; after != before {
-				t.Errorf("%d transitions more", after-before)
-			}
+			m := c.next()
+			assert.Truef(t, m.Op == "error" && m.Code == workflow.KeyExpired, "a watch: %+v", m)
+			after := s.rows()["audit"]
+			assert.Equalf(t, before, after, "%d transitions more", after-before)
 		})
 	}
 }
@@ -75,10 +76,9 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 func TestACallerSaysForHowLongItsKeyIsGood(t *testing.T) {
 	s := newServer(t)
 	kept := func(key string) (kept string) {
-		if err := s.pool.QueryRow(t.Context(), `SELECT (expires_at - finished_at) || coalesce(' ' || (forget_at - expires_at), ' nothing')
-			FROM pawl.command WHERE key = $1`, key).Scan(&kept); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.pool.QueryRow(t.Context(),
+			`SELECT (expires_at - finished_at) || coalesce(' ' || (forget_at - expires_at), ' nothing')
+			FROM pawl.command WHERE key = $1`, key).Scan(&kept))
 		return kept
 	}
 	const path, body = "/v1/workflows/parcel/pack", `{"to":"Wien"}`
@@ -88,15 +88,11 @@ func TestACallerSaysForHowLongItsKeyIsGood(t *testing.T) {
 		`[{"workflow":"parcel","transition":"pack","key":"b","payload":{"to":"Wien"},"replay_for":120,"tombstone_for":60},
 		{"workflow":"parcel","transition":"pack","key":"c","payload":{"to":"Wien"}}]`, "").want(t, http.StatusOK)
 	for key, want := range map[string]string{"a": "00:01:00 01:00:00", "b": "00:02:00 00:01:00", "c": "1 day nothing"} {
-		if got := kept(key); got != want {
-			t.Errorf("%s is kept for %s, want %s", key, got, want)
-		}
+		assert.Equalf(t, want, kept(key), "%s is kept for", key)
 	}
 	for _, headers := range [][]string{{"Pawl-Replay-For", "2592001"}, {"Pawl-Tombstone-For", "forever"}} {
 		p := s.post(path, "d", body, headers...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
-		if !strings.Contains(p.Detail, "at most") {
-			t.Errorf("%s: %s", headers, p.Detail)
-		}
+		assert.Contains(t, p.Detail, "at most", headers)
 		s.do(http.MethodDelete, "/v1/commands/parcel:pack/a", nil, headers...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
 	}
 }
@@ -113,11 +109,9 @@ func TestALatePollerSeesThatACommandWasGivenUp(t *testing.T) {
 		status = read[api.CommandStatus](t, s.get("/v1/commands/parcel:pack/k"))
 		return status.Status == transitions.FailedFinal
 	})
-	if status.Code != http.StatusRequestTimeout || !strings.Contains(string(status.Problem), `"command_abandoned"`) {
-		t.Errorf("got %+v", status)
-	}
+	assert.Truef(t, status.Code == http.StatusRequestTimeout && strings.Contains(string(status.Problem), `"command_abandoned"`),
+		"got %+v", status)
 	a := s.post(path, "k", body, "Pawl-Not-Before", due)
-	if p := a.wantProblem(t, http.StatusRequestTimeout, workflow.CommandAbandoned); !p.Final || a.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("got %+v", p)
-	}
+	p := a.wantProblem(t, http.StatusRequestTimeout, workflow.CommandAbandoned)
+	assert.Truef(t, p.Final && a.header.Get("Idempotent-Replayed") == "true", "got %+v", p)
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
@@ -65,24 +67,16 @@ func (a *asked) take() []query {
 func (s *server) bystander(t testing.TB) (*api.API, *asked) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(s.pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	notes := &asked{}
 	config.ConnConfig.Tracer = notes
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{parcel, s.courier.workflow()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a, err := api.New(e, api.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return a, notes
 }
 
@@ -98,18 +92,16 @@ func strangersOf(t testing.TB, s *server, n int) (theirs, nobodys []string) {
 		a.want(t, http.StatusOK)
 		for _, one := range read[[]api.BulkResult](t, a) {
 			var done transitions.Result
-			if err := json.Unmarshal(one.Body, &done); err != nil || one.Status != http.StatusCreated {
-				t.Fatalf("%d %s, %v", one.Status, one.Body, err)
-			}
+			err := json.Unmarshal(one.Body, &done)
+			require.Truef(t, err == nil && one.Status == http.StatusCreated, "%d %s, %v", one.Status, one.Body, err)
 			if tenant == "acme" {
 				theirs = append(theirs, done.Instance.String())
 				nobodys = append(nobodys, uuid.Must(uuid.NewRandom()).String())
 			}
 		}
 	}
-	if _, err := s.pool.Exec(t.Context(), "ANALYZE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.pool.Exec(t.Context(), "ANALYZE")
+	require.NoError(t, err)
 	return theirs, nobodys
 }
 
@@ -172,15 +164,10 @@ func TestAForeignIDIsAskedForLikeOneThatThereIsNot(t *testing.T) {
 					looked[i] = min(looked[i], pages)
 				}
 			}
-			if told[0] != told[1] {
-				t.Errorf("it is answered %s, and one that there is not %s", told[0], told[1])
-			}
-			if !slices.Equal(sql[0], sql[1]) || len(sql[0]) == 0 {
-				t.Errorf("it is asked for by %q, and one that there is not by %q", sql[0], sql[1])
-			}
-			if looked[0] != looked[1] {
-				t.Errorf("%d pages are looked at, and for one that there is not %d", looked[0], looked[1])
-			}
+			assert.Equal(t, told[1], told[0], "it is answered, and one that there is")
+			assert.Truef(t, slices.Equal(sql[0], sql[1]) && len(sql[0]) != 0,
+				"it is asked for by %q, and one that there is not by %q", sql[0], sql[1])
+			assert.Equal(t, looked[1], looked[0], "pages are looked at, and for one that there is")
 		})
 	}
 }
@@ -210,9 +197,7 @@ func TestAForeignIDTakesAsLongAsOneThatThereIsNot(t *testing.T) {
 		slices.Sort(took[0])
 		slices.Sort(took[1])
 		t.Logf("%s %s: median %.1f µs, of one that there is not %.1f µs; z = %.2f", c.method, c.path, took[0][samples/2], took[1][samples/2], z)
-		if math.Abs(z) > 5 {
-			t.Errorf("%s %s: the times differ", c.method, c.path)
-		}
+		assert.Truef(t, !(math.Abs(z) > 5), "%s %s: the times differ", c.method, c.path)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // What the documents warn of: Go's own http.Transport repeats a request that has an
@@ -29,9 +32,7 @@ func TestGosTransportRepeatsWhatHasAnIdempotencyKey(t *testing.T) {
 		if err == nil {
 			err = conn.Close()
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}))
 	t.Cleanup(lossy.Close)
 	client := &http.Client{Transport: &http.Transport{}}
@@ -40,18 +41,13 @@ func TestGosTransportRepeatsWhatHasAnIdempotencyKey(t *testing.T) {
 	pack := func(key string, once bool) (replayed string, err error) {
 		t.Helper()
 		warm, err := client.Get(lossy.URL) // so that there is a connection that was in use before
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, warm.Body); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, warm.Body)
+		require.NoError(t, err)
 		_ = warm.Body.Close()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, lossy.URL+"/v1/workflows/parcel/pack",
 			strings.NewReader(`{"to":"Wien"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", key)
 		if once {

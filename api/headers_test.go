@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -68,8 +70,6 @@ func FuzzUnquoteIsTheInverseOfQuoting(f *testing.F) {
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 		got, ok := unquote(quoted)
 		printable := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
-		if ok != printable || ok && got != s {
-			t.Errorf("%q quoted is %q, read as %q, %t", s, quoted, got, ok)
-		}
+		assert.Truef(t, ok == printable && (!ok || got == s), "%q quoted is %q, read as %q, %t", s, quoted, got, ok)
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -54,14 +56,12 @@ func TestOtherMethodsTellNoMore(t *testing.T) {
 			"another tenant": {[]string{"Authorization", "Bearer " + g.token("other", auth.All().String())}, 404},
 			"the right one":  {g.with("read"), 200},
 		} {
-			if a := g.do(http.MethodHead, path, nil, c.headers...); a.status != c.want || len(a.body) > 0 {
-				t.Errorf("HEAD %s, %s: %d %s", path, name, a.status, a.body)
-			}
+			a := g.do(http.MethodHead, path, nil, c.headers...)
+			assert.Truef(t, a.status == c.want && len(a.body) <= 0, "HEAD %s, %s: %d %s", path, name, a.status, a.body)
 		}
 		there, none := g.do(http.MethodOptions, path, nil), g.do(http.MethodOptions, strings.Replace(path, "L-1", "L-9", 1), nil)
-		if there.status != 405 || string(there.body) != string(none.body) {
-			t.Errorf("OPTIONS %s: %d %s, and of none %s", path, there.status, there.body, none.body)
-		}
+		assert.Truef(t, there.status == 405 && string(there.body) == string(none.body),
+			"OPTIONS %s: %d %s, and of none %s", path, there.status, there.body, none.body)
 	}
 }
 
@@ -71,9 +71,8 @@ func TestAReplayTakesTheGrantToo(t *testing.T) {
 	path := "/v1/instances/" + g.instance.String() + "/stamp"
 	g.post(path, "s", `{}`, g.with("submit")...).want(t, 200)
 	g.post(path, "b", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob")...).want(t, 200)
-	if a := g.post(path, "s", `{}`, g.with("submit:parcel/stamp")...); a.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("who may gets %d %s", a.status, a.body)
-	}
+	a := g.post(path, "s", `{}`, g.with("submit:parcel/stamp")...)
+	assert.Equalf(t, "true", a.header.Get("Idempotent-Replayed"), "who may gets %d %s", a.status, a.body)
 	other := []string{"Authorization", "Bearer " + g.idp.Token(map[string]any{"sub": "eve", "scope": "submit"})}
 	for name, c := range map[string]struct {
 		key     string
@@ -94,16 +93,14 @@ func TestAReplayTakesTheGrantToo(t *testing.T) {
 		item := fmt.Sprintf(`[{"transition":"stamp","instance":%q,"key":%q,"scope":"parcel:%s"}]`, g.instance, c.key, g.instance)
 		bulk := g.post("/v1/commands", "", item, c.headers...)
 		if bulk.status == 200 {
-			if one := read[[]api.BulkResult](t, bulk)[0]; one.Status != c.status {
-				t.Errorf("%s, in bulk: %d %s", name, one.Status, one.Body)
-			}
+			one := read[[]api.BulkResult](t, bulk)[0]
+			assert.Equalf(t, c.status, one.Status, "%s, in bulk %s", name, one.Body)
 		} else if bulk.status != c.status {
 			t.Errorf("%s, in bulk: %d %s", name, bulk.status, bulk.body)
 		}
 		for _, body := range [][]byte{a.body, bulk.body} {
-			if strings.Contains(string(body), "stamps") || a.header.Get("Idempotent-Replayed") != "" {
-				t.Errorf("%s: the stored answer is told: %s", name, body)
-			}
+			assert.Truef(t, !strings.Contains(string(body), "stamps") && a.header.Get("Idempotent-Replayed") == "",
+				"%s: the stored answer is told: %s", name, body)
 		}
 	}
 }
@@ -115,18 +112,13 @@ func TestAnInstanceIsOfItsOwnWorkflow(t *testing.T) {
 	for _, grant := range []string{"submit:delivery/note", "submit:delivery"} {
 		item := `[{"transition":"note","workflow":"delivery","instance":"` + g.instance.String() + `","key":"n"}]`
 		one := read[[]api.BulkResult](t, g.post("/v1/commands", "", item, g.with(grant)...))[0]
-		if one.Status != 404 {
-			t.Errorf("%s: %d %s", grant, one.Status, one.Body)
-		}
+		assert.Equalf(t, 404, one.Status, "%s %s", grant, one.Body)
 	}
-	if after := g.rows(); after["audit"] != before["audit"] {
-		t.Error("it was changed")
-	}
+	after := g.rows()
+	assert.Equal(t, before["audit"], after["audit"], "it was changed")
 	for _, path := range []string{"/v1/events?workflow=delivery&instance=", "/v1/ops/stuck?workflow=delivery&instance="} {
 		a := g.get(path+g.instance.String(), g.with("read:delivery operate:delivery")...)
-		if a.status != 200 || strings.Contains(string(a.body), g.instance.String()) {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		assert.Truef(t, a.status == 200 && !strings.Contains(string(a.body), g.instance.String()), "%s: %d %s", path, a.status, a.body)
 	}
 }
 
@@ -139,13 +131,10 @@ func TestACursorOfAnotherTenantLeadsNowhere(t *testing.T) {
 	for _, order := range []string{"created", "updated"} {
 		path := "/v1/instances?limit=1&order=" + order
 		page := read[api.InstancePage](t, g.get(path, g.with("read")...))
-		if page.Next == "" {
-			t.Fatalf("%+v", page)
-		}
+		require.NotEqualf(t, "", page.Next, "%+v", page)
 		a := g.get(path+"&cursor="+page.Next, "Authorization", "Bearer "+g.token("other", "read"))
-		if got := read[api.InstancePage](t, a); len(got.Instances) != 0 || got.Next != "" {
-			t.Errorf("another tenant goes on with %s", a.body)
-		}
+		got := read[api.InstancePage](t, a)
+		assert.Truef(t, len(got.Instances) == 0 && got.Next == "", "another tenant goes on with %s", a.body)
 	}
 	// The log of another tenant ends elsewhere, and says so in the same words as one that was never there.
 	for _, path := range []string{"/v1/events?after=1", "/v1/events?after=start"} {
@@ -153,9 +142,7 @@ func TestACursorOfAnotherTenantLeadsNowhere(t *testing.T) {
 		for _, tenant := range []string{"other", "nobody"} {
 			told = append(told, string(g.get(path, "Authorization", "Bearer "+g.token(tenant, "read")).body))
 		}
-		if told[0] != told[1] || strings.Contains(told[0], "parcel") {
-			t.Errorf("%s: %q", path, told)
-		}
+		assert.Truef(t, told[0] == told[1] && !strings.Contains(told[0], "parcel"), "%s: %q", path, told)
 	}
 }
 
@@ -168,9 +155,8 @@ func TestMeLooksAtEveryGrant(t *testing.T) {
 		for range grants {
 			grants = append(grants[1:], grants[0])
 			me := read[api.Me](t, g.get("/v1/me?can="+asked, g.with(strings.Join(grants, " "))...))
-			if want := (api.MeCan{Grant: asked, Allowed: true, Why: wide}); me.Can == nil || *me.Can != want {
-				t.Errorf("%q: %+v", grants, me.Can)
-			}
+			want := (api.MeCan{Grant: asked, Allowed: true, Why: wide})
+			assert.Truef(t, me.Can != nil && *me.Can == want, "%q: %+v", grants, me.Can)
 		}
 	}
 }
@@ -185,9 +171,7 @@ func TestNobodyActsAsPawl(t *testing.T) {
 	g.post(path, "1", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob", "Pawl-Actor", "eve")...).wantProblem(t, 400,
 		workflow.InvalidRequest)
 	history := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...))
-	if slices.ContainsFunc(history.Entries, func(e api.Entry) bool { return e.Actor != "ann" }) {
-		t.Errorf("%+v", history)
-	}
+	assert.Falsef(t, slices.ContainsFunc(history.Entries, func(e api.Entry) bool { return e.Actor != "ann" }), "%+v", history)
 }
 
 // A token of the longest that may be is one that works, and its proof fits into the audit row.
@@ -199,7 +183,6 @@ func TestTheLongestNamesFit(t *testing.T) {
 	headers := []string{"Authorization", "Bearer " + token}
 	g.post(path+"/stamp", "1", `{}`, append(headers, "Pawl-Actor", actor)...).want(t, 200)
 	entries := read[api.History](t, g.get(path+"/history", headers...)).Entries
-	if last := entries[len(entries)-1]; last.Actor != actor || !strings.HasSuffix(last.Proof, " by "+by) {
-		t.Errorf("%+v", last)
-	}
+	last := entries[len(entries)-1]
+	assert.Truef(t, last.Actor == actor && strings.HasSuffix(last.Proof, " by "+by), "%+v", last)
 }

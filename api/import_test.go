@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -35,16 +37,12 @@ func TestAnImportTakesAGrantAndIsAuditedAsSuch(t *testing.T) {
 		t.Errorf("%d, %d", list[0].Status, list[1].Status)
 	}
 	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit import")...))
-	if list[0].Status != 200 || list[1].Status != 200 || list[2].Status != 400 || list[3].Status != 400 {
-		t.Errorf("%+v", list)
-	}
+	assert.Truef(t, list[0].Status == 200 && list[1].Status == 200 && list[2].Status == 400 && list[3].Status == 400, "%+v", list)
 	var imports []string
 	for _, e := range read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries {
 		if e.Cause == transitions.CausedByImport {
 			imports = append(imports, e.Key+" "+e.CausedBy)
 		}
 	}
-	if got := strings.Join(imports, ", "); got != "1 "+then+", 2 2021-01-31T11:00:00Z" {
-		t.Errorf("imports are %s", got)
-	}
+	assert.Equal(t, "1 "+then+", 2 2021-01-31T11:00:00Z", strings.Join(imports, ", "), "imports")
 }

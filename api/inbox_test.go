@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inspect"
@@ -71,40 +73,28 @@ func TestASignedMessageIsConsumedOnce(t *testing.T) {
 	first.want(t, http.StatusCreated)
 	again := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`, "Pawl-Tenant", "ignored", "Content-Type", "text/plain",
 		"Webhook-Foo", "x")
-	if again.status != 201 || again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(first.body) {
-		t.Errorf("again: %d %s", again.status, again.body)
-	}
+	assert.Truef(t, again.status == 201 && again.header.Get("Idempotent-Replayed") == "true" && string(again.body) == string(first.body),
+		"again: %d %s", again.status, again.body)
 	s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`).want(t, http.StatusOK)
 	status := read[api.CommandStatus](t, s.get("/v1/commands/inbox:post/m-2"))
-	if status.Status != transitions.Succeeded || status.Transition != "stamp" {
-		t.Errorf("%+v", status)
-	}
+	assert.Truef(t, status.Status == transitions.Succeeded && status.Transition == "stamp", "%+v", status)
 	history := s.get("/v1/workflows/parcel/keys/L-1/history")
 	history.want(t, http.StatusOK)
-	if n := strings.Count(string(history.body), `"actor":"inbox:post"`); n != 2 {
-		t.Errorf("%d entries of it: %s", n, history.body)
-	}
-	if w := s.get("/v1/workflows/parcel"); !strings.Contains(string(w.body), `"receives":["post"]`) {
-		t.Errorf("the workflow does not show what it receives: %s", w.body)
-	}
+	assert.Equalf(t, 2, strings.Count(string(history.body), `"actor":"inbox:post"`), "entries of it: %s", history.body)
+	w := s.get("/v1/workflows/parcel")
+	assert.Containsf(t, string(w.body), `"receives":["post"]`, "the workflow does not show what it receives: %s", w.body)
 	// Another path is another tenant's.
 	s.do(http.MethodPost, "/v1/inbox/post%20of%20acme", []byte(`{}`), "Id", "m-1", "Signature", "the post").wantProblem(t, 422,
 		workflow.MessageNotTaken)
-	if list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages; len(list) != 1 ||
-		list[0].Consumer != "post of acme" {
-		t.Errorf("%+v", list)
-	}
-	if list := s.deadMessages("").Messages; len(list) != 0 {
-		t.Errorf("%+v", list)
-	}
+	list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages
+	assert.Truef(t, len(list) == 1 && list[0].Consumer == "post of acme", "%+v", list)
+	assert.Empty(t, s.deadMessages("").Messages)
 	// It was done, also when nobody knows any more what was answered.
-	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.command SET expires_at = now() - interval '1 s'"); err != nil {
-		t.Fatal(err)
-	}
-	if a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`); a.status != 200 || string(a.body) != `{"expired":true}` ||
-		a.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.command SET expires_at = now() - interval '1 s'")
+	require.NoError(t, err)
+	a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`)
+	assert.Truef(t, a.status == 200 && string(a.body) == `{"expired":true}` && a.header.Get("Idempotent-Replayed") == "true",
+		"%d %s", a.status, a.body)
 }
 
 func TestMessagesThatAreRefused(t *testing.T) {
@@ -130,14 +120,12 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		sum := sha256.Sum256([]byte(tt.body))
 		list := s.deadMessages("").Messages
 		last := list[len(list)-1]
-		if last.Message != tt.id || last.Code != tt.code || last.Hash != hex.EncodeToString(sum[:]) || last.Size != len(tt.body) ||
-			last.Deliveries != 2 {
-			t.Errorf("%+v", last)
-		}
+		assert.Truef(t, last.Message == tt.id && last.Code == tt.code && last.Hash == hex.EncodeToString(sum[:]) &&
+			last.Size == len(tt.body) && last.Deliveries == 2,
+			"%+v", last)
 		body := s.get(fmt.Sprintf("/v1/ops/inbox/body?consumer=post&message=%s&hash=%x", tt.id, sum))
-		if string(body.body) != tt.body || body.header.Get("Content-Type") != "application/octet-stream" {
-			t.Errorf("the body is %q, %v", body.body, body.header)
-		}
+		assert.Truef(t, string(body.body) == tt.body && body.header.Get("Content-Type") == "application/octet-stream",
+			"the body is %q, %v", body.body, body.header)
 	}
 	s.post("/v1/workflows/parcel/keys/L-1/send", "k", `{"via":"rail"}`, "Pawl-Actor", "ann").want(t, http.StatusOK)
 	s.mail("m-8", `{"type":"scanned","label":"L-1"}`).wantProblem(t, 409, workflow.IllegalTransition)
@@ -174,13 +162,10 @@ func TestMessagesThatLeaveNoTrace(t *testing.T) {
 		"the list, by no operator": {"GET", "/v1/ops/inbox", "", []string{"Pawl-Roles", "clerk"}, workflow.Forbidden},
 	} {
 		s.do(tt.method, tt.path, []byte(tt.body), tt.headers...).wantProblem(t, tt.code.Info().Status, tt.code)
-		if t.Failed() {
-			t.Fatalf("a message that is: %s", name)
-		}
+		require.Falsef(t, t.Failed(), "a message that is: %s", name)
 	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
 }
 
 func TestMessagesCountForTheRateOfTheirTenant(t *testing.T) {
@@ -188,12 +173,8 @@ func TestMessagesCountForTheRateOfTheirTenant(t *testing.T) {
 	s.mail("m-1", `{"type":"announced","label":"L-1"}`).want(t, http.StatusCreated)
 	a := s.mail("m-2", `{"type":"announced","label":"L-2"}`)
 	a.wantProblem(t, 429, workflow.RateLimited)
-	if a.header.Get("Retry-After") == "" {
-		t.Error("it does not say when to come again")
-	}
-	if list := s.deadMessages("").Messages; len(list) != 0 {
-		t.Errorf("%+v", list)
-	}
+	assert.NotEqual(t, "", a.header.Get("Retry-After"), "it does not say when to come again")
+	assert.Empty(t, s.deadMessages("").Messages)
 }
 
 // about is the body of an operation on a message of the list.
@@ -216,13 +197,9 @@ func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
 		if page.Next == "" {
 			break
 		}
-		if pages > 3 {
-			t.Fatal("the pages do not end")
-		}
+		require.True(t, pages <= 3, "the pages do not end")
 	}
-	if len(list) != 5 || list[4].Message != "m-4" {
-		t.Fatalf("%+v", list)
-	}
+	require.Truef(t, len(list) == 5 && list[4].Message == "m-4", "%+v", list)
 	op := func(action string, m api.DeadMessage) answer {
 		return s.do(http.MethodPost, "/v1/ops/inbox/"+action, about(m, "by word of mouth"), "Content-Type", "application/json", "Pawl-Actor",
 			"olga")
@@ -230,15 +207,12 @@ func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
 	op("retry", list[0]).wantProblem(t, 404, workflow.InstanceNotFound)
 	discarded := op("discard", list[1])
 	discarded.want(t, http.StatusOK)
-	if m := read[api.DeadMessage](t, discarded); m.Status != inspect.MessageDiscarded || m.ChangedBy != "olga" ||
-		m.Reason != "by word of mouth" {
-		t.Errorf("%+v", m)
-	}
+	m := read[api.DeadMessage](t, discarded)
+	assert.Truef(t, m.Status == inspect.MessageDiscarded && m.ChangedBy == "olga" && m.Reason == "by word of mouth", "%+v", m)
 	s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L-1"}`).want(t, http.StatusCreated)
 	op("retry", list[0]).want(t, http.StatusOK)
-	if again := op("retry", list[0]); again.status != 200 || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("again: %d %s", again.status, again.body)
-	}
+	again := op("retry", list[0])
+	assert.Truef(t, again.status == 200 && again.header.Get("Idempotent-Replayed") == "true", "again: %d %s", again.status, again.body)
 	s.mail("m-1", `{"type":"scanned","label":"L-1"}`).wantProblem(t, 409, workflow.CommandCancelled)
 	s.mail("m-2", `{"type":"scanned","label":"L-1"}`).want(t, http.StatusOK) // its sender has sent it again
 	for status, want := range map[string]string{"waiting": "m-3 m-4", "retried": "m-0", "discarded": "m-1"} {
@@ -246,13 +220,9 @@ func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
 		for _, m := range s.deadMessages("?consumer=post&status=" + status).Messages {
 			ids = append(ids, m.Message)
 		}
-		if got := strings.Join(ids, " "); got != want {
-			t.Errorf("%s are %s, want %s", status, got, want)
-		}
+		assert.Equal(t, want, strings.Join(ids, " "), status)
 	}
-	if n := len(s.deadMessages("?consumer=nobody").Messages); n != 0 {
-		t.Errorf("%d of nobody", n)
-	}
+	assert.Equal(t, 0, len(s.deadMessages("?consumer=nobody").Messages), "nobody")
 }
 
 func TestBadRequestsAboutDeadMessages(t *testing.T) {
@@ -260,9 +230,8 @@ func TestBadRequestsAboutDeadMessages(t *testing.T) {
 	s.mail("m", `{}`).wantProblem(t, 400, workflow.InvalidPayload)
 	hash := s.deadMessages("").Messages[0].Hash
 	large := transitions.Message{Consumer: "post", ID: "large", Body: make([]byte, transitions.MaxMessage+1)}
-	if _, err := s.engine.Consume(t.Context(), large); err == nil {
-		t.Fatal("it was consumed")
-	}
+	_, err := s.engine.Consume(t.Context(), large)
+	require.Error(t, err, "it was consumed")
 	largeHash := fmt.Sprintf("%x", large.Hash())
 	before := s.rows()
 	target := `{"consumer":"post","message":"m","hash":"` + hash + `"}`
@@ -311,9 +280,8 @@ func TestBadRequestsAboutDeadMessages(t *testing.T) {
 			s.do(c.method, c.path, []byte(c.body), headers...).wantProblem(t, c.code.Info().Status, c.code)
 		})
 	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
 }
 
 func TestConsumersAreChecked(t *testing.T) {
@@ -321,8 +289,7 @@ func TestConsumersAreChecked(t *testing.T) {
 	s := newServer(t)
 	for name, c := range map[string]api.Consumer{"": {Verify: verify}, strings.Repeat("x", 250): {Verify: verify},
 		"no verify": {}, "tenant": {Tenant: "\x00", Verify: verify}} {
-		if _, err := api.New(s.engine, api.Config{Inbox: map[string]api.Consumer{name: c}}); err == nil {
-			t.Errorf("%.20q was taken", name)
-		}
+		_, err := api.New(s.engine, api.Config{Inbox: map[string]api.Consumer{name: c}})
+		assert.Errorf(t, err, "%.20q was taken", name)
 	}
 }

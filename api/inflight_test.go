@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -54,15 +55,13 @@ func TestACommandInFlightIsAnsweredWithWhereItsStatusIs(t *testing.T) {
 	a := s.deliver(id, "to the/door", "Idempotency-Scope", "a/b")
 	a.want(t, http.StatusAccepted)
 	status := read[api.CommandStatus](t, a)
-	if status.Scope != "a/b" || status.Key != "to the/door" || status.Instance != id || status.Workflow != "delivery" ||
-		status.Transition != "deliver" || status.CreatedAt.IsZero() || status.UpdatedAt.IsZero() || status.Result != nil {
-		t.Errorf("%s", a.body)
-	}
+	assert.True(t, status.Scope == "a/b" && status.Key == "to the/door" && status.Instance == id && status.Workflow == "delivery" &&
+		status.Transition == "deliver" && !status.CreatedAt.IsZero() && !status.UpdatedAt.IsZero() && status.Result == nil,
+		a.body)
 	h := a.header
-	if h.Get("Location") != "/v1/commands/a%2Fb/to%20the%2Fdoor" || h.Get("Retry-After") != "1" || h.Get("ETag") == "" ||
-		h.Get("Idempotent-Replayed") != "" || h.Get("Preference-Applied") != "" || h.Get("Content-Type") != "application/json" {
-		t.Errorf("%v", h)
-	}
+	assert.True(t, h.Get("Location") == "/v1/commands/a%2Fb/to%20the%2Fdoor" && h.Get("Retry-After") == "1" && h.Get("ETag") != "" &&
+		h.Get("Idempotent-Replayed") == "" && h.Get("Preference-Applied") == "" && h.Get("Content-Type") == "application/json",
+		h)
 	s.visit().signed("Ida")
 	await.Eventually(t, "the command has succeeded", func() bool {
 		a = s.get(h.Get("Location"))
@@ -71,13 +70,11 @@ func TestACommandInFlightIsAnsweredWithWhereItsStatusIs(t *testing.T) {
 		return status.Status == transitions.Succeeded
 	})
 	var result transitions.Result
-	if err := json.Unmarshal(status.Result, &result); err != nil || result.State != delivered || status.Code != 200 || status.Attempt != 1 {
-		t.Errorf("%s, %v", a.body, err)
-	}
+	err := json.Unmarshal(status.Result, &result)
+	assert.Truef(t, err == nil && result.State == delivered && status.Code == 200 && status.Attempt == 1, "%s, %v", a.body, err)
 	again := s.deliver(id, "to the/door", "Idempotency-Scope", "a/b")
-	if again.status != 200 || string(again.body) != string(status.Result) || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("the duplicate of the finished command: %d %s %v", again.status, again.body, again.header)
-	}
+	assert.Truef(t, again.status == 200 && string(again.body) == string(status.Result) && again.header.Get("Idempotent-Replayed") == "true",
+		"the duplicate of the finished command: %d %s %v", again.status, again.body, again.header)
 }
 
 func TestDuplicatesWaitForTheSameAnswer(t *testing.T) {
@@ -105,25 +102,18 @@ func TestDuplicatesWaitForTheSameAnswer(t *testing.T) {
 			answers = append(answers, s.deliver(id, "k"))
 			fresh := 0
 			for _, a := range answers {
-				if a.status != c.status || string(a.body) != string(answers[0].body) {
-					t.Errorf("%d %s; another got %s", a.status, a.body, answers[0].body)
-				}
+				assert.Truef(t, a.status == c.status && string(a.body) == string(answers[0].body),
+					"%d %s; another got %s", a.status, a.body, answers[0].body)
 				if a.header.Get("Idempotent-Replayed") == "" {
 					fresh++
 				}
 			}
-			if fresh != 1 {
-				t.Errorf("%d answers are no replay", fresh)
-			}
+			assert.Equal(t, 1, fresh, "answers are no replay")
 			if c.status == 409 {
 				p := answers[0].wantProblem(t, 409, workflow.ActivityFailed)
-				if !p.Final || !strings.Contains(p.Detail, "nobody opens") || p.State != returned {
-					t.Errorf("%s", answers[0].body)
-				}
+				assert.True(t, p.Final && strings.Contains(p.Detail, "nobody opens") && p.State == returned, answers[0].body)
 			}
-			if got := answers[0].header.Get("Preference-Applied"); got != "wait" {
-				t.Errorf("Preference-Applied %q", got)
-			}
+			assert.Equal(t, "wait", answers[0].header.Get("Preference-Applied"), "Preference-Applied")
 		})
 	}
 }
@@ -132,9 +122,7 @@ func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(c *api.Config) { c.Limits.Wait = time.Second })
 	a := s.deliver(s.booked(), "k", "Prefer", "wait=60")
-	if a.status != 202 || a.header.Get("Preference-Applied") != "wait" {
-		t.Errorf("%d %v %s", a.status, a.header, a.body)
-	}
+	assert.Truef(t, a.status == 202 && a.header.Get("Preference-Applied") == "wait", "%d %v %s", a.status, a.header, a.body)
 	if page := s.get("/v1/events?after=now", "Prefer", "wait=60"); page.status != 200 || page.header.Get("Preference-Applied") != "wait" {
 		t.Errorf("%d %v %s", page.status, page.header, page.body)
 	}
@@ -146,9 +134,8 @@ func TestWhoWaitsInVainIsToldHowTheCommandStandsThen(t *testing.T) {
 	id := s.booked()
 	began := time.Now()
 	a := s.deliver(id, "k", "Prefer", "wait=1")
-	if a.status != 202 || time.Since(began) < time.Second || a.header.Get("Preference-Applied") != "wait" {
-		t.Errorf("%d after %v: %v %s", a.status, time.Since(began), a.header, a.body)
-	}
+	assert.Truef(t, a.status == 202 && time.Since(began) >= time.Second && a.header.Get("Preference-Applied") == "wait",
+		"%d after %v: %v %s", a.status, time.Since(began), a.header, a.body)
 	address := a.header.Get("Location")
 	waiting := later(func() answer { return s.deliver(id, "k", "Prefer", "respond-async, wait=60") })
 	s.waitForStreams(1)
@@ -159,16 +146,12 @@ func TestWhoWaitsInVainIsToldHowTheCommandStandsThen(t *testing.T) {
 	a = <-waiting
 	a.want(t, http.StatusAccepted)
 	status := read[api.CommandStatus](t, a)
-	if string(status.Progress) != `{"percent":40}` || status.Attempt != 1 || status.Status != transitions.Processing ||
-		status.LockedUntil.IsZero() {
-		t.Errorf("%s", a.body)
-	}
-	if got := a.header.Get("Preference-Applied"); got != "wait, respond-async" {
-		t.Errorf("Preference-Applied %q", got)
-	}
-	if shown := s.get(a.header.Get("Location"), "If-None-Match", a.header.Get("ETag")); shown.status != 304 {
-		t.Errorf("the answer's tag is not that of the status: %d %s", shown.status, shown.body)
-	}
+	assert.True(t, string(status.Progress) == `{"percent":40}` && status.Attempt == 1 && status.Status == transitions.Processing &&
+		!status.LockedUntil.IsZero(),
+		a.body)
+	assert.Equal(t, "wait, respond-async", a.header.Get("Preference-Applied"), "Preference-Applied")
+	shown := s.get(a.header.Get("Location"), "If-None-Match", a.header.Get("ETag"))
+	assert.Equalf(t, 304, shown.status, "the answer's tag is not that of the status %s", shown.body)
 	if a = s.deliver(id, "k", "Prefer", "respond-async"); a.status != 202 || a.header.Get("Preference-Applied") != "respond-async" ||
 		a.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the duplicate: %d %v %s", a.status, a.header, a.body)
@@ -185,9 +168,8 @@ func TestOnANodeThatStopsNobodyWaits(t *testing.T) {
 	s.deliver(id, "k").want(t, 202)
 	v := s.visit()
 	s.stopStreams()
-	if a := s.deliver(id, "k", "Prefer", "wait=60"); a.status != 202 || a.header.Get("Preference-Applied") != "" {
-		t.Errorf("%d %v %s", a.status, a.header, a.body)
-	}
+	a := s.deliver(id, "k", "Prefer", "wait=60")
+	assert.Truef(t, a.status == 202 && a.header.Get("Preference-Applied") == "", "%d %v %s", a.status, a.header, a.body)
 	v.signed("Ida")
 }
 
@@ -223,17 +205,13 @@ func TestBulkWaitsOnceForAllOfItsCommands(t *testing.T) {
 	a.want(t, 200)
 	results := read[[]api.BulkResult](t, a)
 	for i, want := range []int{200, 201, 400, 200, 202, 200} {
-		if results[i].Status != want {
-			t.Errorf("item %d: %d %s, want %d", i, results[i].Status, results[i].Body, want)
-		}
+		assert.Equalf(t, want, results[i].Status, "item %d %s", i, results[i].Body)
 	}
-	if string(results[0].Body) != string(results[5].Body) || results[0].Replayed || !results[5].Replayed {
-		t.Errorf("the duplicate in the same request got %+v, the first %+v", results[5], results[0])
-	}
+	assert.Truef(t, string(results[0].Body) == string(results[5].Body) && !results[0].Replayed && results[5].Replayed,
+		"the duplicate in the same request got %+v, the first %+v", results[5], results[0])
 	status := read[api.CommandStatus](t, answer{body: results[4].Body})
-	if status.Instance != third || string(status.Progress) != `{"percent":50}` || a.header.Get("Preference-Applied") != "wait" {
-		t.Errorf("%s, %v", results[4].Body, a.header)
-	}
+	assert.Truef(t, status.Instance == third && string(status.Progress) == `{"percent":50}` && a.header.Get("Preference-Applied") == "wait",
+		"%s, %v", results[4].Body, a.header)
 }
 
 func TestAScheduledCommandIsDoneWhenItsTimeHasCome(t *testing.T) {
@@ -257,17 +235,14 @@ func TestAScheduledCommandIsDoneWhenItsTimeHasCome(t *testing.T) {
 		id = s.packed("1").String()
 	}
 	a.want(t, 202)
-	if status := read[api.CommandStatus](t, a); status.Status != transitions.Pending || !status.RunAt.Equal(due) || status.Attempt != 0 {
-		t.Errorf("%s", a.body)
-	}
+	status := read[api.CommandStatus](t, a)
+	assert.True(t, status.Status == transitions.Pending && status.RunAt.Equal(due) && status.Attempt == 0, a.body)
 	a = stamp(append(at, "Prefer", "wait=60")...)
 	a.want(t, 200)
-	if result := read[transitions.Result](t, a); result.At.Before(due) || result.Version != 2 {
-		t.Errorf("%s is before %v", a.body, due)
-	}
-	if again := stamp(at...); string(again.body) != string(a.body) || again.status != 200 {
-		t.Errorf("the replay: %d %s", again.status, again.body)
-	}
+	result := read[transitions.Result](t, a)
+	assert.Truef(t, !result.At.Before(due) && result.Version == 2, "%s is before %v", a.body, due)
+	again := stamp(at...)
+	assert.Truef(t, string(again.body) == string(a.body) && again.status == 200, "the replay: %d %s", again.status, again.body)
 	stamp().wantProblem(t, 422, workflow.KeyReused)
 	far := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
 	a = s.bulk("application/json", `[{"transition":"stamp","instance":"`+id+`","key":"far","not_before":"`+far+`"},
@@ -275,16 +250,11 @@ func TestAScheduledCommandIsDoneWhenItsTimeHasCome(t *testing.T) {
 		{"transition":"stamp","instance":"`+id+`","key":"farther","not_before":""},
 		{"transition":"stamp","instance":"`+id+`","key":"farther","not_before":7}]`, "")
 	results := read[[]api.BulkResult](t, a)
-	if results[0].Status != 202 || results[1].Status != 400 || results[2].Status != 400 || results[3].Status != 400 {
-		t.Errorf("%s", a.body)
-	}
-	if status := read[api.CommandStatus](t, answer{body: results[0].Body}); status.RunAt.Format(time.RFC3339) != far {
-		t.Errorf("%s, want it at %s", results[0].Body, far)
-	}
+	assert.True(t, results[0].Status == 202 && results[1].Status == 400 && results[2].Status == 400 && results[3].Status == 400, a.body)
+	status = read[api.CommandStatus](t, answer{body: results[0].Body})
+	assert.Equalf(t, far, status.RunAt.Format(time.RFC3339), "%s, want it at", results[0].Body)
 	a = s.post("/v1/instances/"+id+"/stamp", "later", `{}`, "Pawl-Not-Before", far)
-	if a.status != 202 || a.header.Get("Retry-After") != "60" {
-		t.Errorf("%d, Retry-After %s", a.status, a.header.Get("Retry-After"))
-	}
+	assert.Truef(t, a.status == 202 && a.header.Get("Retry-After") == "60", "%d, Retry-After %s", a.status, a.header.Get("Retry-After"))
 }
 
 func TestADryRunOfWhatTakesTimeBeginsNothing(t *testing.T) {
@@ -293,18 +263,14 @@ func TestADryRunOfWhatTakesTimeBeginsNothing(t *testing.T) {
 	before := s.rows()
 	a := s.do(http.MethodPost, "/v1/instances/"+id+"/deliver?dry_run=true", []byte(`{}`), "Content-Type", "application/json")
 	a.want(t, 202)
-	if status := read[api.CommandStatus](t, a); a.header.Get("Location") != "" || a.header.Get("Pawl-Dry-Run") != "true" ||
-		status.Transition != "deliver" {
-		t.Errorf("%v %s", a.header, a.body)
-	}
+	status := read[api.CommandStatus](t, a)
+	assert.Truef(t, a.header.Get("Location") == "" && a.header.Get("Pawl-Dry-Run") == "true" && status.Transition == "deliver",
+		"%v %s", a.header, a.body)
 	bulk := s.bulk("application/json", `[{"transition":"deliver","instance":"`+id+`"}]`, "?dry_run=true")
-	if results := read[[]api.BulkResult](t, bulk); results[0].Status != 202 {
-		t.Errorf("%s", bulk.body)
-	}
+	results := read[[]api.BulkResult](t, bulk)
+	assert.Equal(t, 202, results[0].Status, bulk.body)
 	after := s.rows()
 	for table, n := range before {
-		if after[table] != n {
-			t.Errorf("%s has %d rows, had %d", table, after[table], n)
-		}
+		assert.Equalf(t, n, after[table], "%s has rows, had", table)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -21,32 +22,27 @@ func TestKeepForReadsSecondsAndForever(t *testing.T) {
 		}
 	}
 	var cmd transitions.Command
-	if err := termsOf(requestWith(headerTombstoneFor, "forever"), &cmd); err != nil || cmd.Tombstone != workflow.Forever || cmd.Replay != 0 {
-		t.Errorf("got %+v, %v", cmd, err)
-	}
+	err := termsOf(requestWith(headerTombstoneFor, "forever"), &cmd)
+	assert.Truef(t, err == nil && cmd.Tombstone == workflow.Forever && cmd.Replay == 0, "got %+v, %v", cmd, err)
 	cmd = transitions.Command{}
 	in := BulkCommand{ReplayFor: jsontext.Value("60"), TombstoneFor: jsontext.Value(`"forever"`)}
-	if err := termsOfItem(&in, &cmd); err != nil || cmd.Replay != time.Minute || cmd.Tombstone != workflow.Forever {
-		t.Errorf("got %+v, %v", cmd, err)
-	}
+	err = termsOfItem(&in, &cmd)
+	assert.Truef(t, err == nil && cmd.Replay == time.Minute && cmd.Tombstone == workflow.Forever, "got %+v, %v", cmd, err)
 }
 
 func TestKeepForRefusesWhatIsNoTime(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{{""}, {"0"}, {"-1"}, {"+5"}, {"1_0"}, {"1.5"}, {"1e3"}, {"1h"}, {"9223372037"}, {"99999999999999999999"},
 		{"forever"}, {"1", "1"}} {
-		if err := termsOf(requestWith(headerReplayFor, values...), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
-			t.Errorf("%q: got %v", values, err)
-		}
+		err := termsOf(requestWith(headerReplayFor, values...), &transitions.Command{})
+		assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "%q: got %v", values, err)
 	}
-	if err := termsOf(requestWith(headerTombstoneFor, "Forever"), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Errorf("got %v", err)
-	}
+	err := termsOf(requestWith(headerTombstoneFor, "Forever"), &transitions.Command{})
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "got %v", err)
 	for _, value := range []string{`"60"`, `1.5`, `null`, `true`, `{}`, `""`} {
 		for _, in := range []BulkCommand{{ReplayFor: jsontext.Value(value)}, {TombstoneFor: jsontext.Value(value)}} {
-			if err := termsOfItem(&in, &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
-				t.Errorf("%+v: got %v", in, err)
-			}
+			err := termsOfItem(&in, &transitions.Command{})
+			assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "%+v: got %v", in, err)
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -43,16 +46,11 @@ func TestMessagesAreKeptAsReceived(t *testing.T) {
 	if len(list) != 3 || list[0].Message != "m-1" || list[0].Size != len(body) || list[2].Message != "m-2" || list[0].Consumer != "post" {
 		t.Fatalf("%+v", list)
 	}
-	if n := len(s.kept("?consumer=post&message=m-1")); n != 2 {
-		t.Errorf("%d with that id", n)
-	}
-	if n := len(s.kept("?consumer=other")); n != 0 {
-		t.Errorf("%d of another consumer", n)
-	}
+	assert.Equal(t, 2, len(s.kept("?consumer=post&message=m-1")), "with that id")
+	assert.Equal(t, 0, len(s.kept("?consumer=other")), "another consumer")
 	first := read[api.KeptMessagePage](t, s.get("/v1/ops/inbox/kept?limit=2"))
-	if rest := s.kept("?limit=2&cursor=" + first.Next); len(first.Messages) != 2 || len(rest) != 1 || rest[0] != list[2] {
-		t.Errorf("%+v, then %+v", first, rest)
-	}
+	rest := s.kept("?limit=2&cursor=" + first.Next)
+	assert.Truef(t, len(first.Messages) == 2 && len(rest) == 1 && rest[0] == list[2], "%+v, then %+v", first, rest)
 	a := s.get("/v1/ops/inbox/kept/message?consumer=post&message=m-1&hash=" + list[0].Hash)
 	a.want(t, http.StatusOK)
 	raw := read[api.RawMessage](t, a)
@@ -61,19 +59,12 @@ func TestMessagesAreKeptAsReceived(t *testing.T) {
 		!slices.Equal(raw.Headers["Signature"], []string{"the post"}) || !slices.Equal(raw.Headers["X-Odd"], []string{"caf\uFFFD"}) {
 		t.Errorf("%+v", raw)
 	}
-	if strings.Contains(string(a.body), "secret") {
-		t.Errorf("it shows credentials: %v", slices.Collect(maps.Keys(raw.Headers)))
-	}
+	assert.NotContainsf(t, string(a.body), "secret", "it shows credentials: %v", slices.Collect(maps.Keys(raw.Headers)))
 	s.get("/v1/ops/inbox/kept", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
-	if list := read[api.KeptMessagePage](t, s.get("/v1/ops/inbox/kept", "Pawl-Tenant", "acme")).Messages; len(list) != 0 {
-		t.Errorf("another tenant sees %+v", list)
-	}
-	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.inbox_kept SET keep_until = now() WHERE message = 'm-1'"); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(s.kept("")); n != 1 {
-		t.Errorf("%d after their time", n)
-	}
+	assert.Empty(t, read[api.KeptMessagePage](t, s.get("/v1/ops/inbox/kept", "Pawl-Tenant", "acme")).Messages, "another tenant sees")
+	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.inbox_kept SET keep_until = now() WHERE message = 'm-1'")
+	require.NoError(t, err)
+	assert.Equal(t, 1, len(s.kept("")), "after their time")
 	s.get("/v1/ops/inbox/kept/message?consumer=post&message=m-1&hash="+list[0].Hash).wantProblem(t, 404, workflow.NotFound)
 	for _, query := range []string{"/message", "/message?consumer=post&message=m-1&hash=00", "?message=m-1", "?cursor=BQAA", "?consumer=%00",
 		"?consumer=post&message=" + strings.Repeat("m", 256)} {
@@ -85,8 +76,7 @@ func TestConsumerKeepsForATimeThatCanBe(t *testing.T) {
 	for _, keep := range []time.Duration{-1, 4000 * 24 * time.Hour} {
 		c := api.Config{}
 		keeping(keep)(&c)
-		if _, err := api.New(newServer(t).engine, c); err == nil || !strings.Contains(err.Error(), "kept for") {
-			t.Errorf("%s: %v", keep, err)
-		}
+		_, err := api.New(newServer(t).engine, c)
+		assert.ErrorContains(t, err, "kept for", keep)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -21,26 +24,17 @@ func TestOperatorsSeeHowKeysAndRetentionStand(t *testing.T) {
 	a := s.get("/v1/ops/keys")
 	a.want(t, 200)
 	k := read[inspect.Keys](t, a)
-	if k.Tenant != transitions.DefaultTenant || k.Stuck != 1 || k.At.IsZero() || k.OldestInFlight.IsZero() {
-		t.Errorf("%s", a.body)
-	}
+	assert.True(t, k.Tenant == transitions.DefaultTenant && k.Stuck == 1 && !k.At.IsZero() && !k.OldestInFlight.IsZero(), a.body)
 	pack := inspect.ScopeCount{Tenant: transitions.DefaultTenant, Scope: "parcel:pack", New: 1, Replayed: 2}
-	if len(k.Scopes) == 0 || k.Scopes[0] != pack {
-		t.Errorf("scopes: %+v", k.Scopes)
-	}
-	if other := read[inspect.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 ||
-		other.Scopes[0].New != 1 {
-		t.Errorf("another tenant: %+v", other)
-	}
+	assert.Truef(t, len(k.Scopes) != 0 && k.Scopes[0] == pack, "scopes: %+v", k.Scopes)
+	other := read[inspect.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other"))
+	assert.Truef(t, other.Stuck == 0 && len(other.Scopes) == 1 && other.Scopes[0].New == 1, "another tenant: %+v", other)
 	s.get("/v1/ops/keys", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
 	all := read[inspect.Keys](t, s.get("/v1/ops/keys?all_tenants=true"))
-	if all.Tenant != "" || all.Stuck != 1 || len(all.Scopes) != len(k.Scopes)+1 {
-		t.Errorf("all tenants: %+v", all)
-	}
+	assert.Truef(t, all.Tenant == "" && all.Stuck == 1 && len(all.Scopes) == len(k.Scopes)+1, "all tenants: %+v", all)
 	s.get("/v1/ops/keys?all_tenants=true", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	if r := read[inspect.Retention](t, s.get("/v1/ops/retention")); len(r.Partitions) == 0 {
-		t.Errorf("retention: %+v", r)
-	}
+	r := read[inspect.Retention](t, s.get("/v1/ops/retention"))
+	assert.NotEqualf(t, 0, len(r.Partitions), "retention: %+v", r)
 	s.get("/v1/ops/retention", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
 	s.get("/v1/ops/keys?tenant=other").wantProblem(t, 400, workflow.InvalidRequest)
 }
@@ -55,15 +49,11 @@ func TestMetricsAreForOperatorsOfAllTenants(t *testing.T) {
 	})
 	a := s.get("/metrics")
 	a.want(t, 200)
-	if string(a.body) != "pawl_up 1\n" {
-		t.Errorf("%s", a.body)
-	}
+	assert.Equal(t, "pawl_up 1\n", string(a.body), a.body)
 	s.get("/metrics", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden) // of one tenant
 	s.get("/metrics", "Pawl-Roles", api.OperatorOfAll).want(t, 200)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Host = "rebound.example"
 	s.send(r).wantProblem(t, 403, workflow.Forbidden)
 }

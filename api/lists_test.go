@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inspect"
@@ -45,17 +47,13 @@ func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
 	} {
 		a := s.get("/v1/instances" + query)
 		a.want(t, 200)
-		if page := read[api.InstancePage](t, a); len(page.Instances) != want {
-			t.Errorf("%q: %d instances, want %d", query, len(page.Instances), want)
-		}
+		assert.Lenf(t, read[api.InstancePage](t, a).Instances, want, "%q instances", query)
 	}
 	want := []uuid.UUID{ids[1], ids[0], ids[5], ids[4], ids[3], ids[2]}
 	for cursor := ""; ; {
 		page := read[api.InstancePage](t, s.get("/v1/instances?order=updated&limit=4"+cursor))
 		for _, i := range page.Instances {
-			if len(want) == 0 || i.ID != want[0] {
-				t.Fatalf("%s is not the next of %v", i.ID, want)
-			}
+			require.Truef(t, len(want) != 0 && i.ID == want[0], "%s is not the next of %v", i.ID, want)
 			want = want[1:]
 		}
 		if page.Next == "" {
@@ -63,9 +61,7 @@ func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
 		}
 		cursor = "&cursor=" + page.Next
 	}
-	if len(want) > 0 {
-		t.Errorf("%v are missing", want)
-	}
+	assert.Truef(t, len(want) <= 0, "%v are missing", want)
 }
 
 func TestCountsSayHowExactTheyAre(t *testing.T) {
@@ -88,13 +84,9 @@ func TestCountsSayHowExactTheyAre(t *testing.T) {
 		a := s.get("/v1/counts" + query)
 		a.want(t, 200)
 		c := read[inspect.Counts](t, a)
-		if c.Total != want.total || len(c.Counts) != want.kinds || c.Counts == nil || !c.Exact {
-			t.Errorf("%q: %+v", query, c)
-		}
+		assert.Truef(t, c.Total == want.total && len(c.Counts) == want.kinds && c.Counts != nil && c.Exact, "%q: %+v", query, c)
 		for _, k := range c.Counts {
-			if k.Workflow != "parcel" || k.Definition != 1 || !k.Exact {
-				t.Errorf("%q: %+v", query, k)
-			}
+			assert.Truef(t, k.Workflow == "parcel" && k.Definition == 1 && k.Exact, "%q: %+v", query, k)
 		}
 	}
 }
@@ -115,9 +107,8 @@ func TestAnInstanceShowsWhatIsScheduledOnIt(t *testing.T) {
 		t.Errorf("the view is %+v", v)
 	}
 	tag := a.header.Get("ETag")
-	if again := s.get(address, "If-None-Match", tag); again.status != http.StatusNotModified {
-		t.Errorf("the same again is %d", again.status)
-	}
+	again := s.get(address, "If-None-Match", tag)
+	assert.Equal(t, http.StatusNotModified, again.status, "the same again")
 	s.post(address+"/stamp", "st", `{"price":1}`, "If-Match", tag).want(t, 200)
 	s.post(address+"/stamp", "st2", `{"price":1}`, "If-Match", tag).want(t, 412)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -14,11 +16,9 @@ func TestContentType(t *testing.T) {
 		"multipart/form-data; boundary=x": "", "application/json, text/plain": "", "json": "", "application/jsonp": "",
 	} {
 		got, err := contentType(requestWith("Content-Type", value), mediaJSON, mediaNDJSON)
-		if got != want || (want == "") != errors.Is(err, &workflow.Error{Code: workflow.UnsupportedMedia}) {
-			t.Errorf("Content-Type %q: %q, %v; want %q", value, got, err, want)
-		}
+		assert.Truef(t, got == want && (want == "") == errors.Is(err, &workflow.Error{Code: workflow.UnsupportedMedia}),
+			"Content-Type %q: %q, %v; want %q", value, got, err, want)
 	}
-	if _, err := contentType(requestWith("Content-Type", mediaNDJSON), mediaJSON); err == nil {
-		t.Error("NDJSON was taken for a single command")
-	}
+	_, err := contentType(requestWith("Content-Type", mediaNDJSON), mediaJSON)
+	assert.Error(t, err, "NDJSON was taken for a single command")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inspect"
@@ -39,9 +41,7 @@ func boxes() []workflow.Source {
 
 func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	s := newServerOf(t, boxes(), nil)
-	if err := s.engine.Admin().BeginVersion(t.Context(), "box", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.engine.Admin().BeginVersion(t.Context(), "box", 1, ""))
 	json := []string{"Content-Type", "application/json"}
 	path := func(weight int) string {
 		a := s.post("/v1/workflows/box/fill", fmt.Sprint(weight), fmt.Sprintf(`{"weight":%d}`, weight))
@@ -54,16 +54,14 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 
 	preview := s.do(http.MethodPost, "/v1/ops/migrations?dry_run=true", []byte(`{"workflow":"box","from":1,"to":2}`), json...)
 	preview.want(t, http.StatusOK)
-	if p := read[inspect.MigrationPreview](t, preview); len(p.States) != 1 ||
-		p.States[0] != (inspect.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2, Rejected: 1}) ||
-		len(p.Refusals) != 1 || p.Refusals[0].Reason != "it is too heavy" || preview.header.Get("Pawl-Dry-Run") != "true" {
-		t.Errorf("%s", preview.body)
-	}
+	p := read[inspect.MigrationPreview](t, preview)
+	assert.True(t, len(p.States) == 1 && p.States[0] == (inspect.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2,
+		Rejected: 1}) && len(p.Refusals) == 1 && p.Refusals[0].Reason == "it is too heavy" && preview.header.Get("Pawl-Dry-Run") == "true",
+		preview.body)
 	tried := s.do(http.MethodPost, one+"/migrate?dry_run=true", []byte(`{"to":2}`), json...)
 	tried.want(t, http.StatusOK)
-	if r := read[transitions.Result](t, tried); r.State != "packed" || r.Version != 2 || tried.header.Get("Pawl-Dry-Run") != "true" {
-		t.Errorf("%s", tried.body)
-	}
+	r := read[transitions.Result](t, tried)
+	assert.True(t, r.State == "packed" && r.Version == 2 && tried.header.Get("Pawl-Dry-Run") == "true", tried.body)
 	s.do(http.MethodPost, heavy+"/migrate?dry_run=true", []byte(`{"to":2}`), json...).wantProblem(t, http.StatusConflict,
 		workflow.MigrationRefused)
 	s.post(one+"/migrate", "v", `{"to":2}`, "If-Match", `"2"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
@@ -86,22 +84,18 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 		m = read[inspect.Migration](t, s.get(at))
 		return !m.EndedAt.IsZero()
 	})
-	if m.Migrated != 1 || m.Rejected != 1 || m.Expected != 2 || m.Actor != "olga" || m.Reason != "all" || len(m.Refusals) != 1 ||
-		m.Refusals[0].State != "open" {
-		t.Errorf("%+v", m)
-	}
-	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Migrations) != 1 || list.Migrations[0].ID != m.ID {
-		t.Errorf("%+v", list)
-	}
-	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Plans) != 1 ||
-		list.Plans[0] != (inspect.MigrationPlan{Workflow: "box", From: 1, To: 2}) {
-		t.Errorf("%+v", list.Plans)
-	}
+	assert.Truef(t, m.Migrated == 1 && m.Rejected == 1 && m.Expected == 2 && m.Actor == "olga" && m.Reason == "all" &&
+		len(m.Refusals) == 1 && m.Refusals[0].State == "open",
+		"%+v", m)
+	list := read[api.MigrationList](t, s.get("/v1/ops/migrations"))
+	assert.Truef(t, len(list.Migrations) == 1 && list.Migrations[0].ID == m.ID, "%+v", list)
+	list = read[api.MigrationList](t, s.get("/v1/ops/migrations"))
+	assert.Truef(t, len(list.Plans) == 1 && list.Plans[0] == (inspect.MigrationPlan{Workflow: "box", From: 1, To: 2}),
+		"%+v", list.Plans)
 	stopped := s.do(http.MethodPost, at+"/stop", []byte(`{}`), json...)
 	stopped.want(t, http.StatusOK) // it has ended, and stays so
-	if now := read[inspect.Migration](t, stopped); !now.StoppedAt.IsZero() {
-		t.Errorf("%+v", now)
-	}
+	now := read[inspect.Migration](t, stopped)
+	assert.Truef(t, now.StoppedAt.IsZero(), "%+v", now)
 	s.get("/v1/ops/migrations/99").wantProblem(t, http.StatusNotFound, workflow.NotFound)
 	s.do(http.MethodPost, "/v1/ops/migrations/99/stop", []byte(`{}`), json...).wantProblem(t, http.StatusNotFound, workflow.NotFound)
 	for body, code := range map[string]workflow.Code{`{"workflow":"none","from":1,"to":2}`: workflow.WorkflowNotFound,
@@ -140,17 +134,15 @@ func TestAMigrationIsBegunOnceWithAKey(t *testing.T) {
 	await.Eventually(t, "the migration ends", func() bool {
 		return !read[inspect.Migration](t, s.get(fmt.Sprint("/v1/ops/migrations/", m.ID))).EndedAt.IsZero()
 	})
-	if again := read[inspect.Migration](t, begin("k", body)); again.ID != m.ID || again.EndedAt.IsZero() {
-		t.Errorf("%+v", again)
-	}
+	again := read[inspect.Migration](t, begin("k", body))
+	assert.Truef(t, again.ID == m.ID && !again.EndedAt.IsZero(), "%+v", again)
 	begin("k", `{"workflow":"box","from":1,"to":2}`).wantProblem(t, 422, workflow.KeyReused)
 	begin("k", body, "Pawl-Actor", "bob").wantProblem(t, 422, workflow.KeyReused)
 	begin(strings.Repeat("k", 256), body).wantProblem(t, 400, workflow.KeyInvalid)
 	begin("", body).wantProblem(t, 400, workflow.KeyMissing)
 	begin("k", body, "Idempotency-Scope", "s").wantProblem(t, 400, workflow.InvalidRequest)
-	if other := read[inspect.Migration](t, begin("another", body)); other.ID == m.ID {
-		t.Errorf("%+v", other)
-	}
+	other := read[inspect.Migration](t, begin("another", body))
+	assert.NotEqualf(t, m.ID, other.ID, "%+v", other)
 }
 
 func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
@@ -161,9 +153,7 @@ func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
 	tried := s.do(http.MethodPost, path+"/correct?dry_run=true", []byte(`{"data":{"weight":3},"reason":"weighed anew"}`), "Content-Type",
 		"application/json")
 	tried.want(t, http.StatusOK)
-	if r := read[transitions.Result](t, tried); r.Version != 2 || tried.header.Get("Pawl-Dry-Run") != "true" {
-		t.Errorf("%s", tried.body)
-	}
+	assert.True(t, read[transitions.Result](t, tried).Version == 2 && tried.header.Get("Pawl-Dry-Run") == "true", tried.body)
 	for body, code := range map[string]workflow.Code{`{"data":{"weight":3}}`: workflow.InvalidRequest,
 		`{"reason":"x"}`:                     workflow.InvalidRequest,
 		`{"data":{"colour":3},"reason":"x"}`: workflow.InvalidPayload, `{"data":{"weight":"much"},"reason":"x"}`: workflow.InvalidPayload,
@@ -175,9 +165,8 @@ func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
 			http.StatusPreconditionFailed, workflow.VersionConflict)
 	}
 	s.post(id+"/correct", "c", `{"data":{"weight":3},"reason":"weighed anew"}`).want(t, http.StatusOK)
-	if view := s.get("/v1/workflows/box/keys/B-1"); !strings.Contains(string(view.body), `"weight":3`) {
-		t.Errorf("%s", view.body)
-	}
+	view := s.get("/v1/workflows/box/keys/B-1")
+	assert.Contains(t, string(view.body), `"weight":3`, view.body)
 	s.post(path+"/correct", "d", `{"state":"shipped","reason":"it was seen in Graz"}`).want(t, http.StatusOK)
 	s.post(path+"/correct", "e", `{"state":"packed","reason":"x"}`).wantProblem(t, http.StatusConflict, workflow.CorrectionRefused)
 }

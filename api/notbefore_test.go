@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -47,13 +49,11 @@ func TestATimeToBeginIsOneWithinTenYears(t *testing.T) {
 		}
 	}
 	var cmd transitions.Command
-	if err := termsOf(requestWith(headerNotBefore), &cmd); err != nil || !cmd.NotBefore.IsZero() {
-		t.Errorf("without a header: %v, %v", cmd.NotBefore, err)
-	}
+	err := termsOf(requestWith(headerNotBefore), &cmd)
+	assert.Truef(t, err == nil && cmd.NotBefore.IsZero(), "without a header: %v, %v", cmd.NotBefore, err)
 	for _, values := range [][]string{{""}, {" "}, {noon.Format(time.RFC3339), noon.Format(time.RFC3339)}} {
-		if err := termsOf(requestWith(headerNotBefore, values...), &cmd); workflow.CodeOf(err) != workflow.InvalidRequest {
-			t.Errorf("%q: %v, %v; want it refused", values, cmd.NotBefore, err)
-		}
+		err := termsOf(requestWith(headerNotBefore, values...), &cmd)
+		assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "%q: %v, %v; want it refused", values, cmd.NotBefore, err)
 	}
 }
 

@@ -2,13 +2,15 @@ package api_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
@@ -26,20 +28,14 @@ func TestATenantHasSoManyRequestsOpen(t *testing.T) {
 		defer cancel()
 		ends = append(ends, cancel)
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Accept", "text/event-stream")
 		r.Header.Set("Pawl-Actor", actor)
 		r.Header.Set("Pawl-Roles", "customer")
 		response, err := smallClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer response.Body.Close()
-		if response.StatusCode != 200 {
-			t.Fatalf("%s: %s", actor, response.Status)
-		}
+		require.Equalf(t, 200, response.StatusCode, "%s: %s", actor, response.Status)
 		if actor == "ann" && len(ends) == 2 { // the tenant has room, and ann has none
 			s.get("/v1/workflows", customer("ann")...).wantProblem(t, 429, workflow.RateLimited)
 			s.get("/v1/workflows", customer("ben")...).want(t, 200)
@@ -48,9 +44,7 @@ func TestATenantHasSoManyRequestsOpen(t *testing.T) {
 	for _, path := range []string{"/v1/workflows", "/v1/stream"} {
 		refused := s.get(path, customer("cleo")...)
 		refused.wantProblem(t, 429, workflow.RateLimited)
-		if refused.header.Get("Retry-After") == "" {
-			t.Error("it does not say when")
-		}
+		assert.NotEqual(t, "", refused.header.Get("Retry-After"), "it does not say when")
 	}
 	s.get("/v1/workflows").want(t, 200) // for an operator
 	s.get("/v1/workflows", append(customer("cleo"), "Pawl-Tenant", "other")...).want(t, 200)
@@ -74,16 +68,11 @@ func TestAStalledReaderOfAnAnswerIsEnded(t *testing.T) {
 	})
 	for _, path := range []string{"/metrics", "/large"} {
 		socket, err := streamtest.Dial(t.Context(), "tcp", s.url[len("http://"):])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = socket.Close() }()
-		if _, err := io.WriteString(socket, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		if err := await.Receive(t, path+" ends", failed); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err = io.WriteString(socket, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		assert.ErrorIs(t, await.Receive(t, path+" ends", failed), os.ErrDeadlineExceeded, path)
 	}
 }
 
@@ -96,9 +85,8 @@ func TestAReaderThatReadsGetsALongAnswer(t *testing.T) {
 			_, _ = w.Write(make([]byte, size))
 		})
 	})
-	if got := s.get("/metrics"); got.status != 200 || len(got.body) != size {
-		t.Errorf("%d, %d bytes", got.status, len(got.body))
-	}
+	got := s.get("/metrics")
+	assert.Truef(t, got.status == 200 && len(got.body) == size, "%d, %d bytes", got.status, len(got.body))
 }
 
 // The same over HTTP/2, where it is one stream of a connection that others use.
@@ -119,23 +107,16 @@ func TestAStalledStreamOfHTTP2IsEnded(t *testing.T) {
 	get := func(path string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, over.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response, err := over.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return response
 	}
 	stalled := get("/large")
 	defer stalled.Body.Close()
-	if err := await.Receive(t, "the stream ends", failed); err == nil || stalled.ProtoMajor != 2 {
-		t.Errorf("%v, %s", err, stalled.Proto)
-	}
+	err := await.Receive(t, "the stream ends", failed)
+	assert.Truef(t, err != nil && stalled.ProtoMajor == 2, "%v, %s", err, stalled.Proto)
 	other := get("/healthz")
 	defer other.Body.Close()
-	if other.StatusCode != 200 || other.ProtoMajor != 2 {
-		t.Errorf("%s %s", other.Proto, other.Status)
-	}
+	assert.Truef(t, other.StatusCode == 200 && other.ProtoMajor == 2, "%s %s", other.Proto, other.Status)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
 	"github.com/pawlhq/pawl/workflow"
@@ -32,9 +34,7 @@ func letters(t *testing.T, name string, version int) *workflow.Workflow {
 		workflow.Start("write", "written", func(*workflow.Call, *letter, written) error { return nil }),
 		workflow.On("sign", workflow.From("written"), "signed", func(*workflow.Call, *letter, signed) error { return nil }),
 	).Final("signed").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -44,9 +44,7 @@ func documentWith(t *testing.T, workflows ...*workflow.Workflow) (text string, d
 	if err == nil {
 		err = json.Unmarshal(body, &d)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(body), d
 }
 
@@ -68,9 +66,8 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 	}
 	_, d := documentWith(t)
 	slices.Sort(want)
-	if got := operationsIn(&d); !slices.Equal(got, want) {
-		t.Errorf("the document has %q, the table %q", got, want)
-	}
+	got := operationsIn(&d)
+	assert.Truef(t, slices.Equal(got, want), "the document has %q, the table %q", got, want)
 	for _, r := range Routes() {
 		o := d.Paths[addressOf(r.Path)][strings.ToLower(r.Method)]
 		if o == nil {
@@ -83,25 +80,19 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 		for _, c := range r.Codes {
 			statuses = append(statuses, strconv.Itoa(c.Info().Status))
 			to := o.Responses[strconv.Itoa(c.Info().Status)].To
-			if response := d.Components.Responses[strings.TrimPrefix(to, atResponses)]; !strings.Contains(response.Description, "`"+string(c)+"`") {
-				t.Errorf("%s %s does not say that it is refused with %s", r.Method, r.Path, c)
-			}
+			assert.Containsf(t, d.Components.Responses[strings.TrimPrefix(to, atResponses)].Description, "`"+string(c)+"`",
+				"%s %s does not say that it is refused with %s", r.Method, r.Path, c)
 		}
 		for _, status := range statuses {
-			if o.Responses[status].To == "" {
-				t.Errorf("%s %s does not say that it is answered with %s", r.Method, r.Path, status)
-			}
+			assert.NotEqualf(t, "", o.Responses[status].To, "%s %s does not say that it is answered with %s", r.Method, r.Path, status)
 		}
 		own := slices.DeleteFunc(slices.Clone(r.Params), func(p Param) bool { return p.family() })
-		if len(o.Parameters) != len(own) || (o.Body != nil) != (r.Body != nil) || o.Grant != string(r.Grant) ||
-			o.Security == nil || (len(o.Security) == 0) != (r.Grant == Public) {
-			t.Errorf("%s %s: %+v", r.Method, r.Path, o)
-		}
+		assert.Truef(t, len(o.Parameters) == len(own) && (o.Body != nil) == (r.Body != nil) && o.Grant == string(r.Grant) &&
+			o.Security != nil && (len(o.Security) == 0) == (r.Grant == Public),
+			"%s %s: %+v", r.Method, r.Path, o)
 	}
 	for _, c := range workflow.Codes {
-		if d.Components.Schemas[problemName(c.Code)] == nil {
-			t.Errorf("there is no problem %s", c.Code)
-		}
+		assert.NotNilf(t, d.Components.Schemas[problemName(c.Code)], "there is no problem %s", c.Code)
 	}
 }
 
@@ -109,13 +100,9 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 func TestTheDocumentSaysWhoMayNameHimself(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		body, err := openAPI(publicURL{}, Routes(), nil, open)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var d contract.Document
-		if err := json.Unmarshal(body, &d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(body, &d))
 		for _, r := range Routes() {
 			var got, want []string
 			for _, p := range parametersOf(&d, d.Paths[addressOf(r.Path)][strings.ToLower(r.Method)]) {
@@ -130,9 +117,8 @@ func TestTheDocumentSaysWhoMayNameHimself(t *testing.T) {
 			case r.ActsAs:
 				want = []string{headerActor}
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s %s, without authentication: %t, has %q, want %q", r.Method, r.Path, open, got, want)
-			}
+			assert.Truef(t, slices.Equal(got, want),
+				"%s %s, without authentication: %t, has %q, want %q", r.Method, r.Path, open, got, want)
 		}
 	}
 }
@@ -143,9 +129,7 @@ func TestAttributesAreInTheDocument(t *testing.T) {
 		w, err := workflow.Define(name, 1,
 			workflow.Start("write", "written", func(*workflow.Call, *letter, written) error { return nil }),
 		).Final("written").Attr("city", func(letter) string { return "" }).Attr(name, func(letter) string { return "" }).Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return w
 	}
 	_, d := documentWith(t, city("parcel"), city("card"))
@@ -154,9 +138,8 @@ func TestAttributesAreInTheDocument(t *testing.T) {
 		for _, p := range parametersOf(&d, d.Paths[path]["get"]) {
 			if strings.HasPrefix(p.Name, attributes.Name) {
 				of[p.Name] = p.Description
-				if p.In != "query" || p.Required || p.Schema.Type != "string" || *p.Schema.MaxLength != maxText {
-					t.Errorf("%s: %+v", path, p)
-				}
+				assert.Truef(t, p.In == "query" && !p.Required && p.Schema.Type == "string" && *p.Schema.MaxLength == maxText,
+					"%s: %+v", path, p)
 			}
 		}
 		want := map[string]string{"attr.city": "an attribute of `parcel`, of `card`", "attr.parcel": "an attribute of `parcel`",
@@ -166,9 +149,7 @@ func TestAttributesAreInTheDocument(t *testing.T) {
 				want[name+suffixFrom], want[name+suffixBefore], want[name+suffixPrefix] = doc, doc, doc
 			}
 		}
-		if !maps.Equal(of, want) {
-			t.Errorf("%s: %q", path, of)
-		}
+		assert.Truef(t, maps.Equal(of, want), "%s: %q", path, of)
 	}
 }
 
@@ -189,32 +170,23 @@ func TestTheDocumentIsWhole(t *testing.T) {
 		_, response := d.Components.Responses[ref[2]]
 		_, header := d.Components.Headers[ref[2]]
 		_, parameter := d.Components.Parameters[ref[2]]
-		if found := map[string]bool{"schemas": schema, "responses": response, "headers": header, "parameters": parameter}[ref[1]]; !found {
-			t.Errorf("%s leads nowhere", ref[0])
-		}
+		assert.Truef(t, map[string]bool{"schemas": schema, "responses": response, "headers": header, "parameters": parameter}[ref[1]],
+			"%s leads nowhere", ref[0])
 	}
 	ids := map[string]bool{}
 	for _, item := range d.Paths {
 		for _, o := range item {
-			if ids[o.ID] {
-				t.Errorf("two operations are named %s", o.ID)
-			}
+			assert.Falsef(t, ids[o.ID], "two operations are named %s", o.ID)
 			ids[o.ID] = true
 		}
 	}
 	components := names{}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(d.Components.Schemas)), slices.Collect(maps.Keys(d.Components.Responses)),
 		slices.Collect(maps.Keys(d.Components.Parameters)), slices.Collect(maps.Keys(d.Components.Headers))) {
-		if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`).MatchString(name) {
-			t.Errorf("the component %s is no identifier", name)
-		}
-		if components.unique(name) != name {
-			t.Errorf("two components are named %s", name)
-		}
+		assert.Truef(t, regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`).MatchString(name), "the component %s is no identifier", name)
+		assert.Equal(t, name, components.unique(name), "two components are named")
 	}
-	if strings.Contains(text, "](#") {
-		t.Error("a link leads to a heading of another page")
-	}
+	assert.NotContains(t, text, "](#", "a link leads to a heading of another page")
 }
 
 // Each transition is an operation at each of its addresses, with its payload.
@@ -224,9 +196,7 @@ func TestAWorkflowIsInTheDocument(t *testing.T) {
 	one, d := documentWith(t, letters(t, "letter", 1))
 	more := slices.DeleteFunc(operationsIn(&d), func(o string) bool { return slices.Contains(before, o) })
 	want := []string{"POST /v1/instances/{id}/sign", "POST /v1/workflows/letter/keys/{business_key}/sign", "POST /v1/workflows/letter/write"}
-	if !slices.Equal(more, want) {
-		t.Errorf("a workflow adds %q", more)
-	}
+	assert.Truef(t, slices.Equal(more, want), "a workflow adds %q", more)
 	for path, payload := range map[string]string{"/v1/workflows/letter/write": "Letter_Write", "/v1/instances/{id}/sign": "Letter_Sign"} {
 		o := d.Paths[path]["post"]
 		text, err := json.Marshal(o.Body)
@@ -236,22 +206,17 @@ func TestAWorkflowIsInTheDocument(t *testing.T) {
 	}
 	two, d := documentWith(t, letters(t, "letter", 1), letters(t, "postcard", 1))
 	text, err := json.Marshal(d.Paths["/v1/instances/{id}/sign"]["post"].Body)
-	if err != nil || !strings.Contains(string(text), "Letter_Sign") || !strings.Contains(string(text), "Postcard_Sign") {
-		t.Errorf("a transition of two workflows takes %s, %v", text, err)
-	}
+	assert.Truef(t, err == nil && strings.Contains(string(text), "Letter_Sign") && strings.Contains(string(text), "Postcard_Sign"),
+		"a transition of two workflows takes %s, %v", text, err)
 	newer, _ := documentWith(t, letters(t, "letter", 2))
 	again, _ := documentWith(t, letters(t, "letter", 1))
 	tags := map[string]bool{}
 	for _, text := range []string{none, one, two, newer} {
 		document, err := documentOf([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tags[document.tag(false)] = true
 	}
-	if len(tags) != 4 || again != one {
-		t.Errorf("%d tags of four documents", len(tags))
-	}
+	assert.Truef(t, len(tags) == 4 && again == one, "%d tags of four documents", len(tags))
 }
 
 // Two names that generators write alike are told apart.
@@ -262,17 +227,13 @@ func TestOpenAPI_ComponentNamesDiffer(t *testing.T) {
 			steps = append(steps, workflow.Start(step, "written", func(*workflow.Call, *letter, written) error { return nil }))
 		}
 		w, err := workflow.Define(name, 1, steps...).Final("written").Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, d := documentWith(t, w)
 		refs := map[string]bool{}
 		for _, step := range []string{"command", "com-mand", "com_mand"} {
 			media := d.Paths["/v1/workflows/"+name+"/"+step]["post"].Body.Content[mediaJSON]
 			ref := media.Schema.(map[string]any)["$ref"].(string)
-			if refs[ref] || ref == atSchemas+"BulkCommand" {
-				t.Errorf("%s of %s shares %s", step, name, ref)
-			}
+			assert.Truef(t, !refs[ref] && ref != atSchemas+"BulkCommand", "%s of %s shares %s", step, name, ref)
 			refs[ref] = true
 		}
 	}
@@ -286,9 +247,7 @@ func TestOpenAPI_PayloadsAreNotRepeated(t *testing.T) {
 			workflow.On("sign", workflow.From("written"), "signed", func(*workflow.Call, *letter, signed) error { return nil }),
 			workflow.On("sign", workflow.From("signed"), "sealed", func(*workflow.Call, *letter, signed) error { return nil }),
 		).Final("sealed").Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return w
 	}
 	_, d := documentWith(t, twice("letter"), twice("postcard"))
@@ -298,9 +257,7 @@ func TestOpenAPI_PayloadsAreNotRepeated(t *testing.T) {
 	} {
 		o := d.Paths[path]["post"]
 		text, err := json.Marshal(o.Body.Content[mediaJSON].Schema, json.Deterministic(true))
-		if err != nil || string(text) != want {
-			t.Errorf("%s takes %s, %v", path, text, err)
-		}
+		assert.Truef(t, err == nil && string(text) == want, "%s takes %s, %v", path, text, err)
 	}
 }
 
@@ -321,18 +278,14 @@ func TestOpenAPI_ProblemUnionsAreDiscriminated(t *testing.T) {
 		all, _ := schema["oneOf"].([]any)
 		discriminator, _ := schema["discriminator"].(map[string]any)
 		mapping, _ := discriminator["mapping"].(map[string]any)
-		if discriminator["propertyName"] != "code" || len(all) < 2 || len(mapping) != len(all) {
-			t.Errorf("%s: %v", name, schema)
-		}
+		assert.Truef(t, discriminator["propertyName"] == "code" && len(all) >= 2 && len(mapping) == len(all), "%s: %v", name, schema)
 		for code, ref := range mapping {
 			if ref != atSchemas+problemName(workflow.Code(code)) || !slices.ContainsFunc(all, func(s any) bool { return s.(map[string]any)["$ref"] == ref }) {
 				t.Errorf("%s: %s leads to %s", name, code, ref)
 			}
 		}
 	}
-	if unions == 0 {
-		t.Error("there are no unions of problems")
-	}
+	assert.NotEqual(t, 0, unions, "there are no unions of problems")
 }
 
 // An integer that is too large for what reads it is not allowed.
@@ -343,9 +296,7 @@ func TestOpenAPI_IntegersAreBounded(t *testing.T) {
 	}
 	w, err := workflow.Define("counts", 1,
 		workflow.Start("count", "counted", func(*workflow.Call, *letter, counted) error { return nil })).Final("counted").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	document, d := documentWith(t, w)
 	bounded := func(what string, s contract.Schema) {
 		if s.Type == "integer" && (s.Maximum == nil && s.ExclusiveMaximum == nil || s.Minimum == nil && s.ExclusiveMinimum == nil) {
@@ -361,16 +312,12 @@ func TestOpenAPI_IntegersAreBounded(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &s)
 		}
-		if err != nil || name == "Counts_Count" && len(s.Properties) != 2 {
-			t.Fatal(err, string(text))
-		}
+		require.Truef(t, err == nil && (name != "Counts_Count" || len(s.Properties) == 2), "%v %v", err, string(text))
 		for member, p := range s.Properties {
 			bounded(name+"."+member, p)
 		}
 	}
 	for _, limit := range []string{`"maximum":9223372036854775807`, `"minimum":-9223372036854775808`, `"maximum":18446744073709551615`} {
-		if !strings.Contains(document, limit) {
-			t.Errorf("the document has no %s", limit)
-		}
+		assert.Contains(t, document, limit, "the document has no")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -18,21 +20,16 @@ func TestTheDocumentsAreServedWithTheirTags(t *testing.T) {
 		a := s.get(path)
 		a.want(t, http.StatusOK)
 		tag := a.header.Get("ETag")
-		if tag == "" || s.get(path).header.Get("ETag") != tag {
-			t.Errorf("%s has the tag %q", path, tag)
-		}
+		assert.Truef(t, tag != "" && s.get(path).header.Get("ETag") == tag, "%s has the tag %q", path, tag)
 		if again := s.get(path, "If-None-Match", tag); again.status != http.StatusNotModified || len(again.body) > 0 {
 			t.Errorf("%s is answered again with %d", path, again.status)
 		}
 	}
 	other := newServerOf(t, []workflow.Source{postcard}, nil)
-	if s.get("/openapi.json").header.Get("ETag") == other.get("/openapi.json").header.Get("ETag") {
-		t.Error("another workflow is the same document")
-	}
+	assert.NotEqual(t, other.get("/openapi.json").header.Get("ETag"), s.get("/openapi.json").header.Get("ETag"),
+		"another workflow is the same document")
 	other.get("/openapi.json").want(t, http.StatusOK)
-	if body := string(other.get("/openapi.json").body); !strings.Contains(body, `"/v1/workflows/postcard/write"`) {
-		t.Error("the workflow is not in the document")
-	}
+	assert.Contains(t, string(other.get("/openapi.json").body), `"/v1/workflows/postcard/write"`, "the workflow is not in the document")
 }
 
 // A representation has a tag of its own, and a proxy is told what it depends on.
@@ -50,13 +47,10 @@ func TestDocuments_Gzip(t *testing.T) {
 	if err == nil {
 		unpacked, err = io.ReadAll(text)
 	}
-	if err != nil || !bytes.Equal(unpacked, plain.body) || len(packed.body) > len(plain.body)/8 {
-		t.Errorf("%d bytes of %d, %v", len(packed.body), len(plain.body), err)
-	}
+	assert.Truef(t, err == nil && bytes.Equal(unpacked, plain.body) && len(packed.body) <= len(plain.body)/8,
+		"%d bytes of %d, %v", len(packed.body), len(plain.body), err)
 	tag, tagOfPacked := plain.header.Get("ETag"), packed.header.Get("ETag")
-	if tag == tagOfPacked {
-		t.Errorf("both representations have the tag %s", tag)
-	}
+	assert.NotEqual(t, tagOfPacked, tag, "both representations have the tag")
 	for _, c := range []struct {
 		accept, match, encoding, tag string
 		status                       int
@@ -86,21 +80,15 @@ func TestDocuments_Gzip(t *testing.T) {
 // The documents are built when the node starts, and once for all requests.
 func TestDocuments_BuiltInBackground(t *testing.T) {
 	s := newServer(t)
-	if n := s.api.DocumentBuilds(); n != 0 {
-		t.Errorf("they are built %d times before the start", n)
-	}
+	assert.Equal(t, 0, s.api.DocumentBuilds(), "they are built times before the start")
 	s.api.Start()
 	if err := s.api.Stop(t.Context()); err != nil { // which waits for that
 		t.Fatal(err)
 	}
-	if n := s.api.DocumentBuilds(); n != 1 {
-		t.Errorf("they are built %d times after the start", n)
-	}
+	assert.Equal(t, 1, s.api.DocumentBuilds(), "they are built times after the start")
 	s.get("/openapi.json").want(t, http.StatusOK)
 	s.get("/asyncapi.json").want(t, http.StatusOK)
-	if n := s.api.DocumentBuilds(); n != 1 {
-		t.Errorf("they are built %d times", n)
-	}
+	assert.Equal(t, 1, s.api.DocumentBuilds(), "they are built times")
 }
 
 type card struct{}
@@ -116,13 +104,9 @@ func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 		"/docs/rapidoc.js": "RapiDoc"} {
 		a := g.get(path) // without a credential
 		policy := a.header.Get("Content-Security-Policy")
-		if a.status != 200 || !strings.Contains(string(a.body), want) {
-			t.Errorf("%s: %d %.100s", path, a.status, a.body)
-		}
+		assert.Truef(t, a.status == 200 && strings.Contains(string(a.body), want), "%s: %d %.100s", path, a.status, a.body)
 		for _, part := range []string{"default-src 'none'", "script-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"} {
-			if !strings.Contains(policy, part) {
-				t.Errorf("%s has the policy %s", path, policy)
-			}
+			assert.Containsf(t, policy, part, "%s has the policy", path)
 		}
 	}
 	g.get("/openapi.json").wantProblem(t, 401, workflow.Unauthorized)
@@ -133,9 +117,7 @@ func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 func TestAnAddressWithNothingSaysWhereThereIsSomething(t *testing.T) {
 	g := newGuarded(t)
 	for _, path := range []string{"/", "/docs/", "/v1", "/swagger"} {
-		if p := g.get(path).wantProblem(t, 404, workflow.NotFound); !strings.Contains(p.Detail, "/docs ") ||
-			!strings.Contains(p.Detail, "/openapi.json") {
-			t.Errorf("%s: %s", path, p.Detail)
-		}
+		p := g.get(path).wantProblem(t, 404, workflow.NotFound)
+		assert.Truef(t, strings.Contains(p.Detail, "/docs ") && strings.Contains(p.Detail, "/openapi.json"), "%s: %s", path, p.Detail)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -21,9 +24,7 @@ func catalogue(t testing.TB, n int) (all []*workflow.Workflow) {
 			d.Attr(fmt.Sprintf("a-%d-%d", i, k), func(letter) string { return "" })
 		}
 		w, err := d.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, w)
 	}
 	return all
@@ -33,26 +34,20 @@ func catalogue(t testing.TB, n int) (all []*workflow.Workflow) {
 func TestOpenAPI_SizeOf200Workflows(t *testing.T) {
 	_, one := documentWith(t, catalogue(t, 1)...)
 	text, d := documentWith(t, catalogue(t, 200)...)
-	if len(d.Components.Responses) != len(one.Components.Responses) {
-		t.Errorf("one workflow has %d responses, 200 have %d", len(one.Components.Responses), len(d.Components.Responses))
-	}
+	assert.Len(t, d.Components.Responses, len(one.Components.Responses), "one workflow has responses, 200 have")
 	operations := len(operationsIn(&d))
-	if size := len(text) / operations; operations < 200*39 || size > 2300 {
-		t.Errorf("%d operations have %d bytes each", operations, size)
-	}
+	size := len(text) / operations
+	assert.Truef(t, operations >= 200*39 && size <= 2300, "%d operations have %d bytes each", operations, size)
 	packed, err := documentOf([]byte(text))
-	if err != nil || len(packed.packed) > 1<<20 || packed.size != len(text) {
-		t.Errorf("%d bytes are %d as gzip, %v", packed.size, len(packed.packed), err)
-	}
+	assert.Truef(t, err == nil && len(packed.packed) <= 1<<20 && packed.size == len(text),
+		"%d bytes are %d as gzip, %v", packed.size, len(packed.packed), err)
 }
 
 func BenchmarkOpenAPI_200Workflows(b *testing.B) {
 	all := catalogue(b, 200)
 	for b.Loop() {
 		text, err := openAPI(publicURL{}, Routes(), all, true)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		b.ReportMetric(float64(len(text)), "bytes")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -48,32 +50,25 @@ func TestStuckCommandsAreListedPageByPage(t *testing.T) {
 	var got []string
 	query := "?limit=1"
 	for pages := 0; query != ""; pages++ {
-		if pages > 5 {
-			t.Fatal("the pages do not end")
-		}
+		require.True(t, pages <= 5, "the pages do not end")
 		a := s.get("/v1/ops/stuck" + query)
 		a.want(t, 200)
 		page := read[api.CommandPage](t, a)
 		for _, c := range page.Commands {
-			if c.Stuck == "" || c.Failures != 1 || c.Failure == "" || c.Status != transitions.FailedRetryable ||
-				c.Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: c.Scope, Key: c.Key}) {
-				t.Errorf("%+v", c)
-			}
+			assert.Truef(t, c.Stuck != "" && c.Failures == 1 && c.Failure != "" && c.Status == transitions.FailedRetryable &&
+				c.Effect == transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: c.Scope, Key: c.Key}),
+				"%+v", c)
 			got = append(got, c.Key)
 		}
 		if query = ""; page.Next != "" {
 			query = "?limit=1&cursor=" + url.QueryEscape(page.Next)
 		}
 	}
-	if strings.Join(got, ",") != strings.Join(want, ",") {
-		t.Errorf("listed %q, want %q", got, want)
-	}
-	if page := read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=parcel")); len(page.Commands) != 0 || page.Next != "" {
-		t.Errorf("%+v", page)
-	}
-	if page := read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=delivery")); len(page.Commands) != 3 {
-		t.Errorf("%+v", page)
-	}
+	assert.Equalf(t, strings.Join(want, ","), strings.Join(got, ","), "listed %q, want %q", got, want)
+	page := read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=parcel"))
+	assert.Truef(t, len(page.Commands) == 0 && page.Next == "", "%+v", page)
+	page = read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=delivery"))
+	assert.Lenf(t, page.Commands, 3, "%+v", page)
 	s.get("/v1/ops/stuck?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
 }
 
@@ -99,12 +94,9 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 				end = read[api.CommandStatus](t, s.get("/v1/commands/"+about.Scope+"/"+action))
 				return end.Code != 0
 			})
-			if end.Code != c.code || end.Stuck != "" {
-				t.Errorf("%+v", end)
-			}
-			if i := read[api.Instance](t, s.get("/v1/instances/"+about.Instance.String())); i.State != c.state {
-				t.Errorf("the instance is %s", i.State)
-			}
+			assert.Truef(t, end.Code == c.code && end.Stuck == "", "%+v", end)
+			i := read[api.Instance](t, s.get("/v1/instances/"+about.Instance.String()))
+			assert.Equal(t, c.state, i.State, "the instance")
 			again := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
 			if again.status != 200 || string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 				t.Errorf("again: %d %s %v; the first time %s", again.status, again.body, again.header, first.body)
@@ -120,9 +112,7 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 			for _, e := range history.Entries {
 				audited = audited || e.Actor == "olga" && e.Reason != ""
 			}
-			if !audited {
-				t.Errorf("nothing says what olga did: %+v", history.Entries)
-			}
+			assert.Truef(t, audited, "nothing says what olga did: %+v", history.Entries)
 		})
 	}
 }
@@ -146,9 +136,7 @@ func TestSeveralOperatorsAtOnceSettleACommandOnce(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if done != 1 {
-		t.Errorf("%d of them settled it", done)
-	}
+	assert.Equal(t, 1, done, "them settled it")
 }
 
 func TestAPausedInstanceBeginsNothingNew(t *testing.T) {
@@ -157,15 +145,12 @@ func TestAPausedInstanceBeginsNothingNew(t *testing.T) {
 	path := "/v1/ops/instances/" + id.String()
 	a := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`)
 	a.want(t, 200)
-	if again := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`); string(again.body) != string(a.body) || again.status != 200 {
-		t.Errorf("%d %s", again.status, again.body)
-	}
+	again := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`)
+	assert.Truef(t, string(again.body) == string(a.body) && again.status == 200, "%d %s", again.status, again.body)
 	s.post(path+"/pause", "", `{}`).wantProblem(t, 400, workflow.KeyMissing)
 	refused := s.deliver(id, "k")
 	refused.wantProblem(t, 503, workflow.Paused)
-	if refused.header.Get("Retry-After") == "" {
-		t.Error("503 without Retry-After")
-	}
+	assert.NotEqual(t, "", refused.header.Get("Retry-After"), "503 without Retry-After")
 	s.do(http.MethodPost, path+"/resume", nil, "Idempotency-Key", "r").want(t, 200) // without a body
 	s.deliver(id, "k").want(t, 202)
 	s.visit().signed("Ida")
@@ -179,13 +164,11 @@ func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
 	put.want(t, 204)
 	s.do(http.MethodPut, "/v1/ops/paused/delivery", nil).want(t, 204) // twice is no mistake
 	list := read[api.PausedList](t, s.get("/v1/ops/paused"))
-	if len(list.Workflows) != 1 || list.Workflows[0].Workflow != "delivery" || list.Workflows[0].Actor != "olga" ||
-		list.Workflows[0].Reason != "snow" || list.Workflows[0].At.IsZero() {
-		t.Errorf("%+v", list)
-	}
-	if other := s.get("/v1/ops/paused", "Pawl-Tenant", "other"); string(other.body) != `{"workflows":[],"instances":[]}` {
-		t.Errorf("another tenant sees %s", other.body)
-	}
+	assert.Truef(t, len(list.Workflows) == 1 && list.Workflows[0].Workflow == "delivery" && list.Workflows[0].Actor == "olga" &&
+		list.Workflows[0].Reason == "snow" && !list.Workflows[0].At.IsZero(),
+		"%+v", list)
+	other := s.get("/v1/ops/paused", "Pawl-Tenant", "other")
+	assert.Equalf(t, `{"workflows":[],"instances":[]}`, string(other.body), "another tenant sees %s", other.body)
 	s.deliver(id, "k").wantProblem(t, 503, workflow.Paused)
 	s.packed("1") // another workflow
 	s.post("/v1/workflows/delivery/book", "k", `{}`, "Pawl-Tenant", "other").want(t, 201)
@@ -223,9 +206,8 @@ func TestOnlyOperatorsOperate(t *testing.T) {
 				wantProblem(t, 403, workflow.Forbidden)
 		}
 	}
-	if after := s.rows(); after["command"] != before["command"] || after["paused"] != 0 {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
+	after := s.rows()
+	assert.Truef(t, after["command"] == before["command"] && after["paused"] == 0, "rows before %v, after %v", before, after)
 	s.get("/v1/ops/stuck", "Pawl-Roles", "clerk,operator").want(t, 200)
 	s.operate("abandon", "o", about, "", "Pawl-Roles", "operator").want(t, 200)
 }

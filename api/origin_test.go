@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -54,21 +57,16 @@ func stream(t *testing.T, s *server, foreign []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Accept", "text/event-stream")
 	for i := 0; i < len(foreign); i += 2 {
 		r.Header.Set(foreign[i], foreign[i+1])
 	}
 	response, err := smallClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
-	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%s, %s", response.Status, response.Header.Get("Content-Type"))
-	}
+	assert.Truef(t, response.StatusCode == 200 && response.Header.Get("Content-Type") == "text/event-stream",
+		"%s, %s", response.Status, response.Header.Get("Content-Type"))
 	unshared(t, response.Header)
 }
 
@@ -76,11 +74,7 @@ func stream(t *testing.T, s *server, foreign []string) {
 func unshared(t *testing.T, h http.Header) {
 	t.Helper()
 	for name := range h {
-		if strings.HasPrefix(name, "Access-Control-") {
-			t.Errorf("%s: %s", name, h.Get(name))
-		}
+		assert.Falsef(t, strings.HasPrefix(name, "Access-Control-"), "%s: %s", name, h.Get(name))
 	}
-	if h.Get("X-Content-Type-Options") != "nosniff" {
-		t.Error("a browser may take it for a script")
-	}
+	assert.Equal(t, "nosniff", h.Get("X-Content-Type-Options"), "a browser may take it for a script")
 }

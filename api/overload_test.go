@@ -5,6 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
@@ -44,14 +47,10 @@ func TestAnOverloadedNodeRefusesWhatIsTooMuchAndNothingElse(t *testing.T) {
 	for i := range more { // nobody goes on meanwhile: an answer is one that has not waited
 		a := pack(fmt.Sprint("refused-", i))
 		a.wantProblem(t, 503, workflow.Overloaded)
-		if got := a.header.Get("Retry-After"); got != "1" {
-			t.Fatalf("Retry-After %q", got)
-		}
+		require.Equal(t, "1", a.header.Get("Retry-After"), "Retry-After")
 	}
 	s.post("/v1/workflows/parcel/pack", "bad", `{"to":`).wantProblem(t, 503, workflow.Overloaded) // nobody has looked at it
-	if got := s.engine.Admin().Stats().Refused; got != more+1 {
-		t.Errorf("%d refusals are counted of %d", got, more+1)
-	}
+	assert.Equal(t, int64(more+1), s.engine.Admin().Stats().Refused, "refusals are counted of")
 	s.get("/v1/instances").want(t, 200) // to read costs the pipeline nothing
 
 	goOn()
@@ -59,19 +58,15 @@ func TestAnOverloadedNodeRefusesWhatIsTooMuchAndNothingElse(t *testing.T) {
 	for range most + 1 {
 		(<-taken).want(t, 201)
 	}
-	if got := s.rows()["command"] - before["command"]; got != most+1 {
-		t.Errorf("%d commands were done, of %d that were taken", got, most+1)
-	}
+	got := s.rows()["command"] - before["command"]
+	assert.Equal(t, most+1, got, "commands were done, of that were taken")
 	for i := range most {
-		if pack(fmt.Sprint("taken-", i)).header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("what was acknowledged as taken-%d is not there", i)
-		}
+		assert.Equalf(t, "true", pack(fmt.Sprint("taken-", i)).header.Get("Idempotent-Replayed"),
+			"what was acknowledged as taken-%d is not there", i)
 	}
 	for i := range more {
 		a := pack(fmt.Sprint("refused-", i))
 		a.want(t, 201)
-		if a.header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("refused-%d had been done", i)
-		}
+		assert.Equalf(t, "", a.header.Get("Idempotent-Replayed"), "refused-%d had been done", i)
 	}
 }

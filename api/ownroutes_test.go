@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -50,14 +53,11 @@ func TestRoutesOfTheProgramAreForLoopbackHosts(t *testing.T) {
 			c.Identify = func(*http.Request) (api.Caller, error) { return api.Caller{}, nil }
 		}
 		a, err := api.New(s.engine, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w := httptest.NewRecorder()
 		a.ServeHTTP(w, rebound)
-		if w.Code != want || want == 403 && !strings.Contains(w.Body.String(), `"code":"forbidden"`) {
-			t.Errorf("Identify %q: %d %s", identify, w.Code, w.Body)
-		}
+		assert.Truef(t, w.Code == want && (want != 403 || strings.Contains(w.Body.String(), `"code":"forbidden"`)),
+			"Identify %q: %d %s", identify, w.Code, w.Body)
 	}
 	s.get("/shop/7").want(t, 200)
 }
@@ -85,14 +85,11 @@ func TestRoutesThatClashAreRefused(t *testing.T) {
 		"shop": "shop", "GET /{x}/{x}": "duplicate", "": "",
 	} {
 		_, err := api.New(e, api.Config{Routes: map[string]http.Handler{pattern: says("mine")}})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), fmt.Sprintf("%q", pattern)) {
-			t.Errorf("%q: %v", pattern, err)
-		}
+		assert.Truef(t, err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), fmt.Sprintf("%q", pattern)),
+			"%q: %v", pattern, err)
 	}
-	if _, err := api.New(e, api.Config{Routes: map[string]http.Handler{"/a/{x}": says("1"), "/{x}/a": says("2")}}); err == nil {
-		t.Error("two that clash with each other are taken")
-	}
-	if _, err := api.New(e, api.Config{Routes: map[string]http.Handler{"/a": nil}}); err == nil {
-		t.Error("a route without a handler is taken")
-	}
+	_, err := api.New(e, api.Config{Routes: map[string]http.Handler{"/a/{x}": says("1"), "/{x}/a": says("2")}})
+	assert.Error(t, err, "two that clash with each other are taken")
+	_, err = api.New(e, api.Config{Routes: map[string]http.Handler{"/a": nil}})
+	assert.Error(t, err, "a route without a handler is taken")
 }

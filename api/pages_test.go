@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -46,19 +49,13 @@ func TestPagesEndByBytes(t *testing.T) {
 			}
 			a := s.get(path)
 			a.want(t, 200)
-			if len(a.body) > 2*transitions.PageBytes {
-				t.Errorf("%s: a page of %d bytes", path, len(a.body))
-			}
+			assert.Truef(t, len(a.body) <= 2*transitions.PageBytes, "%s: a page of %d bytes", path, len(a.body))
 			var page map[string]json.RawMessage
 			var list []json.RawMessage
-			if err := errors.Join(json.Unmarshal(a.body, &page), json.Unmarshal(page[c.list], &list)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(json.Unmarshal(a.body, &page), json.Unmarshal(page[c.list], &list)))
 			for _, row := range list {
 				id := string(row[:min(len(row), 200)]) // of an instance its id, of an entry its version, of an event its id
-				if seen[id] {
-					t.Errorf("%s: twice: %s", path, id)
-				}
+				assert.Falsef(t, seen[id], "%s: twice: %s", path, id)
 				seen[id] = true
 			}
 			next := strings.Trim(string(page[c.next]), `"`)
@@ -67,18 +64,14 @@ func TestPagesEndByBytes(t *testing.T) {
 			}
 			cursor = next
 		}
-		if pages < c.least {
-			t.Errorf("%s: %d pages", c.path, pages)
-		}
+		assert.Truef(t, pages >= c.least, "%s: %d pages", c.path, pages)
 		want := rows + 1
 		if c.list == "entries" {
 			want = rows
 		} else if c.list == "events" {
 			want = len(seen) // of the stamps too
 		}
-		if len(seen) != want {
-			t.Errorf("%s: %d rows, want %d", c.path, len(seen), want)
-		}
+		assert.Lenf(t, seen, want, "%s rows", c.path)
 	}
 	// The timeline of a case is as long as fits, and ends with the newest transition.
 	var whole struct {
@@ -89,9 +82,7 @@ func TestPagesEndByBytes(t *testing.T) {
 	}
 	a := s.get("/v1/ops/instances/" + transitions.InstanceID("default", "parcel", "L-1").String())
 	a.want(t, 200)
-	if err := json.Unmarshal(a.body, &whole); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(a.body, &whole))
 	if n := len(whole.Timeline); n == 0 || n == rows || whole.Timeline[n-1].Version != rows || whole.Earlier != rows-int64(n) {
 		t.Errorf("a timeline of %d transitions after %d: %+v", n, whole.Earlier, whole.Timeline)
 	}
@@ -129,9 +120,8 @@ func TestHeadersBeforeBody(t *testing.T) {
 	send(unsigned).wantProblem(t, 401, workflow.Unauthorized)
 	signed := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/inbox/shop", bytes.NewReader([]byte("{}")))
 	signed.Header.Set("Signed", "yes")
-	if p := send(signed).wantProblem(t, 401, workflow.Unauthorized); !strings.Contains(p.Detail, "is wrong") {
-		t.Errorf("%+v", p)
-	}
+	p := send(signed).wantProblem(t, 401, workflow.Unauthorized)
+	assert.Containsf(t, p.Detail, "is wrong", "%+v", p)
 }
 
 // A body without memory for it is refused before it is read, whether its length is announced or not.
@@ -159,10 +149,8 @@ func TestBodiesNeedMemory(t *testing.T) {
 			(&answer{status: w.Code, header: w.Header(), body: w.Body.Bytes()}).wantProblem(t, c.status, c.code)
 		}
 	}
-	if _, held, refused := s.api.Memory(); held != 0 || refused != 0 {
-		t.Errorf("%d bytes are held after the requests, %d were refused", held, refused)
-	}
-	if _, err := api.New(s.engine, api.Config{Limits: api.Limits{Memory: 1 << 20}}); err == nil {
-		t.Error("a body that could never be read is allowed")
-	}
+	_, held, refused := s.api.Memory()
+	assert.Truef(t, held == 0 && refused == 0, "%d bytes are held after the requests, %d were refused", held, refused)
+	_, err := api.New(s.engine, api.Config{Limits: api.Limits{Memory: 1 << 20}})
+	assert.Error(t, err, "a body that could never be read is allowed")
 }

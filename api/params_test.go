@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
@@ -15,9 +17,8 @@ import (
 func TestCursorIsItsOwnInverse(t *testing.T) {
 	for range 100 {
 		id := uuid.New()
-		if got, err := byCreation.decode(byCreation.encode(&inspect.Place{ID: id})); got.ID != id || err != nil {
-			t.Fatalf("%s became %s, %v", id, got, err)
-		}
+		got, err := byCreation.decode(byCreation.encode(&inspect.Place{ID: id}))
+		require.Truef(t, got.ID == id && err == nil, "%s became %s, %v", id, got, err)
 	}
 }
 
@@ -27,16 +28,10 @@ func FuzzCursorsOfSinksHaveOneForm(f *testing.F) {
 	f.Add("BAAA")
 	f.Fuzz(func(t *testing.T, s string) {
 		c, err := byTenant.decode(s)
-		if err == nil && byTenant.encode(&c) != s {
-			t.Errorf("%q is a second form of %q", s, c.Tenant)
-		}
+		assert.Falsef(t, err == nil && byTenant.encode(&c) != s, "%q is a second form of %q", s, c.Tenant)
 		d, deadErr := byDead.decode(s)
-		if deadErr == nil && byDead.encode(&d) != s {
-			t.Errorf("%q is a second form of %+v", s, d)
-		}
-		if err == nil && deadErr == nil {
-			t.Errorf("%q is a cursor of two lists", s)
-		}
+		assert.Falsef(t, deadErr == nil && byDead.encode(&d) != s, "%q is a second form of %+v", s, d)
+		assert.Falsef(t, err == nil && deadErr == nil, "%q is a cursor of two lists", s)
 	})
 }
 
@@ -48,12 +43,8 @@ func FuzzCursorHasOneForm(f *testing.F) {
 	f.Add(byCreation.encode(&inspect.Place{ID: uuid.New()}) + "\n")
 	f.Fuzz(func(t *testing.T, s string) {
 		place, err := byCreation.decode(s)
-		if err == nil && byCreation.encode(&place) != s {
-			t.Errorf("%q was taken for %q", s, byCreation.encode(&place))
-		}
-		if err != nil && workflow.CodeOf(err) != workflow.InvalidRequest {
-			t.Errorf("%q: %v", s, err)
-		}
+		assert.Falsef(t, err == nil && byCreation.encode(&place) != s, "%q was taken for %q", s, byCreation.encode(&place))
+		assert.Falsef(t, err != nil && workflow.CodeOf(err) != workflow.InvalidRequest, "%q: %v", s, err)
 	})
 }
 
@@ -72,15 +63,9 @@ func TestQueryRefusesWhatItDoesNotKnow(t *testing.T) {
 		"cursor=" + strings.Repeat("x", maxCursor): true, "cursor=" + strings.Repeat("x", maxCursor+1): false,
 	} {
 		err := asked(raw, ofFlow, ofStates, pageLimit, pageCursor, attributes, inOrder, preferWait, pathParams["key"]).readQuery()
-		if ok && err != nil {
-			t.Errorf("%.50q: %v", raw, err)
-		}
-		if !ok && workflow.CodeOf(err) != workflow.InvalidRequest {
-			t.Errorf("%.50q was not refused: %v", raw, err)
-		}
-		if err != nil && len(err.Error()) > 300 {
-			t.Errorf("%.50q: the message has %d bytes", raw, len(err.Error()))
-		}
+		assert.Falsef(t, ok && err != nil, "%.50q: %v", raw, err)
+		assert.Falsef(t, !ok && workflow.CodeOf(err) != workflow.InvalidRequest, "%.50q was not refused: %v", raw, err)
+		assert.Falsef(t, err != nil && len(err.Error()) > 300, "%.50q: the message has %d bytes", raw, len(err.Error()))
 	}
 }
 
@@ -90,13 +75,9 @@ func TestIntegersAreBounded(t *testing.T) {
 	} {
 		r := asked("limit="+value, pageLimit)
 		err := r.readQuery()
-		if want < 0 != (err != nil) || want >= 0 && r.limit() != want {
-			t.Errorf("limit=%s: %d, %v", value, r.limit(), err)
-		}
+		assert.Truef(t, want < 0 == (err != nil) && (want < 0 || r.limit() == want), "limit=%s: %d, %v", value, r.limit(), err)
 	}
-	if got := asked("", pageLimit).limit(); got != 100 {
-		t.Errorf("no limit: %d", got)
-	}
+	assert.Equal(t, 100, asked("", pageLimit).limit(), "no limit")
 }
 
 // What a handler reads is declared, or the handler does not get through one test.
@@ -112,9 +93,7 @@ func TestAHandlerReadsOnlyWhatItsRouteDeclares(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: it was read", name)
-				}
+				assert.NotNilf(t, recover(), "%s: it was read", name)
 			}()
 			read()
 		}()
@@ -130,9 +109,7 @@ func TestOnlyLoopbackHostsAreServedWithoutAuthentication(t *testing.T) {
 		"10.0.0.1": false,
 		"[::2]:80": false, "0.0.0.0": false, "localhost@evil": false,
 	} {
-		if got := isLoopback(host); got != want {
-			t.Errorf("Host %q: %t, want %t", host, got, want)
-		}
+		assert.Equalf(t, want, isLoopback(host), "Host %q", host)
 	}
 }
 
@@ -142,20 +119,17 @@ func TestLoopbackCallersNameThemselves(t *testing.T) {
 	r.Header.Set(headerActor, "ann")
 	r.Header.Set(headerRoles, "clerk, , boss")
 	c, err := Loopback(r)
-	if err != nil || c.Tenant != "acme" || c.Actor != "ann" || strings.Join(c.Roles, "|") != "clerk|boss" {
-		t.Errorf("%+v, %v", c, err)
-	}
+	assert.Truef(t, err == nil && c.Tenant == "acme" && c.Actor == "ann" && strings.Join(c.Roles, "|") == "clerk|boss",
+		"%+v, %v", c, err)
 	r.Header.Set(headerRoles, "")
-	if c, err = Loopback(r); err != nil || len(c.Roles) != 0 {
-		t.Errorf("an empty list of roles gave %q, %v", c.Roles, err)
-	}
+	c, err = Loopback(r)
+	assert.Truef(t, err == nil && len(c.Roles) == 0, "an empty list of roles gave %q, %v", c.Roles, err)
 	r.Header = http.Header{}
 	if c, err = Loopback(r); err != nil || c.Tenant != "default" || c.Actor != "local" || strings.Join(c.Roles, "") != "*" {
 		t.Errorf("nothing named gave %+v, %v", c, err)
 	}
 	r.Method = "POST"
 	r.Header.Set("Origin", "https://example.com")
-	if _, err = Loopback(r); workflow.CodeOf(err) != workflow.Forbidden {
-		t.Errorf("another origin: %v", err)
-	}
+	_, err = Loopback(r)
+	assert.Equalf(t, workflow.Forbidden, workflow.CodeOf(err), "another origin: %v", err)
 }

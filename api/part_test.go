@@ -1,6 +1,10 @@
 package api
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestNextPart(t *testing.T) {
 	t.Parallel()
@@ -15,8 +19,6 @@ func TestNextPart(t *testing.T) {
 		{20, 16, 16, 4},
 		{1000, 16, 0, 984},
 	} {
-		if got := nextPart(c.all, c.submitted, c.bytes); got != c.want {
-			t.Errorf("%d of %d have %d bytes: %d, want %d", c.submitted, c.all, c.bytes, got, c.want)
-		}
+		assert.Equalf(t, c.want, nextPart(c.all, c.submitted, c.bytes), "%d of %d have %d bytes", c.submitted, c.all, c.bytes)
 	}
 }

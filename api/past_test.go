@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -24,13 +27,10 @@ func TestAnInstanceIsShownAsItWas(t *testing.T) {
 		byVersion := s.get(id + "?version=" + string('0'+rune(e.Version)))
 		byVersion.want(t, 200)
 		got := read[api.PastInstance](t, byVersion)
-		if got.Version != e.Version || got.State != e.To || string(got.Data) != string(e.Data) || got.Newest != 4 ||
-			got.Open != (e.Version < 4) || got.BusinessKey != "L-1" || got.Workflow != "parcel" || !got.UpdatedAt.Equal(e.At) || got.Erased {
-			t.Errorf("version %d: %s", e.Version, byVersion.body)
-		}
-		if byVersion.header.Get("ETag") != "" {
-			t.Error("a past version has an ETag")
-		}
+		assert.Truef(t, got.Version == e.Version && got.State == e.To && string(got.Data) == string(e.Data) && got.Newest == 4 &&
+			got.Open == (e.Version < 4) && got.BusinessKey == "L-1" && got.Workflow == "parcel" && got.UpdatedAt.Equal(e.At) && !got.Erased,
+			"version %d: %s", e.Version, byVersion.body)
+		assert.Equal(t, "", byVersion.header.Get("ETag"), "a past version has an ETag")
 		at := url.QueryEscape(e.At.In(time.FixedZone("", 2*3600)).Format(time.RFC3339Nano))
 		for what, path := range map[string]string{
 			"by time":                     id + "?at=" + at,
@@ -43,10 +43,8 @@ func TestAnInstanceIsShownAsItWas(t *testing.T) {
 		}
 	}
 	s.get(id+"?version=1", "Pawl-Tenant", "other").wantProblem(t, 404, workflow.InstanceNotFound)
-	if _, err := s.pool.Exec(t.Context(), `UPDATE pawl.audit SET data = NULL, data_digest = sha256('x') WHERE version = 2`); err != nil {
-		t.Fatal(err)
-	}
-	if body := string(s.get(id + "?version=2").body); !strings.Contains(body, `"erased":true`) || strings.Contains(body, `"data"`) {
-		t.Errorf("erased: %s", body)
-	}
+	_, err := s.pool.Exec(t.Context(), `UPDATE pawl.audit SET data = NULL, data_digest = sha256('x') WHERE version = 2`)
+	require.NoError(t, err)
+	body := string(s.get(id + "?version=2").body)
+	assert.Truef(t, strings.Contains(body, `"erased":true`) && !strings.Contains(body, `"data"`), "erased: %s", body)
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestPreferWait(t *testing.T) {
@@ -12,9 +14,7 @@ func TestPreferWait(t *testing.T) {
 		"wait=-1": 0, "wait=abc": 0, "wait": 0, "wait=1.5": 0, "wait=99999999999999999999": 0,
 		"wait=abc, wait=4": 4 * time.Second, "wait=0": 0,
 	} {
-		if got := preferredWait(requestWith("Prefer", value), time.Minute); got != want {
-			t.Errorf("Prefer %q: %v, want %v", value, got, want)
-		}
+		assert.Equalf(t, want, preferredWait(requestWith("Prefer", value), time.Minute), "Prefer %q", value)
 	}
 }
 
@@ -23,9 +23,7 @@ func TestPreferRespondAsync(t *testing.T) {
 		"": false, "respond-async": true, "Respond-Async": true, "wait=5, respond-async": true, "respond-async;q=1": true,
 		"wait=5": false, "respond": false, "x=respond-async": false,
 	} {
-		if got := prefersAsync(requestWith("Prefer", value)); got != want {
-			t.Errorf("Prefer %q: %t, want %t", value, got, want)
-		}
+		assert.Equalf(t, want, prefersAsync(requestWith("Prefer", value)), "Prefer %q", value)
 	}
 }
 
@@ -34,8 +32,7 @@ func FuzzPreferWaitIsBounded(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := preferredWait(requestWith("Prefer", s), time.Minute); got < 0 || got > time.Minute {
-			t.Errorf("Prefer %q: %v", s, got)
-		}
+		got := preferredWait(requestWith("Prefer", s), time.Minute)
+		assert.Truef(t, got >= 0 && got <= time.Minute, "Prefer %q: %v", s, got)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 )
 
@@ -22,50 +24,36 @@ func TestPublicURLPrefixesAnswers(t *testing.T) {
 		created := s.post(at+"/v1/workflows/delivery/book", n, `{}`, with[:2]...)
 		created.want(t, 201)
 		location := created.header.Get("Location")
-		if !strings.HasPrefix(location, prefix+"/v1/instances/") {
-			t.Error(location)
-		}
+		assert.True(t, strings.HasPrefix(location, prefix+"/v1/instances/"), location)
 		s.get(location, with[:2]...).want(t, 200)
 		s.get(strings.TrimPrefix(location, prefix), with[:2]...).want(t, 200)
 
 		accepted := s.post(location+"/deliver", n+"-2", `{"door":3}`, with[:2]...)
 		accepted.want(t, 202)
 		location = accepted.header.Get("Location")
-		if !strings.HasPrefix(location, prefix+"/v1/commands/") {
-			t.Error(location)
-		}
+		assert.True(t, strings.HasPrefix(location, prefix+"/v1/commands/"), location)
 		s.get(location, with[:2]...).want(t, 200)
 
 		made := s.do("POST", at+"/v1/keys", []byte(`{"name":"`+n+`","grants":["read"]}`), with...)
 		made.want(t, 201)
-		if location = made.header.Get("Location"); !strings.HasPrefix(location, prefix+"/v1/keys/") {
-			t.Error(location)
-		}
+		location = made.header.Get("Location")
+		assert.True(t, strings.HasPrefix(location, prefix+"/v1/keys/"), location)
 		s.get(location, with[:2]...).want(t, 200)
 
 		cookie := s.do("POST", at+"/v1/tickets", []byte(`{"grants":["read:parcel"],"cookie":true}`), with...)
 		cookie.want(t, 201)
-		if text := cookie.header.Get("Set-Cookie"); !strings.Contains(text, "; Path="+prefix+"/v1/;") {
-			t.Error(text)
-		}
+		assert.Contains(t, cookie.header.Get("Set-Cookie"), "; Path="+prefix+"/v1/;")
 		text := string(s.get(at+"/openapi.json", with[:2]...).body)
-		if !strings.Contains(text, `"servers":[{"url":"https://shop.example.com/pawl"}]`) {
-			t.Errorf("%.500s", text)
-		}
-		if text := string(s.get(at+"/asyncapi.json", with[:2]...).body); !strings.Contains(text,
-			`"servers":{"public":{"host":"shop.example.com","pathname":"/pawl","protocol":"wss"}}`) {
-			t.Errorf("%.500s", text)
-		}
+		assert.Contains(t, text, `"servers":[{"url":"https://shop.example.com/pawl"}]`)
+		assert.Contains(t, string(s.get(at+"/asyncapi.json", with[:2]...).body),
+			`"servers":{"public":{"host":"shop.example.com","pathname":"/pawl","protocol":"wss"}}`)
 		s.get(at+"/docs").want(t, 200)
 		s.get(at+"/healthz").want(t, 200)
-		if text := string(s.get(at + "/nowhere").body); !strings.Contains(text, prefix+"/docs") {
-			t.Error(text)
-		}
+		assert.Contains(t, string(s.get(at+"/nowhere").body), prefix+"/docs")
 	}
 	for _, path := range []string{"/pawl", "/pawlx/v1/me", "/pawl/pawl/v1/me", "/p%61wl/v1/me", "/x/pawl/v1/me"} {
-		if a := s.get(path); a.status != 404 {
-			t.Errorf("%s: %d", path, a.status)
-		}
+		a := s.get(path)
+		assert.Equal(t, 404, a.status, path)
 	}
 }
 
@@ -75,9 +63,8 @@ func TestPublicURLIsOwnOrigin(t *testing.T) {
 	s := newServer(t, published)
 	for origin, status := range map[string]int{"https://shop.example.com": 201, "https://shop.example.org": 403,
 		"http://shop.example.com": 403} {
-		if a := s.post("/v1/workflows/parcel/pack", origin, `{"to":"Graz","weight":1}`, "Origin", origin); a.status != status {
-			t.Errorf("%s: %d %s", origin, a.status, a.body)
-		}
+		a := s.post("/v1/workflows/parcel/pack", origin, `{"to":"Graz","weight":1}`, "Origin", origin)
+		assert.Equalf(t, status, a.status, "%s %s", origin, a.body)
 	}
 }
 
@@ -89,9 +76,8 @@ func TestPublicURLServesOwnRoutes(t *testing.T) {
 		})}
 	})
 	for _, path := range []string{"/shop/1", "/pawl/shop/1"} {
-		if a := s.get(path); a.status != 200 || string(a.body) != "/shop/1" {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		a := s.get(path)
+		assert.Truef(t, a.status == 200 && string(a.body) == "/shop/1", "%s: %d %s", path, a.status, a.body)
 	}
 }
 
@@ -104,8 +90,7 @@ func TestPublicURLIsChecked(t *testing.T) {
 		"https://host/a%2Fb": false, "https://host/a b": false, "https://host/v1": false, "https://host/docs/x": false,
 		"https://host/healthz": false, "https://Host/pawl": false,
 	} {
-		if err := api.CheckPublicURL(text); (err == nil) != good {
-			t.Errorf("%q: %v", text, err)
-		}
+		err := api.CheckPublicURL(text)
+		assert.Equalf(t, good, (err == nil), "%q: %v", text, err)
 	}
 }

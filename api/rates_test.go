@@ -6,15 +6,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestATenantGetsItsBurstAndThenItsRate(t *testing.T) {
 	r := newRates("tenant", 2, 10)
 	take := func(tenant string, n int, at time.Duration, want time.Duration) {
 		t.Helper()
-		if got := r.take(tenant, n, noon.Add(at)); got.Round(time.Microsecond) != want {
-			t.Errorf("%d at %v: wait %v, want %v", n, at, got, want)
-		}
+		got := r.take(tenant, n, noon.Add(at))
+		assert.Equalf(t, want, got.Round(time.Microsecond), "%d at %v: wait %v", n, at, got)
 	}
 	take("a", 7, 0, 0)
 	take("a", 4, 0, 500*time.Millisecond) // three are left
@@ -34,9 +36,8 @@ func TestRatesRememberAFewThousandTenants(t *testing.T) {
 		if wait := r.take("faithful", 1, noon); i > 0 && wait == 0 { // it is never among those that came last
 			t.Fatalf("a tenant that keeps coming was forgotten after %d others", i)
 		}
-		if n := len(r.young) + len(r.older); n > 2*ratedKeys {
-			t.Fatalf("%d tenants are remembered", n)
-		}
+		n := len(r.young) + len(r.older)
+		require.Truef(t, n <= 2*ratedKeys, "%d tenants are remembered", n)
 	}
 }
 
@@ -59,34 +60,24 @@ func TestConcurrentTakersGetNoMoreThanTheBurst(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got != 100 {
-		t.Errorf("%d were let through", got)
-	}
+	assert.Equal(t, 100, got, "let through")
 }
 
 func TestRetryAfterIsWholeSecondsAndOneAtLeast(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "1", -time.Hour: "1", time.Nanosecond: "1", time.Second: "1", time.Second + 1: "2", time.Hour: "3600", math.MaxInt64: "9223372037",
 	} {
-		if got := seconds(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
+		assert.Equal(t, want, seconds(d), d)
 	}
 }
 
 func TestWhatIsGivenBackCanBeTakenAgain(t *testing.T) {
 	r := newRates("credential", 0.5, 3)
-	if r.take("a", 2, noon) != 0 {
-		t.Fatal("it is refused")
-	}
-	if n, next := r.left("a", noon.Add(time.Second)); n != 1 || next.Round(time.Microsecond) != time.Second {
-		t.Errorf("%d left, one more in %v", n, next)
-	}
+	require.Equal(t, time.Duration(0), r.take("a", 2, noon), "it is refused")
+	n, next := r.left("a", noon.Add(time.Second))
+	assert.Truef(t, n == 1 && next.Round(time.Microsecond) == time.Second, "%d left, one more in %v", n, next)
 	r.giveBack("a", 2, noon.Add(time.Second))
-	if n, _ := r.left("a", noon.Add(time.Second)); n != 3 {
-		t.Errorf("%d left", n)
-	}
-	if wait := r.take("a", 3, noon.Add(time.Second)); wait != 0 {
-		t.Errorf("wait %v", wait)
-	}
+	n, _ = r.left("a", noon.Add(time.Second))
+	assert.Equal(t, 3, n, "left")
+	assert.Equal(t, time.Duration(0), r.take("a", 3, noon.Add(time.Second)), "wait")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
@@ -45,9 +46,8 @@ func TestInstancesAreFoundByEveryFilter(t *testing.T) {
 			t.Errorf("%q: %d instances, next %q; want %d", query, len(page.Instances), page.Next, want)
 		}
 	}
-	if page := read[api.InstancePage](t, s.get("/v1/instances", "Pawl-Tenant", "other")); len(page.Instances) != 0 {
-		t.Errorf("another tenant sees %d instances", len(page.Instances))
-	}
+	assert.Empty(t, read[api.InstancePage](t, s.get("/v1/instances", "Pawl-Tenant", "other")).Instances,
+		"another tenant sees instances")
 	s.get("/v1/instances?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/instances?business_key=L%2F3").wantProblem(t, 400, workflow.InvalidRequest)
 }
@@ -66,9 +66,7 @@ func TestPagesOfInstancesMissNothingAndRepeatNothing(t *testing.T) {
 		page := read[api.InstancePage](t, a)
 		pages++
 		for _, i := range page.Instances {
-			if seen[i.ID] || !want[i.ID] {
-				t.Errorf("instance %s: seen %t, ours %t", i.ID, seen[i.ID], want[i.ID])
-			}
+			assert.Truef(t, !seen[i.ID] && want[i.ID], "instance %s: seen %t, ours %t", i.ID, seen[i.ID], want[i.ID])
 			seen[i.ID] = true
 		}
 		if page.Next == "" {
@@ -78,9 +76,7 @@ func TestPagesOfInstancesMissNothingAndRepeatNothing(t *testing.T) {
 		s.packed("1") // what comes in meanwhile has a later id, and harms nothing
 		want = mark(t, s, want)
 	}
-	if len(seen) < 25 || pages < 4 {
-		t.Errorf("%d instances on %d pages", len(seen), pages)
-	}
+	assert.Truef(t, len(seen) >= 25 && pages >= 4, "%d instances on %d pages", len(seen), pages)
 }
 
 // mark adds the instances that exist by now.
@@ -100,10 +96,9 @@ func TestAnInstanceIsShownWithItsVersion(t *testing.T) {
 	byKey := s.get("/v1/workflows/parcel/keys/" + url.PathEscape("größe/7 %"))
 	byID.want(t, 200)
 	byKey.want(t, 200)
-	if string(byID.body) != string(byKey.body) || byID.header.Get("ETag") != byKey.header.Get("ETag") ||
-		!strings.HasPrefix(byID.header.Get("ETag"), `"1.`) {
-		t.Errorf("by id %s %s, by key %s %s", byID.header.Get("ETag"), byID.body, byKey.header.Get("ETag"), byKey.body)
-	}
+	assert.Truef(t, string(byID.body) == string(byKey.body) && byID.header.Get("ETag") == byKey.header.Get("ETag") &&
+		strings.HasPrefix(byID.header.Get("ETag"), `"1.`),
+		"by id %s %s, by key %s %s", byID.header.Get("ETag"), byID.body, byKey.header.Get("ETag"), byKey.body)
 	i := read[api.Instance](t, byID)
 	if i.Workflow != "parcel" || i.Definition != 1 || i.BusinessKey != "größe/7 %" || i.State != packed || !i.Open || i.Version != 1 ||
 		i.Attributes["to"] != "Wien" || !strings.Contains(string(i.Data), "Wien") || i.CreatedAt.IsZero() || !i.UpdatedAt.Equal(i.CreatedAt) {
@@ -143,23 +138,18 @@ func TestHistoryIsReadPieceByPiece(t *testing.T) {
 		}
 	}
 	for i, e := range all {
-		if e.Version != int64(i)+1 || e.Position != int64(i)+1 || len(e.Hash) != 64 {
-			t.Errorf("entry %d: %+v", i, e)
-		}
+		assert.Truef(t, e.Version == int64(i)+1 && e.Position == int64(i)+1 && len(e.Hash) == 64, "entry %d: %+v", i, e)
 	}
 	last := all[len(all)-1]
-	if len(all) != 6 || last.From != packed || last.To != sent || last.Actor != "bob" || last.Reason != "via rail" ||
-		last.Scope != "post" || last.Key != "last" || string(last.Payload) != `{"via":"rail"}` || last.Transition != "send" {
-		t.Errorf("%d entries, the last %+v", len(all), last)
-	}
+	assert.Truef(t, len(all) == 6 && last.From == packed && last.To == sent && last.Actor == "bob" && last.Reason == "via rail" &&
+		last.Scope == "post" && last.Key == "last" && string(last.Payload) == `{"via":"rail"}` && last.Transition == "send",
+		"%d entries, the last %+v", len(all), last)
 	s.get("/v1/instances/"+uuid.NewString()+"/history").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get(path, "Pawl-Tenant", "other").wantProblem(t, 404, workflow.InstanceNotFound)
-	if v := read[api.Verification](t, s.get("/v1/ops/verify?instance="+id.String())); !v.Intact || v.Entries != 6 || v.Instances != 1 {
-		t.Errorf("verify: %+v", v)
-	}
-	if v := read[api.Verification](t, s.get("/v1/ops/verify")); !v.Intact || v.Entries != 6 {
-		t.Errorf("verify all: %+v", v)
-	}
+	v := read[api.Verification](t, s.get("/v1/ops/verify?instance="+id.String()))
+	assert.Truef(t, v.Intact && v.Entries == 6 && v.Instances == 1, "verify: %+v", v)
+	v = read[api.Verification](t, s.get("/v1/ops/verify"))
+	assert.Truef(t, v.Intact && v.Entries == 6, "verify all: %+v", v)
 	s.get("/v1/ops/verify?instance="+uuid.NewString()).wantProblem(t, 404, workflow.InstanceNotFound)
 }
 
@@ -197,19 +187,15 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 		!c.ExpiresAt.After(c.CreatedAt) {
 		t.Errorf("%+v", c)
 	}
-	if string(c.Result) != string(created.body) {
-		t.Errorf("the status has the result %s, the answer was %s", c.Result, created.body)
-	}
+	assert.Equalf(t, string(created.body), string(c.Result), "the status has the result %s, the answer was %s", c.Result, created.body)
 	tag := status.header.Get("ETag")
-	if same := s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC", "If-None-Match", tag); tag == "" || same.status != 304 {
-		t.Errorf("with its own tag %s: %d", tag, same.status)
-	}
+	same := s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC", "If-None-Match", tag)
+	assert.Truef(t, tag != "" && same.status == 304, "with its own tag %s: %d", tag, same.status)
 	status = s.get("/v1/commands/" + url.PathEscape("parcel:"+id.String()) + "/k")
 	status.want(t, 200)
 	c = read[api.CommandStatus](t, status)
-	if c.Status != transitions.FailedFinal || c.Code != 412 || string(c.Problem) != string(refused.body) || c.Result != nil {
-		t.Errorf("%+v; the answer was %s", c, refused.body)
-	}
+	assert.Truef(t, c.Status == transitions.FailedFinal && c.Code == 412 && string(c.Problem) == string(refused.body) && c.Result == nil,
+		"%+v; the answer was %s", c, refused.body)
 	s.get("/v1/commands/my%2Fscope/nothing").wantProblem(t, 404, workflow.CommandNotFound)
 	s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC", "Pawl-Tenant", "other").wantProblem(t, 404, workflow.CommandNotFound)
 }
@@ -217,19 +203,16 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 func TestWorkflowsDescribeThemselves(t *testing.T) {
 	s := newServer(t)
 	list := read[api.WorkflowList](t, s.get("/v1/workflows"))
-	if len(list.Workflows) != 2 || list.Workflows[0].Name != "delivery" || list.Workflows[1].Name != "parcel" ||
-		list.Workflows[1].Version != 1 || len(list.Workflows[1].Hash) != 64 {
-		t.Errorf("%+v", list)
-	}
+	assert.Truef(t, len(list.Workflows) == 2 && list.Workflows[0].Name == "delivery" && list.Workflows[1].Name == "parcel" &&
+		list.Workflows[1].Version == 1 && len(list.Workflows[1].Hash) == 64,
+		"%+v", list)
 	a := s.get("/v1/workflows/parcel")
 	a.want(t, 200)
 	d := read[workflow.Description](t, a)
-	if len(d.Transitions) != 7 || len(d.States) != 3 || !strings.Contains(string(d.Transitions[0].Payload), `"weight"`) {
-		t.Errorf("%+v", d)
-	}
-	if same := s.get("/v1/workflows/parcel?version=1", "If-None-Match", a.header.Get("ETag")); same.status != 304 {
-		t.Errorf("with its own tag %s: %d", a.header.Get("ETag"), same.status)
-	}
+	assert.Truef(t, len(d.Transitions) == 7 && len(d.States) == 3 && strings.Contains(string(d.Transitions[0].Payload), `"weight"`),
+		"%+v", d)
+	same := s.get("/v1/workflows/parcel?version=1", "If-None-Match", a.header.Get("ETag"))
+	assert.Equalf(t, 304, same.status, "with its own tag %s", a.header.Get("ETag"))
 	s.get("/v1/workflows/parcel?version=7").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/workflows/nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
 }
@@ -250,16 +233,13 @@ func TestDiagramsAreNegotiated(t *testing.T) {
 		} {
 			a := s.get(path+c.query, "Accept", c.accept)
 			a.want(t, 200)
-			if a.header.Get("Content-Type") != c.want || !strings.Contains(string(a.body), c.begins) {
-				t.Errorf("%s%s, Accept %q: %s %.100s", path, c.query, c.accept, a.header.Get("Content-Type"), a.body)
-			}
+			assert.Truef(t, a.header.Get("Content-Type") == c.want && strings.Contains(string(a.body), c.begins),
+				"%s%s, Accept %q: %s %.100s", path, c.query, c.accept, a.header.Get("Content-Type"), a.body)
 		}
 		s.get(path, "Accept", "application/pdf").wantProblem(t, 406, workflow.NotAcceptable)
 		s.get(path+"?format=pdf").wantProblem(t, 400, workflow.InvalidRequest)
 	}
-	if n := layouts.Load(); n != 1 {
-		t.Errorf("%d layouts of one workflow", n)
-	}
+	assert.Equal(t, int64(1), layouts.Load(), "layouts of one workflow")
 	s.get("/v1/workflows/nothing/diagram").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/instances/"+uuid.NewString()+"/diagram").wantProblem(t, 404, workflow.InstanceNotFound)
 }
@@ -274,9 +254,7 @@ func TestWhatIsReadByIDIsReadByBusinessKeyToo(t *testing.T) {
 		byID.want(t, http.StatusOK)
 		byKey := s.do(http.MethodGet, "/v1/workflows/parcel/keys/L%2F1"+what, nil)
 		byKey.want(t, http.StatusOK)
-		if string(byID.body) != string(byKey.body) {
-			t.Errorf("%s by id: %s; by business key: %s", what, byID.body, byKey.body)
-		}
+		assert.Equalf(t, string(byKey.body), string(byID.body), "%s by id: %s; by business key: %s", what, byID.body, byKey.body)
 	}
 }
 
@@ -284,9 +262,7 @@ func TestUnknownBusinessKeyIsNamed(t *testing.T) {
 	s := newServer(t)
 	named := func(a answer, name string) {
 		t.Helper()
-		if p := a.wantProblem(t, 404, workflow.InstanceNotFound); !strings.Contains(p.Detail, name) {
-			t.Errorf("%s is not named: %s", name, p.Detail)
-		}
+		assert.Contains(t, a.wantProblem(t, 404, workflow.InstanceNotFound).Detail, name, "named")
 	}
 	const path, ops, key = "/v1/workflows/parcel/keys/L%2F7", "/v1/ops/workflows/parcel/keys/L%2F7", `the business key "L/7"`
 	for _, what := range []string{"", "?version=1", "?at=2030-01-01T00:00:00Z", "/history", "/children", "/transitions", "/diagram"} {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
@@ -43,9 +45,7 @@ func (s *server) reasons(id uuid.UUID) (list []string) {
 
 func wantReasons(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	assert.Equalf(t, strings.Join(want, "|"), strings.Join(got, "|"), "got %q, want %q", got, want)
 }
 
 // A reason is part of the request: with another one, or none, the key is used.
@@ -57,9 +57,8 @@ func TestACommandTakesAReason(t *testing.T) {
 	a := book(why...)
 	a.want(t, 201)
 	again := book(why...)
-	if again.status != 201 || string(again.body) != string(a.body) || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("the replay: %d %s %v", again.status, again.body, again.header)
-	}
+	assert.Truef(t, again.status == 201 && string(again.body) == string(a.body) && again.header.Get("Idempotent-Replayed") == "true",
+		"the replay: %d %s %v", again.status, again.body, again.header)
 	book().wantProblem(t, 422, workflow.KeyReused)
 	book("Pawl-Reason", "another").wantProblem(t, 422, workflow.KeyReused)
 	id := read[transitions.Result](t, a).Instance
@@ -76,9 +75,8 @@ func TestACommandTakesAReason(t *testing.T) {
 	bulk := "[" + item("b", aReason) + "," + item("b", aReason) + "," + item("b", "other") + "," + item("none", "") + "," +
 		item("n", "as it is: Köln %41") + "]"
 	for i, want := range []int{200, 200, 422, 200, 200} {
-		if got := read[[]api.BulkResult](t, s.bulk("application/json", bulk, ""))[i]; got.Status != want {
-			t.Errorf("item %d: %d %s, want %d", i, got.Status, got.Body, want)
-		}
+		got := read[[]api.BulkResult](t, s.bulk("application/json", bulk, ""))[i]
+		assert.Equalf(t, want, got.Status, "item %d %s", i, got.Body)
 	}
 	wantReasons(t, s.reasons(id), "book: "+aReason, "note: as it is: Köln %41", "note: ", "note: "+aReason)
 }
@@ -124,16 +122,13 @@ func TestAReasonThatCannotBeIsRefused(t *testing.T) {
 		`%"a" trail`: "not a Display String",
 	} {
 		for _, query := range []string{"", "?dry_run=true"} {
-			if p := s.post(of+query, "k", `{}`, "Pawl-Reason", reason).wantProblem(t, 400, workflow.InvalidRequest); !strings.Contains(p.Detail,
-				says) {
-				t.Errorf("%.20q: %s, want %s", reason, p.Detail, says)
-			}
+			assert.Containsf(t, s.post(of+query, "k", `{}`, "Pawl-Reason", reason).wantProblem(t, 400, workflow.InvalidRequest).Detail,
+				says,
+				"%.20q", reason)
 		}
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+of, strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}, "Pawl-Reason": {"one", "two"}}
 	s.send(r).wantProblem(t, 400, workflow.InvalidRequest)
 	s.post("/v1/ops/instances/"+id.String()+"/pause", "k", `{}`, "Pawl-Reason", "x").wantProblem(t, 400, workflow.InvalidRequest)
@@ -142,14 +137,11 @@ func TestAReasonThatCannotBeIsRefused(t *testing.T) {
 	item := fmt.Sprintf(`{"transition":"note","instance":%q,"key":"k","reason":`, id)
 	bulk := "[" + item + `"` + long + `"},` + item + `"\u0000"},` + item + `7},` + item + `{}},` + item + `null}]`
 	for i, got := range read[[]api.BulkResult](t, s.bulk("application/json", bulk, "")) {
-		if i < 4 && got.Status != 400 || i == 4 && got.Status != 200 {
-			t.Errorf("item %d: %d %s", i, got.Status, got.Body)
-		}
+		assert.Truef(t, (i >= 4 || got.Status == 400) && (i != 4 || got.Status == 200), "item %d: %d %s", i, got.Status, got.Body)
 	}
 	wantReasons(t, s.reasons(id), "book: ", "note: ")
 	whole := strings.Repeat("ж", transitions.MaxReason/2)
 	s.post(of, "whole", `{}`, "Pawl-Reason", wire.DisplayString(whole)).want(t, 200)
-	if got := s.reasons(id); got[2] != "note: "+whole {
-		t.Errorf("got %.30q", got[2])
-	}
+	got := s.reasons(id)
+	assert.Equal(t, "note: "+whole, got[2])
 }

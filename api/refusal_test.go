@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -26,17 +28,13 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	g := &guarded{server: &server{t: t, log: &lockedBuffer{}}, idp: authtest.NewProvider(t), instance: uuid.New(), key: "000000000000"}
 	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
 		Keys: g.idp.Set()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := api.Config{Identify: api.Bearer(v.Verify), Logger: slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, change := range config {
 		change(&c)
 	}
 	a, err := api.New(&engine.Engine{}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener := httptest.NewServer(declared(t, a, nil))
 	t.Cleanup(listener.Close)
 	g.url = listener.URL
@@ -108,16 +106,10 @@ func TestARefusalAsksNothingOfTheDatabase(t *testing.T) {
 	defer refused.mu.Unlock()
 	log := g.log.String()
 	for reason, n := range want {
-		if refused.by[reason] != n {
-			t.Errorf("%s: %d are counted of %d", reason, refused.by[reason], n)
-		}
-		if !strings.Contains(log, "reason="+reason) {
-			t.Errorf("the log does not say %s", reason)
-		}
+		assert.Equalf(t, n, refused.by[reason], "%s are counted of", reason)
+		assert.Containsf(t, log, "reason="+reason, "the log does not say %s", reason)
 	}
-	if len(refused.by) != len(want) {
-		t.Errorf("counted are %v, refused %v", refused.by, want)
-	}
+	assert.Lenf(t, refused.by, len(want), "counted, refused %v", want)
 }
 
 // Whoever sends too many commands has none of them looked at.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -35,9 +37,8 @@ func TestReplayIsByteIdenticalAfterTheInstanceMovedOn(t *testing.T) {
 			t.Errorf("%s: %d %s %v; the first answer was %d %s", key, again.status, again.body, again.header, first.status, first.body)
 		}
 	}
-	if got := read[transitions.Result](t, stamped); string(got.Result) != `{"stamps":1}` || got.Version != 2 || got.State != packed {
-		t.Errorf("the answer says %+v", got)
-	}
+	got := read[transitions.Result](t, stamped)
+	assert.Truef(t, string(got.Result) == `{"stamps":1}` && got.Version == 2 && got.State == packed, "the answer says %+v", got)
 }
 
 func TestIdenticalRequestsAtOnceHaveOneEffectAndOneAnswer(t *testing.T) {
@@ -56,16 +57,14 @@ func TestIdenticalRequestsAtOnceHaveOneEffectAndOneAnswer(t *testing.T) {
 	all.Wait()
 	fresh := 0
 	for _, a := range answers {
-		if a.status != 201 || string(a.body) != string(answers[0].body) {
-			t.Errorf("%d %s; another got %s", a.status, a.body, answers[0].body)
-		}
+		assert.Truef(t, a.status == 201 && string(a.body) == string(answers[0].body),
+			"%d %s; another got %s", a.status, a.body, answers[0].body)
 		if a.header.Get("Idempotent-Replayed") == "" {
 			fresh++
 		}
 	}
-	if n := s.rows()["instance"]; n != 1 || fresh != 1 {
-		t.Errorf("%d instances, %d answers that are no replay", n, fresh)
-	}
+	n := s.rows()["instance"]
+	assert.Truef(t, n == 1 && fresh == 1, "%d instances, %d answers that are no replay", n, fresh)
 }
 
 func TestIfMatchLetsOneOfTwoWritersWin(t *testing.T) {
@@ -73,14 +72,10 @@ func TestIfMatchLetsOneOfTwoWritersWin(t *testing.T) {
 	id := s.packed("5").String()
 	shown := s.get("/v1/instances/" + id)
 	tag := shown.header.Get("ETag")
-	if !strings.HasPrefix(tag, `"1.`) {
-		t.Fatalf("ETag %s", tag)
-	}
+	require.Truef(t, strings.HasPrefix(tag, `"1.`), "ETag %s", tag)
 	won := s.post("/v1/instances/"+id+"/stamp", "a", `{}`, "If-Match", tag)
 	won.want(t, 200)
-	if got := won.header.Get("ETag"); got != `"2"` {
-		t.Errorf("ETag %s after the transition", got)
-	}
+	assert.Equal(t, `"2"`, won.header.Get("ETag"), "ETag after the transition")
 	s.post("/v1/instances/"+id+"/stamp", "b", `{}`, "If-Match", tag).wantProblem(t, 412, workflow.VersionConflict)
 	s.post("/v1/instances/"+id+"/stamp", "c", `{}`, "If-Match", "*").want(t, 200)
 	// A proxy that compresses the answer weakens its tag.
@@ -107,26 +102,20 @@ func TestDryRunAnswersAndChangesNothing(t *testing.T) {
 			a = s.do(http.MethodPost, path+"?dry_run=true", nil, "Content-Type", "application/json")
 		}
 		a.want(t, want)
-		if a.header.Get("Location") != "" || a.header.Get("Pawl-Position") != "" {
-			t.Errorf("%s: a dry run has headers of a real one: %v", path, a.header)
-		}
-		if want < 400 && a.header.Get("Pawl-Dry-Run") != "true" {
-			t.Errorf("%s: nothing says that it was a dry run", path)
-		}
+		assert.Truef(t, a.header.Get("Location") == "" && a.header.Get("Pawl-Position") == "",
+			"%s: a dry run has headers of a real one: %v", path, a.header)
+		assert.Falsef(t, want < 400 && a.header.Get("Pawl-Dry-Run") != "true", "%s: nothing says that it was a dry run", path)
 	}
 	before["instance"]++ // the heavy one
 	before["command"]++
 	before["audit"]++
 	before["outbox"]++
 	for table, n := range s.rows() {
-		if n != before[table] {
-			t.Errorf("%s has %d rows, had %d", table, n, before[table])
-		}
+		assert.Equalf(t, before[table], n, "%s has rows, had", table)
 	}
 	s.post("/v1/workflows/parcel/pack?dry_run=maybe", "k", `{}`).wantProblem(t, 400, workflow.InvalidRequest)
-	if a := s.post("/v1/workflows/parcel/pack?dry_run=false", "k", `{"to":"Wien"}`); a.status != 201 {
-		t.Errorf("dry_run=false: %d %s", a.status, a.body)
-	}
+	a := s.post("/v1/workflows/parcel/pack?dry_run=false", "k", `{"to":"Wien"}`)
+	assert.Equalf(t, 201, a.status, "dry_run=false %s", a.body)
 }
 
 func TestPositionsCountWithoutGaps(t *testing.T) {
@@ -134,8 +123,7 @@ func TestPositionsCountWithoutGaps(t *testing.T) {
 	id := s.packed("1")
 	for want := int64(2); want < 6; want++ {
 		a := s.post("/v1/instances/"+id.String()+"/stamp", uuid.NewString(), `{}`)
-		if a.header.Get("Pawl-Position") != strconv.FormatInt(want, 10) || read[transitions.Result](t, a).Position != want {
-			t.Errorf("position %s in the header, %s; want %d", a.header.Get("Pawl-Position"), a.body, want)
-		}
+		assert.Truef(t, a.header.Get("Pawl-Position") == strconv.FormatInt(want, 10) && read[transitions.Result](t, a).Position == want,
+			"position %s in the header, %s; want %d", a.header.Get("Pawl-Position"), a.body, want)
 	}
 }

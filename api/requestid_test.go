@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -24,13 +26,11 @@ func TestARequestIsCalledWhatItsCallerCallsIt(t *testing.T) {
 	} {
 		got := s.get("/healthz", requestID, given).header.Get(requestID)
 		id, err := uuid.Parse(got)
-		if made := err == nil && id.Version() == 7; taken && got != given || !taken && !made {
-			t.Errorf("%q is called %q", given, got)
-		}
+		made := err == nil && id.Version() == 7
+		assert.Truef(t, (!taken || got == given) && (taken || made), "%q is called %q", given, got)
 	}
-	if got := s.get("/healthz", requestID, "a", requestID, "b").header.Values(requestID); len(got) != 1 || got[0] == "a" || got[0] == "b" {
-		t.Errorf("two names: %q", got)
-	}
+	got := s.get("/healthz", requestID, "a", requestID, "b").header.Values(requestID)
+	assert.Truef(t, len(got) == 1 && got[0] != "a" && got[0] != "b", "two names: %q", got)
 	if a, b := s.get("/healthz").header.Get(requestID), s.get("/healthz").header.Get(requestID); a == b || a == "" {
 		t.Errorf("%q and %q", a, b)
 	}
@@ -49,9 +49,7 @@ func line(t *testing.T, s *server, fragments ...string) string {
 			found = append(found, all.Text())
 		}
 	}
-	if len(found) != 1 {
-		t.Fatalf("%d lines with %q: %q", len(found), fragments, found)
-	}
+	require.Lenf(t, found, 1, "lines with %q", fragments)
 	return found[0]
 }
 
@@ -70,9 +68,7 @@ func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
 	s.get("/nothing/secret?token=hidden", requestID, "r-3").want(t, 404)
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream",
 		http.Header{requestID: {"r-4"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = ws.Close()
 	await.Eventually(t, "the stream has ended", func() bool { return strings.Contains(s.log.String(), "request_id=r-4") })
 	for id, want := range map[string][]string{
@@ -83,9 +79,7 @@ func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
 	} {
 		got := line(t, s, "api: request\"", "request_id="+id)
 		for _, w := range want {
-			if !strings.Contains(got, w) {
-				t.Errorf("no %s in %s", w, got)
-			}
+			assert.Contains(t, got, w, "no in")
 		}
 	}
 	if text := s.log.String(); strings.Contains(text, "hidden") || strings.Contains(text, "secret") || strings.Contains(text, id.String()) {
@@ -110,16 +104,13 @@ func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
 		"/v1/workflows/parcel/diagram": "style-src", "/v1/workflows/nothing/diagram": "",
 	} {
 		h := s.get(path).header
-		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" ||
-			!strings.HasSuffix(h.Get("Cache-Control"), "no-cache") {
-			t.Errorf("%s: %v", path, h)
-		}
+		assert.Truef(t, h.Get("X-Content-Type-Options") == "nosniff" && h.Get("Referrer-Policy") == "no-referrer" &&
+			strings.HasSuffix(h.Get("Cache-Control"), "no-cache"),
+			"%s: %v", path, h)
 		got := h.Get("Content-Security-Policy")
-		if !strings.HasPrefix(got, "default-src 'none'; ") || !strings.HasSuffix(got, "frame-ancestors 'none'") ||
-			!strings.Contains(got, policy) ||
-			policy == "" && strings.Contains(got, "style-src") {
-			t.Errorf("%s: %q", path, got)
-		}
+		assert.Truef(t, strings.HasPrefix(got, "default-src 'none'; ") && strings.HasSuffix(got, "frame-ancestors 'none'") &&
+			strings.Contains(got, policy) && (policy != "" || !strings.Contains(got, "style-src")),
+			"%s: %q", path, got)
 	}
 }
 
@@ -132,9 +123,8 @@ func TestAccessLogSkipsHealth(t *testing.T) {
 			for line := range strings.Lines(s.log.String()) {
 				logged = logged || strings.Contains(line, "level=INFO") && strings.Contains(line, "request_id=at"+strings.ReplaceAll(path, "/", "-"))
 			}
-			if want := !skips || path == "/v1/workflows"; logged != want {
-				t.Errorf("%s is logged: %t, want %t", path, logged, want)
-			}
+			want := !skips || path == "/v1/workflows"
+			assert.Equalf(t, want, logged, "%s is logged", path)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -72,9 +74,8 @@ func TestANarrowGrantIsForWhatItNames(t *testing.T) {
 		{"operate:parcel", "/v1/ops/stuck?workflow=parcel&all_tenants=true", 400},
 		{"operate:parcel", "/v1/counts?workflow=parcel&all_tenants=true", 403},
 	} {
-		if a := g.get(c.path, g.with(c.grants)...); a.status != c.want {
-			t.Errorf("%s, %s: %d, not %d: %.200s", c.grants, c.path, a.status, c.want, a.body)
-		}
+		a := g.get(c.path, g.with(c.grants)...)
+		assert.Equalf(t, c.want, a.status, "%s, %s: %.200s", c.grants, c.path, a.body)
 	}
 }
 
@@ -93,9 +94,7 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 	g.post("/v1/workflows/parcel/keys/L-1/stamp?dry_run=true", "2", `{}`, one...).want(t, 200)
 	before := g.rows()
 	p := g.post("/v1/workflows/parcel/pack", "3", `{"to":"x"}`, one...).wantProblem(t, 403, workflow.Forbidden)
-	if !strings.Contains(p.Detail, `"submit:parcel/pack"`) {
-		t.Error(p.Detail)
-	}
+	assert.Contains(t, p.Detail, `"submit:parcel/pack"`)
 	g.post("/v1/workflows/parcel/keys/L-1/send", "4", `{}`, one...).wantProblem(t, 403, workflow.Forbidden)
 	g.post("/v1/instances/"+g.instance.String()+"/send", "5", `{}`, one...).wantProblem(t, 404, workflow.InstanceNotFound)
 	g.do("DELETE", "/v1/commands/parcel:label/k", nil, one...).wantProblem(t, 404, workflow.CommandNotFound)
@@ -112,9 +111,7 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 		`{"transition":"pack","workflow":"parcel","key":"10","payload":{"to":"x"}}`,
 	}, ",")+"]", one...))
 	for i, want := range []int{200, 200, 403, 404, 403} {
-		if list[i].Status != want {
-			t.Errorf("item %d: %d %s", i, list[i].Status, list[i].Body)
-		}
+		assert.Equalf(t, want, list[i].Status, "item %d %s", i, list[i].Body)
 	}
 }
 
@@ -132,16 +129,12 @@ func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 				a.wantProblem(t, 404, workflow.InstanceNotFound)
 				told[i] = strings.ReplaceAll(string(a.body), id, "ID")
 			}
-			if told[0] != told[1] {
-				t.Errorf("%s %s: %s, and of none %s", c[0], c[1], told[0], told[1])
-			}
+			assert.Equalf(t, told[1], told[0], "%s %s, and of none", c[0], c[1])
 		}
 	}
 	there := g.get("/v1/commands/parcel:label/k", g.with("read:courier")...)
 	none := g.get("/v1/commands/parcel:label/no", g.with("read:courier")...)
-	if string(there.body) != string(none.body) {
-		t.Errorf("%s, and of none %s", there.body, none.body)
-	}
+	assert.Equalf(t, string(none.body), string(there.body), "%s, and of none %s", there.body, none.body)
 }
 
 // Whoever acts as somebody else needs a grant for that, and the audit row has both.
@@ -159,30 +152,24 @@ func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 	}
 	bulk := "[" + item("3", `,"actor":"eve"`) + "," + item("4", "") + "]"
 	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, append(g.with("submit act-as"), "Pawl-Actor", "bob")...))
-	if list[0].Status != 200 || list[1].Status != 200 {
-		t.Fatalf("%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
-	}
+	require.Truef(t, list[0].Status == 200 && list[1].Status == 200,
+		"%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
 	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
 		list[1].Status == 403 {
 		t.Errorf("%d, %d", list[0].Status, list[1].Status)
 	}
 	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
 	for i, want := range [][2]string{{"ann", proof}, {"bob", proof + " by ann"}, {"ann", proof}} {
-		if e := entries[i]; e.Actor != want[0] || e.Proof != want[1] {
-			t.Errorf("version %d: %s, %q", e.Version, e.Actor, e.Proof)
-		}
+		e := entries[i]
+		assert.Truef(t, e.Actor == want[0] && e.Proof == want[1], "version %d: %s, %q", e.Version, e.Actor, e.Proof)
 	}
 	both := map[string]string{}
 	for _, e := range entries[3:] {
 		both[e.Actor] = e.Proof
 	}
-	if both["eve"] != proof+" by ann" || both["bob"] != proof+" by ann" {
-		t.Errorf("%v", both)
-	}
+	assert.True(t, both["eve"] == proof+" by ann" && both["bob"] == proof+" by ann", both)
 	v := read[api.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
-	if !v.Intact {
-		t.Errorf("%+v", v)
-	}
+	assert.Truef(t, v.Intact, "%+v", v)
 }
 
 // The proof stays with a command that takes time, or whose time has not come.
@@ -210,9 +197,7 @@ func TestTheProofGoesWithACommandInFlight(t *testing.T) {
 		if e.Transition == "note" {
 			want += " by ann"
 		}
-		if e.Proof != want {
-			t.Errorf("%s by %s: %q", e.Transition, e.Actor, e.Proof)
-		}
+		assert.Equalf(t, want, e.Proof, "%s by %s", e.Transition, e.Actor)
 	}
 }
 
@@ -220,10 +205,9 @@ func TestMeSaysWhoAndWhyNot(t *testing.T) {
 	g := newGuarded(t)
 	headers := g.with("read submit:parcel/stamp")
 	me := read[api.Me](t, g.get("/v1/me", headers...))
-	if me.Tenant != "acme" || me.Actor != "ann" || strings.Join(me.Grants, " ") != "read submit:parcel/stamp" ||
-		me.Proof.Kind != auth.JWT || me.Proof.By == "" || me.Until.IsZero() || me.Can != nil {
-		t.Errorf("%+v", me)
-	}
+	assert.Truef(t, me.Tenant == "acme" && me.Actor == "ann" && strings.Join(me.Grants, " ") == "read submit:parcel/stamp" &&
+		me.Proof.Kind == auth.JWT && me.Proof.By != "" && !me.Until.IsZero() && me.Can == nil,
+		"%+v", me)
 	for asked, want := range map[string]api.MeCan{
 		"read:parcel":         {Allowed: true, Why: "read"},
 		"submit:parcel/stamp": {Allowed: true, Why: "submit:parcel/stamp"},
@@ -234,9 +218,7 @@ func TestMeSaysWhoAndWhyNot(t *testing.T) {
 	} {
 		want.Grant = asked
 		me := read[api.Me](t, g.get("/v1/me?can="+strings.ReplaceAll(asked, "#", "%23"), headers...))
-		if me.Can == nil || *me.Can != want {
-			t.Errorf("%s: %+v", asked, me.Can)
-		}
+		assert.Truef(t, me.Can != nil && *me.Can == want, "%s: %+v", asked, me.Can)
 	}
 	g.get("/v1/me?can=everything", headers...).wantProblem(t, 400, workflow.InvalidRequest)
 }
@@ -272,15 +254,12 @@ func TestAWebSocketEndsWithItsCredential(t *testing.T) {
 			}
 		}
 		closed, is := errors.AsType[*websocket.CloseError](err)
-		if !is || closed.Code != 4401 || !strings.Contains(closed.Text, "the credential has ended") {
-			t.Fatal(err)
-		}
+		require.True(t, is && closed.Code == 4401 && strings.Contains(closed.Text, "the credential has ended"), err)
 		if last == 0 {
 			continue
 		}
-		if want := "resume after " + strconv.FormatInt(last, 10); !strings.HasSuffix(closed.Text, want) {
-			t.Errorf("%q, not %q", closed.Text, want)
-		}
+		want := "resume after " + strconv.FormatInt(last, 10)
+		assert.Truef(t, strings.HasSuffix(closed.Text, want), "%q, not %q", closed.Text, want)
 		break
 	}
 	s.waitForStreams(0)
@@ -291,14 +270,10 @@ func TestAnEventStreamEndsWithItsCredential(t *testing.T) {
 	s.someEvents()
 	for lasts.Store(int64(200 * time.Millisecond)); ; lasts.Store(2 * lasts.Load()) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Accept", "text/event-stream")
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var id, end string
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			switch line := lines.Text(); {
@@ -314,9 +289,7 @@ func TestAnEventStreamEndsWithItsCredential(t *testing.T) {
 		if end == "" {
 			continue // it ended before anything was told
 		}
-		if id != end {
-			t.Errorf("it is resumed after %q, and %q was told", id, end)
-		}
+		assert.Equal(t, end, id, "it is resumed after, and was told")
 		break
 	}
 	s.waitForStreams(0)
@@ -340,35 +313,24 @@ func TestStreamsEndWhenTheirCredentialIsTakenBack(t *testing.T) {
 	for _, path := range []string{"/v1/events", "/v1/commands/delivery:" +
 		strings.TrimPrefix(booked.header.Get("Location"), "/v1/instances/") + "/2"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Accept", "text/event-stream")
 		r.Header.Set(with[0], with[1])
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer response.Body.Close()
 		lines := bufio.NewScanner(response.Body)
-		if response.StatusCode != 200 || !lines.Scan() {
-			t.Fatalf("%s: %d", path, response.StatusCode)
-		}
+		require.Truef(t, response.StatusCode == 200 && lines.Scan(), "%s: %d", path, response.StatusCode)
 		streams = append(streams, lines)
 	}
 	// The stream of the log has told all that there is: it ends after it, and not before.
 	for head := "id: " + strconv.FormatInt(g.head(), 10); streams[0].Text() != head; {
-		if !streams[0].Scan() {
-			t.Fatalf("the stream of the log ended before %s: %v", head, streams[0].Err())
-		}
+		require.Truef(t, streams[0].Scan(), "the stream of the log ended before %s: %v", head, streams[0].Err())
 	}
-	if _, err := g.keys.Revoke(t.Context(), "acme", made.ID, "test"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := g.keys.Revoke(t.Context(), "acme", made.ID, "test")
+	require.NoError(t, err)
 	closed, is := errors.AsType[*websocket.CloseError](c.closed())
-	if !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, "resume after "+strconv.FormatInt(g.head(), 10)) {
-		t.Errorf("%v", closed)
-	}
+	assert.True(t, is && closed.Code == 4401 && strings.HasSuffix(closed.Text, "resume after "+strconv.FormatInt(g.head(), 10)), closed)
 	for i, lines := range streams {
 		var end, id string
 		for lines.Scan() {
@@ -379,9 +341,8 @@ func TestStreamsEndWhenTheirCredentialIsTakenBack(t *testing.T) {
 				id = line
 			}
 		}
-		if want := []string{"id: " + strconv.FormatInt(g.head(), 10), ""}[i]; end == "" || id != want {
-			t.Errorf("stream %d ended with %q %q", i, end, id)
-		}
+		want := []string{"id: " + strconv.FormatInt(g.head(), 10), ""}[i]
+		assert.Truef(t, end != "" && id == want, "stream %d ended with %q %q", i, end, id)
 	}
 	g.waitForStreams(0)
 }

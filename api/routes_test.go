@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -51,9 +54,7 @@ func TestEveryOtherMethodIsAProblemThatNamesTheRightOnes(t *testing.T) {
 	} {
 		a := s.do(c.method, c.path, nil)
 		a.wantProblem(t, 405, workflow.MethodNotAllowed)
-		if got := a.header.Get("Allow"); got != c.allow {
-			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, got, c.allow)
-		}
+		assert.Equalf(t, c.allow, a.header.Get("Allow"), "%s %s: Allow", c.method, c.path)
 	}
 }
 
@@ -61,9 +62,7 @@ func TestOnlyThisMachineIsServedWithoutAuthentication(t *testing.T) {
 	s := newServer(t)
 	for _, path := range []string{"/v1/workflows", "/v1/events", "/v1/stream", "/v1/instances"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Host = "rebound.example"
 		s.send(r).wantProblem(t, 403, workflow.Forbidden)
 	}
@@ -72,9 +71,8 @@ func TestOnlyThisMachineIsServedWithoutAuthentication(t *testing.T) {
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Sec-Fetch-Site", "cross-site").wantProblem(t, 403, workflow.Forbidden)
 	s.do(http.MethodPost, "/v1/workflows/parcel/pack", []byte(`{"to":"Wien"}`), "Content-Type", "text/plain", "Idempotency-Key", "k").
 		wantProblem(t, 415, workflow.UnsupportedMedia)
-	if after := s.rows(); after["command"] != before["command"] {
-		t.Error("a foreign page's command was stored")
-	}
+	after := s.rows()
+	assert.Equal(t, before["command"], after["command"], "a foreign page's command was stored")
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Origin", s.url).want(t, 201)
 }
 
@@ -95,9 +93,7 @@ func TestIdentifyDecidesWhoCalls(t *testing.T) {
 	a := s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Authorization", "Bearer 7", "Pawl-Tenant", "ignored")
 	a.want(t, 201)
 	history := read[api.History](t, s.get(a.header.Get("Location")+"/history", "Authorization", "Bearer 7"))
-	if history.Entries[0].Actor != "seven" {
-		t.Errorf("the actor is %q", history.Entries[0].Actor)
-	}
+	assert.Equal(t, "seven", history.Entries[0].Actor, "the actor")
 }
 
 func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
@@ -110,9 +106,8 @@ func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
 		}
 	})
 	p := s.get("/v1/workflows", "Pawl-Actor", "nobody").wantProblem(t, 500, workflow.Internal)
-	if strings.Contains(p.Detail, "who is that") || !strings.Contains(s.log.String(), "who is that?") {
-		t.Errorf("the caller is told %q, the log says %s", p.Detail, s.log.String())
-	}
+	assert.Truef(t, !strings.Contains(p.Detail, "who is that") && strings.Contains(s.log.String(), "who is that?"),
+		"the caller is told %q, the log says %s", p.Detail, s.log.String())
 	s.get("/v1/workflows").want(t, 200)
 }
 
@@ -121,14 +116,10 @@ func TestHealthAndReadiness(t *testing.T) {
 	s.get("/healthz").want(t, 200)
 	// Which waits for the database for a moment only.
 	await.Eventually(t, "the node is ready", func() bool { return s.get("/readyz").status == 200 })
-	if err := s.api.Stop(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.api.Stop(context.Background()))
 	a := s.get("/readyz")
 	a.wantProblem(t, 503, workflow.ShuttingDown)
-	if a.header.Get("Retry-After") == "" {
-		t.Error("503 without Retry-After")
-	}
+	assert.NotEqual(t, "", a.header.Get("Retry-After"), "503 without Retry-After")
 	s.get("/healthz").want(t, 200)
 	s.pool.Close()
 	s.get("/v1/instances").wantProblem(t, 503, workflow.Unavailable)
@@ -136,10 +127,8 @@ func TestHealthAndReadiness(t *testing.T) {
 
 func TestConfigRefusesNonsense(t *testing.T) {
 	s := newServer(t)
-	if _, err := api.New(nil, api.Config{}); err == nil {
-		t.Error("no engine is needed")
-	}
-	if _, err := api.New(s.engine, api.Config{Stream: api.Stream{MaxLag: -1}}); err == nil || !strings.Contains(err.Error(), "Stream.MaxLag") {
-		t.Errorf("a negative limit: %v", err)
-	}
+	_, err := api.New(nil, api.Config{})
+	assert.Error(t, err, "no engine is needed")
+	_, err = api.New(s.engine, api.Config{Stream: api.Stream{MaxLag: -1}})
+	assert.ErrorContains(t, err, "Stream.MaxLag", "a negative limit")
 }

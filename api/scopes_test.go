@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
@@ -53,15 +55,12 @@ func TestScopeNeedsGrant(t *testing.T) {
 				one := read[[]api.BulkResult](t, g.post("/v1/commands", "", item, g.with(tt.grants)...))[0]
 				if status = one.Status; status >= 400 {
 					var p transitions.Problem
-					if err := json.Unmarshal(one.Body, &p); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, json.Unmarshal(one.Body, &p))
 					code = p.Code
 				}
 			}
-			if status != tt.status || code != tt.code {
-				t.Errorf("scope %q with %q, %s: %d %s, want %d %s", tt.scope, tt.grants, how, status, code, tt.status, tt.code)
-			}
+			assert.Truef(t, status == tt.status && code == tt.code,
+				"scope %q with %q, %s: %d %s, want %d %s", tt.scope, tt.grants, how, status, code, tt.status, tt.code)
 		}
 	}
 }

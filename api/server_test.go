@@ -17,6 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
@@ -74,12 +76,9 @@ func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.
 	}
 	change(&ec)
 	var err error
-	if s.engine, err = engine.New(ec); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.engine.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.engine, err = engine.New(ec)
+	require.NoError(t, err)
+	require.NoError(t, s.engine.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a test that failed has left work behind
 		defer cancel()
@@ -93,9 +92,7 @@ func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.
 		change(&c)
 	}
 	s.api, err = api.New(s.engine, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener := httptest.NewUnstartedServer(declared(t, s.api, s.engine.Read().Workflows()))
 	listener.Listener = streamtest.Listener{Listener: listener.Listener}
 	listener.Start()
@@ -103,9 +100,7 @@ func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := s.api.Stop(ctx); err != nil {
-			t.Errorf("stop the streams: %v", err)
-		}
+		assert.NoError(t, s.api.Stop(ctx), "stop the streams")
 		listener.Close()
 	})
 	return s
@@ -187,9 +182,7 @@ func (s *server) stamp(id uuid.UUID, n int) {
 
 func (a answer) want(t testing.TB, status int) {
 	t.Helper()
-	if a.status != status {
-		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
-	}
+	require.Equalf(t, status, a.status, "status: %s", a.body)
 }
 
 // wantProblem checks that the answer is a problem document with this status and
@@ -208,10 +201,9 @@ func (a answer) wantProblem(t testing.TB, status int, code workflow.Code) transi
 		t.Errorf("the problem document cannot be read: %v: %.300s", err, a.body)
 		return p.Problem
 	}
-	if a.status != status || p.Status != status || p.Code != code || p.Detail == "" || p.Title == "" ||
-		!strings.HasSuffix(p.Type, "#"+string(code)) {
-		t.Errorf("status %d, want %d %s: %.500s", a.status, status, code, a.body)
-	}
+	assert.Truef(t, a.status == status && p.Status == status && p.Code == code && p.Detail != "" && p.Title != "" &&
+		strings.HasSuffix(p.Type, "#"+string(code)),
+		"status %d, want %d %s: %.500s", a.status, status, code, a.body)
 	return p.Problem
 }
 
@@ -219,9 +211,8 @@ func (a answer) wantProblem(t testing.TB, status int, code workflow.Code) transi
 func read[T any](t testing.TB, a answer) T {
 	t.Helper()
 	var v T
-	if err := json.Unmarshal(a.body, &v, json.RejectUnknownMembers(true)); err != nil {
-		t.Fatalf("status %d cannot be read: %v: %.500s", a.status, err, a.body)
-	}
+	require.NoErrorf(t, json.Unmarshal(a.body, &v, json.RejectUnknownMembers(true)),
+		"status %d cannot be read: %.500s", a.status, a.body)
 	return v
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inspect"
@@ -91,14 +93,11 @@ func TestAnOperatorSeesTheSinksOfHisTenant(t *testing.T) {
 		t.Errorf("all: %+v", list)
 	}
 	list = read[api.SinkList](t, s.get("/v1/ops/sinks", "Pawl-Roles", "operator")).Sinks
-	if len(list) != 1 || list[0].Name != "main" || list[0].DeadLetters != 2 || list[0].Parked != 0 || list[0].Delivered != 0 ||
-		list[0].Failure != "" {
-		t.Errorf("of the tenant: %+v", list)
-	}
+	assert.Truef(t, len(list) == 1 && list[0].Name == "main" && list[0].DeadLetters == 2 && list[0].Parked == 0 &&
+		list[0].Delivered == 0 && list[0].Failure == "",
+		"of the tenant: %+v", list)
 	list = read[api.SinkList](t, s.get("/v1/ops/sinks", "Pawl-Tenant", "other", "Pawl-Roles", "operator")).Sinks
-	if len(list) != 2 || !slices.Equal(list[1].Tenants, []string{"other"}) {
-		t.Errorf("of the other: %+v", list)
-	}
+	assert.Truef(t, len(list) == 2 && slices.Equal(list[1].Tenants, []string{"other"}), "of the other: %+v", list)
 	for _, path := range []string{"/v1/ops/sinks", "/v1/ops/sinks/main", "/v1/ops/sinks/main/dead"} {
 		s.get(path+"?all_tenants=true", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
 		s.get(path+"?all_tenants=true", "Pawl-Roles", "operator:all").want(t, 200)
@@ -109,10 +108,9 @@ func TestAnOperatorSeesTheSinksOfHisTenant(t *testing.T) {
 	}
 
 	page := read[api.SinkPage](t, s.get("/v1/ops/sinks/main"))
-	if len(page.Cursors) != 1 || page.Cursors[0].Tenant != "default" || page.Cursors[0].Position != 3 || page.Cursors[0].Head != 3 ||
-		page.Next != "" {
-		t.Errorf("%+v", page)
-	}
+	assert.Truef(t, len(page.Cursors) == 1 && page.Cursors[0].Tenant == "default" && page.Cursors[0].Position == 3 &&
+		page.Cursors[0].Head == 3 && page.Next == "",
+		"%+v", page)
 	var tenants []string
 	for query := "?all_tenants=true&limit=1"; query != ""; {
 		page := read[api.SinkPage](t, s.get("/v1/ops/sinks/main"+query))
@@ -123,9 +121,7 @@ func TestAnOperatorSeesTheSinksOfHisTenant(t *testing.T) {
 			query = "?all_tenants=true&limit=1&cursor=" + url.QueryEscape(page.Next)
 		}
 	}
-	if !slices.Equal(tenants, []string{"default", "other"}) {
-		t.Errorf("cursors of %q", tenants)
-	}
+	assert.Truef(t, slices.Equal(tenants, []string{"default", "other"}), "cursors of %q", tenants)
 }
 
 // deadLetters lists dead letters page by page.
@@ -157,30 +153,22 @@ func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
 			t.Errorf("%s, want %d", a.body, want)
 		}
 	}
-	if got := s.deadLetters("&all_tenants=true"); !slices.Equal(got, []string{"default 2-0", "default 3-0", "other 2-0", "other 3-0"}) {
-		t.Errorf("dead are %q", got)
-	}
-	if got := s.deadLetters(""); !slices.Equal(got, []string{"default 2-0", "default 3-0"}) {
-		t.Errorf("dead of the tenant are %q", got)
-	}
-	if got := s.deadLetters("&type=parcel.pack"); len(got) != 0 {
-		t.Errorf("dead of another type are %q", got)
-	}
+	got := s.deadLetters("&all_tenants=true")
+	assert.Truef(t, slices.Equal(got, []string{"default 2-0", "default 3-0", "other 2-0", "other 3-0"}), "dead are %q", got)
+	got = s.deadLetters("")
+	assert.Truef(t, slices.Equal(got, []string{"default 2-0", "default 3-0"}), "dead of the tenant are %q", got)
+	assert.Empty(t, s.deadLetters("&type=parcel.pack"), "dead of another type")
 	one := read[api.DeadPage](t, s.get("/v1/ops/sinks/main/dead")).Dead[0]
-	if one.Failure != "no stamps" || one.Kind != "permanent" || one.Status != inspect.DeadWaiting || one.Attempts != 1 ||
-		one.Workflow != "parcel" {
-		t.Errorf("%+v", one)
-	}
-	if got := s.deadLetters("&status=waiting&workflow=parcel&type=parcel.stamp&instance=" + one.Instance.String()); len(got) != 2 {
-		t.Errorf("dead of the instance are %q", got)
-	}
+	assert.Truef(t, one.Failure == "no stamps" && one.Kind == "permanent" && one.Status == inspect.DeadWaiting && one.Attempts == 1 &&
+		one.Workflow == "parcel",
+		"%+v", one)
+	assert.Len(t, s.deadLetters("&status=waiting&workflow=parcel&type=parcel.stamp&instance="+one.Instance.String()), 2,
+		"dead of the instance")
 
 	changed(1, s.operateSink("skip", `{"position":3,"reason":"known"}`, "Pawl-Actor", "olga"))
 	changed(0, s.operateSink("skip", `{"position":3,"reason":"known"}`, "Pawl-Actor", "olga")) // twice is no mistake
 	skipped := read[api.DeadPage](t, s.get("/v1/ops/sinks/main/dead?status=skipped")).Dead
-	if len(skipped) != 1 || skipped[0].By != "olga" || skipped[0].Reason != "known" {
-		t.Errorf("%+v", skipped)
-	}
+	assert.Truef(t, len(skipped) == 1 && skipped[0].By == "olga" && skipped[0].Reason == "known", "%+v", skipped)
 	main.mended()
 	changed(0, s.operateSink("redrive", `{"workflow":"delivery"}`))
 	changed(0, s.operateSink("redrive", `{"instance":"`+one.Instance.String()+`"}`, "Pawl-Tenant", "other"))
@@ -205,9 +193,7 @@ func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
 		info = read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink
 		return info.Node == ""
 	})
-	if info.Paused == nil || info.Paused.By != "olga" || info.Paused.Reason != "maintenance" {
-		t.Errorf("%+v", info)
-	}
+	assert.Truef(t, info.Paused != nil && info.Paused.By == "olga" && info.Paused.Reason == "maintenance", "%+v", info)
 	s.packed("1")
 	if info := read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink; info.Lag != 1 || info.Behind != 1 || info.Oldest.IsZero() {
 		t.Errorf("%+v", info)
@@ -215,17 +201,14 @@ func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
 	s.operateSink("move", `{"position":1}`, "Pawl-Actor", "olga", "Pawl-Roles", "operator").want(t, 204)
 	s.operateSink("move", `{"position":2}`).wantProblem(t, 400, workflow.InvalidRequest) // forward, without a reason
 	c := read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Cursors[0]
-	if c.Position != 1 || c.Moved == nil || c.Moved.From != 3 || c.Moved.By != "olga" {
-		t.Errorf("%+v", c)
-	}
+	assert.Truef(t, c.Position == 1 && c.Moved != nil && c.Moved.From == 3 && c.Moved.By == "olga", "%+v", c)
 	s.operateSink("resume", "").want(t, 204)
 	s.operateSink("resume", "").want(t, 204)
 	want := []string{"default 1-0", "default 2-0", "default 3-0", "default 4-0", "other 1-0"}
 	await.Eventually(t, "the sink has all in order", func() bool { return slices.Equal(main.got(), want) })
 	s.operateSink("forget", `{}`).wantProblem(t, 400, workflow.InvalidRequest) // its node delivers
-	if got := s.deadLetters("&all_tenants=true"); !slices.Equal(got, []string{"other 2-0", "other 3-0"}) {
-		t.Errorf("dead are %q", got)
-	}
+	got := s.deadLetters("&all_tenants=true")
+	assert.Truef(t, slices.Equal(got, []string{"other 2-0", "other 3-0"}), "dead are %q", got)
 }
 
 const aSink = "/v1/ops/sinks/main"
@@ -300,14 +283,9 @@ func TestBadInputAboutSinksLeavesNoTrace(t *testing.T) {
 		}
 		a := s.do(c.method, c.path, []byte(c.body), headers...)
 		a.wantProblem(t, c.code.Info().Status, c.code)
-		if t.Failed() || len(a.body) > 2000 {
-			t.Fatalf("%s: %d bytes", c.name, len(a.body))
-		}
+		require.Truef(t, !t.Failed() && len(a.body) <= 2000, "%s: %d bytes", c.name, len(a.body))
 	}
-	if after := s.rows(); !maps.Equal(before, after) {
-		t.Errorf("rows before %v, after %v", before, after)
-	}
-	if after := shown(); after != sinks {
-		t.Errorf("the sinks were %s and are %s", sinks, after)
-	}
+	after := s.rows()
+	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
+	assert.Equal(t, sinks, shown(), "the sinks and")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -63,26 +64,20 @@ func TestEverySituationHasItsAnswer(t *testing.T) {
 				}
 			} else {
 				p := first.wantProblem(t, c.status, c.code)
-				if p.Final != c.code.Info().Final || p.Final != strings.Contains(p.Detail, "needs a new key") {
-					t.Errorf("%s: final %t, detail %q", c.code, p.Final, p.Detail)
-				}
+				assert.Truef(t, p.Final == c.code.Info().Final && p.Final == strings.Contains(p.Detail, "needs a new key"),
+					"%s: final %t, detail %q", c.code, p.Final, p.Detail)
 			}
-			if c.status == 201 != strings.HasPrefix(first.header.Get("Location"), "/v1/instances/") {
-				t.Errorf("Location %q", first.header.Get("Location"))
-			}
+			assert.Equalf(t, strings.HasPrefix(first.header.Get("Location"), "/v1/instances/"), c.status == 201,
+				"Location %q", first.header.Get("Location"))
 			// What was decided is replayed to the byte; what was not, is asked again.
 			stored := c.code == "" || c.code.Info().Final
-			if again.status != first.status || string(again.body) != string(first.body) {
-				t.Errorf("the second answer is %d %s, the first %d %s", again.status, again.body, first.status, first.body)
-			}
-			if got := again.header.Get("Idempotent-Replayed") == "true"; got != stored || first.header.Get("Idempotent-Replayed") != "" {
-				t.Errorf("replayed: %t, want %t", got, stored)
-			}
+			assert.Truef(t, again.status == first.status && string(again.body) == string(first.body),
+				"the second answer is %d %s, the first %d %s", again.status, again.body, first.status, first.body)
+			got := again.header.Get("Idempotent-Replayed") == "true"
+			assert.Truef(t, got == stored && first.header.Get("Idempotent-Replayed") == "", "replayed: %t, want %t", got, stored)
 			if stored {
 				for _, h := range []string{"Location", "ETag", "Pawl-Position", "Content-Type"} {
-					if again.header.Get(h) != first.header.Get(h) {
-						t.Errorf("%s is %q in the replay and was %q", h, again.header.Get(h), first.header.Get(h))
-					}
+					assert.Equalf(t, first.header.Get(h), again.header.Get(h), "%s in the replay and", h)
 				}
 			}
 		})
@@ -95,26 +90,17 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	s.post("/v1/instances/"+id+"/send", "k", `{"via":"rail"}`).want(t, 200)
 
 	p := s.post("/v1/instances/"+id+"/stamp", "k2", `{}`).wantProblem(t, 409, workflow.IllegalTransition)
-	if p.State != sent || len(p.Allowed) != 0 {
-		t.Errorf("illegal: %+v", p)
-	}
+	assert.Truef(t, p.State == sent && len(p.Allowed) == 0, "illegal: %+v", p)
 	other := s.packed("500").String()
 	p = s.post("/v1/instances/"+other+"/send", "k", `{}`).wantProblem(t, 409, workflow.GuardRefused)
-	if p.State != packed || !strings.Contains(p.Detail, "500 kg are too heavy") {
-		t.Errorf("guard: %+v", p)
-	}
+	assert.Truef(t, p.State == packed && strings.Contains(p.Detail, "500 kg are too heavy"), "guard: %+v", p)
 	p = s.post("/v1/workflows/parcel/pack", "k", `{"weight":2000}`).wantProblem(t, 400, workflow.InvalidPayload)
-	if len(p.Errors) != 2 || p.Errors[0].Pointer != "/to" || p.Errors[1].Pointer != "/weight" {
-		t.Errorf("invalid payload: %+v", p.Errors)
-	}
+	assert.Truef(t, len(p.Errors) == 2 && p.Errors[0].Pointer == "/to" && p.Errors[1].Pointer == "/weight",
+		"invalid payload: %+v", p.Errors)
 	p = s.post("/v1/instances/"+id+"/lose", "k3", `{}`).wantProblem(t, 409, workflow.IllegalTransition)
-	if p.Final != true {
-		t.Errorf("%+v", p)
-	}
+	assert.Equalf(t, true, p.Final, "%+v", p)
 	s.post("/v1/instances/"+other+"/lose", "k4", `{}`).wantProblem(t, 500, workflow.Internal)
-	if log := s.log.String(); !strings.Contains(log, "nobody knows where it is") {
-		t.Errorf("the log does not say why the command failed: %s", log)
-	}
+	assert.Contains(t, s.log.String(), "nobody knows where it is", "the log does not say why the command failed")
 }
 
 func TestKeys(t *testing.T) {
@@ -128,24 +114,20 @@ func TestKeys(t *testing.T) {
 	if quoted := pack(`"checkout-7"`, `{"to":"Wien"}`); string(quoted.body) != string(first.body) || quoted.status != 201 {
 		t.Errorf("the quoted key is another one: %d %s", quoted.status, quoted.body)
 	}
-	if spaced := pack(`checkout-7`, " {\n\"weight\":0, \"to\":\"Wien\"} "); spaced.status != 422 {
-		t.Errorf("another payload: %d %s", spaced.status, spaced.body)
-	}
-	if spaced := pack(`checkout-7`, " {\n \"to\":\"Wi\\u0065n\"} "); string(spaced.body) != string(first.body) {
-		t.Errorf("the same payload in other words: %d %s", spaced.status, spaced.body)
-	}
+	spaced := pack(`checkout-7`, " {\n\"weight\":0, \"to\":\"Wien\"} ")
+	assert.Equalf(t, 422, spaced.status, "another payload %s", spaced.body)
+	spaced = pack(`checkout-7`, " {\n \"to\":\"Wi\\u0065n\"} ")
+	assert.Equalf(t, string(first.body), string(spaced.body), "the same payload in other words: %d %s", spaced.status, spaced.body)
 	problem := pack(`checkout-7`, `{"to":"secret place"}`).wantProblem(t, 422, workflow.KeyReused)
-	if strings.Contains(problem.Detail, "secret") || strings.Contains(problem.Detail, "Wien") {
-		t.Errorf("the problem names a payload: %s", problem.Detail)
-	}
+	assert.Truef(t, !strings.Contains(problem.Detail, "secret") && !strings.Contains(problem.Detail, "Wien"),
+		"the problem names a payload: %s", problem.Detail)
 	pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Actor", "ann").wantProblem(t, 422, workflow.KeyReused)
 	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Tenant", "other"); other.status != 201 || string(other.body) == string(first.body) {
 		t.Errorf("another tenant's key: %d %s", other.status, other.body)
 	}
-	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Idempotency-Scope", "mine"); other.status != 201 ||
-		string(other.body) == string(first.body) {
-		t.Errorf("another scope's key: %d %s", other.status, other.body)
-	}
+	other := pack(`checkout-7`, `{"to":"Wien"}`, "Idempotency-Scope", "mine")
+	assert.Truef(t, other.status == 201 && string(other.body) != string(first.body),
+		"another scope's key: %d %s", other.status, other.body)
 	a, b := s.packed("1").String(), s.packed("2").String()
 	s.post("/v1/instances/"+a+"/stamp", "one", `{}`).want(t, 200)
 	if r := s.post("/v1/instances/"+b+"/stamp", "one", `{}`); r.status != 200 || r.header.Get("Idempotent-Replayed") != "" {

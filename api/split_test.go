@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -19,9 +21,7 @@ func FuzzArrayAndLinesSplitAlike(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		byLine, err := splitLines(lines, 100)
 		if err != nil {
-			if workflow.CodeOf(err) != workflow.TooLarge {
-				t.Fatalf("%q: %v", lines, err)
-			}
+			require.Equalf(t, workflow.TooLarge, workflow.CodeOf(err), "%q: %v", lines, err)
 			return
 		}
 		for _, line := range byLine {
@@ -32,13 +32,10 @@ func FuzzArrayAndLinesSplitAlike(f *testing.F) {
 		}
 		array := append(append([]byte{'['}, bytes.Join(byLine, []byte(","))...), ']')
 		byArray, err := splitArray(array, 100)
-		if err != nil || len(byArray) != len(byLine) {
-			t.Fatalf("%q: %d lines, %d elements, %v", lines, len(byLine), len(byArray), err)
-		}
+		require.Truef(t, err == nil && len(byArray) == len(byLine),
+			"%q: %d lines, %d elements, %v", lines, len(byLine), len(byArray), err)
 		for i := range byLine {
-			if !bytes.Equal(byLine[i], byArray[i]) {
-				t.Errorf("item %d is the line %q and the element %q", i, byLine[i], byArray[i])
-			}
+			assert.Equalf(t, string(byArray[i]), string(byLine[i]), "item %d is the line and the element", i)
 		}
 	})
 }
@@ -53,16 +50,12 @@ func FuzzCommandOfABulkRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, item []byte) {
 		cmd, err := commandOf(item)
 		if err != nil {
-			if code := workflow.CodeOf(err); code.Info().Status != 400 {
-				t.Errorf("%q: %v", item, err)
-			}
-			if p := transitions.ProblemOf(err); len(p.JSON()) > 2000 {
-				t.Errorf("%q: the problem document has %d bytes", item, len(p.JSON()))
-			}
+			code := workflow.CodeOf(err)
+			assert.Equalf(t, 400, code.Info().Status, "%q: %v", item, err)
+			p := transitions.ProblemOf(err)
+			assert.Truef(t, len(p.JSON()) <= 2000, "%q: the problem document has %d bytes", item, len(p.JSON()))
 			return
 		}
-		if cmd.IfVersion < 0 || len(cmd.Payload) > len(item) {
-			t.Errorf("%q: %+v", item, cmd)
-		}
+		assert.Truef(t, cmd.IfVersion >= 0 && len(cmd.Payload) <= len(item), "%q: %+v", item, cmd)
 	})
 }

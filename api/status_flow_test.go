@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -36,18 +39,13 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 	s.waitForStreams(1)
 	v.signed("Ida")
 	end := <-waiting
-	if end.status != 200 || read[api.CommandStatus](t, end).Status != transitions.Succeeded {
-		t.Errorf("%d %s", end.status, end.body)
-	}
+	assert.Truef(t, end.status == 200 && read[api.CommandStatus](t, end).Status == transitions.Succeeded, "%d %s", end.status, end.body)
 	// A finished command changes no more, so nobody waits for that.
 	began := time.Now()
-	if again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60"); again.status != 304 ||
-		time.Since(began) > 30*time.Second {
-		t.Errorf("%d after %v", again.status, time.Since(began))
-	}
-	if again := s.get(address, "Prefer", "wait=60"); again.status != 200 || string(again.body) != string(end.body) {
-		t.Errorf("%d %s", again.status, again.body)
-	}
+	again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60")
+	assert.Truef(t, again.status == 304 && time.Since(began) <= 30*time.Second, "%d after %v", again.status, time.Since(began))
+	again = s.get(address, "Prefer", "wait=60")
+	assert.Truef(t, again.status == 200 && string(again.body) == string(end.body), "%d %s", again.status, again.body)
 }
 
 func TestALongPollEndsWith304WhenItsTimeIsOverOrTheNodeStops(t *testing.T) {
@@ -62,9 +60,8 @@ func TestALongPollEndsWith304WhenItsTimeIsOverOrTheNodeStops(t *testing.T) {
 	}
 	began := time.Now()
 	a := s.get(address, "If-None-Match", tag, "Prefer", "wait=1")
-	if a.status != 304 || time.Since(began) < time.Second || a.header.Get("ETag") != tag || len(a.body) != 0 {
-		t.Errorf("%d after %v: %v %s", a.status, time.Since(began), a.header, a.body)
-	}
+	assert.Truef(t, a.status == 304 && time.Since(began) >= time.Second && a.header.Get("ETag") == tag && len(a.body) == 0,
+		"%d after %v: %v %s", a.status, time.Since(began), a.header, a.body)
 	waiting := later(func() answer { return s.get(address, "If-None-Match", tag, "Prefer", "wait=60") })
 	s.waitForStreams(1)
 	s.stopStreams()
@@ -81,9 +78,7 @@ func TestWhoLeavesIsNotWaitedFor(t *testing.T) {
 	defer s.visit().signed("Ida")
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Prefer", "wait=60")
 	r.Header.Set("If-None-Match", "*")
 	done := make(chan error, 1)
@@ -129,15 +124,12 @@ func TestAStatusStreamHasEveryChangeUpToTheEnd(t *testing.T) {
 	}
 	// An EventSource connects again after the end. It is told not to.
 	a := s.get(address, "Accept", "text/event-stream", "Last-Event-ID", stream.lastID)
-	if a.status != 204 || len(a.body) != 0 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	assert.Truef(t, a.status == 204 && len(a.body) == 0, "%d %s", a.status, a.body)
 	again, cut := s.source(address) // without the id it gets the end
 	defer cut()
 	again.until(func() bool { return false })
-	if len(again.statuses) != 1 || again.statuses[0].Status != transitions.Succeeded || again.lastID != stream.lastID {
-		t.Errorf("%+v, id %s", again.statuses, again.lastID)
-	}
+	assert.Truef(t, len(again.statuses) == 1 && again.statuses[0].Status == transitions.Succeeded && again.lastID == stream.lastID,
+		"%+v, id %s", again.statuses, again.lastID)
 }
 
 func TestAStatusStreamGoesOnAfterTheLastEventThatWasRead(t *testing.T) {
@@ -154,25 +146,17 @@ func TestAStatusStreamGoesOnAfterTheLastEventThatWasRead(t *testing.T) {
 	again, cut := s.source(address, "Last-Event-ID", first.lastID)
 	defer cut()
 	again.until(func() bool { return len(again.texts) >= 3 }) // nothing but comments: there is nothing new
-	if len(again.statuses) != 0 || again.ended {
-		t.Errorf("%+v", again.statuses)
-	}
+	assert.Truef(t, len(again.statuses) == 0 && !again.ended, "%+v", again.statuses)
 	s.report(v, 20)
 	again.until(func() bool { return len(again.statuses) > 0 })
-	if string(again.statuses[0].Progress) != `{"percent":20}` {
-		t.Errorf("%+v", again.statuses[0])
-	}
+	assert.Equalf(t, `{"percent":20}`, string(again.statuses[0].Progress), "%+v", again.statuses[0])
 	late, cutLate := s.source(address, "Last-Event-ID", "0") // it missed a few, and gets the newest
 	defer cutLate()
 	late.until(func() bool { return len(late.statuses) > 0 })
-	if string(late.statuses[0].Progress) != `{"percent":20}` {
-		t.Errorf("%+v", late.statuses[0])
-	}
+	assert.Equalf(t, `{"percent":20}`, string(late.statuses[0].Progress), "%+v", late.statuses[0])
 	s.stopStreams()
 	again.until(func() bool { return false })
-	if !again.ended {
-		t.Error("the stream goes on")
-	}
+	assert.True(t, again.ended, "the stream goes on")
 	v.signed("Ida")
 }
 
@@ -186,8 +170,7 @@ func TestTheStatusOfAnotherTenantsCommandIsNotShown(t *testing.T) {
 	s.get(address, append(other, "If-None-Match", "*", "Prefer", "wait=60")...).wantProblem(t, 404, workflow.CommandNotFound)
 	s.do(http.MethodDelete, address, nil, other...).wantProblem(t, 404, workflow.CommandNotFound)
 	head := s.do(http.MethodHead, address, nil, "Accept", "text/event-stream")
-	if head.status != 200 || head.header.Get("Content-Type") != "application/json" ||
-		!slices.Contains(head.header.Values("Vary"), "Accept") {
-		t.Errorf("HEAD: %d %v", head.status, head.header)
-	}
+	assert.Truef(t, head.status == 200 && head.header.Get("Content-Type") == "application/json" &&
+		slices.Contains(head.header.Values("Vary"), "Accept"),
+		"HEAD: %d %v", head.status, head.header)
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -23,9 +26,7 @@ func TestWhenToLookAgainAtACommandInFlight(t *testing.T) {
 		"in a year":      {transitions.Record{Status: transitions.Pending, RunAt: noon.AddDate(1, 0, 0)}, "60"},
 		"by an operator": {transitions.Record{Status: transitions.FailedRetryable, Stuck: "unknown_outcome"}, "60"},
 	} {
-		if got := seconds(lookAgain(&c.record, noon)); got != c.want {
-			t.Errorf("%s: %s seconds, want %s", name, got, c.want)
-		}
+		assert.Equalf(t, c.want, seconds(lookAgain(&c.record, noon)), "%s seconds", name)
 	}
 }
 
@@ -46,57 +47,46 @@ func FuzzTheAddressOfACommandLeadsToIt(f *testing.F) {
 			found = r.PathValue("scope") == scope && r.PathValue("key") == key
 		})
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, commandPath(scope, key), nil))
-		if !found {
-			t.Errorf("%q, %q: %s leads elsewhere", scope, key, commandPath(scope, key))
-		}
+		assert.Truef(t, found, "%q, %q: %s leads elsewhere", scope, key, commandPath(scope, key))
 	})
 }
 
 func FuzzStuckCursor(f *testing.F) {
 	last := transitions.Record{UpdatedAt: noon, Scope: strings.Repeat("s", 255), Key: strings.Repeat("k", 255)}
-	if n := len(byStuck.encode(&last)); n > maxCursor {
-		f.Fatalf("a cursor may have %d bytes", n)
-	}
+	n := len(byStuck.encode(&last))
+	require.Truef(f, n <= maxCursor, "a cursor may have %d bytes", n)
 	f.Add(byStuck.encode(&last))
 	f.Add(byStuck.encode(&transitions.Record{Scope: "s", Key: "k"}))
 	f.Add("AgAF")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := byStuck.decode(s)
-		if err == nil && (byStuck.encode(&got) != s || got.Scope == "" || got.Key == "") {
-			t.Errorf("%q was taken for %+v", s, got)
-		}
+		assert.Falsef(t, err == nil && (byStuck.encode(&got) != s || got.Scope == "" || got.Key == ""), "%q was taken for %+v", s, got)
 	})
 }
 
 func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
 	last := transitions.Record{UpdatedAt: noon, Scope: "s", Key: "k"}
 	cursor := byStuck.encode(&last)
-	if got, err := byStuck.decode(cursor); err != nil || !got.UpdatedAt.Equal(noon) || got.Scope != "s" || got.Key != "k" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := byCreation.decode(cursor); err == nil {
-		t.Error("it is a cursor of the list of instances, too")
-	}
-	if _, err := byStuck.decode("AQGTaw56bHAAgAAAAAAAAAEA"); err == nil {
-		t.Error("a cursor of the list of instances is one of this list, too")
-	}
+	got, err := byStuck.decode(cursor)
+	assert.Truef(t, err == nil && got.UpdatedAt.Equal(noon) && got.Scope == "s" && got.Key == "k", "%+v, %v", got, err)
+	_, err = byCreation.decode(cursor)
+	assert.Error(t, err, "it is a cursor of the list of instances, too")
+	_, err = byStuck.decode("AQGTaw56bHAAgAAAAAAAAAEA")
+	assert.Error(t, err, "a cursor of the list of instances is one of this list, too")
 }
 
 func FuzzMessageCursor(f *testing.F) {
 	last := inspect.DeadMessage{MessageRef: transitions.MessageRef{Consumer: strings.Repeat("c", transitions.MaxConsumer),
 		ID: strings.Repeat("i", transitions.MaxKey)}, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)}
-	if n := len(byMessage.encode(&last)); n > maxCursor {
-		f.Fatalf("the longest cursor has %d bytes", n)
-	}
-	if got, err := byMessage.decode(byMessage.encode(&last)); err != nil || !reflect.DeepEqual(got, last) {
-		f.Fatalf("%+v became %+v, %v", last, got, err)
-	}
+	n := len(byMessage.encode(&last))
+	require.Truef(f, n <= maxCursor, "the longest cursor has %d bytes", n)
+	got, err := byMessage.decode(byMessage.encode(&last))
+	require.Truef(f, err == nil && reflect.DeepEqual(got, last), "%+v became %+v, %v", last, got, err)
 	f.Add(byMessage.encode(&last))
 	f.Add("")
 	f.Add("BQ")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, err := byMessage.decode(s); err == nil && byMessage.encode(&got) != s {
-			t.Errorf("%q was taken for %+v", s, got)
-		}
+		got, err := byMessage.decode(s)
+		assert.Falsef(t, err == nil && byMessage.encode(&got) != s, "%q was taken for %+v", s, got)
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/internal/streamtest"
 )
@@ -35,23 +37,19 @@ func TestBadMessagesCloseTheirConnectionOnly(t *testing.T) {
 		c.subscribe("a", `"start"`, `{}`)
 		sent := make(chan error, 1)
 		go func() { sent <- c.ws.WriteMessage(b.kind, []byte(b.text)) }()
-		if err := c.closed(); !websocket.IsCloseError(err, b.code) {
-			t.Errorf("%.100q: %v, want %d", b.text, err, b.code)
-		}
+		err := c.closed()
+		assert.Truef(t, websocket.IsCloseError(err, b.code), "%.100q: %v, want %d", b.text, err, b.code)
 		<-sent // an error is the server's right
 	}
 	s.packed("1")
-	if ids := bystander.take(1); ids[0] != "1-0" {
-		t.Errorf("the bystander got %q", ids)
-	}
+	ids := bystander.take(1)
+	assert.Equalf(t, "1-0", ids[0], "the bystander got %q", ids)
 	after := s.rows()
 	for _, table := range []string{"instance", "command", "audit", "outbox"} {
 		before[table]++
 	}
 	before["log"] = after["log"]
-	if !maps.Equal(before, after) {
-		t.Errorf("rows before and one command: %v, after: %v", before, after)
-	}
+	assert.Truef(t, maps.Equal(before, after), "rows before and one command: %v, after: %v", before, after)
 }
 
 // TestBrokenFramesCloseTheirConnectionOnly sends what is not WebSocket.
@@ -73,9 +71,8 @@ func TestBrokenFramesCloseTheirConnectionOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := s.dial()
 			c.subscribe("a", `"start"`, `{}`)
-			if _, err := c.ws.NetConn().Write([]byte(b)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.ws.NetConn().Write([]byte(b))
+			require.NoError(t, err)
 			if name == "half a frame" {
 				_ = c.ws.NetConn().Close()
 			} else if err := c.closed(); err == nil {

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
@@ -72,24 +73,18 @@ func TestAReaderThatFellBehindIsCutWithThePositionToResumeFrom(t *testing.T) {
 	fast.events("caught_up")
 	for end := 40; end <= 80; end += 10 { // in steps in which the fast one can keep up
 		s.flood(10, 10)
-		if ids := fast.take(10); ids[9] != strconv.Itoa(end)+"-0" {
-			t.Errorf("the fast reader got %q", ids)
-		}
+		ids := fast.take(10)
+		assert.Equalf(t, strconv.Itoa(end)+"-0", ids[9], "the fast reader got %q", ids)
 	}
 	last, err := slow.readOn(0, math.MaxInt64)
-	if !websocket.IsCloseError(err, 4408) {
-		t.Fatalf("the slow reader got everything up to %d and then %v", last, err)
-	}
+	require.Truef(t, websocket.IsCloseError(err, 4408), "the slow reader got everything up to %d and then %v", last, err)
 	_, reason, _ := strings.Cut(err.Error(), "resume after ")
 	resume, err := strconv.ParseInt(reason, 10, 64)
-	if err != nil || resume != last || last > 45 {
-		t.Errorf("it read up to %d and is to resume after %q", last, reason)
-	}
+	assert.Truef(t, err == nil && resume == last && last <= 45, "it read up to %d and is to resume after %q", last, reason)
 	again := s.dial()
 	again.subscribe("a", reason, `{}`)
-	if ids := again.take(int(80 - resume)); ids[len(ids)-1] != "80-0" {
-		t.Errorf("resumed with %q", ids)
-	}
+	ids := again.take(int(80 - resume))
+	assert.Equalf(t, "80-0", ids[len(ids)-1], "resumed with %q", ids)
 }
 
 func TestAReaderThatDoesNotReadIsCutAndSlowsNobody(t *testing.T) {
@@ -112,15 +107,11 @@ func TestAReaderThatDoesNotReadIsCutAndSlowsNobody(t *testing.T) {
 		return true
 	})
 	s.flood(30, bigEvent)
-	if !<-read {
-		t.Error("the fast reader did not get everything")
-	}
+	assert.True(t, <-read, "the fast reader did not get everything")
 	s.waitForStreams(0) // the stuck ones are gone
 	for _, c := range stuck {
 		last, err := c.readOn(0, math.MaxInt64)
-		if last >= 30 || err == nil {
-			t.Errorf("a reader that did not read got everything up to %d: %v", last, err)
-		}
+		assert.Truef(t, last < 30 && err != nil, "a reader that did not read got everything up to %d: %v", last, err)
 		s.resume(last, 30)
 	}
 }
@@ -134,15 +125,9 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 	c.take(1) // of a batch that the sockets do not hold: the writer is stuck, or will be
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.api.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("stop: %v", err)
-	}
-	if n := s.api.OpenStreams(); n != 0 {
-		t.Errorf("%d streams are left", n)
-	}
-	if err := s.api.Stop(t.Context()); err != nil {
-		t.Errorf("stop again: %v", err)
-	}
+	assert.ErrorIs(t, s.api.Stop(ctx), context.DeadlineExceeded, "stop")
+	assert.Equal(t, 0, s.api.OpenStreams(), "streams are left")
+	assert.NoError(t, s.api.Stop(t.Context()), "stop again")
 }
 
 func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
@@ -158,9 +143,8 @@ func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	restore := s.outage()
 	refused := s.dial()
 	refused.send(`{"op":"subscribe","id":"b","after":"now"}`)
-	if m := refused.next(); m.Op != "error" || m.Code != "database_unavailable" {
-		t.Errorf("during the outage subscribing was answered with %+v", m)
-	}
+	m := refused.next()
+	assert.Truef(t, m.Op == "error" && m.Code == "database_unavailable", "during the outage subscribing was answered with %+v", m)
 	restored, waiting := make(chan bool, 1), s.log.says("waits for the database")
 	go func() {
 		waits := false
@@ -173,17 +157,12 @@ func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
 		restored <- waits
 	}()
 	ids = append(ids, c.take(1099)...) // what was read before the outage, so that more is asked for, and then the rest
-	if !<-restored {
-		t.Error("the reader did not wait for the database")
-	}
+	assert.True(t, <-restored, "the reader did not wait for the database")
 	for i, id := range ids {
-		if id != strconv.Itoa(i+1)+"-0" {
-			t.Fatalf("event %d is %s", i+1, id)
-		}
+		require.Equalf(t, strconv.Itoa(i+1)+"-0", id, "event %d", i+1)
 	}
-	if _, m := c.events("caught_up"); m.Position != 1100 {
-		t.Errorf("%+v", m)
-	}
+	_, m = c.events("caught_up")
+	assert.Equalf(t, int64(1100), m.Position, "%+v", m)
 }
 
 // outage closes the database to everybody until the returned function is called.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,21 +19,15 @@ func TestASubscriptionFromTheStartGetsEverythingAndGoesOn(t *testing.T) {
 	s := newServer(t)
 	first, _ := s.someEvents()
 	c := s.dial()
-	if got := c.ws.Subprotocol(); got != api.Subprotocol {
-		t.Errorf("subprotocol %q", got)
-	}
-	if m := c.subscribe("a", `"start"`, `{}`); m.After != 0 {
-		t.Errorf("subscribed after %d", m.After)
-	}
+	assert.Equal(t, api.Subprotocol, c.ws.Subprotocol(), "subprotocol")
+	m := c.subscribe("a", `"start"`, `{}`)
+	assert.Equal(t, int64(0), m.After, "subscribed after")
 	ids, caughtUp := c.events("caught_up")
-	if want := []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}; !slices.Equal(ids, want) ||
-		caughtUp.Position != 4 || caughtUp.ID != "a" {
-		t.Errorf("%q, then %+v", ids, caughtUp)
-	}
+	want := []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}
+	assert.Truef(t, slices.Equal(ids, want) && caughtUp.Position == 4 && caughtUp.ID == "a", "%q, then %+v", ids, caughtUp)
 	s.stamp(first, 1)
-	if ids = c.take(3); !slices.Equal(ids, []string{"5-0", "5-1", "5-2"}) {
-		t.Errorf("then %q", ids)
-	}
+	ids = c.take(3)
+	assert.Truef(t, slices.Equal(ids, []string{"5-0", "5-1", "5-2"}), "then %q", ids)
 }
 
 func TestASubscriptionSaysWhereATransitionIsWhole(t *testing.T) {
@@ -40,9 +36,8 @@ func TestASubscriptionSaysWhereATransitionIsWhole(t *testing.T) {
 	c := s.dial()
 	c.subscribe("a", `2`, `{"types":["parcel.stamp","parcel.weighed"]}`)
 	for i, more := range []bool{true, false, true, false} {
-		if m := c.next(); m.Op != "event" || m.More != more {
-			t.Errorf("message %d: %+v", i, m)
-		}
+		m := c.next()
+		assert.Truef(t, m.Op == "event" && m.More == more, "message %d: %+v", i, m)
 	}
 }
 
@@ -50,17 +45,14 @@ func TestASubscriptionFromNowGetsOnlyWhatIsNew(t *testing.T) {
 	s := newServer(t)
 	first, second := s.someEvents()
 	c := s.dial()
-	if m := c.subscribe("a", `"now"`, `{"instance":"`+first.String()+`","states":["packed"]}`); m.After != 4 {
-		t.Errorf("subscribed after %d", m.After)
-	}
-	if m := c.next(); m.Op != "caught_up" || m.Position != 4 {
-		t.Errorf("%+v", m)
-	}
+	m := c.subscribe("a", `"now"`, `{"instance":"`+first.String()+`","states":["packed"]}`)
+	assert.Equal(t, int64(4), m.After, "subscribed after")
+	m = c.next()
+	assert.Truef(t, m.Op == "caught_up" && m.Position == 4, "%+v", m)
 	s.stamp(second, 1)
 	s.stamp(first, 1)
-	if ids := c.take(3); !slices.Equal(ids, []string{"6-0", "6-1", "6-2"}) {
-		t.Errorf("%q", ids)
-	}
+	ids := c.take(3)
+	assert.Truef(t, slices.Equal(ids, []string{"6-0", "6-1", "6-2"}), "%q", ids)
 }
 
 func TestASubscriptionResumesExactlyWhereItWasCutOff(t *testing.T) {
@@ -96,9 +88,7 @@ func TestASubscriptionResumesExactlyWhereItWasCutOff(t *testing.T) {
 			want = append(want, strconv.Itoa(position)+ordinal)
 		}
 	}
-	if !slices.Equal(got, want) || cuts < 10 {
-		t.Errorf("%d cuts, %d events: %q", cuts, len(got), got)
-	}
+	assert.Truef(t, slices.Equal(got, want) && cuts >= 10, "%d cuts, %d events: %q", cuts, len(got), got)
 }
 
 func TestSubscriptionsShareAConnectionAndEndOnTheirOwn(t *testing.T) {
@@ -115,21 +105,16 @@ func TestSubscriptionsShareAConnectionAndEndOnTheirOwn(t *testing.T) {
 		m := c.next()
 		both[m.ID] = parseEvent(t, m.Event).ID
 	}
-	if both["weights"] != "5-1" || both["prices"] != "5-2" {
-		t.Errorf("%v", both)
-	}
+	assert.True(t, both["weights"] == "5-1" && both["prices"] == "5-2", both)
 	c.send(`{"op":"unsubscribe","id":"weights"}`)
-	if m := c.next(); m.Op != "unsubscribed" || m.ID != "weights" {
-		t.Errorf("%+v", m)
-	}
+	m := c.next()
+	assert.Truef(t, m.Op == "unsubscribed" && m.ID == "weights", "%+v", m)
 	s.stamp(first, 1)
-	if ids := c.take(1); ids[0] != "6-2" {
-		t.Errorf("after unsubscribing: %q", ids)
-	}
+	ids := c.take(1)
+	assert.Equalf(t, "6-2", ids[0], "after unsubscribing: %q", ids)
 	c.subscribe("weights", `5`, `{"types":["parcel.weighed"]}`) // the id is free again
-	if ids := c.take(1); ids[0] != "6-1" {
-		t.Errorf("after subscribing again: %q", ids)
-	}
+	ids = c.take(1)
+	assert.Equalf(t, "6-1", ids[0], "after subscribing again: %q", ids)
 }
 
 func TestWhatCannotBeIsAnErrorAndTheConnectionGoesOn(t *testing.T) {
@@ -151,13 +136,11 @@ func TestWhatCannotBeIsAnErrorAndTheConnectionGoesOn(t *testing.T) {
 	c.subscribe("b", `4`, `{"types":["other.begin"]}`)
 	c.events("caught_up")
 	c.send(`{"op":"subscribe","id":"c","after":"now"}`)
-	if m := c.next(); m.Op != "error" || m.ID != "c" {
-		t.Errorf("the third of two subscriptions was answered with %+v", m)
-	}
+	m := c.next()
+	assert.Truef(t, m.Op == "error" && m.ID == "c", "the third of two subscriptions was answered with %+v", m)
 	s.packed("1")
-	if ids := c.take(1); ids[0] != "5-0" {
-		t.Errorf("%q", ids)
-	}
+	ids := c.take(1)
+	assert.Equalf(t, "5-0", ids[0], "%q", ids)
 }
 
 func TestTenantsSeeTheirOwnLogOnly(t *testing.T) {
@@ -171,9 +154,8 @@ func TestTenantsSeeTheirOwnLogOnly(t *testing.T) {
 	s.packed("1")
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"x"}`, "Pawl-Tenant", "other").want(t, 201)
 	m := c.next()
-	if e := parseEvent(t, m.Event); e.Position != 1 || e.Source != "/pawl/other" {
-		t.Errorf("%+v", e)
-	}
+	e := parseEvent(t, m.Event)
+	assert.Truef(t, e.Position == 1 && e.Source == "/pawl/other", "%+v", e)
 }
 
 func TestPingsAreAnsweredAndSent(t *testing.T) {
@@ -213,9 +195,7 @@ func pingPong(t *testing.T, every time.Duration) error {
 	}
 	select {
 	case got := <-pongs:
-		if got != "hello" {
-			t.Errorf("the pong says %q", got)
-		}
+		assert.Equal(t, "hello", got, "the pong says")
 	case err := <-ended:
 		return err
 	}
@@ -229,9 +209,7 @@ func TestASilentPeerIsForgotten(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.PingEvery = 20 * time.Millisecond })
 	c := s.dial()
 	s.waitForStreams(0) // it never reads, so it answers no ping
-	if err := c.closed(); err == nil {
-		t.Error("the connection goes on")
-	}
+	assert.Error(t, c.closed(), "the connection goes on")
 }
 
 func TestACloseIsAnswered(t *testing.T) {
@@ -239,12 +217,9 @@ func TestACloseIsAnswered(t *testing.T) {
 	for _, code := range []int{websocket.CloseNormalClosure, websocket.CloseNoStatusReceived} {
 		c := s.dial()
 		c.subscribe("a", `"start"`, `{}`)
-		if err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.closed(); !websocket.IsCloseError(err, code) {
-			t.Errorf("closing with %d was answered with %v", code, err)
-		}
+		require.NoError(t, c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Minute)))
+		err := c.closed()
+		assert.Truef(t, websocket.IsCloseError(err, code), "closing with %d was answered with %v", code, err)
 	}
 	s.waitForStreams(0)
 }
@@ -264,18 +239,13 @@ func TestEveryConnectionIsToldThatTheNodeStops(t *testing.T) {
 		go func() { stopped <- s.api.Stop(t.Context()) }()
 	}
 	for _, c := range clients {
-		if err := c.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) || !strings.Contains(err.Error(), "resume") {
-			t.Errorf("%v", err)
-		}
+		err := c.closed()
+		assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway) && strings.Contains(err.Error(), "resume"), err)
 	}
 	for range 2 {
-		if err := <-stopped; err != nil {
-			t.Errorf("stop: %v", err)
-		}
+		assert.NoError(t, <-stopped, "stop")
 	}
-	if n := s.api.OpenStreams(); n != 0 {
-		t.Errorf("%d streams are left", n)
-	}
+	assert.Equal(t, 0, s.api.OpenStreams(), "streams are left")
 	s.get("/v1/stream", handshake...).wantProblem(t, 503, workflow.ShuttingDown)
 }
 
@@ -286,9 +256,8 @@ func TestStreamsEndWhenTheEngineStopsBeforeThem(t *testing.T) {
 	events, cut := s.source("/v1/events")
 	defer cut()
 	s.engine.Stop(t.Context())
-	if err := c.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-		t.Errorf("the connection ends with %v", err)
-	}
+	err := c.closed()
+	assert.Truef(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "the connection ends with %v", err)
 	events.until(func() bool { return false })
 	s.waitForStreams(0)
 }

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -31,9 +34,8 @@ func TestStuckChildIsShownToReadersOfBoth(t *testing.T) {
 	set := func(text string) {
 		t.Helper()
 		var err error
-		if grants, err = auth.ParseGrants(text); err != nil {
-			t.Fatal(err)
-		}
+		grants, err = auth.ParseGrants(text)
+		require.NoError(t, err)
 	}
 	set("read submit operate")
 	s.post("/v1/workflows/folder/open", "o", `{"name":"F-1"}`).want(t, 201)
@@ -46,28 +48,19 @@ func TestStuckChildIsShownToReadersOfBoth(t *testing.T) {
 		return len(read[api.InstanceView](t, s.get(at)).StuckChildren) == 1
 	})
 	p := read[api.InstanceView](t, s.get(at)).StuckChildren[0]
-	if p.Instance != child || p.Workflow != "letter" || p.Transition != "post" || p.Stuck == "" || p.Message == "" {
-		t.Errorf("the problem is %+v", p)
-	}
+	assert.Truef(t, p.Instance == child && p.Workflow == "letter" && p.Transition == "post" && p.Stuck != "" && p.Message != "",
+		"the problem is %+v", p)
 	for query, want := range map[string]int{"": 3, "?stuck=true": 1, "?stuck=false": 2} {
-		if page := read[api.ChildPage](t, s.get(at+"/children"+query)); len(page.Children) != want {
-			t.Errorf("%q: %d children, want %d", query, len(page.Children), want)
-		}
+		assert.Lenf(t, read[api.ChildPage](t, s.get(at+"/children"+query)).Children, want, "%q children", query)
 	}
 	for _, c := range read[api.ChildPage](t, s.get(at+"/children")).Children {
-		if c.Stuck != (c.ID == child) || c.Deferred {
-			t.Errorf("%+v", c)
-		}
+		assert.Truef(t, c.Stuck == (c.ID == child) && !c.Deferred, "%+v", c)
 	}
 	s.get(at+"/children?stuck=perhaps").wantProblem(t, 400, workflow.InvalidRequest)
 	whole := "/v1/ops/instances/" + read[api.InstanceView](t, s.get(at)).ID.String()
-	if c := read[api.Case](t, s.get(whole)); len(c.Instance.StuckChildren) != 1 {
-		t.Errorf("an operator sees %+v", c.Instance.StuckChildren)
-	}
+	assert.Len(t, read[api.Case](t, s.get(whole)).Instance.StuckChildren, 1, "an operator sees")
 	for text, want := range map[string]int{"read": 1, "read:folder": 0, "read:folder read:bill": 0, "read:folder read:letter": 1} {
 		set(text)
-		if v := read[api.InstanceView](t, s.get(at)); len(v.StuckChildren) != want {
-			t.Errorf("%s: %+v", text, v.StuckChildren)
-		}
+		assert.Len(t, read[api.InstanceView](t, s.get(at)).StuckChildren, want, text)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
@@ -21,36 +23,26 @@ func TestEveryRouteIsWhole(t *testing.T) {
 		if !slices.Contains(grants, r.Grant) || r.handle == nil || r.Section == "" || r.Doc == "" || len(r.Answers) == 0 || len(r.Codes) == 0 {
 			t.Errorf("%s %s: %+v", r.Method, r.Path, r)
 		}
-		if strings.HasPrefix(r.Path, keys) != (r.Grant == auth.Keys) {
-			t.Errorf("%s %s is for %s", r.Method, r.Path, r.Grant)
-		}
-		if strings.HasPrefix(r.Path, ops) != (r.Grant == Operate || r.Grant == OperateAll) && r.Path != "/metrics" {
-			t.Errorf("%s %s is for %s", r.Method, r.Path, r.Grant)
-		}
+		assert.Equalf(t, (r.Grant == auth.Keys), strings.HasPrefix(r.Path, keys), "%s %s is for %s", r.Method, r.Path, r.Grant)
+		assert.Falsef(t, strings.HasPrefix(r.Path, ops) != (r.Grant == Operate || r.Grant == OperateAll) && r.Path != "/metrics",
+			"%s %s is for %s", r.Method, r.Path, r.Grant)
 		names := map[string]bool{}
 		for _, p := range r.Params {
-			if p.Name == "" || p.Doc == "" || p.Kind == "" || names[p.Name] || p.Kind == Integer && p.Max == 0 ||
-				p.In != InPath && p.In != InQuery && p.In != InHeader {
-				t.Errorf("%s %s: parameter %+v", r.Method, r.Path, p)
-			}
-			if p.Default != "" && p.check(p.Name, p.Default) != nil {
-				t.Errorf("%s %s: the default of %s is refused", r.Method, r.Path, p.Name)
-			}
+			assert.Truef(t, p.Name != "" && p.Doc != "" && p.Kind != "" && !names[p.Name] && (p.Kind != Integer || p.Max != 0) &&
+				(p.In == InPath || p.In == InQuery || p.In == InHeader),
+				"%s %s: parameter %+v", r.Method, r.Path, p)
+			assert.Falsef(t, p.Default != "" && p.check(p.Name, p.Default) != nil,
+				"%s %s: the default of %s is refused", r.Method, r.Path, p.Name)
 			names[p.Name] = true
 		}
 		for _, a := range r.Answers {
-			if a.Grant != "" && !slices.Contains(grants, a.Grant) {
-				t.Errorf("%s %s: the answer %+v", r.Method, r.Path, a)
-			}
+			assert.Falsef(t, a.Grant != "" && !slices.Contains(grants, a.Grant), "%s %s: the answer %+v", r.Method, r.Path, a)
 		}
 		for _, o := range r.Operations {
-			if !slices.Contains(grants, o.Grant) || o.Doc == "" {
-				t.Errorf("%s %s: the operation %+v", r.Method, r.Path, o)
-			}
+			assert.Truef(t, slices.Contains(grants, o.Grant) && o.Doc != "", "%s %s: the operation %+v", r.Method, r.Path, o)
 		}
-		if b := r.Body; b != nil && b.Limit(Limits{Body: 1, BulkBody: 1}) < 1 {
-			t.Errorf("%s %s: the body has no limit", r.Method, r.Path)
-		}
+		b := r.Body
+		assert.Falsef(t, b != nil && b.Limit(Limits{Body: 1, BulkBody: 1}) < 1, "%s %s: the body has no limit", r.Method, r.Path)
 	}
 }
 
@@ -64,9 +56,8 @@ func TestARouteSaysWhatItTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if told, _ := recover().(string); !strings.Contains(told, "GET /v1/open") {
-					t.Errorf("it is taken, or told as %q", told)
-				}
+				told, _ := recover().(string)
+				assert.Contains(t, told, "GET /v1/open", "it is taken, or told as")
 			}()
 			r.complete()
 		})
@@ -85,9 +76,8 @@ func TestTheTableIsWhatIsServed(t *testing.T) {
 			methods[r.Path] = append(methods[r.Path], http.MethodHead)
 		}
 		path := anyName.ReplaceAllString(r.Path, "any-name")
-		if _, pattern := mux.Handler(httptest.NewRequest(r.Method, path, nil)); pattern != r.Method+" "+r.Path {
-			t.Errorf("%s %s is served by %q", r.Method, path, pattern)
-		}
+		_, pattern := mux.Handler(httptest.NewRequest(r.Method, path, nil))
+		assert.Equalf(t, r.Method+" "+r.Path, pattern, "%s %s is served by", r.Method, path)
 	}
 	for path, allowed := range methods {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
@@ -102,9 +92,8 @@ func TestTheTableIsWhatIsServed(t *testing.T) {
 			h.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
 			told := strings.Split(w.Header().Get("Allow"), ", ")
 			for _, m := range allowed {
-				if w.Code != http.StatusMethodNotAllowed || !slices.Contains(told, m) {
-					t.Errorf("%s %s: %d, allowed are %q, not %s", method, path, w.Code, told, m)
-				}
+				assert.Truef(t, w.Code == http.StatusMethodNotAllowed && slices.Contains(told, m),
+					"%s %s: %d, allowed are %q, not %s", method, path, w.Code, told, m)
 			}
 		}
 	}
@@ -118,25 +107,18 @@ func TestStreamsTakeWhatTheTableSays(t *testing.T) {
 			all = append(all, o.Name)
 		}
 		for _, a := range r.Answers {
-			if (a.Media == mediaEventStream) != (a.Grant == Streaming) {
-				t.Errorf("%s %s: what streams, and only that, needs the grant to: %+v", r.Method, r.Path, a)
-			}
+			assert.Equalf(t, (a.Grant == Streaming), (a.Media == mediaEventStream),
+				"%s %s: what streams, and only that, needs the grant to: %+v", r.Method, r.Path, a)
 		}
-		if r.needs("submit") != "" {
-			t.Errorf("%s %s declares what it does not", r.Method, r.Path)
-		}
+		assert.Truef(t, r.needs("submit") == "", "%s %s declares what it does not", r.Method, r.Path)
 	}
-	if !slices.Equal(all, stream.Operations) {
-		t.Errorf("declared are %q, served %q", all, stream.Operations)
-	}
+	assert.Truef(t, slices.Equal(all, stream.Operations), "declared are %q, served %q", all, stream.Operations)
 	asks := &http.Request{Header: http.Header{"Accept": {mediaEventStream}}}
 	r := &request{Request: asks, route: &Route{Answers: []Answer{answer[Events](200),
 		{Status: 200, Media: mediaEventStream, Grant: OperateAll}}}}
 	var asked []Grant
-	if _, err := r.accepted(func(g Grant) error { asked = append(asked, g); return nil }); err != nil ||
-		!slices.Equal(asked, []Grant{OperateAll}) {
-		t.Errorf("asked for are %q, %v", asked, err)
-	}
+	_, err := r.accepted(func(g Grant) error { asked = append(asked, g); return nil })
+	assert.Truef(t, err == nil && slices.Equal(asked, []Grant{OperateAll}), "asked for are %q, %v", asked, err)
 }
 
 // A transition cannot have a name that the table uses in its place.
@@ -150,9 +132,7 @@ func TestNamesThatTheTableUsesAreNoTransitions(t *testing.T) {
 		}
 		_, err := workflow.Define("w", 1, workflow.Start(name[1], "s", func(*workflow.Call, *data, workflow.None) error { return nil })).
 			Final("s").Build()
-		if err == nil || !strings.Contains(err.Error(), "REST interface") {
-			t.Errorf("a transition may be named %q, as %s has it: %v", name[1], r.Path, err)
-		}
+		assert.ErrorContainsf(t, err, "REST interface", "a transition may be named %q, as %s has it", name[1], r.Path)
 	}
 }
 
@@ -161,15 +141,13 @@ func TestRightsOfWhoIsBelievedAreThoseOfTheRoles(t *testing.T) {
 	for role, has := range map[string]int{"": 5, "clerk": 5, "Operator": 5, Operator: 6, OperatorOfAll: 7, "*": 7} {
 		c := Caller{Grants: grantsOf([]string{role})}
 		for i, g := range auth.Rights {
-			if err := a.may(t.Context(), &c, g, auth.Target{}); (err == nil) != (i < has) ||
-				err != nil && workflow.CodeOf(err) != workflow.Forbidden {
-				t.Errorf("role %q, grant %s: %v", role, g, err)
-			}
+			err := a.may(t.Context(), &c, g, auth.Target{})
+			assert.Truef(t, (err == nil) == (i < has) && (err == nil || workflow.CodeOf(err) == workflow.Forbidden),
+				"role %q, grant %s: %v", role, g, err)
 		}
 		for _, g := range []Grant{"", "none"} {
-			if a.may(t.Context(), &c, g, auth.Target{}) == nil || mayAny(&c, g) == nil {
-				t.Errorf("role %q has the grant %q", role, g)
-			}
+			assert.Truef(t, a.may(t.Context(), &c, g, auth.Target{}) != nil && mayAny(&c, g) != nil,
+				"role %q has the grant %q", role, g)
 		}
 	}
 }

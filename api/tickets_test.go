@@ -13,6 +13,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
@@ -79,10 +81,9 @@ func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
 		`"seconds":60}`)
 	a.want(t, 201)
 	made := read[api.Ticket](t, a)
-	if left := time.Until(made.Until); left > time.Minute || left <= 0 ||
-		a.header.Get("Cache-Control") != "no-store" || a.header.Get("Set-Cookie") != "" {
-		t.Errorf("%s, %v", left, a.header)
-	}
+	left := time.Until(made.Until)
+	assert.Truef(t, left <= time.Minute && left > 0 && a.header.Get("Cache-Control") == "no-store" && a.header.Get("Set-Cookie") == "",
+		"%s, %v", left, a.header)
 	if after := g.rows(); after["ticket_key"] != 1 {
 		t.Errorf("%v", after)
 	} else if after["ticket_key"] = before["ticket_key"]; !mapsEqual(before, after) {
@@ -209,15 +210,11 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 	} {
 		a := g.askTicket(c.grants, c.body)
 		if c.status == 201 {
-			if a.status != 201 {
-				t.Errorf("%s, %s: %d %s", c.grants, c.body, a.status, a.body)
-			}
+			assert.Equalf(t, 201, a.status, "%s, %s %s", c.grants, c.body, a.body)
 			continue
 		}
 		a.wantProblem(t, c.status, c.code)
-		if !strings.Contains(strings.ReplaceAll(string(a.body), `\"`, `"`), c.says) {
-			t.Errorf("%s, %.100s: %s", c.grants, c.body, a.body)
-		}
+		assert.Containsf(t, strings.ReplaceAll(string(a.body), `\"`, `"`), c.says, "%s, %.100s: %s", c.grants, c.body, a.body)
 	}
 	g.do("POST", "/v1/tickets", []byte(ofOneParcel), append(g.with("read"), "Content-Type", "text/plain")...).
 		wantProblem(t, 415, workflow.UnsupportedMedia)
@@ -236,9 +233,8 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 	if last := entries[len(entries)-1]; last.Actor != "bob" || last.Proof != "ticket jwt "+authtest.Issuer+" by gateway" {
 		t.Errorf("the audit row says %s, %q", last.Actor, last.Proof)
 	}
-	if me := read[api.Me](t, g.get("/v1/me", by(made.Ticket)...)); !slices.Equal(me.Roles, []string{"guard"}) {
-		t.Errorf("%v", me.Roles)
-	}
+	me := read[api.Me](t, g.get("/v1/me", by(made.Ticket)...))
+	assert.True(t, slices.Equal(me.Roles, []string{"guard"}), me.Roles)
 }
 
 // A cookie is for the event streams of pages of this host, and for nothing else.
@@ -260,19 +256,13 @@ func TestACookieIsForEventStreamsAlone(t *testing.T) {
 			headers = append(headers[:len(headers):len(headers)], "Sec-Fetch-Site", site)
 		}
 		for _, path := range []string{events, "/v1/commands/parcel:label/k"} {
-			if status := g.streamed(path, headers...); status != want {
-				t.Errorf("%s, %q: %d", path, site, status)
-			}
+			assert.Equalf(t, want, g.streamed(path, headers...), "%s, %q", path, site)
 		}
 	}
 	same := append(kept, "Sec-Fetch-Site", "same-origin")
-	if status := g.streamed("/v1/events", same...); status != 403 {
-		t.Errorf("of everything: %d", status)
-	}
+	assert.Equal(t, 403, g.streamed("/v1/events", same...), "everything")
 	unknown := func(what string, a answer) {
-		if a.status != 401 {
-			t.Errorf("%s: %d %.200s", what, a.status, a.body)
-		}
+		assert.Equalf(t, 401, a.status, "%s %.200s", what, a.body)
 	}
 	same[3] = "application/json"
 	unknown("JSON", g.get(events, same...))
@@ -291,12 +281,8 @@ func TestACookieIsForEventStreamsAlone(t *testing.T) {
 	}
 	// Who sends both is known by the header.
 	same[1] = "pawl_ticket=x"
-	if status := g.streamed(events, append(same, g.with("read stream")...)...); status != 200 {
-		t.Errorf("with a header: %d", status)
-	}
-	if log := g.log.String(); strings.Contains(log, "pawlt_") {
-		t.Error("the log has a ticket")
-	}
+	assert.Equal(t, 200, g.streamed(events, append(same, g.with("read stream")...)...), "with a header")
+	assert.NotContains(t, g.log.String(), "pawlt_", "the log has a ticket")
 }
 
 // streamed asks for an event stream, and hangs up.
@@ -341,21 +327,16 @@ func TestACredentialTravelsAsASubprotocol(t *testing.T) {
 	text := g.ticket("read stream submit", ofOneParcel)
 	for _, credential := range []string{text, g.token("acme", "stream")} {
 		c, response, err := g.dialAs("pawl.v1", "pawl.ticket."+credential)
-		if err != nil {
-			t.Fatal(err, response)
-		}
-		if got := response.Header.Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{"pawl.v1"}) {
-			t.Errorf("the server answers %q", got)
-		}
+		require.NoError(t, err, response)
+		got := response.Header.Values("Sec-WebSocket-Protocol")
+		assert.Truef(t, slices.Equal(got, []string{"pawl.v1"}), "the server answers %q", got)
 		c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
-		if ids, _ := c.events("caught_up"); len(ids) == 0 {
-			t.Error("there are no events")
-		}
+		ids, _ := c.events("caught_up")
+		assert.NotEqual(t, 0, len(ids), "there are no events")
 		if credential == text {
 			c.send(`{"op":"subscribe","id":"b","after":0,"filter":{"workflow":"parcel"}}`)
-			if m := c.next(); m.Op != "error" || m.Code != workflow.Forbidden {
-				t.Errorf("%+v", m)
-			}
+			m := c.next()
+			assert.Truef(t, m.Op == "error" && m.Code == workflow.Forbidden, "%+v", m)
 		}
 	}
 	for name, offers := range map[string][]string{
@@ -365,18 +346,15 @@ func TestACredentialTravelsAsASubprotocol(t *testing.T) {
 		"altered":          {"pawl.v1", "pawl.ticket." + text[:len(text)-1]},
 		"of a ticket that": {"pawl.v1", "pawl.ticket.x.y.z"},
 	} {
-		if _, response, err := g.dialAs(offers...); err == nil || response.StatusCode != 401 {
-			t.Errorf("%s: %v", name, response)
-		}
+		_, response, err := g.dialAs(offers...)
+		assert.Truef(t, err != nil && response.StatusCode == 401, "%s: %v", name, response)
 	}
-	if _, response, err := g.dialAs("pawl.ticket." + text); err != nil && response.StatusCode != 400 {
-		t.Errorf("without pawl.v1: %v", response)
-	}
+	_, response, err := g.dialAs("pawl.ticket." + text)
+	assert.Falsef(t, err != nil && response.StatusCode != 400, "without pawl.v1: %v", response)
 	both := append(by(text), "Sec-WebSocket-Protocol", "pawl.v1, pawl.ticket."+text)
 	g.get("/v1/stream", both...).wantProblem(t, 401, workflow.Unauthorized)
-	if log := g.log.String(); strings.Contains(log, "pawlt_") || strings.Contains(log, strings.Split(text, ".")[2]) {
-		t.Error("the log has a ticket")
-	}
+	log := g.log.String()
+	assert.True(t, !strings.Contains(log, "pawlt_") && !strings.Contains(log, strings.Split(text, ".")[2]), "the log has a ticket")
 }
 
 // renewed is an answer to authenticate.
@@ -411,14 +389,11 @@ func TestAStreamGoesOnWithAFreshTicket(t *testing.T) {
 		if m.Op != "authenticated" {
 			continue
 		}
-		if left := time.Until(m.Until); left < time.Minute || left > 5*time.Minute {
-			t.Errorf("it lasts for %s", left)
-		}
+		left := time.Until(m.Until)
+		assert.Truef(t, left >= time.Minute && left <= 5*time.Minute, "it lasts for %s", left)
 		await.Pass("the first ticket ends", time.Until(ends)+100*time.Millisecond)
 		g.post("/v1/instances/"+g.instance.String()+"/stamp", uuid.NewString(), `{}`, by(second)...).want(t, 200)
-		if ids := c.take(1); len(ids) != 1 {
-			t.Errorf("%v", ids)
-		}
+		assert.Len(t, c.take(1), 1)
 		return
 	}
 }
@@ -443,9 +418,7 @@ func TestAWebSocketEndsWithItsTicket(t *testing.T) {
 		if last == 0 && is && closed.Code == 4401 {
 			continue
 		}
-		if !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, "resume after "+strconv.FormatInt(last, 10)) {
-			t.Errorf("%v", err)
-		}
+		assert.True(t, is && closed.Code == 4401 && strings.HasSuffix(closed.Text, "resume after "+strconv.FormatInt(last, 10)), err)
 		return
 	}
 }
@@ -458,9 +431,8 @@ func TestAnotherCredentialOnAWebSocketIsThatOfTheSameActor(t *testing.T) {
 	c.subscribe("one", "0", `{"workflow":"parcel","business_key":"L-1"}`)
 	c.events("caught_up")
 	c.send(`{"op":"watch","id":"w","scope":"parcel:label","key":"k"}`)
-	if m := c.next(); !m.Final {
-		t.Fatalf("%+v", m)
-	}
+	m := c.next()
+	require.Truef(t, m.Final, "%+v", m)
 	for name, bad := range map[string]struct {
 		credential string
 		code       workflow.Code
@@ -471,9 +443,8 @@ func TestAnotherCredentialOnAWebSocketIsThatOfTheSameActor(t *testing.T) {
 		"expired":          {g.idp.Token(map[string]any{"scope": "stream", "exp": time.Now().Add(-time.Hour).Unix()}), workflow.Unauthorized},
 		"none":             {"x", workflow.Unauthorized},
 	} {
-		if m := renewed(c, bad.credential); m.Op != "error" || m.Code != bad.code {
-			t.Errorf("%s: %+v", name, m)
-		}
+		m := renewed(c, bad.credential)
+		assert.Truef(t, m.Op == "error" && m.Code == bad.code, "%s: %+v", name, m)
 	}
 	// It goes on as before.
 	g.post("/v1/instances/"+g.instance.String()+"/stamp", "1", `{}`, g.with("submit")...).want(t, 200)
@@ -482,48 +453,38 @@ func TestAnotherCredentialOnAWebSocketIsThatOfTheSameActor(t *testing.T) {
 	}
 	// What the next one does not cover ends, and says why.
 	narrow := g.ticket("stream", `{"grants":["stream:parcel#L-1"]}`)
-	if m := renewed(c, narrow); m.Op != "authenticated" || m.Until.IsZero() {
-		t.Fatalf("%+v", m)
-	}
+	m = renewed(c, narrow)
+	require.Truef(t, m.Op == "authenticated" && !m.Until.IsZero(), "%+v", m)
 	if m := c.next(); m.Op != "error" || m.ID != "all" || m.Code != workflow.Forbidden || !strings.Contains(m.Detail, `"stream"`) {
 		t.Errorf("%+v", m)
 	}
-	if m := c.next(); m.Op != "unsubscribed" || m.ID != "all" {
-		t.Errorf("%+v", m)
-	}
+	m = c.next()
+	assert.Truef(t, m.Op == "unsubscribed" && m.ID == "all", "%+v", m)
 	c.send(`{"op":"subscribe","id":"all","after":0}`)
-	if m := c.next(); m.Op != "error" || m.Code != workflow.Forbidden {
-		t.Errorf("%+v", m)
-	}
+	m = c.next()
+	assert.Truef(t, m.Op == "error" && m.Code == workflow.Forbidden, "%+v", m)
 	g.post("/v1/instances/"+g.instance.String()+"/stamp", "2", `{}`, g.with("submit")...).want(t, 200)
-	if m := c.next(); m.Op != "event" || m.ID != "one" {
-		t.Errorf("%+v", m)
-	}
+	m = c.next()
+	assert.Truef(t, m.Op == "event" && m.ID == "one", "%+v", m)
 	// And back again.
-	if m := renewed(c, g.token("acme", "stream")); m.Op != "authenticated" {
-		t.Errorf("%+v", m)
-	}
+	m = renewed(c, g.token("acme", "stream"))
+	assert.Equalf(t, "authenticated", m.Op, "%+v", m)
 	c.subscribe("all", "0", `{}`)
 	c.events("caught_up")
-	if log := g.log.String(); strings.Contains(log, "pawlt_") {
-		t.Error("the log has a ticket")
-	}
+	assert.NotContains(t, g.log.String(), "pawlt_", "the log has a ticket")
 }
 
 // When the signing key is dropped, streams end as if their tickets had.
 func TestAStreamEndsWithTheKeyOfItsTicket(t *testing.T) {
 	g := newGuarded(t)
 	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+g.ticket("stream", `{"grants":["stream:parcel#L-1"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
 	_, caught := c.events("caught_up")
 	g.drop()
 	closed, is := errors.AsType[*websocket.CloseError](c.closed())
-	if want := "resume after " + strconv.FormatInt(caught.Position, 10); !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, want) {
-		t.Errorf("%v, not %q", closed, want)
-	}
+	want := "resume after " + strconv.FormatInt(caught.Position, 10)
+	assert.Truef(t, is && closed.Code == 4401 && strings.HasSuffix(closed.Text, want), "%v, not %q", closed, want)
 	g.waitForStreams(0)
 }
 
@@ -547,36 +508,27 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	g.get(one, append(by(text), "Pawl-Tenant", "x")...).wantProblem(t, 400, workflow.InvalidRequest)
 	g.post(one+"/stamp", "1", `{}`, append(by(text), "Origin", "https://evil.example")...).wantProblem(t, 403, workflow.Forbidden)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+one, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Host = "rebound.example"
 	r.Header.Set("Authorization", "Bearer "+text)
 	g.send(r).wantProblem(t, 403, workflow.Forbidden)
 	ask(ofOneParcel, "Origin", "https://evil.example").wantProblem(t, 403, workflow.Forbidden)
 	g.post(one+"/stamp", "2", `{}`, by(text)...).want(t, 200)
 	entries := read[api.History](t, g.get(one+"/history", by(text)...)).Entries
-	if last := entries[len(entries)-1]; last.Actor != "ann" || last.Proof != "ticket loopback" {
-		t.Errorf("%s, %q", last.Actor, last.Proof)
-	}
-	if status := g.streamed("/v1/events", "Cookie", "pawl_ticket="+text, "Sec-Fetch-Site", "same-origin", "Accept",
-		"text/event-stream"); status != 403 {
-		t.Errorf("a cookie is passed over: %d", status)
-	}
+	last := entries[len(entries)-1]
+	assert.Truef(t, last.Actor == "ann" && last.Proof == "ticket loopback", "%s, %q", last.Actor, last.Proof)
+	status := g.streamed("/v1/events", "Cookie", "pawl_ticket="+text, "Sec-Fetch-Site", "same-origin", "Accept",
+		"text/event-stream")
+	assert.Equal(t, 403, status, "a cookie is passed over")
 	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.send(`{"op":"subscribe","id":"a","after":0}`)
-	if m := c.next(); m.Op != "error" || m.Code != workflow.Forbidden {
-		t.Errorf("%+v", m)
-	}
-	if m := renewed(c, "whatever"); m.Op != "error" || m.Code != workflow.Unauthorized {
-		t.Errorf("a caller with a ticket becomes one without: %+v", m)
-	}
-	if m := renewed(c, read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket); m.Op != "authenticated" {
-		t.Errorf("%+v", m)
-	}
+	m := c.next()
+	assert.Truef(t, m.Op == "error" && m.Code == workflow.Forbidden, "%+v", m)
+	m = renewed(c, "whatever")
+	assert.Truef(t, m.Op == "error" && m.Code == workflow.Unauthorized, "a caller with a ticket becomes one without: %+v", m)
+	m = renewed(c, read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket)
+	assert.Equalf(t, "authenticated", m.Op, "%+v", m)
 }
 
 // A ticket that an API key has asked for is good only as long as the key is.
@@ -587,18 +539,13 @@ func TestATicketEndsWithTheAPIKeyThatAskedForIt(t *testing.T) {
 		append(by(text), "Content-Type", "application/json")...)
 	made := read[api.Ticket](t, a).Ticket
 	me := read[api.Me](t, g.get("/v1/me", by(made)...))
-	if me.Proof.By != "key "+key.ID || me.Actor != "ann" {
-		t.Errorf("%+v", me)
-	}
+	assert.Truef(t, me.Proof.By == "key "+key.ID && me.Actor == "ann", "%+v", me)
 	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
 	c.events("caught_up")
-	if _, err := g.keys.Revoke(t.Context(), "acme", key.ID, "test"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = g.keys.Revoke(t.Context(), "acme", key.ID, "test")
+	require.NoError(t, err)
 	if closed, is := errors.AsType[*websocket.CloseError](c.closed()); !is || closed.Code != 4401 {
 		t.Errorf("%v", closed)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -35,10 +36,9 @@ func TestARequestIsInTheTraceThatItsCallerNames(t *testing.T) {
 		for _, a := range span.Attributes() {
 			said = append(said, string(a.Key)+"="+a.Value.String())
 		}
-		if span.Name() != "GET /v1/workflows/{workflow}" || span.Parent().SpanID().String() != traceparent[36:52] ||
-			!slices.Contains(said, "http.response.status_code="+status) || strings.Contains(strings.Join(said, " "), "parcel") {
-			t.Errorf("%s below %v: %q", span.Name(), span.Parent(), said)
-		}
+		assert.Truef(t, span.Name() == "GET /v1/workflows/{workflow}" && span.Parent().SpanID().String() == traceparent[36:52] &&
+			slices.Contains(said, "http.response.status_code="+status) && !strings.Contains(strings.Join(said, " "), "parcel"),
+			"%s below %v: %q", span.Name(), span.Parent(), said)
 	}
 	await.Eventually(t, "the log names the trace", func() bool {
 		return strings.Count(s.log.String(), "trace_id="+traceparent[3:35]) == 2
@@ -71,7 +71,6 @@ func TestProbesAndUnknownAddressesAreNotTraced(t *testing.T) {
 	}
 	s.get("/v1/workflows", "Traceparent", traceparent).want(t, 200)
 	await.Eventually(t, "the last one is traced", func() bool { return len(spans.Ended()) > 0 })
-	if all := spans.Ended(); len(all) != 1 || all[0].Name() != "GET /v1/workflows" {
-		t.Errorf("%d spans, the first is %s", len(all), all[0].Name())
-	}
+	all := spans.Ended()
+	assert.Truef(t, len(all) == 1 && all[0].Name() == "GET /v1/workflows", "%d spans, the first is %s", len(all), all[0].Name())
 }

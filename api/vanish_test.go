@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -44,27 +46,21 @@ func TestWhoWaitsForACommandThatRetentionTakesIsTold(t *testing.T) {
 			})
 			s.waitForStreams(3)
 			// In one transaction, so that nobody reads what was in between.
-			if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+			require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), `UPDATE pawl.command SET status = 'succeeded', phase = NULL, request = NULL, run_at = NULL,
 					code = 201, body = '{}', finished_at = now(), expires_at = now() - interval '1 hour', forget_at = $1::text::timestamptz
 						WHERE key = 'k'`, c.forget)
 				_, purged := tx.Exec(t.Context(), "SELECT pawl.purge()")
 				return errors.Join(err, purged)
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			(<-polling).wantProblem(t, c.status, c.code)
-			if err := <-awaiting; workflow.CodeOf(err) != c.code {
-				t.Errorf("Await: %v", err)
-			}
-			if m := socket.next(); m.Op != "error" || m.ID != "w" || m.Code != c.code {
-				t.Errorf("the watch: %+v", m)
-			}
+			err := <-awaiting
+			assert.Equalf(t, c.code, workflow.CodeOf(err), "Await: %v", err)
+			m := socket.next()
+			assert.Truef(t, m.Op == "error" && m.ID == "w" && m.Code == c.code, "the watch: %+v", m)
 			socket.subscribe("w", `"now"`, `{}`) // the connection goes on, and the id is free
 			stream.until(func() bool { return false })
-			if !stream.ended || len(stream.statuses) != 1 {
-				t.Errorf("the stream has %+v", stream.statuses)
-			}
+			assert.Truef(t, stream.ended && len(stream.statuses) == 1, "the stream has %+v", stream.statuses)
 			// An EventSource connects again, and this answer tells it to stay away.
 			s.get(address, "Accept", "text/event-stream", "Last-Event-ID", stream.lastID).wantProblem(t, c.status, c.code)
 		})

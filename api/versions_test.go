@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,9 +20,8 @@ func TestOperatorsSayWithWhichVersionNewInstancesBegin(t *testing.T) {
 		a := s.post("/v1/workflows/box/open", key, `{}`)
 		a.want(t, http.StatusCreated)
 		id := read[transitions.Result](t, a).Instance.String()
-		if i := read[api.InstanceView](t, s.get("/v1/instances/"+id)); i.Definition != want {
-			t.Errorf("it began with version %d, not %d", i.Definition, want)
-		}
+		i := read[api.InstanceView](t, s.get("/v1/instances/"+id))
+		assert.Equal(t, want, i.Definition, "it began with version")
 	}
 	begun("a", 2)
 	s.do(http.MethodPut, box, []byte(`{"version":1}`), json...).want(t, http.StatusNoContent)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -46,9 +48,7 @@ func TestAWatchedCommandIsShownUpToItsEnd(t *testing.T) {
 	v := s.visit()
 	s.report(v, 10)
 	m := c.until(func(m wsMessage) bool { return m.Command.Progress != nil })
-	if string(m.Command.Progress) != `{"percent":10}` || m.Final || m.Command.Status != transitions.Processing {
-		t.Errorf("%+v", m)
-	}
+	assert.Truef(t, string(m.Command.Progress) == `{"percent":10}` && !m.Final && m.Command.Status == transitions.Processing, "%+v", m)
 	v.signed("Ida")
 	m = c.until(func(m wsMessage) bool { return m.Final })
 	if m.Command.Status != transitions.Succeeded || string(m.Command.Result) != string(read[api.CommandStatus](t, s.get(address)).Result) {
@@ -77,9 +77,7 @@ func TestAWatchEndsWhenTheClientSaysSo(t *testing.T) {
 		if m.Op == "unsubscribed" && m.ID == "w" {
 			break
 		}
-		if m.Op != "status" {
-			t.Fatalf("%+v", m)
-		}
+		require.Equalf(t, "status", m.Op, "%+v", m)
 	}
 	v.signed("Ida")
 	await.Eventually(t, "the command has succeeded", func() bool {
@@ -112,9 +110,8 @@ func TestWatchesAndSubscriptionsShareIdsAndTheirNumber(t *testing.T) {
 		fmt.Sprintf(`{"op":"watch","id":"x","scope":%q,"key":"k"}`, status.Scope), // the third of two
 	} {
 		c.send(text)
-		if m := c.next(); m.Op != "error" || m.Code != workflow.InvalidRequest || m.Detail == "" {
-			t.Errorf("%s was answered with %+v", text, m)
-		}
+		m := c.next()
+		assert.Truef(t, m.Op == "error" && m.Code == workflow.InvalidRequest && m.Detail != "", "%s was answered with %+v", text, m)
 	}
 }
 
@@ -125,9 +122,8 @@ func TestWhatIsNotThereCannotBeWatchedAndTheConnectionGoesOn(t *testing.T) {
 	c := s.dial("Pawl-Tenant", "other")
 	for range 3 {
 		c.send(fmt.Sprintf(`{"op":"watch","id":"w","scope":%q,"key":"k"}`, status.Scope)) // another tenant's
-		if m := c.next(); m.Op != "error" || m.ID != "w" || m.Code != workflow.CommandNotFound {
-			t.Errorf("%+v", m)
-		}
+		m := c.next()
+		assert.Truef(t, m.Op == "error" && m.ID == "w" && m.Code == workflow.CommandNotFound, "%+v", m)
 	}
 	c.subscribe("w", `"start"`, `{}`)
 }
@@ -140,16 +136,11 @@ func TestWatchesEndWithTheNode(t *testing.T) {
 	c.watch("w", status.Scope, "k")
 	stopped := later(func() error { return s.api.Stop(t.Context()) })
 	for _, client := range []*wsClient{c, d} { // which answer, so that nobody waits for that
-		if err := client.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-			t.Errorf("%v", err)
-		}
+		err := client.closed()
+		assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), err)
 	}
-	if err := <-stopped; err != nil {
-		t.Errorf("stop: %v", err)
-	}
-	if n := s.api.OpenStreams(); n != 0 {
-		t.Errorf("%d streams are left", n)
-	}
+	assert.NoError(t, <-stopped, "stop")
+	assert.Equal(t, 0, s.api.OpenStreams(), "streams are left")
 	v.signed("Ida")
 }
 
@@ -160,9 +151,8 @@ func TestAWatchEndsWithTheEngine(t *testing.T) {
 	c := s.dial()
 	c.watch("w", "parcel:pack", "k")
 	s.engine.Stop(t.Context())
-	if err := c.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-		t.Errorf("%v", err)
-	}
+	err := c.closed()
+	assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), err)
 }
 
 func TestAWatchOutlivesAnOutageOfTheDatabase(t *testing.T) {
@@ -179,9 +169,7 @@ func TestAWatchOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	final := map[string]bool{}
 	for len(final) < 2 {
 		m := c.next()
-		if m.Op != "status" {
-			t.Fatalf("%+v", m)
-		}
+		require.Equalf(t, "status", m.Op, "%+v", m)
 		if m.Final {
 			final[m.ID] = true
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
@@ -45,9 +47,7 @@ func TestGrantTextIsCanonical(t *testing.T) {
 		}
 	}
 	all, err := auth.ParseGrants(" read  submit:order/pay\tread ")
-	if err != nil || all.String() != "read submit:order/pay" {
-		t.Errorf("%q, %v", all, err)
-	}
+	assert.Truef(t, err == nil && all.String() == "read submit:order/pay", "%q, %v", all, err)
 }
 
 func TestGrantCoversTarget(t *testing.T) {
@@ -74,29 +74,22 @@ func TestGrantCoversTarget(t *testing.T) {
 		{"read:bill submit:order", "read", "bill", "order", "@" + anID},
 	} {
 		grants, err := auth.ParseGrants(c.grants)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p := auth.Principal{Tenant: "acme", Grants: grants}
 		right := auth.Right(c.right)
 		for _, one := range strings.Fields(c.covered) {
-			if !p.May(right, target(t, one)) || !p.Has(right) {
-				t.Errorf("%q does not cover %s of %s", c.grants, right, one)
-			}
+			assert.Truef(t, p.May(right, target(t, one)) && p.Has(right), "%q does not cover %s of %s", c.grants, right, one)
 		}
 		for _, one := range strings.Fields(c.not) {
-			if p.May(right, target(t, one)) {
-				t.Errorf("%q covers %s of %s", c.grants, right, one)
-			}
+			assert.Falsef(t, p.May(right, target(t, one)), "%q covers %s of %s", c.grants, right, one)
 			if looks := slices.Contains(strings.Fields(c.looks), one); p.AsksForWorkflow(right, target(t, one)) != looks {
 				t.Errorf("%q, %s of %s: it is asked for the workflow: %t", c.grants, right, one, !looks)
 			}
 		}
 	}
 	other := auth.Principal{Tenant: "other", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "7"}}}}
-	if other.May(auth.Read, auth.Target{Instance: byKey}) {
-		t.Error("a business key of one tenant covers the instance of another one")
-	}
+	assert.False(t, other.May(auth.Read, auth.Target{Instance: byKey}),
+		"a business key of one tenant covers the instance of another one")
 }
 
 // target parses a target as in a grant; "*" means everything.
@@ -106,9 +99,7 @@ func target(t *testing.T, text string) auth.Target {
 		return auth.Target{}
 	}
 	g, err := auth.ParseGrant("submit:" + text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g.Target
 }
 
@@ -120,21 +111,14 @@ func FuzzGrant(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := auth.ParseGrant(text)
 		if err != nil {
-			if g != (auth.Grant{}) {
-				t.Errorf("%q is refused, and is %+v", text, g)
-			}
+			assert.Equalf(t, (auth.Grant{}), g, "%q is refused, and", text)
 			return
 		}
-		if g.String() != text || strings.ContainsAny(text, " \t\n,\"") {
-			t.Errorf("%q is taken as %q", text, g)
-		}
+		assert.Truef(t, g.String() == text && !strings.ContainsAny(text, " \t\n,\""), "%q is taken as %q", text, g)
 		p := auth.Principal{Tenant: "acme", Grants: auth.Grants{g}, Until: time.Time{}}
-		if !p.May(g.Right, g.Target) {
-			t.Errorf("%q does not cover itself", text)
-		}
-		if wide := (auth.Target{}); g.Target != wide && p.May(g.Right, wide) {
-			t.Errorf("%q covers everything", text)
-		}
+		assert.Truef(t, p.May(g.Right, g.Target), "%q does not cover itself", text)
+		wide := (auth.Target{})
+		assert.Falsef(t, g.Target != wide && p.May(g.Right, wide), "%q covers everything", text)
 	})
 }
 
@@ -164,9 +148,8 @@ func FuzzCover(f *testing.F) {
 		if err != nil || !(auth.Grants{g}).Cover("acme", a) {
 			return
 		}
-		if !p.May(a.Right, a.Target) && !p.AsksForWorkflow(a.Right, a.Target) {
-			t.Errorf("%q covers %q, which covers %q, and may not do it", has, passed, asked)
-		}
+		assert.Falsef(t, !p.May(a.Right, a.Target) && !p.AsksForWorkflow(a.Right, a.Target),
+			"%q covers %q, which covers %q, and may not do it", has, passed, asked)
 	})
 }
 
@@ -194,26 +177,16 @@ func TestGrantsCoverRequestedGrant(t *testing.T) {
 		{"", "read:order", false},
 	} {
 		all, err := auth.ParseGrants(c.has)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		asked, err := auth.ParseGrant(c.asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := all.Cover("acme", asked); got != c.want {
-			t.Errorf("%q covers %q: %t", c.has, c.asked, got)
-		}
+		require.NoError(t, err)
+		assert.Equalf(t, c.want, all.Cover("acme", asked), "%q covers %q", c.has, c.asked)
 		asked.Workflow = "order"
-		if c.asked == "read:@"+anID && !all.Cover("acme", asked) {
-			t.Errorf("%q does not cover %q, whose workflow is known", c.has, c.asked)
-		}
+		assert.Falsef(t, c.asked == "read:@"+anID && !all.Cover("acme", asked),
+			"%q does not cover %q, whose workflow is known", c.has, c.asked)
 	}
 	other, err := auth.ParseGrant("read:@" + byKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if (auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "7"}}}).Cover("else", other) {
-		t.Error("a business key covers the instance of another tenant")
-	}
+	require.NoError(t, err)
+	assert.False(t, (auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "7"}}}).Cover("else", other),
+		"a business key covers the instance of another tenant")
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -30,9 +32,7 @@ func TestMain(m *testing.M) {
 func smallConfig(t *testing.T) Config {
 	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256, Aged: 100, Migrated: 400}.
 		withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -70,9 +70,7 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 			if m.commands == 0 && s.name != pausedMany || m.latency.n == 0 { // that one is to have none
 				t.Errorf("%s: %d commands and %d latencies were measured", s.name, m.commands, m.latency.n)
 			}
-			if strings.Contains(s.name, "follow") && m.lag.n == 0 {
-				t.Errorf("%s: nothing was delivered", s.name)
-			}
+			assert.Falsef(t, strings.Contains(s.name, "follow") && m.lag.n == 0, "%s: nothing was delivered", s.name)
 			if m.stream != nil && (m.stream.lost != 0 || m.stream.disordered != 0 || m.stream.cut != 0 || m.stream.delivered == 0) {
 				t.Errorf("%s: %+v", s.name, *m.stream)
 			}
@@ -81,13 +79,9 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 	var out strings.Builder
 	c := smallConfig(t)
 	c.NATS = nats.URL()
-	if err := run(t.Context(), c, list, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, run(t.Context(), c, list, &out))
 	for _, s := range list {
-		if !strings.Contains(out.String(), s.name) {
-			t.Errorf("%s is not in the report", s.name)
-		}
+		assert.Contains(t, out.String(), s.name, "in the report")
 	}
 	if t.Failed() {
 		t.Log("\n" + out.String())
@@ -104,9 +98,7 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 			measured(s, func(m *sample) { m.all++ })
 		}
 		err := run(t.Context(), c, list, &strings.Builder{})
-		if err == nil || !strings.Contains(err.Error(), "do not hold what was claimed") {
-			t.Errorf("%s: got %v", name, err)
-		}
+		assert.ErrorContains(t, err, "do not hold what was claimed", name)
 	}
 }
 
@@ -115,14 +107,10 @@ func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
 	c := smallConfig(t)
 	c.Large, c.Rounds = 20_000, 1
 	var out strings.Builder
-	if err := Run(t.Context(), c, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Run(t.Context(), c, &out))
 	for _, want := range []string{fullMost, fullAny, fullReplays, nothingDue, halfPurging, "the engine itself purged",
 		"Loaded 20,000 commands"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in the report", want)
-		}
+		assert.Contains(t, out.String(), want, "in the report")
 	}
 	noSchema(t, c.URL)
 	if t.Failed() {
@@ -135,13 +123,9 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 	c := smallConfig(t)
 	c.orders = 1024 // so that versions have as many digits, however many commands one is ahead
 	e, err := newEnv(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := e.db.close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.db.close(context.Background()))
 	}()
 	sizes := map[string][4]float64{}
 	for _, s := range scenarios(smallCrowd, false) {
@@ -154,9 +138,8 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 		var size [4]float64
 		for i, from := range []string{"command x WHERE transition = 'flip'", "audit x WHERE transition = 'flip'",
 			"outbox x WHERE transition = 'flip'", "instance x WHERE version > 1"} {
-			if err := e.db.admin.QueryRow(t.Context(), e.db.in("SELECT avg(pg_column_size(x.*)) FROM {pawl}."+from)).Scan(&size[i]); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, e.db.admin.QueryRow(t.Context(),
+				e.db.in("SELECT avg(pg_column_size(x.*)) FROM {pawl}."+from)).Scan(&size[i]))
 		}
 		sizes[s.name] = size
 	}
@@ -177,9 +160,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 func TestNothingIsLeftInTheDatabase(t *testing.T) {
 	c := smallConfig(t)
 	c.Only = regexp.MustCompile("^" + floorOne)
-	if err := Run(t.Context(), c, &strings.Builder{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Run(t.Context(), c, &strings.Builder{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Progress = func(string) { cancel() }
 	c.Rounds = 2
@@ -189,29 +170,22 @@ func TestNothingIsLeftInTheDatabase(t *testing.T) {
 	noSchema(t, c.URL)
 
 	d, err := openDatabase(t.Context(), c.URL, benchSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := d.admin.Close(t.Context()); err != nil { // as when a statement is interrupted
 		t.Fatal(err)
 	}
-	if err := d.close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.close(t.Context()))
 	noSchema(t, c.URL)
 }
 
 func noSchema(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var n int
 	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ($1, $2)", benchSchema, fullSchema).Scan(&n)
-	if err := errors.Join(err, conn.Close(t.Context())); err != nil || n != 0 {
-		t.Errorf("%d schemas are left (%v)", n, err)
-	}
+	err = errors.Join(err, conn.Close(t.Context()))
+	assert.Truef(t, err == nil && n == 0, "%d schemas are left (%v)", n, err)
 }
 
 func TestBadConfigsAreRefused(t *testing.T) {
@@ -221,9 +195,8 @@ func TestBadConfigsAreRefused(t *testing.T) {
 		{URL: "postgres://", Duration: -1},
 		{URL: "postgres://", Only: regexp.MustCompile("no such scenario")},
 	} {
-		if err := Run(t.Context(), c, &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), "bench: Config.") {
-			t.Errorf("%+v: got %v", c, err)
-		}
+		err := Run(t.Context(), c, &strings.Builder{})
+		assert.Truef(t, err != nil && strings.HasPrefix(err.Error(), "bench: Config."), "%+v: got %v", c, err)
 	}
 }
 
@@ -232,41 +205,28 @@ func TestBadConfigsAreRefused(t *testing.T) {
 func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
 		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements", "autovacuum": "off"}}) // it has transactions too
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, server.Stop())
 	}()
 	c := smallConfig(t)
 	c.URL, c.Duration = server.URL(), 500*time.Millisecond
 	e, err := newEnv(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := e.db.close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.db.close(context.Background()))
 	}()
 	if e.db.statements == "" {
 		t.Skip("this PostgreSQL has no pg_stat_statements")
 	}
 	m, err := e.round(t.Context(), floorScenario(floorOne, 1, false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The set-up of the connection is a constant beside it.
-	if got := m.cost.statements - 8*m.all; got < 0 || got > 50 {
-		t.Errorf("%d statements for %d commands", m.cost.statements, m.all)
-	}
+	got := m.cost.statements - 8*m.all
+	assert.Truef(t, got >= 0 && got <= 50, "%d statements for %d commands", m.cost.statements, m.all)
 	// What the bench asks for meanwhile grows with the time that it takes.
-	if got := m.cost.transactions - m.all; got < 0 || got > 100+m.all/4 {
-		t.Errorf("%d transactions for %d commands", m.cost.transactions, m.all)
-	}
-	if perCommand := m.cost.wal / m.all; perCommand < 1000 || perCommand > 10_000 {
-		t.Errorf("%d bytes of WAL for each command", perCommand)
-	}
+	got = m.cost.transactions - m.all
+	assert.Truef(t, got >= 0 && got <= 100+m.all/4, "%d transactions for %d commands", m.cost.transactions, m.all)
+	perCommand := m.cost.wal / m.all
+	assert.Truef(t, perCommand >= 1000 && perCommand <= 10_000, "%d bytes of WAL for each command", perCommand)
 }

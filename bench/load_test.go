@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -31,35 +33,24 @@ func load(t *testing.T, commands int) *loaded {
 	c := smallConfig(t)
 	c.Large = commands
 	db, err := openDatabase(t.Context(), c.URL, fullSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := db.close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, db.close(context.Background()))
 	})
 	e := &env{Config: c, db: db, past: newPast(commands, 1, time.Now())}
-	if err := e.fill(t.Context(), e.past); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.fill(t.Context(), e.past))
 	// Not the small tables: whether one is read as a whole is nothing to know.
-	if err := db.exec(t.Context(), "VACUUM (ANALYZE) {pawl}.instance, {pawl}.command, {pawl}.audit, {pawl}.outbox, {pawl}.log"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.exec(t.Context(), "VACUUM (ANALYZE) {pawl}.instance, {pawl}.command, {pawl}.audit, {pawl}.outbox, {pawl}.log"))
 	l := &loaded{url: c.URL, schema: fullSchema, past: e.past}
-	if l.pool, err = pgxpool.New(t.Context(), c.URL); err != nil {
-		t.Fatal(err)
-	}
+	l.pool, err = pgxpool.New(t.Context(), c.URL)
+	require.NoError(t, err)
 	t.Cleanup(l.pool.Close)
 	l.engine, err = engine.New(engine.Config{Pool: l.pool, Schema: l.schema, Workflows: []workflow.Source{definition},
 		Log: slog.New(slog.DiscardHandler), Retention: engine.RetentionConfig{Off: true}})
 	if err == nil {
 		err = l.engine.Start(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { l.engine.Stop(context.Background()) })
 	return l
 }
@@ -73,19 +64,14 @@ func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
 	l := load(t, commands)
 	due, entries := 0, int64(0)
 	err := l.pool.QueryRow(t.Context(), schema.In(l.schema, "SELECT expired FROM {pawl}.purge(100000)")).Scan(&due)
-	if want := l.past.due * l.past.cohort * commandsEach; err != nil || due != want {
-		t.Errorf("%d are due, want %d (%v)", due, want, err)
-	}
+	want := l.past.due * l.past.cohort * commandsEach
+	assert.Truef(t, err == nil && due == want, "%d are due, want %d (%v)", due, want, err)
 	for _, name := range []string{tenant, "tenant-000", "tenant-001", "tenant-002"} {
 		v, err := l.engine.Admin().Verify(t.Context(), name, uuid.Nil) // every chain, and the log from 1 to its head
-		if err != nil || len(v.Broken) > 0 || v.Entries == 0 {
-			t.Errorf("tenant %s: %+v, %v", name, v, err)
-		}
+		assert.Truef(t, err == nil && len(v.Broken) <= 0 && v.Entries != 0, "tenant %s: %+v, %v", name, v, err)
 		entries += v.Entries
 	}
-	if entries != commands {
-		t.Errorf("%d transitions, want %d", entries, commands)
-	}
+	assert.Equal(t, int64(commands), entries, "transitions")
 	// The oldest that is not due, and the newest.
 	for _, i := range []int{l.past.due * l.past.cohort, l.past.instances - 1} {
 		for n := range commandsEach {
@@ -102,9 +88,8 @@ func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
 			t.Errorf("instance %d does not go on: %s, %v", i, r.Body, err)
 		}
 	}
-	if r, err := l.engine.Submit(t.Context(), l.past.command(0, 0)); err == nil && r.Err() == nil {
-		t.Errorf("what is due is replayed: %s", r.Body)
-	}
+	r, err := l.engine.Submit(t.Context(), l.past.command(0, 0))
+	assert.Falsef(t, err == nil && r.Err() == nil, "what is due is replayed: %s", r.Body)
 }
 
 // Whoever asks again for a command of a past must ask for what was loaded.
@@ -118,14 +103,10 @@ func TestAPastIsAFunctionOfItsNumbers(t *testing.T) {
 			keys[transitions.Ref{Tenant: c.Tenant, Scope: c.Instance.String(), Key: c.Key}] = true
 		}
 		at := p.at(n)
-		if n > 0 && at.Before(p.at(n-1)) || at.After(now) {
-			t.Fatalf("cohort %d is before the one before, or yet to come", n)
-		}
-		if due := !at.Add(replayFor).After(now); due != (n < p.due) {
-			t.Errorf("cohort %d is due: %v", n, due)
-		}
+		require.Truef(t, (n <= 0 || !at.Before(p.at(n-1))) && !at.After(now), "cohort %d is before the one before, or yet to come", n)
+		due := !at.Add(replayFor).After(now)
+		assert.Equalf(t, (n < p.due), due, "cohort %d is due", n)
 	}
-	if len(keys) != 4000 || p.due != 2*p.cohorts()/dueShare {
-		t.Errorf("%d commands with keys of their own, and %d of %d cohorts are due", len(keys), p.due, p.cohorts())
-	}
+	assert.Truef(t, len(keys) == 4000 && p.due == 2*p.cohorts()/dueShare,
+		"%d commands with keys of their own, and %d of %d cohorts are due", len(keys), p.due, p.cohorts())
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestQuantilesOfManyAreInOrder(t *testing.T) {
@@ -14,12 +17,8 @@ func TestQuantilesOfManyAreInOrder(t *testing.T) {
 	for i := range 101 {
 		list = append(list, time.Duration(100-i)*time.Millisecond)
 	}
-	if got := latencyOf(list); got != (latency{101, 50 * time.Millisecond, 99 * time.Millisecond}) {
-		t.Errorf("got %+v", got)
-	}
-	if got := latencyOf(nil); got != (latency{}) {
-		t.Errorf("of nothing it is %+v", got)
-	}
+	assert.Equal(t, (latency{101, 50 * time.Millisecond, 99 * time.Millisecond}), latencyOf(list))
+	assert.Equal(t, (latency{}), latencyOf(nil), "nothing it")
 }
 
 func TestTheMeasuredTimeEndsWithTheLastCall(t *testing.T) {
@@ -27,24 +26,17 @@ func TestTheMeasuredTimeEndsWithTheLastCall(t *testing.T) {
 	slow := func(context.Context) (int, error) { <-time.After(long); return 7, nil }
 	quick := func(context.Context) (int, error) { return 1, nil }
 	s, err := phase(t.Context(), []caller{slow, quick}, 0, time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.took < long {
-		t.Errorf("a call of %v was cut off at %v", long, s.took)
-	}
-	if s.commands != int64(s.latency.n)+6 {
-		t.Errorf("%d commands in %d calls, one of which did seven", s.commands, s.latency.n)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, s.took >= long, "a call of %v was cut off at %v", long, s.took)
+	assert.Equalf(t, int64(s.latency.n)+6, s.commands, "commands in %d calls, one of which did seven", s.latency.n)
 }
 
 func TestOneCallersErrorEndsTheRound(t *testing.T) {
 	boom := errors.New("boom")
 	patient := func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }
 	failing := func(context.Context) (int, error) { return 0, boom }
-	if _, err := phase(t.Context(), []caller{patient, failing}, 0, time.Hour); !errors.Is(err, boom) {
-		t.Errorf("got %v", err)
-	}
+	_, err := phase(t.Context(), []caller{patient, failing}, 0, time.Hour)
+	assert.ErrorIs(t, err, boom)
 }
 
 // A caller that was held up makes up for it, and those who waited are not forgotten.
@@ -59,9 +51,8 @@ func TestAtARateLatencyCountsFromWhenACallWasDue(t *testing.T) {
 			return 1, nil
 		}
 		s, err := phase(t.Context(), []caller{slow}, 1000, 150*time.Millisecond)
-		if want := (latency{151, 25 * time.Millisecond, 98 * time.Millisecond}); err != nil || s.latency != want {
-			t.Errorf("%+v, want %+v (%v)", s, want, err)
-		}
+		want := (latency{151, 25 * time.Millisecond, 98 * time.Millisecond})
+		assert.Truef(t, err == nil && s.latency == want, "%+v, want %+v (%v)", s, want, err)
 	})
 }
 
@@ -74,16 +65,13 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 		return r
 	}
 	// The machine was three times as slow in the second round.
-	if got, ok := compare(of(900, 300, 910), of(100, 30, 100), (*sample).rate); !ok || got != 9.1 {
-		t.Errorf("got %v, %v", got, ok)
-	}
-	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
-		t.Errorf("the median is %v", got)
-	}
+	got, ok := compare(of(900, 300, 910), of(100, 30, 100), (*sample).rate)
+	assert.Truef(t, ok && got == 9.1, "got %v, %v", got, ok)
+	got = median([]float64{4, 1, 3, 2})
+	assert.Truef(t, got == 2.5, "the median is %v", got)
 	for _, r := range []*result{nil, of(0, 0, 0)} {
-		if _, ok := compare(of(1, 2, 3), r, (*sample).rate); ok {
-			t.Errorf("compared with %v", r)
-		}
+		_, ok := compare(of(1, 2, 3), r, (*sample).rate)
+		assert.Falsef(t, ok, "compared with %v", r)
 	}
 }
 
@@ -97,15 +85,11 @@ func TestTheTableComparesWithFloorAndCeiling(t *testing.T) {
 	var b strings.Builder
 	r.table(&b)
 	for _, want := range []string{"10,000", "7.00", "0.70", "–"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("the table lacks %s:\n%s", want, b.String())
-		}
+		assert.Contains(t, b.String(), want, "the table lacks")
 	}
 	b.Reset()
 	r.goals(&b)
 	const want = "goal wanted reached Submit: 256 callers / ceiling: 2 connections (rate) ≥ 0.75 0.7 missed " +
 		"Submit: 256 callers (bytes of WAL) ≤ 2000 0"
-	if got := strings.Join(strings.Fields(b.String()), " "); got != want {
-		t.Errorf("the goals are\n%s", b.String())
-	}
+	assert.Equalf(t, want, strings.Join(strings.Fields(b.String()), " "), "the goals are\n%s", b.String())
 }

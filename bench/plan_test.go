@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -102,9 +104,7 @@ func begins(by map[string]map[string]bool, begin string) bool {
 func explained(t *testing.T, url, schemaName string) (*pgxpool.Pool, *plans) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := &plans{by: map[string]map[string]bool{}}
 	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.notice(schemaName, n.Message) }
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{
@@ -112,9 +112,7 @@ func explained(t *testing.T, url, schemaName string) (*pgxpool.Pool, *plans) {
 		"auto_explain.log_format": "json", "auto_explain.log_nested_statements": "on",
 	})
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool, p
 }
@@ -131,15 +129,11 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 	if err == nil {
 		err = eng.Start(ctx)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer eng.Stop(context.Background())
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	submit := func(c transitions.Command, replayed bool) {
 		t.Helper()
@@ -180,9 +174,7 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 	await.Eventually(t, "the node polls, which nobody asks for", func() bool { return seen.have(lookBegins) })
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	if len(seen.wrong) > 0 {
-		t.Fatal(seen.wrong)
-	}
+	require.True(t, len(seen.wrong) <= 0, seen.wrong)
 	return seen.by
 }
 
@@ -220,9 +212,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 	if err == nil {
 		_, err = pool.Exec(ctx, schema.In(schemaName, "SELECT {pawl}.purge(100)"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // A plan is right for every size of the tables, or it is wrong for some: so all
@@ -240,46 +230,35 @@ func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	l := load(t, commands)
 	var there bool
 	const modules = "SELECT count(*) > 0 FROM pg_available_extension_versions WHERE name = 'pg_stat_statements'"
-	if err := l.pool.QueryRow(t.Context(), modules).Scan(&there); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.pool.QueryRow(t.Context(), modules).Scan(&there))
 	if !there {
 		t.Skip("this PostgreSQL lacks its own modules, so also auto_explain")
 	}
-	if _, err := schema.Migrate(t.Context(), l.pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(t.Context(), l.pool, schema.Default)
+	require.NoError(t, err)
 	// What autovacuum finds out while the statements run is about tables that are
 	// neither empty nor full.
 	for _, name := range []string{schema.Default, l.schema} {
-		if _, err := l.pool.Exec(t.Context(), withoutAutovacuum(name)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.pool.Exec(t.Context(), withoutAutovacuum(name))
+		require.NoError(t, err)
 	}
 	empty := hotStatements(t, l.url, schema.Default, 0)
 	full := hotStatements(t, l.url, l.schema, l.past.instances)
 	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "UPDATE pawl.log", "WITH i AS (INSERT",
 		"WITH i AS (UPDATE", "WITH changed AS", "WITH settled AS", "SELECT u.ord", "WITH past AS MATERIALIZED", "SELECT i.id", lookBegins} {
-		if !begins(full, begin) {
-			t.Errorf("no statement was seen that begins with %q", begin)
-		}
+		assert.Truef(t, begins(full, begin), "no statement was seen that begins with %q", begin)
 	}
 	readsOne := func(text string) bool { return strings.Contains(text, " FROM pawl.command c LEFT JOIN") }
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(full)), readsOne) {
-		t.Error("the statement was not seen that reads one command")
-	}
+	assert.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(full)), readsOne), "the statement was not seen that reads one command")
 	for _, text := range slices.Sorted(maps.Keys(full)) {
 		after := strings.Join(slices.Sorted(maps.Keys(full[text])), "or\n")
-		if wholeTable.MatchString(after) {
-			t.Errorf("a full table is read as a whole: %s\n%s", text, after)
-		}
+		assert.Falsef(t, wholeTable.MatchString(after), "a full table is read as a whole: %s\n%s", text, after)
 		// The look is planned each time, for a table of the size that it has then.
 		if strings.HasPrefix(strings.TrimSpace(text), lookBegins) || len(empty[text]) == 0 {
 			continue
 		}
-		if before := strings.Join(slices.Sorted(maps.Keys(empty[text])), "or\n"); alike(before) != alike(after) {
-			t.Errorf("%s\nis, on empty tables,\n%s\nand on full ones\n%s", text, before, after)
-		}
+		before := strings.Join(slices.Sorted(maps.Keys(empty[text])), "or\n")
+		assert.Equalf(t, alike(after), alike(before), "%s\nis, on empty tables,\n%s\nand on full ones\n%s", text, before, after)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/client"
@@ -39,9 +41,7 @@ func TestUnknownOutcomeIsNotRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // without real delays
 			c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: &answers{list: tt.list}},
 				Retry: client.Retry{Attempts: 4, First: 1, Max: 1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var r client.Reply
 			if command := (client.Command{Workflow: "w", Transition: "t"}); tt.many {
 				r = c.SubmitMany(t.Context(), []client.Command{command})[0]
@@ -52,9 +52,8 @@ func TestUnknownOutcomeIsNotRefused(t *testing.T) {
 			if tt.want == workflow.TimedOut {
 				status = 0
 			}
-			if workflow.CodeOf(r.Err) != tt.want || r.Receipt.Key == "" || r.Receipt.Status != status {
-				t.Errorf("%s: %d, %v", name, r.Receipt.Status, r.Err)
-			}
+			assert.Truef(t, workflow.CodeOf(r.Err) == tt.want && r.Receipt.Key != "" && r.Receipt.Status == status,
+				"%s: %d, %v", name, r.Receipt.Status, r.Err)
 		})
 	}
 }
@@ -85,15 +84,12 @@ func TestSubscriptionWithoutProgressFails(t *testing.T) {
 			return s.URL
 		}
 		c, err := client.New(client.Config{URLs: []string{node(), node()}, Retry: client.Retry{Attempts: 3, First: 1, Max: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var last error
 		for _, last = range c.Subscribe(t.Context(), client.Start, client.Filter{}) {
 		}
-		if workflow.CodeOf(last) != workflow.TimedOut || opened.Load() != 6 {
-			t.Errorf("%s: %d connections, %v", name, opened.Load(), last)
-		}
+		assert.Truef(t, workflow.CodeOf(last) == workflow.TimedOut && opened.Load() == 6,
+			"%s: %d connections, %v", name, opened.Load(), last)
 		c.Close()
 	}
 }

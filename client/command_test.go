@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -19,23 +22,18 @@ func TestCommandTypedOrByName(t *testing.T) {
 	i := install(t)
 	c := dial(t, client.Config{}, i.node(nil))
 	made := packed(t, c, "A-1")
-	if made.Status != 201 || made.Version != 1 || made.Position != 1 || made.Replayed || made.Key == "" {
-		t.Errorf("%+v", made)
-	}
+	assert.Truef(t, made.Status == 201 && made.Version == 1 && made.Position == 1 && !made.Replayed && made.Key != "", "%+v", made)
 	typed := must[client.Receipt](t)(client.Submit(t.Context(), c, stamp, client.ID(made.Instance), workflow.None{}))
 	byName := client.Command{Workflow: "parcel", Transition: "stamp", On: client.BusinessKey("parcel", "A-1"), Key: `"twice" `, IfVersion: 2}
 	for _, replayed := range []bool{false, true} {
 		r := must[client.Receipt](t)(c.Submit(t.Context(), byName))
 		result, err := r.Result()
-		if r.Replayed != replayed || r.Version != 3 || err != nil || result.Transition != "stamp" || typed.Version != 2 {
-			t.Errorf("%+v, %v", r, err)
-		}
+		assert.Truef(t, r.Replayed == replayed && r.Version == 3 && err == nil && result.Transition == "stamp" && typed.Version == 2,
+			"%+v, %v", r, err)
 	}
 	view := must[Parcel](t)(client.Decode[Parcel](must[client.InstanceView](t)(c.Instance(t.Context(),
 		client.BusinessKey("parcel", "A-1"))).Data))
-	if view.Stamped != 2 || view.To != "Graz" {
-		t.Errorf("%+v", view)
-	}
+	assert.Truef(t, view.Stamped == 2 && view.To == "Graz", "%+v", view)
 }
 
 // A reason may be any text and is part of the request.
@@ -48,9 +46,8 @@ func TestCommandReason(t *testing.T) {
 	cmd := client.Command{Transition: "stamp", On: client.ID(made.Instance), Key: "k", Reason: reason}
 	first := must[client.Receipt](t)(c.Submit(t.Context(), cmd))
 	many := c.SubmitMany(t.Context(), []client.Command{cmd, {Transition: "stamp", On: cmd.On, Key: "m", Reason: reason}})
-	if many[0].Err != nil || many[0].Receipt.Version != first.Version || !many[0].Receipt.Replayed || many[1].Err != nil {
-		t.Errorf("%+v", many)
-	}
+	assert.Truef(t, many[0].Err == nil && many[0].Receipt.Version == first.Version && many[0].Receipt.Replayed && many[1].Err == nil,
+		"%+v", many)
 	other := cmd
 	other.Reason = "another"
 	_, err := c.Submit(t.Context(), other)
@@ -65,9 +62,7 @@ func TestCommandReason(t *testing.T) {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
-	if n != 2 {
-		t.Errorf("%d entries", n)
-	}
+	assert.Equal(t, 2, n, "entries")
 }
 
 func TestRefusalReturnsCode(t *testing.T) {
@@ -77,15 +72,12 @@ func TestRefusalReturnsCode(t *testing.T) {
 	packed(t, c, "A-1")
 	r, err := client.Submit(t.Context(), c, lose, client.BusinessKey("parcel", "A-1"), workflow.None{})
 	e := wantCode(t, err, workflow.IllegalTransition)
-	if !e.Code.Info().Final || e.State != "packed" || !slices.Equal(e.Allowed, []string{"stamp", "deliver"}) || r.Status != 409 ||
-		r.Key == "" ||
-		workflow.CodeOf(r.Err()) != workflow.IllegalTransition {
-		t.Errorf("%+v, %+v", e, r)
-	}
+	assert.Truef(t, e.Code.Info().Final && e.State == "packed" && slices.Equal(e.Allowed, []string{"stamp", "deliver"}) &&
+		r.Status == 409 && r.Key != "" && workflow.CodeOf(r.Err()) == workflow.IllegalTransition,
+		"%+v, %+v", e, r)
 	_, err = client.Submit(t.Context(), c, pack, client.NewInstance, Pack{Number: "A-2"})
-	if e = wantCode(t, err, workflow.InvalidPayload); len(e.Fields) != 1 || e.Fields[0].Pointer != "/to" {
-		t.Errorf("%+v", e)
-	}
+	e = wantCode(t, err, workflow.InvalidPayload)
+	assert.Truef(t, len(e.Fields) == 1 && e.Fields[0].Pointer == "/to", "%+v", e)
 	for want, cmd := range map[workflow.Code]client.Command{
 		workflow.KeyInvalid:         {Workflow: "parcel", Transition: "pack", Key: "a\nb"},
 		workflow.ScopeInvalid:       {Workflow: "parcel", Transition: "pack", Scope: "a\nb"},
@@ -145,16 +137,12 @@ func TestLostResponseIsRetriedWithSameKey(t *testing.T) {
 	c := dial(t, client.Config{}, i.node(w.around))
 	r := packed(t, c, "A-1")
 	keys := w.seen()
-	if len(keys) != 3 || keys[0] != r.Key || len(slices.Compact(slices.Clone(keys))) != 1 {
-		t.Errorf("sent with the keys %q, and the receipt has %q", keys, r.Key)
-	}
-	if !r.Replayed || r.Status != 201 || r.Version != 1 {
-		t.Errorf("%+v", r)
-	}
+	assert.Truef(t, len(keys) == 3 && keys[0] == r.Key && len(slices.Compact(slices.Clone(keys))) == 1,
+		"sent with the keys %q, and the receipt has %q", keys, r.Key)
+	assert.Truef(t, r.Replayed && r.Status == 201 && r.Version == 1, "%+v", r)
 	packed(t, c, "A-2")
-	if others := w.seen(); len(others) != 1 || others[0] == keys[0] {
-		t.Errorf("another intent has the keys %q", others)
-	}
+	others := w.seen()
+	assert.Truef(t, len(others) == 1 && others[0] != keys[0], "another intent has the keys %q", others)
 }
 
 func TestSubmitMany(t *testing.T) {
@@ -173,14 +161,12 @@ func TestSubmitMany(t *testing.T) {
 		client.Command{Transition: "stamp", Payload: func() {}}, client.Command{})
 	replies := c.SubmitMany(t.Context(), cmds)
 	for n, r := range replies[:1100] {
-		if r.Err != nil || r.Receipt.Status != 201 || r.Receipt.Key != cmds[n].Key || r.Receipt.Replayed != (n < 1000) {
-			t.Fatalf("%d: %+v", n, r)
-		}
+		require.Truef(t, r.Err == nil && r.Receipt.Status == 201 && r.Receipt.Key == cmds[n].Key && r.Receipt.Replayed == (n < 1000),
+			"%d: %+v", n, r)
 	}
 	wantCode(t, replies[1100].Err, workflow.IllegalTransition)
-	if r := replies[1101]; r.Err != nil || r.Receipt.Version != 2 {
-		t.Errorf("%+v", r)
-	}
+	r := replies[1101]
+	assert.Truef(t, r.Err == nil && r.Receipt.Version == 2, "%+v", r)
 	wantCode(t, replies[1102].Err, workflow.InvalidPayload)
 	wantCode(t, replies[1103].Err, workflow.InvalidRequest)
 	if requests := len(w.seen()); requests != 3 { // the first response is lost
@@ -196,35 +182,26 @@ func TestWaitForCompletion(t *testing.T) {
 	packed(t, c, "A-1")
 	on := client.BusinessKey("parcel", "A-1")
 	began := must[client.Receipt](t)(client.Submit(t.Context(), c, deliver, on, Deliver{By: "ann"}))
-	if !began.InFlight() || began.Command.Key != began.Key || began.Version != 2 {
-		t.Fatalf("%+v", began)
-	}
+	require.Truef(t, began.InFlight() && began.Command.Key == began.Key && began.Version == 2, "%+v", began)
 	var seen []string
 	end := sync.OnceFunc(func() {
 		n.dies() // the watch continues
 		i.courier <- nil
 	})
 	for s, err := range c.Watch(t.Context(), began.Command.Scope, began.Key) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		seen = append(seen, string(s.Status))
 		if s.Status == transitions.Processing {
 			end()
 		}
 	}
-	if seen[len(seen)-1] != "succeeded" || !slices.Contains(seen, "processing") {
-		t.Errorf("seen are %q", seen)
-	}
+	assert.Truef(t, seen[len(seen)-1] == "succeeded" && slices.Contains(seen, "processing"), "seen are %q", seen)
 	r := must[client.Receipt](t)(c.Wait(t.Context(), began.Command.Scope, began.Key))
-	if result, err := r.Result(); err != nil || result.State != "delivered" || r.Version != 3 || r.Position != result.Position {
-		t.Errorf("%+v, %v", r, err)
-	}
+	result, err := r.Result()
+	assert.Truef(t, err == nil && result.State == "delivered" && r.Version == 3 && r.Position == result.Position, "%+v, %v", r, err)
 	again := must[client.Receipt](t)(c.SubmitAndWait(t.Context(),
 		client.Command{Transition: "deliver", On: on, Key: began.Key, Payload: Deliver{By: "ann"}}))
-	if string(again.Body) != string(r.Body) || !again.Replayed {
-		t.Errorf("a duplicate gets %s, and not %s", again.Body, r.Body)
-	}
+	assert.Truef(t, string(again.Body) == string(r.Body) && again.Replayed, "a duplicate gets %s, and not %s", again.Body, r.Body)
 }
 
 func TestWaitReturnsFinalFailure(t *testing.T) {
@@ -234,15 +211,13 @@ func TestWaitReturnsFinalFailure(t *testing.T) {
 	packed(t, c, "A-1")
 	go func() { i.courier <- errNobodyHome }()
 	r, err := c.SubmitAndWait(t.Context(), client.CommandOf(deliver, client.BusinessKey("parcel", "A-1"), Deliver{By: "ann"}))
-	if e := wantCode(t, err, workflow.ActivityFailed); !strings.Contains(e.Message, errNobodyHome.Error()) || r.Status != 409 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	e := wantCode(t, err, workflow.ActivityFailed)
+	assert.Truef(t, strings.Contains(e.Message, errNobodyHome.Error()) && r.Status == 409, "%+v, %v", r, err)
 	_, err = c.Wait(t.Context(), "parcel", "nobody has sent this")
 	wantCode(t, err, workflow.CommandNotFound)
 	began := must[client.Receipt](t)(client.Submit(t.Context(), c, deliver, client.BusinessKey("parcel", "A-1"), Deliver{}))
-	if s, err := c.Cancel(t.Context(), began.Command.Scope, began.Key); err != nil || s.CancelledBy == "" {
-		t.Errorf("%+v, %v", s, err)
-	}
+	s, err := c.Cancel(t.Context(), began.Command.Scope, began.Key)
+	assert.Truef(t, err == nil && s.CancelledBy != "", "%+v, %v", s, err)
 	_, err = c.Wait(t.Context(), began.Command.Scope, began.Key)
 	wantCode(t, err, workflow.CommandCancelled)
 }

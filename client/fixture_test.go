@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/client"
@@ -184,9 +185,7 @@ func dial(t testing.TB, c client.Config, nodes ...*node) *client.Client {
 		c.Retry = client.Retry{First: time.Millisecond, Max: 10 * time.Millisecond}
 	}
 	out, err := client.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(out.Close)
 	return out
 }
@@ -195,9 +194,7 @@ func dial(t testing.TB, c client.Config, nodes ...*node) *client.Client {
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v
 	}
 }
@@ -206,9 +203,7 @@ func must[T any](t testing.TB) func(v T, err error) T {
 func packed(t testing.TB, c *client.Client, number string) client.Receipt {
 	t.Helper()
 	r, err := client.Submit(t.Context(), c, pack, client.NewInstance, Pack{To: "Graz", Number: number})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -216,17 +211,14 @@ func packed(t testing.TB, c *client.Client, number string) client.Receipt {
 func stamped(t testing.TB, c *client.Client, number string, times int) {
 	t.Helper()
 	for range times {
-		if _, err := client.Submit(t.Context(), c, stamp, client.BusinessKey("parcel", number), workflow.None{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client.Submit(t.Context(), c, stamp, client.BusinessKey("parcel", number), workflow.None{})
+		require.NoError(t, err)
 	}
 }
 
 func wantCode(t testing.TB, err error, want workflow.Code) *workflow.Error {
 	t.Helper()
 	e, _ := errors.AsType[*workflow.Error](err)
-	if e == nil || e.Code != want {
-		t.Fatalf("%v, want %s", err, want)
-	}
+	require.Truef(t, e != nil && e.Code == want, "%v, want %s", err, want)
 	return e
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/client"
 )
 
@@ -16,9 +19,7 @@ func TestContentKey(t *testing.T) {
 	}
 	base := invoice{"R-7", 1200}
 	want, err := client.ContentKey(base)
-	if err != nil || len(want) != 51 {
-		t.Fatalf("%q, %v", want, err)
-	}
+	require.Truef(t, err == nil && len(want) == 51, "%q, %v", want, err)
 	for _, tt := range []struct {
 		name    string
 		content any
@@ -48,26 +49,20 @@ func TestFormKey(t *testing.T) {
 	seen := map[string]string{}
 	for _, pair := range [][2]string{{"ann", "f-1"}, {"ann", "f-2"}, {"bob", "f-1"}, {"ab", "c"}, {"a", "bc"}} {
 		key, err := client.FormKey(pair[0], pair[1])
-		if err != nil || len(key) != 48 {
-			t.Errorf("%q: %q, %v", pair, key, err)
-		}
-		if other, taken := seen[key]; taken {
-			t.Errorf("%q and %q have the same key", pair, other)
-		}
+		assert.Truef(t, err == nil && len(key) == 48, "%q: %q, %v", pair, key, err)
+		other, taken := seen[key]
+		assert.Falsef(t, taken, "%q and %q have the same key", pair, other)
 		seen[key] = fmt.Sprint(pair)
-		if again, _ := client.FormKey(pair[0], pair[1]); again != key {
-			t.Errorf("%q: %q, then %q", pair, key, again)
-		}
+		again, _ := client.FormKey(pair[0], pair[1])
+		assert.Equalf(t, key, again, "%q, then", pair)
 	}
 	for _, pair := range [][2]string{{"", "f-1"}, {"ann", ""}} {
-		if key, err := client.FormKey(pair[0], pair[1]); err == nil || key != "" {
-			t.Errorf("%q: %q, %v", pair, key, err)
-		}
+		key, err := client.FormKey(pair[0], pair[1])
+		assert.Truef(t, err != nil && key == "", "%q: %q, %v", pair, key, err)
 	}
 	// The key of a long user name is short.
-	if key, err := client.FormKey(strings.Repeat("ann", 1000), "f-1"); err != nil || len(key) != 48 {
-		t.Errorf("%q, %v", key, err)
-	}
+	key, err := client.FormKey(strings.Repeat("ann", 1000), "f-1")
+	assert.Truef(t, err == nil && len(key) == 48, "%q, %v", key, err)
 }
 
 // An invoice is charged once, whichever program sends it and however often.

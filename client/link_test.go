@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/client"
@@ -132,15 +134,11 @@ func (x *exchangeOf) follows(t *testing.T, long time.Duration, change ...func(*c
 		f(&config)
 	}
 	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	for last, end = range c.Subscribe(ctx, client.Start, client.Filter{}) {
-		if end == nil {
-			t.Errorf("nothing has happened, and an event is %+v", last)
-		}
+		assert.Errorf(t, end, "nothing has happened, and an event is %+v", last)
 	}
 	_ = server.Close()
 	running.Wait()
@@ -163,15 +161,12 @@ func TestSubscriptionSurvivesLongOutage(t *testing.T) {
 				told, longest = told+1, max(longest, pause)
 			}
 		})
-		if !errors.Is(end, context.DeadlineExceeded) || last.Cursor != 7 {
-			t.Errorf("it ends with %v, to go on at %d", end, last.Cursor)
-		}
-		if len(x.opened) != 2 || x.opened[1] < 2*time.Hour || x.opened[1] > 2*time.Hour+10*time.Second {
-			t.Errorf("opened after %v", x.opened)
-		}
-		if told < 700 || back != 1 || longest > 10*time.Second || longest < 5*time.Second {
-			t.Errorf("told %d times of a failure and %d times that it goes on, the longest pause is %v", told, back, longest)
-		}
+		assert.Truef(t, errors.Is(end, context.DeadlineExceeded) && last.Cursor == 7,
+			"it ends with %v, to go on at %d", end, last.Cursor)
+		assert.Truef(t, len(x.opened) == 2 && x.opened[1] >= 2*time.Hour && x.opened[1] <= 2*time.Hour+10*time.Second,
+			"opened after %v", x.opened)
+		assert.Truef(t, told >= 700 && back == 1 && longest <= 10*time.Second && longest >= 5*time.Second,
+			"told %d times of a failure and %d times that it goes on, the longest pause is %v", told, back, longest)
 	})
 }
 
@@ -193,9 +188,8 @@ func TestCredentialIsRenewedBeforeExpiry(t *testing.T) {
 		x := &exchangeOf{pings: true}
 		_, _ = x.follows(t, 150*time.Minute)
 		want := []time.Duration{0, 48 * time.Minute, 96 * time.Minute, 144 * time.Minute}
-		if !slices.Equal(x.shown, want) || len(x.opened) != 1 {
-			t.Errorf("shown after %v, want %v, over connections that were opened after %v", x.shown, want, x.opened)
-		}
+		assert.Truef(t, slices.Equal(x.shown, want) && len(x.opened) == 1,
+			"shown after %v, want %v, over connections that were opened after %v", x.shown, want, x.opened)
 	})
 }
 
@@ -205,12 +199,9 @@ func TestSilentConnectionIsClosed(t *testing.T) {
 		x := &exchangeOf{}
 		_, _ = x.follows(t, 150*time.Second)
 		for i, at := range x.opened {
-			if after := time.Duration(i) * time.Minute; at < after || at > after+time.Second {
-				t.Errorf("connection %d was opened after %v", i, at)
-			}
+			after := time.Duration(i) * time.Minute
+			assert.Truef(t, at >= after && at <= after+time.Second, "connection %d was opened after %v", i, at)
 		}
-		if len(x.opened) != 3 {
-			t.Errorf("opened after %v", x.opened)
-		}
+		assert.Len(t, x.opened, 3, "opened after")
 	})
 }

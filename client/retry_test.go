@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -56,9 +59,7 @@ func asked(t *testing.T, a *answers, hosts ...string) (client.Receipt, error) {
 		config.URLs = append(config.URLs, "http://"+host+"/pawl/")
 	}
 	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
 }
 
@@ -71,16 +72,14 @@ func TestRetryAfterIsRespected(t *testing.T) {
 			reply(200, done),
 		}}
 		began := time.Now()
-		if r, err := asked(t, a, "one"); err != nil || r.Version != 1 {
-			t.Errorf("%+v, %v", r, err)
-		}
+		r, err := asked(t, a, "one")
+		assert.Truef(t, err == nil && r.Version == 1, "%+v, %v", r, err)
 		var after []time.Duration
 		for _, at := range a.times {
 			after = append(after, at.Sub(began).Truncate(time.Second))
 		}
-		if want := []time.Duration{0, 7 * time.Second, 50 * time.Second, 110 * time.Second}; !slices.Equal(after, want) {
-			t.Errorf("asked after %v, want %v", after, want)
-		}
+		want := []time.Duration{0, 7 * time.Second, 50 * time.Second, 110 * time.Second}
+		assert.Truef(t, slices.Equal(after, want), "asked after %v, want %v", after, want)
 	})
 }
 
@@ -89,9 +88,7 @@ func TestBackoffIsBounded(t *testing.T) {
 		a := &answers{list: []func(*http.Request) (*http.Response, error){problem(workflow.Locked)}}
 		c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a},
 			Retry: client.Retry{Attempts: 100, First: time.Second, Max: 8 * time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
 		wantCode(t, err, workflow.Locked)
 		longest := time.Duration(0)
@@ -100,9 +97,8 @@ func TestBackoffIsBounded(t *testing.T) {
 			if i > 3 {
 				ceiling = 8 * time.Second
 			}
-			if longest = max(longest, pause); pause > ceiling {
-				t.Errorf("pause %d is %v, and %v at most", i, pause, ceiling)
-			}
+			longest = max(longest, pause)
+			assert.Truef(t, pause <= ceiling, "pause %d is %v, and %v at most", i, pause, ceiling)
 		}
 		if len(a.times) != 100 || longest < 4*time.Second { // of 96 that are up to 8 s
 			t.Errorf("%d attempts, the longest pause is %v", len(a.times), longest)
@@ -116,12 +112,10 @@ func TestClientSticksToServer(t *testing.T) {
 			broken, problem(workflow.ShuttingDown, "Retry-After", "1"), reply(502, "<html>"), // all addresses: a delay, then again
 			reply(503, "no healthy upstream"), problem(workflow.RateLimited), reply(200, `{"instance":`), reply(200, done),
 		}}
-		if _, err := asked(t, a, "one", "two", "three"); err != nil {
-			t.Error(err)
-		}
-		if want := []string{"one", "two", "three", "one", "two", "two", "three"}; !slices.Equal(a.hosts, want) {
-			t.Errorf("asked are %v, want %v", a.hosts, want)
-		}
+		_, err := asked(t, a, "one", "two", "three")
+		assert.NoError(t, err)
+		want := []string{"one", "two", "three", "one", "two", "two", "three"}
+		assert.Truef(t, slices.Equal(a.hosts, want), "asked are %v, want %v", a.hosts, want)
 	})
 }
 
@@ -154,9 +148,8 @@ func TestUnknownVersionSwitchesNode(t *testing.T) {
 			if err == nil {
 				err = c.submit(one)
 			}
-			if err != nil || !slices.Equal(a.hosts, []string{"old", "new"}) || a.times[1] != a.times[0] {
-				t.Errorf("%s: asked are %v at %v, %v", name, a.hosts, a.times, err)
-			}
+			assert.Truef(t, err == nil && slices.Equal(a.hosts, []string{"old", "new"}) && a.times[1] == a.times[0],
+				"%s: asked are %v at %v, %v", name, a.hosts, a.times, err)
 		}
 	})
 }
@@ -201,17 +194,13 @@ func TestResponseToOtherRequestIsRejected(t *testing.T) {
 	proxys := func(r *http.Request) (*http.Response, error) { return reply(200, done, "X-Request-Id", "edge-7")(r) }
 	a := &answers{list: []func(*http.Request) (*http.Response, error){own, stale, stale, own, proxys}}
 	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}, Retry: client.Retry{First: 1, Max: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 3 {
 		if r, err := c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"}); err != nil || r.Version != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	if len(a.hosts) != 5 {
-		t.Errorf("%d requests", len(a.hosts))
-	}
+	assert.Len(t, a.hosts, 5, "requests")
 }
 
 func TestRejectedCredentialIsRenewedOnce(t *testing.T) {
@@ -228,16 +217,12 @@ func TestRejectedCredentialIsRenewedOnce(t *testing.T) {
 	}}}
 	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}, TokenSource: source,
 		PlainHTTP: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"}); err != nil || asked != 2 {
-		t.Errorf("%v, asked for %d credentials", err, asked)
-	}
+	require.NoError(t, err)
+	_, err = c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
+	assert.Truef(t, err == nil && asked == 2, "%v, asked for %d credentials", err, asked)
 	tokens[1] = "revoked"
-	if _, err = c.Me(t.Context(), ""); workflow.CodeOf(err) != workflow.Unauthorized || asked != 4 {
-		t.Errorf("%v, asked for %d credentials", err, asked)
-	}
+	_, err = c.Me(t.Context(), "")
+	assert.Truef(t, workflow.CodeOf(err) == workflow.Unauthorized && asked == 4, "%v, asked for %d credentials", err, asked)
 }
 
 func TestContextEndsCall(t *testing.T) {
@@ -256,9 +241,7 @@ func TestContextEndsCall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a := &answers{list: []func(*http.Request) (*http.Response, error){answer}}
 			c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			began := time.Now()

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/client"
@@ -22,9 +25,7 @@ import (
 func follow(t testing.TB, c *client.Client, after client.Position, f client.Filter, n int, between func(client.Event)) (ids []string) {
 	t.Helper()
 	for e, err := range c.Subscribe(t.Context(), after, f) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ids = append(ids, e.ID)
 		if between != nil {
 			between(e)
@@ -59,9 +60,7 @@ func TestSubscriptionSurvivesNodes(t *testing.T) {
 		switch e.ID {
 		case "3-0": // within a transition, with more events in transit
 			first.dies()
-			if e.Cursor != 2 {
-				t.Errorf("the cursor is %d", e.Cursor)
-			}
+			assert.Equal(t, client.Position(2), e.Cursor, "the cursor")
 		case "4-1": // at the end of the log
 			stamped(t, other, "A-1", 3)
 			second.tap.cut()
@@ -70,9 +69,8 @@ func TestSubscriptionSurvivesNodes(t *testing.T) {
 			stopping.Go(func() { _ = third.api.Stop(t.Context()) })
 		}
 	})
-	if want := idsUpTo(9); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := idsUpTo(9)
+	assert.Truef(t, slices.Equal(got, want), "got %q, want %q", got, want)
 	if got := follow(t, c, 2, client.Filter{Types: []string{"parcel.priced"}}, 2, nil); !slices.Equal(got, []string{"3-1", "4-1"}) {
 		t.Errorf("of a filter %q", got)
 	}
@@ -93,9 +91,8 @@ func TestSubscribeFromNow(t *testing.T) {
 		}
 	})
 	for e, err := range c.Subscribe(t.Context(), client.Now, client.Filter{}) {
-		if err != nil || e.Transition != "stamp" || e.Position < 2 || e.Subject != "A-1" || string(e.Data) == "" {
-			t.Errorf("%+v, %v", e, err)
-		}
+		assert.Truef(t, err == nil && e.Transition == "stamp" && e.Position >= 2 && e.Subject == "A-1" && string(e.Data) != "",
+			"%+v, %v", e, err)
 		break
 	}
 }
@@ -108,19 +105,16 @@ func TestSubscribeReportsRemovedEvents(t *testing.T) {
 	packed(t, c, "A-1")
 	stamped(t, c, "A-1", 5)
 	remove := func(upTo int) {
-		if _, err := i.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= $1", upTo); err != nil {
-			t.Fatal(err)
-		}
+		_, err := i.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= $1", upTo)
+		require.NoError(t, err)
 	}
 	remove(3)
 	for at, err := range c.Subscribe(t.Context(), 1, client.Filter{}) {
 		e := wantCode(t, err, workflow.EventsGone)
-		if e.Position != 4 || at.Cursor != 3 {
-			t.Errorf("the first that is there is at %d, and it goes on at %d", e.Position, at.Cursor)
-		}
-		if got := follow(t, c, at.Cursor, client.Filter{}, 1, nil); got[0] != "4-0" {
-			t.Errorf("it goes on with %q", got)
-		}
+		assert.Truef(t, e.Position == 4 && at.Cursor == 3,
+			"the first that is there is at %d, and it goes on at %d", e.Position, at.Cursor)
+		got := follow(t, c, at.Cursor, client.Filter{}, 1, nil)
+		assert.Equalf(t, "4-0", got[0], "it goes on with %q", got)
 	}
 }
 
@@ -210,9 +204,8 @@ func TestSubscriptionReconnectsWithNewCredential(t *testing.T) {
 			stamped(t, other, "A-1", 2)
 		}
 	})
-	if !slices.Equal(got, idsUpTo(2)) || !d.has("one", "one", "two", "two") && !d.has("one", "one", "two") {
-		t.Errorf("got %q with %q", got, d.seen)
-	}
+	assert.Truef(t, slices.Equal(got, idsUpTo(2)) && (d.has("one", "one", "two", "two") || d.has("one", "one", "two")),
+		"got %q with %q", got, d.seen)
 }
 
 // Another credential is presented on the same connection before the first expires.
@@ -235,9 +228,7 @@ func TestConnectionReceivesNewCredential(t *testing.T) {
 			stamped(t, other, "A-1", 1)
 		}
 	})
-	if !slices.Equal(got, idsUpTo(1)) || !d.has("1", "2", "3") {
-		t.Errorf("got %q with %q", got, d.seen)
-	}
+	assert.Truef(t, slices.Equal(got, idsUpTo(1)) && d.has("1", "2", "3"), "got %q with %q", got, d.seen)
 }
 
 // ours returns the client's goroutines.
@@ -287,9 +278,7 @@ func TestEndedLoopLeavesNoGoroutines(t *testing.T) {
 			cancel(errEnough) // it waits for more
 		}
 	}
-	if !errors.Is(last, errEnough) || workflow.CodeOf(last) != workflow.TimedOut {
-		t.Errorf("the end is %v", last)
-	}
+	assert.Truef(t, errors.Is(last, errEnough) && workflow.CodeOf(last) == workflow.TimedOut, "the end is %v", last)
 	gone("the end of the context")
 	for range c.Instances(t.Context(), client.InstanceFilter{}) {
 		break
@@ -305,9 +294,7 @@ func TestEndedLoopLeavesNoGoroutines(t *testing.T) {
 			leave(errEnough)
 		}
 	}
-	if !errors.Is(last, errEnough) {
-		t.Errorf("the end of a watch is %v", last)
-	}
+	assert.ErrorIs(t, last, errEnough, "the end of a watch")
 	gone("whoever else")
 	i.courier <- nil
 }
@@ -325,9 +312,7 @@ func TestListsArePaged(t *testing.T) {
 		cmds = append(cmds, client.CommandOf(stamp, client.BusinessKey("parcel", "A-7"), workflow.None{}))
 	}
 	for _, r := range c.SubmitMany(t.Context(), cmds) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 	}
 	stamped(t, c, "A-7", 1)
 	w.seen()
@@ -335,18 +320,13 @@ func TestListsArePaged(t *testing.T) {
 	for inst, err := range c.Instances(t.Context(), client.InstanceFilter{Workflow: "parcel", States: []workflow.State{"packed"}, Open: &open,
 		Definition:   1,
 		CreatedAfter: time.Now().Add(-time.Hour), UpdatedBefore: time.Now().Add(time.Hour)}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		seen[inst.BusinessKey] = true
 	}
-	if requests := len(w.seen()); len(seen) != 250 || requests != 3 {
-		t.Errorf("%d instances in %d requests", len(seen), requests)
-	}
+	requests := len(w.seen())
+	assert.Truef(t, len(seen) == 250 && requests == 3, "%d instances in %d requests", len(seen), requests)
 	for inst, err := range c.Instances(t.Context(), client.InstanceFilter{NewestUpdateFirst: true}) {
-		if err != nil || inst.BusinessKey != "A-7" {
-			t.Errorf("the newest is %q, %v", inst.BusinessKey, err)
-		}
+		assert.Truef(t, err == nil && inst.BusinessKey == "A-7", "the newest is %q, %v", inst.BusinessKey, err)
 		break
 	}
 	version := int64(1)
@@ -355,20 +335,14 @@ func TestListsArePaged(t *testing.T) {
 			t.Fatalf("version %d: %+v, %v", version, e, err)
 		}
 	}
-	if version != 152 {
-		t.Errorf("the last version is %d", version)
-	}
+	assert.Equal(t, int64(152), version, "the last version")
 	for _, err := range c.Instances(t.Context(), client.InstanceFilter{Workflow: "letter"}) {
 		wantCode(t, err, workflow.WorkflowNotFound)
 	}
 	me, err := c.Me(t.Context(), "read:parcel")
-	if err != nil || me.Actor != "local" || !me.Can.Allowed {
-		t.Errorf("%+v, %v", me, err)
-	}
+	assert.Truef(t, err == nil && me.Actor == "local" && me.Can.Allowed, "%+v, %v", me, err)
 	options, err := c.Options(t.Context(), client.BusinessKey("parcel", "A-7"))
-	if err != nil || len(options.Transitions) != 3 {
-		t.Errorf("%+v, %v", options, err)
-	}
+	assert.Truef(t, err == nil && len(options.Transitions) == 3, "%+v, %v", options, err)
 }
 
 func TestNewRejectsInvalidConfig(t *testing.T) {

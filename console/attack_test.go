@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/console"
 )
@@ -36,10 +38,9 @@ func TestNoActionIsTakenFromElsewhere(t *testing.T) {
 			if name == "a token in the query" {
 				path += "?" + url.Values{"_token": {v.token()}}.Encode()
 			}
-			if p := v.post(path, c.form, c.header...); p.status != http.StatusForbidden ||
-				!strings.Contains(p.text, "not from a page of this console") {
-				t.Errorf("%s, %s: %d %s", name, path, p.status, p.text)
-			}
+			p := v.post(path, c.form, c.header...)
+			assert.Truef(t, p.status == http.StatusForbidden && strings.Contains(p.text, "not from a page of this console"),
+				"%s, %s: %d %s", name, path, p.status, p.text)
 		}
 	}
 	form := v.form()
@@ -57,12 +58,9 @@ func TestASessionCannotBeGivenToSomebody(t *testing.T) {
 	p := victim.post("/console/sign-in", url.Values{"credential": {s.key("ann", "read")}}, "Cookie", "pawl_console="+
 		eves).want(http.StatusSeeOther)
 	cookie, _, _ := strings.Cut(strings.TrimPrefix(p.header.Get("Set-Cookie"), "pawl_console="), ";")
-	if cookie == "" || cookie == eves {
-		t.Fatalf("the cookie is %q", cookie)
-	}
-	if token := victim.token(); token == "" || token == attacker.token() {
-		t.Errorf("the token is %q", token)
-	}
+	require.Truef(t, cookie != "" && cookie != eves, "the cookie is %q", cookie)
+	token := victim.token()
+	assert.Truef(t, token != "" && token != attacker.token(), "the token is %q", token)
 	victim.get("/console/me").want(200, "<bdi>ann</bdi>")
 	attacker.get("/console/me").want(200, "<bdi>eve</bdi>")
 }
@@ -100,10 +98,9 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 	of := "/console/instances/" + id
 	check := func(what string, p *page) {
 		policy := p.header.Get("Content-Security-Policy")
-		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") ||
-			p.header.Get("X-Content-Type-Options") != "nosniff" || p.header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: %d %v", what, p.status, p.header)
-		}
+		assert.Truef(t, strings.Contains(policy, "default-src 'none'") && strings.Contains(policy, "frame-ancestors 'none'") &&
+			p.header.Get("X-Content-Type-Options") == "nosniff" && p.header.Get("Access-Control-Allow-Origin") == "",
+			"%s: %d %v", what, p.status, p.header)
 	}
 	for _, path := range []string{of, of + "/diagram?v=1", of + "/data", "/console/workflows/claim/diagram", "/console/static/console.js",
 		"/console/static/none", "/console/sign-in", "/console/nowhere", "/console/find?q=A-1", "/console/live?after=x"} {
@@ -137,13 +134,11 @@ func TestWhateverIsInAnAddressIsAnswered(t *testing.T) {
 	check := func(path string) {
 		p := v.get("/console" + path)
 		html := strings.HasPrefix(p.header.Get("Content-Type"), "text/html")
-		if p.status >= 500 || strings.Contains(p.text, "ZgotmplZ") || strings.Contains(p.text, "<script>alert") || html && p.status/100 != 3 &&
-			!strings.HasPrefix(p.text, "<!doctype html>") {
-			t.Errorf("%.200s is answered with %d %.2000s", path, p.status, p.text)
-		}
-		if to := p.location(); to != "" && to != "/" && !strings.HasPrefix(to, "/console/") {
-			t.Errorf("%.200s leads to %s", path, to)
-		}
+		assert.Truef(t, p.status < 500 && !strings.Contains(p.text, "ZgotmplZ") && !strings.Contains(p.text, "<script>alert") && (!html ||
+			p.status/100 == 3 || strings.HasPrefix(p.text, "<!doctype html>")),
+			"%.200s is answered with %d %.2000s", path, p.status, p.text)
+		to := p.location()
+		assert.Falsef(t, to != "" && to != "/" && !strings.HasPrefix(to, "/console/"), "%.200s leads to %s", path, to)
 	}
 	values := hostile
 	if testing.Short() { // make test-long tries each of them
@@ -194,9 +189,8 @@ func TestAFormIsOfALimitedSize(t *testing.T) {
 	for range 100_000 {
 		form["id"] = append(form["id"], "")
 	}
-	if p := v.post("/console/workflows/claim/do/file", form); p.status >= 500 {
-		t.Errorf("many fields are answered with %d", p.status)
-	}
+	p := v.post("/console/workflows/claim/do/file", form)
+	assert.Truef(t, p.status < 500, "many fields are answered with %d", p.status)
 	form = v.form("action", "pause")
 	for range 5000 {
 		form["id"] = append(form["id"], uuid.NewString())
@@ -211,17 +205,14 @@ func TestWithoutStreamPagesStayAsTheyAre(t *testing.T) {
 	id := s.filed("A-1", 10).String()
 	v := s.visitor(s.key("ron", "read operate"))
 	for _, path := range []string{"/", "/instances?workflow=claim", "/instances/" + id, "/log"} {
-		if p := v.get("/console" + path).want(200); strings.Contains(p.text, "data-live") {
-			t.Errorf("%s follows", path)
-		}
+		assert.NotContainsf(t, v.get("/console"+path).want(200).text, "data-live", "%s follows", path)
 	}
 	v.get("/console/live?after=0").want(http.StatusForbidden)
 	s.visitor(s.key("boss", everything)).get("/console/live?after=0", "Sec-Fetch-Site", "same-site").want(http.StatusForbidden)
 	newVisitor(t, s.URL()).get("/console/live?after=0").want(http.StatusSeeOther)
-	if p := s.visitor(s.key("boss", everything)).get("/console/instances/"+id+"?verify=1").want(200, "is intact"); strings.Contains(p.text,
-		"data-live") {
-		t.Error("the chain would be verified at each transition")
-	}
+	assert.NotContains(t, s.visitor(s.key("boss", everything)).get("/console/instances/"+id+"?verify=1").want(200, "is intact").text,
+		"data-live",
+		"the chain would be verified at each transition")
 }
 
 // Nothing of one tenant is on a page of another, whatever its address names.
@@ -232,13 +223,11 @@ func TestNothingOfAnotherTenantIsShown(t *testing.T) {
 	acme := s.visitor(s.keyOf("acme", "boss", everything, "boss"))
 	for _, path := range addresses {
 		p := acme.get("/console" + path)
-		if p.status >= 500 || strings.Contains(p.text, "A-2") || strings.Contains(p.text, "A-&lt;1&gt;") ||
-			strings.Contains(p.text, "of <bdi>default") {
-			t.Errorf("%s: %d %s", path, p.status, p.text)
-		}
-		if strings.Contains(path, "/instances/") && p.status != http.StatusNotFound {
-			t.Errorf("%s is answered with %d", path, p.status)
-		}
+		assert.Truef(t, p.status < 500 && !strings.Contains(p.text, "A-2") && !strings.Contains(p.text, "A-&lt;1&gt;") &&
+			!strings.Contains(p.text, "of <bdi>default"),
+			"%s: %d %s", path, p.status, p.text)
+		assert.Falsef(t, strings.Contains(path, "/instances/") && p.status != http.StatusNotFound,
+			"%s is answered with %d", path, p.status)
 	}
 	id := s.filed("A-3", 10).String()
 	acme.fill("/console/instances/"+id+"/do/note", "p/note", "x").want(http.StatusNotFound)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -87,9 +88,7 @@ func (s *stand) longLived(b *testing.B, n int) uuid.UUID {
 	id := s.filed("A-1", 10)
 	for range n / 1000 {
 		for _, r := range s.Engine().SubmitMany(b.Context(), notes(id, 1000)) {
-			if r.Err != nil {
-				b.Fatal(r.Err)
-			}
+			require.NoError(b, r.Err)
 		}
 	}
 	return id

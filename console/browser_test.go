@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
@@ -78,14 +81,12 @@ func TestEveryPageFitsOnEveryScreen(t *testing.T) {
 		p.Navigate(s.URL() + "/console" + path)
 		for _, width := range []int{360, 768, 1280} {
 			p.Resize(width, 900, []string{"light", "dark"}[i%2])
-			if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
-				t.Errorf("%s, %d pixels wide: %q reach out", path, width, wide)
-			}
+			wide := chromium.Eval[[]string](p, tooWide)
+			assert.Truef(t, len(wide) <= 0, "%s, %d pixels wide: %q reach out", path, width, wide)
 			picture(p, fmt.Sprintf("%02d%s-%d", i, strings.NewReplacer("/", "-", "?", "-", "&", "-", "%", "").Replace(short(path)), width))
 		}
-		if names := chromium.Eval[[]string](p, nameless); len(names) > 0 {
-			t.Errorf("%s: these have no name: %q", path, names)
-		}
+		names := chromium.Eval[[]string](p, nameless)
+		assert.Truef(t, len(names) <= 0, "%s: these have no name: %q", path, names)
 	}
 	wantInOrder(t, s.URL(), p)
 }
@@ -105,9 +106,7 @@ func TestWhatAnotherNodeCommitsAppears(t *testing.T) {
 	p.WaitText("#v2 q", "<b>seen</b>")
 	s.do(id, "approve", "bob", `{}`)
 	p.WaitText("#stands .state", "approved")
-	if !chromium.Eval[bool](p, `document.querySelector('#d1').open`) {
-		t.Error("what was opened is closed")
-	}
+	assert.True(t, chromium.Eval[bool](p, `document.querySelector('#d1').open`), "what was opened is closed")
 	s.do(id, "call", "bob", `{"note":""}`)
 	answer := await.Receive(t, "the bank is asked", s.bank.asked)
 	p.WaitText("#stands .state", "calling")
@@ -119,9 +118,8 @@ func TestWhatAnotherNodeCommitsAppears(t *testing.T) {
 	await.Eventually(t, "the page says that it has failed", func() bool {
 		return strings.Contains(p.Text("#why"), "attempt 1 has failed") && strings.Contains(p.Text("#why"), errBank.Error())
 	})
-	if n := slices.IndexFunc(p.Seen().Requests, func(r string) bool { return strings.HasSuffix(r, "console.js") }); n < 0 {
-		t.Error("there is no script")
-	}
+	n := slices.IndexFunc(p.Seen().Requests, func(r string) bool { return strings.HasSuffix(r, "console.js") })
+	assert.True(t, n >= 0, "there is no script")
 	wantInOrder(t, other.URL(), p)
 }
 
@@ -171,9 +169,7 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 		return strings.Contains(p.Text("#timeline"),
 			"the bank's statement has it")
 	})
-	if address := chromium.Eval[string](p, `location.pathname`); address != "/console/instances/"+id.String() {
-		t.Errorf("it leads to %s", address)
-	}
+	assert.Equal(t, "/console/instances/"+id.String(), chromium.Eval[string](p, `location.pathname`), "it leads to")
 
 	other := s.filed("A-2", 10)
 	p.Navigate(s.URL() + "/console/instances/" + other.String())
@@ -271,8 +267,6 @@ func axeCore(t *testing.T) string {
 		t.Skipf("npm cannot fetch axe-core: %v\n%s", err, out)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -26,13 +28,9 @@ func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
 	s.operate(transitions.Pause, later, "the <office> burns")
 	v := s.visitor(s.key("boss", everything))
 	p := v.get("/console/").want(200, "paused instances", "<b>1</b> commands processing")
-	if found := regexp.MustCompile(`<li[^>]*><span>`).FindString(p.text); found != "" {
-		t.Errorf("a number leads nowhere: %s", p.text)
-	}
+	assert.Equalf(t, "", regexp.MustCompile(`<li[^>]*><span>`).FindString(p.text), "a number leads nowhere: %s", p.text)
 	links := regexp.MustCompile(`<li[^>]*><a href="([^"#]+)[^"]*">(?:at least )?<b>`).FindAllStringSubmatch(p.text, -1)
-	if len(links) < 12 {
-		t.Errorf("%d numbers: %s", len(links), p.text)
-	}
+	assert.Truef(t, len(links) >= 12, "%d numbers: %s", len(links), p.text)
 	for _, link := range links {
 		v.get(strings.ReplaceAll(link[1], "&amp;", "&")).want(200)
 	}
@@ -72,8 +70,7 @@ func TestWhatIsPausedIsListedAndResumed(t *testing.T) {
 		olga.get(path).want(200)
 		olga.fill(path, "reason", "over").want(http.StatusSeeOther)
 	}
-	if p := olga.get("/console/paused").want(200); strings.Count(p.text, "There are none.") != 2 {
-		t.Error(p.text)
-	}
+	p := olga.get("/console/paused").want(200)
+	assert.Equal(t, 2, strings.Count(p.text, "There are none."), p.text)
 	s.visitor(s.key("ron", "read")).get("/console/paused").want(403)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/inspect"
@@ -60,22 +62,15 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 	id := s.bred("N-<1>", 30)
 	v := s.visitor(s.key("olga", everything))
 	first := v.get("/console/instances/"+id.String()).want(200, "Parent and children", "More children")
-	if got := reasons(first)["child"]; !strings.Contains(got, `the end of a child does "fledged": chick stands in "small"`) {
-		t.Errorf("%q", reasons(first))
-	}
-	if n := strings.Count(first.text, ">chick <bdi>"); n != 25 {
-		t.Errorf("%d children on the first page", n)
-	}
+	assert.Containsf(t, reasons(first)["child"], `the end of a child does "fledged": chick stands in "small"`, "%q", reasons(first))
+	assert.Equal(t, 25, strings.Count(first.text, ">chick <bdi>"), "children on the first page")
 	_, after, _ := strings.Cut(first.text, `<p class="pages"><a class="button" href="`)
 	next, _, _ := strings.Cut(after, `"`)
 	rest := v.get(strings.ReplaceAll(next, "&amp;", "&")).want(200, "The first ones")
-	if n := strings.Count(rest.text, ">chick <bdi>"); n != 5 || strings.Contains(rest.text, "More children") {
-		t.Errorf("%d children on the second page", n)
-	}
+	n := strings.Count(rest.text, ">chick <bdi>")
+	assert.Truef(t, n == 5 && !strings.Contains(rest.text, "More children"), "%d children on the second page", n)
 	list, err := s.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
-	if err != nil || len(list.Instances) != 30 {
-		t.Fatal(len(list.Instances), err)
-	}
+	require.Truef(t, err == nil && len(list.Instances) == 30, "%v %v", len(list.Instances), err)
 	child := list.Instances[0].ID
 	v.get("/console/instances/"+child.String()).want(200, `Started by <a href="/console/instances/`+id.String()+
 		`">nest <bdi>N-&lt;1&gt;</bdi></a>, which does fledged`)
@@ -87,13 +82,9 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 	v.get("/console/instances/"+id.String()).want(200, "flown")
 	// Who may not read the children sees none, and of a parent no number.
 	narrow := s.visitor(s.key("ned", "read:nest"))
-	if p := narrow.get("/console/instances/" + id.String()).want(200); strings.Contains(p.text, ">chick <bdi>") {
-		t.Error(p.text)
-	}
+	assert.NotContains(t, narrow.get("/console/instances/"+id.String()).want(200).text, ">chick <bdi>")
 	small := s.visitor(s.key("carl", "read:chick"))
-	if p := small.get("/console/instances/"+child.String()).want(200, "nest <bdi>"+id.String()); strings.Contains(p.text, "N-&lt;1&gt;") {
-		t.Error(p.text)
-	}
+	assert.NotContains(t, small.get("/console/instances/"+child.String()).want(200, "nest <bdi>"+id.String()).text, "N-&lt;1&gt;")
 }
 
 // Who holds a lease, and which nodes there are, is shown to operators.
@@ -106,24 +97,16 @@ func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
 	answer := await.Receive(t, "the bank is asked", s.bank.asked)
 	defer func() { answer <- nil }()
 	nodes, err := s.Engine().Admin().Nodes(t.Context(), "")
-	if err != nil || len(nodes) != 1 || nodes[0].Leases != 1 {
-		t.Fatalf("%+v, %v", nodes, err)
-	}
+	require.Truef(t, err == nil && len(nodes) == 1 && nodes[0].Leases == 1, "%+v, %v", nodes, err)
 	name := nodes[0].Name
 	olga, ann := s.visitor(s.key("olga", everything)), s.visitor(s.key("ann", "read submit"))
 	page := "/console/instances/" + id.String()
-	if got := reasons(olga.get(page).want(200, "of <bdi>"+name+"</bdi>"))["works"]; !strings.Contains(got, "under a lease of "+name) {
-		t.Errorf("%q", got)
-	}
+	assert.Contains(t, reasons(olga.get(page).want(200, "of <bdi>"+name+"</bdi>"))["works"], "under a lease of "+name)
 	olga.get("/console/").want(200, "<bdi>"+name+"</bdi>", ">claim 1</a>")
 	for _, path := range []string{page, "/console/"} {
-		if p := ann.get(path).want(200); strings.Contains(p.text, name) {
-			t.Errorf("%s tells the name of a node: %s", path, p.text)
-		}
+		assert.NotContainsf(t, ann.get(path).want(200).text, name, "%s tells the name of a node", path)
 	}
-	if got := reasons(ann.get(page))["works"]; !strings.Contains(got, "under a lease of a node") {
-		t.Errorf("%q", got)
-	}
+	assert.Contains(t, reasons(ann.get(page))["works"], "under a lease of a node")
 }
 
 // Both fit on every screen, and the page of a parent follows.
@@ -133,9 +116,7 @@ func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
 	id := s.bred("N-"+strings.Repeat("1", 200), 3)
 	list, err := s.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
-	if err != nil || len(list.Instances) != 3 {
-		t.Fatal(len(list.Instances), err)
-	}
+	require.Truef(t, err == nil && len(list.Instances) == 3, "%v %v", len(list.Instances), err)
 	child := list.Instances[0].ID
 	p := s.open(s.URL(), s.key("olga", everything), "/instances/"+id.String())
 	p.WaitText("#live", "live")
@@ -147,9 +128,8 @@ func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
 		p.Navigate(s.URL() + "/console/instances/" + path)
 		for _, width := range []int{360, 768, 1280} {
 			p.Resize(width, 900, "light")
-			if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
-				t.Errorf("%s, %d pixels wide: %q reach out", path, width, wide)
-			}
+			wide := chromium.Eval[[]string](p, tooWide)
+			assert.Truef(t, len(wide) <= 0, "%s, %d pixels wide: %q reach out", path, width, wide)
 			picture(p, fmt.Sprintf("family-%s-%d", path[:4], width))
 		}
 	}

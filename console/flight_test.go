@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -36,9 +38,8 @@ func TestACommandInFlightSaysHowItStands(t *testing.T) {
 			"ann has asked it to stop", at(time.Second)},
 		"has ended meanwhile": {api.CommandStatus{Status: transitions.Succeeded}, "", "", time.Time{}},
 	} {
-		if got := flightReason(&c.status, now); got.Kind != c.kind || !strings.Contains(got.Text, c.has) || !got.When.Equal(c.when) ||
-			got.Said != c.status.Failure {
-			t.Errorf("%s: %+v", name, got)
-		}
+		got := flightReason(&c.status, now)
+		assert.Truef(t, got.Kind == c.kind && strings.Contains(got.Text, c.has) && got.When.Equal(c.when) && got.Said == c.status.Failure,
+			"%s: %+v", name, got)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	devtools "github.com/chromedp/cdproto/page"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -41,9 +43,7 @@ func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	s.stuck("A-2")
 	v.get("/console/stuck", "If-None-Match", tag).want(200, "A-2")
 	for _, path := range []string{"/keys/new", "/me", "/nowhere", "/instances/" + uuid.NewString()} {
-		if p := v.get("/console" + path); strings.Contains(p.text, "data-poll") {
-			t.Errorf("%s follows: %s", path, p.text)
-		}
+		assert.NotContainsf(t, v.get("/console"+path).text, "data-poll", "%s follows", path)
 	}
 }
 
@@ -52,9 +52,7 @@ func stays(p *chromium.Page) { chromium.Eval[any](p, `window.stays = true`) }
 
 func wantStayed(t *testing.T, p *chromium.Page) {
 	t.Helper()
-	if !chromium.Eval[bool](p, `window.stays === true`) {
-		t.Error("the page was loaded again")
-	}
+	assert.True(t, chromium.Eval[bool](p, `window.stays === true`), "the page was loaded again")
 }
 
 // awaitPage waits until a part of a page has a text, or has it no more.
@@ -80,9 +78,8 @@ func TestThePageOfWhatIsStuckFollows(t *testing.T) {
 	second := s.stuck("A-2")
 	awaitPage(t, p, "#list", "A-2", true)
 	p.WaitText("#news", "2 commands wait for an operator")
-	if !chromium.Eval[bool](p, `document.activeElement.id === 'find' && document.activeElement.value === 'half a num'`) {
-		t.Error("the field was disturbed")
-	}
+	assert.True(t, chromium.Eval[bool](p, `document.activeElement.id === 'find' && document.activeElement.value === 'half a num'`),
+		"the field was disturbed")
 	p.Focus(`#list a[href*="/stuck/retry"]`)
 	there := s.visitor(olga)
 	settle := func(action string, id uuid.UUID) {
@@ -102,9 +99,7 @@ func TestThePageOfWhatIsStuckFollows(t *testing.T) {
 	settle("abandon", second)
 	awaitPage(t, p, "#facts", "It does not wait any more", true)
 	p.Type(" it")
-	if text := chromium.Eval[string](p, `document.activeElement.value`); text != "the bank's statement has it" {
-		t.Errorf("the reason is %q", text)
-	}
+	assert.Equal(t, "the bank's statement has it", chromium.Eval[string](p, `document.activeElement.value`), "the reason")
 	wantStayed(t, p)
 	p.Navigate(other.URL() + "/console/stuck")
 	awaitPage(t, p, "#list", "There are none.", true)
@@ -176,12 +171,10 @@ func TestATabThatNobodyLooksAtAsksForNothing(t *testing.T) {
 	await.Eventually(t, "the tab in front has it", func() bool {
 		return chromium.Eval[int](p, `document.querySelectorAll('#list li').length`) == 2
 	})
-	if is := chromium.Eval[float64](p, top); is < was-2 || is > was+2 {
-		t.Errorf("the line was at %v and is at %v", was, is)
-	}
-	if after := hidden.Seen().Requests; len(after) != before {
-		t.Errorf("the hidden tab has asked: %q", after[before:])
-	}
+	is := chromium.Eval[float64](p, top)
+	assert.Truef(t, !(is < was-2) && !(is > was+2), "the line was at %v and is at %v", was, is)
+	after := hidden.Seen().Requests
+	assert.Lenf(t, after, before, "the hidden tab has asked: %q", after[before:])
 	chromium.Call(hidden, devtools.BringToFront, cdp.Empty{})
 	await.Eventually(t, "the other one has it, too", func() bool {
 		return chromium.Eval[int](hidden, `document.querySelectorAll('#list li').length`) == 2
@@ -195,10 +188,8 @@ func TestATabThatNobodyLooksAtAsksForNothing(t *testing.T) {
 	chromium.Eval[any](p, chosen+`.checked = true; `+chosen+`.focus(); document.querySelector('[name=action]').value = 'pause'`)
 	s.filed("A-9", 10)
 	awaitPage(t, p, "#list", "A-9", true)
-	if !chromium.Eval[bool](p, chosen+`.checked && document.activeElement === `+chosen+
-		` && document.querySelector('[name=action]').value === 'pause'`) {
-		t.Error("what was chosen is not chosen any more")
-	}
+	assert.True(t, chromium.Eval[bool](p, chosen+`.checked && document.activeElement === `+chosen+
+		` && document.querySelector('[name=action]').value === 'pause'`), "what was chosen is not chosen any more")
 	wantInOrder(t, s.URL(), p)
 }
 
@@ -213,9 +204,7 @@ func TestAPageGoesOnAfterItsNodeWasAway(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	node, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var away atomic.Bool
 	pass := httputil.NewSingleHostReverseProxy(node)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -243,9 +232,7 @@ func TestPageOpensClosedStreamAgain(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	node, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var away atomic.Bool
 	var refused atomic.Int64
 	opened := make(chan context.CancelFunc, 100)

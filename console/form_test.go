@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,16 +34,11 @@ func TestASchemaMakesAForm(t *testing.T) {
 	want := []string{"p/number! text ", "p/amount! integer ", "p/share number ", "p/urgent choice true|false", "p/kind choice car|house",
 		"p/level choice 1|2",
 		"p/bank/iban text ", "p/tags json ", "p/a~1b~0c text ", "p/any json "}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q,\nwant %q", got, want)
-	}
-	if f := fieldsOf(jsontext.Value(`{"type":"object","additionalProperties":false}`)); f == nil || len(f) != 0 {
-		t.Errorf("a payload that is empty has the fields %v", f)
-	}
+	assert.Truef(t, slices.Equal(got, want), "got %q,\nwant %q", got, want)
+	f := fieldsOf(jsontext.Value(`{"type":"object","additionalProperties":false}`))
+	assert.Truef(t, f != nil && len(f) == 0, "a payload that is empty has the fields %v", f)
 	for _, s := range []string{`true`, `{}`, `{"type":"array"}`, `{"type":"object"}`, `{"type":"object","properties":7}`, ``} {
-		if f := fieldsOf(jsontext.Value(s)); f != nil {
-			t.Errorf("%s has the fields %v", s, f)
-		}
+		assert.Nilf(t, fieldsOf(jsontext.Value(s)), "%s has the fields", s)
 	}
 }
 
@@ -55,14 +52,11 @@ func TestAFormMakesAPayload(t *testing.T) {
 		"p/tags=[1,+%22a%22]&p/any=null&other=1":             `{"tags":[1, "a"],"any":null}`,
 	} {
 		q, err := url.ParseQuery(sent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		fields := fieldsOf(jsontext.Value(aSchema))
 		take(fields, q)
-		if got, good := payloadOf(fields); !good || string(got) != want {
-			t.Errorf("%s: %v %s, want %s", sent, good, got, want)
-		}
+		got, good := payloadOf(fields)
+		assert.Truef(t, good && string(got) == want, "%s: %v %s, want %s", sent, good, got, want)
 	}
 	for _, sent := range []string{"p/amount=x", "p/amount=%22a%22", "p/amount=01", "p/share=NaN", "p/tags=[", "p/any=a", "p/number=%FF",
 		"p/level={}%7D", "p/urgent=1+2"} {
@@ -70,9 +64,8 @@ func TestAFormMakesAPayload(t *testing.T) {
 		fields := fieldsOf(jsontext.Value(aSchema))
 		take(fields, q)
 		got, good := payloadOf(fields)
-		if good || !slices.ContainsFunc(fields, func(f field) bool { return f.Problem != "" }) {
-			t.Errorf("%s: %s, %v", sent, got, good)
-		}
+		assert.Truef(t, !good && slices.ContainsFunc(fields, func(f field) bool { return f.Problem != "" }),
+			"%s: %s, %v", sent, got, good)
 	}
 }
 
@@ -80,13 +73,9 @@ func TestProblemsAreShownAtTheirFields(t *testing.T) {
 	fields := fieldsOf(jsontext.Value(aSchema))
 	others := blame(fields, []workflow.FieldError{{Pointer: "/bank/iban", Message: "1"}, {Pointer: "/tags/3", Message: "2"},
 		{Pointer: "/new", Message: "3"}, {Pointer: "", Message: "4"}})
-	if len(others) != 2 || others[0].Message != "3" || others[1].Message != "4" {
-		t.Errorf("%v", others)
-	}
+	assert.True(t, len(others) == 2 && others[0].Message == "3" && others[1].Message == "4", others)
 	for _, f := range fields {
-		if want := map[string]string{"/bank/iban": "1", "/tags": "2"}[f.pointer]; f.Problem != want {
-			t.Errorf("%s: %q", f.pointer, f.Problem)
-		}
+		assert.Equal(t, map[string]string{"/bank/iban": "1", "/tags": "2"}[f.pointer], f.Problem, f.pointer)
 	}
 }
 
@@ -110,9 +99,7 @@ func TestADifferenceIsWhatHasChanged(t *testing.T) {
 			}
 			got = append(got, text+" > "+one.New)
 		}
-		if text := strings.Join(got, "; "); text != c.want {
-			t.Errorf("%s to %s: %s, want %s", c.before, c.after, text, c.want)
-		}
+		assert.Equalf(t, c.want, strings.Join(got, "; "), "%s to %s", c.before, c.after)
 	}
 	var many strings.Builder
 	for range 5000 {
@@ -129,17 +116,14 @@ func TestADifferenceIsWhatHasChanged(t *testing.T) {
 		many.WriteString(`"k` + strings.Repeat("x", i%7) + number(i) + `":1`)
 	}
 	many.WriteByte('}')
-	if list, more := difference(nil, jsontext.Value(many.String())); len(list) != maxChanges || len(list)+more != 50_000 {
-		t.Errorf("%d changes and %d more", len(list), more)
-	}
+	list, more := difference(nil, jsontext.Value(many.String()))
+	assert.Truef(t, len(list) == maxChanges && len(list)+more == 50_000, "%d changes and %d more", len(list), more)
 }
 
 // Each runbook that a page leads to is there.
 func TestEveryRunbookIsThere(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	anchors := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		anchors[strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")] = true
@@ -149,16 +133,12 @@ func TestEveryRunbookIsThere(t *testing.T) {
 	found := 0
 	for _, name := range append(files, pages...) {
 		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, use := range regexp.MustCompile(`runbook[ (]"([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
 			if found++; !anchors[use[1]] {
 				t.Errorf("%s: there is no runbook %q", name, use[1])
 			}
 		}
 	}
-	if found < 10 {
-		t.Errorf("%d are named", found)
-	}
+	assert.Truef(t, found >= 10, "%d are named", found)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -61,29 +63,22 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	}
 	s.filed("the last", 10)
 	s.awaitDead()
-	if err := s.Engine().Admin().PauseWorkflow(t.Context(), "default", "order", "olga", all[:400]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Engine().Admin().PauseWorkflow(t.Context(), "default", "order", "olga", all[:400]))
 	paths = append(paths, "/", "/log", "/keys", "/stuck", "/commands", "/paused", "/instances?workflow=claim",
 		"/messages", "/messages?status=discarded", "/sinks",
 		"/sinks/books",
 		"/sinks/books?status=skipped", "/workflows", "/workflows/order")
 	for _, path := range paths {
 		p.Navigate(s.URL() + "/console" + path)
-		if title := chromium.Eval[string](p, `document.title`); title == "ran" || !strings.HasSuffix(title, "· Pawl") {
-			t.Errorf("%s: something has run: %q", path, title)
-		}
-		if at := chromium.Eval[string](p, `location.origin`); at != s.URL() {
-			t.Fatalf("%s leads to %s", path, at)
-		}
-		if strange := chromium.Eval[int](p,
+		title := chromium.Eval[string](p, `document.title`)
+		assert.Truef(t, title != "ran" && strings.HasSuffix(title, "· Pawl"), "%s: something has run: %q", path, title)
+		require.Equalf(t, s.URL(), chromium.Eval[string](p, `location.origin`), "%s leads to", path)
+		strange := chromium.Eval[int](p,
 			`document.querySelectorAll('main script, main iframe, main base, main meta, main style, main [onerror], '+
-			'main [onload], main [onfocus], main a[href^="javascript"]').length`); strange != 0 {
-			t.Errorf("%s: %d elements of a text are there", path, strange)
-		}
-		if found := chromium.Eval[[]string](p, loose); len(found) > 0 {
-			t.Errorf("%s: what stands beside a text can be turned around: %q", path, found)
-		}
+			'main [onload], main [onfocus], main a[href^="javascript"]').length`)
+		assert.Equalf(t, 0, strange, "%s elements of a text are there", path)
+		found := chromium.Eval[[]string](p, loose)
+		assert.Truef(t, len(found) <= 0, "%s: what stands beside a text can be turned around: %q", path, found)
 	}
 	wantInOrder(t, s.URL(), p)
 }

@@ -3,11 +3,12 @@ package console_test
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/inspect"
@@ -58,9 +59,7 @@ func parcels() (list []workflow.Source) {
 func TestMigrationsAreShownAndStopped(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
-	if err := s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""))
 	var heavy uuid.UUID
 	for _, weight := range []string{"1", "2", "101"} {
 		heavy = s.submit(transitions.Command{Workflow: "parcel", Transition: "fill", Payload: []byte(`{"weight":` + weight + `}`)}).Instance
@@ -69,9 +68,7 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 	chief.get("/console/migrations").want(200, "There are none.")
 	m, err := s.Engine().Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "parcel", From: 1, To: 2, Actor: "olga",
 		Reason: "the <new> boxes", PerSecond: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	await.Eventually(t, "it has ended", func() bool {
 		now, err := s.Engine().Admin().Migration(t.Context(), m.ID)
 		return err == nil && !now.EndedAt.IsZero()
@@ -85,9 +82,7 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 	chief.fill("/console/migrations/"+id+"/stop", "reason", "the <rate> is wrong").want(http.StatusSeeOther)
 	chief.fill("/console/migrations/"+id+"/stop", "reason", "too late").want(http.StatusSeeOther)
 	p := chief.get("/console/migrations").want(200, "stopped <time", "by <bdi>carl</bdi>", "the &lt;rate&gt; is wrong")
-	if strings.Contains(p.text, "too late") {
-		t.Error("who asks later changes the reason")
-	}
+	assert.NotContains(t, p.text, "too late", "who asks later changes the reason")
 	chief.get("/console/migrations/99/stop").want(404)
 	s.visitor(s.key("olga", identities["operator"])).get("/console/migrations").want(403)
 }
@@ -96,18 +91,15 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
-	if err := s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""))
 	for _, weight := range []string{"1", "2", "101"} {
 		s.submit(transitions.Command{Workflow: "parcel", Transition: "fill", Payload: []byte(`{"weight":` + weight + `}`)})
 	}
 	chief, olga := s.visitor(s.key("carl", identities["chief"])), s.visitor(s.key("olga", identities["operator"]))
 	const plan = "?workflow=parcel&from=1&to=2"
 	chief.get("/console/migrations").want(200, `href="/console/migrations/new?from=1&amp;to=2&amp;workflow=parcel"`)
-	if p := chief.get("/console/migrations/new"+plan).want(200, "Try it first"); strings.Contains(p.text, `name="rate"`) {
-		t.Error("it can be begun untried")
-	}
+	assert.NotContains(t, chief.get("/console/migrations/new"+plan).want(200, "Try it first").text, `name="rate"`,
+		"it can be begun untried")
 	chief.get("/console/migrations/new"+plan+"&try=1").want(200, "<bdi>packed</bdi>", "<td>3</td><td>2</td><td>0</td><td>1</td>",
 		"it is &lt;too&gt; heavy", `name="rate"`)
 	olga.get("/console/migrations/new" + plan + "&try=1").want(403)
@@ -128,9 +120,7 @@ func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 		list, err := s.Engine().Admin().Migrations(t.Context())
 		return err == nil && len(list) == 1 && !list[0].EndedAt.IsZero()
 	})
-	if again := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location(); again != first {
-		t.Errorf("%s, and then %s", first, again)
-	}
+	assert.Equal(t, first, chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location(), "and then")
 	if list, err := s.Engine().Admin().Migrations(t.Context()); err != nil || len(list) != 1 || list[0].Reason != "smaller <boxes>" ||
 		list[0].Actor != "carl" || list[0].PerSecond != 1000 || list[0].Migrated != 2 {
 		t.Errorf("%+v, %v", list, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -84,22 +86,17 @@ func TestEveryPageIsUnderAPolicy(t *testing.T) {
 		for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 			"Cache-Control": "no-store",
 			"Content-Type":  "text/html; charset=utf-8"} {
-			if p.header.Get(name) != value {
-				t.Errorf("%s: %s is %q", path, name, p.header.Get(name))
-			}
+			assert.Equalf(t, value, p.header.Get(name), "%s: %s", path, name)
 		}
 		policy := p.header.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") ||
-			!strings.Contains(policy, "frame-ancestors 'none'") {
-			t.Errorf("%s: the policy is %q", path, policy)
-		}
-		if inlineScript.MatchString(p.text) || inlineStyle.MatchString(p.text) {
-			t.Errorf("%s has a script or a style in it: %s", path, p.text)
-		}
-		if !strings.HasPrefix(p.text, "<!doctype html>\n<html lang=\"en\">") || strings.Count(p.text, "<h1") != 1 ||
-			strings.Contains(p.text, "ZgotmplZ") {
-			t.Errorf("%s is no page: %s", path, p.text)
-		}
+		assert.Truef(t, strings.HasPrefix(policy, "default-src 'none';") && !strings.Contains(policy, "unsafe") &&
+			strings.Contains(policy, "frame-ancestors 'none'"),
+			"%s: the policy is %q", path, policy)
+		assert.Truef(t, !inlineScript.MatchString(p.text) && !inlineStyle.MatchString(p.text),
+			"%s has a script or a style in it: %s", path, p.text)
+		assert.Truef(t, strings.HasPrefix(p.text, "<!doctype html>\n<html lang=\"en\">") && strings.Count(p.text, "<h1") == 1 &&
+			!strings.Contains(p.text, "ZgotmplZ"),
+			"%s is no page: %s", path, p.text)
 	}
 }
 
@@ -115,20 +112,17 @@ func TestWhatThereIsNotIsSaidSo(t *testing.T) {
 		"/stuck/eat?scope=a&key=b":  "no such action",
 		"/keys/aaaaaaaaaaaa/revoke": "",
 	} {
-		if p := v.get("/console" + path); p.status != 404 && p.status != 400 || !strings.Contains(p.text, text) ||
-			!strings.Contains(p.text, `role="alert"`) {
-			t.Errorf("%s: %d %s", path, p.status, p.text)
-		}
+		p := v.get("/console" + path)
+		assert.Truef(t, (p.status == 404 || p.status == 400) && strings.Contains(p.text, text) && strings.Contains(p.text, `role="alert"`),
+			"%s: %d %s", path, p.status, p.text)
 	}
 	v.get("/console/static/nothing").want(404)
-	if p := v.get("/console").want(http.StatusPermanentRedirect); p.location() != "/console/" {
-		t.Error(p.location())
-	}
+	p := v.get("/console").want(http.StatusPermanentRedirect)
+	assert.Equal(t, "/console/", p.location())
 	for _, query := range []string{"created_after=yesterday", "workflow=nothing", "open=perhaps", "cursor=x"} {
-		if p := v.get("/console/instances?" + query); p.status < 400 || p.status > 499 || !strings.Contains(p.text, `role="alert"`) ||
-			!strings.Contains(p.text, "<form") {
-			t.Errorf("%s: %d %s", query, p.status, p.text)
-		}
+		p := v.get("/console/instances?" + query)
+		assert.Truef(t, p.status >= 400 && p.status <= 499 && strings.Contains(p.text, `role="alert"`) && strings.Contains(p.text, "<form"),
+			"%s: %d %s", query, p.status, p.text)
 	}
 }
 
@@ -138,15 +132,13 @@ func TestAnInstanceIsFoundByNumberAndId(t *testing.T) {
 	v := s.visitor(s.key("boss", everything))
 	id := s.filed("A/1 <ü>", 10).String()
 	for _, q := range []string{"A/1 <ü>", "  A/1 <ü>\t", id, strings.ToUpper(id)} {
-		if p := v.get("/console/find?q=" + url.QueryEscape(q)).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
-			t.Errorf("%q leads to %s", q, p.location())
-		}
+		p := v.get("/console/find?q=" + url.QueryEscape(q)).want(http.StatusSeeOther)
+		assert.Equalf(t, "/console/instances/"+id, p.location(), "%q leads to", q)
 	}
 	v.get("/console/find?q=A-2").want(200, "There is no instance with this number")
 	narrow := s.visitor(s.key("ann", "read:claim"))
-	if p := narrow.get("/console/find?q=" + url.QueryEscape("A/1 <ü>")).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
-		t.Error(p.location())
-	}
+	p := narrow.get("/console/find?q=" + url.QueryEscape("A/1 <ü>")).want(http.StatusSeeOther)
+	assert.Equal(t, "/console/instances/"+id, p.location())
 	narrow.get("/console/instances?workflow=claim").want(200, "A/1 &lt;ü&gt;")
 	narrow.get("/console/").want(200)
 	narrow.get("/console/instances").want(403, "<form")
@@ -165,21 +157,15 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	for pages := 0; path != ""; pages++ {
 		p := v.get(path).want(200)
 		for _, found := range regexp.MustCompile(`<bdi>(L-..)</bdi>`).FindAllStringSubmatch(p.text, -1) {
-			if seen[found[1]] {
-				t.Errorf("%s is there twice", found[1])
-			}
+			assert.Falsef(t, seen[found[1]], "%s is there twice", found[1])
 			seen[found[1]] = true
 		}
 		if path = ""; next.MatchString(p.text) {
 			path = strings.ReplaceAll(next.FindStringSubmatch(p.text)[1], "&amp;", "&")
 		}
-		if pages > 3 {
-			t.Fatal("the pages do not end")
-		}
+		require.True(t, pages <= 3, "the pages do not end")
 	}
-	if len(seen) != 60 {
-		t.Errorf("%d of 60 are seen", len(seen))
-	}
+	assert.Len(t, seen, 60, "60 are seen")
 }
 
 // The console is where the program says, or nowhere.
@@ -205,9 +191,8 @@ func TestTheConsoleIsWhereItIsConfigured(t *testing.T) {
 		Routes: func(*service.Service) map[string]http.Handler {
 			return map[string]http.Handler{"GET /console/": http.NotFoundHandler()}
 		}}
-	if _, err := service.Start(t.Context(), clash); err == nil || !strings.Contains(err.Error(), "--console") {
-		t.Errorf("a program with routes there: %v", err)
-	}
+	_, err := service.Start(t.Context(), clash)
+	assert.ErrorContains(t, err, "--console", "a program with routes there")
 }
 
 // All that a browser loads is small.
@@ -215,20 +200,14 @@ func TestWhatIsLoadedIsSmall(t *testing.T) {
 	var all bytes.Buffer
 	w := gzip.NewWriter(&all)
 	files, err := filepath.Glob("static/*")
-	if err != nil || len(files) < 3 {
-		t.Fatal(files, err)
-	}
+	require.Truef(t, err == nil && len(files) >= 3, "%v %v", files, err)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(text); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		_, err = w.Write(text)
+		require.NoError(t, err)
 	}
-	if err := w.Close(); err != nil || all.Len() > 150_000 {
-		t.Errorf("%d bytes, %v", all.Len(), err)
-	}
+	err = w.Close()
+	assert.Truef(t, err == nil && all.Len() <= 150_000, "%d bytes, %v", all.Len(), err)
 	t.Logf("%d bytes, compressed", all.Len())
 }

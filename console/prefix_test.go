@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
@@ -18,12 +20,9 @@ func TestPublicURLNamesRedirect(t *testing.T) {
 	s, _ := withProvider(t, map[string]any{"sub": "ann", "tenant": "default", "scope": "read"}, published)
 	p := newVisitor(t, s.URL()).get("/console/sign-in/provider").want(http.StatusSeeOther)
 	to, err := url.Parse(p.location())
-	if got := to.Query().Get("redirect_uri"); err != nil || got != "https://pawl.example.com/a/pawl/console/signed-in" {
-		t.Errorf("%s, %v", got, err)
-	}
-	if cookie := p.header.Get("Set-Cookie"); !strings.Contains(cookie, "; Path=/a/pawl/console/signed-in;") {
-		t.Error(cookie)
-	}
+	got := to.Query().Get("redirect_uri")
+	assert.Truef(t, err == nil && got == "https://pawl.example.com/a/pawl/console/signed-in", "%s, %v", got, err)
+	assert.Contains(t, p.header.Get("Set-Cookie"), "; Path=/a/pawl/console/signed-in;")
 }
 
 // A browser follows pages, and sees the interface, below the prefix.

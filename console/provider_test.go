@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
@@ -39,14 +42,10 @@ func TestOneSignsInAtTheIdentityProvider(t *testing.T) {
 	p := v.get(link).want(http.StatusSeeOther)
 	cookie := p.header.Get("Set-Cookie")
 	for _, want := range []string{"Path=/console/signed-in", "HttpOnly", "SameSite=Lax", "Max-Age=600"} {
-		if !strings.Contains(cookie, want) {
-			t.Errorf("the cookie has no %q: %s", want, cookie)
-		}
+		assert.Contains(t, cookie, want, "the cookie has no")
 	}
 	there := newVisitor(t, l.URL).get(strings.TrimPrefix(p.location(), l.URL)).want(http.StatusFound)
-	if !strings.HasPrefix(there.location(), s.URL()+"/console/signed-in?") {
-		t.Fatal(there.location())
-	}
+	require.True(t, strings.HasPrefix(there.location(), s.URL()+"/console/signed-in?"), there.location())
 	came := strings.TrimPrefix(there.location(), s.URL())
 	newVisitor(t, s.URL()).get(came).want(http.StatusUnauthorized, "not begun in this browser", `role="alert"`)
 	if p := v.get(came).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
@@ -72,19 +71,13 @@ func TestRedirectURIDoesNotFollowHost(t *testing.T) {
 	leave := func(s *stand, host string) (int, string, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/console/sign-in/provider", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Host = host
 		answer, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		to, _ := url.Parse(answer.Header.Get("Location"))
 		return answer.StatusCode, to.Query().Get("redirect_uri"), string(text)
 	}
@@ -94,13 +87,11 @@ func TestRedirectURIDoesNotFollowHost(t *testing.T) {
 			t.Errorf("%s: %d to %q: %s", host, status, to, text)
 		}
 	}
-	if status, to, _ := leave(unnamed, "localhost:8080"); status != http.StatusSeeOther || to != "http://localhost:8080/console/signed-in" {
-		t.Errorf("%d to %q", status, to)
-	}
+	status, to, _ := leave(unnamed, "localhost:8080")
+	assert.Truef(t, status == http.StatusSeeOther && to == "http://localhost:8080/console/signed-in", "%d to %q", status, to)
 	named, _ := withProvider(t, claims, func(c *service.Config) { c.Network.PublicURL = "https://pawl.example.com" })
-	if status, to, _ := leave(named, "evil.example"); status != http.StatusSeeOther || to != "https://pawl.example.com/console/signed-in" {
-		t.Errorf("%d to %q", status, to)
-	}
+	status, to, _ = leave(named, "evil.example")
+	assert.Truef(t, status == http.StatusSeeOther && to == "https://pawl.example.com/console/signed-in", "%d to %q", status, to)
 }
 
 func TestABrowserSignsInAtTheProvider(t *testing.T) {
@@ -110,9 +101,8 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	p := chromium.Start(t).Open(s.URL() + "/console/instances/" + id)
 	for _, width := range []int{360, 1280} {
 		p.Resize(width, 800, "light")
-		if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
-			t.Errorf("%d pixels wide: %q reach out", width, wide)
-		}
+		wide := chromium.Eval[[]string](p, tooWide)
+		assert.Truef(t, len(wide) <= 0, "%d pixels wide: %q reach out", width, wide)
 		picture(p, fmt.Sprintf("sign-in-%d", width))
 	}
 	p.Click("a.button", 1)
@@ -144,9 +134,7 @@ func TestSignedInNeedsASealedCookie(t *testing.T) {
 	for name, cookie := range map[string]string{"none": "", "self-made": own, "altered": sealed[:len(sealed)-4] + "AAAA", "of a session": session} {
 		newVisitor(t, s.URL()).get("/console/signed-in?code=x&state=a", "Cookie", "pawl_console_login="+cookie).
 			want(http.StatusUnauthorized, `role="alert"`)
-		if asked.Load() != 0 {
-			t.Errorf("with a cookie that is %s the provider was asked", name)
-		}
+		assert.Equalf(t, int64(0), asked.Load(), "with a cookie that is %s the provider was asked", name)
 	}
 	// And what was sealed for the way back signs nobody in.
 	newVisitor(t, s.URL()).get("/console/instances", "Cookie", "pawl_console="+sealed).want(http.StatusSeeOther)

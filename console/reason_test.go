@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -29,9 +31,8 @@ func TestATransitionIsSubmittedWithAReason(t *testing.T) {
 	v.fill(of+"/do/note", "p/note", "", "reason", "\xff").want(http.StatusBadRequest, "the reason is not valid UTF-8")
 	form.Set("do", "submit")
 	for range 2 { // a double click
-		if p := v.post(of+"/do/note", form).want(http.StatusSeeOther); p.location() != of+"?done=2" {
-			t.Errorf("it leads to %s", p.location())
-		}
+		p := v.post(of+"/do/note", form).want(http.StatusSeeOther)
+		assert.Equal(t, of+"?done=2", p.location(), "it leads to")
 	}
 	form.Set("reason", "another") // with the key of the first
 	v.post(of+"/do/note", form).want(http.StatusUnprocessableEntity, "another</textarea>")
@@ -43,15 +44,11 @@ func TestATransitionIsSubmittedWithAReason(t *testing.T) {
 	for instance, want := range map[uuid.UUID]string{id: "|" + reason + "|all of them",
 		transitions.InstanceID(transitions.DefaultTenant, "claim", "A-2"): "a form on paper"} {
 		history, err := s.Engine().Read().History(t.Context(), "", instance, 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got []string
 		for _, e := range history {
 			got = append(got, e.Reason)
 		}
-		if all := strings.Join(got, "|"); all != want {
-			t.Errorf("the reasons are %q, want %q", all, want)
-		}
+		assert.Equal(t, want, strings.Join(got, "|"), "the reasons")
 	}
 }

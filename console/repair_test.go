@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -52,9 +55,7 @@ func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
 		return strings.Count(olga.get("/console/sinks/books").text, "the address is &lt;i&gt;wrong&lt;/i&gt;") >= 2
 	})
 	p := olga.get("/console/sinks/books?status=waiting").want(200, "claim.file", "A-1", "/console/sinks/books/redrive", "The runbook")
-	if strings.Contains(p.text, "/console/sinks/books/pause") {
-		t.Error("an operator of one tenant sees the way to pause the sink for all")
-	}
+	assert.NotContains(t, p.text, "/console/sinks/books/pause", "an operator of one tenant sees the way to pause the sink for all")
 	olga.get("/console/").want(200, "dead letters of <bdi>books</bdi>")
 	olga.get("/console/sinks").want(200, "books")
 
@@ -86,15 +87,12 @@ func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 	p := olga.get("/console/messages").want(200, "m-&lt;1&gt;", "instance_not_found", "c-1:k-9")
 	olga.get("/console/").want(200, "<b>2</b> dead messages")
 	found := regexp.MustCompile(`/console/messages/body(\?[^"]+)`).FindAllStringSubmatch(p.text, -1)
-	if len(found) != 2 {
-		t.Fatal(p.text)
-	}
+	require.Len(t, found, 2, p.text)
 	ref := strings.ReplaceAll(found[0][1], "&amp;", "&")
 	text := olga.get("/console/messages/body"+ref).want(200, body)
-	if text.header.Get("Content-Type") != "application/octet-stream" ||
-		!strings.HasPrefix(text.header.Get("Content-Disposition"), "attachment") {
-		t.Errorf("a browser may show it: %v", text.header)
-	}
+	assert.Truef(t, text.header.Get("Content-Type") == "application/octet-stream" &&
+		strings.HasPrefix(text.header.Get("Content-Disposition"), "attachment"),
+		"a browser may show it: %v", text.header)
 	q, _ := url.ParseQuery(ref[1:])
 	pairs := []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
 	olga.get("/console/messages/retry"+ref).want(200, "as if it had just come")
@@ -131,9 +129,8 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.", "not possible in state")
 	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.")
 	send("action", "pause", "reason", "the <office> burns").want(200, "Done with 3 of 3.")
-	if head, err := s.Engine().Read().Head(t.Context(), "default"); err != nil || head != 4+2+3 {
-		t.Errorf("the log is at %d, %v", head, err)
-	}
+	head, err := s.Engine().Read().Head(t.Context(), "default")
+	assert.Truef(t, err == nil && head == 4+2+3, "the log is at %d, %v", head, err)
 	send("action", "resume").want(200, "Done with 3 of 3.")
 	for path, text := range map[string]string{"?action=do+note": "choose 1 to 100", "?action=eat&id=" + a.String(): "choose what", "?id=" +
 		a.String(): "choose what"} {
@@ -141,10 +138,8 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	}
 	olga.get("/console/bulk?action=pause&id=nonsense&id="+a.String()).want(200, "nonsense")
 	reader := s.visitor(s.key("ron", "read submit:claim/approve"))
-	if p := reader.get("/console/instances?workflow=claim").want(200); strings.Contains(p.text, "do note") ||
-		strings.Contains(p.text, `value="pause"`) {
-		t.Error("who may not is offered it")
-	}
+	p := reader.get("/console/instances?workflow=claim").want(200)
+	assert.True(t, !strings.Contains(p.text, "do note") && !strings.Contains(p.text, `value="pause"`), "who may not is offered it")
 	form := reader.form("action", "pause", "id", a.String())
 	reader.post("/console/bulk", form).want(403)
 	form.Set("action", "do note")
@@ -167,16 +162,10 @@ func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
 	}
 	of := "/console/instances/" + id.String()
 	p := v.get(of).want(200, "Version 64", "Older")
-	if strings.Contains(p.text, "Version 1<") {
-		t.Error("all of the history is on one page")
-	}
-	if n := strings.Count(p.text, `<li id="v`); n != 25 {
-		t.Errorf("%d transitions are shown", n)
-	}
+	assert.NotContains(t, p.text, "Version 1<", "all of the history is on one page")
+	assert.Equal(t, 25, strings.Count(p.text, `<li id="v`), "transitions are shown")
 	p = v.get(of+"?upto=14").want(200, "Newer", "Version 4<", "This is the beginning of it")
-	if len(p.text) > 200_000 {
-		t.Errorf("the page has %d bytes", len(p.text))
-	}
+	assert.Truef(t, len(p.text) <= 200_000, "the page has %d bytes", len(p.text))
 	v.get(of+"?version=3").want(200, "Version 3 of 64", "This is the beginning of it")
 	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) ||
 		p.header.Get("Content-Type") != "application/json" {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/console"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -49,21 +51,17 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		}
 		for name, v := range visitors {
 			if may := slices.Contains(a.allowed, name); a.link != "" {
-				if shown := strings.Contains(v.get("/console"+a.shown).text, a.link); shown != may {
-					t.Errorf("%s sees the way to %s: %v", name, a.name, shown)
-				}
+				assert.Equalf(t, may, strings.Contains(v.get("/console"+a.shown).text, a.link), "%s sees the way to %s", name, a.name)
 				page := v.get("/console" + a.path + "?" + queryOf(a.form))
-				if offered := strings.Contains(page.text, `<form method="post" action="/console`+a.path+`"`); offered && !may {
-					t.Errorf("%s is offered to %s: %s", name, a.name, page.text)
-				}
+				offered := strings.Contains(page.text, `<form method="post" action="/console`+a.path+`"`)
+				assert.Falsef(t, offered && !may, "%s is offered to %s: %s", name, a.name, page.text)
 			}
 		}
 		for name, v := range visitors {
 			p := v.post("/console"+a.path, v.form(a.form...))
 			refused := p.status == http.StatusForbidden || p.status == http.StatusNotFound || strings.Contains(p.text, "Done with 0 of 1")
-			if may := slices.Contains(a.allowed, name); refused == may {
-				t.Errorf("%s: %s is answered with %d %s", name, a.name, p.status, p.text)
-			}
+			assert.NotEqualf(t, slices.Contains(a.allowed, name), refused,
+				"%s: %s is answered with %d %s", name, a.name, p.status, p.text)
 		}
 	}
 	wantEveryAction(t, list)
@@ -160,16 +158,12 @@ func wantEveryAction(t *testing.T, list []attempted) {
 	}
 	for _, a := range list {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, pattern := routes.Handler(r)
 		taken[pattern] = true
 	}
 	for _, path := range console.Actions() {
-		if !taken["POST "+path] {
-			t.Errorf("nobody has tried %s", path)
-		}
+		assert.Truef(t, taken["POST "+path], "nobody has tried %s", path)
 	}
 }
 
@@ -194,9 +188,7 @@ func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 	} {
 		id := s.stuck("S-" + action)
 		found, err := s.Engine().Read().Case(t.Context(), "", id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ref := url.Values{"scope": {found.InFlight[0].Scope}, "key": {found.InFlight[0].Key}}
 		olga.get("/console/stuck").want(200, "/console/stuck/"+action+"?")
 		olga.get("/console/stuck/"+action+"?"+ref.Encode()).want(200, "Reason, for the audit", id.String())
@@ -205,9 +197,8 @@ func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 		olga.fill("/console/stuck/"+action, pairs...).want(400, "say why")
 		form := olga.form(append(pairs, "reason", "the <bank> says so")...)
 		for range 2 {
-			if p := olga.post("/console/stuck/"+action, form).want(http.StatusSeeOther); p.location() != "/console/instances/"+id.String() {
-				t.Error(p.location())
-			}
+			p := olga.post("/console/stuck/"+action, form).want(http.StatusSeeOther)
+			assert.Equal(t, "/console/instances/"+id.String(), p.location())
 		}
 		await.Eventually(t, "the command has ended", func() bool { // which is another commit
 			return strings.Contains(olga.get("/console/instances/"+id.String()).text, "the &lt;bank&gt; says so")
@@ -225,20 +216,14 @@ func TestAKeyIsShownOnce(t *testing.T) {
 		"It is not shown again")
 	_, text, _ := strings.Cut(p.text, `id="secret">`)
 	text, _, _ = strings.Cut(text, "<")
-	if !strings.HasPrefix(text, "pawl_") {
-		t.Fatal(p.text)
-	}
+	require.True(t, strings.HasPrefix(text, "pawl_"), p.text)
 	s.visitor(text).get("/console/instances").want(200)
 	list := boss.get("/console/keys").want(200, "till &lt;1&gt;", "submit:claim/note", "2099-01-01 00:00:00")
-	if strings.Contains(list.text, text) {
-		t.Error("the list has the text")
-	}
+	assert.NotContains(t, list.text, text, "the list has the text")
 	boss.fill("/console/keys/new", "name", "till <1>", "grants", "read").want(409, `role="alert"`, `value="till &lt;1&gt;"`)
 	boss.fill("/console/keys/new", "name", "x", "grants", "eat").want(400)
 	id := strings.Split(text, "_")[1]
 	boss.get("/console/keys/"+id+"/rotate").want(200, "The key gets a new text")
 	again := boss.fill("/console/keys/"+id+"/rotate").want(200, "It is not shown again")
-	if strings.Contains(again.text, text) {
-		t.Error("the text is the same")
-	}
+	assert.NotContains(t, again.text, text, "the text is the same")
 }

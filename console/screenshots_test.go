@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -37,9 +39,7 @@ func TestScreenshots(t *testing.T) {
 	s := newStand(t, func(c *service.Config) {
 		c.Sinks, c.Workflows = []relay.Sink{{Name: "bookkeeping", To: accountant{}}}, append(c.Workflows, parcels()...)
 	})
-	if err := s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""))
 	shown := s.busyDay()
 	p := chromium.Start(t).Open(s.URL() + "/console/sign-in")
 	s.picture(p, "sign-in", "")

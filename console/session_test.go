@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth/session"
 	"github.com/pawlhq/pawl/auth/ticket"
@@ -34,16 +36,12 @@ func TestAPageThatIsLookedAtCountsAsUsed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	node, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys := &clockedKeys{key: ticket.Key{ID: uuid.NewString(), Secret: bytes.Repeat([]byte{1}, 32)}}
 	keys.now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 	pages, err := console.New(console.Config{API: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(node) }},
 		Sessions: session.New(keys)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mux := http.NewServeMux()
 	for pattern, h := range pages.Routes() {
 		mux.Handle(pattern, h)
@@ -62,12 +60,9 @@ func TestAPageThatIsLookedAtCountsAsUsed(t *testing.T) {
 	var tag string
 	for minutes := 0; minutes < 12*60; minutes += 50 { // each time what the script asks, and a minute after it once more
 		p := v.get("/console/instances", "If-None-Match", tag)
-		if p.status != http.StatusOK && p.status != http.StatusNotModified {
-			t.Fatalf("%d after %d minutes", p.status, minutes)
-		}
-		if renewed := p.header.Get("Set-Cookie") != ""; renewed != (minutes > 0) {
-			t.Errorf("after %d minutes the session was sealed anew: %t", minutes, renewed)
-		}
+		require.Falsef(t, p.status != http.StatusOK && p.status != http.StatusNotModified, "%d after %d minutes", p.status, minutes)
+		renewed := p.header.Get("Set-Cookie") != ""
+		assert.Equalf(t, (minutes > 0), renewed, "after %d minutes the session was sealed anew", minutes)
 		tag = p.header.Get("ETag")
 		later(time.Minute)
 		if p := v.get("/console/instances", "If-None-Match", tag); p.header.Get("Set-Cookie") != "" {

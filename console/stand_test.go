@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
@@ -187,9 +188,7 @@ type page struct {
 func newVisitor(t testing.TB, origin string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &visitor{t, origin, &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
 		[]*http.Request) error {
 		return http.ErrUseLastResponse

@@ -3,8 +3,10 @@ package console_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/inspect"
@@ -43,9 +45,7 @@ func TestPageShowsProblemsOfChildren(t *testing.T) {
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, jobs()...) })
 	id := s.submit(transitions.Command{Workflow: "shop", Transition: "build"}).Instance
 	list, err := s.Engine().Read().Children(t.Context(), inspect.ChildFilter{Parent: id})
-	if err != nil || len(list.Children) != 2 {
-		t.Fatal(len(list.Children), err)
-	}
+	require.Truef(t, err == nil && len(list.Children) == 2, "%v %v", len(list.Children), err)
 	s.submit(transitions.Command{Instance: list.Children[0].ID, Transition: "work"})
 	s.submit(transitions.Command{Instance: list.Children[1].ID, Transition: "drop"})
 	await.Eventually(t, "one child is stuck, and the completion of the other one is deferred", func() bool {
@@ -55,12 +55,9 @@ func TestPageShowsProblemsOfChildren(t *testing.T) {
 	page := s.visitor(s.key("olga", everything)).get("/console/instances/" + id.String())
 	page.want(200, "<em>stuck</em>", "its end waits for another state")
 	got := reasons(page)
-	if !strings.Contains(got["stuckchild"], `a child is stuck, job `+list.Children[0].ID.String()+`: "work" waits for an operator`) {
-		t.Errorf("%q", got)
-	}
-	if !strings.Contains(got["deferred"], `a child has ended, but "finished" is not possible now`) {
-		t.Errorf("%q", got)
-	}
+	assert.Containsf(t, got["stuckchild"], `a child is stuck, job `+list.Children[0].ID.String()+`: "work" waits for an operator`,
+		"%q", got)
+	assert.Containsf(t, got["deferred"], `a child has ended, but "finished" is not possible now`, "%q", got)
 	narrow := s.visitor(s.key("ned", "read:shop")).get("/console/instances/" + id.String())
 	if got := reasons(narrow.want(200)); got["stuckchild"] != "" {
 		t.Errorf("%q", got)

@@ -9,6 +9,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	devtools "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -76,9 +78,7 @@ func TestTheConsoleIsUsedWithoutScripts(t *testing.T) {
 	p.Click("button[value=submit]", 2)
 	p.WaitText("#v2 q", "by hand")
 	p.Navigate(s.URL() + "/console/log")
-	if buttons := p.Text("[data-copy]"); buttons != "" {
-		t.Errorf("there is a button %q", buttons)
-	}
+	assert.Equal(t, "", p.Text("[data-copy]"), "there is a button")
 	p.Navigate(s.URL() + "/console/instances?workflow=claim")
 	p.Click(`[name=id]`, 1)
 	p.Click(`form[action$="/bulk"] button`, 1)
@@ -92,9 +92,7 @@ func TestTimesAreInUTCWhereverTheBrowserIs(t *testing.T) {
 	s := newStand(t)
 	id := s.filed("A-1", 10)
 	view, err := s.Engine().Read().View(t.Context(), "", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := s.open(s.URL(), s.key("boss", everything), "/instances/"+id.String())
 	for _, zone := range []string{"America/New_York", "Asia/Kolkata"} {
 		chromium.Call(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
@@ -132,9 +130,7 @@ func TestADeadLetterIsRedrivenWithoutAMouse(t *testing.T) {
 	follow("Deliver again", "books")
 	await.Eventually(t, "it is delivered", func() bool { return r.got.Load() == 1 })
 	p.Navigate(s.URL() + "/console/sinks/books?status=redriven")
-	if text := p.Text("main"); !strings.Contains(text, "the address is mended") {
-		t.Errorf("the page has no receipt: %s", text)
-	}
+	assert.Contains(t, p.Text("main"), "the address is mended", "the page has no receipt")
 	follow("Keys", "API keys")
 	for range 60 {
 		p.Type("\t")
@@ -165,9 +161,7 @@ func TestADoubleClickSendsAFormOnce(t *testing.T) {
 		button.click();
 		return sent;
 	})()`
-	if sent := chromium.Eval[int](p, twice); sent != 1 {
-		t.Errorf("the form is sent %d times", sent)
-	}
+	assert.Equal(t, 1, chromium.Eval[int](p, twice), "the form is sent times")
 	await.Eventually(t, "its text is shown", func() bool { return strings.HasPrefix(p.Text("#secret"), "pawl_") })
 	s.visitor(p.Text("#secret")).get("/console/me").want(200)
 	wantInOrder(t, s.URL(), p)

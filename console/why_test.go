@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -65,9 +67,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			id := s.filed(n, 10)
 			_, err := s.Engine().Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: n, Actor: "olga"},
 				transitions.Operation{Action: transitions.Pause, Reason: "the office burns"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return id
 		}},
 		{"works", "attempt 1 is under way", "olga", nil, func(n string) uuid.UUID {
@@ -98,18 +98,13 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "gone-1 is not heard of since its lease of attempt 1 has run out")
 	// A workflow that is paused, and who stands in the way of a transition.
 	id := s.filed("W-last", 100_000)
-	if err := s.Engine().Admin().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Engine().Admin().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"))
 	boss := s.visitor(s.key("bob", everything, "boss"))
 	p := boss.get("/console/instances/"+id.String()).want(200, "100000 is more than anybody may approve", "open to the roles boss",
 		"not to who did file")
-	if got := reasons(p)["paused"]; !strings.Contains(got, "the workflow is paused") || !strings.Contains(got, "olga: nobody is here") {
-		t.Errorf("%q", reasons(p))
-	}
-	if err := s.Engine().Admin().ResumeWorkflow(t.Context(), "default", "claim"); err != nil {
-		t.Fatal(err)
-	}
+	got := reasons(p)["paused"]
+	assert.Truef(t, strings.Contains(got, "the workflow is paused") && strings.Contains(got, "olga: nobody is here"), "%q", reasons(p))
+	require.NoError(t, s.Engine().Admin().ResumeWorkflow(t.Context(), "default", "claim"))
 }
 
 // calling is a claim about which the bank is asked, by a node that has a worker.
@@ -174,7 +169,5 @@ func TestThePageSaysThatNobodyIsThere(t *testing.T) {
 	v := newVisitor(t, other.URL())
 	v.post("/console/sign-in", map[string][]string{"credential": {s.key("olga", everything)}}).want(303)
 	p := v.get("/console/instances/" + id.String()).want(200)
-	if got := reasons(p)["unknown"]; !strings.Contains(got, `this node does not know version 1 of the workflow "claim"`) {
-		t.Errorf("%q", reasons(p))
-	}
+	assert.Containsf(t, reasons(p)["unknown"], `this node does not know version 1 of the workflow "claim"`, "%q", reasons(p))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/transitions"
@@ -27,13 +29,10 @@ func TestAWorkflowIsShownAsItIsDeclared(t *testing.T) {
 		"<b>term</b> in filed does lapse", "Somebody asks for money.", "open to the roles boss", "not to who did file", "guards: not too much",
 		"an activity: in paying meanwhile, unpaid where it fails; 5 attempts", "asks a person where nobody can know", "&#34;maxLength&#34;: 100",
 		`src="/console/workflows/claim/diagram?version=1"`, `href="/console/instances?state=filed&amp;workflow=claim"`)
-	if p := v.get("/console/workflows/claim/diagram?version=1").want(200, "<svg"); p.header.Get("Content-Type") != "image/svg+xml" {
-		t.Errorf("the diagram is %s", p.header.Get("Content-Type"))
-	}
+	p := v.get("/console/workflows/claim/diagram?version=1").want(200, "<svg")
+	assert.Equal(t, "image/svg+xml", p.header.Get("Content-Type"), "the diagram")
 	narrow := s.visitor(s.key("ann", "read:claim")).get("/console/workflows/claim").want(200, "Somebody asks for money.")
-	if strings.Contains(narrow.text, "Begin:") || strings.Contains(narrow.text, "/pause") {
-		t.Error("who may not is offered it")
-	}
+	assert.True(t, !strings.Contains(narrow.text, "Begin:") && !strings.Contains(narrow.text, "/pause"), "who may not is offered it")
 	v.fill("/console/workflows/claim/pause", "reason", "the <office> burns").want(http.StatusSeeOther)
 	v.get("/console/workflows").want(200, "the &lt;office&gt; burns")
 	v.get("/console/workflows/claim").want(200, "the &lt;office&gt; burns", "/console/workflows/claim/resume")
@@ -57,9 +56,7 @@ func TestAWorkflowIsShownInItsVersions(t *testing.T) {
 	for range 2 {
 		r, err := newer.Engine().Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "ask", Key: uuid.NewString(),
 			Payload: []byte(`{}`)})
-		if err != nil || r.Status >= 400 {
-			t.Fatal(r.Status, err)
-		}
+		require.Truef(t, err == nil && r.Status < 400, "%v %v", r.Status, err)
 	}
 	v := newVisitor(t, newer.URL())
 	v.post("/console/sign-in", url.Values{"credential": {s.key("boss", everything)}}).want(http.StatusSeeOther)
@@ -71,13 +68,9 @@ func TestAWorkflowIsShownInItsVersions(t *testing.T) {
 		`?definition=1&amp;open=true&amp;workflow=loan">1</a> of <a href="/console/workflows/loan?version=1"`,
 		`?definition=2&amp;open=true&amp;workflow=loan">2</a> of`)
 	list := v.get("/console/instances?workflow=loan&definition=1&open=true").want(200, `name="definition" value="1"`)
-	if n := strings.Count(list.text, `name="id"`); n != 1 {
-		t.Errorf("%d are listed", n)
-	}
+	assert.Equal(t, 1, strings.Count(list.text, `name="id"`), "listed")
 	p := v.get("/console/workflows/loan?version=1").want(200, "version 1", "<b>1</b> <bdi>asked</bdi>", "diagram?version=1")
-	if strings.Contains(p.text, "requested") {
-		t.Error("a version shows another's states")
-	}
+	assert.NotContains(t, p.text, "requested", "a version shows another's states")
 	v.get("/console/workflows/loan?version=3").want(http.StatusNotFound, `role="alert"`)
 	v.get("/console/workflows/loan?version=x").want(http.StatusBadRequest, `role="alert"`)
 }

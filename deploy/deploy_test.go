@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli"
@@ -25,9 +27,7 @@ import (
 func fileOf(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -35,9 +35,7 @@ func fileOf(t *testing.T, path string) string {
 func found(t *testing.T, pattern, text string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?ms)" + pattern).FindStringSubmatch(text)
-	if m == nil {
-		t.Fatalf("%s is nowhere in\n%s", pattern, text)
-	}
+	require.NotNilf(t, m, "%s is nowhere in\n%s", pattern, text)
 	return m[1]
 }
 
@@ -51,9 +49,7 @@ const (
 func served(t *testing.T) map[string][]string {
 	t.Helper()
 	var inContainer []string
-	if err := json.Unmarshal([]byte(found(t, `^CMD (\[.*?\])$`, fileOf(t, containerfile))), &inContainer); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(found(t, `^CMD (\[.*?\])$`, fileOf(t, containerfile))), &inContainer))
 	var inPod []string
 	for line := range strings.Lines(found(t, `^            - (serve\n.*?)^          env:`, fileOf(t, kubernetes))) {
 		inPod = append(inPod, strings.TrimPrefix(strings.TrimSpace(line), "- "))
@@ -70,25 +66,17 @@ func served(t *testing.T) map[string][]string {
 func TestPackagesServeAsThePageSays(t *testing.T) {
 	for where, args := range served(t) {
 		c, rest, err := cli.CommandLine().Find(args)
-		if err != nil || c.Name() != "serve" {
-			t.Fatalf("%s: %v, %v", where, c, err)
-		}
-		if err := c.ParseFlags(rest); err != nil || c.Flags().NArg() > 0 {
-			t.Errorf("%s: %v, %q", where, err, c.Flags().Args())
-		}
+		require.Truef(t, err == nil && c.Name() == "serve", "%s: %v, %v", where, c, err)
+		err = c.ParseFlags(rest)
+		assert.Truef(t, err == nil && c.Flags().NArg() <= 0, "%s: %v, %q", where, err, c.Flags().Args())
 		given := map[string]bool{}
 		namesOf(strings.Join(rest, " "), given)
-		if want := map[string]bool{"address": true, "auth": true, "tls-cert": true, "tls-key": true}; !maps.Equal(given, want) {
-			t.Errorf("%s has the flags %v, not %v", where, given, want)
-		}
-		if address := c.Flag("address").Value.String(); address != "0.0.0.0:8443" {
-			t.Errorf("%s listens on %s", where, address)
-		}
+		want := map[string]bool{"address": true, "auth": true, "tls-cert": true, "tls-key": true}
+		assert.Truef(t, maps.Equal(given, want), "%s has the flags %v, not %v", where, given, want)
+		assert.Equalf(t, "0.0.0.0:8443", c.Flag("address").Value.String(), "%s listens on", where)
 	}
 	for path, port := range map[string]string{containerfile: `^EXPOSE (\d+)$`, kubernetes: `\bcontainerPort: (\d+)`} {
-		if got := found(t, port, fileOf(t, path)); got != "8443" {
-			t.Errorf("%s: port %s", path, got)
-		}
+		assert.Equalf(t, "8443", found(t, port, fileOf(t, path)), "%s: port", path)
 	}
 }
 
@@ -121,9 +109,7 @@ func variables(t *testing.T) map[string]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return known
 }
 
@@ -151,53 +137,39 @@ func TestPackagesNameFlagsAndVariablesThatAreThere(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || len(paths) < 6 {
-		t.Fatal(paths, err)
-	}
+	require.Truef(t, err == nil && len(paths) >= 6, "%v %v", paths, err)
 	used := map[string]bool{}
 	for _, path := range paths {
 		text := fileOf(t, path)
 		for _, m := range aFlag.FindAllStringSubmatch(text, -1) {
-			if used[m[1]] = true; !flags[m[1]] && !slices.Contains(foreign, m[1]) {
-				t.Errorf("%s: there is no flag --%s", path, m[1])
-			}
+			used[m[1]] = true
+			assert.Falsef(t, !flags[m[1]] && !slices.Contains(foreign, m[1]), "%s: there is no flag --%s", path, m[1])
 		}
 		for _, name := range aVariable.FindAllString(text, -1) {
-			if used[name] = true; !known[name] {
-				t.Errorf("%s: nobody asks for the variable %s", path, name)
-			}
+			used[name] = true
+			assert.Truef(t, known[name], "%s: nobody asks for the variable %s", path, name)
 		}
 	}
 	for _, name := range []string{"address", "auth", "tls-cert", "tls-key", "DATABASE_URL", "GOMEMLIMIT"} {
-		if !used[name] {
-			t.Errorf("the check does not see %s in %q", name, slices.Sorted(maps.Keys(used)))
-		}
+		assert.Truef(t, used[name], "the check does not see %s in %q", name, slices.Sorted(maps.Keys(used)))
 	}
 }
 
 // Who ends a node waits for longer than it takes to stop, and asks addresses that are there.
 func TestPackagesKnowHowANodeEndsAndAnswers(t *testing.T) {
 	wait, err := time.ParseDuration(found(t, `^TimeoutStopSec=(\S+)$`, fileOf(t, unit)))
-	if err != nil || wait <= service.StopTimeout {
-		t.Errorf("systemd waits for %v, %v", wait, err)
-	}
+	assert.Truef(t, err == nil && wait > service.StopTimeout, "systemd waits for %v, %v", wait, err)
 	pod := fileOf(t, kubernetes)
 	grace, err := strconv.Atoi(found(t, `terminationGracePeriodSeconds: (\d+)`, pod))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pause, err := strconv.Atoi(found(t, `preStop: \{sleep: \{seconds: (\d+)\}\}`, pod))
-	if err != nil || time.Duration(grace-pause)*time.Second <= service.StopTimeout {
-		t.Errorf("Kubernetes waits for %d s, of which %d are a pause, %v", grace, pause, err)
-	}
+	assert.Truef(t, err == nil && time.Duration(grace-pause)*time.Second > service.StopTimeout,
+		"Kubernetes waits for %d s, of which %d are a pause, %v", grace, pause, err)
 	for _, probe := range regexp.MustCompile(`httpGet: \{path: (\S+), port: https, scheme: HTTPS\}`).FindAllStringSubmatch(pod, -1) {
-		if !slices.ContainsFunc(api.Routes(), func(r api.Route) bool { return r.Path == probe[1] && r.Grant == api.Public }) {
-			t.Errorf("%s does not answer a probe", probe[1])
-		}
+		assert.Truef(t, slices.ContainsFunc(api.Routes(), func(r api.Route) bool { return r.Path == probe[1] && r.Grant == api.Public }),
+			"%s does not answer a probe", probe[1])
 	}
-	if n := strings.Count(pod, "Probe:"); n != 3 {
-		t.Errorf("there are %d probes", n)
-	}
+	assert.Equal(t, 3, strings.Count(pod, "Probe:"), "there probes")
 }
 
 // systemd itself takes the unit, and says how much the service may do that it need not.
@@ -209,27 +181,19 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	root := t.TempDir()
 	for from, to := range map[string]string{unit: "etc/systemd/system/pawl.service", "": "usr/local/bin/pawl"} {
 		to = filepath.Join(root, to)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
 		text, mode := "#!/bin/sh\n", os.FileMode(0o755)
 		if from != "" {
 			text, mode = fileOf(t, from), 0o644
 		}
-		if err := os.WriteFile(to, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(to, []byte(text), mode))
 	}
 	for _, args := range [][]string{
 		{"verify", "--recursive-errors=no", "--man=no", "--root=" + root, "pawl.service"},
 		{"security", "--offline=true", "--threshold=15", "--no-pager", "--root=" + root, "pawl.service"}, // in tenths, of 100
 	} {
 		out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
-		if err != nil {
-			t.Errorf("systemd-analyze %v: %v\n%s", args, err, out)
-		}
-		if args[0] == "verify" && strings.Contains(string(out), "pawl.service") {
-			t.Errorf("systemd-analyze %v says\n%s", args, out)
-		}
+		assert.NoErrorf(t, err, "systemd-analyze %v \n%s", args, out)
+		assert.Falsef(t, args[0] == "verify" && strings.Contains(string(out), "pawl.service"), "systemd-analyze %v says\n%s", args, out)
 	}
 }

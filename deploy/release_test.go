@@ -20,6 +20,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -55,13 +58,10 @@ func TestTheReleaseRunsAsNobodyInAnEmptyRoot(t *testing.T) {
 	dist, root, database := released(t), t.TempDir(), pgtest.EmptyURL(t)
 	put(t, filepath.Join(root, "pawl"), []byte(fileOf(t, filepath.Join(dist, "pawl_linux_"+runtime.GOARCH))))
 	put(t, filepath.Join(root, "auth.json"), []byte(`{"keys": true}`))
-	if err := os.Chmod(root, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(root, 0o555))
 	for command, want := range map[string]string{"version": "commit " + head(t), "migrate": "schema pawl is at version"} {
-		if out, err := inRoot(t, root, database, "/pawl", command).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("pawl %s: %v\n%s", command, err, out)
-		}
+		out, err := inRoot(t, root, database, "/pawl", command).CombinedOutput()
+		assert.Truef(t, err == nil && strings.Contains(string(out), want), "pawl %s: %v\n%s", command, err, out)
 	}
 	serves(t, inRoot(t, root, database, "/pawl", "serve", "--address", "127.0.0.1:0", "--auth", "/auth.json"), http.DefaultClient)
 }
@@ -69,41 +69,27 @@ func TestTheReleaseRunsAsNobodyInAnEmptyRoot(t *testing.T) {
 // put writes a file that everybody can read and run.
 func put(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, text, 0o555))
 }
 
 // serves starts a node, until it is ready, and ends it.
 func serves(t *testing.T, node *exec.Cmd, client *http.Client) {
 	t.Helper()
 	stderr, err := node.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := node.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, node.Start())
 	url, log := "", ""
 	for lines := bufio.NewScanner(stderr); url == "" && lines.Scan(); log += lines.Text() + "\n" {
 		if _, rest, is := strings.Cut(lines.Text(), "msg=serving url="); is {
 			url = strings.Fields(rest)[0]
 		}
 	}
-	if url == "" {
-		t.Fatalf("it does not serve:\n%s", log)
-	}
+	require.NotEqualf(t, "", url, "it does not serve:\n%s", log)
 	await.Eventually(t, "it is ready", func() bool { return status(t, client, url+"/readyz") == http.StatusOK })
-	if err := node.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, node.Process.Signal(syscall.SIGTERM))
 	_, _ = io.Copy(io.Discard, stderr)
-	if err := node.Wait(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, node.Wait())
 }
 
 // The file of the container makes an image, here on an empty base, which no registry has to have. It is started as the image says,
@@ -111,17 +97,13 @@ func serves(t *testing.T, node *exec.Cmd, client *http.Client) {
 func TestTheImageOfTheReleaseServes(t *testing.T) {
 	dist := released(t)
 	image, root := imageOf(t, dist)
-	if image.User != "65532:65532" {
-		t.Errorf("it runs as %q", image.User)
-	}
+	assert.Equal(t, "65532:65532", image.User, "it runs as")
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	defer other.Close()
 	put(t, filepath.Join(root, "etc/pawl/auth.json"), []byte(`{"keys": true}`))
 	certificate := other.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	put(t, filepath.Join(root, "etc/pawl/tls/tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
 	put(t, filepath.Join(root, "etc/pawl/tls/tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 	args := slices.Concat(image.Entrypoint, image.Cmd)
@@ -153,17 +135,13 @@ func imageOf(t *testing.T, dist string) (image started, root string) {
 		var complaints strings.Builder
 		c.Stderr = &complaints
 		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("buildah %q: %v\n%s", args, err, complaints.String())
-		}
+		require.NoErrorf(t, err, "buildah %q \n%s", args, complaints.String())
 		return strings.TrimSpace(string(out))
 	}
 	buildah("build", "--isolation", "chroot", "--build-arg", "BASE=scratch", "--build-arg", "TARGETARCH="+runtime.GOARCH,
 		"--file", containerfile, "--tag", "pawl", dist)
 	var inspected struct{ OCIv1 struct{ Config started } }
-	if err := json.Unmarshal([]byte(buildah("inspect", "--type", "image", "pawl")), &inspected); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(buildah("inspect", "--type", "image", "pawl")), &inspected))
 	container := buildah("from", "pawl")
 	return inspected.OCIv1.Config, buildah("mount", container)
 }
@@ -171,22 +149,16 @@ func imageOf(t *testing.T, dist string) (image started, root string) {
 func head(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimSpace(string(out))
 }
 
 func status(t *testing.T, client *http.Client, url string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	return answer.StatusCode
 }

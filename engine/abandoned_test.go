@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -56,28 +59,20 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	for key, want := range map[string]workflow.Code{"late": workflow.CommandAbandoned, "scheduled": workflow.CommandAbandoned,
 		"cancelled": workflow.CommandCancelled, "longer": "", "paused": ""} {
 		r, err := works.Await(ctx, transitions.Ref{Scope: "s", Key: key})
-		if err != nil {
-			t.Fatalf("%s: %v", key, err)
-		}
-		if got := workflow.CodeOf(r.Err()); got != want {
-			t.Errorf("%s ends with %q, want %q", key, got, want)
-		}
+		require.NoError(t, err, key)
+		assert.Equalf(t, want, workflow.CodeOf(r.Err()), "%s ends with", key)
 	}
-	if n := posts.Load(); n != 2 {
-		t.Errorf("%d letters were posted", n)
-	}
+	assert.Equal(t, int64(2), posts.Load(), "letters were posted")
 
 	// The instance is where its workflow wants it, and the audit says why.
 	inst, err := works.Read().Instance(t.Context(), "", ids["late"].Instance)
-	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) ||
-		inst.Links.InFlight != nil {
-		t.Errorf("got %+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.State == "returned" && strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) &&
+		inst.Links.InFlight == nil,
+		"got %+v, %v", inst, err)
 	entries, err := works.Read().History(t.Context(), "", inst.ID, 2, 10)
-	if err != nil || len(entries) != 1 || entries[0].Transition != "post.failed" ||
-		!strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s") {
-		t.Errorf("got %+v, %v", entries, err)
-	}
+	assert.Truef(t, err == nil && len(entries) == 1 && entries[0].Transition == "post.failed" &&
+		strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s"),
+		"got %+v, %v", entries, err)
 
 	// A late poller, and a late duplicate.
 	clock.skip(59 * time.Minute)
@@ -93,9 +88,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 
 	// A timer is late, and fires all the same.
 	r, err := works.Await(ctx, transitions.Ref{Scope: decide.TimerScope(ids["timed"].Instance, "reminder"), Key: "1"})
-	if err != nil || r.Err() != nil {
-		t.Errorf("the timer: %+v, %v", r, err)
-	}
+	assert.Truef(t, err == nil && r.Err() == nil, "the timer: %+v, %v", r, err)
 }
 
 // A pause is somebody's will: what becomes due in it was not left alone by all.
@@ -107,20 +100,14 @@ func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
 	soon.NotBefore, later.NotBefore = clock.Now().Add(time.Hour), clock.Now().Add(100*time.Hour)
 	submit(t, e, soon)
 	submit(t, e, later)
-	if err := e.Admin().PauseWorkflow(t.Context(), "", "letter", "ann", "a long weekend"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().PauseWorkflow(t.Context(), "", "letter", "ann", "a long weekend"))
 	clock.skip(80 * time.Hour)
 	retain(t, pool, clock.Now())
-	if err := e.Admin().ResumeWorkflow(t.Context(), "", "letter"); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "soon"}); err != nil || r.Err() != nil {
-		t.Errorf("got %+v, %v: %v", r, err, r.Err())
-	}
-	if at := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = 'later'"); !at.Equal(later.NotBefore) {
-		t.Errorf("what was not due is due at %s now", at)
-	}
+	require.NoError(t, e.Admin().ResumeWorkflow(t.Context(), "", "letter"))
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "soon"})
+	assert.Truef(t, err == nil && r.Err() == nil, "got %+v, %v: %v", r, err, r.Err())
+	at := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = 'later'")
+	assert.Truef(t, at.Equal(later.NotBefore), "what was not due is due at %s now", at)
 }
 
 // Its sender has been told that it is taken, and does not ask again.
@@ -130,20 +117,17 @@ func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
 	brief := with(bankLoans().Keep(workflow.Horizons{Replay: time.Hour}))
 	accepts := newEngine(t, pool, brief, clock.set, func(c *engine.Config) { c.InFlight.Workers = -1 })
 	consumed(t, accepts, fromBank("m-1", "applied", `{"loan":"L-1","amount":100}`))
-	if r := consumed(t, accepts, fromBank("m-2", "collect", `{"loan":"L-1"}`)); !r.InFlight() {
-		t.Fatalf("got %+v", r)
-	}
+	r := consumed(t, accepts, fromBank("m-2", "collect", `{"loan":"L-1"}`))
+	require.Truef(t, r.InFlight(), "got %+v", r)
 	clock.skip(1000 * time.Hour)
 	retain(t, pool, clock.Now())
 	works := newEngine(t, pool, brief, clock.set)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if r, err := works.Await(ctx, transitions.Ref{Scope: transitions.InboxScope("bank"), Key: "m-2"}); err != nil || r.Err() != nil {
-		t.Errorf("it ends with %+v, %v", r, err)
-	}
-	if inst, err := works.Read().Instance(t.Context(), "", loanID("L-1")); err != nil || inst.State != "settled" {
-		t.Errorf("got %+v, %v", inst, err)
-	}
+	r, err := works.Await(ctx, transitions.Ref{Scope: transitions.InboxScope("bank"), Key: "m-2"})
+	assert.Truef(t, err == nil && r.Err() == nil, "it ends with %+v, %v", r, err)
+	inst, err := works.Read().Instance(t.Context(), "", loanID("L-1"))
+	assert.Truef(t, err == nil && inst.State == "settled", "got %+v, %v", inst, err)
 	wantDead(t, works)
 }
 
@@ -162,41 +146,31 @@ func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
 		many = append(many, c)
 	}
 	for _, r := range e.SubmitMany(t.Context(), many) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 	}
 	for _, tenant := range []string{"", "another"} {
-		if err := e.Admin().PauseWorkflow(t.Context(), tenant, "letter", "ann", "a long weekend"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Admin().PauseWorkflow(t.Context(), tenant, "letter", "ann", "a long weekend"))
 	}
 	clock.skip(80 * time.Hour)
 	tx := begin(t, pool)
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.command WHERE key IN ('0', '1198') FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SELECT FROM pawl.command WHERE key IN ('0', '1198') FOR UPDATE")
+	require.NoError(t, err)
 	wantCode(t, hasty.Admin().ResumeWorkflow(t.Context(), "", "letter"), workflow.Locked)
-	if list, err := hasty.Admin().PausedWorkflows(t.Context(), ""); err != nil || len(list) != 1 {
-		t.Fatalf("paused are %+v, %v", list, err)
-	}
+	list, err := hasty.Admin().PausedWorkflows(t.Context(), "")
+	require.Truef(t, err == nil && len(list) == 1, "paused are %+v, %v", list, err)
 	rollback(t, tx)
 	clock.skip(80 * time.Hour)
-	if err := e.Admin().ResumeWorkflow(t.Context(), "", "letter"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().ResumeWorkflow(t.Context(), "", "letter"))
 	for _, c := range many {
 		if c.Tenant == "" {
-			if r, err := e.Await(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key}); err != nil || r.Err() != nil {
-				t.Fatalf("%s: %+v, %v", c.Key, r, err)
-			}
+			r, err := e.Await(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})
+			require.Truef(t, err == nil && r.Err() == nil, "%s: %+v, %v", c.Key, r, err)
 		}
 	}
 	// Another tenant's are where they were.
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE tenant = 'another' AND run_at = $1 AND attempt = 0",
-		many[1].NotBefore); n != 600 {
-		t.Errorf("%d of the other tenant's wait", n)
-	}
+	n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE tenant = 'another' AND run_at = $1 AND attempt = 0",
+		many[1].NotBefore)
+	assert.Equal(t, 600, n, "the other tenant's wait")
 }
 
 // No node knows the workflow any more: whoever polls learns that it is over. When one
@@ -229,13 +203,10 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := retains.Await(ctx, transitions.Ref{Scope: "s", Key: "late"})
-	if err != nil || r.Status != 408 || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
-		t.Fatalf("it ends with %+v, %v", r, err)
-	}
-	if again, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late")); err != nil || !again.Replayed ||
-		string(again.Body) != string(r.Body) {
-		t.Errorf("a duplicate gets %+v, %v", again, err)
-	}
+	require.Truef(t, err == nil && r.Status == 408 && workflow.CodeOf(r.Err()) == workflow.CommandAbandoned,
+		"it ends with %+v, %v", r, err)
+	again, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late"))
+	assert.Truef(t, err == nil && again.Replayed && string(again.Body) == string(r.Body), "a duplicate gets %+v, %v", again, err)
 	for _, key := range []string{"longer", "paused"} {
 		if r, err := retains.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: key}); err != nil || r.Status != transitions.Pending {
 			t.Errorf("%s: %+v, %v", key, r, err)
@@ -247,17 +218,14 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	inst, err := works.Read().Instance(t.Context(), "", ids["late"].Instance)
-	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) ||
-		inst.Links.InFlight != nil {
-		t.Errorf("got %+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.State == "returned" && strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) &&
+		inst.Links.InFlight == nil,
+		"got %+v, %v", inst, err)
 	for _, key := range []string{"longer", "paused"} {
 		if r, err := works.Await(ctx, transitions.Ref{Scope: "s", Key: key}); err != nil || r.Err() != nil {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
 	}
-	if n := posts.Load(); n != 2 {
-		t.Errorf("%d letters were posted", n)
-	}
+	assert.Equal(t, int64(2), posts.Load(), "letters were posted")
 	intact(t, works)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -17,17 +19,13 @@ import (
 
 func beginWith(t *testing.T, e *engine.Engine, name string, version int) {
 	t.Helper()
-	if err := e.Admin().BeginVersion(t.Context(), name, version, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), name, version, "ann"))
 }
 
 func definitionOf(t *testing.T, e *engine.Engine, id uuid.UUID) int {
 	t.Helper()
 	inst, err := e.Read().Instance(t.Context(), "", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return inst.Definition
 }
 
@@ -37,16 +35,13 @@ func TestBeginVersionHoldsOnAllNodes(t *testing.T) {
 	both := running(crates(1), crates(2))
 	one, other := newEngine(t, pool, both), newEngine(t, pool, both)
 	operator, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{crates(1), crates(2)}}) // serves nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for step, by := range []*engine.Engine{one, operator, one} {
 		version := 1 + step%2
 		beginWith(t, by, "crate", version)
 		for _, e := range []*engine.Engine{one, other} {
-			if v := definitionOf(t, e, packed(t, e, fmt.Sprint(e == one, step)).Instance); v != version {
-				t.Errorf("after begin %d an instance is on version %d", version, v)
-			}
+			assert.Equal(t, version, definitionOf(t, e, packed(t, e, fmt.Sprint(e == one, step)).Instance),
+				"after begin an instance is on version")
 		}
 	}
 }
@@ -103,18 +98,13 @@ func TestBeginVersionWaitsForCreations(t *testing.T) {
 	go func() { began <- one.Admin().BeginVersion(t.Context(), "gate", 2, "ann") }()
 	eventually(t, "the other node knows", func() bool { return other.Read().Workflows()[0].Version == 2 })
 	close(goOn)
-	if err := await.Receive(t, "the version holds on all nodes", began); err != nil {
-		t.Fatal(err)
-	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE workflow = 'gate' AND definition = 1"); n != 1 {
-		t.Errorf("%d instances of version 1 are committed", n)
-	}
-	if m := await.Receive(t, "the first creation", early); m.err != nil || definitionOf(t, one, m.receipt.Instance) != 1 {
-		t.Errorf("%+v", m)
-	}
-	if m := await.Receive(t, "the second creation", late); m.err != nil || definitionOf(t, one, m.receipt.Instance) != 2 {
-		t.Errorf("%+v", m)
-	}
+	require.NoError(t, await.Receive(t, "the version holds on all nodes", began))
+	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE workflow = 'gate' AND definition = 1"),
+		"instances of version 1 are committed")
+	m := await.Receive(t, "the first creation", early)
+	assert.Truef(t, m.err == nil && definitionOf(t, one, m.receipt.Instance) == 1, "%+v", m)
+	m = await.Receive(t, "the second creation", late)
+	assert.Truef(t, m.err == nil && definitionOf(t, one, m.receipt.Instance) == 2, "%+v", m)
 }
 
 // An instance that a caller's transaction begins before, and commits after the migration is asked for, is migrated all the same.
@@ -140,13 +130,10 @@ func TestMigrationTakesInstancesCommittedLate(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := migrated(t, one, asked)
-	if v := definitionOf(t, one, id); v != 2 || m.Migrated != 1 || m.Left() != 0 {
-		t.Errorf("version %d, %+v", v, m)
-	}
+	v := definitionOf(t, one, id)
+	assert.Truef(t, v == 2 && m.Migrated == 1 && m.Left() == 0, "version %d, %+v", v, m)
 }
 
 // A migration from the version that new instances begin with takes those that were there, and reports how many have begun since.
@@ -160,10 +147,7 @@ func TestMigrationReportsInstancesBegunSince(t *testing.T) {
 	since := file(t, e, "", "since", 1).Instance
 	old.Stop(t.Context())
 	m := migrated(t, e, asked)
-	if definitionOf(t, e, before) != 2 || definitionOf(t, e, since) != 1 {
-		t.Error("it takes other instances than those that were there")
-	}
-	if m.Left() != 1 || !strings.Contains(m.Held, "new instances begin with version 1") {
-		t.Errorf("%d left, %q", m.Left(), m.Held)
-	}
+	assert.True(t, definitionOf(t, e, before) == 2 && definitionOf(t, e, since) == 1,
+		"it takes other instances than those that were there")
+	assert.Truef(t, m.Left() == 1 && strings.Contains(m.Held, "new instances begin with version 1"), "%d left, %q", m.Left(), m.Held)
 }

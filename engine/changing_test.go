@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -79,9 +80,8 @@ func insured(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, key string) (id
 	t.Helper()
 	id = submit(t, e, transitions.Command{Workflow: "move", Transition: "order", Key: key}).Instance
 	r := submit(t, e, ofMove(id, "insure"))
-	if _, err := e.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: "insure"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: "insure"})
+	require.NoError(t, err)
 	return id, query[uuid.UUID](t, pool, "SELECT id FROM pawl.instance WHERE workflow = 'drive' ORDER BY created_at DESC, id LIMIT 1")
 }
 
@@ -93,9 +93,7 @@ func toVersion(t *testing.T, e *engine.Engine, id uuid.UUID, version int) {
 	t.Helper()
 	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: fmt.Sprint("to ", version)},
 		transitions.Operation{Action: transitions.Migrate, To: version})
-	if err != nil || r.Err() != nil {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 }
 
 func TestAnAttributeComesWithTheNextTransition(t *testing.T) {
@@ -106,9 +104,8 @@ func TestAnAttributeComesWithTheNextTransition(t *testing.T) {
 	with := newEngine(t, pool, running(lettersOf(func(*olderLetter) {}, func(*olderLetter) {}).Attr("text",
 		func(d olderLetter) string { return d.Text })))
 	for _, want := range []string{"", "old"} {
-		if inst, err := with.Read().Instance(t.Context(), "", id); err != nil || inst.Attributes["text"] != want {
-			t.Errorf("%+v, %v; want %q", inst, err, want)
-		}
+		inst, err := with.Read().Instance(t.Context(), "", id)
+		assert.Truef(t, err == nil && inst.Attributes["text"] == want, "%+v, %v; want %q", inst, err, want)
 		submit(t, with, transitions.Command{Workflow: "letter", Transition: "step", Key: "step" + want, Instance: id})
 	}
 }
@@ -139,9 +136,7 @@ func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
 	exec(t, pool, `UPDATE pawl.command SET run_at = now() - interval '1 minute' WHERE run_at > now() AND phase IS NOT NULL`)
 	versionOf := func(e *engine.Engine, id uuid.UUID) int64 {
 		inst, err := e.Read().Instance(t.Context(), "", id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return inst.Version
 	}
 	eventually(t, "its own timer fires", func() bool { return versionOf(old, own) == 4 })
@@ -150,9 +145,7 @@ func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
 			m.refunds.Load())
 	}
 	list, err := old.Read().Instances(t.Context(), inspect.Filter{Workflow: "move"})
-	if err != nil || len(list.Instances) != 3 {
-		t.Errorf("it lists %+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list.Instances) == 3, "it lists %+v, %v", list, err)
 	_, err = old.Read().Explain(t.Context(), "", waits, "ann", nil)
 	wantCode(t, err, workflow.NotOnThisNode)
 
@@ -177,9 +170,8 @@ func TestAnOldNodeIgnoresWhatItsVersionIgnores(t *testing.T) {
 	}
 	old := newEngine(t, pool, running(ignoring(1)))
 	newEngine(t, pool, running(ignoring(1), ignoring(2)))
-	if r := consumed(t, old, fromDepot("m", "noise", "L-1")); string(r.Body) != `{"ignored":true}` {
-		t.Errorf("%+v", r)
-	}
+	r := consumed(t, old, fromDepot("m", "noise", "L-1"))
+	assert.Equalf(t, `{"ignored":true}`, string(r.Body), "%+v", r)
 	wantDead(t, old)
 }
 
@@ -188,13 +180,9 @@ func TestAProgramWhosePlanLeavesSomethingOpenDoesNotStart(t *testing.T) {
 	open := claims2(pays, func(p *workflow.FromVersionPlan[claim1, claim2]) { p.State("held", "nowhere").Carry("fly") })
 	_, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{claims1(pays), open}})
 	mistakes, is := errors.AsType[*workflow.Mistakes](err)
-	if !is || len(mistakes.List) < 2 {
-		t.Fatalf("%v", err)
-	}
+	require.True(t, is && len(mistakes.List) >= 2, err)
 	for _, want := range []string{`takes state "held" to "nowhere", which version 2 does not have`, `carries activity "fly"`} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
+		assert.Containsf(t, err.Error(), want, "in %v", err)
 	}
 }
 
@@ -204,21 +192,16 @@ func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
 	pool := database(t)
 	m := &moves{}
 	e := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
-	if err := e.Admin().BeginVersion(t.Context(), "move", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "move", 1, ""))
 	id, drive := insured(t, pool, e, "m")
 	later := ofMove(id, "note")
 	later.NotBefore = time.Now().Add(time.Hour)
 	planned, err := e.Submit(t.Context(), later)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	toVersion(t, e, id, 2)
 	exec(t, pool, "UPDATE pawl.command SET run_at = now() WHERE key = 'note'")
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: planned.Record.Scope, Key: "note"}); err != nil || r.Err() != nil {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: planned.Record.Scope, Key: "note"})
+	assert.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	submit(t, e, transitions.Command{Workflow: "drive", Transition: "arrive", Key: "a", Instance: drive})
 	eventually(t, "the end of the drive is taken", func() bool {
 		inst, err := e.Read().Instance(t.Context(), "", id)
@@ -226,9 +209,8 @@ func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
 	})
 	submit(t, e, ofMove(id, "deliver"))
 	eventually(t, "the insurance is paid back", func() bool { return m.refunds.Load() == 1 })
-	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "lost" {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	inst, err := e.Read().Instance(t.Context(), "", id)
+	assert.Truef(t, err == nil && inst.State == "lost", "%+v, %v", inst, err)
 	wantIntact(t, e, "")
 }
 
@@ -242,9 +224,8 @@ func TestAWayBackIsAPlanOfTheOldDefinition(t *testing.T) {
 		state   workflow.State
 	}{{1, "insured"}, {2, "covered"}} {
 		toVersion(t, e, id, there.version)
-		if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.Definition != there.version || inst.State != there.state {
-			t.Errorf("%+v, %v", inst, err)
-		}
+		inst, err := e.Read().Instance(t.Context(), "", id)
+		assert.Truef(t, err == nil && inst.Definition == there.version && inst.State == there.state, "%+v, %v", inst, err)
 	}
 	wantIntact(t, e, "")
 }
@@ -266,28 +247,21 @@ func TestAMigrationWaitsForActivitiesAndLeavesTheLaterOnesAlone(t *testing.T) {
 	submit(t, e, onClaim(busy, "pay", "p"))
 	<-going
 	m := begun(t, e, 0)
-	if m.PerSecond != 500 {
-		t.Errorf("by default %d are taken in a second", m.PerSecond)
-	}
+	assert.Equal(t, 500, m.PerSecond, "by default are taken in a second")
 	late := file(t, e, "", "2", 1).Instance
 	for m.Waiting == 0 {
 		var err error
-		if m, err = e.Admin().Migration(t.Context(), m.ID); err != nil || !m.EndedAt.IsZero() {
-			t.Fatalf("%+v, %v", m, err)
-		}
+		m, err = e.Admin().Migration(t.Context(), m.ID)
+		require.Truef(t, err == nil && m.EndedAt.IsZero(), "%+v, %v", m, err)
 		await.Pass("the migration begins", 20*time.Millisecond)
 	}
-	if !strings.Contains(m.Held, `"pay" is in flight`) {
-		t.Errorf("%+v", m)
-	}
+	assert.Containsf(t, m.Held, `"pay" is in flight`, "%+v", m)
 	close(goOn)
-	if m = migrated(t, e, m.ID); m.Migrated != 1 || m.Rejected+m.Skipped != 0 {
-		t.Errorf("%+v", m)
-	}
+	m = migrated(t, e, m.ID)
+	assert.Truef(t, m.Migrated == 1 && m.Rejected+m.Skipped == 0, "%+v", m)
 	for id, want := range map[uuid.UUID]int{busy: 2, late: 1} {
-		if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.Definition != want {
-			t.Errorf("%+v, %v; want version %d", inst, err, want)
-		}
+		inst, err := e.Read().Instance(t.Context(), "", id)
+		assert.Truef(t, err == nil && inst.Definition == want, "%+v, %v; want version %d", inst, err, want)
 	}
 }
 
@@ -301,12 +275,10 @@ func TestAMigrationIsNoFasterThanItsRate(t *testing.T) {
 		file(t, e, "", fmt.Sprint(i), 1)
 	}
 	since := time.Now()
-	if m := migrated(t, e, begun(t, e, rate).ID); m.Migrated != all {
-		t.Errorf("%+v", m)
-	}
-	if took := time.Since(since); took < all*time.Second/rate-time.Second/2 {
-		t.Errorf("%d were taken in %s, and in a second %d may be", all, took, rate)
-	}
+	m := migrated(t, e, begun(t, e, rate).ID)
+	assert.Equalf(t, int64(all), m.Migrated, "%+v", m)
+	took := time.Since(since)
+	assert.Truef(t, took >= all*time.Second/rate-time.Second/2, "%d were taken in %s, and in a second %d may be", all, took, rate)
 }
 
 // The end of a child that is corrected into its end is told to its parent, and nothing more becomes of it.
@@ -318,21 +290,16 @@ func TestACorrectionIntoAFinalStateIsAnEnd(t *testing.T) {
 	correct := func(key string) transitions.Receipt {
 		r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: drive, Key: key},
 			transitions.Operation{Action: transitions.Correct, State: "arrived", Reason: "the driver called"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return r
 	}
-	if r := correct("a"); r.Err() != nil {
-		t.Fatal(r.Err())
-	}
+	require.NoError(t, correct("a").Err())
 	eventually(t, "the parent hears of it", func() bool {
 		inst, err := e.Read().Instance(t.Context(), "", id)
 		return err == nil && string(inst.Data) == `{"by":2}`
 	})
-	if r := correct("b"); workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
-		t.Errorf("what has ended is corrected: %+v", r)
-	}
+	r := correct("b")
+	assert.Equalf(t, workflow.CorrectionRefused, workflow.CodeOf(r.Err()), "what has ended is corrected: %+v", r)
 	wantIntact(t, e, "")
 }
 
@@ -342,13 +309,9 @@ func TestANodeWarnsOfAVersionThatItIsNotGiven(t *testing.T) {
 	id := packed(t, newEngine(t, pool, running(crates(1))), "1").Instance
 	log := &testlog.Log{}
 	e := newEngine(t, pool, running(crates(2)), func(c *engine.Config) { c.Log = slog.New(log) })
-	if log.Count("ran here before and is not given") != 1 || log.Count("version=1") == 0 {
-		t.Errorf("%q", log.List())
-	}
-	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "packed" {
-		t.Errorf("%+v, %v", inst, err)
-	}
-	if rows, err := e.Read().History(t.Context(), "", id, 0, 10); err != nil || len(rows) != 1 {
-		t.Errorf("%+v, %v", rows, err)
-	}
+	assert.Truef(t, log.Count("ran here before and is not given") == 1 && log.Count("version=1") != 0, "%q", log.List())
+	inst, err := e.Read().Instance(t.Context(), "", id)
+	assert.Truef(t, err == nil && inst.State == "packed", "%+v, %v", inst, err)
+	rows, err := e.Read().History(t.Context(), "", id, 0, 10)
+	assert.Truef(t, err == nil && len(rows) == 1, "%+v, %v", rows, err)
 }

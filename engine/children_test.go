@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -52,9 +54,7 @@ func children(t *testing.T, e *engine.Engine, f inspect.ChildFilter) (all []tran
 	t.Helper()
 	for {
 		page, err := e.Read().Children(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pages++
 		for _, c := range page.Children {
 			all = append(all, c.Instance)
@@ -80,20 +80,14 @@ func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 		for i := range all {
 			got[i] = all[i].ID
 		}
-		if !slices.Equal(got, want) || len(got) != 104 {
-			t.Errorf("pages of %d: %d children, want %d", limit, len(got), len(want))
-		}
-		if limit == 1 && pages != 104 || limit >= 104 && pages != 1 {
-			t.Errorf("%d pages of %d", pages, limit)
-		}
+		assert.Truef(t, slices.Equal(got, want) && len(got) == 104, "pages of %d: %d children, want %d", limit, len(got), len(want))
+		assert.Truef(t, (limit != 1 || pages == 104) && (limit < 104 || pages == 1), "%d pages of %d", pages, limit)
 	}
-	if all, _ := children(t, e, inspect.ChildFilter{Parent: other}); len(all) != 2 || all[0].Links.Parent.Instance != other ||
-		all[0].Links.Parent.End != "mourn" || !all[0].Open {
-		t.Errorf("of the other: %+v", all)
-	}
-	if all, _ := children(t, e, inspect.ChildFilter{Parent: want[0]}); len(all) != 0 {
-		t.Errorf("of a child: %+v", all)
-	}
+	all, _ := children(t, e, inspect.ChildFilter{Parent: other})
+	assert.Truef(t, len(all) == 2 && all[0].Links.Parent.Instance == other && all[0].Links.Parent.End == "mourn" && all[0].Open,
+		"of the other: %+v", all)
+	all, _ = children(t, e, inspect.ChildFilter{Parent: want[0]})
+	assert.Empty(t, all, "a child")
 	for _, dead := range []int{1, 50, 103} {
 		submit(t, e, transitions.Command{Workflow: "kid", Transition: "die", Key: "d", Instance: want[dead]})
 	}
@@ -108,9 +102,8 @@ func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 		"in none":    {inspect.ChildFilter{States: []workflow.State{"lost"}}, 0},
 	} {
 		c.f.Parent = id
-		if all, _ := children(t, e, c.f); len(all) != c.want {
-			t.Errorf("%s: %d, want %d", name, len(all), c.want)
-		}
+		all, _ := children(t, e, c.f)
+		assert.Len(t, all, c.want, name)
 	}
 	_, err := e.Read().Children(t.Context(), inspect.ChildFilter{Parent: uuid.New()})
 	wantCode(t, err, workflow.InstanceNotFound)
@@ -127,9 +120,8 @@ func TestChildrenAreFoundWhenTheirKeysAreForgotten(t *testing.T) {
 	e := newEngine(t, pool, flows(kid, family()))
 	id := bear(t, e, 2)
 	exec(t, pool, "DELETE FROM pawl.command")
-	if all, _ := children(t, e, inspect.ChildFilter{Parent: id}); len(all) != 2 {
-		t.Errorf("%d children", len(all))
-	}
+	all, _ := children(t, e, inspect.ChildFilter{Parent: id})
+	assert.Len(t, all, 2, "children")
 }
 
 // A page looks at so many of the parent's transitions, and the next goes on there.
@@ -144,9 +136,7 @@ func TestAPageOfChildrenIsBounded(t *testing.T) {
 	submit(t, e, transitions.Command{Workflow: "family", Transition: "bear", Key: "late", Instance: late, Payload: []byte(`{"n":2}`)})
 	for parent, want := range map[uuid.UUID]struct{ children, pages int }{id: {1, 6}, late: {2, 3}} {
 		all, pages := children(t, e, inspect.ChildFilter{Parent: parent})
-		if len(all) != want.children || pages != want.pages {
-			t.Errorf("%d children on %d pages, want %+v", len(all), pages, want)
-		}
+		assert.Truef(t, len(all) == want.children && pages == want.pages, "%d children on %d pages, want %+v", len(all), pages, want)
 	}
 }
 
@@ -165,16 +155,12 @@ func TestAViewTellsTheParent(t *testing.T) {
 		keyed: {Workflow: "keyed", Instance: keyed, BusinessKey: "K-1"},
 	} {
 		all, _ := children(t, e, inspect.ChildFilter{Parent: parent})
-		if len(all) != 1 {
-			t.Fatalf("%d children", len(all))
-		}
-		if v, err := e.Read().View(t.Context(), "", all[0].ID); err != nil || v.Parent == nil || *v.Parent != want {
-			t.Errorf("%+v, %v, want %+v", v.Parent, err, want)
-		}
+		require.Len(t, all, 1, "children")
+		v, err := e.Read().View(t.Context(), "", all[0].ID)
+		assert.Truef(t, err == nil && v.Parent != nil && *v.Parent == want, "%+v, %v, want %+v", v.Parent, err, want)
 	}
-	if v, err := e.Read().View(t.Context(), "", id); err != nil || v.Parent != nil {
-		t.Errorf("%+v, %v", v.Parent, err)
-	}
+	v, err := e.Read().View(t.Context(), "", id)
+	assert.Truef(t, err == nil && v.Parent == nil, "%+v, %v", v.Parent, err)
 }
 
 // keyedBy is the payload of what is created with a business key.
@@ -196,15 +182,13 @@ func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
 		for _, f := range []inspect.ChildFilter{{}, {Open: &yes}, {Stuck: &yes}, {Limit: 1},
 			{After: inspect.ChildPlace{Version: 2, Ordinal: 1}}} {
 			f.Parent = id
-			if _, err := e.Read().Children(t.Context(), f); err != nil {
-				t.Fatal(err)
-			}
+			_, err := e.Read().Children(t.Context(), f)
+			require.NoError(t, err)
 			wantRanges(t, pool, last, fmt.Sprintf("children of %+v", f))
 		}
 		for _, tenant := range []string{"", "default"} {
-			if _, err := e.Admin().Nodes(t.Context(), tenant); err != nil {
-				t.Fatal(err)
-			}
+			_, err := e.Admin().Nodes(t.Context(), tenant)
+			require.NoError(t, err)
 			wantRanges(t, pool, last, "nodes of "+tenant)
 		}
 	}

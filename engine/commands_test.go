@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -20,16 +22,13 @@ func ofAll(t *testing.T, e *engine.Engine, f inspect.CommandFilter) (list []tran
 	t.Helper()
 	for {
 		page, err := e.Admin().Commands(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list, f.After = append(list, page.Commands...), page.Next
 		if pages++; !page.More {
 			return list, pages
 		}
-		if len(page.Commands) > f.Limit || pages > 10_000 {
-			t.Fatalf("%+v: page %d has %d and goes on at %+v", f, pages, len(page.Commands), page.Next)
-		}
+		require.Truef(t, len(page.Commands) <= f.Limit && pages <= 10_000,
+			"%+v: page %d has %d and goes on at %+v", f, pages, len(page.Commands), page.Next)
 	}
 }
 
@@ -37,9 +36,7 @@ func ofAll(t *testing.T, e *engine.Engine, f inspect.CommandFilter) (list []tran
 func bareEngine(t *testing.T, pool *pgxpool.Pool) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { e.Stop(context.Background()) })
 	return e
 }
@@ -56,9 +53,7 @@ func TestEveryNumberOfCommandsHasAListOfThem(t *testing.T) {
 	e := bareEngine(t, pool)
 	for _, tenant := range []string{"a", "b", "nobody"} {
 		k, err := e.Admin().Keys(t.Context(), tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := map[inspect.CommandKind]int64{inspect.CommandsScheduled: k.Scheduled, inspect.CommandsDue: k.Due, inspect.CommandsStale: k.Stale,
 			inspect.CommandsLapsed: k.Lapsed, inspect.CommandsStuck: k.Stuck}
 		for _, s := range k.Statuses[:3] {
@@ -72,9 +67,8 @@ func TestEveryNumberOfCommandsHasAListOfThem(t *testing.T) {
 				for _, r := range list {
 					seen[r.Scope+"\n"+r.Key] = true
 				}
-				if len(list) != int(n) || len(seen) != len(list) {
-					t.Errorf("of %s %q by %d: %d commands, %d of them unlike, of %d", tenant, kind, limit, len(list), len(seen), n)
-				}
+				assert.Truef(t, len(list) == int(n) && len(seen) == len(list),
+					"of %s %q by %d: %d commands, %d of them unlike, of %d", tenant, kind, limit, len(list), len(seen), n)
 			}
 		}
 	}
@@ -91,19 +85,13 @@ func TestAPageOfCommandsIsBoundedAndNoneIsLost(t *testing.T) {
 	inFlightRows(t, pool, 2, "b", "status, phase, attempt, run_at, paused", "'pending', 'scheduled', 0, now(), 'workflow:loan'")
 	e := bareEngine(t, pool)
 	list, pages := ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsScheduled, Limit: 1000})
-	if len(list) != 11_003 || pages != 12 {
-		t.Errorf("%d commands on %d pages", len(list), pages)
-	}
+	assert.Truef(t, len(list) == 11_003 && pages == 12, "%d commands on %d pages", len(list), pages)
 	list, pages = ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsRetryable, Limit: 2})
-	if len(list) != 3 || pages < 3 || pages > 6 {
-		t.Errorf("%d commands on %d pages", len(list), pages)
-	}
-	if list, _ = ofAll(t, e, inspect.CommandFilter{Tenant: "b", Kind: inspect.CommandsDue, Limit: 100}); len(list) != 2 {
-		t.Errorf("%d commands", len(list))
-	}
-	if list, _ = ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsDue, Limit: 1000}); len(list) != 10_500 {
-		t.Errorf("%d commands", len(list))
-	}
+	assert.Truef(t, len(list) == 3 && pages >= 3 && pages <= 6, "%d commands on %d pages", len(list), pages)
+	list, _ = ofAll(t, e, inspect.CommandFilter{Tenant: "b", Kind: inspect.CommandsDue, Limit: 100})
+	assert.Len(t, list, 2, "commands")
+	list, _ = ofAll(t, e, inspect.CommandFilter{Tenant: "a", Kind: inspect.CommandsDue, Limit: 1000})
+	assert.Len(t, list, 10_500, "commands")
 }
 
 func TestAListOfCommandsSaysWhatItWasAskedFor(t *testing.T) {
@@ -115,16 +103,13 @@ func TestAListOfCommandsSaysWhatItWasAskedFor(t *testing.T) {
 	later.Reason, later.NotBefore = "salary", time.Now().Add(time.Hour)
 	submit(t, e, later)
 	page, err := e.Admin().Commands(t.Context(), inspect.CommandFilter{Kind: inspect.CommandsScheduled, Workflow: "loan"})
-	if err != nil || page.More || len(page.Commands) != 1 {
-		t.Fatalf("%+v, %v", page, err)
-	}
+	require.Truef(t, err == nil && !page.More && len(page.Commands) == 1, "%+v, %v", page, err)
 	if r := page.Commands[0]; r.Reason != "salary" || r.BusinessKey != "L-1" || r.Transition != "pay" || r.Phase != transitions.Scheduled ||
 		r.RunAt.IsZero() || r.Request != nil || r.Instance != loanID("L-1") {
 		t.Errorf("%+v", r)
 	}
-	if page, err = e.Admin().Commands(t.Context(), inspect.CommandFilter{Workflow: "fare"}); err != nil || len(page.Commands) != 0 {
-		t.Errorf("of another workflow: %+v, %v", page, err)
-	}
+	page, err = e.Admin().Commands(t.Context(), inspect.CommandFilter{Workflow: "fare"})
+	assert.Truef(t, err == nil && len(page.Commands) == 0, "of another workflow: %+v, %v", page, err)
 	for f, code := range map[inspect.CommandFilter]workflow.Code{{Kind: "succeeded"}: workflow.InvalidRequest,
 		{Workflow: "x"}:   workflow.WorkflowNotFound,
 		{Tenant: "a\x00"}: workflow.InvalidRequest} {
@@ -146,9 +131,7 @@ func TestListsOfCommandsAreRangesOfIndexes(t *testing.T) {
 				f := inspect.CommandFilter{Tenant: "a", Kind: kind, Workflow: name, Limit: 700}
 				for range 4 { // pages
 					page, err := e.Admin().Commands(t.Context(), f)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					wantRanges(t, pool, last, fmt.Sprintf("%s of %q", kind, name))
 					if f.After = page.Next; !page.More {
 						break

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -59,9 +61,7 @@ func guard(t *testing.T, e *engine.Engine, n int) (id uuid.UUID, kids []transiti
 func steps(t *testing.T, e *engine.Engine, id uuid.UUID) (names []string) {
 	t.Helper()
 	list, err := e.Read().History(t.Context(), "", id, 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range list {
 		names = append(names, entry.Transition)
 	}
@@ -88,17 +88,15 @@ func TestCompletionIsKeptAndDelivered(t *testing.T) {
 	advance(t, e, "guardian", "close", id)
 	advance(t, e, "kid", "die", kids[0].ID)
 	eventuallySteps(t, e, id, "open", "bear", "close", "ended.deferred")
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE instance = $1 AND run_at > now()", id); n != 1 {
-		t.Errorf("%d commands wait, want 1", n)
-	}
+	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE instance = $1 AND run_at > now()", id),
+		"commands wait, want 1")
 	advance(t, e, "guardian", "reopen", id)
 	eventuallySteps(t, e, id, "open", "bear", "close", "ended.deferred", "reopen", "ended")
 	advance(t, e, "guardian", "finish", id)
 	advance(t, e, "kid", "die", kids[1].ID)
 	eventuallySteps(t, e, id, "open", "bear", "close", "ended.deferred", "reopen", "ended", "finish", "ended.not_taken")
-	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "done" || inst.Links.Deferred != nil {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	inst, err := e.Read().Instance(t.Context(), "", id)
+	assert.Truef(t, err == nil && inst.State == "done" && inst.Links.Deferred == nil, "%+v, %v", inst, err)
 	sound(t, e, pool)
 }
 
@@ -107,16 +105,13 @@ func TestCompletionIsDeliveredAfterMigration(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, flows(kid, guardians(1, false), guardians(2, true)))
-	if err := e.Admin().BeginVersion(t.Context(), "guardian", 1, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "guardian", 1, "ann"))
 	id, kids := guard(t, e, 1)
 	advance(t, e, "kid", "die", kids[0].ID)
 	eventuallySteps(t, e, id, "open", "bear", "ended.deferred")
-	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "m", Actor: "ann"},
-		transitions.Operation{Action: transitions.Migrate, To: 2}); err != nil || r.Err() != nil {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "m", Actor: "ann"},
+		transitions.Operation{Action: transitions.Migrate, To: 2})
+	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	eventuallySteps(t, e, id, "open", "bear", "ended.deferred", "pawl.migrated", "ended")
 	wantIntact(t, e, "")
 }

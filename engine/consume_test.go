@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -84,9 +87,7 @@ func consumed(t testing.TB, e *engine.Engine, m transitions.Message) transitions
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		t.Fatalf("message %s: %v", m.ID, err)
-	}
+	require.NoErrorf(t, err, "message %s", m.ID)
 	return r
 }
 
@@ -94,9 +95,7 @@ func consumed(t testing.TB, e *engine.Engine, m transitions.Message) transitions
 func dead(t testing.TB, e *engine.Engine, f inspect.DeadMessageFilter) string {
 	t.Helper()
 	list, more, err := e.Admin().DeadMessages(t.Context(), f)
-	if err != nil || more {
-		t.Fatalf("more %v, %v", more, err)
-	}
+	require.Truef(t, err == nil && !more, "more %v, %v", more, err)
 	var lines []string
 	for _, m := range list {
 		lines = append(lines, fmt.Sprintf("%s %s %s %d", m.ID, m.Status, m.Code, m.Deliveries))
@@ -106,9 +105,7 @@ func dead(t testing.TB, e *engine.Engine, f inspect.DeadMessageFilter) string {
 
 func wantDead(t testing.TB, e *engine.Engine, want ...string) {
 	t.Helper()
-	if got := dead(t, e, inspect.DeadMessageFilter{}); got != strings.Join(want, "\n") {
-		t.Errorf("on the list:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
-	}
+	assert.Equal(t, strings.Join(want, "\n"), dead(t, e, inspect.DeadMessageFilter{}), "on the list:\n \nwant")
 }
 
 func TestAMessageBecomesTheCommandThatItIsMappedTo(t *testing.T) {
@@ -127,19 +124,14 @@ func TestAMessageBecomesTheCommandThatItIsMappedTo(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	r := consumed(t, e, fromBank("m-5", "collect", `{"loan":"l-1"}`))
-	if !r.InFlight() {
-		t.Fatalf("got %+v", r)
-	}
+	require.Truef(t, r.InFlight(), "got %+v", r)
 	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "inbox:bank", Key: "m-5"}); err != nil || r.Err() != nil {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if again := consumed(t, e, fromBank("m-5", "collect", `{"loan":"l-1"}`)); again.Status != 200 || !again.Replayed {
-		t.Errorf("got %+v", again)
-	}
+	again := consumed(t, e, fromBank("m-5", "collect", `{"loan":"l-1"}`))
+	assert.Truef(t, again.Status == 200 && again.Replayed, "got %+v", again)
 	history, err := e.Read().History(t.Context(), "", loanID("l-1"), 0, 10)
-	if err != nil || len(history) != 4 {
-		t.Fatalf("%d entries, %v", len(history), err)
-	}
+	require.Truef(t, err == nil && len(history) == 4, "%d entries, %v", len(history), err)
 	for i, key := range []string{"m-1", "m-2", "m-5", "m-5"} {
 		if h := history[i]; h.Actor != "inbox:bank" || h.Scope != "inbox:bank" || h.Key != key {
 			t.Errorf("entry %d: %s %s %s", i, h.Actor, h.Scope, h.Key)
@@ -151,16 +143,13 @@ func TestAMessageBecomesTheCommandThatItIsMappedTo(t *testing.T) {
 func TestTheTypeOfAMessageFromGoIsThatOfItsBody(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
-	if r := consumed(t, e, fromBank("m-1", "", `{"loan":"l-1","amount":100,"type":"applied"}`)); r.Status != 201 {
-		t.Errorf("got %+v", r)
-	}
+	r := consumed(t, e, fromBank("m-1", "", `{"loan":"l-1","amount":100,"type":"applied"}`))
+	assert.Equalf(t, 201, r.Status, "got %+v", r)
 	if _, err := e.Consume(t.Context(), fromBank("m-2", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)); err == nil {
 		t.Error("it was done")
 	}
 	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
-	if err != nil || len(list) != 1 || list[0].Type != "wrong" {
-		t.Errorf("on the list: %+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 1 && list[0].Type == "wrong", "on the list: %+v, %v", list, err)
 }
 
 func TestOneMessageDeliveredTenTimesAtOnceToTwoNodesHasOneEffect(t *testing.T) {
@@ -179,24 +168,20 @@ func TestOneMessageDeliveredTenTimesAtOnceToTwoNodesHasOneEffect(t *testing.T) {
 		for i := range answers {
 			work.Go(func() {
 				var err error
-				if answers[i], err = nodes[i%2].Consume(t.Context(), m); err != nil {
-					t.Errorf("%s: %v", m.ID, err)
-				}
+				answers[i], err = nodes[i%2].Consume(t.Context(), m)
+				assert.NoError(t, err, m.ID)
 			})
 		}
 		work.Wait()
 		first := 0
 		for _, r := range answers {
-			if r.Status != answers[0].Status || string(r.Body) != string(answers[0].Body) {
-				t.Errorf("%s: answers differ: %+v, %+v", m.ID, r, answers[0])
-			}
+			assert.Truef(t, r.Status == answers[0].Status && string(r.Body) == string(answers[0].Body),
+				"%s: answers differ: %+v, %+v", m.ID, r, answers[0])
 			if !r.Replayed {
 				first++
 			}
 		}
-		if first != 1 {
-			t.Errorf("%s: %d answers are not replays", m.ID, first)
-		}
+		assert.Equalf(t, 1, first, "%s answers are not replays", m.ID)
 		more := map[string]int{"pawl.command": 1, "pawl.audit": 1, "pawl.outbox": 1, "head": 1}
 		if m.Type != "paid" {
 			more["pawl.instance"] = 1
@@ -218,9 +203,7 @@ func TestAMessageIDWithAnotherPayloadIsRefusedAndListed(t *testing.T) {
 	}
 	wantMore(t, pool, before, nil)
 	wantDead(t, e, "m-1 waiting message_reused 1", "m-1 waiting message_reused 1")
-	if r := consumed(t, e, fromBank("m-1", "applied", `{"loan":"l-1"}`)); !r.Replayed {
-		t.Error("the first message is not replayed")
-	}
+	assert.True(t, consumed(t, e, fromBank("m-1", "applied", `{"loan":"l-1"}`)).Replayed, "the first message is not replayed")
 	wantDead(t, e, "m-1 waiting message_reused 1", "m-1 waiting message_reused 1")
 }
 
@@ -249,9 +232,7 @@ func TestWhatCannotBeConsumedIsOnTheList(t *testing.T) {
 		m := fromBank(tt.name, tt.kind, tt.body)
 		for range 2 {
 			_, err := e.Consume(t.Context(), m)
-			if workflow.CodeOf(err) != tt.code {
-				t.Errorf("%s: %v, want %s", tt.name, err, tt.code)
-			}
+			assert.Equalf(t, tt.code, workflow.CodeOf(err), "%s: %v", tt.name, err)
 		}
 		d, err := e.Admin().DeadMessage(t.Context(), m.WithDefaults().Ref())
 		if err != nil || d.Code != tt.code || !strings.Contains(d.Failure, tt.failure) || strings.Contains(d.Failure, "secret") ||
@@ -269,9 +250,7 @@ func TestARefusalIsTheMessagesAnswerAndListed(t *testing.T) {
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
 	for i := range 2 {
 		r, err := e.Consume(t.Context(), fromBank("m-1", "paid", `{"loan":"l-1","amount":9}`))
-		if err != nil || r.Status != 409 || r.Replayed != (i > 0) {
-			t.Errorf("got %+v, %v", r, err)
-		}
+		assert.Truef(t, err == nil && r.Status == 409 && r.Replayed == (i > 0), "got %+v, %v", r, err)
 	}
 	wantDead(t, e, "m-1 waiting guard_refused 2")
 }
@@ -294,9 +273,8 @@ func TestAMessageThatCannotBeStoredIsOnNoList(t *testing.T) {
 	} {
 		m := good
 		tt.change(&m)
-		if _, err := e.Consume(t.Context(), m); workflow.CodeOf(err) != tt.code {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := e.Consume(t.Context(), m)
+		assert.Equalf(t, tt.code, workflow.CodeOf(err), "%s: %v", name, err)
 	}
 	wantDead(t, e)
 }
@@ -313,9 +291,8 @@ func TestAMessageThatIsTooLargeIsListedWithoutItsBody(t *testing.T) {
 	}
 	wantDead(t, e, "m-1 waiting payload_too_large 2")
 	d, err := e.Admin().DeadMessage(t.Context(), m.Ref())
-	if err != nil || d.Size != len(m.Body) || d.Body != nil || d.Type != "applied" {
-		t.Errorf("got %d bytes of %d, type %q, %v", len(d.Body), d.Size, d.Type, err)
-	}
+	assert.Truef(t, err == nil && d.Size == len(m.Body) && d.Body == nil && d.Type == "applied",
+		"got %d bytes of %d, type %q, %v", len(d.Body), d.Size, d.Type, err)
 	_, err = e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "")
 	wantCode(t, err, workflow.TooLarge)
 	wantDead(t, e, "m-1 waiting payload_too_large 2")
@@ -323,16 +300,14 @@ func TestAMessageThatIsTooLargeIsListedWithoutItsBody(t *testing.T) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	// It stays discarded, and a SQL consumer that took it is believed.
-	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := e.Consume(t.Context(), m)
+	assert.Truef(t, err == nil && r.Status == 409, "got %+v, %v", r, err)
 	wantDead(t, e)
 	m.ID = "m-2"
 	sum := m.Hash()
 	exec(t, pool, "SELECT pawl.consume('bank', 'm-2', $1)", sum[:])
-	if r := consumed(t, e, m); !r.Replayed {
-		t.Errorf("got %+v", r)
-	}
+	r = consumed(t, e, m)
+	assert.Truef(t, r.Replayed, "got %+v", r)
 }
 
 // Who counts deliveries waits for the instance; who does not is on the list at
@@ -378,9 +353,7 @@ func TestAMessageWhoseDeliveriesAreCountedAnewLeavesTheList(t *testing.T) {
 func TestAMessageToAPausedWorkflowIsNotLost(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
-	if err := e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", ""))
 	again, never := fromBank("again", "applied", `{"loan":"l-1","amount":5}`), fromBank("never", "applied", `{"loan":"l-2","amount":5}`)
 	counted := fromBank("counted", "applied", `{"loan":"l-3","amount":5}`)
 	counted.Delivery = 1
@@ -391,14 +364,11 @@ func TestAMessageToAPausedWorkflowIsNotLost(t *testing.T) {
 	wantDead(t, e, "again waiting paused 2", "never waiting paused 1")
 	_, err := e.Admin().RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "too early")
 	wantCode(t, err, workflow.Paused)
-	if err := e.Admin().ResumeWorkflow(t.Context(), "", "loan"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().ResumeWorkflow(t.Context(), "", "loan"))
 	consumed(t, e, again)
 	wantDead(t, e, "never waiting paused 2")
-	if r, err := e.Admin().RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "its sender gave up"); err != nil || r.Refused() {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := e.Admin().RetryMessage(t.Context(), never.WithDefaults().Ref(), "ann", "its sender gave up")
+	assert.Truef(t, err == nil && !r.Refused(), "got %+v, %v", r, err)
 	wantDead(t, e)
 }
 
@@ -424,9 +394,8 @@ func TestSQLAndTheEngineConsumeAMessageOnce(t *testing.T) {
 		if first, err := in(m.ID, m.Body); err != nil || !first {
 			t.Errorf("got %v, %v", first, err)
 		}
-		if r := consumed(t, e, m); r.Status != 200 || !r.Replayed || string(r.Body) != "{}" {
-			t.Errorf("got %+v", r)
-		}
+		r := consumed(t, e, m)
+		assert.Truef(t, r.Status == 200 && r.Replayed && string(r.Body) == "{}", "got %+v", r)
 		m.Body = []byte(`{"loan":"l-3"}`)
 		_, err := e.Consume(t.Context(), m)
 		wantCode(t, err, workflow.MessageReused)
@@ -485,12 +454,9 @@ func TestAMessageIsRememberedForThirtyDaysAtLeast(t *testing.T) {
 			wantCode(t, err, workflow.KeyExpired)
 		}
 	}
-	if keys := query[string](t, pool, "SELECT string_agg(key, ' ' ORDER BY key) FROM pawl.command"); keys != "m-1 m-2 m-3" {
-		t.Errorf("remembered are %s; a caller's key should be as good as the workflow says", keys)
-	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pay'"); n != 1 {
-		t.Errorf("paid %d times", n)
-	}
+	assert.Equal(t, "m-1 m-2 m-3", query[string](t, pool, "SELECT string_agg(key, ' ' ORDER BY key) FROM pawl.command"),
+		"remembered; a caller's key should be as good as the workflow says")
+	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pay'"), "paid times")
 	clock.skip(2 * time.Second)
 	retain(t, pool, clock.Now())
 	_, err := e.Read().Command(t.Context(), transitions.Ref{Scope: transitions.InboxScope("bank"), Key: "m-2"})

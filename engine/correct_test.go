@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -22,32 +25,25 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 	}
 	receipt, after, err := e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id},
 		transitions.Operation{Action: transitions.Correct, Reason: "x", State: "held", Data: []byte(`{"cents":7}`)})
-	if err != nil || receipt.Err() != nil || after.State != "held" || string(after.Data) != `{"cents":7}` {
-		t.Errorf("%+v, %+v, %v", receipt, after, err)
-	}
+	assert.Truef(t, err == nil && receipt.Err() == nil && after.State == "held" && string(after.Data) == `{"cents":7}`,
+		"%+v, %+v, %v", receipt, after, err)
 	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.Version != 1 {
 		t.Errorf("the dry run has written: %+v, %v", inst, err)
 	}
 	first, err := correct("a", transitions.Operation{State: "held", Data: []byte(`{"cents":200000}`)})
-	if err != nil || first.Err() != nil {
-		t.Fatalf("%+v, %v", first, err)
-	}
+	require.Truef(t, err == nil && first.Err() == nil, "%+v, %v", first, err)
 	inst, err := e.Read().Instance(t.Context(), "", id)
-	if err != nil || inst.State != "held" || string(inst.Data) != `{"cents":200000}` || inst.Attributes["large"] != "yes" {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.State == "held" && string(inst.Data) == `{"cents":200000}` && inst.Attributes["large"] == "yes",
+		"%+v, %v", inst, err)
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE starts_with(scope, 'pawl:timer') AND phase = 'scheduled'"); n != 1 {
 		t.Errorf("%d timers run, want that of the state", n)
 	}
 	rows, err := e.Read().History(t.Context(), "", id, 1, 10)
-	if err != nil || len(rows) != 1 || rows[0].Transition != "pawl.corrected" || rows[0].Actor != "ann" || rows[0].Reason != "a clerk erred" ||
-		rows[0].Cause != transitions.CausedByOperator {
-		t.Errorf("%+v, %v", rows, err)
-	}
-	if again, err := correct("a", transitions.Operation{State: "held", Data: []byte(`{"cents":200000}`)}); err != nil || !again.Replayed ||
-		string(again.Body) != string(first.Body) {
-		t.Errorf("%+v, %v", again, err)
-	}
+	assert.Truef(t, err == nil && len(rows) == 1 && rows[0].Transition == "pawl.corrected" && rows[0].Actor == "ann" &&
+		rows[0].Reason == "a clerk erred" && rows[0].Cause == transitions.CausedByOperator,
+		"%+v, %v", rows, err)
+	again, err := correct("a", transitions.Operation{State: "held", Data: []byte(`{"cents":200000}`)})
+	assert.Truef(t, err == nil && again.Replayed && string(again.Body) == string(first.Body), "%+v, %v", again, err)
 	for _, state := range []workflow.State{"settling", "nowhere"} {
 		if r, err := correct(string(state), transitions.Operation{State: state}); err != nil ||
 			workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
@@ -75,9 +71,8 @@ func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
 	for n, o := range ops {
 		c := transitions.Command{Instance: id, Key: string(o.Action), IfVersion: 9}
 		dry, after, err := e.Admin().DryRunOperation(t.Context(), c, o)
-		if err != nil || workflow.CodeOf(dry.Err()) != workflow.VersionConflict || after != nil {
-			t.Errorf("%s: %+v, %v", o.Action, dry, err)
-		}
+		assert.Truef(t, err == nil && workflow.CodeOf(dry.Err()) == workflow.VersionConflict && after == nil,
+			"%s: %+v, %v", o.Action, dry, err)
 		for range 2 { // it is decided, and replayed
 			if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
 				t.Errorf("%s: %+v, %v", o.Action, r, err)
@@ -93,13 +88,11 @@ func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
 			wantCode(t, err, workflow.InvalidRequest)
 		}
 		c.Key, c.IfVersion = c.Key+" at the right version", int64(n+1)
-		if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || r.Err() != nil {
-			t.Errorf("%s: %+v, %v", o.Action, r, err)
-		}
+		r, err := e.Admin().Operate(t.Context(), c, o)
+		assert.Truef(t, err == nil && r.Err() == nil, "%s: %+v, %v", o.Action, r, err)
 		c.Key = "once more: " + c.Key // there is another version by now
-		if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
-			t.Errorf("%s: %+v, %v", o.Action, r, err)
-		}
+		r, err = e.Admin().Operate(t.Context(), c, o)
+		assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.VersionConflict, "%s: %+v, %v", o.Action, r, err)
 	}
 	other := file(t, e, "", "2", 5).Instance
 	submit(t, e, onClaim(other, "hold", "h"))
@@ -120,22 +113,15 @@ func TestACorrectionTellsOfTimersThatAreOverdue(t *testing.T) {
 	c := transitions.Command{Instance: r.Instance, Key: "c"}
 	o := transitions.Operation{Action: transitions.Correct, Data: fmt.Appendf(nil, `{"at":%q}`, past), Reason: "it was yesterday"}
 	dry, _, err := e.Admin().DryRunOperation(t.Context(), c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	done, err := e.Admin().Operate(t.Context(), c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, r := range []transitions.Receipt{dry, done} {
 		result, err := r.Result()
-		if err != nil || len(result.Overdue) != 3 {
-			t.Fatalf("%s, %v", r.Body, err)
-		}
+		require.Truef(t, err == nil && len(result.Overdue) == 3, "%s, %v", r.Body, err)
 		for _, timer := range result.Overdue {
-			if timer.Due.Format(time.RFC3339) != past || timer.Fires.Before(begun) || timer.Transition != "ring" {
-				t.Errorf("%+v", timer)
-			}
+			assert.Truef(t, timer.Due.Format(time.RFC3339) == past && !timer.Fires.Before(begun) && timer.Transition == "ring",
+				"%+v", timer)
 		}
 	}
 }
@@ -152,16 +138,11 @@ func TestACorrectionTakesAnInstanceOutOfAnActivity(t *testing.T) {
 	<-going
 	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "c"},
 		transitions.Operation{Action: transitions.Correct, State: "checking", Reason: "not approved"})
-	if err != nil || r.Err() != nil {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	answer, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
-	if err != nil || workflow.CodeOf(answer.Err()) != workflow.CommandCancelled {
-		t.Errorf("%+v, %v", answer, err)
-	}
-	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "checking" || inst.Links.InFlight != nil {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && workflow.CodeOf(answer.Err()) == workflow.CommandCancelled, "%+v, %v", answer, err)
+	inst, err := e.Read().Instance(t.Context(), "", id)
+	assert.Truef(t, err == nil && inst.State == "checking" && inst.Links.InFlight == nil, "%+v, %v", inst, err)
 	wantIntact(t, e, "")
 }
 

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -43,14 +46,11 @@ func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
 			}
 		}
 		c, err := e.Read().Counts(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := map[kind]int64{}
 		for _, k := range c.Counts {
-			if got[kind{k.Workflow, k.Definition, k.State, k.Open}] = k.Count; !k.Exact {
-				t.Errorf("%s: %+v is not exact", name, k)
-			}
+			got[kind{k.Workflow, k.Definition, k.State, k.Open}] = k.Count
+			assert.Truef(t, k.Exact, "%s: %+v is not exact", name, k)
 		}
 		if !reflect.DeepEqual(got, want) || c.Total != total || !c.Exact || c.Tenant != f.Tenant || time.Since(c.At).Abs() > time.Hour {
 			t.Errorf("%s: got %+v, want %v", name, c, want)
@@ -72,9 +72,7 @@ func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
 	count := func(state workflow.State) (k inspect.InstanceCount, all inspect.Counts) {
 		t.Helper()
 		all, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, k := range all.Counts {
 			if k.State == state {
 				return k, all
@@ -83,16 +81,13 @@ func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
 		t.Fatalf("none in %s: %+v", state, all)
 		return k, all
 	}
-	if k, all := count("settled"); k.Exact || all.Exact || k.Count <= 10_000 {
-		t.Errorf("without statistics: %+v", k)
-	}
+	k, all := count("settled")
+	assert.Truef(t, !k.Exact && !all.Exact && k.Count > 10_000, "without statistics: %+v", k)
 	exec(t, pool, "ANALYZE pawl.instance")
-	if k, all := count("settled"); k.Exact || all.Exact || k.Count < 19_000 || k.Count > 23_000 {
-		t.Errorf("of 21,000: %+v", k)
-	}
-	if k, _ := count("open"); !k.Exact || k.Count != 3000 {
-		t.Errorf("of 3,000: %+v", k)
-	}
+	k, all = count("settled")
+	assert.Truef(t, !k.Exact && !all.Exact && k.Count >= 19_000 && k.Count <= 23_000, "of 21,000: %+v", k)
+	k, _ = count("open")
+	assert.Truef(t, k.Exact && k.Count == 3000, "of 3,000: %+v", k)
 }
 
 // Where tenants are so many that to look at each is too much, the planner's
@@ -110,13 +105,9 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 		t.Errorf("of everybody's 6,000: %+v, %v", c, err)
 	}
 	c, err = e.Read().Counts(t.Context(), inspect.CountFilter{States: []workflow.State{"settled"}})
-	if err != nil || !c.Exact || c.Total != 0 {
-		t.Errorf("of a state that none is in: %+v, %v", c, err)
-	}
+	assert.Truef(t, err == nil && c.Exact && c.Total == 0, "of a state that none is in: %+v, %v", c, err)
 	c, err = e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "t7"})
-	if err != nil || !c.Exact || c.Total != 4 {
-		t.Errorf("of one of them: %+v, %v", c, err)
-	}
+	assert.Truef(t, err == nil && c.Exact && c.Total == 4, "of one of them: %+v, %v", c, err)
 }
 
 // A filter that selects few or none of very many kinds looks at the first of them, and
@@ -142,14 +133,10 @@ func TestCountsOfAllTenantsLookAtABoundedNumberOfKinds(t *testing.T) {
 		"everything, without filters": {inspect.CountFilter{}, 10_100, 10_300},
 	} {
 		c, err := e.Read().Counts(t.Context(), tt.filter)
-		if err != nil || c.Exact || c.Total < tt.low || c.Total > tt.high {
-			t.Errorf("%s: %+v, %v", name, c, err)
-		}
+		assert.Truef(t, err == nil && !c.Exact && c.Total >= tt.low && c.Total <= tt.high, "%s: %+v, %v", name, c, err)
 	}
 	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "t010150", States: []workflow.State{"open"}})
-	if err != nil || !c.Exact || c.Total != 1 {
-		t.Errorf("of one of them: %+v, %v", c, err)
-	}
+	assert.Truef(t, err == nil && c.Exact && c.Total == 1, "of one of them: %+v, %v", c, err)
 }
 
 // A tenant with more kinds than are counted of everybody is told his own, and a list
@@ -164,19 +151,15 @@ func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
 		FROM generate_series(0, 4399) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
 	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "many"})
-	if err != nil || !c.Exact || c.Total != 1100 || len(c.Counts) != 1100 {
-		t.Errorf("1,100 of 1,100 kinds: %d of %d, exact %v, %v", c.Total, len(c.Counts), c.Exact, err)
-	}
+	assert.Truef(t, err == nil && c.Exact && c.Total == 1100 && len(c.Counts) == 1100,
+		"1,100 of 1,100 kinds: %d of %d, exact %v, %v", c.Total, len(c.Counts), c.Exact, err)
 	_, err = e.Read().Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate})
 	wantCode(t, err, workflow.InvalidRequest)
 	page, err := e.Read().Instances(t.Context(), inspect.Filter{Tenant: "many", States: []workflow.State{"open"}, Limit: 10})
-	if err != nil || len(page.Instances) != 10 || !page.More {
-		t.Errorf("in the order of ids: %d, more %v, %v", len(page.Instances), page.More, err)
-	}
+	assert.Truef(t, err == nil && len(page.Instances) == 10 && page.More,
+		"in the order of ids: %d, more %v, %v", len(page.Instances), page.More, err)
 	page, err = e.Read().Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate, Definition: 7, Workflow: "loan"})
-	if err != nil || len(page.Instances) != 1 {
-		t.Errorf("of one kind: %d, %v", len(page.Instances), err)
-	}
+	assert.Truef(t, err == nil && len(page.Instances) == 1, "of one kind: %d, %v", len(page.Instances), err)
 }
 
 func TestCountsRefuseWhatCannotBeMeant(t *testing.T) {
@@ -202,14 +185,10 @@ func TestCountsByAttribute_Many(t *testing.T) {
 	seedTimes(t, pool, n)
 	exec(t, pool, "VACUUM ANALYZE pawl.instance")
 	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Attributes: map[string]string{"region": "r-1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := int64(n / 2); c.Exact || c.Total < want/2 || c.Total > 2*want {
 		t.Errorf("%d instances, exact %t, want an estimate of %d", c.Total, c.Exact, want)
 	}
-	if _, err := e.Read().Counts(t.Context(), inspect.CountFilter{Workflow: "loan", Attributes: map[string]string{"size": "1"}}); workflow.CodeOf(err) !=
-		workflow.InvalidRequest {
-		t.Errorf("undeclared attribute: %v", err)
-	}
+	_, err = e.Read().Counts(t.Context(), inspect.CountFilter{Workflow: "loan", Attributes: map[string]string{"size": "1"}})
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "undeclared attribute: %v", err)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox"
@@ -21,9 +23,7 @@ import (
 
 func wantRetried(t testing.TB, e *engine.Engine, f inspect.MessageStatus, want string) {
 	t.Helper()
-	if got := dead(t, e, inspect.DeadMessageFilter{Status: f}); got != want {
-		t.Errorf("%s are %q, want %q", f, got, want)
-	}
+	assert.Equal(t, want, dead(t, e, inspect.DeadMessageFilter{Status: f}), f)
 }
 
 // The refusal of a message is final for its sender, and not for an operator who has
@@ -34,28 +34,22 @@ func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 	e := newEngine(t, pool, withBank)
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
 	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":9}`).WithDefaults()
-	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	if r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "again"); err != nil || r.Status != 409 || r.Replayed {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := e.Consume(t.Context(), m)
+	require.Truef(t, err == nil && r.Status == 409, "got %+v, %v", r, err)
+	r, err = e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "again")
+	assert.Truef(t, err == nil && r.Status == 409 && !r.Replayed, "got %+v, %v", r, err)
 	wantDead(t, e, "m-1 waiting guard_refused 2")
 	exec(t, pool, `UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`) // whatever an operator can do about it
 	for i := range 2 {
 		r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "more is owed")
-		if err != nil || r.Status != 200 || r.Version != 2 || r.Replayed != (i > 0) {
-			t.Fatalf("got %+v, %v", r, err)
-		}
+		require.Truef(t, err == nil && r.Status == 200 && r.Version == 2 && r.Replayed == (i > 0), "got %+v, %v", r, err)
 	}
-	if r := consumed(t, e, m); !r.Replayed || r.Version != 2 {
-		t.Errorf("got %+v", r)
-	}
+	r = consumed(t, e, m)
+	assert.Truef(t, r.Replayed && r.Version == 2, "got %+v", r)
 	wantDead(t, e)
 	wantRetried(t, e, inspect.MessageRetried, "m-1 retried guard_refused 2")
-	if d, err := e.Admin().DeadMessage(t.Context(), m.Ref()); err != nil || d.ChangedBy != "ann" || d.Reason != "more is owed" {
-		t.Errorf("got %+v, %v", d, err)
-	}
+	d, err := e.Admin().DeadMessage(t.Context(), m.Ref())
+	assert.Truef(t, err == nil && d.ChangedBy == "ann" && d.Reason == "more is owed", "got %+v, %v", d, err)
 }
 
 // Also when the refusal is past its horizon, and only a tombstone is left of it.
@@ -104,12 +98,10 @@ func TestAMessageWhoseWorkHasFailedIsTheWorkflowsToDealWith(t *testing.T) {
 	begun := consumed(t, e, fromBank("m-0", "begin", `{}`))
 	m := fromBank("m-1", "work", fmt.Sprintf(`{"ID":%q}`, begun.Instance))
 	consumed(t, e, m)
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "inbox:bank", Key: "m-1"}); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 || !r.Replayed {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: "inbox:bank", Key: "m-1"})
+	require.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.ActivityFailed, "got %+v, %v", r, err)
+	r, err = e.Consume(t.Context(), m)
+	assert.Truef(t, err == nil && r.Status == 409 && r.Replayed, "got %+v, %v", r, err)
 	wantDead(t, e)
 }
 
@@ -128,24 +120,19 @@ func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
 	}
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
 	r, err := e.Consume(t.Context(), m)
-	if err != nil || r.Status != 409 || workflow.CodeOf(r.Err()) != workflow.CommandCancelled {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	assert.Truef(t, err == nil && r.Status == 409 && workflow.CodeOf(r.Err()) == workflow.CommandCancelled, "got %+v, %v", r, err)
 	wantDead(t, e)
 	wantRetried(t, e, inspect.MessageDiscarded, "m-1 discarded command_cancelled 2")
 	if r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "bob", "it was none"); err != nil || r.Status != 200 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	// What is done is not discarded any more.
-	if d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "bob" {
-		t.Errorf("got %+v, %v", d, err)
-	}
-	if n, err := e.Admin().ForgetMessages(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || n != 0 {
-		t.Errorf("forgot %d, %v", n, err)
-	}
-	if n, err := e.Admin().ForgetMessages(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 1 {
-		t.Errorf("forgot %d, %v", n, err)
-	}
+	d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", "")
+	assert.Truef(t, err == nil && d.Status == inspect.MessageRetried && d.ChangedBy == "bob", "got %+v, %v", d, err)
+	n, err := e.Admin().ForgetMessages(t.Context(), time.Now().Add(-time.Hour), 10)
+	assert.Truef(t, err == nil && n == 0, "forgot %d, %v", n, err)
+	n, err = e.Admin().ForgetMessages(t.Context(), time.Now().Add(time.Hour), 10)
+	assert.Truef(t, err == nil && n == 1, "forgot %d, %v", n, err)
 }
 
 // Somebody has consumed the message past the engine meanwhile. Its effect is
@@ -161,21 +148,17 @@ func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
 	exec(t, pool, "SELECT pawl.consume('bank', 'm-1', $1)", sum[:])
 	for range 2 {
 		d, err := e.Admin().DiscardMessage(t.Context(), m.Ref(), "ann", "nobody needs it")
-		if err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "ann" {
-			t.Errorf("got %+v, %v", d, err)
-		}
+		assert.Truef(t, err == nil && d.Status == inspect.MessageRetried && d.ChangedBy == "ann", "got %+v, %v", d, err)
 	}
 	wantRetried(t, e, inspect.MessageDiscarded, "")
-	if r := consumed(t, e, m); r.Status != 200 || !r.Replayed {
-		t.Errorf("its sender is told %+v", r)
-	}
+	r := consumed(t, e, m)
+	assert.Truef(t, r.Status == 200 && r.Replayed, "its sender is told %+v", r)
 	// What was done with another payload says nothing about this one.
 	other := fromBank("m-1", "paid", `{"loan":"l-1","amount":3}`).WithDefaults()
 	_, err = e.Consume(t.Context(), other)
 	wantCode(t, err, workflow.MessageReused)
-	if d, err := e.Admin().DiscardMessage(t.Context(), other.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageDiscarded {
-		t.Errorf("got %+v, %v", d, err)
-	}
+	d, err := e.Admin().DiscardMessage(t.Context(), other.Ref(), "ann", "")
+	assert.Truef(t, err == nil && d.Status == inspect.MessageDiscarded, "got %+v, %v", d, err)
 }
 
 // Two messages have one id, and neither was consumed. Who discards one can still
@@ -197,20 +180,14 @@ func TestADiscardedMessageDoesNotKeepItsIDFromAnother(t *testing.T) {
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
 	_, err := e.Consume(t.Context(), good)
 	wantCode(t, err, workflow.MessageReused) // an operator has to choose
-	if r, err := e.Admin().RetryMessage(t.Context(), good.Ref(), "ann", "this one"); err != nil || r.Status != 200 || r.Version != 2 {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := e.Admin().RetryMessage(t.Context(), good.Ref(), "ann", "this one")
+	assert.Truef(t, err == nil && r.Status == 200 && r.Version == 2, "got %+v, %v", r, err)
 	_, err = e.Consume(t.Context(), bad)
-	if err == nil {
-		t.Error("what was discarded is consumed")
-	}
+	assert.Error(t, err, "what was discarded is consumed")
 	_, err = e.Admin().RetryMessage(t.Context(), bad.Ref(), "ann", "both")
-	if err == nil {
-		t.Error("both are consumed")
-	}
-	if r := consumed(t, e, good); !r.Replayed || r.Version != 2 {
-		t.Errorf("got %+v", r)
-	}
+	assert.Error(t, err, "both are consumed")
+	r = consumed(t, e, good)
+	assert.Truef(t, r.Replayed && r.Version == 2, "got %+v", r)
 }
 
 func TestThereIsNothingToRetryOrDiscard(t *testing.T) {
@@ -248,9 +225,8 @@ func TestDeadMessagesAreListedInPagesOfTheTenantsOwn(t *testing.T) {
 			{Consumer: "bank", ID: fmt.Sprint(i), Type: "x", Body: []byte("x")},
 			{Consumer: "bank", ID: fmt.Sprint(i), Type: "x", Body: []byte("x"), Tenant: "acme"},
 		} {
-			if _, err := e.Consume(t.Context(), m); err == nil {
-				t.Fatal("it was consumed")
-			}
+			_, err := e.Consume(t.Context(), m)
+			require.Error(t, err, "it was consumed")
 		}
 	}
 	for _, tt := range []struct{ consumer, want string }{
@@ -260,16 +236,13 @@ func TestDeadMessagesAreListedInPagesOfTheTenantsOwn(t *testing.T) {
 		for f, more := (inspect.DeadMessageFilter{Consumer: tt.consumer, Limit: 3}), true; more; {
 			var list []inspect.DeadMessage
 			var err error
-			if list, more, err = e.Admin().DeadMessages(t.Context(), f); err != nil || len(list) > 3 || more && len(list) < 3 {
-				t.Fatalf("%d of them, more %v, %v", len(list), more, err)
-			}
+			list, more, err = e.Admin().DeadMessages(t.Context(), f)
+			require.Truef(t, err == nil && len(list) <= 3 && (!more || len(list) >= 3), "%d of them, more %v, %v", len(list), more, err)
 			for _, f.After = range list {
 				got += f.After.Consumer + f.After.ID + " "
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%q has %s", tt.consumer, got)
-		}
+		assert.Equalf(t, tt.want, got, "%q has", tt.consumer)
 	}
 }
 
@@ -300,17 +273,14 @@ func TestAnEngineConsumesWhatItsSourcesReceive(t *testing.T) {
 		early, wrong, fromBank("", "applied", `{}`), fromBank("m-1", "applied", `{"loan":"l-1","amount":5}`)}}
 	e := newEngine(t, database(t), withBank, func(c *engine.Config) { c.Sources = []inbox.Source{s} })
 	for i, want := range []workflow.Code{workflow.InstanceNotFound, "", "", ""} {
-		if err := <-s.answers; workflow.CodeOf(err) != want {
-			t.Errorf("message %d: %v, want %q", i, err, want)
-		}
+		err := <-s.answers
+		assert.Equalf(t, want, workflow.CodeOf(err), "message %d: %v", i, err)
 	}
 	wantDead(t, e, "dead waiting invalid_payload 1")
 	for range 2 {
 		e.Stop(t.Context())
 	}
-	if got := s.runs.Load(); got != 2 {
-		t.Errorf("it ran %d times", got)
-	}
+	assert.Equal(t, int32(2), s.runs.Load(), "it ran times")
 }
 
 // It is done, and whether it is still on the list is not known: so it has to come
@@ -322,13 +292,10 @@ func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
 	m := fromBank("m-1", "applied", `{"loan":"l-1","amount":5}`)
 	m.Delivery = 2
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rollback(t, tx)
-	if _, err := tx.Exec(t.Context(), `LOCK TABLE pawl.inbox_dead IN ACCESS EXCLUSIVE MODE`); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), `LOCK TABLE pawl.inbox_dead IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	blocked := make(chan error, 1)
@@ -341,9 +308,8 @@ func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
 	wantCode(t, <-blocked, workflow.TimedOut)
 	rollback(t, tx)
 	m.Delivery++
-	if r := consumed(t, e, m); !r.Replayed || r.Status != 201 {
-		t.Errorf("got %+v", r)
-	}
+	r := consumed(t, e, m)
+	assert.Truef(t, r.Replayed && r.Status == 201, "got %+v", r)
 }
 
 // A person looks for a message by the number that it is about, also where there is no
@@ -358,13 +324,10 @@ func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
 	found := func(f inspect.DeadMessageFilter) (ids []string) {
 		t.Helper()
 		list, _, err := e.Admin().DeadMessages(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, d := range list {
-			if d.BusinessKey != "" && d.Instance != loanID(d.BusinessKey) || (d.Workflow == "") != (d.ID == "nobody's") {
-				t.Errorf("%+v", d)
-			}
+			assert.Truef(t, (d.BusinessKey == "" || d.Instance == loanID(d.BusinessKey)) && (d.Workflow == "") == (d.ID == "nobody's"),
+				"%+v", d)
 			ids = append(ids, d.ID+" "+d.BusinessKey)
 		}
 		slices.Sort(ids)
@@ -380,9 +343,8 @@ func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
 		{inspect.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-1", Consumer: "bank"}, []string{"refused l-1"}},
 		{inspect.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-3"}, nil},
 	} {
-		if got := found(tt.f); !slices.Equal(got, tt.want) {
-			t.Errorf("%+v: %q", tt.f, got)
-		}
+		got := found(tt.f)
+		assert.Truef(t, slices.Equal(got, tt.want), "%+v: %q", tt.f, got)
 	}
 	_, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{BusinessKey: "l-1"})
 	wantCode(t, err, workflow.InvalidRequest)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -64,9 +66,8 @@ func askedAgain(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transition
 	tx := begin(t, pool)
 	defer rollback(t, tx)
 	r, err = e.SubmitTx(t.Context(), tx, c)
-	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
-		t.Errorf("the caller's transaction cannot go on: %v", err)
-	}
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	assert.NoError(t, err, "the caller's transaction cannot go on")
 	return append(replies, transitions.Reply{Receipt: r, Err: err})
 }
 
@@ -85,9 +86,8 @@ func TestACreationByAnotherNumberIsNotAnsweredAsTheFirst(t *testing.T) {
 		named := c
 		named.BusinessKey = "n-1"
 		for i, r := range askedAgain(t, pool, after, named) {
-			if c.Transition == "file" && (r.Err != nil || !r.Receipt.Replayed) || c.Transition == "jot" && r.Err == nil {
-				t.Errorf("%s by its number, way %d: %+v, %v", c.Transition, i, r.Receipt, r.Err)
-			}
+			assert.Truef(t, (c.Transition != "file" || r.Err == nil && r.Receipt.Replayed) && (c.Transition != "jot" || r.Err != nil),
+				"%s by its number, way %d: %+v, %v", c.Transition, i, r.Receipt, r.Err)
 		}
 		named.BusinessKey = "n-2"
 		for i, r := range askedAgain(t, pool, after, named) {
@@ -126,14 +126,10 @@ func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {
 	want := map[string]transitions.Receipt{filed.Key: made}
 	for _, c := range done[1:] {
 		r, err := before.Submit(t.Context(), c)
-		if err != nil {
-			t.Fatalf("%s: %v", c.Key, err)
-		}
+		require.NoError(t, err, c.Key)
 		want[c.Key] = r
 	}
-	if got := want["by id"].Status; got != 200 {
-		t.Fatalf("by id: %d", got)
-	}
+	require.Equal(t, 200, want["by id"].Status, "by id")
 	written := rowCounts(t, pool)
 	for _, c := range done {
 		for i, r := range append(askedAgain(t, pool, after, c), askedAgain(t, pool, other, c)...) {
@@ -155,14 +151,11 @@ func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {
 		another.Actor = "somebody else"
 		for _, c := range []transitions.Command{fresh, another} {
 			for _, r := range askedAgain(t, pool, after, c) {
-				if workflow.CodeOf(r.Err) != want {
-					t.Errorf("%s of %q: got %+v, %v", c.Key, c.Actor, r.Receipt, r.Err)
-				}
+				assert.Equalf(t, want, workflow.CodeOf(r.Err), "%s of %q: got %+v, %v", c.Key, c.Actor, r.Receipt, r.Err)
 			}
 		}
-		if _, err := after.DryRun(t.Context(), c); err == nil {
-			t.Errorf("%s: a dry run is not held to it", c.Key)
-		}
+		_, err := after.DryRun(t.Context(), c)
+		assert.Errorf(t, err, "%s: a dry run is not held to it", c.Key)
 	}
 	wantMore(t, pool, written, nil)
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -46,25 +48,18 @@ func TestADryRunWritesNothingAndSaysWhatSubmitThenAnswers(t *testing.T) {
 				t.Errorf("without a key: got %+v, %v, want %+v, %v", again, err, dry, dryErr)
 			}
 			done, err := e.Submit(t.Context(), c)
-			if fmt.Sprint(err) != fmt.Sprint(dryErr) || workflow.CodeOf(err) != workflow.CodeOf(dryErr) {
-				t.Fatalf("Submit: %v; the dry run: %v", err, dryErr)
-			}
+			require.Truef(t, fmt.Sprint(err) == fmt.Sprint(dryErr) && workflow.CodeOf(err) == workflow.CodeOf(dryErr),
+				"Submit: %v; the dry run: %v", err, dryErr)
 			if err != nil {
 				return
 			}
-			if dry.Position != 0 || dry.Replayed {
-				t.Errorf("a dry run has position %d, replayed %v", dry.Position, dry.Replayed)
-			}
+			assert.Truef(t, dry.Position == 0 && !dry.Replayed, "a dry run has position %d, replayed %v", dry.Position, dry.Replayed)
 			dry.Position, dry.Body = done.Position, transitions.WithPosition(dry.Body, done.Position)
 			if done.Refused() { // for good; the dry run's is for nothing, and says the same without it
-				if strings.Contains(string(dry.Body), "inal") {
-					t.Errorf("the dry run's refusal is final: %s", dry.Body)
-				}
+				assert.NotContainsf(t, string(dry.Body), "inal", "the dry run's refusal is final: %s", dry.Body)
 				done.Body = transitions.ProblemOf(done.Err()).Unkept().JSON()
 			}
-			if !reflect.DeepEqual(dry, done) {
-				t.Errorf("the dry run said %s and %+v\nSubmit answered %s and %+v", dry.Body, dry, done.Body, done)
-			}
+			assert.Equalf(t, done, dry, "the dry run said %s and \nSubmit answered %s and", dry.Body, done.Body)
 		})
 	}
 }
@@ -75,12 +70,9 @@ func TestADryRunOfACreationMakesUpAnID(t *testing.T) {
 	e := newEngine(t, pool)
 	c := transitions.Command{Workflow: "loan", Transition: "walk-in", Payload: []byte(`{"number":"x","customer":"c","region":"","amount":1}`)}
 	dry, err := e.DryRun(t.Context(), c)
-	if err != nil || dry.Status != 201 || dry.Version != 1 || dry.Instance == uuid.Nil {
-		t.Fatalf("got %+v, %v", dry, err)
-	}
-	if _, err := e.Read().Instance(t.Context(), "", dry.Instance); workflow.CodeOf(err) != workflow.InstanceNotFound {
-		t.Errorf("it is there: %v", err)
-	}
+	require.Truef(t, err == nil && dry.Status == 201 && dry.Version == 1 && dry.Instance != uuid.Nil, "got %+v, %v", dry, err)
+	_, err = e.Read().Instance(t.Context(), "", dry.Instance)
+	assert.Equalf(t, workflow.InstanceNotFound, workflow.CodeOf(err), "it is there: %v", err)
 }
 
 func TestADryRunDoesNotRunTheUsersSQL(t *testing.T) {
@@ -90,8 +82,6 @@ func TestADryRunDoesNotRunTheUsersSQL(t *testing.T) {
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	dry, err := e.DryRun(t.Context(), on("book", "L-1", "", 10, "panic"))
-	if err != nil || dry.Status != 200 || !strings.Contains(string(dry.Body), `"owed":90`) {
-		t.Errorf("got %+v, %v", dry, err)
-	}
+	assert.Truef(t, err == nil && dry.Status == 200 && strings.Contains(string(dry.Body), `"owed":90`), "got %+v, %v", dry, err)
 	wantMore(t, pool, before, nil)
 }

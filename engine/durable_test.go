@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -65,23 +67,20 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 				tt.set, tt.want = "off", "on"
 			}
 			run := func(sql string) {
-				if _, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeExec); err != nil {
-					t.Fatalf("%s: %v", sql, err)
-				}
+				_, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeExec)
+				require.NoError(t, err, sql)
 			}
 			run("SET LOCAL synchronous_commit = " + tt.set)
 			if tt.command != nil {
-				if _, err := e.SubmitTx(t.Context(), tx, *tt.command); err != nil {
-					t.Fatal(err)
-				}
+				_, err := e.SubmitTx(t.Context(), tx, *tt.command)
+				require.NoError(t, err)
 			}
 			for _, sql := range tt.sql {
 				run(sql)
 			}
 			commitTx(t, tx)
-			if seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT setting) FROM seen"); !slices.Equal(seen, []string{tt.want}) {
-				t.Errorf("it is committed with %v", seen)
-			}
+			seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT setting) FROM seen")
+			assert.Truef(t, slices.Equal(seen, []string{tt.want}), "it is committed with %v", seen)
 		})
 	}
 }
@@ -107,17 +106,14 @@ func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
 	submit(t, accepts, posted(submit(t, accepts, written("w", "x")).Instance, "unknown"))
 	clock.skip(50 * time.Hour)
 	e := newEngine(t, pool, clock.set, withBank) // which does not know letters
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "unknown"}); err != nil || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
-		t.Fatalf("it ends with %+v, %v", r, err)
-	}
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "unknown"})
+	require.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.CommandAbandoned, "it ends with %+v, %v", r, err)
 
 	wrong := fromBank("wrong", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)
-	if _, err := e.Consume(t.Context(), wrong); workflow.CodeOf(err) != workflow.InvalidPayload {
-		t.Fatal(err)
-	}
-	if _, err := e.Admin().DiscardMessage(t.Context(), wrong.Ref(), "olga", ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err = e.Consume(t.Context(), wrong)
+	require.Equal(t, workflow.InvalidPayload, workflow.CodeOf(err), err)
+	_, err = e.Admin().DiscardMessage(t.Context(), wrong.Ref(), "olga", "")
+	require.NoError(t, err)
 
 	exec(t, pool, `SELECT pawl.fail('sql', 'purged', c.attempt, 'no') FROM
 		pawl.claim('sql', 'purged', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'l-1')) AS c`)
@@ -126,9 +122,7 @@ func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
 	got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what ORDER BY what) FROM seen")
 	want := []string{"command purged failed_final on", "command unknown failed_final on", "command wrong failed_final on",
 		"inbox_dead wrong discarded on", "inbox_dead wrong waiting on"}
-	if !slices.Equal(got, want) {
-		t.Errorf("they are committed as\n%q, not\n%q", got, want)
-	}
+	assert.Truef(t, slices.Equal(got, want), "they are committed as\n%q, not\n%q", got, want)
 }
 
 // So is what an operator is told to be done.
@@ -178,12 +172,9 @@ func TestWhatAnOperatorDoesIsDurableWhateverTheDefault(t *testing.T) {
 			return err
 		}},
 	} {
-		if err := act.do(); err != nil {
-			t.Fatalf("%s: %v", act.want, err)
-		}
-		if got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what) FROM seen"); !slices.Equal(got, []string{act.want}) {
-			t.Errorf("it is committed as %q, not %q", got, act.want)
-		}
+		require.NoError(t, act.do(), act.want)
+		got := query[[]string](t, pool, "SELECT array_agg(DISTINCT what) FROM seen")
+		assert.Truef(t, slices.Equal(got, []string{act.want}), "it is committed as %q, not %q", got, act.want)
 		exec(t, pool, "DELETE FROM seen")
 	}
 }
@@ -214,19 +205,16 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 		switch {
 		case i%10 == 9: // undone, and leaves no gap
 			point, err := tx.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			submitTx(t, e, point, c)
 			rollback(t, point)
 			continue
 		case i == 10: // in SQL, and on an instance that the transaction has changed already
 			c = on("pay", "L-0", "p", 1, "")
 			submitTx(t, e, tx, c)
-			if _, err := tx.Exec(t.Context(), `SELECT pawl.transition('sql', 'k', c.attempt, version => 2, state => 'open', data => '{"owed": 1}')
-				FROM pawl.claim('sql', 'k', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-0')) AS c`); err != nil {
-				t.Fatal(err)
-			}
+			_, err := tx.Exec(t.Context(), `SELECT pawl.transition('sql', 'k', c.attempt, version => 2, state => 'open', data => '{"owed": 1}')
+				FROM pawl.claim('sql', 'k', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-0')) AS c`)
+			require.NoError(t, err)
 			want = append(want, "default p", "default k")
 			continue
 		}
@@ -252,22 +240,17 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 		got := query[[]string](t, pool, `SELECT array_agg(tenant || ' ' || key ORDER BY position) FROM pawl.audit WHERE tenant = $1
 			AND position BETWEEN $2 AND $3`,
 			tenant, first, n+first-1)
-		if !slices.Equal(got, list) {
-			t.Errorf("%s: got  %v\nwant %v", tenant, got, list)
-		}
+		assert.Truef(t, slices.Equal(got, list), "%s: got  %v\nwant %v", tenant, got, list)
 		if n := query[int](t, pool, `SELECT count(*) FROM pawl.audit a WHERE tenant = $1 AND NOT EXISTS (SELECT FROM pawl.outbox o
 			WHERE o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version)`, tenant); n != 0 {
 			t.Errorf("%s: %d transitions have events at another position", tenant, n)
 		}
 	}
-	if got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM public.moves"); !slices.Equal(got, moves) {
-		t.Errorf("the heads moved: %v\nwant %v", got, moves)
-	}
+	got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM public.moves")
+	assert.Truef(t, slices.Equal(got, moves), "the heads moved: %v\nwant %v", got, moves)
 	if got := query[[]string](t, pool, "SELECT array_agg(of || ' ' || n ORDER BY of) FROM (SELECT of, count(*) AS n FROM public.updates "+
 		"GROUP BY of) AS u"); !slices.Equal(got, []string{"audit 3", "outbox 3"}) {
 		t.Errorf("statements that number rows: %v, want one for each table and tenant", got)
 	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"); n != 0 {
-		t.Errorf("%d transitions have no position", n)
-	}
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"), "transitions have no position")
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -48,14 +50,11 @@ func flows(ws ...workflow.Source) func(*engine.Config) {
 func sound(t *testing.T, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), "", [16]byte{})
-	if err != nil || len(v.Broken) > 0 {
-		t.Errorf("%+v, %v", v, err)
-	}
-	if n := query[int](t, pool, `SELECT count(*)::int FROM pawl.audit a FULL JOIN (SELECT * FROM pawl.outbox WHERE ordinal = 0) o
+	assert.Truef(t, err == nil && len(v.Broken) <= 0, "%+v, %v", v, err)
+	n := query[int](t, pool, `SELECT count(*)::int FROM pawl.audit a FULL JOIN (SELECT * FROM pawl.outbox WHERE ordinal = 0) o
 		ON o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version
-		WHERE o.position IS NULL OR a.position IS NULL`); n > 0 {
-		t.Errorf("%d transitions and events without each other", n)
-	}
+		WHERE o.position IS NULL OR a.position IS NULL`)
+	assert.Truef(t, n <= 0, "%d transitions and events without each other", n)
 }
 
 func TestChildrenInACallersTransaction(t *testing.T) {
@@ -72,12 +71,9 @@ func TestChildrenInACallersTransaction(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE workflow = 'kid' AND position > 2"); got != n {
-				t.Errorf("%d children, want %d", got, n)
-			}
+			require.NoError(t, err)
+			assert.Equal(t, n, query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE workflow = 'kid' AND position > 2"),
+				"children")
 			sound(t, e, pool)
 		})
 	}
@@ -90,12 +86,9 @@ func TestARefusingHookLeavesNoChildren(t *testing.T) {
 	e := newEngine(t, pool, flows(kid, mother(engine.InTx(mum(2), refusing))))
 	r := submit(t, e, transitions.Command{Workflow: "mum", Transition: "open", Key: "1"})
 	refused, err := e.Submit(t.Context(), transitions.Command{Workflow: "mum", Transition: "bear", Key: "2", Instance: r.Instance})
-	if err != nil || !refused.Refused() {
-		t.Errorf("%+v, %v", refused, err)
-	}
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'kid'"); n != 0 {
-		t.Errorf("%d children of a refused command", n)
-	}
+	assert.Truef(t, err == nil && refused.Refused(), "%+v, %v", refused, err)
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'kid'"),
+		"children of a refused command")
 	sound(t, e, pool)
 }
 
@@ -160,9 +153,8 @@ func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
 	eventually(t, "all have expired", func() bool {
 		return query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE state = 'expired'") == instances
 	})
-	if n := query[int](t, pool, "SELECT coalesce(sum(failures), 0)::int FROM pawl.command"); n > 0 {
-		t.Errorf("%d attempts failed on the way", n)
-	}
+	n := query[int](t, pool, "SELECT coalesce(sum(failures), 0)::int FROM pawl.command")
+	assert.Truef(t, n <= 0, "%d attempts failed on the way", n)
 	sound(t, e, pool)
 }
 
@@ -185,9 +177,7 @@ func TestADuplicateOfACancelledCommandGetsTheAwaitedAnswer(t *testing.T) {
 	submit(t, e, transitions.Command{Workflow: "parcel", Transition: "burn", Key: "3", Instance: r.Instance})
 	close(release)
 	awaited, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantCode(t, awaited.Err(), workflow.CommandCancelled)
 	again, err := e.Submit(t.Context(), send)
 	if err != nil || string(again.Body) != string(awaited.Body) || again.Version != awaited.Version || again.Position != awaited.Position {

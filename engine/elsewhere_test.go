@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -105,15 +108,12 @@ func TestACallersTransactionAsksForOtherNodesItself(t *testing.T) {
 	old := newEngine(t, pool, running(trunks(1)))
 	newEngine(t, pool, running(trunks(1), trunks(2)))
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rollback(t, tx)
 	_, err = old.SubmitTx(t.Context(), tx, returned("r", "L-1"))
 	wantCode(t, err, workflow.NotOnThisNode)
-	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
-		t.Errorf("the transaction cannot go on: %v", err)
-	}
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	assert.NoError(t, err, "the transaction cannot go on")
 }
 
 // A node that has not heard yet with which version new instances begin refuses nothing for good that it begins
@@ -123,18 +123,14 @@ func TestANodeHearsWithWhatNewInstancesBeginBeforeItRefuses(t *testing.T) {
 	pool := database(t)
 	both := running(trunks(1), trunks(2))
 	one, other := newEngine(t, pool, both), newEngine(t, pool, both)
-	if err := other.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"))
 	eventually(t, "the first has heard of version 1", func() bool {
 		w, err := one.Read().Workflow("trunk", 0)
 		return err == nil && w.Version == 1
 	})
 	_, err := one.Submit(t.Context(), returned("early", "L-0"))
 	wantCode(t, err, workflow.TransitionNotFound) // nobody can, as long as version 1 begins
-	if err := other.Admin().BeginVersion(t.Context(), "trunk", 2, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Admin().BeginVersion(t.Context(), "trunk", 2, "ann"))
 	// It may hear at any time: then it is done.
 	if r, err := one.Submit(t.Context(), returned("r", "L-1")); err != nil {
 		wantCode(t, err, workflow.NotOnThisNode)
@@ -155,15 +151,11 @@ func TestInstancesOfANewerVersionHearWhileAnOlderOneBegins(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), running(trunks(1), trunks(2)))
 	consumed(t, e, fromDepot("1", "arrived", "L-1"))
-	if err := e.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"))
 	consumed(t, e, fromDepot("2", "scanned", "L-1"))
 	consumed(t, e, fromDepot("3", "arrived", "L-2"))
 	inst, err := e.Read().Instance(t.Context(), "", transitions.InstanceID(transitions.DefaultTenant, "trunk", "L-2"))
-	if err != nil || inst.Definition != 1 {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.Definition == 1, "%+v, %v", inst, err)
 	_, err = e.Consume(t.Context(), fromDepot("4", "scanned", "L-2"))
 	wantCode(t, err, workflow.TransitionNotFound) // version 1 has none, as its definition says
 	consumed(t, e, fromDepot("5", "left", "L-1"))

@@ -1,10 +1,11 @@
 package engine_test
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -18,9 +19,7 @@ func TestExplainSaysWhatAnActorCanDoNowAndWhyNot(t *testing.T) {
 	allowed := func(actor string, roles ...string) map[string]workflow.Code {
 		t.Helper()
 		options, err := e.Read().Explain(t.Context(), "", loanID("L-1"), actor, roles)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out := map[string]workflow.Code{}
 		for _, o := range options.Transitions {
 			out[o.Transition] = ""
@@ -40,16 +39,12 @@ func TestExplainSaysWhatAnActorCanDoNowAndWhyNot(t *testing.T) {
 		{"who applied", allowed("ann", "boss"), workflow.SeparationOfDuties},
 		{"every role", allowed("bob", transitions.AnyRole), ""},
 	} {
-		if want := map[string]workflow.Code{"pay": "", "book": "", "forgive": tt.want}; !reflect.DeepEqual(tt.got, want) {
-			t.Errorf("%s: got %v, want %v", tt.name, tt.got, want)
-		}
+		assert.Equal(t, map[string]workflow.Code{"pay": "", "book": "", "forgive": tt.want}, tt.got, tt.name)
 	}
 	submit(t, e, on("pay", "L-1", "p", 100, ""))
 	want := map[string]workflow.Code{"pay": workflow.IllegalTransition, "book": workflow.IllegalTransition,
 		"forgive": workflow.IllegalTransition}
-	if got := allowed("bob", "boss"); !reflect.DeepEqual(got, want) {
-		t.Errorf("settled: got %v, want %v", got, want)
-	}
+	assert.Equal(t, want, allowed("bob", "boss"), "settled")
 }
 
 func TestExplainNeedsTheVersionOfTheInstance(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -54,9 +56,8 @@ func TestSlowSQLOfOneTenantHoldsUpNoOther(t *testing.T) {
 	// With SQL of its own, and a plain one whose instance was held.
 	submit(t, e, others(on("slow", "O-2", "s", 1, "")))
 	tx := begin(t, pool)
-	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE", id); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE", id)
+	require.NoError(t, err)
 	aside := e.Admin().Stats().Aside
 	paid := make(chan error, 1)
 	go func() {
@@ -65,16 +66,11 @@ func TestSlowSQLOfOneTenantHoldsUpNoOther(t *testing.T) {
 	}()
 	await.Eventually(t, "it waits for the instance", func() bool { return e.Admin().Stats().Aside > aside })
 	rollback(t, tx)
-	if err := await.Receive(t, "the plain command", paid); err != nil {
-		t.Error(err)
-	}
-	if n := len(begun); n > 0 {
-		t.Errorf("%d of one tenant's run at once, where 2 may", 2+n)
-	}
+	assert.NoError(t, await.Receive(t, "the plain command", paid))
+	n := len(begun)
+	assert.Truef(t, n <= 0, "%d of one tenant's run at once, where 2 may", 2+n)
 	close(gate)
 	for range many {
-		if err := await.Receive(t, "the slow SQL", answers); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, await.Receive(t, "the slow SQL", answers))
 	}
 }

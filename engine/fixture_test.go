@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -122,12 +124,8 @@ func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config))
 	}
 	config.Pool = tables.AsNode(t, config.Pool, config.Schema)
 	e, err := engine.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for work that nobody waits for any more
 		defer cancel()
@@ -138,16 +136,13 @@ func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config))
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	_, err := pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
 }
 
 func query[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), sql, args...).Scan(&v), sql)
 	return v
 }
 
@@ -170,16 +165,13 @@ func wantMore(t testing.TB, pool *pgxpool.Pool, before, more map[string]int) {
 	for table, n := range more {
 		want[table] += n
 	}
-	if got := rowCounts(t, pool); !maps.Equal(got, want) {
-		t.Errorf("rows: got %v, want %v", got, want)
-	}
+	got := rowCounts(t, pool)
+	assert.Truef(t, maps.Equal(got, want), "rows: got %v, want %v", got, want)
 }
 
 func wantCode(t testing.TB, err error, want workflow.Code) {
 	t.Helper()
-	if got := workflow.CodeOf(err); got != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	assert.Equal(t, want, workflow.CodeOf(err), err)
 }
 
 // submit does a command that must be done.
@@ -189,9 +181,7 @@ func submit(t testing.TB, e *engine.Engine, c transitions.Command) transitions.R
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
-	}
+	require.NoErrorf(t, err, "%s %s", c.Transition, c.Key)
 	return r
 }
 
@@ -213,15 +203,13 @@ func loanID(number string) uuid.UUID {
 
 func migrate(t testing.TB, pool *pgxpool.Pool, name string) {
 	t.Helper()
-	if _, err := schema.Migrate(t.Context(), pool, name); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(t.Context(), pool, name)
+	require.NoError(t, err)
 }
 
 // rollback ends a transaction that may have ended.
 func rollback(t testing.TB, tx pgx.Tx) {
 	t.Helper()
-	if err := tx.Rollback(context.Background()); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
-		t.Error(err)
-	}
+	err := tx.Rollback(context.Background())
+	assert.False(t, err != nil && !errors.Is(err, pgx.ErrTxClosed), err)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -16,9 +18,7 @@ func followTo(t *testing.T, f transitions.Follower, last, position int64) (event
 	t.Helper()
 	for last < position {
 		batch, err := f.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		events, last = append(events, batch.Events...), batch.Last
 	}
 	return events
@@ -50,21 +50,17 @@ func TestEventsAreFollowedAsTheyAreStored(t *testing.T) {
 		}
 	}
 	head, err := e.Read().Head(t.Context(), transitions.DefaultTenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got = append(got, followTo(t, live, 1, head)...)
 
 	late := newEngine(t, pool, func(c *engine.Config) { c.Source = "/here" }).Read().Follow(transitions.DefaultTenant, 0)
 	defer late.Close()
 	want := followTo(t, late, 0, head)
-	if len(got) != len(want) || len(want) < int(head)+1 {
-		t.Fatalf("%d events are followed, and %d are stored of %d transitions", len(got), len(want), head)
-	}
+	require.Truef(t, len(got) == len(want) && len(want) >= int(head)+1,
+		"%d events are followed, and %d are stored of %d transitions", len(got), len(want), head)
 	for i := range want {
 		g, w := &got[i], &want[i]
-		if string(g.CloudEvent) != string(w.CloudEvent) || !maps.Equal(g.Attributes, w.Attributes) || g.Position != w.Position {
-			t.Errorf("event %s is followed as\n%s, %v\nand stored as\n%s, %v", w.ID(), g.CloudEvent, g.Attributes, w.CloudEvent, w.Attributes)
-		}
+		assert.Truef(t, string(g.CloudEvent) == string(w.CloudEvent) && maps.Equal(g.Attributes, w.Attributes) && g.Position == w.Position,
+			"event %s is followed as\n%s, %v\nand stored as\n%s, %v", w.ID(), g.CloudEvent, g.Attributes, w.CloudEvent, w.Attributes)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -54,9 +56,8 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 		return runs(ctx, tx, d, p)
 	}))
 	hold := begin(t, pool)
-	if _, err := hold.Exec(t.Context(), "SELECT FROM busy FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := hold.Exec(t.Context(), "SELECT FROM busy FOR UPDATE")
+	require.NoError(t, err)
 	for _, tt := range []struct {
 		name, sql string
 		want      workflow.Code
@@ -83,12 +84,9 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 			ran.Store(0)
 			_, err := e.Submit(t.Context(), on("hook", tt.name, "h", 1, tt.sql))
 			wantCode(t, err, tt.want)
-			if n := ran.Load(); n != tt.runs {
-				t.Errorf("it ran %d times, want %d", n, tt.runs)
-			}
-			if n := e.Admin().Stats().Lost - connections; n != 0 && tt.runs != 3 {
-				t.Errorf("%d connections were given up", n)
-			}
+			assert.Equal(t, tt.runs, ran.Load(), "it ran times")
+			n := e.Admin().Stats().Lost - connections
+			assert.Falsef(t, n != 0 && tt.runs != 3, "%d connections were given up", n)
 			wantMore(t, pool, before, nil)
 			submit(t, e, on("hook", tt.name, "h", 1, "SELECT 1")) // the key is free
 		})
@@ -107,24 +105,17 @@ func TestTheTimeOfTheUsersSQLMayEndInOurStatements(t *testing.T) {
 	submit(t, e, applied("late", 100))
 	before := rowCounts(t, pool)
 	holder, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := holder.Exec(t.Context(), "LOCK TABLE pawl.audit IN SHARE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = holder.Exec(t.Context(), "LOCK TABLE pawl.audit IN SHARE MODE")
+	require.NoError(t, err)
 	eventually(t, "the hook has run, and then its time was over", func() bool {
 		ran.Store(0)
 		_, err := e.Submit(t.Context(), on("hook", "late", "h", 1, ""))
 		wantCode(t, err, workflow.TimedOut)
 		return ran.Load() > 0
 	})
-	if n := ran.Load(); n != 1 {
-		t.Errorf("it ran %d times", n)
-	}
-	if err := holder.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Equal(t, int64(1), ran.Load(), "it ran times")
+	require.NoError(t, holder.Rollback(t.Context()))
 	wantMore(t, pool, before, nil)
 }
 
@@ -156,9 +147,8 @@ func TestWhatTheUsersSQLPutsOffRunsOnlySoOften(t *testing.T) {
 			eventually(t, "it is given up in its commit, which a busy machine may not come to in time", func() bool {
 				ran.Store(0)
 				_, err := e.Submit(t.Context(), on("hook", name, "h", 1, tt.sql))
-				if n := ran.Load(); n > tt.most {
-					t.Errorf("it ran %d times", n)
-				}
+				n := ran.Load()
+				assert.Truef(t, n <= tt.most, "it ran %d times", n)
 				if code := workflow.CodeOf(err); code != workflow.TimedOut {
 					wantCode(t, err, workflow.Unavailable)
 				}
@@ -234,34 +224,26 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 			if strings.HasSuffix(do, "pawl_nobody") {
 				pgtest.NeedsOwner(t)
 			}
-			if _, err := e.Submit(t.Context(), on("hook", "L-1", "does "+do, 1, do)); (err != nil) != strings.HasSuffix(do, "1/0") {
-				t.Error(err)
-			}
+			_, err := e.Submit(t.Context(), on("hook", "L-1", "does "+do, 1, do))
+			assert.Equal(t, strings.HasSuffix(do, "1/0"), (err != nil), err)
 			submit(t, e, on("hook", "L-1", "after "+do, 1, ""))
 			// A command without SQL of its own goes the same way where it meets a lock.
 			tx, aside := begin(t, pool), e.Admin().Stats().Aside
-			if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance WHERE id = $1 FOR UPDATE", loanID("L-1")); err != nil {
-				t.Fatal(err)
-			}
+			_, err = tx.Exec(t.Context(), "SELECT FROM pawl.instance WHERE id = $1 FOR UPDATE", loanID("L-1"))
+			require.NoError(t, err)
 			done := make(chan error, 1)
 			go func() { _, err := e.Submit(t.Context(), on("pay", "L-1", "plain "+do, 1, "")); done <- err }()
 			eventually(t, "the command is on the lane", func() bool { return e.Admin().Stats().Aside > aside })
 			rollback(t, tx)
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if after := <-saw; before != after {
-				t.Errorf("the next one finds\n%s\nwhere the first found\n%s", after, before)
-			}
+			require.NoError(t, <-done)
+			assert.Equal(t, <-saw, before, "the next one finds\n \nwhere the first found")
 			if n := query[int](t, pool,
 				"SELECT count(*) FROM public.seen WHERE setting <> (SELECT setting FROM public.seen WHERE key = 'before')"); n != 0 {
 				t.Errorf("%d commands were committed with other settings: %v", n,
 					query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM public.seen"))
 				exec(t, pool, "DELETE FROM public.seen WHERE key <> 'before'")
 			}
-			if n := e.Admin().Stats().Lost; n != 0 {
-				t.Errorf("%d connections were given up", n)
-			}
+			assert.Equal(t, int64(0), e.Admin().Stats().Lost, "connections were given up")
 		})
 	}
 }
@@ -276,8 +258,6 @@ func makeRole(t testing.TB, pool *pgxpool.Pool) {
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+		require.False(t, time.Now().After(deadline), err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/testlog"
@@ -41,26 +42,22 @@ func TestWhatIsWrittenDownOfHorizonsOnlyGrows(t *testing.T) {
 		var log testlog.Log
 		before := query[string](t, pool, "SELECT coalesce((SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'), 'none')")
 		newEngine(t, pool, with(letters(node.version, node.says, nil)), func(c *engine.Config) { c.Log = slog.New(&log) })
-		if got := horizonRow(t, pool); got != node.want {
-			t.Errorf("%+v: got %s, want %s", node, got, node.want)
-		}
+		assert.Equalf(t, node.want, horizonRow(t, pool), "%+v", node)
 		if grew, less := log.Count("the horizons of a workflow grew") == 1,
 			log.Count("this node says less of the horizons") == 1; grew != node.grew || less != node.less {
 			t.Errorf("%+v: the log says %q", node, log.List())
 		}
-		if after := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'"); before != "none" &&
-			(before != after) != node.grew {
-			t.Errorf("%+v: it was %s and is %s", node, before, after)
-		}
+		after := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'")
+		assert.Falsef(t, before != "none" &&
+			(before != after) != node.grew, "%+v: it was %s and is %s", node, before, after)
 	}
 
 	// A person makes them shorter, and no node that says the same changes that.
 	exec(t, pool, "UPDATE pawl.horizon SET replay = '1 day', tombstone = '1 minute', history = false, history_kept = NULL WHERE workflow = "+
 		"'letter'")
 	newEngine(t, pool, with(letters(2, workflow.Horizons{Replay: day, Tombstone: time.Minute}, nil)))
-	if got := horizonRow(t, pool); got != "24:00:00 00:01:00 false forever" && got != "1 day 00:01:00 false forever" {
-		t.Errorf("got %s", got)
-	}
+	got := horizonRow(t, pool)
+	assert.Falsef(t, got != "24:00:00 00:01:00 false forever" && got != "1 day 00:01:00 false forever", "got %s", got)
 }
 
 func TestATransientEngineWritesNoHorizons(t *testing.T) {
@@ -68,9 +65,7 @@ func TestATransientEngineWritesNoHorizons(t *testing.T) {
 	pool := database(t)
 	newEngine(t, pool, with(letters(1, hourly, nil)))
 	newEngine(t, pool, with(letters(1, workflow.Horizons{Tombstone: workflow.Forever}, nil)), func(c *engine.Config) { c.Transient = true })
-	if got := horizonRow(t, pool); got != "01:00:00 02:00:00 false forever" {
-		t.Errorf("got %s", got)
-	}
+	assert.Equal(t, "01:00:00 02:00:00 false forever", horizonRow(t, pool))
 }
 
 // One that says less, and comes by for a moment, as an old one does in a roll-out.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -98,9 +99,8 @@ func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitio
 	c.Actor = "somebody else"
 	_, err = e.Submit(t.Context(), c)
 	wantCode(t, err, workflow.KeyReused) // also past its horizon it is not another's
-	if after := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition <> 'remind'"); after != before {
-		t.Errorf("%d transitions more", after-before)
-	}
+	after := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition <> 'remind'")
+	assert.Equalf(t, before, after, "%d transitions more", after-before)
 }
 
 func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
@@ -109,9 +109,7 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 	here, there := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set), newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)
 	for _, c := range []transitions.Command{written("done", "x"), written("refused", "refuse")} {
 		first, err := here.Submit(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		clock.skip(time.Hour - time.Microsecond)
 		for _, e := range []*engine.Engine{here, there} {
 			if again, err := e.Submit(t.Context(), c); err != nil || !again.Replayed || again.Status != first.Status ||
@@ -123,10 +121,9 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		wantExpired(t, pool, here, c) // as soon as it is past, whether or not retention has come by
 		wantExpired(t, pool, there, c)
 		retain(t, pool, clock.Now())
-		if status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1",
-			c.Key); status != "expired without a body" {
-			t.Fatalf("it is %s", status)
-		}
+		status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1",
+			c.Key)
+		require.Equal(t, "expired without a body", status, "it")
 		wantExpired(t, pool, here, c)
 		clock.skip(2*time.Hour - time.Microsecond)
 		retain(t, pool, clock.Now())
@@ -135,9 +132,8 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		retain(t, pool, clock.Now())
 		_, err = here.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: c.Key})
 		wantCode(t, err, workflow.CommandNotFound)
-		if anew, err := there.Submit(t.Context(), c); err != nil || anew.Replayed || anew.Status != first.Status {
-			t.Errorf("%s, forgotten: %+v, %v", c.Key, anew, err)
-		}
+		anew, err := there.Submit(t.Context(), c)
+		assert.Truef(t, err == nil && !anew.Replayed && anew.Status == first.Status, "%s, forgotten: %+v, %v", c.Key, anew, err)
 	}
 }
 
@@ -149,9 +145,8 @@ func TestATombstoneRefusesAClaimInSQL(t *testing.T) {
 	c := written("k", "x")
 	c.Tombstone = workflow.Forever
 	submit(t, e, c)
-	if got := query[string](t, pool, "SELECT forget_at::text FROM pawl.command WHERE key = 'k'"); got != "infinity" {
-		t.Errorf("it is forgotten at %s", got)
-	}
+	assert.Equal(t, "infinity", query[string](t, pool, "SELECT forget_at::text FROM pawl.command WHERE key = 'k'"),
+		"it is forgotten at")
 	clock.skip(time.Hour)
 	retain(t, pool, clock.Now())
 	clock.skip(1000 * time.Hour)
@@ -159,9 +154,8 @@ func TestATombstoneRefusesAClaimInSQL(t *testing.T) {
 	wantExpired(t, pool, e, c)
 	for hash, want := range map[string]string{"fingerprint": "P4099", "sha256('x')": "P4002"} {
 		_, err := pool.Exec(t.Context(), "SELECT pawl.claim('s', 'k', "+hash+") FROM pawl.command WHERE key = 'k'")
-		if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != want {
-			t.Errorf("%s: got %v, want %s", hash, err, want)
-		}
+		refusal, ok := errors.AsType[*pgconn.PgError](err)
+		assert.Truef(t, ok && refusal.Code == want, "%s: got %v, want %s", hash, err, want)
 	}
 }
 
@@ -193,12 +187,9 @@ func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
 			cmd.Payload = []byte(`{"text":"x","hours":3}`)
 		}
 		cmd.Replay, cmd.Tombstone = c.replay, c.tombstone
-		if _, err := e.Submit(t.Context(), cmd); err != nil {
-			t.Fatal(err)
-		}
-		if got := stored(key); got != c.want {
-			t.Errorf("%s: %+v, want %+v", key, got, c.want)
-		}
+		_, err := e.Submit(t.Context(), cmd)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, stored(key), key)
 		// The key stands for the same request; of the times the first one's count.
 		cmd.Replay, cmd.Tombstone = time.Hour, 0
 		if again, err := e.Submit(t.Context(), cmd); err != nil || !again.Replayed || stored(key) != c.want {
@@ -209,14 +200,10 @@ func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
 	mixed := []transitions.Command{written("plain", "x"), written("wide", "x"), written("plain 2", "x")}
 	mixed[1].Tombstone = time.Minute
 	for _, r := range e.SubmitMany(t.Context(), mixed) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 	}
 	for key, want := range map[string]times{"plain": {"01:00:00", ""}, "wide": {"01:00:00", "00:01:00"}, "plain 2": {"01:00:00", ""}} {
-		if got := stored(key); got != want {
-			t.Errorf("%s: %+v, want %+v", key, got, want)
-		}
+		assert.Equal(t, want, stored(key), key)
 	}
 	submit(t, hook, applied("L-1", 100))
 	book := on("book", "L-1", "book", 1, "")
@@ -236,9 +223,8 @@ func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
 		_, err := e.Submit(t.Context(), cmd)
 		_, dry := e.DryRun(t.Context(), cmd)
 		for _, err := range []error{err, dry} {
-			if workflow.CodeOf(err) != workflow.InvalidRequest || !strings.Contains(err.Error(), says) {
-				t.Errorf("got %v, want one that says %s", err, says)
-			}
+			assert.Truef(t, workflow.CodeOf(err) == workflow.InvalidRequest && strings.Contains(err.Error(), says),
+				"got %v, want one that says %s", err, says)
 		}
 	}
 }
@@ -263,22 +249,16 @@ func TestTheAnswerOfACommandInFlightIsKeptFromItsEnd(t *testing.T) {
 	submit(t, e, c)
 	clock.skip(50 * time.Hour)
 	retain(t, pool, clock.Now())
-	if again := submit(t, e, c); !again.InFlight() {
-		t.Fatalf("got %+v", again)
-	}
+	again := submit(t, e, c)
+	require.Truef(t, again.InFlight(), "got %+v", again)
 	close(goOn)
 	want, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
-	if err != nil || want.Status != 200 {
-		t.Fatalf("%+v, %v", want, err)
-	}
-	if got := query[string](t, pool,
-		"SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'"); got != "02:00:00 03:00:00" {
-		t.Errorf("it is kept for %s", got)
-	}
+	require.Truef(t, err == nil && want.Status == 200, "%+v, %v", want, err)
+	got := query[string](t, pool,
+		"SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'")
+	assert.Equal(t, "02:00:00 03:00:00", got, "it is kept for")
 	clock.skip(2*time.Hour - time.Microsecond)
-	if again := submit(t, e, c); !reflect.DeepEqual(again, want) {
-		t.Errorf("got %+v, want %+v", again, want)
-	}
+	assert.Equal(t, want, submit(t, e, c))
 	clock.skip(time.Microsecond)
 	wantExpired(t, pool, e, c)
 }

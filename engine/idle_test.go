@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -30,9 +32,7 @@ func poolWith(t *testing.T, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool
 	config := pool.Config()
 	config.ConnConfig.Tracer = tracer
 	traced, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(traced.Close)
 	return traced
 }
@@ -46,9 +46,8 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 	e := newEngine(t, traced, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil })))
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	accepted := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
-	if _, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
+	require.NoError(t, err)
 	await.Pass("what was announced is announced; from here on, nothing happens", 1500*time.Millisecond)
 	idles(t, pool, queries, 4*time.Second)
 }
@@ -84,9 +83,8 @@ func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
 	delivered(t, e, "one", "two")
 	await.Pass("the log is followed no longer; from here on, nothing happens", 8*time.Second)
 	idles(t, pool, queries, 8400*time.Millisecond)
-	if stats := e.Admin().SinkStats(); stats.Claimed != 2 || stats.Lost != 0 || stats.TakenOver != 0 {
-		t.Errorf("the leases did not last: %+v", stats)
-	}
+	stats := e.Admin().SinkStats()
+	assert.Truef(t, stats.Claimed == 2 && stats.Lost == 0 && stats.TakenOver == 0, "the leases did not last: %+v", stats)
 	submit(t, e, applied("more", 100)) // and what comes now wakes it
 	delivered(t, e, "one", "two")
 }
@@ -114,25 +112,16 @@ func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
 		tries++
 		return pack(e, fmt.Sprint("try ", tries))
 	}
-	if err := pack(nodes[1], "before"); err != nil {
-		t.Fatal(err)
-	}
-	if err := nodes[0].Admin().PauseWorkflow(t.Context(), "", "parcel", "ann", "a strike"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pack(nodes[1], "before"))
+	require.NoError(t, nodes[0].Admin().PauseWorkflow(t.Context(), "", "parcel", "ann", "a strike"))
 	wantCode(t, pack(nodes[0], "here"), workflow.Paused)
 	eventually(t, "the other node knows", func() bool { return workflow.CodeOf(packAnew(nodes[1])) == workflow.Paused })
-	if err := pack(nodes[1], "before"); err != nil {
-		t.Errorf("what was done before is not replayed: %v", err)
-	}
+	assert.NoError(t, pack(nodes[1], "before"), "what was done before is not replayed")
 	list, err := nodes[1].Admin().PausedWorkflows(t.Context(), "")
-	if err != nil || len(list) != 1 || list[0].Actor != "ann" || list[0].Reason != "a strike" {
-		t.Errorf("paused are %+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 1 && list[0].Actor == "ann" && list[0].Reason == "a strike",
+		"paused are %+v, %v", list, err)
 	// Of a key that was refused nothing was kept: it can be used again.
-	if err := nodes[1].Admin().ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, nodes[1].Admin().ResumeWorkflow(t.Context(), "", "parcel"))
 	eventually(t, "both go on", func() bool { return pack(nodes[0], "here") == nil && packAnew(nodes[1]) == nil })
 }
 

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -72,13 +75,9 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	).Final("sent")
 	e := newEngine(t, database(t), with(w))
 	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
-	if err != nil || !accepted.InFlight() {
-		t.Fatalf("%+v, %v", accepted, err)
-	}
+	require.Truef(t, err == nil && accepted.InFlight(), "%+v, %v", accepted, err)
 	scope := accepted.Record.Scope
 	eventually(t, "it waits for an operator", func() bool {
 		c, err := e.Read().Command(t.Context(), transitions.Ref{Scope: scope, Key: "2"})
@@ -88,16 +87,11 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Actor: "ann"}, o); err != nil || r.Refused() {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if end, err := e.Await(t.Context(), transitions.Ref{Scope: scope, Key: "2"}); err != nil || end.Status != 409 {
-		t.Errorf("%+v, %v", end, err)
-	}
-	if key := await.Receive(t, "it is undone", undone); key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant,
-		Scope: scope, Key: "2"}) {
-		t.Errorf("undone is %s", key)
-	}
-	if n := attempts.Load(); n != 2 {
-		t.Errorf("%d attempts", n)
-	}
+	end, err := e.Await(t.Context(), transitions.Ref{Scope: scope, Key: "2"})
+	assert.Truef(t, err == nil && end.Status == 409, "%+v, %v", end, err)
+	assert.Equal(t, transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant,
+		Scope: scope, Key: "2"}), await.Receive(t, "it is undone", undone), "undone")
+	assert.Equal(t, int64(2), attempts.Load(), "attempts")
 }
 
 func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
@@ -110,26 +104,18 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 		return track{Number: a.Key[:8]}, nil
 	})))
 	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance}
 	accepted, err := e.Submit(t.Context(), send)
-	if err != nil || !accepted.InFlight() {
-		t.Fatalf("%+v, %v", accepted, err)
-	}
+	require.Truef(t, err == nil && accepted.InFlight(), "%+v, %v", accepted, err)
 	done, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result, err := done.Result()
-	if err != nil || result.State != "sent" || attempts.Load() != 2 {
-		t.Errorf("%+v, %v after %d attempts", result, err, attempts.Load())
-	}
+	assert.Truef(t, err == nil && result.State == "sent" && attempts.Load() == 2,
+		"%+v, %v after %d attempts", result, err, attempts.Load())
 	again, err := e.Submit(t.Context(), send)
-	if err != nil || !again.Replayed || string(again.Body) != string(done.Body) {
-		t.Errorf("the duplicate got %+v, %v; want %s", again, err, done.Body)
-	}
+	assert.Truef(t, err == nil && again.Replayed && string(again.Body) == string(done.Body),
+		"the duplicate got %+v, %v; want %s", again, err, done.Body)
 }
 
 // The lease is long, so that no heartbeat comes in time: the hint does. One may be
@@ -193,14 +179,12 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, NotBefore: time.Now().Add(time.Hour)}
 	later := submit(t, e, send)
-	if _, err := e.Cancel(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Cancel(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}, "ann")
+	require.NoError(t, err)
 	send.Key, send.NotBefore = "3", time.Time{}
 	accepted := submit(t, e, send)
-	if _, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "3"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "3"})
+	require.NoError(t, err)
 	if got,
 		want := query[string](t, pool, "SELECT string_agg(DISTINCT by || ': ' || settings, '; ' ORDER BY by || ': ' || settings) FROM seen"),
 		"cancel: on, read committed; lease: on, read committed; pipeline: on, read committed"; got != want {
@@ -241,13 +225,9 @@ func TestWhatWasCancelledBeforeItBeganIsNotUndone(t *testing.T) {
 	}
 	works := newEngine(t, pool, with(w))
 	end, err := works.Await(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"})
-	if err != nil || !end.Refused() {
-		t.Fatalf("it ended with %+v, %v", end, err)
-	}
+	require.Truef(t, err == nil && end.Refused(), "it ended with %+v, %v", end, err)
 	eventually(t, "nothing is in flight", func() bool {
 		return query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL") == 0
 	})
-	if done.Load() != 0 || undone.Load() != 0 {
-		t.Errorf("it was done %d times, and undone %d times", done.Load(), undone.Load())
-	}
+	assert.Truef(t, done.Load() == 0 && undone.Load() == 0, "it was done %d times, and undone %d times", done.Load(), undone.Load())
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -31,14 +33,11 @@ func TestTheUsersSQLCommitsWithItsCommand(t *testing.T) {
 	before := rowCounts(t, pool)
 	first := submit(t, e, on("book", "L-1", "b", 30, ""))
 	wantMore(t, pool, before, oneBooking)
-	if first.Position != 2 || first.Version != 2 {
-		t.Errorf("got %+v", first)
-	}
+	assert.Truef(t, first.Position == 2 && first.Version == 2, "got %+v", first)
 	for range 3 { // a replay does not run it again
 		again := submit(t, e, on("book", "L-1", "b", 30, ""))
-		if !again.Replayed || !bytes.Equal(again.Body, first.Body) {
-			t.Errorf("got %s, replayed %v, want %s", again.Body, again.Replayed, first.Body)
-		}
+		assert.Truef(t, again.Replayed && bytes.Equal(again.Body, first.Body),
+			"got %s, replayed %v, want %s", again.Body, again.Replayed, first.Body)
 	}
 	wantMore(t, pool, before, oneBooking)
 }
@@ -54,9 +53,8 @@ func TestTheUsersSQLSeesTheDataAfterTheTransition(t *testing.T) {
 	})
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, on("see", "L-1", "s", 30, ""))
-	if want := (loan{Customer: "c-1", Region: "north", Owed: 70}); saw != want || amount != 30 {
-		t.Errorf("got %+v and %d", saw, amount)
-	}
+	want := (loan{Customer: "c-1", Region: "north", Owed: 70})
+	assert.Truef(t, saw == want && amount == 30, "got %+v and %d", saw, amount)
 }
 
 func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
@@ -67,23 +65,18 @@ func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
 	before := rowCounts(t, pool)
 	for i := range 3 {
 		r, err := e.Submit(t.Context(), on("book", "L-1", "b", 30, "refuse"))
-		if err != nil || r.Status != 409 || r.Version != 0 || r.Position != 0 || r.Replayed != (i > 0) {
-			t.Fatalf("got %+v, %v", r, err)
-		}
+		require.Truef(t, err == nil && r.Status == 409 && r.Version == 0 && r.Position == 0 && r.Replayed == (i > 0),
+			"got %+v, %v", r, err)
 		e := r.Err()
 		wantCode(t, e, workflow.GuardRefused)
-		if !strings.Contains(e.Error(), "the limit is reached") || !strings.Contains(string(r.Body), `"state":"open"`) {
-			t.Errorf("the caller is told %s", r.Body)
-		}
+		assert.Truef(t, strings.Contains(e.Error(), "the limit is reached") && strings.Contains(string(r.Body), `"state":"open"`),
+			"the caller is told %s", r.Body)
 	}
 	wantMore(t, pool, before, map[string]int{"pawl.command": 1})
 	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
-	if err != nil || inst.Version != 1 {
-		t.Errorf("got %+v, %v", inst, err)
-	}
-	if own := errLimit.(*workflow.Error); own.State != "" {
-		t.Errorf("the user's own value was changed: %+v", own)
-	}
+	assert.Truef(t, err == nil && inst.Version == 1, "got %+v, %v", inst, err)
+	own := errLimit.(*workflow.Error)
+	assert.Equalf(t, workflow.State(""), own.State, "the user's own value was changed: %+v", own)
 }
 
 func TestAnyOtherFailureOfTheUsersSQLUndoesAndStoresNothing(t *testing.T) {
@@ -97,23 +90,17 @@ func TestAnyOtherFailureOfTheUsersSQLUndoesAndStoresNothing(t *testing.T) {
 		r, err := e.Submit(ctx, on("book", "L-1", "b-"+do, 30, do))
 		cancel()
 		wantCode(t, err, workflow.Internal)
-		if r.Status != 0 || r.Body != nil {
-			t.Errorf("%s: an answer %+v with the error", do, r)
-		}
+		assert.Truef(t, r.Status == 0 && r.Body == nil, "%s: an answer %+v with the error", do, r)
 		told := string(transitions.ProblemOf(err).JSON())
 		for _, secret := range []string{"secret", "ledger", "division", "not yours"} {
-			if strings.Contains(told, secret) {
-				t.Errorf("%s: the caller is told %s", do, told)
-			}
+			assert.NotContainsf(t, told, secret, "%s: the caller is told", do)
 		}
 		wantMore(t, pool, before, nil)
 	}
 	// The keys are free: the same intent may be tried again.
 	for _, do := range []string{"fail", "panic", "violate"} {
 		c := on("book", "L-1", "b-"+do, 10, "")
-		if r := submit(t, e, c); r.Replayed {
-			t.Errorf("%s: replayed", do)
-		}
+		assert.Falsef(t, submit(t, e, c).Replayed, "%s: replayed", do)
 	}
 }
 
@@ -145,19 +132,12 @@ func TestTheUsersSQLOfManyCallersAddsUp(t *testing.T) {
 		}
 	}
 	work.Wait()
-	if most.Load() != 1 {
-		t.Errorf("%d ran at once on one instance", most.Load())
-	}
+	assert.Equal(t, int64(1), most.Load(), "ran at once on one instance")
 	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
-	if err != nil || inst.Version != 19 || !strings.Contains(string(inst.Data), `"owed":820`) {
-		t.Errorf("got version %d, %s, %v", inst.Version, inst.Data, err)
-	}
-	if got := query[int](t, pool, "SELECT sum(amount) FROM ledger"); got != 180 {
-		t.Errorf("the ledger says %d", got)
-	}
-	if ran.Load() != 18 {
-		t.Errorf("it ran %d times for 18 intents, with nobody else around", ran.Load())
-	}
+	assert.Truef(t, err == nil && inst.Version == 19 && strings.Contains(string(inst.Data), `"owed":820`),
+		"got version %d, %s, %v", inst.Version, inst.Data, err)
+	assert.Equal(t, 180, query[int](t, pool, "SELECT sum(amount) FROM ledger"), "the ledger says")
+	assert.Equal(t, int64(18), ran.Load(), "it ran times for 18 intents, with nobody else around")
 }
 
 func TestTheUsersSQLThatTakesTooLongFailsItsCommandAlone(t *testing.T) {
@@ -182,9 +162,7 @@ func TestTheUsersSQLThatTakesTooLongFailsItsCommandAlone(t *testing.T) {
 	wantMore(t, pool, before, nil)
 	eventually(t, "it is done when it takes no time, which a busy machine may not give it at once", func() bool {
 		r, err := e.Submit(t.Context(), on("buy", "L-1", "slow", 1, ""))
-		if err != nil && workflow.CodeOf(err) != workflow.TimedOut {
-			t.Fatal(err)
-		}
+		require.False(t, err != nil && workflow.CodeOf(err) != workflow.TimedOut, err)
 		return err == nil && !r.Refused()
 	})
 	wantMore(t, pool, before, oneTransition)

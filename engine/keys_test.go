@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -74,29 +76,20 @@ func TestKeysSayHowCommandsStand(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Stop(t.Context())
 	empty, err := e.Admin().Keys(t.Context(), "")
-	if err != nil || len(empty.Statuses) != len(transitions.Statuses) || !empty.OldestInFlight.IsZero() {
-		t.Errorf("of an empty database: %+v, %v", empty, err)
-	}
+	assert.Truef(t, err == nil && len(empty.Statuses) == len(transitions.Statuses) && empty.OldestInFlight.IsZero(),
+		"of an empty database: %+v, %v", empty, err)
 	population(t, pool)
 	k, err := e.Admin().Keys(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var statuses []string
 	for i, s := range k.Statuses {
-		if s.Status != transitions.Statuses[i] || s.Estimate {
-			t.Errorf("%+v", s)
-		}
+		assert.Truef(t, s.Status == transitions.Statuses[i] && !s.Estimate, "%+v", s)
 		statuses = append(statuses, fmt.Sprint(s.Count))
 	}
-	if got := strings.Join(statuses, " "); got != "5 7 4 6 2 4" {
-		t.Errorf("by status: %s", got)
-	}
+	assert.Equal(t, "5 7 4 6 2 4", strings.Join(statuses, " "), "by status")
 	counts := []int64{k.Scheduled, k.Due, k.Stale, k.Lapsed, k.Stuck, k.Attempts, int64(k.MostTried), k.Expired, k.Forgotten}
 	if want := []int64{3, 2, 2, 1, 1, 3, 7, 2, 3}; !slices.Equal(counts, want) {
 		t.Errorf("scheduled, due, stale, lapsed, stuck, many attempts, most tried, expired, forgotten: %v, want %v", counts, want)
@@ -106,16 +99,12 @@ func TestKeysSayHowCommandsStand(t *testing.T) {
 		"stale": {k.At.Sub(k.OldestStale), time.Minute}, "lapsed": {k.At.Sub(k.OldestLapsed), 2 * time.Minute},
 		"expired": {k.At.Sub(k.OldestExpired), time.Hour},
 	} {
-		if age[0] < age[1] || age[0] > age[1]+time.Minute {
-			t.Errorf("the oldest %s is of %s ago, want %s", name, age[0], age[1])
-		}
+		assert.Truef(t, age[0] >= age[1] && age[0] <= age[1]+time.Minute, "the oldest %s is of %s ago, want %s", name, age[0], age[1])
 	}
-	if k.DeadMessages != 2 || k.At.Sub(k.OldestDeadMessage) < time.Hour {
-		t.Errorf("dead messages: %d, since %s", k.DeadMessages, k.OldestDeadMessage)
-	}
-	if all, err := e.Admin().Keys(t.Context(), ""); err != nil || all.Due != 7 || all.DeadMessages != 3 || all.AtLeast {
-		t.Errorf("of everybody: %+v, %v", all, err)
-	}
+	assert.Truef(t, k.DeadMessages == 2 && k.At.Sub(k.OldestDeadMessage) >= time.Hour,
+		"dead messages: %d, since %s", k.DeadMessages, k.OldestDeadMessage)
+	all, err := e.Admin().Keys(t.Context(), "")
+	assert.Truef(t, err == nil && all.Due == 7 && all.DeadMessages == 3 && !all.AtLeast, "of everybody: %+v, %v", all, err)
 	_, err = e.Admin().Keys(t.Context(), "no\x00tenant")
 	wantCode(t, err, workflow.InvalidRequest)
 }
@@ -133,17 +122,12 @@ func TestKeysHaveTheSuppressionRateByScope(t *testing.T) {
 	_, err := e.Submit(t.Context(), mine)
 	wantCode(t, err, workflow.KeyReused)
 	k, err := e.Admin().Keys(t.Context(), transitions.DefaultTenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []inspect.ScopeCount{{Tenant: "default", Scope: "loan:apply", New: 1, Replayed: 2},
 		{Tenant: "default", Scope: "till 7", Named: true, New: 1, Mismatched: 1}}
-	if !slices.Equal(k.Scopes, want) {
-		t.Errorf("%+v", k.Scopes)
-	}
-	if rate := k.Scopes[1].Rate(); rate != 0.5 {
-		t.Errorf("the rate of %+v is %v", k.Scopes[1], rate)
-	}
+	assert.Truef(t, slices.Equal(k.Scopes, want), "%+v", k.Scopes)
+	rate := k.Scopes[1].Rate()
+	assert.Truef(t, rate == 0.5, "the rate of %+v is %v", k.Scopes[1], rate)
 }
 
 // A large table is neither read nor waited for: what is finished is estimated.
@@ -154,25 +138,15 @@ func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
 	finished(t, pool, 50_000, "succeeded", "now() + interval '1 day'")
 	exec(t, pool, "ANALYZE pawl.command")
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Stop(t.Context())
 	k, err := e.Admin().Keys(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	succeeded := k.Statuses[3]
-	if !succeeded.Estimate || succeeded.Count < 40_000 || succeeded.Count > 60_000 {
-		t.Errorf("%+v", succeeded)
-	}
-	if k.Due != 2 || k.Expired != 2 {
-		t.Errorf("%+v", k)
-	}
+	assert.Truef(t, succeeded.Estimate && succeeded.Count >= 40_000 && succeeded.Count <= 60_000, "%+v", succeeded)
+	assert.Truef(t, k.Due == 2 && k.Expired == 2, "%+v", k)
 	sql := strings.NewReplacer("$1", "'a'", "$2", "10000", "$3", "5").Replace(pgtest.SQL(store.KeysSQL))
-	if plan := query[string](t, pool, "EXPLAIN (FORMAT JSON) "+sql); strings.Contains(plan, `"Seq Scan"`) {
-		t.Errorf("the table is read:\n%s", plan)
-	}
+	assert.NotContains(t, query[string](t, pool, "EXPLAIN (FORMAT JSON) "+sql), `"Seq Scan"`, "the table is read")
 }
 
 // The planner expects one row at least, also of a status that no row has.
@@ -182,19 +156,13 @@ func TestKeysOfALargeTableDoNotInventOne(t *testing.T) {
 	finished(t, pool, 50_000, "succeeded", "now() + interval '1 day'")
 	exec(t, pool, "ANALYZE pawl.command")
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Stop(t.Context())
 	for _, tenant := range []string{"", "a", "other"} {
 		k, err := e.Admin().Keys(t.Context(), tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, s := range k.Statuses {
-			if s.Status != transitions.Succeeded && s.Count != 0 {
-				t.Errorf("of %q: %+v", tenant, s)
-			}
+			assert.Falsef(t, s.Status != transitions.Succeeded && s.Count != 0, "of %q: %+v", tenant, s)
 		}
 	}
 }
@@ -222,15 +190,11 @@ func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {
 		exec(t, pool, "ANALYZE")
 	}
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Stop(t.Context())
 	inFlightRows(t, pool, inspect.MaxCounted, "a", waits, `'pending', 'scheduled', 0, now() + interval '1 day'`)
 	k, err := e.Admin().Keys(t.Context(), "")
-	if err != nil || !k.AtLeast || k.Due != 2*many || k.Scheduled != inspect.MaxCounted+1 {
-		t.Errorf("%+v, %v", k, err)
-	}
+	assert.Truef(t, err == nil && k.AtLeast && k.Due == 2*many && k.Scheduled == inspect.MaxCounted+1, "%+v, %v", k, err)
 }
 
 // A node that knows the workflow and not the version claims what does not say its version, and gives it
@@ -258,10 +222,6 @@ func TestTheAgeOfDueWorkThatNobodyCanDoGrows(t *testing.T) {
 		return query[bool](t, pool, "SELECT attempt > 1 AND status = 'pending' FROM pawl.command WHERE key = '2'")
 	})
 	k, err := old.Admin().Keys(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !k.OldestDue.Equal(since) {
-		t.Errorf("the oldest is due since %s, and not since %s", k.OldestDue, since)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, k.OldestDue.Equal(since), "the oldest is due since %s, and not since %s", k.OldestDue, since)
 }

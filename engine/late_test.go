@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -31,9 +33,7 @@ func readTo(t testing.TB, f transitions.Follower, head int64) (list []logRow) {
 	t.Helper()
 	for last := int64(0); last < head; {
 		batch, err := f.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i := range batch.Events {
 			list = append(list, logRowOf(&batch.Events[i].Event))
 		}
@@ -59,13 +59,12 @@ func TestAWriterThatCommitsLateIsMissedByNobody(t *testing.T) {
 	submitTx(t, e, inGo, on("pay", "L-go", "late 1", 10, ""))
 	submitTx(t, e, inGo, on("pay", "L-go", "late 2", 10, ""))
 	inSQL := begin(t, pool)
-	if _, err := inSQL.Exec(t.Context(), `
+	_, err := inSQL.Exec(t.Context(), `
 SELECT pawl.transition('sql', 'late', c.attempt, version => 1, state => 'open',
 	data => '{"customer": "c-1", "region": "north", "owed": 990}',
 	events => '[{"type": "loan.noticed", "payload": {}}]')
-FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-sql')) AS c`); err != nil {
-		t.Fatal(err)
-	}
+FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-sql')) AS c`)
+	require.NoError(t, err)
 
 	others := func(from, to int) {
 		t.Helper()
@@ -74,17 +73,13 @@ FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loa
 			list = append(list, applied(fmt.Sprint("L-", i), 100))
 		}
 		for _, reply := range e.SubmitMany(t.Context(), list) {
-			if reply.Err != nil || reply.Receipt.Refused() {
-				t.Fatalf("%+v", reply)
-			}
+			require.Truef(t, reply.Err == nil && !reply.Receipt.Refused(), "%+v", reply)
 		}
 	}
 	others(0, 1000)
 	read := readTo(t, reader, 1002)
 	delivered(t, e, "main") // and so the sink is past them too, without anything of the late ones
-	if got := len(to.got()); got != 1002 {
-		t.Errorf("%d events were delivered", got)
-	}
+	assert.Equal(t, 1002, len(to.got()), "events were delivered")
 	commitTx(t, inSQL)
 	others(1000, 1100)
 	commitTx(t, inGo)
@@ -98,13 +93,9 @@ FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loa
 		if r.Ordinal == 0 {
 			position++
 		}
-		if r.Position != position {
-			t.Fatalf("after %d comes %+v", position, r)
-		}
+		require.Equalf(t, position, r.Position, "after comes %+v", r)
 	}
-	if len(read) != head+1 {
-		t.Errorf("%d events were read", len(read))
-	}
+	assert.Len(t, read, head+1, "events were read")
 	late := slices.DeleteFunc(slices.Clone(read), func(r logRow) bool { return r.Instance != loanID("L-go") && r.Instance != loanID("L-sql") })
 	want := []logRow{
 		{1, 0, loanID("L-go"), 1, "apply"}, {2, 0, loanID("L-sql"), 1, "apply"},
@@ -112,9 +103,7 @@ FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loa
 		{1104, 0, loanID("L-go"), 2, "pay"}, {1105, 0, loanID("L-go"), 3, "pay"},
 		{1106, 0, loanID("L-go"), 4, "pay"}, {1107, 0, loanID("L-sql"), 3, "pay"},
 	}
-	if !slices.Equal(late, want) {
-		t.Errorf("the late ones were read as\n%v\nwant\n%v", late, want)
-	}
+	assert.Truef(t, slices.Equal(late, want), "the late ones were read as\n%v\nwant\n%v", late, want)
 
 	eventually(t, "the sink has everything", func() bool { return len(to.got()) >= len(read) })
 	newest := map[uuid.UUID]logRow{}
@@ -133,9 +122,7 @@ FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loa
 		}
 		return a.Ordinal - b.Ordinal
 	})
-	if !slices.Equal(got, read) {
-		t.Errorf("%d events were delivered, and not those that were read", len(got))
-	}
+	assert.Truef(t, slices.Equal(got, read), "%d events were delivered, and not those that were read", len(got))
 }
 
 // A transaction that has its position, and has not committed, holds back whoever
@@ -151,31 +138,21 @@ func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
 	defer reader.Close()
 	tx := begin(t, pool)
 	submitTx(t, e, tx, on("pay", "L-1", "first", 10, ""))
-	if _, err := tx.Exec(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE")
+	require.NoError(t, err)
 	after := make(chan int64, 1)
 	go func() {
 		r, err := e.Submit(t.Context(), on("pay", "L-2", "second", 10, ""))
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		after <- r.Position
 	}()
 	pgtest.WaitBlocked(t, pool, "pawl.advance")
-	if head, err := e.Read().Head(t.Context(), ""); err != nil || head != 2 {
-		t.Errorf("the head is %d, %v", head, err)
-	}
+	head, err := e.Read().Head(t.Context(), "")
+	assert.Truef(t, err == nil && head == 2, "the head is %d, %v", head, err)
 	commitTx(t, tx)
-	if position := await.Receive(t, "the second one is answered", after); position != 4 {
-		t.Errorf("the second one has position %d", position)
-	}
+	assert.Equal(t, int64(4), await.Receive(t, "the second one is answered", after), "the second one has position")
 	read := readTo(t, reader, 4)
-	if len(read) != 4 || read[2].Instance != loanID("L-1") || read[3].Instance != loanID("L-2") {
-		t.Errorf("read %v", read)
-	}
+	assert.Truef(t, len(read) == 4 && read[2].Instance == loanID("L-1") && read[3].Instance == loanID("L-2"), "read %v", read)
 	delivered(t, e, "main")
-	if got := len(to.got()); got != 4 {
-		t.Errorf("%d events were delivered", got)
-	}
+	assert.Equal(t, 4, len(to.got()), "events were delivered")
 }

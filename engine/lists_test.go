@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -54,16 +56,12 @@ func everything(t testing.TB, pool *pgxpool.Pool, tenant string) []transitions.I
 	t.Helper()
 	found, err := pool.Query(t.Context(), `SELECT id, workflow, definition, state, open, attributes, created_at, updated_at FROM pawl.instance
 		WHERE tenant = $1`, tenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (i transitions.Instance, err error) {
 		err = row.Scan(&i.ID, &i.Workflow, &i.Definition, &i.State, &i.Open, &i.Attributes, &i.CreatedAt, &i.UpdatedAt)
 		return i, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -159,9 +157,7 @@ func TestListsAreWhatTheirFiltersMean(t *testing.T) {
 			for _, i := range pages(t, e, f, func() {}) {
 				got = append(got, i.ID)
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%+v: got %d, want %d, or in another order", f, len(got), len(want))
-			}
+			assert.Truef(t, slices.Equal(got, want), "%+v: got %d, want %d, or in another order", f, len(got), len(want))
 		}
 	}
 }
@@ -181,9 +177,8 @@ func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
 		"a prefix that is no text":          {Ranges: map[string]inspect.Range{"customer": {Prefix: "\x00"}}},
 		"a prefix that is too long":         {Ranges: map[string]inspect.Range{"customer": {Prefix: strings.Repeat("x", 256)}}},
 	} {
-		if _, err := e.Read().Instances(t.Context(), f); workflow.CodeOf(err) != workflow.InvalidRequest {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := e.Read().Instances(t.Context(), f)
+		assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "%s: %v", name, err)
 	}
 }
 
@@ -208,14 +203,12 @@ func TestAListInTheOrderOfUpdatesRepeatsNothingThatMoves(t *testing.T) {
 		seen[i.ID]++
 	}
 	for _, i := range there {
-		if n := seen[i.ID]; n > 1 || n == 0 && !moved[i.ID] {
-			t.Errorf("%s was seen %d times, moved %t", i.ID, n, moved[i.ID])
-		}
+		n := seen[i.ID]
+		assert.Truef(t, n <= 1 && (n != 0 || moved[i.ID]), "%s was seen %d times, moved %t", i.ID, n, moved[i.ID])
 	}
 	first, err := e.Read().Instances(t.Context(), inspect.Filter{Order: inspect.ByUpdate, Limit: 1})
-	if err != nil || len(first.Instances) != 1 || !moved[first.Instances[0].ID] {
-		t.Errorf("what moved last is not the first: %+v, %v", first, err)
-	}
+	assert.Truef(t, err == nil && len(first.Instances) == 1 && moved[first.Instances[0].ID],
+		"what moved last is not the first: %+v, %v", first, err)
 }
 
 // However few of a large table a filter selects, and whatever the index knows of
@@ -240,20 +233,15 @@ func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 			var found, count int
 			for {
 				page, err := e.Read().Instances(t.Context(), f)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				found, count = found+len(page.Instances), count+1
 				if !page.More {
 					break
 				}
-				if f.After = page.Next; count > 5 {
-					t.Fatalf("%+v does not end", f)
-				}
+				f.After = page.Next
+				require.Truef(t, count <= 5, "%+v does not end", f)
 			}
-			if found != 3 || count != 3 {
-				t.Errorf("%+v: %d instances on %d pages", f, found, count)
-			}
+			assert.Truef(t, found == 3 && count == 3, "%+v: %d instances on %d pages", f, found, count)
 		}
 	}
 }
@@ -323,9 +311,7 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 					f.After = page.Next
 					page, err = e.Read().Instances(t.Context(), f)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				f.After = inspect.Place{}
 				wantRanges(t, pool, last, fmt.Sprintf("%s, order %d", name, order))
 			}
@@ -333,9 +319,8 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 		some, half := map[string]string{"customer": "c-1"}, map[string]string{"region": "r-1"}
 		for _, f := range []inspect.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes},
 			{Tenant: "default", Attributes: some}, {Tenant: "default", Workflow: "loan", Attributes: half}, {Attributes: some}} {
-			if _, err := e.Read().Counts(t.Context(), f); err != nil {
-				t.Fatal(err)
-			}
+			_, err := e.Read().Counts(t.Context(), f)
+			require.NoError(t, err)
 			wantRanges(t, pool, last, fmt.Sprintf("counts of %+v", f))
 		}
 	}
@@ -352,13 +337,9 @@ func wantRanges(t *testing.T, pool *pgxpool.Pool, last *told, name string) {
 	t.Helper()
 	statements := last.take()
 	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: last.begin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tx.Rollback(context.Background())
-	if len(statements) == 0 {
-		t.Errorf("%s asked nothing", name)
-	}
+	assert.NotEqualf(t, 0, len(statements), "%s asked nothing", name)
 	for _, s := range statements {
 		if strings.HasPrefix(s.SQL, "SET LOCAL") { // what is planned after it is planned under it
 			if _, err := tx.Exec(t.Context(), s.SQL); err != nil {
@@ -367,13 +348,11 @@ func wantRanges(t *testing.T, pool *pgxpool.Pool, last *told, name string) {
 			continue
 		}
 		for _, step := range pgtest.Explain(t, tx, "ANALYZE, ", s.SQL, s.Args...) {
-			if step.Type == "Seq Scan" || step.Type == "Index Scan" && step.Cond == "" {
-				t.Errorf("%s: %s of %s, %v\n%s", name, step.Type, step.Relation, s.Args, s.SQL)
-			}
+			assert.Truef(t, step.Type != "Seq Scan" && (step.Type != "Index Scan" || step.Cond != ""),
+				"%s: %s of %s, %v\n%s", name, step.Type, step.Relation, s.Args, s.SQL)
 			// Of attributes it may have to read who has them, but none of the rows.
-			if step.Rows > 10_001 && step.Index != "instance_attributes" {
-				t.Errorf("%s: %s %s has %d rows, %v\n%s", name, step.Type, step.Index, int(step.Rows), s.Args, s.SQL)
-			}
+			assert.Falsef(t, step.Rows > 10_001 && step.Index != "instance_attributes",
+				"%s: %s %s has %d rows, %v\n%s", name, step.Type, step.Index, int(step.Rows), s.Args, s.SQL)
 		}
 	}
 }
@@ -398,11 +377,8 @@ func TestListsOldestFirst(t *testing.T) {
 	for _, i := range list {
 		got = append(got, i.ID)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if !list[0].CreatedAt.Equal(year) || list[0].UpdatedAt.Before(time.Now().Add(-time.Hour)) {
-		t.Errorf("import: created at %s, updated at %s", list[0].CreatedAt, list[0].UpdatedAt)
-	}
+	assert.Truef(t, slices.Equal(got, want), "got %v, want %v", got, want)
+	assert.Truef(t, list[0].CreatedAt.Equal(year) && !list[0].UpdatedAt.Before(time.Now().Add(-time.Hour)),
+		"import: created at %s, updated at %s", list[0].CreatedAt, list[0].UpdatedAt)
 	intact(t, e)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -80,13 +82,10 @@ func TestManyStopAtACommandThatFailsForNow(t *testing.T) {
 		broken.Store(false)
 		frailBroken.Store(false)
 		for i, r := range e.SubmitMany(t.Context(), list) {
-			if r.Err != nil || r.Receipt.Refused() {
-				t.Errorf("%s, again: number %d: %+v, %v", way, i, r.Receipt, r.Err)
-			}
+			assert.Truef(t, r.Err == nil && !r.Receipt.Refused(), "%s, again: number %d: %+v, %v", way, i, r.Receipt, r.Err)
 		}
-		if owed := query[string](t, pool, "SELECT data->>'owed' FROM pawl.instance WHERE business_key = $1", number); owed != "180" {
-			t.Errorf("%s: %s is owed; in the order that was asked it is 180", way, owed)
-		}
+		assert.Equalf(t, "180", query[string](t, pool, "SELECT data->>'owed' FROM pawl.instance WHERE business_key = $1", number),
+			"%s is owed; in the order that was asked it is 180", way)
 	}
 }
 
@@ -96,14 +95,10 @@ func TestManyStopAtAPausedWorkflow(t *testing.T) {
 	pool := database(t)
 	e := newEngine(t, pool)
 	submit(t, e, applied("L-1", 100))
-	if err := e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", "a break"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", "a break"))
 	list := []transitions.Command{on("pay", "L-1", "1", 1, ""), on("pay", "L-1", "2", 2, "")}
 	for i, r := range e.SubmitMany(t.Context(), list) {
 		wantCode(t, r.Err, workflow.Paused)
-		if named := strings.Contains(r.Err.Error(), `"1"`); named != (i == 1) {
-			t.Errorf("number %d: %v", i, r.Err)
-		}
+		assert.Equalf(t, (i == 1), strings.Contains(r.Err.Error(), `"1"`), "number %d: %v", i, r.Err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -81,18 +83,13 @@ func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 		submit(t, e, transitions.Command{Workflow: "letter", Transition: "step", Key: fmt.Sprint(i), Instance: begun.Instance})
 	}
 	inst, err := older.Read().Instance(t.Context(), "", begun.Instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := jsontext.Value(inst.Data)
 	want := jsontext.Value(`{"text":"new","steps":5,"to":{"city":"Graz"},"tags":{"a":"b","2":"newer","5":"newer"},"pages":[
 		{"number":1,"ink":"red"},{"number":2,"ink":"blue"},{"number":101,"ink":""},{"number":103,"ink":""},{"number":104,"ink":""}]}`)
-	if got.Canonicalize() != nil || want.Canonicalize() != nil || string(got) != string(want) {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if inst.Attributes["city"] != "Graz" || inst.Attributes["text"] != "new" {
-		t.Errorf("attributes %v", inst.Attributes)
-	}
+	assert.Truef(t, got.Canonicalize() == nil && want.Canonicalize() == nil && string(got) == string(want),
+		"got  %s\nwant %s", got, want)
+	assert.Truef(t, inst.Attributes["city"] == "Graz" && inst.Attributes["text"] == "new", "attributes %v", inst.Attributes)
 }
 
 // What an older build cannot keep is done by a newer one, and refused for good by none.
@@ -105,12 +102,10 @@ func TestWhatABuildCannotKeepIsForAnother(t *testing.T) {
 	begun := submit(t, newer, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"})
 	step := transitions.Command{Workflow: "letter", Transition: "step", Key: "s", Instance: begun.Instance}
 	_, err := older.Submit(t.Context(), step)
-	if workflow.CodeOf(err) != workflow.NotOnThisNode || !strings.Contains(err.Error(), `the elements of "/pages"`) {
-		t.Fatalf("the older build: %v", err)
-	}
-	if r := submit(t, newer, step); r.Refused() || r.Replayed {
-		t.Errorf("the newer build: %+v", r)
-	}
+	require.Truef(t, workflow.CodeOf(err) == workflow.NotOnThisNode && strings.Contains(err.Error(), `the elements of "/pages"`),
+		"the older build: %v", err)
+	r := submit(t, newer, step)
+	assert.Truef(t, !r.Refused() && !r.Replayed, "the newer build: %+v", r)
 }
 
 func TestABuildThatCannotReadWhatIsRecordedIsRefused(t *testing.T) {
@@ -120,18 +115,14 @@ func TestABuildThatCannotReadWhatIsRecordedIsRefused(t *testing.T) {
 		return startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{w}})
 	}
 	nothing := func(*olderLetter) {}
-	if err := started(newerLetters()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, started(newerLetters()))
 	if err := started(olderLetters()); err == nil {
 		t.Error("a build that has not run here before, and lacks members, was taken")
 	} else {
 		for _, want := range []string{`workflow "letter" version 1`, "removed, or renamed", `"/to/city" (string)`, `"/pages/*/ink" (string)`,
 			`"/tags" (object)`,
 			`"attribute city"`, "version 2", "DataChanged"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q is not in %v", want, err)
-			}
+			assert.Containsf(t, err.Error(), want, "in %v", err)
 		}
 	}
 	type renamed struct {
@@ -140,19 +131,11 @@ func TestABuildThatCannotReadWhatIsRecordedIsRefused(t *testing.T) {
 	}
 	another := lettersOf(func(*renamed) {}, func(*renamed) {}).Attr("text", func(d renamed) string { return d.Text }).
 		Attr("city", func(d renamed) string { return d.To.City })
-	if err := started(another); err == nil || !strings.Contains(err.Error(), `"/steps" (int64, now string)`) {
-		t.Errorf("a member of another type: %v", err)
-	}
+	assert.ErrorContains(t, started(another), `"/steps" (int64, now string)`, "a member of another type")
 	meant := lettersOf(nothing, nothing).DataChanged("/to/city", "/pages/*/ink", "/tags", "attribute text", "attribute city")
-	if err := started(meant); err != nil {
-		t.Errorf("where it is meant: %v", err)
-	}
-	if err := started(lettersOf(nothing, nothing)); err != nil {
-		t.Errorf("once it was meant it is the rule: %v", err)
-	}
-	if err := started(newerLetters()); err != nil {
-		t.Errorf("back again adds the members: %v", err)
-	}
+	assert.NoError(t, started(meant), "where it is meant")
+	assert.NoError(t, started(lettersOf(nothing, nothing)), "once it was meant it is the rule")
+	assert.NoError(t, started(newerLetters()), "back again adds the members")
 }
 
 // A member that is meant to go is dropped by the next transition.
@@ -164,14 +147,9 @@ func TestAMemberThatIsMeantToGoIsDropped(t *testing.T) {
 	next := newEngine(t, pool, running(olderLetters().DataChanged("/to/city", "/pages/*/ink", "/tags", "attribute city")))
 	submit(t, next, transitions.Command{Workflow: "letter", Transition: "step", Key: "s", Instance: begun.Instance})
 	inst, err := next.Read().Instance(t.Context(), "", begun.Instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var members map[string]any
-	if err := json.Unmarshal(inst.Data, &members); err != nil || len(members) != 3 || strings.Contains(string(inst.Data), "ink") {
-		t.Errorf("%s, %v", inst.Data, err)
-	}
-	if len(inst.Attributes) != 1 || inst.Attributes["text"] != "new" {
-		t.Errorf("attributes %v", inst.Attributes)
-	}
+	err = json.Unmarshal(inst.Data, &members)
+	assert.Truef(t, err == nil && len(members) == 3 && !strings.Contains(string(inst.Data), "ink"), "%s, %v", inst.Data, err)
+	assert.Truef(t, len(inst.Attributes) == 1 && inst.Attributes["text"] == "new", "attributes %v", inst.Attributes)
 }

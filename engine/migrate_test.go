@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -103,9 +105,7 @@ func bothClaims(t *testing.T, pool *pgxpool.Pool, workflows ...workflow.Source) 
 		workflows = []workflow.Source{claims1(pays), claims2(pays)}
 	}
 	e := newEngine(t, pool, running(workflows...))
-	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "claim", 1, ""))
 	return e
 }
 
@@ -129,9 +129,7 @@ func migrateOne(t *testing.T, e *engine.Engine, id uuid.UUID, key string) (trans
 func wantIntact(t *testing.T, e *engine.Engine, tenant string) {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
-	if err != nil || len(v.Broken) > 0 {
-		t.Errorf("verify: %+v, %v", v.Broken, err)
-	}
+	assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %+v, %v", v.Broken, err)
 }
 
 func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
@@ -149,42 +147,34 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	}
 
 	r, err := migrateOne(t, e, id, "m")
-	if err != nil || r.Err() != nil || r.Version != 3 {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Err() == nil && r.Version == 3, "%+v, %v", r, err)
 	inst, err := e.Read().Instance(t.Context(), "", id)
-	if err != nil || inst.Definition != 2 || inst.State != "held" || string(inst.Data) != `{"cents":2000}` ||
-		inst.Attributes["large"] != "yes" {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.Definition == 2 && inst.State == "held" && string(inst.Data) == `{"cents":2000}` &&
+		inst.Attributes["large"] == "yes",
+		"%+v, %v", inst, err)
 	rows, err := e.Read().History(t.Context(), "", id, 2, 10)
 	if err != nil || len(rows) != 1 || rows[0].Transition != "pawl.migrated" || string(rows[0].Payload) != `{"from":1,"to":2}` ||
 		rows[0].Actor != "ann" || rows[0].Reason != "all do" || rows[0].From != "held" || rows[0].To != "held" {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'claim.pawl.migrated' AND instance = $1", id); n != 1 {
-		t.Errorf("%d events", n)
-	}
+	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'claim.pawl.migrated' AND instance = $1", id),
+		"events")
 	// What is in flight follows, and the timer fires when it was to fire.
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase IS NOT NULL AND definition = 2", id); n != 2 {
 		t.Errorf("%d commands in flight are on version 2, want 2", n)
 	}
-	if kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')",
-		id); !kept.Equal(due) {
-		t.Errorf("the timer is due at %s, and was at %s", kept, due)
-	}
+	kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')",
+		id)
+	assert.Truef(t, kept.Equal(due), "the timer is due at %s, and was at %s", kept, due)
 	// Old keys answer as before, and so does this one.
 	again := file(t, e, "", "1", 20)
-	if !again.Replayed || string(again.Body) != string(first.Body) {
-		t.Errorf("%s, then %s", first.Body, again.Body)
-	}
+	assert.Truef(t, again.Replayed && string(again.Body) == string(first.Body), "%s, then %s", first.Body, again.Body)
 	if repeated, err := migrateOne(t, e, id, "m"); err != nil || !repeated.Replayed || string(repeated.Body) != string(r.Body) {
 		t.Errorf("%s, then %s, %v", r.Body, repeated.Body, err)
 	}
 	// With another key nothing is left to do.
-	if other, err := migrateOne(t, e, id, "n"); err != nil || other.Err() != nil || other.Version != 0 {
-		t.Errorf("%+v, %v", other, err)
-	}
+	other, err := migrateOne(t, e, id, "n")
+	assert.Truef(t, err == nil && other.Err() == nil && other.Version == 0, "%+v, %v", other, err)
 	submit(t, e, onClaim(id, "release", "r"))
 	submit(t, e, onClaim(id, "approve", "a"))
 	wantIntact(t, e, "")
@@ -212,9 +202,8 @@ func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 	submit(t, e, onClaim(dropped, "drop", "d"))
 	for id, want := range map[uuid.UUID]string{negative: "the sum is negative", dropped: "has ended"} {
 		r, err := migrateOne(t, e, id, "m")
-		if err != nil || workflow.CodeOf(r.Err()) != workflow.MigrationRefused || !strings.Contains(r.Err().Error(), want) {
-			t.Errorf("%+v, %v", r, err)
-		}
+		assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.MigrationRefused && strings.Contains(r.Err().Error(), want),
+			"%+v, %v", r, err)
 	}
 	busy := file(t, e, "", "3", 1).Instance
 	work := submit(t, e, onClaim(busy, "pay", "p"))
@@ -222,9 +211,8 @@ func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
 	_, err := migrateOne(t, e, busy, "m")
 	wantCode(t, err, workflow.MigrationWaits)
 	close(goOn)
-	if _, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
+	require.NoError(t, err)
 	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
 		transitions.Operation{Action: transitions.Migrate, To: 3})
 	wantCode(t, err, workflow.NotOnThisNode)
@@ -242,19 +230,15 @@ func TestAnActivityInFlightIsCarried(t *testing.T) {
 	id := file(t, e, "", "1", 1).Instance
 	work := submit(t, e, onClaim(id, "pay", "p"))
 	<-going
-	if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "settling" || inst.Links.InFlight == nil {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	r, err := migrateOne(t, e, id, "m")
+	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
+	inst, err := e.Read().Instance(t.Context(), "", id)
+	assert.Truef(t, err == nil && inst.State == "settling" && inst.Links.InFlight != nil, "%+v, %v", inst, err)
 	close(goOn)
-	if _, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"}); err != nil {
-		t.Fatal(err)
-	}
-	if inst, err := e.Read().Instance(t.Context(), "", id); err != nil || inst.State != "paid" || string(inst.Data) != `{"cents":107}` {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	_, err = e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
+	require.NoError(t, err)
+	inst, err = e.Read().Instance(t.Context(), "", id)
+	assert.Truef(t, err == nil && inst.State == "paid" && string(inst.Data) == `{"cents":107}`, "%+v, %v", inst, err)
 	wantIntact(t, e, "")
 }
 
@@ -263,9 +247,7 @@ func migrated(t *testing.T, e *engine.Engine, id int64) inspect.Migration {
 	t.Helper()
 	for {
 		m, err := e.Admin().Migration(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !m.EndedAt.IsZero() {
 			return m
 		}
@@ -277,9 +259,7 @@ func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 	t.Helper()
 	m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do",
 		PerSecond: perSecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
@@ -309,9 +289,8 @@ func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
 			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see()`)
 	migrated(t, e, begun(t, e, 1000).ID)
 	seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT what || ' ' || setting ORDER BY what || ' ' || setting) FROM public.seen")
-	if want := []string{"begun on", "counted off", "ended on", "taken on", "the page itself on", "turned off"}; !slices.Equal(seen, want) {
-		t.Errorf("%q, want %q", seen, want)
-	}
+	want := []string{"begun on", "counted off", "ended on", "taken on", "the page itself on", "turned off"}
+	assert.Truef(t, slices.Equal(seen, want), "%q, want %q", seen, want)
 }
 
 func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
@@ -333,9 +312,7 @@ func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
 		}
 	}
 	preview, err := e.Admin().PreviewMigration(t.Context(), "claim", 1, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var count, wouldGo, wouldNot int64
 	for _, s := range preview.States {
 		count, wouldGo, wouldNot = count+s.Count, wouldGo+s.Migrated, wouldNot+s.Rejected
@@ -343,27 +320,22 @@ func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
 	if count != 3*each || wouldGo != 3*(each-bad) || wouldNot != 3*bad || len(preview.States) != 2 || len(preview.Refusals) != 2 {
 		t.Errorf("%+v", preview)
 	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); n != 0 {
-		t.Errorf("the preview has migrated %d", n)
-	}
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"), "the preview has migrated")
 	m := migrated(t, e, begun(t, e, 100_000).ID)
-	if m.Expected != 3*each || m.Migrated != 3*(each-bad) || m.Rejected != 3*bad || m.Skipped != 0 || len(m.Refusals) != 2 ||
-		m.Refusals[0].Reason != "the sum is negative" || m.Node != "" {
-		t.Errorf("%+v", m)
-	}
-	if n := query[int](t, pool,
-		"SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'"); n != 3*(each-bad) {
-		t.Errorf("%d transitions", n)
-	}
+	assert.Truef(t, m.Expected == 3*each && m.Migrated == 3*(each-bad) && m.Rejected == 3*bad && m.Skipped == 0 && len(m.Refusals) == 2 &&
+		m.Refusals[0].Reason == "the sum is negative" && m.Node == "",
+		"%+v", m)
+	n := query[int](t, pool,
+		"SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'")
+	assert.Equal(t, 3*(each-bad), n, "transitions")
 	for _, tenant := range []string{"a", "b", "c"} {
 		wantIntact(t, e, tenant)
 	}
 	// Earlier builds stored refusals with capitalized names.
 	exec(t, pool, `UPDATE pawl.instance_migration SET refusals = '[{"State":"open","Reason":"earlier","Count":2}]' WHERE id = $1`, m.ID)
 	m, err = e.Admin().Migration(t.Context(), m.ID)
-	if want := []inspect.MigrationRefusal{{State: "open", Reason: "earlier", Count: 2}}; err != nil || !slices.Equal(m.Refusals, want) {
-		t.Errorf("%+v, %v", m.Refusals, err)
-	}
+	want := []inspect.MigrationRefusal{{State: "open", Reason: "earlier", Count: 2}}
+	assert.Truef(t, err == nil && slices.Equal(m.Refusals, want), "%+v, %v", m.Refusals, err)
 }
 
 // Whoever is killed at whatever moment: the lease is another's each time, so nothing that this node knows of the batch counts any more.
@@ -379,21 +351,16 @@ func TestAMigrationGoesOnWhoeverIsKilled(t *testing.T) {
 	for kills := 0; kills < 20; {
 		tag, err := pool.Exec(t.Context(), `UPDATE pawl.instance_migration SET token = token + 1, claimed_by = 'gone', claimed_at = now(),
 			locked_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND ended_at IS NULL AND page IS NOT NULL`, m.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		kills += int(tag.RowsAffected())
 		if now, err := e.Admin().Migration(t.Context(), m.ID); err != nil || !now.EndedAt.IsZero() {
 			t.Logf("ended after %d kills, %v", kills, err)
 			break
 		}
 	}
-	if m = migrated(t, e, m.ID); m.Migrated != all-bad || m.Rejected != bad || m.Skipped != 0 {
-		t.Errorf("%+v", m)
-	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated'"); n != all-bad {
-		t.Errorf("%d transitions, want %d", n, all-bad)
-	}
+	m = migrated(t, e, m.ID)
+	assert.Truef(t, m.Migrated == all-bad && m.Rejected == bad && m.Skipped == 0, "%+v", m)
+	assert.Equal(t, all-bad, query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated'"), "transitions")
 	wantIntact(t, e, "")
 }
 
@@ -407,21 +374,17 @@ func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
 	m := begun(t, e, 1000)
 	for m.Held == "" {
 		var err error
-		if m, err = e.Admin().Migration(t.Context(), m.ID); err != nil {
-			t.Fatal(err)
-		}
+		m, err = e.Admin().Migration(t.Context(), m.ID)
+		require.NoError(t, err)
 		await.Pass("the migration begins", 20*time.Millisecond)
 	}
-	if !strings.Contains(m.Held, "do not know version 2") || m.Migrated != 0 {
-		t.Errorf("%+v", m)
-	}
+	assert.Truef(t, strings.Contains(m.Held, "do not know version 2") && m.Migrated == 0, "%+v", m)
 	_, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2})
 	wantCode(t, err, workflow.Conflict)
 	submit(t, old, onClaim(id, "hold", "h")) // it works on as before
 	old.Stop(t.Context())
-	if m = migrated(t, e, m.ID); m.Migrated != 1 {
-		t.Errorf("%+v", m)
-	}
+	m = migrated(t, e, m.ID)
+	assert.Equalf(t, int64(1), m.Migrated, "%+v", m)
 }
 
 // That holds for one instance, too: nothing is stored under the key, the dry run says so, and what was done before is answered.
@@ -431,30 +394,24 @@ func TestTheMigrationOfOneInstanceWaitsForNodesToo(t *testing.T) {
 	e := bothClaims(t, pool)
 	before, id := file(t, e, "", "1", 1).Instance, file(t, e, "", "2", 2).Instance
 	done, err := migrateOne(t, e, before, "m")
-	if err != nil || done.Err() != nil {
-		t.Fatalf("%+v, %v", done, err)
-	}
+	require.Truef(t, err == nil && done.Err() == nil, "%+v, %v", done, err)
 	old := newEngine(t, pool, running(claims1(pays)))
 	name := query[string](t, pool, "SELECT name FROM pawl.node WHERE 'claim 2' <> ALL (versions)")
 	waits := func(err error) {
 		t.Helper()
 		wantCode(t, err, workflow.MigrationWaits)
-		if !strings.Contains(err.Error(), "do not know version 2: "+name) {
-			t.Errorf("it does not name the node: %v", err)
-		}
+		assert.Containsf(t, err.Error(), "do not know version 2: "+name, "it does not name the node: %v", err)
 	}
 	_, err = migrateOne(t, e, id, "m")
 	waits(err)
 	_, _, err = e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate, To: 2})
 	waits(err)
-	if again, err := migrateOne(t, e, before, "m"); err != nil || string(again.Body) != string(done.Body) {
-		t.Errorf("%+v, %v", again, err)
-	}
+	again, err := migrateOne(t, e, before, "m")
+	assert.Truef(t, err == nil && string(again.Body) == string(done.Body), "%+v, %v", again, err)
 	submit(t, old, onClaim(id, "hold", "h")) // it works on as before
 	old.Stop(t.Context())
-	if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil || r.Replayed {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := migrateOne(t, e, id, "m")
+	assert.Truef(t, err == nil && r.Err() == nil && !r.Replayed, "%+v, %v", r, err)
 }
 
 // Nobody who asks for something is Pawl itself.
@@ -485,17 +442,13 @@ func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 	for range times {
 		go func() {
 			m, err := e.Admin().MigrateInstances(t.Context(), r)
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			ids <- m.ID
 		}()
 	}
 	first := await.Receive(t, "a migration", ids)
 	for range times - 1 {
-		if id := await.Receive(t, "a migration", ids); id != first {
-			t.Errorf("migration %d beside %d", id, first)
-		}
+		assert.Equal(t, first, await.Receive(t, "a migration", ids), "migration beside")
 	}
 	ended := migrated(t, e, first)
 	if m, err := e.Admin().MigrateInstances(t.Context(), r); err != nil || m.ID != first || !m.EndedAt.Equal(ended.EndedAt) {
@@ -507,13 +460,11 @@ func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 	r.Key = "k\x00"
 	_, err = e.Admin().MigrateInstances(t.Context(), r)
 	wantCode(t, err, workflow.KeyInvalid)
-	if list, err := e.Admin().Migrations(t.Context()); err != nil || len(list) != 1 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err := e.Admin().Migrations(t.Context())
+	assert.Truef(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 	want := []inspect.MigrationPlan{{Workflow: "claim", From: 1, To: 2}}
-	if got := e.Admin().MigrationPlans(); !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
+	got := e.Admin().MigrationPlans()
+	assert.Truef(t, slices.Equal(got, want), "%+v", got)
 }
 
 func TestAMigrationCanBeStopped(t *testing.T) {
@@ -527,15 +478,12 @@ func TestAMigrationCanBeStopped(t *testing.T) {
 	if err != nil || m.EndedAt.IsZero() || m.StoppedAt.IsZero() || m.StoppedBy != "olga" || m.StopReason != "the price was wrong" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if again, err := e.Admin().StopMigration(t.Context(), m.ID, "bob", ""); err != nil || !reflect.DeepEqual(again, m) {
-		t.Errorf("who asks later changes it: %+v, %v", again, err)
-	}
+	again, err := e.Admin().StopMigration(t.Context(), m.ID, "bob", "")
+	assert.Truef(t, err == nil && reflect.DeepEqual(again, m), "who asks later changes it: %+v, %v", again, err)
 	_, err = e.Admin().StopMigration(t.Context(), m.ID, "olga", "a\x00")
 	wantCode(t, err, workflow.InvalidRequest)
 	old.Stop(t.Context())
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); n != 0 {
-		t.Errorf("%d were migrated", n)
-	}
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"), "migrated")
 	_, err = e.Admin().StopMigration(t.Context(), 99, "", "")
 	wantCode(t, err, workflow.NotFound)
 	_, err = e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -50,9 +52,7 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 	plan := workflow.FromVersion[appointment, appointment](1, nil).State("open", "waiting").KeepTimer("kept").RestartTimer("again").
 		SetTimer("said", func(now time.Time, a appointment) time.Time { return a.At.Add(-time.Hour) })
 	e := newEngine(t, pool, running(appointments(1, "open", 0), appointments(2, "waiting", time.Minute, plan)), clock.set)
-	if err := e.Admin().BeginVersion(t.Context(), "appointment", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "appointment", 1, ""))
 	begun := clock.Now()
 	year := begun.AddDate(-1, 0, 0).Truncate(time.Second)
 	r := submit(t, e, transitions.Command{Workflow: "appointment", Transition: "arrange", Key: "1", HappenedAt: year,
@@ -62,52 +62,37 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 		found := map[string]time.Time{}
 		rows, err := pool.Query(t.Context(), `SELECT split_part(scope, ':', 4), run_at FROM pawl.command
 			WHERE instance = $1 AND starts_with(scope, 'pawl:timer') AND phase IS NOT NULL`, r.Instance)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer rows.Close()
 		for rows.Next() {
 			var name string
 			var at time.Time
-			if err := rows.Scan(&name, &at); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, rows.Scan(&name, &at))
 			found[name] = at.UTC()
 		}
 		return found
 	}
 	names := []string{"again", "from-data", "kept", "later", "said", "same"}
-	if got := due(); !slices.Equal(slices.Sorted(maps.Keys(got)), names) {
-		t.Fatalf("%v", got)
-	}
+	got := due()
+	require.True(t, slices.Equal(slices.Sorted(maps.Keys(got)), names), got)
 	for name, at := range due() {
-		if !at.Equal(grace) {
-			t.Errorf("%s is due at %s, want %s", name, at, grace)
-		}
+		assert.Truef(t, at.Equal(grace), "%s is due at %s, want %s", name, at, grace)
 	}
 	clock.skip(10 * time.Minute)
 	now := clock.Now()
 	p, err := e.Admin().PreviewMigration(t.Context(), "appointment", 1, 2)
-	if err != nil || len(p.States) != 1 || p.States[0].Migrated != 1 || p.States[0].Overdue != 1 {
-		t.Errorf("%+v, %v", p, err)
-	}
+	assert.Truef(t, err == nil && len(p.States) == 1 && p.States[0].Migrated == 1 && p.States[0].Overdue == 1, "%+v, %v", p, err)
 	dry, _, err := e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: r.Instance},
 		transitions.Operation{Action: transitions.Migrate, To: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, err := migrateOne(t, e, r.Instance, "m")
-	if err != nil || m.Err() != nil {
-		t.Fatalf("%+v, %v", m, err)
-	}
+	require.Truef(t, err == nil && m.Err() == nil, "%+v, %v", m, err)
 	const overdue = `{"timer":%q,"transition":"ring","due":%q,"fires":%q}`
 	fires := now.Format(time.RFC3339Nano)
 	told := fmt.Sprintf(`"overdue":[`+overdue+`,`+overdue+`]`, "later", year.Add(time.Minute).Format(time.RFC3339), fires,
 		"said", year.Add(-time.Hour).Format(time.RFC3339), fires)
 	for _, body := range [][]byte{dry.Body, m.Body} {
-		if !strings.Contains(string(body), told) {
-			t.Errorf("got %s, want %s", body, told)
-		}
+		assert.Contains(t, string(body), told, body)
 	}
 	rung := func(n int) {
 		t.Helper()
@@ -118,9 +103,8 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 	}
 	rung(2)
 	want := map[string]time.Time{"from-data": grace, "kept": grace, "same": grace, "again": now.Add(24 * time.Hour)}
-	if got := due(); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	got = due()
+	assert.Truef(t, maps.Equal(got, want), "%v, want %v", got, want)
 	clock.skip(time.Hour)
 	rung(5)
 	clock.skip(24 * time.Hour)
@@ -174,24 +158,19 @@ func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
 		return err == nil && now.Waiting == all
 	})
 	submit(t, e, onClaim(ids[2], "call-off", "call-off"))
-	if r, err := migrateOne(t, e, ids[2], "m"); err != nil || r.Err() != nil {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := migrateOne(t, e, ids[2], "m")
+	assert.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	close(goOn)
-	if m = migrated(t, e, m.ID); m.Migrated != 2 || m.Rejected+m.Skipped != 0 {
-		t.Errorf("%+v", m)
-	}
+	m = migrated(t, e, m.ID)
+	assert.Truef(t, m.Migrated == 2 && m.Rejected+m.Skipped == 0, "%+v", m)
 	for i, want := range []workflow.State{"open", "later", "later"} {
-		if r, err := e.Await(t.Context(), transitions.Ref{Scope: begin[i].Record.Scope, Key: "call"}); err != nil || r.Err() == nil {
-			t.Errorf("%d: %+v, %v", i, r, err)
-		}
+		r, err := e.Await(t.Context(), transitions.Ref{Scope: begin[i].Record.Scope, Key: "call"})
+		assert.Truef(t, err == nil && r.Err() != nil, "%d: %+v, %v", i, r, err)
 		again := submit(t, e, onClaim(ids[i], "call", "again"))
-		if r, err := e.Await(t.Context(), transitions.Ref{Scope: again.Record.Scope, Key: "again"}); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
-			t.Errorf("%d: %+v, %v", i, r, err)
-		}
-		if inst, err := e.Read().Instance(t.Context(), "", ids[i]); err != nil || inst.Definition != 2 || inst.State != want {
-			t.Errorf("%d: %+v, %v", i, inst, err)
-		}
+		r, err = e.Await(t.Context(), transitions.Ref{Scope: again.Record.Scope, Key: "again"})
+		assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.ActivityFailed, "%d: %+v, %v", i, r, err)
+		inst, err := e.Read().Instance(t.Context(), "", ids[i])
+		assert.Truef(t, err == nil && inst.Definition == 2 && inst.State == want, "%d: %+v, %v", i, inst, err)
 	}
 	wantIntact(t, e, "")
 }
@@ -202,9 +181,7 @@ func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
 	pool, clock := database(t), newStill()
 	pay, going, goOn := heldWork()
 	e := newEngine(t, pool, running(claims1(pay).Keep(hourly), claims2(pays).Keep(hourly)), clock.set)
-	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "claim", 1, ""))
 	busy := file(t, e, "", "busy", 1).Instance
 	submit(t, e, onClaim(busy, "pay", "p"))
 	<-going
@@ -217,15 +194,12 @@ func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
 	})
 	clock.skip(10 * 24 * time.Hour)
 	retain(t, pool, clock.Now())
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE key = 'good'"); n != 0 {
-		t.Error("the keys of callers are there")
-	}
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE key = 'good'"), "the keys of callers are there")
 	close(goOn)
 	if m = migrated(t, e, m.ID); m.Migrated != 1 || m.Rejected != 1 || m.Skipped != 0 { // what was paid has ended
 		t.Errorf("%+v", m)
 	}
-	if inst, err := e.Read().Instance(t.Context(), "", old.Instance); err != nil || inst.Version != 2 {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	inst, err := e.Read().Instance(t.Context(), "", old.Instance)
+	assert.Truef(t, err == nil && inst.Version == 2, "%+v, %v", inst, err)
 	wantIntact(t, e, "")
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -62,9 +64,8 @@ func TestMessagesAndResultsComeBesideAMigration(t *testing.T) {
 		}
 	}
 	tx := begin(t, pool)
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance ORDER BY id FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance ORDER BY id FOR UPDATE")
+	require.NoError(t, err)
 	m := begun(t, nodes[0], 1000)
 	eventually(t, "the page is written", func() bool {
 		return query[bool](t, pool, "SELECT page IS NOT NULL FROM pawl.instance_migration WHERE id = $1", m.ID)
@@ -82,9 +83,8 @@ func TestMessagesAndResultsComeBesideAMigration(t *testing.T) {
 	close(goOn)
 	rollback(t, tx)
 	work.Wait()
-	if m = migrated(t, nodes[0], m.ID); m.Migrated != all {
-		t.Errorf("%+v", m)
-	}
+	m = migrated(t, nodes[0], m.ID)
+	assert.Equalf(t, int64(all), m.Migrated, "%+v", m)
 	for i := range all {
 		state, sum := workflow.State("checking"), i+10+11
 		if i%2 == 0 {
@@ -138,9 +138,7 @@ func TestChildrenEndWhileTheyAndTheirParentsMigrate(t *testing.T) {
 	nodes := []*engine.Engine{newEngine(t, pool, running(sources...)), newEngine(t, pool, running(sources...))}
 	for _, name := range []string{"parent", "child"} {
 		for _, e := range nodes {
-			if err := e.Admin().BeginVersion(t.Context(), name, 1, ""); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, e.Admin().BeginVersion(t.Context(), name, 1, ""))
 		}
 	}
 	const all = 15
@@ -161,27 +159,21 @@ func TestChildrenEndWhileTheyAndTheirParentsMigrate(t *testing.T) {
 	var asked []int64
 	for _, name := range []string{"child", "parent"} {
 		m, err := nodes[0].Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: name, From: 1, To: 2, PerSecond: 500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		asked = append(asked, m.ID)
 	}
 	work.Wait()
 	for _, id := range asked {
-		if m := migrated(t, nodes[0], id); m.Rejected != 0 {
-			t.Errorf("%+v", m)
-		}
+		m := migrated(t, nodes[0], id)
+		assert.Equalf(t, int64(0), m.Rejected, "%+v", m)
 	}
 	eventually(t, "all ends are told", func() bool {
 		return query[int](t, pool, `SELECT count(*) FROM pawl.instance WHERE workflow = 'parent' AND definition = 2
 			AND data::text = '{"texts":3}'`) == all
 	})
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'mourn'"); n != len(children) {
-		t.Errorf("%d ends were told of %d", n, len(children))
-	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE workflow = 'child' AND open"); n != 0 {
-		t.Errorf("%d children live", n)
-	}
+	assert.Equal(t, len(children), query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'mourn'"),
+		"ends were told of")
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE workflow = 'child' AND open"), "children live")
 	wantIntact(t, nodes[0], "")
 }
 
@@ -190,9 +182,7 @@ func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, running(claims1(pays), claims2(pays)), func(c *engine.Config) { c.Pipeline.LockWait = time.Second })
-	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "claim", 1, ""))
 	const all, turns = 16, 12
 	var ids []uuid.UUID
 	for i := range all {
@@ -223,9 +213,7 @@ func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil && t.Context().Err() == nil {
-					t.Errorf("%d-%d: %v", caller, n, err)
-				}
+				assert.Falsef(t, err != nil && t.Context().Err() == nil, "%d-%d: %v", caller, n, err)
 			}
 		})
 	}
@@ -234,22 +222,16 @@ func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
 		return err == nil && now.Migrated == all-1
 	})
 	work.Wait()
-	if r, err := e.SubmitTx(t.Context(), held, onClaim(ids[9], "approve", "on one that has gone")); err != nil {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := e.SubmitTx(t.Context(), held, onClaim(ids[9], "approve", "on one that has gone"))
+	assert.NoErrorf(t, err, "%+v,", r)
 	submitTx(t, e, held, onClaim(ids[10], "release", "on one that has not"))
 	commitTx(t, held)
-	if m = migrated(t, e, m.ID); m.Migrated != all || m.Skipped+m.Rejected != 0 {
-		t.Errorf("%+v", m)
-	}
-	if n := query[int64](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition IN ('hold', 'release')"); n != done.Load()+2 {
-		t.Errorf("%d were done, and callers heard of %d", n, done.Load()+2)
-	}
-	if n := query[int](t, pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
-		t.Errorf("%d deadlocks", n)
-	}
-	if inst, err := e.Read().Instance(t.Context(), "", ids[10]); err != nil || inst.Definition != 2 || inst.State != "checking" {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	m = migrated(t, e, m.ID)
+	assert.Truef(t, m.Migrated == all && m.Skipped+m.Rejected == 0, "%+v", m)
+	assert.Equal(t, done.Load()+2, query[int64](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition IN ('hold', 'release')"),
+		"done, and callers heard of")
+	assert.Equal(t, 0, query[int](t, pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"), "deadlocks")
+	inst, err := e.Read().Instance(t.Context(), "", ids[10])
+	assert.Truef(t, err == nil && inst.Definition == 2 && inst.State == "checking", "%+v, %v", inst, err)
 	wantIntact(t, e, "")
 }

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -48,9 +51,7 @@ func TestACommandLeftBehindEndsWhereItsActivityIsNoMore(t *testing.T) {
 		}
 		close(goOn)
 		answer, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
-		if err != nil || workflow.CodeOf(answer.Err()) != workflow.CommandCancelled {
-			t.Errorf("%d: %+v, %v", tries, answer, err)
-		}
+		assert.Truef(t, err == nil && workflow.CodeOf(answer.Err()) == workflow.CommandCancelled, "%d: %+v, %v", tries, answer, err)
 		wantIntact(t, e, "")
 	}
 }
@@ -107,9 +108,7 @@ func TestWhatAPlanCannotDoIsRefusedAndHoldsUpNobody(t *testing.T) {
 	exec(t, pool, "ALTER TABLE pawl.instance ADD CHECK (attributes->>'name' <> '8')") // nobody can tell before
 	var log record
 	e := newEngine(t, pool, running(claims1(pays), v2), func(c *engine.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "claim", 1, ""))
 	const all = 10
 	for i := range all {
 		file(t, e, "", fmt.Sprint(i), i)
@@ -119,22 +118,16 @@ func TestWhatAPlanCannotDoIsRefusedAndHoldsUpNobody(t *testing.T) {
 		t.Errorf("%+v, %v", preview.States, err)
 	}
 	m := migrated(t, e, begun(t, e, 1000).ID)
-	if m.Migrated != 2 || m.Rejected != 8 || m.Skipped != 0 {
-		t.Errorf("%+v", m)
-	}
+	assert.Truef(t, m.Migrated == 2 && m.Rejected == 8 && m.Skipped == 0, "%+v", m)
 	for _, want := range []string{"the plan's code failed", "contains a NUL", "cannot be encoded", "allows 1000", "it says  long", "not now",
 		"could not be stored"} {
 		found := false
 		for _, r := range m.Refusals {
 			found = found || strings.Contains(r.Reason, want) && len(r.Reason) <= transitions.MaxReason && !strings.Contains(r.Reason, "secret")
 		}
-		if !found {
-			t.Errorf("no refusal says %q", want)
-		}
+		assert.Truef(t, found, "no refusal says %q", want)
 	}
-	if !log.has("the secret of the panic") || !log.has(`transition=migrate`) {
-		t.Error("the log does not say what the panic was")
-	}
+	assert.True(t, log.has("the secret of the panic") && log.has(`transition=migrate`), "the log does not say what the panic was")
 	wantIntact(t, e, "")
 }
 
@@ -154,12 +147,9 @@ func TestAPageIsNotLargerThanTheRate(t *testing.T) {
 	exec(t, pool, `CREATE FUNCTION note_page() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		INSERT INTO pages SELECT json_array_length(NEW.page::json) WHERE NEW.page IS NOT NULL; RETURN NULL; END $$`)
 	exec(t, pool, "CREATE TRIGGER note_page AFTER UPDATE ON pawl.instance_migration FOR EACH ROW EXECUTE FUNCTION note_page()")
-	if m := migrated(t, e, begun(t, e, 2).ID); m.Migrated != 3 {
-		t.Errorf("%+v", m)
-	}
-	if most := query[int](t, pool, "SELECT max(size) FROM pages"); most != 2 {
-		t.Errorf("a page had %d instances", most)
-	}
+	m := migrated(t, e, begun(t, e, 2).ID)
+	assert.Equalf(t, int64(3), m.Migrated, "%+v", m)
+	assert.Equal(t, 2, query[int](t, pool, "SELECT max(size) FROM pages"), "a page had instances")
 }
 
 // All nodes that had the plan are gone, one of them while it was at work. Else nobody could end the migration, and no other could begin.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -70,31 +72,24 @@ func TestOneNameIsAStartInOneVersionAndATransitionInAnother(t *testing.T) {
 					do(byNumber)
 				}
 				for begins := 1; begins <= 2; begins++ {
-					if err := e.Admin().BeginVersion(t.Context(), "desk", begins, ""); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, e.Admin().BeginVersion(t.Context(), "desk", begins, ""))
 					ids[begins] = do(ofDesk("import", fmt.Sprint(begins), fmt.Sprint("i-", begins))).Instance
 					if started([]int{was, is}[begins-1]) {
 						do(ofDesk("write", fmt.Sprint("w-", begins), fmt.Sprint("w-", begins)))
 					}
 				}
 				for begins := 2; begins >= 1; begins-- {
-					if err := e.Admin().BeginVersion(t.Context(), "desk", begins, ""); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, e.Admin().BeginVersion(t.Context(), "desk", begins, ""))
 					for version, n := range []int{was, is} {
 						if moved(n) {
 							moves(version+1, fmt.Sprint("begins-", begins))
 						}
 					}
 				}
-				if r, err := migrateOne(t, e, ids[1], "m"); err != nil || r.Err() != nil {
-					t.Fatalf("%+v, %v", r, err)
-				}
+				r, err := migrateOne(t, e, ids[1], "m")
+				require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 				for begins := 1; begins <= 2; begins++ {
-					if err := e.Admin().BeginVersion(t.Context(), "desk", begins, ""); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, e.Admin().BeginVersion(t.Context(), "desk", begins, ""))
 					if moved(is) {
 						moves(1, fmt.Sprint("migrated-", begins))
 					}
@@ -148,9 +143,7 @@ func TestWhoDidItBeforeAMigrationIsExcludedAfterIt(t *testing.T) {
 	}
 	e := newEngine(t, pool, running(approvals(1, "write", "check"), approvals(2, "write", "check", same(1)),
 		approvals(3, "draft", "look-over", same(2).Transition("write", "draft").Transition("check", "look-over"))))
-	if err := e.Admin().BeginVersion(t.Context(), "desk", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "desk", 1, ""))
 	by := func(actor, transition string, id uuid.UUID) transitions.Command {
 		return transitions.Command{Workflow: "desk", Transition: transition, Key: uuid.NewString(), Actor: actor, Instance: id}
 	}
@@ -175,9 +168,8 @@ func TestWhoDidItBeforeAMigrationIsExcludedAfterIt(t *testing.T) {
 	for to := 2; to <= 3; to++ {
 		toVersion(t, e, id, to)
 		excluded("ann", "cid")
-		if r, err := e.DryRun(t.Context(), by("bob", "approve", id)); err != nil || r.Err() != nil {
-			t.Errorf("version %d excludes who checked before the last one: %+v, %v", to, r, err)
-		}
+		r, err := e.DryRun(t.Context(), by("bob", "approve", id))
+		assert.Truef(t, err == nil && r.Err() == nil, "version %d excludes who checked before the last one: %+v, %v", to, r, err)
 	}
 	submit(t, e, by("dan", "draft", id))
 	check("bob", "look-over")

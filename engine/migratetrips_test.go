@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -35,41 +37,33 @@ func TestInstancesGoThereAndBackAndThereAgain(t *testing.T) {
 		ids = append(ids, file(t, e, "", fmt.Sprint(i), i).Instance)
 		later := onClaim(ids[i], "hold", "later")
 		later.NotBefore = time.Now().Add(time.Hour)
-		if _, err := e.Submit(t.Context(), later); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Submit(t.Context(), later)
+		require.NoError(t, err)
 	}
 	first := file(t, e, "", "0", 0)
 	moves := moveClaims(t, e, ids)
 	for turn, to := range []int{2, 1, 2} {
 		m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 3 - to, To: to, Actor: "ann",
 			Reason: "a turn", PerSecond: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m = migrated(t, e, m.ID); m.Migrated != all || m.Skipped+m.Rejected != 0 {
-			t.Errorf("turn %d: %+v", turn, m)
-		}
+		require.NoError(t, err)
+		m = migrated(t, e, m.ID)
+		assert.Truef(t, m.Migrated == all && m.Skipped+m.Rejected == 0, "turn %d: %+v", turn, m)
 	}
 	done := moves()
-	if n := query[int](t, pool, `SELECT count(*) FROM pawl.instance i WHERE definition = 2 AND version = 4 +
-		(SELECT count(*) FROM pawl.audit a WHERE a.instance = i.id AND a.transition IN ('hold', 'release'))`); n != all {
-		t.Errorf("%d of %d instances are as they should be", n, all)
-	}
-	if n := query[int64](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition IN ('hold', 'release')"); n != done {
-		t.Errorf("%d were done, and callers heard of %d", n, done)
-	}
+	n := query[int](t, pool, `SELECT count(*) FROM pawl.instance i WHERE definition = 2 AND version = 4 +
+		(SELECT count(*) FROM pawl.audit a WHERE a.instance = i.id AND a.transition IN ('hold', 'release'))`)
+	assert.Equal(t, all, n, "instances are as they should be")
+	assert.Equal(t, done, query[int64](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition IN ('hold', 'release')"),
+		"done, and callers heard of")
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL AND definition = 2 AND key = 'later'"); n != all {
 		t.Errorf("%d of what is scheduled went along, want %d", n, all)
 	}
 	// What is held has its timer, and nothing else has one.
-	if n := query[int](t, pool, `SELECT count(*) FROM pawl.instance i WHERE (state = 'held')::int <> (SELECT count(*) FROM pawl.command c
-		WHERE starts_with(c.scope, 'pawl:timer:' || i.id) AND c.phase IS NOT NULL AND c.definition = 2)`); n != 0 {
-		t.Errorf("%d have timers that they should not have, or lack one", n)
-	}
-	if again := file(t, e, "", "0", 0); !again.Replayed || string(again.Body) != string(first.Body) {
-		t.Errorf("%s, then %s", first.Body, again.Body)
-	}
+	n = query[int](t, pool, `SELECT count(*) FROM pawl.instance i WHERE (state = 'held')::int <> (SELECT count(*) FROM pawl.command c
+		WHERE starts_with(c.scope, 'pawl:timer:' || i.id) AND c.phase IS NOT NULL AND c.definition = 2)`)
+	assert.Equal(t, 0, n, "have timers that they should not have, or lack one")
+	again := file(t, e, "", "0", 0)
+	assert.Truef(t, again.Replayed && string(again.Body) == string(first.Body), "%s, then %s", first.Body, again.Body)
 	wantIntact(t, e, "")
 }
 
@@ -110,9 +104,8 @@ func TestAMigrationPassesWhatIsDeletedMeanwhile(t *testing.T) {
 		END IF; RETURN NULL; END $$`)
 	exec(t, pool, fmt.Sprintf(`CREATE TRIGGER delete_one AFTER UPDATE ON pawl.instance_migration FOR EACH ROW
 		EXECUTE FUNCTION delete_one('%s')`, gone))
-	if m := migrated(t, e, begun(t, e, 1000).ID); m.Expected != 2 || m.Migrated != 1 || m.Rejected != 0 {
-		t.Errorf("%+v", m)
-	}
+	m := migrated(t, e, begun(t, e, 1000).ID)
+	assert.Truef(t, m.Expected == 2 && m.Migrated == 1 && m.Rejected == 0, "%+v", m)
 }
 
 // A dry run leaves every table as it was, whatever it comes to.
@@ -124,18 +117,15 @@ func TestADryRunWritesNothing(t *testing.T) {
 	e := newEngine(t, pool, running(claims1(pay), claims2(pays)), func(c *engine.Config) { // and nothing of its own, however long it takes
 		c.InFlight.Lease, c.Retention.Off = time.Hour, true
 	})
-	if err := e.Admin().BeginVersion(t.Context(), "claim", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "claim", 1, ""))
 	good, bad := file(t, e, "", "1", 1).Instance, file(t, e, "", "2", -1).Instance
 	held, busy := file(t, e, "", "3", 1).Instance, file(t, e, "", "4", 1).Instance
 	submit(t, e, onClaim(held, "hold", "h"))
 	submit(t, e, onClaim(busy, "pay", "p"))
 	<-going
 	before := contents(t, pool)
-	if _, err := e.Admin().PreviewMigration(t.Context(), "claim", 1, 2); err != nil {
-		t.Error(err)
-	}
+	_, err := e.Admin().PreviewMigration(t.Context(), "claim", 1, 2)
+	assert.NoError(t, err)
 	for _, id := range []uuid.UUID{good, bad, held, busy, uuid.New()} {
 		for _, o := range []transitions.Operation{
 			{Action: transitions.Migrate, To: 2}, {Action: transitions.Migrate, To: 3},
@@ -146,9 +136,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 		}
 	}
 	for table, rows := range contents(t, pool) {
-		if rows != before[table] {
-			t.Errorf("%s has changed\nfrom %s\nto   %s", table, before[table], rows)
-		}
+		assert.Equalf(t, before[table], rows, "%s has changed\nfrom \nto", table)
 	}
 }
 
@@ -157,13 +145,9 @@ func contents(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	found, err := pool.Query(t.Context(), `SELECT relname FROM pg_class WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r'
 		AND relname NOT IN ('node', 'clock')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil || len(names) < 5 {
-		t.Fatal(names, err)
-	}
+	require.Truef(t, err == nil && len(names) >= 5, "%v %v", names, err)
 	all := map[string]string{}
 	for _, name := range names {
 		all[name] = query[string](t, pool, "SELECT coalesce(string_agg(x.ctid::text || x.xmin || x::text, E'\n' ORDER BY x.ctid), '') FROM pawl."+

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func idOf(n int) (id uuid.UUID) {
@@ -18,24 +20,19 @@ func TestNamesRememberTheMostRecentInBoundedMemory(t *testing.T) {
 	for i := range all {
 		n.put("t", idOf(i), "loan")
 		n.put("t", idOf(0), "first") // used again and again
-		if size := len(n.young) + len(n.old); size > 2*namesGeneration {
-			t.Fatalf("%d names are kept after %d", size, i)
-		}
+		size := len(n.young) + len(n.old)
+		require.Truef(t, size <= 2*namesGeneration, "%d names are kept after %d", size, i)
 	}
 	for i := all - namesGeneration/2; i < all; i++ {
-		if name, ok := n.get("t", idOf(i)); !ok || name != "loan" {
-			t.Fatalf("a recent one is forgotten: %d of %d", i, all)
-		}
+		name, ok := n.get("t", idOf(i))
+		require.Truef(t, ok && name == "loan", "a recent one is forgotten: %d of %d", i, all)
 	}
-	if name, ok := n.get("t", idOf(0)); !ok || name != "first" {
-		t.Errorf("one that was always in use is forgotten: %q, %v", name, ok)
-	}
-	if _, ok := n.get("t", idOf(1)); ok {
-		t.Error("an old one is still there: nothing is ever forgotten")
-	}
-	if _, ok := n.get("other", idOf(all-1)); ok {
-		t.Error("tenants are mixed up")
-	}
+	name, ok := n.get("t", idOf(0))
+	assert.Truef(t, ok && name == "first", "one that was always in use is forgotten: %q, %v", name, ok)
+	_, ok = n.get("t", idOf(1))
+	assert.False(t, ok, "an old one is still there: nothing is ever forgotten")
+	_, ok = n.get("other", idOf(all-1))
+	assert.False(t, ok, "tenants are mixed up")
 }
 
 func TestANameThatIsReadStaysYoung(t *testing.T) {
@@ -44,8 +41,7 @@ func TestANameThatIsReadStaysYoung(t *testing.T) {
 	n.put("t", idOf(0), "kept")
 	for i := 1; i < 3*namesGeneration; i++ {
 		n.put("t", idOf(i), "loan")
-		if _, ok := n.get("t", idOf(0)); !ok {
-			t.Fatalf("forgotten after %d others, though it was read all the time", i)
-		}
+		_, ok := n.get("t", idOf(0))
+		require.Truef(t, ok, "forgotten after %d others, though it was read all the time", i)
 	}
 }

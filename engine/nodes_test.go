@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -40,21 +43,18 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 	var list []inspect.NodeInfo
 	await.Eventually(t, "the first node does everything", func() bool {
 		var err error
-		if list, err = idle.Admin().Nodes(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		list, err = idle.Admin().Nodes(t.Context(), "")
+		require.NoError(t, err)
 		return len(list) == 2 && len(list[0].Leads) == 1 && len(list[0].Sinks) == 1
 	})
 	n := list[0]
-	if n.Leads[0] != "retention" || n.Sinks[0] != "books" || n.Leases != 2 || n.AtLeast || n.Migrations != nil || !n.Alive ||
-		!strings.Contains(n.Build, "pawl ") || n.BegunAt.IsZero() || n.SeenAt.Before(n.BegunAt) {
-		t.Errorf("%+v", n)
-	}
-	if want := []inspect.NodeVersion{{Workflow: "crate", Version: 1}, {Workflow: "crate", Version: 2},
-		{Workflow: "parcel", Version: 1}}; len(n.Knowing) != 3 ||
-		n.Knowing[0] != want[0] || n.Knowing[1] != want[1] || n.Knowing[2] != want[2] {
-		t.Errorf("it knows %v", n.Knowing)
-	}
+	assert.Truef(t, n.Leads[0] == "retention" && n.Sinks[0] == "books" && n.Leases == 2 && !n.AtLeast && n.Migrations == nil && n.Alive &&
+		strings.Contains(n.Build, "pawl ") && !n.BegunAt.IsZero() && !n.SeenAt.Before(n.BegunAt),
+		"%+v", n)
+	want := []inspect.NodeVersion{{Workflow: "crate", Version: 1}, {Workflow: "crate", Version: 2},
+		{Workflow: "parcel", Version: 1}}
+	assert.Truef(t, len(n.Knowing) == 3 && n.Knowing[0] == want[0] && n.Knowing[1] == want[1] && n.Knowing[2] == want[2],
+		"it knows %v", n.Knowing)
 	if n := list[1]; n.Leads != nil || n.Sinks != nil || n.Leases != 0 || len(n.Knowing) != 1 {
 		t.Errorf("the idle one: %+v", n)
 	}
@@ -63,9 +63,8 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 		sinks  int
 	}{"default": {1, 0}, "acme": {1, 1}, "nobody": {0, 0}} {
 		list, err := one.Admin().Nodes(t.Context(), tenant)
-		if err != nil || list[0].Leases != want.leases || len(list[0].Sinks) != want.sinks {
-			t.Errorf("of %s: %+v, %v", tenant, list, err)
-		}
+		assert.Truef(t, err == nil && list[0].Leases == want.leases && len(list[0].Sinks) == want.sinks,
+			"of %s: %+v, %v", tenant, list, err)
 	}
 	_, err := one.Admin().Nodes(t.Context(), "\x00")
 	wantCode(t, err, workflow.InvalidRequest)

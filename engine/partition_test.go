@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -25,9 +27,7 @@ func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
 	var now atomic.Pointer[time.Time]
 	set := func(at string) {
 		moment, err := time.Parse(time.DateOnly, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		now.Store(&moment)
 	}
 	set("2026-01-02")
@@ -48,9 +48,7 @@ func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
 				for workflow.CodeOf(err) == workflow.Locked { // retention has the table, and the machine is busy
 					r, err = nodes[i%2].Submit(t.Context(), c)
 				}
-				if err != nil || r.Refused() {
-					t.Errorf("%s: %+v, %v", at, r, err)
-				}
+				assert.Truef(t, err == nil && !r.Refused(), "%s: %+v, %v", at, r, err)
 			})
 		}
 		callers.Wait()
@@ -72,20 +70,14 @@ func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
 		for workflow.CodeOf(err) == workflow.Locked { // retention removes a partition just now
 			err = pgx.BeginFunc(t.Context(), pool, both)
 		}
-		if err != nil {
-			t.Fatal(at, err)
-		}
+		require.NoError(t, err, at)
 	}
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE position > 0"); n != 4*42 {
-		t.Errorf("%d transitions", n)
-	}
-	if n := query[int](t, pool, `SELECT count(*)::int FROM pawl.audit AS a JOIN pawl.outbox AS o
-		ON o.tenant = a.tenant AND o.position = a.position AND o.ordinal = 0 AND o.at = a.at`); n != 4*42 {
-		t.Errorf("%d transitions with their event", n)
-	}
-	if v, err := nodes[0].Admin().Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
-		t.Errorf("%+v, %v", v, err)
-	}
+	assert.Equal(t, 4*42, query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE position > 0"), "transitions")
+	n := query[int](t, pool, `SELECT count(*)::int FROM pawl.audit AS a JOIN pawl.outbox AS o
+		ON o.tenant = a.tenant AND o.position = a.position AND o.ordinal = 0 AND o.at = a.at`)
+	assert.Equal(t, 4*42, n, "transitions with their event")
+	v, err := nodes[0].Admin().Verify(t.Context(), transitions.DefaultTenant, [16]byte{})
+	assert.Truef(t, err == nil && len(v.Broken) <= 0, "%+v, %v", v, err)
 }
 
 // A session may miss that another one has made a partition, for as long as it lives:
@@ -131,14 +123,11 @@ func TestCallersWhoNeedAPartitionDoNotWaitForEachOther(t *testing.T) {
 	const lock = "SELECT FROM pawl.instance WHERE business_key = $1 FOR NO KEY UPDATE"
 	ann, bob := begin(t, pool), begin(t, pool)
 	submitTx(t, e, ann, on("pay", "L-1", "ann's", 1, "")) // makes the partition
-	if _, err := bob.Exec(t.Context(), lock, "L-2"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := bob.Exec(t.Context(), lock, "L-2")
+	require.NoError(t, err)
 	pid := func(tx pgx.Tx) (pid uint32) { // of its server's process, also behind a pooler
 		t.Helper()
-		if err := tx.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tx.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
 		return pid
 	}
 	annPID, bobPID := pid(ann), pid(bob)
@@ -152,22 +141,18 @@ func TestCallersWhoNeedAPartitionDoNotWaitForEachOther(t *testing.T) {
 		_, err := e.SubmitTx(t.Context(), bob, on("pay", "L-2", "bob's", 1, ""))
 		wantCode(t, err, workflow.Locked)
 	}
-	if !query[bool](t, pool, `SELECT pg_blocking_pids(a.pid) = ARRAY[b.pid] AND b.state = 'idle in transaction'
+	assert.True(t, query[bool](t, pool, `SELECT pg_blocking_pids(a.pid) = ARRAY[b.pid] AND b.state = 'idle in transaction'
 		AND pg_blocking_pids(b.pid) = '{}'
-		FROM pg_stat_activity AS a, pg_stat_activity AS b WHERE a.pid = $1 AND b.pid = $2`, annPID, bobPID) {
-		t.Error("the two do not stand as they should: one waits for the other, and that one for nobody")
-	}
+		FROM pg_stat_activity AS a, pg_stat_activity AS b WHERE a.pid = $1 AND b.pid = $2`, annPID, bobPID),
+		"the two do not stand as they should: one waits for the other, and that one for nobody")
 	rollback(t, bob)
-	if err := <-done; err != nil {
-		t.Errorf("who made the partition: %v", err)
-	}
+	assert.NoError(t, <-done, "who made the partition")
 	commitTx(t, ann)
 	bob = begin(t, pool)
 	submitTx(t, e, bob, on("pay", "L-2", "bob's", 1, ""))
 	commitTx(t, bob)
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE transition = 'pay' AND position > 0"); n != 3 {
-		t.Errorf("%d payments", n)
-	}
+	assert.Equal(t, 3, query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE transition = 'pay' AND position > 0"),
+		"payments")
 }
 
 // Whoever has made a partition in a transaction that is still open holds up those

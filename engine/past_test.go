@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -49,20 +50,15 @@ func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
 		past(3, "settled", `{"customer":"c-1","region":"north","owed":0}`),
 	} {
 		got, err := e.Read().InstanceAt(t.Context(), "", loanID("L-1"), want.Version)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("version %d: got %+v, %v\nwant %+v", want.Version, got, err, want)
-		}
+		assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "version %d: got %+v, %v\nwant %+v", want.Version, got, err, want)
 		for _, after := range []time.Duration{0, time.Second, time.Minute - time.Microsecond} {
 			got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), want.UpdatedAt.Add(after).In(time.FixedZone("", 3600)))
-			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%s after version %d: got %+v, %v", after, want.Version, got, err)
-			}
+			assert.Truef(t, err == nil && reflect.DeepEqual(got, want),
+				"%s after version %d: got %+v, %v", after, want.Version, got, err)
 		}
 	}
 	got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), noon.AddDate(100, 0, 0))
-	if err != nil || got.Version != 3 {
-		t.Errorf("in a hundred years: version %d, %v", got.Version, err)
-	}
+	assert.Truef(t, err == nil && got.Version == 3, "in a hundred years: version %d, %v", got.Version, err)
 }
 
 func TestAPastThatNeverWasIsNotFoundAndSaysWhatThereIs(t *testing.T) {
@@ -72,16 +68,13 @@ func TestAPastThatNeverWasIsNotFoundAndSaysWhatThereIs(t *testing.T) {
 	for _, version := range []int64{-1 << 63, -1, 0, 4, 1<<63 - 1} {
 		_, err := e.Read().InstanceAt(t.Context(), "", id, version)
 		wantCode(t, err, workflow.InstanceNotFound)
-		if err != nil && !strings.Contains(err.Error(), "has versions from 1 to 3") {
-			t.Errorf("version %d: %v", version, err)
-		}
+		assert.Falsef(t, err != nil && !strings.Contains(err.Error(), "has versions from 1 to 3"), "version %d: %v", version, err)
 	}
 	for _, at := range []time.Time{{}, noon.Add(-time.Microsecond)} {
 		_, err := e.Read().InstanceAsOf(t.Context(), "", id, at)
 		wantCode(t, err, workflow.InstanceNotFound)
-		if err != nil && !strings.Contains(err.Error(), "has no history at "+at.UTC().Format(time.RFC3339Nano)) {
-			t.Errorf("%s: %v", at, err)
-		}
+		assert.Falsef(t, err != nil && !strings.Contains(err.Error(), "has no history at "+at.UTC().Format(time.RFC3339Nano)),
+			"%s: %v", at, err)
 	}
 	_, err := e.Read().InstanceAt(t.Context(), "acme", id, 1)
 	wantCode(t, err, workflow.InstanceNotFound)
@@ -103,9 +96,7 @@ func TestAPastOfAYearThatTheDatabaseDoesNotKnowIsRefused(t *testing.T) {
 	}
 	wantCode(t, in(-4712), workflow.InstanceNotFound)
 	for _, year := range []int{10000, 294246} {
-		if err := in(year); err != nil {
-			t.Errorf("%d: %v", year, err)
-		}
+		assert.NoErrorf(t, in(year), "%d", year)
 	}
 }
 
@@ -117,13 +108,9 @@ func TestErasedDataIsSaidToBeErased(t *testing.T) {
 	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
 	exec(t, pool, `UPDATE pawl.audit SET data = NULL, data_digest = sha256(convert_to(data::text, 'UTF8')) WHERE version = 1`)
 	got, err := e.Read().InstanceAt(t.Context(), "", loanID("L-1"), 1)
-	if err != nil || !got.Erased || got.Data != nil || got.State != "open" {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && got.Erased && got.Data == nil && got.State == "open", "got %+v, %v", got, err)
 	got, err = e.Read().InstanceAt(t.Context(), "", loanID("L-1"), 2)
-	if err != nil || got.Erased || got.Data == nil {
-		t.Errorf("the next version: got %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && !got.Erased && got.Data != nil, "the next version: got %+v, %v", got, err)
 }
 
 // The clocks of two nodes differ a little, and the later version has the earlier
@@ -143,8 +130,7 @@ func TestOfTwoVersionsThatTheClocksTurnedRoundTheNewerIsShown(t *testing.T) {
 	back.Store(true)
 	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
 	for _, at := range []time.Time{noon.Add(-time.Millisecond), noon, noon.Add(time.Hour)} {
-		if got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), at); err != nil || got.Version != 2 {
-			t.Errorf("%s: version %d, %v", at, got.Version, err)
-		}
+		got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), at)
+		assert.Truef(t, err == nil && got.Version == 2, "%s: version %d, %v", at, got.Version, err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -84,9 +86,7 @@ var paths = map[string]path{
 		}
 		replies := e.SubmitMany(t.Context(), cs)
 		for i, r := range replies[1:] {
-			if r.Err != nil || r.Receipt.Status != 201 {
-				t.Errorf("its neighbour %d: status %d, %v", i, r.Receipt.Status, r.Err)
-			}
+			assert.Truef(t, r.Err == nil && r.Receipt.Status == 201, "its neighbour %d: status %d, %v", i, r.Receipt.Status, r.Err)
 		}
 		return replies[0].Receipt, replies[0].Err
 	},
@@ -139,9 +139,8 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tenant := uuid.NewString()[:8]
 			old := transitions.Command{Tenant: tenant, Workflow: "machine", Transition: "register", Key: "old", Payload: []byte(`{"serial":"old"}`)}
-			if r, err := e.Submit(t.Context(), old); err != nil || r.Status != 201 {
-				t.Fatal(r.Status, err)
-			}
+			r, err := e.Submit(t.Context(), old)
+			require.Truef(t, err == nil && r.Status == 201, "%v %v", r.Status, err)
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					cmd := c.cmd
@@ -167,31 +166,26 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 						r, err := replay(t, e, pool, cmd)
 						checkOutcome(t, r, err, c.status, c.code, c.status != 0)
 						// In the caller's own transaction the first answer cannot know its position.
-						if name != "in the caller's transaction" && string(r.Body) != string(first.Body) {
-							t.Errorf("replayed %s: %s; first was %s", again, r.Body, first.Body)
-						}
+						assert.Falsef(t, name != "in the caller's transaction" && string(r.Body) != string(first.Body),
+							"replayed %s: %s; first was %s", again, r.Body, first.Body)
 					}
 					if steps, events, commands := count(); steps != c.steps || events != c.events || commands != stored {
 						t.Errorf("after the replays there are %d audit rows, %d events and %d commands", steps, events, commands)
 					}
 				})
 			}
-			if v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
-				t.Errorf("verify: %v, %v", v.Broken, err)
-			}
+			v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
+			assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %v, %v", v.Broken, err)
 		})
 	}
 }
 
 func checkOutcome(t *testing.T, r transitions.Receipt, err error, status int, code workflow.Code, replayed bool) {
 	t.Helper()
-	if r.Status != status || r.Replayed != replayed {
-		t.Errorf("status %d, replayed %v; want %d, %v (%v)", r.Status, r.Replayed, status, replayed, err)
-	}
+	assert.Truef(t, r.Status == status && r.Replayed == replayed,
+		"status %d, replayed %v; want %d, %v (%v)", r.Status, r.Replayed, status, replayed, err)
 	if err == nil {
 		err = r.Err()
 	}
-	if workflow.CodeOf(err) != code {
-		t.Errorf("error %v; want code %q", err, code)
-	}
+	assert.Equalf(t, code, workflow.CodeOf(err), "error %v; want code", err)
 }

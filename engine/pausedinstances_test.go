@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -21,9 +23,7 @@ func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
 		if err == nil {
 			err = r.Err()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	want := map[uuid.UUID]string{}
 	for n := range 5 {
@@ -49,19 +49,15 @@ func TestPausedInstancesAreListedWithWhoAndWhy(t *testing.T) {
 	for more := true; more; f.After = list[len(list)-1] {
 		var page []inspect.PausedInstance
 		var err error
-		if page, more, err = e.Admin().PausedInstances(t.Context(), f); err != nil || len(page) == 0 || len(page) > 2 {
-			t.Fatalf("%+v, %v", page, err)
-		}
+		page, more, err = e.Admin().PausedInstances(t.Context(), f)
+		require.Truef(t, err == nil && len(page) != 0 && len(page) <= 2, "%+v, %v", page, err)
 		list = append(list, page...)
 	}
-	if len(list) != 5 || list[0].Instance != other || list[0].Workflow != "fare" || list[0].Reason != "" {
-		t.Fatalf("%+v", list)
-	}
+	require.Truef(t, len(list) == 5 && list[0].Instance == other && list[0].Workflow == "fare" && list[0].Reason == "", "%+v", list)
 	for _, p := range list[1:] {
-		if reason, is := want[p.Instance]; !is || p.Reason != reason || p.Actor != "olga" || p.At.IsZero() || p.State != "open" ||
-			p.BusinessKey == "" {
-			t.Errorf("%+v", p)
-		}
+		reason, is := want[p.Instance]
+		assert.Truef(t, is && p.Reason == reason && p.Actor == "olga" && !p.At.IsZero() && p.State == "open" && p.BusinessKey != "",
+			"%+v", p)
 		delete(want, p.Instance)
 	}
 	if list, _, err := e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{Workflow: "fare"}); err != nil || len(list) != 1 {
@@ -82,9 +78,8 @@ func TestTheListOfPausedInstancesIsARangeOfAnIndex(t *testing.T) {
 	explain := func(t *testing.T) {
 		for _, f := range []inspect.PausedFilter{{Limit: 10}, {Workflow: "loan", Limit: 10},
 			{Limit: 10, After: inspect.PausedInstance{Workflow: "loan", Instance: uuid.Max}}} {
-			if _, _, err := e.Admin().PausedInstances(t.Context(), f); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := e.Admin().PausedInstances(t.Context(), f)
+			require.NoError(t, err)
 			wantRanges(t, pool, last, fmt.Sprintf("%+v", f))
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -35,10 +38,9 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 			}
 			operate := func(r transitions.Receipt, a transitions.Action) {
 				t.Helper()
-				if _, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
-					transitions.Operation{Action: a}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
+					transitions.Operation{Action: a})
+				require.NoError(t, err)
 			}
 			if of == "instances" {
 				for _, r := range packed {
@@ -49,9 +51,8 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 			}
 			exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '1 minute' WHERE phase = 'scheduled'")
 			eventually(t, "they are set aside", func() bool { return e.Admin().InFlightStats().Parked == n })
-			if s := e.Admin().InFlightStats(); s.Claimed != 0 {
-				t.Errorf("%+v", s)
-			}
+			s := e.Admin().InFlightStats()
+			assert.Equalf(t, int64(0), s.Claimed, "%+v", s)
 			fires := n
 			if of == "instances" {
 				fires = n / 2
@@ -62,12 +63,9 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "they fire", func() bool { return e.Admin().InFlightStats().Decided == int64(fires) })
-			if s := e.Admin().InFlightStats(); s.Claimed != int64(fires) || s.Parked != n {
-				t.Errorf("%+v", s)
-			}
-			if expired := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'expired'"); expired != fires {
-				t.Errorf("%d have expired", expired)
-			}
+			s = e.Admin().InFlightStats()
+			assert.Truef(t, s.Claimed == int64(fires) && s.Parked == n, "%+v", s)
+			assert.Equal(t, fires, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'expired'"), "have expired")
 		})
 	}
 }
@@ -83,16 +81,14 @@ func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
 		NotBefore: time.Now().Add(time.Hour)})
 	pause := func(a transitions.Action) {
 		t.Helper()
-		if _, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},
-			transitions.Operation{Action: a}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},
+			transitions.Operation{Action: a})
+		require.NoError(t, err)
 	}
 	pause(transitions.Pause)
 	exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '30 days' WHERE key = '2' AND phase = 'scheduled'")
 	eventually(t, "it is set aside", func() bool { return e.Admin().InFlightStats().Parked == 1 })
 	pause(transitions.Resume)
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}); err != nil || r.Status != 200 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"})
+	assert.Truef(t, err == nil && r.Status == 200, "%+v, %v", r, err)
 }

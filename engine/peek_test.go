@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -22,29 +25,23 @@ func TestReplaysInGroupsLockNothing(t *testing.T) {
 	ask := func(replayed bool, cs ...transitions.Command) {
 		t.Helper()
 		for i, r := range e.SubmitMany(t.Context(), cs) {
-			if r.Err != nil || r.Receipt.Replayed != replayed {
-				t.Fatalf("%s: replayed %v, %v", cs[i].Key, r.Receipt.Replayed, r.Err)
-			}
+			require.Truef(t, r.Err == nil && r.Receipt.Replayed == replayed,
+				"%s: replayed %v, %v", cs[i].Key, r.Receipt.Replayed, r.Err)
 		}
 	}
 	ask(false, cs...)
 	ask(true, cs...) // from now on the engine expects no other
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rollback(t, tx)
-	if n, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance FOR UPDATE"); err != nil || n.RowsAffected() != many {
-		t.Fatal(n, err)
-	}
+	n, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance FOR UPDATE")
+	require.Truef(t, err == nil && n.RowsAffected() == many, "%v %v", n, err)
 	ask(true, cs...)
 	ask(true, cs[:2]...)
 	rollback(t, tx)
 	ask(false, append([]transitions.Command{}, applied("another", 100), applied("more", 100))...)
 	mixed := append([]transitions.Command{applied("last", 100)}, cs...)
 	for i, r := range e.SubmitMany(t.Context(), mixed) {
-		if r.Err != nil || r.Receipt.Replayed != (i > 0) {
-			t.Errorf("%s: replayed %v, %v", mixed[i].Key, r.Receipt.Replayed, r.Err)
-		}
+		assert.Truef(t, r.Err == nil && r.Receipt.Replayed == (i > 0), "%s: replayed %v, %v", mixed[i].Key, r.Receipt.Replayed, r.Err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -24,14 +26,10 @@ import (
 func through(t *testing.T, mode pgx.QueryExecMode) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(pgtest.BouncerURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.ConnConfig.DefaultQueryExecMode = mode
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	direct := pgtest.DirectTo(t, pool)
 	migrate(t, direct, schema.Default)
@@ -55,9 +53,8 @@ func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
 			submit(t, e, applied("L-1", 100))
 			submit(t, e, on("pay", "L-1", "pay", 1, ""))
 			submit(t, e, on("book", "L-1", "book", 1, ""))
-			if r := submit(t, e, on("pay", "L-1", "pay", 1, "")); !r.Replayed {
-				t.Errorf("got %+v", r)
-			}
+			r := submit(t, e, on("pay", "L-1", "pay", 1, ""))
+			assert.Truef(t, r.Replayed, "got %+v", r)
 			tx := begin(t, pool)
 			submitTx(t, e, tx, on("pay", "L-1", "mine", 1, ""))
 			commitTx(t, tx)
@@ -67,49 +64,35 @@ func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			page, err := e.Read().Instances(t.Context(), inspect.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})
-			if err != nil || len(page.Instances) != 1 {
-				t.Errorf("found %+v, %v", page, err)
-			}
+			assert.Truef(t, err == nil && len(page.Instances) == 1, "found %+v, %v", page, err)
 			sound(t, e, pool)
 
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			e.Stop(ctx)
-			if n := strings.Count(log.String(), "by polling"); n != 1 {
-				t.Errorf("that nodes hear of each other by polling was said %d times", n)
-			}
+			assert.Equal(t, 1, strings.Count(log.String(), "by polling"), "that nodes hear of each other by polling was said times")
 			sessions := query[int](t, pgtest.DirectTo(t, pool), `SELECT count(*) FROM pg_stat_activity
 				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`)
-			if sessions < 2 {
-				t.Fatalf("the pooler has %d sessions; the test proves little", sessions)
-			}
+			require.Truef(t, sessions >= 2, "the pooler has %d sessions; the test proves little", sessions)
 			config := pool.Config()
 			config.MaxConns = int32(sessions)
 			lookers, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(lookers.Close)
 			var seen []uint32
 			for range sessions { // each transaction holds the session that it looks at
 				look := begin(t, lookers)
 				var pid uint32
 				var left string
-				if err := look.QueryRow(t.Context(), `SELECT pg_backend_pid(), concat_ws(', ',
+				require.NoError(t, look.QueryRow(t.Context(), `SELECT pg_backend_pid(), concat_ws(', ',
 					(SELECT string_agg(name || ' = ' || setting, ', ') FROM pg_settings WHERE source = 'session'
 						AND name NOT IN ('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings')),
 					(SELECT string_agg('prepared ' || statement, ', ') FROM pg_prepared_statements WHERE name <> ''),
 					(SELECT string_agg('listens to ' || c, ', ') FROM pg_listening_channels() AS c),
 					(SELECT string_agg('locks ' || locktype, ', ') FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'))`).
-					Scan(&pid, &left); err != nil {
-					t.Fatal(err)
-				}
-				if left != "" {
-					t.Errorf("left in a session: %s", left)
-				}
-				if slices.Contains(seen, pid) {
-					t.Errorf("session %d was looked at twice", pid)
-				}
+					Scan(&pid, &left))
+				assert.Equal(t, "", left, "left in a session")
+				assert.Falsef(t, slices.Contains(seen, pid), "session %d was looked at twice", pid)
 				seen = append(seen, pid)
 			}
 		})
@@ -123,16 +106,11 @@ func TestAPoolerThatThePoolIsNotMadeForIsRefused(t *testing.T) {
 	pool := through(t, pgx.QueryExecModeCacheStatement)
 	const advice = "default_query_exec_mode=exec"
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), advice) {
-		t.Errorf("got %v", err)
-	}
+	require.NoError(t, err)
+	assert.ErrorContains(t, e.Start(t.Context()), advice)
 	e.Stop(t.Context())
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err == nil || !strings.Contains(err.Error(), advice) {
-		t.Errorf("got %v", err)
-	}
+	_, err = schema.Migrate(t.Context(), pool, schema.Default)
+	assert.ErrorContains(t, err, advice)
 }
 
 // What is sent past the pooler is heard past it.
@@ -145,9 +123,7 @@ func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
 			AND application_name = 'pawl listener' AND query LIKE 'LISTEN%'`) == 1
 	})
 	_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: "postgres://%"})
-	if err == nil || !strings.Contains(err.Error(), "Config.Listen") {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorContains(t, err, "Config.Listen")
 }
 
 // Who is told to listen through the pooler would hear nothing, and leave a session
@@ -157,11 +133,7 @@ func TestANodeThatIsToListenThroughAPoolerIsRefused(t *testing.T) {
 	pool := through(t, pgx.QueryExecModeExec)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: pool.Config().ConnString(),
 		Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "must lead past the pooler") {
-		t.Errorf("got %v", err)
-	}
+	require.NoError(t, err)
+	assert.ErrorContains(t, e.Start(t.Context()), "must lead past the pooler")
 	e.Stop(t.Context())
 }

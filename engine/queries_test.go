@@ -14,6 +14,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -39,12 +41,8 @@ func pages(t testing.TB, e *engine.Engine, f inspect.Filter, between func()) (al
 	t.Helper()
 	for {
 		page, err := e.Read().Instances(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.Limit > 0 && len(page.Instances) > f.Limit {
-			t.Fatalf("%d instances on a page of %d", len(page.Instances), f.Limit)
-		}
+		require.NoError(t, err)
+		require.Falsef(t, f.Limit > 0 && len(page.Instances) > f.Limit, "%d instances on a page of %d", len(page.Instances), f.Limit)
 		all = append(all, page.Instances...)
 		if !page.More {
 			return all
@@ -94,14 +92,10 @@ func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
 					continue // the same, in very many pages
 				}
 				all := pages(t, e, tt.filter, func() {})
-				if len(all) != tt.want {
-					t.Errorf("pages of %d: got %d, want %d", limit, len(all), tt.want)
-				}
-				if !slices.IsSortedFunc(all, func(a, b transitions.Instance) int {
+				assert.Lenf(t, all, tt.want, "pages of %d", limit)
+				assert.Truef(t, slices.IsSortedFunc(all, func(a, b transitions.Instance) int {
 					return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
-				}) {
-					t.Errorf("pages of %d are not in the order of creation", limit)
-				}
+				}), "pages of %d are not in the order of creation", limit)
 			}
 		})
 	}
@@ -123,9 +117,8 @@ func TestAPageHasAHundredUnlessAskedAndAThousandAtMost(t *testing.T) {
 	seedLoans(t, pool, 1500)
 	for limit, want := range map[int]int{0: 100, -1: 100, 1: 1, 1000: 1000, 5000: 1000} {
 		page, err := e.Read().Instances(t.Context(), inspect.Filter{Limit: limit})
-		if err != nil || len(page.Instances) != want || !page.More {
-			t.Errorf("limit %d: got %d, more %v, %v", limit, len(page.Instances), page.More, err)
-		}
+		assert.Truef(t, err == nil && len(page.Instances) == want && page.More,
+			"limit %d: got %d, more %v, %v", limit, len(page.Instances), page.More, err)
 	}
 }
 
@@ -149,20 +142,14 @@ func TestPagingIsStableUnderInserts(t *testing.T) {
 				FROM generate_series(1, $1)`, []int{20, 5}[behind], at)
 		}
 	})
-	if len(all) <= len(there) {
-		t.Errorf("%d instances were seen, so that nothing was inserted in between", len(all))
-	}
+	assert.Truef(t, len(all) > len(there), "%d instances were seen, so that nothing was inserted in between", len(all))
 	seen := map[uuid.UUID]bool{}
 	for _, i := range all {
-		if seen[i.ID] {
-			t.Errorf("%s was seen twice", i.ID)
-		}
+		assert.Falsef(t, seen[i.ID], "%s was seen twice", i.ID)
 		seen[i.ID] = true
 	}
 	for id := range there {
-		if !seen[id] {
-			t.Errorf("%s was never seen", id)
-		}
+		assert.Truef(t, seen[id], "%s was never seen", id)
 	}
 }
 
@@ -219,18 +206,15 @@ func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {
 		"DryRun": func(ctx context.Context) error { _, err := e.DryRun(ctx, on("pay", "L-1", "", 1, "")); return err },
 	}
 	for name, read := range reads {
-		if err := read(ctx); workflow.CodeOf(err) != workflow.TimedOut {
-			t.Errorf("%s, canceled: got %v, want %s", name, err, workflow.TimedOut)
-		}
+		err := read(ctx)
+		assert.Equalf(t, workflow.TimedOut, workflow.CodeOf(err), "%s, canceled: got %v", name, err)
 	}
 	for _, table := range []string{"instance", "audit", "command", "log"} {
 		exec(t, pool, fmt.Sprintf("ALTER TABLE pawl.%[1]s RENAME TO gone_%[1]s", table))
 	}
 	for name, read := range reads {
 		err := read(t.Context())
-		if workflow.CodeOf(err) != workflow.Unavailable {
-			t.Errorf("%s, broken: got %v, want %s", name, err, workflow.Unavailable)
-		}
+		assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "%s, broken: got %v", name, err)
 		if told := string(transitions.ProblemOf(err).JSON()); strings.Contains(told, "pawl.") || strings.Contains(told, "relation") {
 			t.Errorf("%s tells its caller %s", name, told)
 		}

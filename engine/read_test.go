@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -27,22 +29,15 @@ func TestAnInstanceReadsAsItWasDecided(t *testing.T) {
 		Actors: map[string][]string{"apply": {"ann"}}, Open: true, CreatedAt: at, UpdatedAt: at,
 	}
 	history, err := e.Read().History(t.Context(), "", want.ID, 0, 10)
-	if err != nil || len(history) != 2 {
-		t.Fatalf("got %d entries, %v", len(history), err)
-	}
+	require.Truef(t, err == nil && len(history) == 2, "got %d entries, %v", len(history), err)
 	want.Chain = history[1].Hash
 	got, err := e.Read().Instance(t.Context(), "", loanID("L-1"))
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
 	byKey, err := e.Read().InstanceByKey(t.Context(), "default", "loan", "L-1")
-	if err != nil || !reflect.DeepEqual(byKey, want) {
-		t.Errorf("by its key: got %+v, %v", byKey, err)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(byKey, want), "by its key: got %+v, %v", byKey, err)
 	page, err := e.Read().Instances(t.Context(), inspect.Filter{})
-	if err != nil || len(page.Instances) != 1 || !reflect.DeepEqual(page.Instances[0], want) {
-		t.Errorf("in a list: got %+v, %v", page, err)
-	}
+	assert.Truef(t, err == nil && len(page.Instances) == 1 && reflect.DeepEqual(page.Instances[0], want),
+		"in a list: got %+v, %v", page, err)
 }
 
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
@@ -92,27 +87,20 @@ func TestHistoryGoesPageByPage(t *testing.T) {
 	var keys []string
 	for after := int64(0); ; {
 		page, err := e.Read().History(t.Context(), "", loanID("L-1"), after, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(page) == 0 {
 			break
 		}
 		for _, entry := range page {
-			if entry.Version != after+1 || entry.Position != entry.Version {
-				t.Errorf("after %d: version %d at position %d", after, entry.Version, entry.Position)
-			}
+			assert.Truef(t, entry.Version == after+1 && entry.Position == entry.Version,
+				"after %d: version %d at position %d", after, entry.Version, entry.Position)
 			after = entry.Version
 			keys = append(keys, entry.Key)
 		}
 	}
-	if want := []string{"apply-L-1", "a", "b", "c", "d"}; !reflect.DeepEqual(keys, want) {
-		t.Errorf("got %v, want %v", keys, want)
-	}
+	assert.Equal(t, []string{"apply-L-1", "a", "b", "c", "d"}, keys)
 	entries, err := e.Read().History(t.Context(), "", loanID("L-1"), 5, 0) // past its end: nothing, and no error
-	if err != nil || len(entries) != 0 {
-		t.Errorf("past the end: %v, %v", entries, err)
-	}
+	assert.Truef(t, err == nil && len(entries) == 0, "past the end: %v, %v", entries, err)
 }
 
 func TestACommandReadsAsItWasAnswered(t *testing.T) {
@@ -120,28 +108,20 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	e := newEngine(t, database(t), func(c *engine.Config) { c.Replay = time.Hour })
 	first := submit(t, e, applied("L-1", 100))
 	got, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Status != transitions.Succeeded || got.Code != 201 || got.Version != 1 || got.Position != first.Position ||
-		got.Instance != first.Instance ||
-		got.Workflow != "loan" || got.Transition != "apply" || got.Fingerprint == [32]byte{} {
-		t.Errorf("got %+v", got)
-	}
-	if got.ExpiresAt.Sub(got.FinishedAt) != time.Hour || !got.CreatedAt.Equal(got.FinishedAt) || !got.LockedUntil.IsZero() {
-		t.Errorf("got %s, %s, %s", got.CreatedAt, got.FinishedAt, got.ExpiresAt)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, got.Status == transitions.Succeeded && got.Code == 201 && got.Version == 1 && got.Position == first.Position &&
+		got.Instance == first.Instance && got.Workflow == "loan" && got.Transition == "apply" && got.Fingerprint != [32]byte{},
+		"got %+v", got)
+	assert.Truef(t, got.ExpiresAt.Sub(got.FinishedAt) == time.Hour && got.CreatedAt.Equal(got.FinishedAt) && got.LockedUntil.IsZero(),
+		"got %s, %s, %s", got.CreatedAt, got.FinishedAt, got.ExpiresAt)
 	if replay, err := got.Receipt(), error(nil); err != nil || string(replay.Body) != string(first.Body) {
 		t.Errorf("it would be replayed as %s, %v; it was %s", replay.Body, err, first.Body)
 	}
 	r, err := e.Submit(t.Context(), on("pay", "L-1", "too much", 101, ""))
-	if err != nil || !r.Refused() {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Refused(), "got %+v, %v", r, err)
 	got, err = e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:" + loanID("L-1").String(), Key: "too much"})
-	if err != nil || got.Status != transitions.FailedFinal || got.Code != 409 || got.Version != 0 || got.Position != 0 {
-		t.Errorf("refused: got %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && got.Status == transitions.FailedFinal && got.Code == 409 && got.Version == 0 && got.Position == 0,
+		"refused: got %+v, %v", got, err)
 }
 
 func TestVerifyAndHeadAreOfOneTenant(t *testing.T) {
@@ -162,21 +142,14 @@ func TestVerifyAndHeadAreOfOneTenant(t *testing.T) {
 	}
 	exec(t, pool, "UPDATE pawl.audit SET actor = 'eve' WHERE tenant = 'acme' AND instance = $1", transitions.InstanceID("acme", "loan", "L-2"))
 	got, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
-	if err != nil || len(got.Broken) != 0 || got.Entries != 2 {
-		t.Errorf("the default tenant: %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && len(got.Broken) == 0 && got.Entries == 2, "the default tenant: %+v, %v", got, err)
 	rows := int64(-1)
 	got, err = e.Admin().VerifyWithProgress(t.Context(), "acme", uuid.Nil, func(n int64) { rows = n })
-	if err != nil || len(got.Broken) != 1 || got.Broken[0].Instance != transitions.InstanceID("acme", "loan", "L-2") {
-		t.Errorf("acme: %+v, %v", got, err)
-	}
-	if rows > 2 {
-		t.Errorf("progress says %d rows", rows)
-	}
+	assert.Truef(t, err == nil && len(got.Broken) == 1 && got.Broken[0].Instance == transitions.InstanceID("acme", "loan", "L-2"),
+		"acme: %+v, %v", got, err)
+	assert.Truef(t, rows <= 2, "progress says %d rows", rows)
 	got, err = e.Admin().Verify(t.Context(), "acme", transitions.InstanceID("acme", "loan", "L-1"))
-	if err != nil || len(got.Broken) != 0 || got.Entries != 1 {
-		t.Errorf("one instance: %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && len(got.Broken) == 0 && got.Entries == 1, "one instance: %+v, %v", got, err)
 }
 
 func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
@@ -188,38 +161,25 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, on("pay", "L-1", "p-1", 40, ""))
 	submit(t, e, on("book", "L-1", "p-2", 40, ""))
-	if r := submit(t, e, on("pay", "L-1", "p-1", 40, "")); !r.Replayed {
-		t.Error("a retry was not replayed")
-	}
+	assert.True(t, submit(t, e, on("pay", "L-1", "p-1", 40, "")).Replayed, "a retry was not replayed")
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rollback(t, tx)
-	if _, err := e.SubmitTx(t.Context(), tx, on("pay", "L-1", "p-3", 20, "")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = e.SubmitTx(t.Context(), tx, on("pay", "L-1", "p-3", 20, ""))
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
 	f := e.Read().Follow("", 0)
 	defer f.Close()
 	seen := int64(0)
 	for seen < 4 {
 		batch, err := f.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		seen = batch.Last
 	}
 	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
-	if err != nil || len(v.Broken) != 0 || v.Entries != 4 {
-		t.Errorf("got %+v, %v", v, err)
-	}
+	assert.Truef(t, err == nil && len(v.Broken) == 0 && v.Entries == 4, "got %+v, %v", v, err)
 	page, err := e.Read().Instances(t.Context(), inspect.Filter{States: []workflow.State{"settled"},
 		Attributes: map[string]string{"customer": "c-1"}})
-	if err != nil || len(page.Instances) != 1 {
-		t.Errorf("got %+v, %v", page, err)
-	}
+	assert.Truef(t, err == nil && len(page.Instances) == 1, "got %+v, %v", page, err)
 	wantMore(t, pool, before, map[string]int{"ledger": 1}) // the schema pawl has nothing of it
 }

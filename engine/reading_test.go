@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -18,20 +21,14 @@ func TestAnEngineThatReadsWritesNothing(t *testing.T) {
 	goOn := make(chan struct{})
 	own := []workflow.Source{loans(1, collecting(goOn))}
 	reads, err := engine.New(engine.Config{Pool: pool, Workflows: own, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer reads.Stop(context.Background())
-	if err := reads.StartReading(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reads.StartReading(t.Context()))
 	before := rowCounts(t, pool)
 	_, err = reads.Submit(t.Context(), applied("L-1", 100))
 	wantCode(t, err, workflow.ShuttingDown)
 	wantMore(t, pool, before, nil)
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.definition"); n != 0 {
-		t.Errorf("%d definitions are written down", n)
-	}
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.definition"), "definitions are written down")
 
 	node := newEngine(t, pool, func(c *engine.Config) { c.Workflows = own })
 	f := reads.Read().Follow("", 0)
@@ -39,12 +36,10 @@ func TestAnEngineThatReadsWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	submit(t, node, applied("L-1", 100))
-	if batch, err := f.Next(ctx); err != nil || len(batch.Events) == 0 || batch.Events[0].Transition != "apply" {
-		t.Errorf("%+v, %v", batch, err)
-	}
+	batch, err := f.Next(ctx)
+	assert.Truef(t, err == nil && len(batch.Events) != 0 && batch.Events[0].Transition == "apply", "%+v, %v", batch, err)
 	receipt := submit(t, node, on("collect", "L-1", "c", 100, ""))
 	close(goOn)
-	if r, err := reads.Await(ctx, transitions.Ref{Scope: receipt.Record.Scope, Key: "c"}); err != nil || r.Err() != nil {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := reads.Await(ctx, transitions.Ref{Scope: receipt.Record.Scope, Key: "c"})
+	assert.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 }

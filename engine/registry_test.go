@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -23,18 +26,13 @@ func TestNewReportsTheMistakesOfAllWorkflows(t *testing.T) {
 	deadEnd := workflow.Define("dead-end", 1, workflow.Start("go", "there", none))
 	noStart := workflow.Define("no-start", 0, workflow.On("go", workflow.From("here"), "there", none)).Final("there")
 	_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{deadEnd, loans(1), noStart, loans(1)}})
-	if err == nil {
-		t.Fatal("it was taken")
-	}
+	require.Error(t, err, "it was taken")
 	for _, want := range []string{`"there" is a dead end`, "nothing starts it", "the version is 0",
 		`workflow "loan" version 1 is given twice`} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
+		assert.Containsf(t, err.Error(), want, "in %v", err)
 	}
-	if m, ok := errors.AsType[*workflow.Mistakes](err); !ok || m.Workflow != "dead-end" {
-		t.Errorf("the first mistakes are %+v", m)
-	}
+	m, ok := errors.AsType[*workflow.Mistakes](err)
+	assert.Truef(t, ok && m.Workflow == "dead-end", "the first mistakes are %+v", m)
 }
 
 func TestNewRefusesAConfigurationThatCannotWork(t *testing.T) {
@@ -47,9 +45,8 @@ func TestNewRefusesAConfigurationThatCannotWork(t *testing.T) {
 		"Replay is negative":        {Pool: pool, Workflows: []workflow.Source{loans(1)}, Replay: -1},
 		"GroupSize is negative":     {Pool: pool, Workflows: []workflow.Source{loans(1)}, Pipeline: engine.PipelineConfig{GroupSize: -1}},
 	} {
-		if _, err := engine.New(config); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		_, err := engine.New(config)
+		assert.ErrorContains(t, err, want)
 	}
 }
 
@@ -58,13 +55,11 @@ func TestTheNewestVersionsAreListedByName(t *testing.T) {
 	gift := workflow.Define("gift", 3, workflow.Start("give", "given", none)).Final("given")
 	e := newEngine(t, database(t), func(c *engine.Config) { c.Workflows = []workflow.Source{loans(2), gift, loans(10), loans(1)} })
 	list := e.Read().Workflows()
-	if len(list) != 2 || list[0].Name != "gift" || list[0].Version != 3 || list[1].Name != "loan" || list[1].Version != 10 {
-		t.Errorf("got %+v", list)
-	}
+	assert.Truef(t, len(list) == 2 && list[0].Name == "gift" && list[0].Version == 3 && list[1].Name == "loan" && list[1].Version == 10,
+		"got %+v", list)
 	for ask, want := range map[int]int{0: 10, 1: 1, 2: 2, 10: 10} {
-		if w, err := e.Read().Workflow("loan", ask); err != nil || w.Version != want {
-			t.Errorf("version %d: got %+v, %v", ask, w, err)
-		}
+		w, err := e.Read().Workflow("loan", ask)
+		assert.Truef(t, err == nil && w.Version == want, "version %d: got %+v, %v", ask, w, err)
 	}
 }
 
@@ -90,38 +85,25 @@ func TestAChangedDefinitionUnderTheSameVersionIsRefused(t *testing.T) {
 		return loans(version, workflow.On("sell", workflow.From("open"), workflow.Stay, none))
 	}
 	for range 2 { // the same again is fine
-		if err := startAndStop(t, with(loans(1))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, startAndStop(t, with(loans(1))))
 	}
 	err := startAndStop(t, with(changed(1)))
-	if err == nil || !strings.Contains(err.Error(), `workflow "loan" has changed, but is still version 1, which ran here before `+
-		`(transition "sell" is new): give`) {
-		t.Errorf("got %v", err)
-	}
-	if err := startAndStop(t, with(loans(1), changed(2))); err != nil {
-		t.Errorf("as a new version: %v", err)
-	}
-	if err := startAndStop(t, with(loans(2), changed(1))); err == nil || strings.Count(err.Error(), "has changed") != 2 {
-		t.Errorf("two changed versions: got %v, want both", err)
-	}
-	if got := query[int](t, pool, "SELECT count(*) FROM pawl.definition"); got != 2 {
-		t.Errorf("%d definitions are recorded", got)
-	}
+	assert.ErrorContains(t, err, `workflow "loan" has changed, but is still version 1, which ran here before `+
+		`(transition "sell" is new): give`)
+	assert.NoError(t, startAndStop(t, with(loans(1), changed(2))), "as a new version")
+	err = startAndStop(t, with(loans(2), changed(1)))
+	assert.Truef(t, err != nil && strings.Count(err.Error(), "has changed") == 2, "two changed versions: got %v, want both", err)
+	assert.Equal(t, 2, query[int](t, pool, "SELECT count(*) FROM pawl.definition"), "definitions are recorded")
 }
 
 func TestStartSaysWhatTheDatabaseLacks(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	err := startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Schema: "elsewhere"})
-	if !errors.Is(err, schema.ErrBehind) {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorIs(t, err, schema.ErrBehind)
 	exec(t, pool, "INSERT INTO pawl.migration (number, name) VALUES (9999, 'of the future')")
 	err = startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if !errors.Is(err, schema.ErrNewer) {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorIs(t, err, schema.ErrNewer)
 }
 
 // Two nodes that record the same new definition meet on its row. Held up by a
@@ -130,29 +112,20 @@ func TestNodesThatStartAtOnceRecordOneDefinition(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	w, err := loans(1).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rollback(t, tx)
-	if _, err := tx.Exec(t.Context(), "INSERT INTO pawl.definition VALUES ('loan', 1, $1, '{}')", w.Hash); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), "INSERT INTO pawl.definition VALUES ('loan', 1, $1, '{}')", w.Hash)
+	require.NoError(t, err)
 	var nodes sync.WaitGroup
 	for range 2 {
 		nodes.Go(func() {
-			if err := startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}}); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}}))
 		})
 	}
 	pgtest.WaitBlockedTimes(t, pool, "INSERT INTO pawl.definition", 2)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 	nodes.Wait()
 }
 
@@ -186,34 +159,25 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	wantCode(t, err, workflow.InvalidPayload)
 	_, err = e.Submit(t.Context(), byClerk("L-1", "d"))
 	wantCode(t, err, workflow.InvalidPayload)
-	if got := query[int](t, pool, "SELECT count(*) FROM ledger"); got != 1 {
-		t.Errorf("%d rows in the ledger: the SQL of the first version ran not once", got)
-	}
+	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*) FROM ledger"),
+		"rows in the ledger: the SQL of the first version ran not once")
 	for number, want := range map[string]string{"L-1": `{"customer":"c-1","region":"north","owed":90}`,
 		"L-2": `{"customer":"c-1","region":"north","owed":80}`} {
 		inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", number)
-		if err != nil || string(inst.Data) != want || inst.Definition != map[string]int{"L-1": 1, "L-2": 2}[number] {
-			t.Errorf("%s: got version %d, %s, %v", number, inst.Definition, inst.Data, err)
-		}
+		assert.Truef(t, err == nil && string(inst.Data) == want && inst.Definition == map[string]int{"L-1": 1, "L-2": 2}[number],
+			"%s: got version %d, %s, %v", number, inst.Definition, inst.Data, err)
 	}
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.SubmitTx(t.Context(), tx, on("book", "L-1", "e", 10, "")); err != nil {
-		t.Errorf("in a transaction: %v", err)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = e.SubmitTx(t.Context(), tx, on("book", "L-1", "e", 10, ""))
+	assert.NoError(t, err, "in a transaction")
+	require.NoError(t, tx.Commit(t.Context()))
 	options, err := e.Read().Explain(t.Context(), "", loanID("L-1"), "bob", nil)
-	if err != nil || !hasOption(options.Transitions, "sell") || hasOption(options.Transitions, "close") {
-		t.Errorf("the first version's options: %+v, %v", options, err)
-	}
+	assert.Truef(t, err == nil && hasOption(options.Transitions, "sell") && !hasOption(options.Transitions, "close"),
+		"the first version's options: %+v, %v", options, err)
 	plain := transitions.Command{Workflow: "loan", Transition: "sell", BusinessKey: "L-1", Key: "f"}
-	if dry, err := e.DryRun(t.Context(), plain); err != nil || dry.Status != 200 {
-		t.Errorf("dry run: %+v, %v", dry, err)
-	}
+	dry, err := e.DryRun(t.Context(), plain)
+	assert.Truef(t, err == nil && dry.Status == 200, "dry run: %+v, %v", dry, err)
 	submit(t, e, plain)
 	plain.BusinessKey = "L-2"
 	_, err = e.Submit(t.Context(), plain)
@@ -237,20 +201,14 @@ func TestDefinitionsThatRanAreComparedWithThoseOfTheEngine(t *testing.T) {
 	pool := database(t)
 	other := workflow.Define("other", 1, workflow.Start("go", "there", none)).Final("there")
 	for _, c := range [][]workflow.Source{{loans(1), loans(2), loans(3)}, {other}} {
-		if err := startAndStop(t, engine.Config{Pool: pool, Workflows: c}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, startAndStop(t, engine.Config{Pool: pool, Workflows: c}))
 	}
 	changed := loans(2, workflow.On("sell", workflow.From("open"), workflow.Stay, none))
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1), changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Stop(context.Background())
 	list, err := e.Admin().Definitions(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := map[string]string{}
 	for _, d := range list {
 		got[fmt.Sprint(d.Workflow, " ", d.Version)] = fmt.Sprint(d.Given, d.Changed, d.CreatedAt.IsZero())
@@ -258,8 +216,6 @@ func TestDefinitionsThatRanAreComparedWithThoseOfTheEngine(t *testing.T) {
 	want := map[string]string{"loan 1": "true false false", "loan 2": "true true false", "loan 3": "false false false",
 		"other 1": "false false false"}
 	for of, what := range want {
-		if got[of] != what {
-			t.Errorf("%s: %q, not %q", of, got[of], what)
-		}
+		assert.Equal(t, what, got[of], of)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -50,9 +52,7 @@ func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
 					body := string(r.Body)
 					if !first[k].CompareAndSwap(nil, &body) {
 						replayed.Add(1)
-						if *first[k].Load() != body {
-							t.Errorf("another answer: %s, %s", *first[k].Load(), body)
-						}
+						assert.Equal(t, body, *first[k].Load(), "another answer")
 					}
 				}
 			}
@@ -74,16 +74,11 @@ func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
 	eventually(t, "keys are refused", func() bool { return expired.Load() > before+2*keys })
 	close(purged)
 	callers.Wait()
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit"); n != keys {
-		t.Errorf("%d transitions of %d keys", n, keys)
-	}
+	assert.Equal(t, keys, query[int](t, pool, "SELECT count(*)::int FROM pawl.audit"), "transitions of keys")
 	query[int64](t, pool, "SELECT expired FROM pawl.purge(moment => $1)", clock.Now().Add(time.Minute))
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE status = 'expired'"); n != keys {
-		t.Errorf("%d tombstones", n)
-	}
-	if v, err := nodes[0].Admin().Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
-		t.Errorf("%+v, %v", v, err)
-	}
+	assert.Equal(t, keys, query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE status = 'expired'"), "tombstones")
+	v, err := nodes[0].Admin().Verify(t.Context(), transitions.DefaultTenant, [16]byte{})
+	assert.Truef(t, err == nil && len(v.Broken) <= 0, "%+v, %v", v, err)
 }
 
 // An engine does retention by itself, and tells how it stands.
@@ -97,13 +92,10 @@ func TestAnEngineDoesRetention(t *testing.T) {
 	e := newEngine(t, pool)
 	eventually(t, "it works", func() bool { return e.Admin().RetentionStats().Batches > 0 })
 	s, err := off.Admin().Retention(t.Context())
-	if err != nil || s.Node == "" || s.Since == nil || s.Until == nil || len(s.Partitions) < 5 ||
-		!strings.HasPrefix(s.Partitions[0].Name, "command_history_") {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if n := off.Admin().RetentionStats().Batches; n != 0 {
-		t.Errorf("the other one, too: %d", n)
-	}
+	assert.Truef(t, err == nil && s.Node != "" && s.Since != nil && s.Until != nil && len(s.Partitions) >= 5 &&
+		strings.HasPrefix(s.Partitions[0].Name, "command_history_"),
+		"%+v, %v", s, err)
+	assert.Equal(t, int64(0), off.Admin().RetentionStats().Batches, "the other one, too")
 }
 
 func TestEventsAreKeptForADayAtLeast(t *testing.T) {
@@ -112,8 +104,7 @@ func TestEventsAreKeptForADayAtLeast(t *testing.T) {
 	for kept, ok := range map[time.Duration]bool{-time.Hour: false, time.Nanosecond: false, 24*time.Hour - 1: false, 24 * time.Hour: true,
 		0: true} {
 		_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Retention: engine.RetentionConfig{Outbox: kept}})
-		if ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "Config.Retention.Outbox is less than 24h0m0s") {
-			t.Errorf("%s: %v", kept, err)
-		}
+		assert.Truef(t, ok == (err == nil) && (err == nil || strings.Contains(err.Error(), "Config.Retention.Outbox is less than 24h0m0s")),
+			"%s: %v", kept, err)
 	}
 }

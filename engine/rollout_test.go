@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -70,21 +73,17 @@ func TestANodeLeavesTheWorkOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
 	}
 	beyond, within := send(accepts, news), send(acceptsOld, olds)
 	for _, r := range within {
-		if _, err := old.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := old.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})
+		require.NoError(t, err)
 	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt > 0"); n > 0 {
-		t.Errorf("%d commands of a version that it does not know were claimed in vain", n)
-	}
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt = 0"); n != news {
-		t.Errorf("%d commands wait, want %d", n, news)
-	}
+	n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt > 0")
+	assert.Truef(t, n <= 0, "%d commands of a version that it does not know were claimed in vain", n)
+	assert.Equal(t, news, query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt = 0"),
+		"commands wait")
 	newer := newEngine(t, pool, running(crates(1), crates(2)))
 	for _, r := range beyond {
-		if _, err := newer.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := newer.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})
+		require.NoError(t, err)
 	}
 }
 
@@ -98,13 +97,10 @@ func TestANodeSaysThatAnotherMayKnowTheVersion(t *testing.T) {
 	for transition, payload := range map[string]string{"send": `{}`, "label": `{"name":"a","colour":"red"}`, "note": `{"text":"a"}`} {
 		c := transitions.Command{Workflow: "crate", Transition: transition, Key: transition, Instance: id, Payload: []byte(payload)}
 		_, err := old.Submit(t.Context(), c)
-		if workflow.CodeOf(err) != workflow.NotOnThisNode {
-			t.Errorf("%s: %v", transition, err)
-		}
+		assert.Equalf(t, workflow.NotOnThisNode, workflow.CodeOf(err), "%s: %v", transition, err)
 	}
-	if info := workflow.NotOnThisNode.Info(); info.Status != 503 || info.Final || !info.Retry {
-		t.Errorf("%+v", info)
-	}
+	info := workflow.NotOnThisNode.Info()
+	assert.Truef(t, info.Status == 503 && !info.Final && info.Retry, "%+v", info)
 	// What nobody could do is the caller's mistake.
 	own := packed(t, old, "2").Instance
 	_, err := old.Submit(t.Context(), transitions.Command{Workflow: "crate", Transition: "note", Key: "n", Instance: own})
@@ -118,35 +114,23 @@ func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 	other := newEngine(t, pool, running(crates(1), crates(2)))
 	versionOf := func(e *engine.Engine, key string) int {
 		inst, err := e.Read().Instance(t.Context(), "", packed(t, e, key).Instance)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return inst.Definition
 	}
-	if v := versionOf(one, "newest"); v != 2 {
-		t.Errorf("without a word it is version %d", v)
-	}
+	assert.Equal(t, 2, versionOf(one, "newest"), "without a word it is version")
 	for step, version := range []int{1, 2, 1, 0} {
-		if err := one.Admin().BeginVersion(t.Context(), "crate", version, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, one.Admin().BeginVersion(t.Context(), "crate", version, "ann"))
 		want := version
 		if version == 0 {
 			want = 2
 		}
-		if v := versionOf(one, fmt.Sprint("here ", step)); v != want {
-			t.Errorf("said %d, it is %d", version, v)
-		}
+		assert.Equalf(t, want, versionOf(one, fmt.Sprint("here ", step)), "said %d, it", version)
 	}
-	if err := one.Admin().BeginVersion(t.Context(), "crate", 1, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, one.Admin().BeginVersion(t.Context(), "crate", 1, "ann"))
 	tries := 0
 	eventually(t, "another node knows", func() bool { tries++; return versionOf(other, fmt.Sprint("there ", tries)) == 1 })
 	late := newEngine(t, pool, running(crates(1), crates(2)))
-	if v := versionOf(late, "late"); v != 1 {
-		t.Errorf("a node that starts later begins version %d", v)
-	}
+	assert.Equal(t, 1, versionOf(late, "late"), "a node that starts later begins version")
 	wantCode(t, one.Admin().BeginVersion(t.Context(), "crate", 3, "ann"), workflow.WorkflowNotFound)
 	wantCode(t, one.Admin().BeginVersion(t.Context(), "box", 0, "ann"), workflow.WorkflowNotFound)
 }
@@ -161,23 +145,16 @@ func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 		packed(t, newer, key)
 	}
 	list, err := newer.Admin().VersionsInUse(t.Context())
-	if err != nil || len(list) != 2 {
-		t.Fatalf("%+v, %v", list, err)
-	}
+	require.Truef(t, err == nil && len(list) == 2, "%+v, %v", list, err)
 	one, two := list[0], list[1]
-	if one.Version != 1 || one.Begins || one.Open != 1 || len(one.Nodes) != 2 || len(one.NodesWithout) != 0 {
-		t.Errorf("%+v", one)
-	}
-	if two.Version != 2 || !two.Begins || two.Open != 2 || len(two.Nodes) != 1 || len(two.NodesWithout) != 1 || !two.Exact {
-		t.Errorf("%+v", two)
-	}
-	if !slices.Equal(two.States, []inspect.StateCount{{State: "packed", Open: true, Count: 2, Exact: true}}) {
-		t.Errorf("%+v", two.States)
-	}
+	assert.Truef(t, one.Version == 1 && !one.Begins && one.Open == 1 && len(one.Nodes) == 2 && len(one.NodesWithout) == 0, "%+v", one)
+	assert.Truef(t, two.Version == 2 && two.Begins && two.Open == 2 && len(two.Nodes) == 1 && len(two.NodesWithout) == 1 && two.Exact,
+		"%+v", two)
+	assert.Truef(t, slices.Equal(two.States, []inspect.StateCount{{State: "packed", Open: true, Count: 2, Exact: true}}),
+		"%+v", two.States)
 	old.Stop(context.Background())
-	if list, err = newer.Admin().VersionsInUse(t.Context()); err != nil || len(list[1].NodesWithout) != 0 {
-		t.Errorf("a node that has ended is still there: %+v, %v", list, err)
-	}
+	list, err = newer.Admin().VersionsInUse(t.Context())
+	assert.Truef(t, err == nil && len(list[1].NodesWithout) == 0, "a node that has ended is still there: %+v, %v", list, err)
 }
 
 func running(sources ...workflow.Source) func(*engine.Config) {

@@ -4,6 +4,9 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -17,9 +20,8 @@ func TestSchemaName_PauseAndResume(t *testing.T) {
 	t.Parallel()
 	const name = "shop_2"
 	pool := pgtest.EmptyPool(t)
-	if _, err := schema.Migrate(t.Context(), pool, name); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(t.Context(), pool, name)
+	require.NoError(t, err)
 	exec(t, pool, ledgerSQL)
 	var log testlog.Log
 	e := newEngine(t, pool, func(c *engine.Config) { c.Schema, c.Log = name, slog.New(&log) })
@@ -34,20 +36,13 @@ func TestSchemaName_PauseAndResume(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", step.action, r, err)
 		}
 		list, _, err := e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{})
-		if err != nil || len(list) != step.paused {
-			t.Fatalf("after %s: %+v, %v", step.action, list, err)
-		}
+		require.Truef(t, err == nil && len(list) == step.paused, "after %s: %+v, %v", step.action, list, err)
 		for _, p := range list {
-			if p.Actor != "olga" || p.Reason != "audit" || p.At.IsZero() {
-				t.Errorf("the pause is listed as %+v", p)
-			}
+			assert.Truef(t, p.Actor == "olga" && p.Reason == "audit" && !p.At.IsZero(), "the pause is listed as %+v", p)
 		}
 	}
-	if r := submit(t, e, on("pay", "L-1", "pay", 10, "")); r.Version != made.Version+3 {
-		t.Errorf("after the resumption: %+v", r)
-	}
+	r := submit(t, e, on("pay", "L-1", "pay", 10, ""))
+	assert.Equalf(t, made.Version+3, r.Version, "after the resumption: %+v", r)
 	intact(t, e)
-	if n := log.Count("does not exist"); n != 0 {
-		t.Errorf("logged %q", log.List())
-	}
+	assert.Equalf(t, 0, log.Count("does not exist"), "logged %q", log.List())
 }

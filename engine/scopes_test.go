@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -14,12 +17,9 @@ import (
 func recorded(t *testing.T, e *engine.Engine, tenant string) string {
 	t.Helper()
 	k, err := e.Admin().Keys(t.Context(), tenant)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(k.Recorded) > 0 && (k.RecordedSince.IsZero() || k.RecordedSince.After(k.At)) {
-		t.Errorf("recorded since %v", k.RecordedSince)
-	}
+	require.NoError(t, err)
+	assert.Falsef(t, len(k.Recorded) > 0 && (k.RecordedSince.IsZero() || k.RecordedSince.After(k.At)),
+		"recorded since %v", k.RecordedSince)
 	return fmt.Sprintf("%+v", k.Recorded)
 }
 
@@ -38,9 +38,7 @@ func TestSuppressionSurvivesRestarts(t *testing.T) {
 	one.Stop(context.Background())
 	other.Stop(context.Background())
 	later := newEngine(t, pool, running(crates(1)))
-	if list := later.Admin().Scopes(""); len(list) != 0 {
-		t.Errorf("it has answered nothing, and counts %+v", list)
-	}
+	assert.Empty(t, later.Admin().Scopes(""), "it has answered nothing, and counts")
 	crate := inspect.ScopeCount{Tenant: "a", Scope: "crate:pack", New: 1, Replayed: 4}
 	dock := inspect.ScopeCount{Tenant: "b", Scope: "dock 4", Named: true, New: 1, Replayed: 1}
 	if got, want := recorded(t, later, ""), fmt.Sprintf("%+v", []inspect.ScopeCount{crate, dock}); got != want {
@@ -56,7 +54,5 @@ func TestSuppressionSurvivesRestarts(t *testing.T) {
 		t.Errorf("of two days of work: got  %s\nwant %s", got, want)
 	}
 	exec(t, pool, "UPDATE pawl.scope_day SET day = day - 31")
-	if got := recorded(t, later, ""); got != "[]" {
-		t.Errorf("a month ago: %s", got)
-	}
+	assert.Equal(t, "[]", recorded(t, later, ""), "a month ago")
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Transactions of callers and the pipeline's own groups, some rolled back, on a
@@ -19,9 +21,7 @@ func TestCallersTransactionsAndThePipelineShareOneLog(t *testing.T) {
 	config := database(t).Config()
 	config.MaxConns = 12
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	e := newEngine(t, pool)
 	numbers := []string{"L-0", "L-1", "L-2", "L-3", "L-4", "L-5", "L-6", "L-7"}
@@ -83,25 +83,19 @@ func TestCallersTransactionsAndThePipelineShareOneLog(t *testing.T) {
 				return
 			}
 			for _, ev := range batch.Events {
-				if ev.Position != seen+1 && (ev.Position != seen || ev.Ordinal == 0) {
-					t.Errorf("position %d comes after %d", ev.Position, seen)
-				}
+				assert.Falsef(t, ev.Position != seen+1 && (ev.Position != seen || ev.Ordinal == 0),
+					"position %d comes after %d", ev.Position, seen)
 				seen = ev.Position
 			}
 		}
 	}()
 	work.Wait()
 	close(stop)
-	if err := <-reading; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-reading)
 	want := done + committed.Load()
 	head, err := e.Read().Head(t.Context(), "")
-	if err != nil || head != want || seen != want {
-		t.Errorf("the head is %d, %v, and %d were read; %d were committed", head, err, seen, want)
-	}
+	assert.Truef(t, err == nil && head == want && seen == want,
+		"the head is %d, %v, and %d were read; %d were committed", head, err, seen, want)
 	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
-	if err != nil || len(v.Broken) != 0 || v.Entries != want {
-		t.Errorf("got %+v, %v", v, err)
-	}
+	assert.Truef(t, err == nil && len(v.Broken) == 0 && v.Entries == want, "got %+v, %v", v, err)
 }

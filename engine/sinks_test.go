@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -67,13 +70,9 @@ func sinks(list ...relay.Sink) func(*engine.Config) {
 func standing(t testing.TB, e *engine.Engine, name string) inspect.SinkInfo {
 	t.Helper()
 	list, err := e.Admin().Sinks(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	i := slices.IndexFunc(list, func(s inspect.SinkInfo) bool { return s.Name == name })
-	if i < 0 {
-		t.Fatalf("there is no sink %q: %+v", name, list)
-	}
+	require.Truef(t, i >= 0, "there is no sink %q: %+v", name, list)
 	return list[i]
 }
 
@@ -104,9 +103,7 @@ func TestADeadSinkHoldsUpNoOther(t *testing.T) {
 			list = append(list, applied(fmt.Sprint("L-", round*each+i), 100))
 		}
 		for _, reply := range e.SubmitMany(t.Context(), list) {
-			if reply.Err != nil || reply.Receipt.Refused() {
-				t.Fatalf("%+v", reply)
-			}
+			require.Truef(t, reply.Err == nil && !reply.Receipt.Refused(), "%+v", reply)
 		}
 		delivered(t, e, "alive")
 		if behind := standing(t, e, "dead"); behind.Lag != int64((round+1)*each) || behind.Behind != 1 || behind.Oldest.IsZero() {
@@ -116,13 +113,10 @@ func TestADeadSinkHoldsUpNoOther(t *testing.T) {
 	eventually(t, "its failure is known", func() bool { s := standing(t, e, "dead"); return s.Failures > 0 && s.Failure == "nobody is there" })
 	dead.refuses(nil)
 	delivered(t, e, "dead")
-	if s := standing(t, e, "dead"); s.DeadLetters != 0 || s.Parked != 0 || s.Failures != 0 {
-		t.Errorf("after it is back: %+v", s)
-	}
+	s := standing(t, e, "dead")
+	assert.Truef(t, s.DeadLetters == 0 && s.Parked == 0 && s.Failures == 0, "after it is back: %+v", s)
 	for name, r := range map[string]*receiver{"alive": alive, "dead": dead} {
-		if got := len(r.got()); got != rounds*each {
-			t.Errorf("%s got %d events", name, got)
-		}
+		assert.Equalf(t, rounds*each, len(r.got()), "%s events", name)
 	}
 }
 
@@ -135,31 +129,24 @@ func TestEventsBearTheSourceOfTheirInstallation(t *testing.T) {
 		to := &receiver{}
 		to.refuses(func(e *transitions.Event) *sink.Failure { return sink.Fail(sink.Permanent, nil, "not this one") })
 		e := newEngine(t, database(t), sinks(relay.Sink{Name: "main", To: to}), func(c *engine.Config) { c.Source = source })
-		if _, err := e.Submit(t.Context(), applied("L-1", 100)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Submit(t.Context(), applied("L-1", 100))
+		require.NoError(t, err)
 		eventually(t, "it is a dead letter", func() bool { return standing(t, e, "main").DeadLetters == 1 })
 		to.refuses(nil)
-		if n, err := e.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
-		if _, err := e.Submit(t.Context(), applied("L-2", 100)); err != nil {
-			t.Fatal(err)
-		}
+		n, err := e.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
+		require.Truef(t, n == 1 && err == nil, "%d, %v", n, err)
+		_, err = e.Submit(t.Context(), applied("L-2", 100))
+		require.NoError(t, err)
 		eventually(t, "both are delivered", func() bool { return len(to.got()) == 2 })
 		for _, event := range to.got() {
-			if want := cmp.Or(source, "/pawl") + "/default"; event.CloudSource() != want {
-				t.Errorf("the source is %s, not %s", event.CloudSource(), want)
-			}
+			want := cmp.Or(source, "/pawl") + "/default"
+			assert.Equal(t, want, event.CloudSource(), "the source")
 			got[sink.MessageID(&event)] = true
 		}
 	}
-	if len(got) != 4 {
-		t.Errorf("the ids are %v", got)
-	}
-	if _, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{loans(1)}, Source: "no source"}); err == nil {
-		t.Error("what is no URI is taken for a source")
-	}
+	assert.Len(t, got, 4, "the ids")
+	_, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{loans(1)}, Source: "no source"})
+	assert.Error(t, err, "what is no URI is taken for a source")
 }
 
 // Of two nodes with one sink one delivers; when it stops the other takes over at
@@ -187,9 +174,8 @@ func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
 	if a, b := len(receivers[first].got()), len(receivers[other].got()); a != 1 || b != 1 {
 		t.Errorf("the first node delivered %d events, the other %d", a, b)
 	}
-	if s := nodes[other].Admin().SinkStats(); s.TakenOver != 0 {
-		t.Errorf("it was not given back: %+v", s)
-	}
+	s := nodes[other].Admin().SinkStats()
+	assert.Equalf(t, int64(0), s.TakenOver, "it was not given back: %+v", s)
 }
 
 // What operators do needs no started engine, and reaches the node that delivers.
@@ -210,38 +196,25 @@ func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
 	delivered(t, e, "main")
 
 	desk, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer desk.Stop(t.Context())
 	filter := inspect.DeadFilter{Sink: "main"}
 	list, more, err := desk.Admin().DeadLetters(t.Context(), filter, inspect.DeadPage{Limit: 1})
-	if err != nil || !more || len(list) != 1 || list[0].Position != 2 || list[0].Failure != "no payments" {
-		t.Fatalf("%+v, %v, %v", list, more, err)
-	}
+	require.Truef(t, err == nil && more && len(list) == 1 && list[0].Position == 2 && list[0].Failure == "no payments",
+		"%+v, %v, %v", list, more, err)
 	cursors, more, err := desk.Admin().SinkCursors(t.Context(), inspect.CursorFilter{Sink: "main", Tenant: "default"})
-	if err != nil || more || len(cursors) != 1 || cursors[0].Position != 3 {
-		t.Errorf("%+v, %v, %v", cursors, more, err)
-	}
+	assert.Truef(t, err == nil && !more && len(cursors) == 1 && cursors[0].Position == 3, "%+v, %v, %v", cursors, more, err)
 	to.refuses(nil)
 	filter.Tenant, filter.Position = "default", 2
-	if n, err := desk.Admin().SkipDead(t.Context(), filter, "ann", "known"); n != 1 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if n, err := desk.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
+	n, err := desk.Admin().SkipDead(t.Context(), filter, "ann", "known")
+	assert.Truef(t, n == 1 && err == nil, "%d, %v", n, err)
+	n, err = desk.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
+	assert.Truef(t, n == 1 && err == nil, "%d, %v", n, err)
 	eventually(t, "the other is delivered", func() bool { return len(to.got()) == 2 })
-	if err := desk.Admin().PauseSink(t.Context(), "main", "ann", "closed"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, desk.Admin().PauseSink(t.Context(), "main", "ann", "closed"))
 	eventually(t, "its node lets go of it", func() bool { return standing(t, desk, "main").Node == "" })
-	if err := desk.Admin().MoveSink(t.Context(), "main", "", 0, "ann", "once more"); err != nil {
-		t.Fatal(err)
-	}
-	if err := desk.Admin().ResumeSink(t.Context(), "main"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, desk.Admin().MoveSink(t.Context(), "main", "", 0, "ann", "once more"))
+	require.NoError(t, desk.Admin().ResumeSink(t.Context(), "main"))
 	eventually(t, "everything is delivered again", func() bool { return len(to.got()) == 5 })
 	_, _, err = desk.Admin().DeadLetters(t.Context(), inspect.DeadFilter{Sink: "nothing"}, inspect.DeadPage{})
 	wantCode(t, err, workflow.NotFound)
@@ -269,13 +242,9 @@ func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
 			256)}},
 		`filter of sink "hook": a type or a state is empty`: {Types: []string{""}},
 	} {
-		if err := with(f); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, not %s", f, err, want)
-		}
+		assert.ErrorContainsf(t, with(f), want, "%+v", f)
 	}
 	good := transitions.EventFilter{Workflow: "loan", BusinessKey: "L-1", Attributes: map[string]string{"customer": "c"},
 		States: []workflow.State{"settled"}, Types: []string{"loan.pay", "whatever an action emits"}}
-	if err := with(good); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, with(good))
 }

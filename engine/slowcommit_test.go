@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -44,13 +47,10 @@ func TestAnAcceptWhoseCommitOutlastsItsLeaseIsExecutedOnce(t *testing.T) {
 	looks(int64(lease/time.Second) + 2) // so that b trusts what it sees
 
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rollback(t, tx)
-	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(7)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(7)")
+	require.NoError(t, err)
 	accepted := make(chan []transitions.Reply, 1)
 	go func() { accepted <- a.SubmitMany(context.Background(), sends) }()
 	eventually(t, "the commit is stalled", func() bool {
@@ -66,15 +66,9 @@ func TestAnAcceptWhoseCommitOutlastsItsLeaseIsExecutedOnce(t *testing.T) {
 	looks(4)
 	close(done)
 	for i, r := range replies {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 		end, err := a.Await(t.Context(), transitions.Ref{Scope: r.Receipt.Record.Scope, Key: sends[i].Key})
-		if err != nil || end.Refused() {
-			t.Errorf("it ended with %+v, %v", end, err)
-		}
+		assert.Truef(t, err == nil && !end.Refused(), "it ended with %+v, %v", end, err)
 	}
-	if len(begun) != 0 {
-		t.Errorf("%d were executed once more", len(begun))
-	}
+	assert.Empty(t, begun, "executed once more")
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -59,13 +61,9 @@ func onShelf(id uuid.UUID, transition, key, list string) transitions.Command {
 func shelfOf(t *testing.T, e *engine.Engine, id uuid.UUID) shelf {
 	t.Helper()
 	inst, err := e.Read().Instance(t.Context(), "", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var s shelf
-	if err := json.Unmarshal(inst.Data, &s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(inst.Data, &s))
 	return s
 }
 
@@ -77,9 +75,8 @@ func TestSpawn_ReturnsIDOfListedChild(t *testing.T) {
 	submit(t, e, onShelf(id, "put", "2", ``))
 	submit(t, e, onShelf(id, "put", "3", `"B","","C"`))
 	accepted := submit(t, e, onShelf(id, "order", "4", `"D"`))
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "4"}); err != nil || r.Err() != nil {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "4"})
+	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	for range 9 { // another bucket of the table
 		submit(t, e, transitions.Command{Workflow: "book", BusinessKey: "B", Transition: "read", Key: uuid.NewString()})
 	}
@@ -91,13 +88,9 @@ func TestSpawn_ReturnsIDOfListedChild(t *testing.T) {
 		for i := range all {
 			got = append(got, all[i].ID)
 		}
-		if len(got) != 6 || !slices.Equal(got, want) {
-			t.Errorf("pages of %d: %v, want %v", limit, got, want)
-		}
+		assert.Truef(t, len(got) == 6 && slices.Equal(got, want), "pages of %d: %v, want %v", limit, got, want)
 	}
-	if want[2] != transitions.InstanceID("default", "book", "B") {
-		t.Errorf("B is %s", want[2])
-	}
+	assert.Equal(t, transitions.InstanceID("default", "book", "B"), want[2], "B")
 	sound(t, e, pool)
 }
 
@@ -121,9 +114,8 @@ func TestSpawn_TakenBusinessKeyIsRefused(t *testing.T) {
 			t.Errorf("the dry run answers %v", r.Err())
 		}
 		for range 2 { // and again
-			if r, err := e.Submit(t.Context(), c); err != nil || workflow.CodeOf(r.Err()) != workflow.AlreadyExists {
-				t.Errorf("%+v, %v", r, err)
-			}
+			r, err := e.Submit(t.Context(), c)
+			assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.AlreadyExists, "%+v, %v", r, err)
 		}
 	}
 	refused(onShelf(id, "put", "2", `"A"`))
@@ -131,15 +123,11 @@ func TestSpawn_TakenBusinessKeyIsRefused(t *testing.T) {
 	refused(onShelf(id, "put", "4", `"B","B"`))
 	refused(onShelf(uuid.Nil, "build", "5", `"A"`))
 	accepted := submit(t, e, onShelf(id, "order", "6", `"B","A"`))
-	if r, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "6"}); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if s := shelfOf(t, e, id); s.Lost != string(workflow.FailureRefused) || len(s.Books) != 0 {
-		t.Errorf("the parent is %+v", s)
-	}
-	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'book'"); n != 1 {
-		t.Errorf("there are %d children, want 1", n)
-	}
+	r, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "6"})
+	assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.ActivityFailed, "%+v, %v", r, err)
+	s := shelfOf(t, e, id)
+	assert.Truef(t, s.Lost == string(workflow.FailureRefused) && len(s.Books) == 0, "the parent is %+v", s)
+	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'book'"), "there children, want 1")
 	sound(t, e, pool)
 }
 
@@ -172,9 +160,7 @@ func TestSpawn_OneOfManyGetsABusinessKey(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if won != 1 {
-			t.Errorf("%d commands got the business key", won)
-		}
+		assert.Equal(t, 1, won, "commands got the business key")
 	}
 	sound(t, nodes[0], pool)
 }

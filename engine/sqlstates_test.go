@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
@@ -68,9 +69,7 @@ func TestSQLStatesFromGo(t *testing.T) {
 				}
 				var effects int
 				err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pawl.audit WHERE key = $1`, c.Key).Scan(&effects)
-				if err != nil || effects != 1 {
-					t.Errorf("the key %s has %d effects, %v", c.Key, effects, err)
-				}
+				assert.Truef(t, err == nil && effects == 1, "the key %s has %d effects, %v", c.Key, effects, err)
 			}
 			repeats := row.Class != sqlstate.Defect && row.Class != sqlstate.NoRoom
 			obstruct(t, pool, row, 1)
@@ -87,9 +86,7 @@ func TestSQLStatesFromGo(t *testing.T) {
 			always := applied(name+" always", 1)
 			_, err := e.Submit(t.Context(), always)
 			wantCode(t, err, row.Class.Code())
-			if !workflow.CodeOf(err).Info().Retry {
-				t.Errorf("the code %s says that the same key does not help", workflow.CodeOf(err))
-			}
+			assert.Truef(t, workflow.CodeOf(err).Info().Retry, "the code %s says that the same key does not help", workflow.CodeOf(err))
 			again(always)
 
 			obstruct(t, pool, row, 1_000_000)
@@ -97,9 +94,7 @@ func TestSQLStatesFromGo(t *testing.T) {
 			tx := begin(t, pool)
 			_, err = e.SubmitTx(t.Context(), tx, within)
 			wantCode(t, err, row.Class.Code())
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, tx.Rollback(t.Context()))
 			exec(t, pool, `TRUNCATE hindrance.obstacle`)
 			tx = begin(t, pool)
 			submitTx(t, e, tx, within)

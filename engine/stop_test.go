@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -49,7 +51,5 @@ func TestASourceThatDoesNotEndLeavesTheOthersTimeToStop(t *testing.T) {
 	defer cancel()
 	to.time = ctx
 	e.Stop(ctx)
-	if !await.Receive(t, "the sink is closed", to.left) {
-		t.Error("no time was left for the sinks")
-	}
+	assert.True(t, await.Receive(t, "the sink is closed", to.left), "no time was left for the sinks")
 }

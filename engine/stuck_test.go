@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -64,9 +66,8 @@ func stranded(t *testing.T, e *engine.Engine, key string) uuid.UUID {
 	id := submit(t, e, board).Instance
 	for _, step := range []string{"charge", "ride"} {
 		submit(t, e, fare(step, key))
-		if _, err := e.Await(t.Context(), transitions.Ref{Scope: "desk", Key: step + key}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Await(t.Context(), transitions.Ref{Scope: "desk", Key: step + key})
+		require.NoError(t, err)
 	}
 	stuckOf(t, e, id, 1)
 	return id
@@ -77,9 +78,8 @@ func stuckOf(t *testing.T, e *engine.Engine, id uuid.UUID, n int) (list []transi
 	t.Helper()
 	await.Eventually(t, "so many are stuck", func() bool {
 		var err error
-		if list, _, err = e.Admin().Stuck(t.Context(), inspect.StuckFilter{Instance: id}); err != nil {
-			t.Fatal(err)
-		}
+		list, _, err = e.Admin().Stuck(t.Context(), inspect.StuckFilter{Instance: id})
+		require.NoError(t, err)
 		return len(list) == n
 	})
 	return list
@@ -91,21 +91,15 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 	id := stranded(t, e, "F-1")
 	stranded(t, e, "F-2")
 	list, more, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
-	if err != nil || more || len(list) != 1 {
-		t.Fatalf("%+v, %v", list, err)
-	}
+	require.Truef(t, err == nil && !more && len(list) == 1, "%+v, %v", list, err)
 	if s := list[0]; s.BusinessKey != "F-1" || s.Instance != id || s.Transition != "charge" ||
 		s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
 		t.Errorf("%+v", s)
 	}
 	all, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
-	if err != nil || len(all) != 2 || all[0].BusinessKey == "" || all[1].BusinessKey == "" {
-		t.Errorf("%+v, %v", all, err)
-	}
+	assert.Truef(t, err == nil && len(all) == 2 && all[0].BusinessKey != "" && all[1].BusinessKey != "", "%+v, %v", all, err)
 	none, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
-	if err != nil || len(none) != 0 {
-		t.Errorf("%+v, %v", none, err)
-	}
+	assert.Truef(t, err == nil && len(none) == 0, "%+v, %v", none, err)
 	_, _, err = e.Admin().Stuck(t.Context(), inspect.StuckFilter{BusinessKey: "F-1"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
@@ -116,29 +110,23 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	id := stranded(t, e, "F-1")
 	const undo = `the undo of "charge" waits for an operator, who can retry, resolve or abandon it: it has failed; no refund`
 	v, err := e.Read().ViewByKey(t.Context(), "", "fare", "F-1")
-	if err != nil || len(v.Stuck) != 1 || v.MoreStuck {
-		t.Fatalf("%+v, %v", v.Stuck, err)
-	}
+	require.Truef(t, err == nil && len(v.Stuck) == 1 && !v.MoreStuck, "%+v, %v", v.Stuck, err)
 	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != decide.UndoScope(id) ||
 		s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
 		t.Errorf("%+v", s)
 	}
 	// The undo keeps nobody from going on; it is told all the same.
 	x, err := e.Read().Explain(t.Context(), "", id, "ann", nil)
-	if err != nil || len(x.Stuck) != 1 || x.Stuck[0].Message != undo {
-		t.Errorf("%+v, %v", x.Stuck, err)
-	}
+	assert.Truef(t, err == nil && len(x.Stuck) == 1 && x.Stuck[0].Message == undo, "%+v, %v", x.Stuck, err)
 	for _, o := range x.Transitions {
-		if may := o.Transition == "claim" || o.Transition == "forgive"; o.Allowed != may || !may && len(o.Reasons) != 1 {
-			t.Errorf("%+v", o)
-		}
+		may := o.Transition == "claim" || o.Transition == "forgive"
+		assert.Truef(t, o.Allowed == may && (may || len(o.Reasons) == 1), "%+v", o)
 	}
 	// A command in flight keeps everybody from it.
 	submit(t, e, fare("claim", "F-1"))
 	stuckOf(t, e, id, 2)
-	if x, err = e.Read().Explain(t.Context(), "", id, "ann", nil); err != nil || len(x.Stuck) != 2 {
-		t.Fatalf("%+v, %v", x.Stuck, err)
-	}
+	x, err = e.Read().Explain(t.Context(), "", id, "ann", nil)
+	require.Truef(t, err == nil && len(x.Stuck) == 2, "%+v, %v", x.Stuck, err)
 	const claim = `"claim" waits for an operator, who can retry, resolve or abandon it: nobody knows whether it has happened; no answer`
 	for _, o := range x.Transitions {
 		if o.Allowed || len(o.Reasons) != 2 || o.Reasons[1] != (inspect.Reason{Code: workflow.IllegalTransition, Message: claim}) {
@@ -155,25 +143,19 @@ func TestACaseIsTheWholeOfAnInstance(t *testing.T) {
 	submit(t, e, fare("claim", "F-1"))
 	stuckOf(t, e, id, 2)
 	c, err := e.Read().Case(t.Context(), "", id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.BusinessKey != "F-1" || c.State != "claiming" || len(c.Stuck) != 2 || len(c.InFlight) != 2 || c.Earlier != 0 {
-		t.Errorf("%+v", c)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, c.BusinessKey == "F-1" && c.State == "claiming" && len(c.Stuck) == 2 && len(c.InFlight) == 2 && c.Earlier == 0,
+		"%+v", c)
 	if c.InFlight[0].Transition != "claim" || c.InFlight[1].Phase != transitions.Undoing || c.InFlight[1].Transition != "charge" {
 		t.Errorf("in flight: %+v", c.InFlight)
 	}
 	if n := len(c.Timeline); int64(n) != c.Version || c.Timeline[0].Transition != "board" || c.Timeline[n-1].Transition != "claim.accepted" {
 		t.Errorf("%+v", c.Timeline)
 	}
-	if c.Chain.Entries != c.Version || len(c.Chain.Broken) != 0 {
-		t.Errorf("%+v", c.Chain)
-	}
+	assert.Truef(t, c.Chain.Entries == c.Version && len(c.Chain.Broken) == 0, "%+v", c.Chain)
 	exec(t, pool, `UPDATE pawl.audit SET actor = 'nobody' WHERE version = 2`)
-	if c, err = e.Read().Case(t.Context(), "", id); err != nil || len(c.Chain.Broken) != 1 || c.Chain.Broken[0].Version != 2 {
-		t.Errorf("%+v, %v", c.Chain, err)
-	}
+	c, err = e.Read().Case(t.Context(), "", id)
+	assert.Truef(t, err == nil && len(c.Chain.Broken) == 1 && c.Chain.Broken[0].Version == 2, "%+v, %v", c.Chain, err)
 	_, err = e.Read().Case(t.Context(), "", uuid.New())
 	wantCode(t, err, workflow.InstanceNotFound)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -52,9 +54,7 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 	accepted := submit(t, e, transitions.Command{Workflow: "patient", Transition: "treat", Key: "t", Instance: patient})
 	problems := func(id uuid.UUID) []inspect.StuckChild {
 		v, err := e.Read().View(t.Context(), "", id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v.StuckChildren
 	}
 	eventually(t, "the parent has a problem", func() bool { return len(problems(id)) == 1 })
@@ -62,39 +62,29 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 		p.Stuck != transitions.StuckUnknown || p.Message == "" {
 		t.Errorf("the problem is %+v", p)
 	}
-	if len(problems(other)) != 0 {
-		t.Errorf("another parent has %+v", problems(other))
-	}
+	assert.Empty(t, problems(other), "another parent has")
 	listed := func(f inspect.ChildFilter) (list []inspect.Child) {
 		f.Parent = id
 		page, err := e.Read().Children(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wantRanges(t, pool, last, fmt.Sprintf("children of %+v", f))
 		return page.Children
 	}
 	yes, no := true, false
 	last.take()
-	if all := listed(inspect.ChildFilter{}); len(all) != 2 || all[0].Stuck || !all[1].Stuck || all[1].ID != patient {
-		t.Errorf("the children are %+v", all)
-	}
-	if stuck := listed(inspect.ChildFilter{Stuck: &yes}); len(stuck) != 1 || stuck[0].ID != patient {
-		t.Errorf("stuck are %+v", stuck)
-	}
-	if well := listed(inspect.ChildFilter{Stuck: &no}); len(well) != 1 || well[0].ID == patient {
-		t.Errorf("not stuck are %+v", well)
-	}
+	all := listed(inspect.ChildFilter{})
+	assert.Truef(t, len(all) == 2 && !all[0].Stuck && all[1].Stuck && all[1].ID == patient, "the children are %+v", all)
+	stuck := listed(inspect.ChildFilter{Stuck: &yes})
+	assert.Truef(t, len(stuck) == 1 && stuck[0].ID == patient, "stuck are %+v", stuck)
+	well := listed(inspect.ChildFilter{Stuck: &no})
+	assert.Truef(t, len(well) == 1 && well[0].ID != patient, "not stuck are %+v", well)
 	submit(t, e, transitions.Command{Workflow: "ward", Transition: "pause", Key: "p", Instance: id})
-	if r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: patient, Key: "op"}, transitions.Operation{Action: transitions.Abandon,
-		Target: transitions.CommandRef{Scope: accepted.Record.Scope, Key: "t"}}); err != nil || r.Err() != nil {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: patient, Key: "op"}, transitions.Operation{Action: transitions.Abandon,
+		Target: transitions.CommandRef{Scope: accepted.Record.Scope, Key: "t"}})
+	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	eventually(t, "the completion is deferred", func() bool {
 		all := listed(inspect.ChildFilter{})
 		return len(all) == 2 && all[1].Deferred && !all[0].Deferred
 	})
-	if p := problems(id); len(p) != 0 {
-		t.Errorf("the problem remains: %+v", p)
-	}
+	assert.Empty(t, problems(id), "the problem remains")
 }

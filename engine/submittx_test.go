@@ -7,6 +7,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -17,9 +19,7 @@ import (
 func begin(t testing.TB, pool *pgxpool.Pool) pgx.Tx {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { rollback(t, tx) })
 	return tx
 }
@@ -30,17 +30,13 @@ func submitTx(t testing.TB, e *engine.Engine, tx pgx.Tx, c transitions.Command) 
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
-	}
+	require.NoErrorf(t, err, "%s %s", c.Transition, c.Key)
 	return r
 }
 
 func commitTx(t testing.TB, tx pgx.Tx) {
 	t.Helper()
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 }
 
 func TestACommandInACallersTransactionIsSeenWhenThatCommits(t *testing.T) {
@@ -54,20 +50,16 @@ func TestACommandInACallersTransactionIsSeenWhenThatCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := submitTx(t, e, tx, on("pay", "L-1", "p", 30, ""))
-	if r.Position != 0 || r.Version != 2 || r.Status != 200 || strings.Contains(string(r.Body), "position") {
-		t.Errorf("got %+v %s", r, r.Body)
-	}
+	assert.Truef(t, r.Position == 0 && r.Version == 2 && r.Status == 200 && !strings.Contains(string(r.Body), "position"),
+		"got %+v %s", r, r.Body)
 	wantMore(t, pool, before, nil)
 	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
-	if err != nil || inst.Version != 1 {
-		t.Errorf("before the commit: %+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.Version == 1, "before the commit: %+v, %v", inst, err)
 	commitTx(t, tx)
 	wantMore(t, pool, before, oneBooking)
 	again := submit(t, e, on("pay", "L-1", "p", 30, ""))
-	if !again.Replayed || again.Position != 2 || string(again.Body) != string(transitions.WithPosition(r.Body, 2)) {
-		t.Errorf("its replay: %+v %s", again, again.Body)
-	}
+	assert.Truef(t, again.Replayed && again.Position == 2 && string(again.Body) == string(transitions.WithPosition(r.Body, 2)),
+		"its replay: %+v %s", again, again.Body)
 }
 
 func TestACommandGoesWithACallersTransactionThatIsRolledBack(t *testing.T) {
@@ -81,9 +73,8 @@ func TestACommandGoesWithACallersTransactionThatIsRolledBack(t *testing.T) {
 	submitTx(t, e, tx, applied("L-2", 5))
 	rollback(t, tx)
 	wantMore(t, pool, before, nil)
-	if r := submit(t, e, on("pay", "L-1", "p", 30, "")); r.Replayed || r.Position != 2 {
-		t.Errorf("the key was used up, or a position lost: %+v", r)
-	}
+	r := submit(t, e, on("pay", "L-1", "p", 30, ""))
+	assert.Truef(t, !r.Replayed && r.Position == 2, "the key was used up, or a position lost: %+v", r)
 }
 
 func TestAnErrorLeavesTheCallersTransactionUsable(t *testing.T) {
@@ -112,9 +103,8 @@ func TestAnErrorLeavesTheCallersTransactionUsable(t *testing.T) {
 	} {
 		_, err := e.SubmitTx(t.Context(), tx, tt.command)
 		wantCode(t, err, tt.want)
-		if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
-			t.Fatalf("after %s: %v", tt.want, err)
-		}
+		_, err = tx.Exec(t.Context(), "SELECT 1")
+		require.NoErrorf(t, err, "after %s", tt.want)
 	}
 	submitTx(t, e, tx, on("pay", "L-1", "fine", 1, ""))
 	commitTx(t, tx)
@@ -130,15 +120,12 @@ func TestARefusalInACallersTransactionIsStoredWithIt(t *testing.T) {
 	tx := begin(t, pool)
 	for _, c := range []transitions.Command{on("pay", "L-1", "a", 101, ""), on("book", "L-1", "b", 1, "refuse")} {
 		r, err := e.SubmitTx(t.Context(), tx, c)
-		if err != nil || r.Status != 409 {
-			t.Errorf("got %+v, %v", r, err)
-		}
+		assert.Truef(t, err == nil && r.Status == 409, "got %+v, %v", r, err)
 	}
 	commitTx(t, tx)
 	wantMore(t, pool, before, map[string]int{"pawl.command": 2})
-	if r, err := e.Submit(t.Context(), on("pay", "L-1", "a", 101, "")); err != nil || !r.Replayed || r.Status != 409 {
-		t.Errorf("its replay: %+v, %v", r, err)
-	}
+	r, err := e.Submit(t.Context(), on("pay", "L-1", "a", 101, ""))
+	assert.Truef(t, err == nil && r.Replayed && r.Status == 409, "its replay: %+v, %v", r, err)
 }
 
 func TestSeveralCommandsInOneTransaction(t *testing.T) {
@@ -152,34 +139,25 @@ func TestSeveralCommandsInOneTransaction(t *testing.T) {
 	submitTx(t, e, tx, applied("L-2", 5))
 	submitTx(t, e, tx, on("book", "L-1", "b", 90, ""))
 	again := submitTx(t, e, tx, on("pay", "L-1", "a", 10, ""))
-	if !again.Replayed || again.Position != 0 || strings.Contains(string(again.Body), "position") {
-		t.Errorf("a retry within the transaction: %+v %s", again, again.Body)
-	}
+	assert.Truef(t, again.Replayed && again.Position == 0 && !strings.Contains(string(again.Body), "position"),
+		"a retry within the transaction: %+v %s", again, again.Body)
 	r, err := e.SubmitTx(t.Context(), tx, on("pay", "L-1", "c", 1, ""))
-	if err != nil || workflow.CodeOf(r.Err()) != workflow.IllegalTransition {
-		t.Errorf("after the end: %+v, %v", r, err)
-	}
+	assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.IllegalTransition, "after the end: %+v, %v", r, err)
 	commitTx(t, tx)
 	wantMore(t, pool, before, map[string]int{"pawl.instance": 2, "pawl.command": 5, "pawl.audit": 4, "pawl.outbox": 5, "head": 4, "ledger": 1})
 	positions := map[string]int64{}
 	for _, number := range []string{"L-1", "L-2"} {
 		history, err := e.Read().History(t.Context(), "", loanID(number), 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, entry := range history {
 			positions[entry.Key] = entry.Position
 		}
 	}
 	for key, want := range map[string]int64{"apply-L-1": 1, "a": 2, "apply-L-2": 3, "b": 4} {
-		if positions[key] != want {
-			t.Errorf("%s has position %d, want %d", key, positions[key], want)
-		}
+		assert.Equalf(t, want, positions[key], "%s has position", key)
 	}
 	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
-	if err != nil || len(v.Broken) != 0 {
-		t.Errorf("got %+v, %v", v, err)
-	}
+	assert.Truef(t, err == nil && len(v.Broken) == 0, "got %+v, %v", v, err)
 }
 
 // A transaction that dawdles holds the log of nobody: others commit meanwhile,
@@ -193,14 +171,12 @@ func TestThePositionIsGivenAtTheCommit(t *testing.T) {
 	tx := begin(t, pool)
 	submitTx(t, e, tx, on("pay", "L-1", "slow", 1, ""))
 	for i, key := range []string{"a", "b", "c"} {
-		if r := submit(t, e, on("pay", "L-2", key, 1, "")); r.Position != int64(3+i) {
-			t.Errorf("%s has position %d", key, r.Position)
-		}
+		r := submit(t, e, on("pay", "L-2", key, 1, ""))
+		assert.Equalf(t, int64(3+i), r.Position, "%s has position", key)
 	}
 	commitTx(t, tx)
-	if r := submit(t, e, on("pay", "L-1", "slow", 1, "")); r.Position != 6 {
-		t.Errorf("the slow one has position %d, want 6", r.Position)
-	}
+	r := submit(t, e, on("pay", "L-1", "slow", 1, ""))
+	assert.Equal(t, int64(6), r.Position, "the slow one has position, want 6")
 }
 
 func TestTwoTransactionsWithOneKeyHaveOneEffect(t *testing.T) {
@@ -215,9 +191,7 @@ func TestTwoTransactionsWithOneKeyHaveOneEffect(t *testing.T) {
 		err error
 	}
 	var waiting uint32
-	if err := two.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&waiting); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, two.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&waiting))
 	done := make(chan answer, 1)
 	go func() {
 		r, err := e.SubmitTx(t.Context(), two, applied("L-1", 100))
@@ -226,9 +200,8 @@ func TestTwoTransactionsWithOneKeyHaveOneEffect(t *testing.T) {
 	pgtest.WaitBlockedPID(t, pool, waiting)
 	commitTx(t, one)
 	second := <-done
-	if second.err != nil || !second.r.Replayed || second.r.Instance != first.Instance || second.r.Position != 1 {
-		t.Errorf("got %+v, %v", second.r, second.err)
-	}
+	assert.Truef(t, second.err == nil && second.r.Replayed && second.r.Instance == first.Instance && second.r.Position == 1,
+		"got %+v, %v", second.r, second.err)
 	commitTx(t, two)
 	wantMore(t, pool, before, map[string]int{"pawl.instance": 1, "pawl.command": 1, "pawl.audit": 1, "pawl.outbox": 1, "head": 1})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -40,14 +42,11 @@ func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
 	}
 	for table, want := range map[string]int64{"command": 2 * tenants, "instance": tenants, "audit": 2 * tenants, "outbox": 3 * tenants,
 		"log": tenants} {
-		if got := query[int64](t, pool, "SELECT count(*) FROM pawl."+table); got != want {
-			t.Errorf("%d rows in %s; want %d", got, table, want)
-		}
+		assert.Equalf(t, want, query[int64](t, pool, "SELECT count(*) FROM pawl."+table), "rows in %s", table)
 	}
-	if stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l WHERE head <> (SELECT count(*) FROM pawl.audit a
-		WHERE a.tenant = l.tenant)`); stray != 0 {
-		t.Errorf("%d tenants have another number of rows than of positions", stray)
-	}
+	stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l WHERE head <> (SELECT count(*) FROM pawl.audit a
+		WHERE a.tenant = l.tenant)`)
+	assert.Equal(t, int64(0), stray, "tenants have another number of rows than of positions")
 }
 
 func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
@@ -70,9 +69,7 @@ func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
 			}
 			exec(t, pool, "TRUNCATE public.written")
 			for _, r := range e.SubmitMany(t.Context(), cs) {
-				if r.Err != nil || r.Receipt.Refused() {
-					t.Fatalf("%+v, %v", r.Receipt, r.Err)
-				}
+				require.Truef(t, r.Err == nil && !r.Receipt.Refused(), "%+v, %v", r.Receipt, r.Err)
 			}
 			// Only a group writes audit rows; whoever looks for commands that are due writes too.
 			return query[string](t, pool, `SELECT string_agg(what, ', ') FROM public.written
@@ -84,9 +81,8 @@ func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
 				one = strings.TrimSuffix(strings.Repeat(one+", ", 16), ", ")
 			}
 			sorted := func(list string) []string { return slices.Sorted(slices.Values(strings.Split(list, ", "))) }
-			if !slices.Equal(sorted(one), sorted(many)) || strings.Count(many, "outbox") == 0 {
-				t.Errorf("%s, one tenant for each statement: %v: %s for one tenant, %s for 16", c[0], apart, one, many)
-			}
+			assert.Truef(t, slices.Equal(sorted(one), sorted(many)) && strings.Count(many, "outbox") != 0,
+				"%s, one tenant for each statement: %v: %s for one tenant, %s for 16", c[0], apart, one, many)
 		}
 	}
 }
@@ -113,24 +109,20 @@ func TestPositionsOfManyTenantsHaveNoGapAndNoDuplicate(t *testing.T) {
 								Payload: fmt.Appendf(nil, `{"amount":%d}`, 1+n%2*9)}) // some are refused
 					}
 					for _, r := range e.SubmitMany(t.Context(), cs) {
-						if r.Err != nil {
-							t.Error(r.Err)
-						}
+						assert.NoError(t, r.Err)
 					}
 				}
 			})
 		}
 	}
 	work.Wait()
-	if stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l CROSS JOIN LATERAL (
+	stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l CROSS JOIN LATERAL (
 		SELECT count(*) AS rows, count(DISTINCT position) AS places, min(position) AS first, max(position) AS last
-		FROM pawl.audit a WHERE a.tenant = l.tenant) AS a WHERE (l.head, l.head, 1, l.head) <> (a.rows, a.places, a.first, a.last)`); stray != 0 {
-		t.Errorf("the logs of %d tenants have a gap or a duplicate", stray)
-	}
-	if stray := query[int64](t, pool, `SELECT count(*) FROM pawl.audit a WHERE NOT EXISTS (SELECT FROM pawl.outbox o
-		WHERE o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version)`); stray != 0 {
-		t.Errorf("%d transitions have no event at their position", stray)
-	}
+		FROM pawl.audit a WHERE a.tenant = l.tenant) AS a WHERE (l.head, l.head, 1, l.head) <> (a.rows, a.places, a.first, a.last)`)
+	assert.Equal(t, int64(0), stray, "the logs of tenants have a gap or a duplicate")
+	stray = query[int64](t, pool, `SELECT count(*) FROM pawl.audit a WHERE NOT EXISTS (SELECT FROM pawl.outbox o
+		WHERE o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version)`)
+	assert.Equal(t, int64(0), stray, "transitions have no event at their position")
 }
 
 // While the first tenant's log is held nobody has locked the second's, whoever came first.
@@ -147,32 +139,25 @@ func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 		return cs
 	}
 	for _, r := range e.SubmitMany(t.Context(), both("a", "b", "0")) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 	}
 	tx := begin(t, pool)
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'a' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'a' FOR UPDATE")
+	require.NoError(t, err)
 	answers := make(chan []transitions.Reply, 2)
 	for _, cs := range [][]transitions.Command{both("a", "b", "1"), both("b", "a", "2")} {
 		go func() { answers <- e.SubmitMany(t.Context(), cs) }()
 	}
 	pgtest.WaitBlocked(t, pool, "pawl.advance")
 	// Nobody has it for longer than a commit takes.
-	if _, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '300ms'"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'b' FOR UPDATE"); err != nil {
-		t.Fatal("somebody waits for a and has b:", err)
-	}
+	_, err = tx.Exec(t.Context(), "SET LOCAL lock_timeout = '300ms'")
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'b' FOR UPDATE")
+	require.NoError(t, err, "somebody waits for a and has b")
 	commitTx(t, tx)
 	for range 2 {
 		for _, r := range <-answers {
-			if r.Err != nil || r.Receipt.Status != 201 {
-				t.Errorf("status %d, %v", r.Receipt.Status, r.Err)
-			}
+			assert.Truef(t, r.Err == nil && r.Receipt.Status == 201, "status %d, %v", r.Receipt.Status, r.Err)
 		}
 	}
 }
@@ -186,14 +171,12 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 			Payload: fmt.Appendf(nil, `{"number":"%d"}`, n)}
 	}
 	for _, tenant := range []string{"held", "free"} {
-		if r, err := e.Submit(t.Context(), apply(tenant, 0)); err != nil || r.Status != 201 {
-			t.Fatal(r.Status, err)
-		}
+		r, err := e.Submit(t.Context(), apply(tenant, 0))
+		require.Truef(t, err == nil && r.Status == 201, "%v %v", r.Status, err)
 	}
 	tx := begin(t, pool)
-	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.log WHERE tenant = 'held' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.log WHERE tenant = 'held' FOR UPDATE")
+	require.NoError(t, err)
 	const waiting = 50
 	answers := make(chan transitions.Reply, waiting)
 	for n := range waiting {
@@ -207,9 +190,7 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 	for n := range 1000 {
 		cs := []transitions.Command{apply("free", 2*n+1), apply("free", 2*n+2)}
 		for _, r := range e.SubmitMany(t.Context(), cs) {
-			if r.Err != nil || r.Receipt.Status != 201 {
-				t.Fatal(r.Receipt.Status, r.Err)
-			}
+			require.Truef(t, r.Err == nil && r.Receipt.Status == 201, "%v %v", r.Receipt.Status, r.Err)
 		}
 	}
 	t.Logf("2,000 commands of another tenant in %v", time.Since(begun))
@@ -218,19 +199,14 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 		t.Fatalf("a command whose log is held was answered: %+v, %v", a.Receipt, a.Err)
 	default:
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 	for range waiting {
-		if a := <-answers; a.Err != nil || a.Receipt.Status != 201 {
-			t.Errorf("after the release: status %d, %v", a.Receipt.Status, a.Err)
-		}
+		a := <-answers
+		assert.Truef(t, a.Err == nil && a.Receipt.Status == 201, "after the release: status %d, %v", a.Receipt.Status, a.Err)
 	}
 	for tenant, want := range map[string]int{"held": waiting + 1, "free": 2001} {
 		v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
-		if err != nil || len(v.Broken) > 0 || v.Entries != int64(want) {
-			t.Errorf("%s: %+v, %v", tenant, v, err)
-		}
+		assert.Truef(t, err == nil && len(v.Broken) <= 0 && v.Entries == int64(want), "%s: %+v, %v", tenant, v, err)
 	}
 }
 
@@ -246,15 +222,12 @@ func TestTransitionUnderImmediateConstraintsKeepsItsEvent(t *testing.T) {
 		submitTx(t, e, tx, transitions.Command{Workflow: "loan", Transition: "pay", BusinessKey: "1", Key: "2", Payload: []byte(`{"amount":5}`)})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := e.Read().Follow("", 0)
 	defer f.Close()
 	batch, err := f.Poll(t.Context())
-	if err != nil || len(batch.Events) != 3 || batch.Last != 2 {
-		t.Errorf("%d events up to %d, %v; want 3 up to 2", len(batch.Events), batch.Last, err)
-	}
+	assert.Truef(t, err == nil && len(batch.Events) == 3 && batch.Last == 2,
+		"%d events up to %d, %v; want 3 up to 2", len(batch.Events), batch.Last, err)
 }
 
 // The pipeline's own settings would make the user's queries slow or fail.
@@ -275,20 +248,15 @@ func TestHookRunsWithTheRolesOwnSettings(t *testing.T) {
 		}
 		return nil
 	}
-	if err := read(t.Context(), pool, want); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, read(t.Context(), pool, want))
 	look := engine.InTx(workflow.Start("look", "seen", none), func(ctx context.Context, tx pgx.Tx, _ loan, _ workflow.None) error {
 		return read(ctx, tx, got)
 	})
 	w := workflow.Define("looker", 1, look).Final("seen")
 	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{w} })
-	if r, err := e.Submit(t.Context(), transitions.Command{Workflow: "looker", Transition: "look", Key: "1"}); err != nil || r.Status != 201 {
-		t.Fatal(r.Status, err)
-	}
+	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "looker", Transition: "look", Key: "1"})
+	require.Truef(t, err == nil && r.Status == 201, "%v %v", r.Status, err)
 	for _, name := range names {
-		if got[name] != want[name] {
-			t.Errorf("%s is %s; the role has %s", name, got[name], want[name])
-		}
+		assert.Equalf(t, want[name], got[name], "%s; the role has", name)
 	}
 }

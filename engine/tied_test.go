@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -50,12 +53,8 @@ func TestALoneCommandKeepsTheTieThatRetentionHasChanged(t *testing.T) {
 	tie := "SELECT coalesce(links -> 'in_flight' ->> 'scope', '') FROM pawl.instance WHERE id = $1"
 	eventually(t, "the work is given up", func() bool { return query[string](t, pool, tie, id) != "s" })
 	close(gate)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if got := query[string](t, pool, tie, id); got != decide.LateScope+id.String() {
-		t.Errorf("the instance is tied to a command in scope %q", got)
-	}
+	require.NoError(t, <-done)
+	assert.Equal(t, decide.LateScope+id.String(), query[string](t, pool, tie, id), "the instance is tied to a command in scope")
 	works := newEngine(t, pool, with(w), clock.set)
 	eventually(t, "the command in its place ends", func() bool {
 		inst, err := works.Read().Instance(t.Context(), "", id)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -52,10 +54,8 @@ func named(t *testing.T, spans *tracetest.InMemoryExporter, name string) (found 
 // storedTraces are those of the log's events, in order; "" for none.
 func storedTraces(t *testing.T, pool *pgxpool.Pool) (list []string) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(),
-		"SELECT array_agg(coalesce(trace, '') ORDER BY position, ordinal) FROM pawl.outbox").Scan(&list); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(),
+		"SELECT array_agg(coalesce(trace, '') ORDER BY position, ordinal) FROM pawl.outbox").Scan(&list))
 	return list
 }
 
@@ -70,28 +70,21 @@ func TestATraceGoesOnOnAnotherNode(t *testing.T) {
 	}))
 	first := newEngine(t, pool, w, tracedBy(spans), func(c *engine.Config) { c.InFlight.Workers = -1 })
 	r, err := first.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	accepted, err := first.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance,
 		Trace: sampledTrace + " congo=t61"})
-	if err != nil || !accepted.InFlight() {
-		t.Fatalf("%+v, %v", accepted, err)
-	}
+	require.Truef(t, err == nil && accepted.InFlight(), "%+v, %v", accepted, err)
 	submit := named(t, spans, "submit parcel.send")
 	first.Stop(t.Context())
 	second := newEngine(t, pool, w, tracedBy(spans))
-	if _, err := second.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = second.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
+	require.NoError(t, err)
 	attempt := named(t, spans, "attempt parcel.send")
-	if submit.Parent.SpanID().String() != sampledTrace[36:52] || attempt.Parent.SpanID() != submit.SpanContext.SpanID() ||
-		attempt.SpanContext.TraceID().String() != sampledTrace[3:35] || attempt.SpanContext.TraceState().String() != "congo=t61" {
-		t.Errorf("submit below %v, attempt below %v", submit.Parent, attempt.Parent)
-	}
-	if got := <-inActivity; got.SpanID() != attempt.SpanContext.SpanID() {
-		t.Errorf("the activity is in %v, not in %v", got, attempt.SpanContext)
-	}
+	assert.Truef(t, submit.Parent.SpanID().String() == sampledTrace[36:52] && attempt.Parent.SpanID() == submit.SpanContext.SpanID() &&
+		attempt.SpanContext.TraceID().String() == sampledTrace[3:35] && attempt.SpanContext.TraceState().String() == "congo=t61",
+		"submit below %v, attempt below %v", submit.Parent, attempt.Parent)
+	got := <-inActivity
+	assert.Equalf(t, attempt.SpanContext.SpanID(), got.SpanID(), "the activity is in %v, not in %v", got, attempt.SpanContext)
 	at := func(s trace.SpanContext) string { return fmt.Sprintf("00-%s-%s-01 congo=t61", s.TraceID(), s.SpanID()) }
 	want := []string{"", at(submit.SpanContext), at(attempt.SpanContext)}
 	if got := storedTraces(t, pool); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -111,20 +104,14 @@ func TestATraceIsKeptOnlyWhereItIsSampled(t *testing.T) {
 			given = sampledTrace
 		}
 		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1", Trace: given})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, reply := range e.SubmitMany(t.Context(), []transitions.Command{
 			{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, Trace: given}}) {
-			if reply.Err != nil {
-				t.Fatal(reply.Err)
-			}
+			require.NoError(t, reply.Err)
 		}
 		var requests string
-		if err := pool.QueryRow(t.Context(),
-			"SELECT coalesce(string_agg(request::text, ' '), '') FROM pawl.command").Scan(&requests); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pool.QueryRow(t.Context(),
+			"SELECT coalesce(string_agg(request::text, ' '), '') FROM pawl.command").Scan(&requests))
 		if got := storedTraces(t, pool); strings.Join(got, "") != "" || strings.Contains(requests, "trace") {
 			t.Errorf("%s: the events have %q, the requests are %s", name, got, requests)
 		}
@@ -139,14 +126,11 @@ func TestATraceIsNoPartOfTheRequest(t *testing.T) {
 	c := transitions.Command{Workflow: "loan", Transition: "apply", Key: "1", Trace: sampledTrace,
 		Payload: []byte(`{"number":"L-1","amount":5}`)}
 	first, err := e.Submit(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.Trace = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01"
 	second, err := e.Submit(t.Context(), c)
-	if err != nil || !second.Replayed || string(second.Body) != string(first.Body) {
-		t.Errorf("%+v, %v; before %s", second, err, first.Body)
-	}
+	assert.Truef(t, err == nil && second.Replayed && string(second.Body) == string(first.Body),
+		"%+v, %v; before %s", second, err, first.Body)
 }
 
 // Many callers, each in a trace of his own: what is committed together is linked to each of them.
@@ -161,9 +145,7 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 			_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: fmt.Sprint(i),
 				Payload: fmt.Appendf(nil, `{"number":"L-%d","amount":5}`, i),
 				Trace:   tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))})
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 		})
 	}
 	all.Wait()
@@ -195,12 +177,9 @@ func TestACommandForLaterGoesOnWithItsTrace(t *testing.T) {
 	e := newEngine(t, database(t), tracedBy(spans), clock.set)
 	_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: "1",
 		Payload: []byte(`{"number":"L-1","amount":5}`), NotBefore: clock.Now().Add(time.Hour), Trace: sampledTrace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clock.skip(2 * time.Hour)
 	submit, due := named(t, spans, "submit loan.apply"), named(t, spans, "decide loan.apply")
-	if due.Parent.SpanID() != submit.SpanContext.SpanID() {
-		t.Errorf("it is decided below %v, not below %v", due.Parent, submit.SpanContext)
-	}
+	assert.Equalf(t, submit.SpanContext.SpanID(), due.Parent.SpanID(),
+		"it is decided below %v, not below %v", due.Parent, submit.SpanContext)
 }

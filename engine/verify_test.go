@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -13,9 +15,8 @@ import (
 // intact has every chain of the default tenant checked.
 func intact(t testing.TB, e *engine.Engine) {
 	t.Helper()
-	if v, err := e.Admin().Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
-		t.Errorf("verify: %+v, %v", v.Broken, err)
-	}
+	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
+	assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %+v, %v", v.Broken, err)
 }
 
 // Whoever can write the instance's row can let an operator do what the workflow keeps
@@ -28,24 +29,21 @@ func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
 		Roles: []string{"boss"}, Payload: []byte(`{}`)}
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, applied("L-2", 100))
-	if _, err := e.Submit(t.Context(), forgive); err == nil {
-		t.Fatal("who applied may forgive")
-	}
+	_, err := e.Submit(t.Context(), forgive)
+	require.Error(t, err, "who applied may forgive")
 	check := func(when string, version int64, says string) {
 		t.Helper()
 		for _, id := range []uuid.UUID{uuid.Nil, loanID("L-1")} {
 			v, err := e.Admin().Verify(t.Context(), "", id)
-			if err != nil || len(v.Broken) != 1 || v.Broken[0].Instance != loanID("L-1") || v.Broken[0].Version != version ||
-				!strings.Contains(v.Broken[0].Reason, says) {
-				t.Errorf("%s: got %+v, %v", when, v, err)
-			}
+			assert.Truef(t, err == nil && len(v.Broken) == 1 && v.Broken[0].Instance == loanID("L-1") && v.Broken[0].Version == version &&
+				strings.Contains(v.Broken[0].Reason, says),
+				"%s: got %+v, %v", when, v, err)
 		}
 	}
 	exec(t, pool, "UPDATE pawl.instance SET actors = NULL WHERE id = $1", loanID("L-1"))
 	check("before", 1, "attributes, actors or effects (in links) are not what its rows say")
-	if r := submit(t, e, forgive); r.Refused() {
-		t.Fatal(string(r.Body))
-	}
+	r := submit(t, e, forgive)
+	require.False(t, r.Refused(), string(r.Body))
 	check("after", 2, "the instance before this transition")
 	exec(t, pool, `UPDATE pawl.instance SET actors = '{"apply":["ann"]}' WHERE id = $1`, loanID("L-1"))
 	check("with the actors put back", 2, "the instance before this transition")
@@ -63,9 +61,8 @@ func TestAnInstanceThatWaitsForTheWrongCommandIsFound(t *testing.T) {
 		`'{"in_flight":{"transition":"write","scope":"s","key":"p"}}'`, `'{"in_flight":{"transition":"post","scope":"pawl:late:x","key":"2"}}'`} {
 		exec(t, pool, "UPDATE pawl.instance SET links = "+links)
 		v, err := e.Admin().Verify(t.Context(), "", id)
-		if err != nil || len(v.Broken) != 1 || v.Broken[0].Version != 2 ||
-			v.Broken[0].Reason != "the instance's command in flight (in links) is not what its rows say" {
-			t.Errorf("%s: got %+v, %v", links, v, err)
-		}
+		assert.Truef(t, err == nil && len(v.Broken) == 1 && v.Broken[0].Version == 2 &&
+			v.Broken[0].Reason == "the instance's command in flight (in links) is not what its rows say",
+			"%s: got %+v, %v", links, v, err)
 	}
 }

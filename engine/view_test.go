@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
@@ -47,20 +49,13 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 			NotBefore: soon.Add(later)})
 	}
 	v, err := e.Read().View(t.Context(), "", r.Instance)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.ID != r.Instance || v.Version != 3 || v.MoreTimers || v.MoreScheduled {
-		t.Errorf("the view is %+v", v)
-	}
-	if len(v.Timers) != 2 || v.Timers[0].Name != "reminder" || v.Timers[0].Transition != "remind" || v.Timers[1].Name != "expiry" ||
-		v.Timers[0].Due.Sub(v.UpdatedAt) != time.Hour || v.Timers[1].Due.Location() != time.UTC {
-		t.Errorf("the timers are %+v", v.Timers)
-	}
-	if want := (inspect.ScheduledCommand{Transition: "remind", Scope: "desk", Key: "soon", Actor: "ann", Due: soon}); len(v.Scheduled) != 2 ||
-		v.Scheduled[0] != want || v.Scheduled[1].Key != "late" {
-		t.Errorf("scheduled are %+v", v.Scheduled)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, v.ID == r.Instance && v.Version == 3 && !v.MoreTimers && !v.MoreScheduled, "the view is %+v", v)
+	assert.Truef(t, len(v.Timers) == 2 && v.Timers[0].Name == "reminder" && v.Timers[0].Transition == "remind" &&
+		v.Timers[1].Name == "expiry" && v.Timers[0].Due.Sub(v.UpdatedAt) == time.Hour && v.Timers[1].Due.Location() == time.UTC,
+		"the timers are %+v", v.Timers)
+	want := (inspect.ScheduledCommand{Transition: "remind", Scope: "desk", Key: "soon", Actor: "ann", Due: soon})
+	assert.Truef(t, len(v.Scheduled) == 2 && v.Scheduled[0] == want && v.Scheduled[1].Key == "late", "scheduled are %+v", v.Scheduled)
 	if e := v.Links.Effects; len(e) != 1 || e[0].Transition != "charge" || e[0].Key != "c" {
 		t.Errorf("the effects are %+v", e)
 	}
@@ -104,9 +99,8 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 		sql, args := last.seen()
 		for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", sql, args...) {
 			// The other tables have a row or none here, and what is best for those is the planner's.
-			if step.Type == "Seq Scan" && step.Relation == "command" || step.Rows > inspect.MaxWaiting+1 {
-				t.Errorf("%s of %s %s reads %d rows", step.Type, step.Relation, step.Index, int(step.Rows))
-			}
+			assert.Truef(t, (step.Type != "Seq Scan" || step.Relation != "command") && !(step.Rows > inspect.MaxWaiting+1),
+				"%s of %s %s reads %d rows", step.Type, step.Relation, step.Index, int(step.Rows))
 		}
 	}
 	exec(t, pool, "VACUUM ANALYZE pawl.command")

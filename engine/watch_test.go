@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -53,9 +55,7 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 			here, there := newEngine(t, pool, change), newEngine(t, pool, change)
 			submit(t, here, applied("L-1", 100))
 			receipt := submit(t, here, on("collect", "L-1", "c", 100, ""))
-			if !receipt.InFlight() || receipt.Record == nil {
-				t.Fatalf("got %+v, which is not in flight", receipt)
-			}
+			require.Truef(t, receipt.InFlight() && receipt.Record != nil, "got %+v, which is not in flight", receipt)
 			scope := receipt.Record.Scope
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -75,13 +75,9 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 				defer w.Close()
 				for { // until it is seen at work
 					r, err := w.Next(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if r.Status == transitions.Processing && string(r.Progress) == `{"sent":"to the debtor"}` {
-						if r.Attempt != 1 || r.ClaimedBy == "" || r.LockedUntil.IsZero() || !r.InFlight() {
-							t.Errorf("got %+v", r)
-						}
+						assert.Truef(t, r.Attempt == 1 && r.ClaimedBy != "" && !r.LockedUntil.IsZero() && r.InFlight(), "got %+v", r)
 						break
 					}
 				}
@@ -93,9 +89,8 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 				for err == nil && r.InFlight() {
 					r, err = w.Next(ctx)
 				}
-				if err != nil || r.Status != transitions.Succeeded || r.Code != 200 || r.FinishedAt.IsZero() {
-					t.Fatalf("got %+v, %v", r, err)
-				}
+				require.Truef(t, err == nil && r.Status == transitions.Succeeded && r.Code == 200 && !r.FinishedAt.IsZero(),
+					"got %+v, %v", r, err)
 				body = string(transitions.WithPosition(r.Body, r.Position))
 			}
 			for range cap(awaited) {
@@ -103,9 +98,8 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 					t.Errorf("got %+v, %v; want %s", got.receipt, got.err, body)
 				}
 			}
-			if again := submit(t, there, on("collect", "L-1", "c", 100, "")); string(again.Body) != body {
-				t.Errorf("a duplicate gets %s, who waited got %s", again.Body, body)
-			}
+			again := submit(t, there, on("collect", "L-1", "c", 100, ""))
+			assert.Equalf(t, body, string(again.Body), "a duplicate gets %s, who waited", again.Body)
 		})
 	}
 }
@@ -128,22 +122,15 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 		Revision: 9, ClaimedBy: "node-1", ClaimedAt: day(1), Request: []byte(`{"payload":{"amount":1}}`), Progress: []byte(`{"sent": true}`),
 		Failure: "no answer", Stuck: "unknown_outcome", CancelledBy: "bob"}
 	got, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want.Fingerprint = got.Fingerprint
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("Command: got\n%+v, want\n%+v", got, want)
-	}
+	assert.Equal(t, want, got, "Command: got\n, want")
 	w := e.Read().Watch(transitions.Ref{Scope: "s", Key: "k"})
 	defer w.Close()
-	if got, err = w.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	got, err = w.Next(t.Context())
+	require.NoError(t, err)
 	want.Request = nil
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("Watch: got\n%+v, want\n%+v", got, want)
-	}
+	assert.Equal(t, want, got, "Watch: got\n, want")
 }
 
 func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
@@ -181,9 +168,7 @@ func TestAwaitAnswersAFinishedCommandAsADuplicateUntilItsHorizon(t *testing.T) {
 	submit(t, e, applied("L-1", 100))
 	want := submit(t, e, applied("L-1", 100))
 	got, err := e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v; want %+v", got, err, want)
 	<-clock
 	clock <- now.Add(25 * time.Hour)
 	_, err = e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
@@ -211,9 +196,7 @@ func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 	}
 	for range 10 { // as often as makes PostgreSQL keep a plan of a prepared statement
 		for name, read := range reads {
-			if err := read(); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			require.NoError(t, read(), name)
 		}
 	}
 	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code,
@@ -228,9 +211,7 @@ func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 		t.Helper()
 		for fragment, read := range reads {
 			last.of(fragment)
-			if err := read(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, read())
 			plan := strings.ReplaceAll(planOf(t, pool, last), "u.tenant", "'default'::text") // of many, each names its own
 			if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Index Cond: ((tenant = 'default'::text) AND (scope = ") ||
 				!strings.Contains(plan, "AND (instance = c.instance) AND (version = c.version)") {
@@ -244,10 +225,9 @@ func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
 	for _, conn := range pool.AcquireAllIdle(t.Context()) {
 		defer conn.Release()
 		var kept int
-		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_prepared_statements
-			WHERE statement LIKE '%c.finger' || 'print%'`).Scan(&kept); err != nil || kept > 0 {
-			t.Errorf("%d plans are kept, %v", kept, err)
-		}
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_prepared_statements
+			WHERE statement LIKE '%c.finger' || 'print%'`).Scan(&kept)
+		assert.Truef(t, err == nil && kept <= 0, "%d plans are kept, %v", kept, err)
 	}
 }
 
@@ -263,12 +243,8 @@ func planOf(t testing.TB, pool *pgxpool.Pool, last *lastQuery) string {
 	t.Helper()
 	sql, args := last.seen()
 	found, err := pool.Query(t.Context(), "EXPLAIN "+sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.Join(lines, "\n")
 }

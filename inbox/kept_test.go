@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
 	"github.com/pawlhq/pawl/transitions"
@@ -17,9 +20,7 @@ func TestKeepReplacesExpiredRows(t *testing.T) {
 	keep := func(m transitions.Message, value string, at time.Time) {
 		t.Helper()
 		m.Keep, m.Headers = time.Hour, map[string][]string{"Signature": {value}}
-		if err := list.Keep(t.Context(), m, at); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, list.Keep(t.Context(), m, at))
 	}
 	for _, m := range []transitions.Message{message("m", "x"), message("empty", ""), {Tenant: "default", Consumer: "bank", ID: "nil"}} {
 		for _, tt := range []struct {
@@ -29,13 +30,11 @@ func TestKeepReplacesExpiredRows(t *testing.T) {
 			at := noon.Add(tt.after)
 			keep(m, map[time.Duration]string{0: "first", 59 * time.Minute: "second", time.Hour: "third"}[tt.after], at)
 			got, err := list.Kept(t.Context(), m.Ref(), at)
-			if err != nil || got.Headers["Signature"][0] != tt.want || string(got.Body) != string(m.Body) {
-				t.Errorf("%s after %s: %+v, %v", m.ID, tt.after, got, err)
-			}
+			assert.Truef(t, err == nil && got.Headers["Signature"][0] == tt.want && string(got.Body) == string(m.Body),
+				"%s after %s: %+v, %v", m.ID, tt.after, got, err)
 		}
-		if _, err := list.Kept(t.Context(), m.Ref(), noon.Add(2*time.Hour)); workflow.CodeOf(err) != workflow.NotFound {
-			t.Errorf("%s after its time: %v", m.ID, err)
-		}
+		_, err := list.Kept(t.Context(), m.Ref(), noon.Add(2*time.Hour))
+		assert.Equalf(t, workflow.NotFound, workflow.CodeOf(err), "%s after its time: %v", m.ID, err)
 	}
 }
 
@@ -51,26 +50,17 @@ func TestKeptHeaders(t *testing.T) {
 	} {
 		m := message(name, "x")
 		m.Keep, m.Headers = time.Hour, tt.given
-		if err := list.Keep(t.Context(), m, noon); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, list.Keep(t.Context(), m, noon))
 		got, err := list.Kept(t.Context(), m.Ref(), noon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if tt.want == nil {
-			if n := len(got.Headers["A"]); n != 2 {
-				t.Errorf("%s: %d values are kept", name, n)
-			}
+			assert.Equalf(t, 2, len(got.Headers["A"]), "%s values are kept", name)
 			continue
 		}
-		if len(got.Headers) != len(tt.want) {
-			t.Errorf("%s: %q", name, got.Headers)
-		}
+		assert.Len(t, got.Headers, len(tt.want), name)
 		for header, values := range tt.want {
-			if strings.Join(got.Headers[header], "|") != strings.Join(values, "|") {
-				t.Errorf("%s: %s is %q", name, header, got.Headers[header])
-			}
+			assert.Equalf(t, strings.Join(values, "|"), strings.Join(got.Headers[header], "|"),
+				"%s: %s is %q", name, header, got.Headers[header])
 		}
 	}
 }

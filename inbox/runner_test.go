@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/testkit/testlog"
 	"github.com/pawlhq/pawl/transitions"
@@ -55,9 +57,7 @@ func TestEndedSourceIsRestarted(t *testing.T) {
 	for range 2 {
 		r.Stop(t.Context())
 	}
-	if failed.Load() != 4 || other.Load() != 1 {
-		t.Errorf("they ran %d and %d times", failed.Load(), other.Load())
-	}
+	assert.Truef(t, failed.Load() == 4 && other.Load() == 1, "they ran %d and %d times", failed.Load(), other.Load())
 }
 
 func TestStopEndsDelay(t *testing.T) {
@@ -83,9 +83,7 @@ func TestStopAbandonsHangingSource(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.Stop(ctx)
-	if log.Count("abandoning a source that does not stop source=1 (inbox_test.source)") != 1 {
-		t.Errorf("logged %q", log.List())
-	}
+	assert.Equalf(t, 1, log.Count("abandoning a source that does not stop source=1 (inbox_test.source)"), "logged %q", log.List())
 	close(release)
 	r.Stop(t.Context())
 }
@@ -106,7 +104,5 @@ func TestPanicRedeliversMessage(t *testing.T) {
 		Consume: func(context.Context, transitions.Message) error { panic("broken") }})
 	r.Start()
 	defer r.Stop(t.Context())
-	if err := <-c; err == nil {
-		t.Error("the source is told that it was consumed")
-	}
+	assert.Error(t, <-c, "the source is told that it was consumed")
 }

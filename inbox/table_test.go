@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/inspect"
@@ -60,9 +62,8 @@ func TestAnyFailureTextIsStored(t *testing.T) {
 			t.Errorf("%s: new again %v, %v", id, fresh, err)
 		}
 		got, err := list.Get(t.Context(), m.Ref())
-		if err != nil || got.Failure != tt.want || got.Code != tt.code || !got.CreatedAt.Equal(noon) || got.Deliveries != 2 {
-			t.Errorf("%s: %+v, %v", id, got, err)
-		}
+		assert.Truef(t, err == nil && got.Failure == tt.want && got.Code == tt.code && got.CreatedAt.Equal(noon) && got.Deliveries == 2,
+			"%s: %+v, %v", id, got, err)
 	}
 }
 
@@ -72,9 +73,8 @@ func TestUnavailableDiffersFromTimeout(t *testing.T) {
 	list := table(pool)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := list.Done(gone, message("m", "").Ref()); workflow.CodeOf(err) != workflow.TimedOut {
-		t.Errorf("got %v", err)
-	}
+	err := list.Done(gone, message("m", "").Ref())
+	assert.Equalf(t, workflow.TimedOut, workflow.CodeOf(err), "got %v", err)
 	pool.Close()
 	m := message("m", "")
 	_, put := list.Put(t.Context(), m, transitions.About{}, refusal, noon)
@@ -83,9 +83,7 @@ func TestUnavailableDiffersFromTimeout(t *testing.T) {
 	_, forget := list.Forget(t.Context(), noon, 1)
 	for _, err := range []error{put, get, page, forget, list.Done(t.Context(), m.Ref()), list.Retried(t.Context(), m.Ref(), "a", "", noon),
 		list.Discard(t.Context(), m.Ref(), "a", "", noon, noon), list.Reopen(t.Context(), inspect.DeadMessage{MessageRef: m.Ref()}, noon)} {
-		if workflow.CodeOf(err) != workflow.Unavailable {
-			t.Errorf("got %v", err)
-		}
+		assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "got %v", err)
 	}
 }
 
@@ -103,13 +101,11 @@ func TestListReadsByIndex(t *testing.T) {
 			FROM generate_series(1, 20000) AS n;
 		INSERT INTO pawl.inbox_kept SELECT 'default', 'c' || n % 5, n, sha256('x'), '2026-01-02',
 			'2026-01-02'::timestamptz + n * interval '1 minute', '', '' FROM generate_series(1, 20000) AS n`
-	if _, err := pool.Exec(t.Context(), fill); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), fill)
+	require.NoError(t, err)
 	t.Run("full, with the statistics of the empty ones", func(t *testing.T) { readByIndex(t, pool) })
-	if _, err := pool.Exec(t.Context(), "ANALYZE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = pool.Exec(t.Context(), "ANALYZE")
+	require.NoError(t, err)
 	t.Run("full", func(t *testing.T) { readByIndex(t, pool) })
 }
 
@@ -164,35 +160,19 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 	} {
 		// A session reports its statistics between transactions, so each call has its own.
 		conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tx, err := conn.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := call(t.Context(), table(tx)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		require.NoError(t, err)
+		assert.NoError(t, call(t.Context(), table(tx)), name)
 		var scans, rows int64
-		if err := tx.QueryRow(t.Context(), `SELECT sum(seq_scan), sum(idx_tup_fetch) FROM pg_stat_xact_user_tables
-			WHERE relname IN ('inbox_dead', 'inbox_kept', 'command')`).Scan(&scans, &rows); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tx.QueryRow(t.Context(), `SELECT sum(seq_scan), sum(idx_tup_fetch) FROM pg_stat_xact_user_tables
+			WHERE relname IN ('inbox_dead', 'inbox_kept', 'command')`).Scan(&scans, &rows))
 		var blocks int64 // of indexes: one may be read for many rows that it does not return
-		if err := tx.QueryRow(t.Context(), `SELECT sum(pg_stat_get_xact_blocks_fetched(indexrelid)) FROM pg_index
-			WHERE indrelid = 'pawl.inbox_kept'::regclass`).Scan(&blocks); err != nil {
-			t.Fatal(err)
-		}
-		if blocks > 30 {
-			t.Errorf("%s: %d blocks of indexes", name, blocks)
-		}
-		if scans > 0 && !slices.Contains(mayScan, name) || rows > 30 {
-			t.Errorf("%s: %d scans, %d rows", name, scans, rows)
-		}
-		if err := conn.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tx.QueryRow(t.Context(), `SELECT sum(pg_stat_get_xact_blocks_fetched(indexrelid)) FROM pg_index
+			WHERE indrelid = 'pawl.inbox_kept'::regclass`).Scan(&blocks))
+		assert.Truef(t, blocks <= 30, "%s: %d blocks of indexes", name, blocks)
+		assert.Truef(t, (scans <= 0 || slices.Contains(mayScan, name)) && rows <= 30, "%s: %d scans, %d rows", name, scans, rows)
+		require.NoError(t, conn.Close(t.Context()))
 	}
 }
 
@@ -219,13 +199,10 @@ func TestWaitingIsBounded(t *testing.T) {
 			now(), now() FROM generate_series(1, 2000) AS n`)
 	const most = 100
 	for _, when := range []string{"as they grew", "analyzed"} {
-		if read := pgtest.RowsRead(t, pool, inbox.WaitingSQL, "", most); read > most+21 {
-			t.Errorf("%s: %v rows are read", when, read)
-		}
+		read := pgtest.RowsRead(t, pool, inbox.WaitingSQL, "", most)
+		assert.Truef(t, !(read > most+21), "%s: %v rows are read", when, read)
 		exec("ANALYZE")
 	}
 	count, oldest, err := table(pool).Waiting(t.Context(), "", most)
-	if err != nil || count != most || oldest.IsZero() {
-		t.Errorf("%d since %v, %v", count, oldest, err)
-	}
+	assert.Truef(t, err == nil && count == most && !oldest.IsZero(), "%d since %v, %v", count, oldest, err)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -64,9 +66,7 @@ func attempts(t *testing.T, c prometheus.Collector) map[string]int {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(c)
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := map[string]int{}
 	for _, f := range families {
 		if f.GetName() != "pawl_activity_duration_seconds" {
@@ -77,9 +77,7 @@ func attempts(t *testing.T, c prometheus.Collector) map[string]int {
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			if labels["workflow"] != "order" {
-				t.Errorf("an attempt of the workflow %q", labels["workflow"])
-			}
+			assert.Equal(t, "order", labels["workflow"], "an attempt of the workflow")
 			h := m.GetHistogram()
 			got[labels["activity"]+" "+labels["outcome"]] = int(h.GetSampleCount())
 			within := map[float64]uint64{}
@@ -89,9 +87,7 @@ func attempts(t *testing.T, c prometheus.Collector) map[string]int {
 			if slow := labels["outcome"] == "timed_out"; slow && (within[.1] != 0 || h.GetSampleSum() < .2) {
 				t.Errorf("attempts that took 200 ms are counted as shorter: sum %g s, %v", h.GetSampleSum(), within)
 			}
-			if n := within[3600]; n != h.GetSampleCount() {
-				t.Errorf("%d of %d attempts took less than an hour", n, h.GetSampleCount())
-			}
+			assert.Equal(t, h.GetSampleCount(), within[3600], "attempts took less than an hour")
 		}
 	}
 	return got
@@ -102,17 +98,12 @@ func pay(t *testing.T, e *engine.Engine, method string) {
 	t.Helper()
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: method,
 		Payload: []byte(`{"method":"` + method + `"}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, activity := range []string{"reserve", "pay"} {
 		accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: activity, Key: activity, Instance: placed.Instance})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: activity}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		_, err = e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: activity})
+		require.NoError(t, err)
 	}
 }
 
@@ -168,13 +159,9 @@ func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
 		workflow.Do("pay", workflow.From("placed"), "paying", "paid", wait, none).
 			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "pay", Key: "1", Instance: placed.Instance})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	await.Receive(t, "the activity begins", begun)
 	return e, metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute}), accepted.Record.Scope
 }
@@ -182,9 +169,8 @@ func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
 func TestActivityDurations_Cancelled(t *testing.T) {
 	t.Parallel()
 	e, m, scope := begin(t)
-	if _, err := e.Cancel(t.Context(), transitions.Ref{Scope: scope, Key: "1"}, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Cancel(t.Context(), transitions.Ref{Scope: scope, Key: "1"}, "ann")
+	require.NoError(t, err)
 	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay cancelled"] == 1 })
 }
 
@@ -208,12 +194,8 @@ func TestActivityDurations_OutcomeUnknown(t *testing.T) {
 			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
 	m := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "pay", Key: "1", Instance: placed.Instance})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay stuck"] == 1 })
 }

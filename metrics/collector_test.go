@@ -17,6 +17,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -47,12 +49,8 @@ func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 		}
 	}
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: append(more, notes()), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() { e.Stop(context.Background()) })
 	return e
 }
@@ -60,9 +58,7 @@ func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 	t.Helper()
 	_, err := e.Submit(t.Context(), transitions.Command{Tenant: tenant, Workflow: "note", Transition: "write", Scope: scope, Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestInstancesAreCountedByKind(t *testing.T) {
@@ -78,9 +74,7 @@ pawl_instances{definition="1",open="false",state="written",workflow="note"} 2
 # TYPE pawl_instances_estimated gauge
 pawl_instances_estimated 0
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated"))
 }
 
 // A value that falls to 0 is exported as 0. If it were missing, sums and alerts would use its last
@@ -93,9 +87,7 @@ func TestEmptyKindIsExportedAsZero(t *testing.T) {
 	do := func(transition string, instance uuid.UUID) uuid.UUID {
 		t.Helper()
 		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "draft", Transition: transition, Key: transition, Instance: instance})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return r.Instance
 	}
 	draft := do("begin", uuid.Nil)
@@ -177,10 +169,9 @@ pawl_keys_oldest_stale_seconds 0
 # TYPE pawl_keys_stale gauge
 pawl_keys_stale 0
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scope_commands_total", "pawl_keys", "pawl_sink_lag_transitions",
-		"pawl_sink_failures", "pawl_keys_stale", "pawl_keys_oldest_stale_seconds", "pawl_keys_lapsed", "pawl_scope_commands_recorded"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scope_commands_total", "pawl_keys",
+		"pawl_sink_lag_transitions",
+		"pawl_sink_failures", "pawl_keys_stale", "pawl_keys_oldest_stale_seconds", "pawl_keys_lapsed", "pawl_scope_commands_recorded"))
 }
 
 // Names and units follow the conventions, and the documentation matches a scrape.
@@ -198,16 +189,12 @@ func TestMetricsFollowConventionsAndTable(t *testing.T) {
 	r.MustRegister(metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute}), requests, refusals,
 		metrics.Connections(func() (c metrics.ConnectionStats) { return c }), metrics.Memory(func() (m metrics.MemoryStats) { return m }))
 	problems, err := testutil.GatherAndLint(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	given := map[string]bool{}
 	for _, f := range families {
 		given[f.GetName()] = true
@@ -216,9 +203,8 @@ func TestMetricsFollowConventionsAndTable(t *testing.T) {
 	for _, m := range metrics.Table() {
 		listed[m.Name] = true
 	}
-	if !maps.Equal(given, listed) {
-		t.Errorf("given:  %v\nlisted: %v", slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(listed)))
-	}
+	assert.Truef(t, maps.Equal(given, listed),
+		"given:  %v\nlisted: %v", slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(listed)))
 }
 
 // flaky is an engine whose database fails intermittently.
@@ -253,9 +239,7 @@ pawl_version_begins{definition="1",workflow="note"} 1
 pawl_version_nodes{definition="1",known="false",workflow="note"} 0
 pawl_version_nodes{definition="1",known="true",workflow="note"} 1
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_version_nodes", "pawl_version_begins"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_version_nodes", "pawl_version_begins"))
 }
 
 func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
@@ -264,17 +248,13 @@ func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
 	for range 10 {
 		testutil.CollectAndCount(c)
 	}
-	if f.reads != 1 {
-		t.Errorf("ten scrapes read %d times", f.reads)
-	}
+	assert.Equal(t, 1, f.reads, "ten scrapes read times")
 	// anew scrapes until the keys have been read again, which is delayed after a slow read, and
 	// returns the number of the given metrics.
 	anew := func(names ...string) (n int) {
 		t.Helper()
 		for before, limit := f.reads, time.Now().Add(3*time.Minute); f.reads == before; {
-			if time.Now().After(limit) {
-				t.Fatal("the keys are not read any more")
-			}
+			require.False(t, time.Now().After(limit), "the keys are not read any more")
 			n = testutil.CollectAndCount(c, names...)
 		}
 		return n
@@ -284,9 +264,7 @@ func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
 	for range 10 {
 		anew()
 	}
-	if f.standings != 1 {
-		t.Errorf("scrapes that read keys ten times read how retention stands %d times", f.standings)
-	}
+	assert.Equal(t, 1, f.standings, "scrapes that read keys ten times read how retention stands times")
 	f.err = errors.New("gone")
 	c = metrics.New(f, metrics.Config{Every: time.Hour, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	want := `
@@ -299,17 +277,11 @@ pawl_scrape_read_failures_total{of="retention"} 0
 pawl_scrape_read_failures_total{of="sinks"} 0
 pawl_scrape_read_failures_total{of="versions"} 0
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scrape_read_failures_total", "pawl_keys_due"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scrape_read_failures_total", "pawl_keys_due"))
 	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
-	if n := anew("pawl_keys_due"); n != 0 {
-		t.Error("the database is gone, and the metrics are there")
-	}
+	assert.Equal(t, 0, anew("pawl_keys_due"), "the database is gone, and the metrics are there")
 	f.err = nil
-	if n := anew("pawl_keys_due"); n != 1 {
-		t.Error("the metrics do not come back with the database")
-	}
+	assert.Equal(t, 1, anew("pawl_keys_due"), "the metrics do not come back with the database")
 }
 
 func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
@@ -320,9 +292,7 @@ func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
 			_, _ = io.WriteString(w, "one")
 		case "stream":
 			w.Header().Set("Content-Type", "text/event-stream")
-			if err := http.NewResponseController(w).Flush(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, http.NewResponseController(w).Flush())
 		case "socket":
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
@@ -346,9 +316,7 @@ func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
 	defer s.Close()
 	for _, path := range []string{"/things/1", "/things/1", "/things/2", "/things/stream", "/things/socket", "/nothing"} {
 		r, err := s.Client().Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = r.Body.Close()
 	}
 	served.Wait()
@@ -360,10 +328,6 @@ pawl_http_requests_total{code="200",route="GET /things/{id}"} 3
 pawl_http_requests_total{code="404",route="none"} 1
 pawl_http_requests_total{code="410",route="GET /things/{id}"} 1
 `
-	if err := testutil.CollectAndCompare(requests, strings.NewReader(want), "pawl_http_requests_total"); err != nil {
-		t.Error(err)
-	}
-	if n := testutil.CollectAndCount(requests, "pawl_http_request_duration_seconds"); n != 2 {
-		t.Errorf("%d routes have durations", n)
-	}
+	assert.NoError(t, testutil.CollectAndCompare(requests, strings.NewReader(want), "pawl_http_requests_total"))
+	assert.Equal(t, 2, testutil.CollectAndCount(requests, "pawl_http_request_duration_seconds"), "routes have durations")
 }

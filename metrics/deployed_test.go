@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/metrics"
 )
@@ -42,16 +45,10 @@ type panel struct {
 func panels(t *testing.T) []panel {
 	t.Helper()
 	text, err := os.ReadFile(dashboardFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dashboard struct{ Panels []panel }
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	if len(dashboard.Panels) < 40 {
-		t.Fatalf("there are %d panels", len(dashboard.Panels))
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	require.Truef(t, len(dashboard.Panels) >= 40, "there are %d panels", len(dashboard.Panels))
 	return dashboard.Panels
 }
 
@@ -64,14 +61,10 @@ var ruleLine = regexp.MustCompile(`^ *(?:- )?([a-z_]+):(?: ([^'{\[|>].*)| '(.*)'
 func alerts(t *testing.T) (list []alert) {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		m := ruleLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
-		if m == nil {
-			t.Fatalf("%s: this is not a key and a value on one line: %s", rulesFile, line)
-		}
+		require.NotNilf(t, m, "%s: this is not a key and a value on one line: %s", rulesFile, line)
 		if m[1] == "alert" {
 			list = append(list, alert{})
 		}
@@ -111,38 +104,29 @@ func TestDashboard_Metrics(t *testing.T) {
 	for _, p := range panels(t) {
 		for _, target := range p.Targets {
 			query := target.Expr
-			if n := strings.Count(query, `{job=~"$job"`); n != len(metricName.FindAllString(query, -1)) {
-				t.Errorf("a metric is not filtered by the selected jobs: %s", query)
-			}
+			assert.Equalf(t, len(metricName.FindAllString(query, -1)), strings.Count(query, `{job=~"$job"`),
+				"a metric is not filtered by the selected jobs: %s", query)
 			for _, m := range metricsOf(t, query) {
 				shown[m.Name] = true
-				if line := "`" + m.Name + "`: " + m.Help; !strings.Contains(p.Description, line) {
-					t.Errorf("the description of %q lacks: %s", p.Title, line)
-				}
+				line := "`" + m.Name + "`: " + m.Help
+				assert.Containsf(t, p.Description, line, "the description of %q lacks", p.Title)
 				// All nodes export the same value of a shared metric, so a sum would count it once per node.
-				if m.Shared && !strings.Contains(query, "max by") && !strings.HasPrefix(query, "max(") {
-					t.Errorf("%s is shared and needs max: %s", m.Name, query)
-				}
-				if !m.Shared && strings.HasPrefix(query, "max") {
-					t.Errorf("%s belongs to one node: %s", m.Name, query)
-				}
-				if m.Type == "counter" && !strings.Contains(query, "rate(") && !strings.Contains(query, "increase(") {
-					t.Errorf("%s is a counter and needs rate or increase: %s", m.Name, query)
-				}
+				assert.Falsef(t, m.Shared && !strings.Contains(query, "max by") && !strings.HasPrefix(query, "max("),
+					"%s is shared and needs max: %s", m.Name, query)
+				assert.Falsef(t, !m.Shared && strings.HasPrefix(query, "max"), "%s belongs to one node: %s", m.Name, query)
+				assert.Falsef(t, m.Type == "counter" && !strings.Contains(query, "rate(") && !strings.Contains(query, "increase("),
+					"%s is a counter and needs rate or increase: %s", m.Name, query)
 			}
 		}
 	}
 	listed := map[string]bool{}
 	for _, m := range metrics.Table() {
 		listed[m.Name] = true
-		if reason, is := unshown[m.Name]; is == shown[m.Name] {
-			t.Errorf("%s: on a panel: %v; the reason for no panel: %q", m.Name, shown[m.Name], reason)
-		}
+		reason, is := unshown[m.Name]
+		assert.NotEqualf(t, shown[m.Name], is, "%s: on a panel; the reason for no panel: %q", m.Name, reason)
 	}
 	for name := range unshown {
-		if !listed[name] {
-			t.Errorf("unshown has %s, which is not a metric", name)
-		}
+		assert.Truef(t, listed[name], "unshown has %s, which is not a metric", name)
 	}
 }
 
@@ -151,9 +135,8 @@ func TestDashboard_PanelsDoNotOverlap(t *testing.T) {
 	for _, p := range panels(t) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%q is at the place of %q: %d, %d", p.Title, other, x, y)
-				}
+				other := taken[[2]int{x, y}]
+				require.Truef(t, other == "" && x < 24, "%q is at the place of %q: %d, %d", p.Title, other, x, y)
 				taken[[2]int{x, y}] = p.Title
 			}
 		}
@@ -172,31 +155,24 @@ func TestAlerts_AreComplete(t *testing.T) {
 		}
 		names[a["alert"]] = true
 		used := metricsOf(t, a["expr"])
-		if len(used) == 0 {
-			t.Errorf("%s has no metric", a["alert"])
-		}
+		assert.NotEqualf(t, 0, len(used), "%s has no metric", a["alert"])
 		for _, m := range used { // a missing metric is not 0
-			if strings.Contains(a["expr"], "max("+m.Name+") == 0") && !strings.Contains(all, "absent("+m.Name+")") {
-				t.Errorf("no rule fires when %s is missing", m.Name)
-			}
+			assert.Falsef(t, strings.Contains(a["expr"], "max("+m.Name+") == 0") && !strings.Contains(all, "absent("+m.Name+")"),
+				"no rule fires when %s is missing", m.Name)
 		}
 	}
 }
 
 func TestAlertsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(operationsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runbooks := strings.ReplaceAll(strings.ToLower(string(text)), " ", "-")
 	var b strings.Builder
 	b.WriteString("| alert | fires when | for | severity | what to do |\n|---|---|---|---|---|\n")
 	for _, a := range alerts(t) {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s [More](#%s) |\n",
 			a["alert"], a["expr"], a["for"], a["severity"], a["description"], a.anchor())
-		if !strings.Contains(runbooks, "\n###-"+a.anchor()+"\n") {
-			t.Errorf("%s: there is no section %q", a["alert"], a.anchor())
-		}
+		assert.Containsf(t, runbooks, "\n###-"+a.anchor()+"\n", "%s: there is no section %q", a["alert"], a.anchor())
 	}
 	docs.Part(t, operationsFile, "alerts", b.String())
 }

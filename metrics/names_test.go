@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/metrics"
 )
@@ -16,32 +19,24 @@ import (
 func TestMetricsKeepTheirNames(t *testing.T) {
 	const path = "testdata/names.txt"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	promised := strings.Split(strings.TrimSpace(string(text)), "\n")
 	var given []string
 	for _, m := range metrics.Table() {
 		given = append(given, fmt.Sprintf("%s %s{%s}", m.Type, m.Name, strings.Join(m.Labels, ",")))
 	}
 	for _, line := range promised {
-		if !slices.Contains(given, line) {
-			t.Errorf("%s is promised, and not there any more", line)
-		}
+		assert.Contains(t, given, line, "promised, and not there any more")
 	}
 	for _, line := range given {
 		if slices.Contains(promised, line) {
 			continue
 		}
-		if !*docs.Update {
-			t.Errorf("%s is new; run make generate", line)
-		}
+		assert.Truef(t, *docs.Update, "%s is new; run make generate", line)
 		promised = append(promised, line)
 	}
 	if *docs.Update && !t.Failed() {
 		slices.Sort(promised)
-		if err := os.WriteFile(path, []byte(strings.TrimSpace(strings.Join(promised, "\n"))+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(strings.TrimSpace(strings.Join(promised, "\n"))+"\n"), 0o644))
 	}
 }

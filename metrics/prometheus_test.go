@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
@@ -36,19 +38,13 @@ func startPrometheus(t *testing.T, config string) *prometheusServer {
 	path := program(t, "prometheus")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	ctx, stop := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, path, "--config.file="+file, "--storage.tsdb.path="+dir+"/data", "--web.listen-address=127.0.0.1:0",
 		"--log.level=info", "--log.format=logfmt")
 	stderr, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
 	said, read := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(read)
@@ -61,9 +57,7 @@ func startPrometheus(t *testing.T, config string) *prometheusServer {
 		_ = c.Wait() // says that it was killed
 	})
 	p := &prometheusServer{await.Receive(t, "Prometheus listens", said)}
-	if !strings.HasPrefix(p.url, "http://127.0.0.1:") {
-		t.Fatalf("%s does not start; it says:\n%s", path, p.url)
-	}
+	require.Truef(t, strings.HasPrefix(p.url, "http://127.0.0.1:"), "%s does not start; it says:\n%s", path, p.url)
 	await.Eventually(t, "Prometheus is ready", func() bool {
 		r, err := http.Get(p.url + "/-/ready")
 		if err != nil {
@@ -91,17 +85,14 @@ func address(stderr io.Reader) string {
 func ask[T any](t *testing.T, p *prometheusServer, path string, values url.Values) (data T) {
 	t.Helper()
 	r, err := http.Get(p.url + "/api/v1/" + path + "?" + values.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer r.Body.Close()
 	var answer struct {
 		Status, Error string
 		Data          T
 	}
-	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.Status != "success" {
-		t.Fatalf("%s %s: %s %v", path, values, answer.Error, err)
-	}
+	err = json.NewDecoder(r.Body).Decode(&answer)
+	require.Truef(t, err == nil && answer.Status == "success", "%s %s: %s %v", path, values, answer.Error, err)
 	return answer.Data
 }
 

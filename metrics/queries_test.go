@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
@@ -35,22 +38,16 @@ func startNode(t *testing.T) *node {
 	t.Helper()
 	idp := authtest.NewProvider(t)
 	to, err := file.New(file.Config{Path: filepath.Join(t.TempDir(), "events")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := service.Start(t.Context(), service.Config{
 		Workflows: []workflow.Source{shop.Workflow(provider.New())}, Database: pgtest.DirectURL(t), Address: "127.0.0.1:0",
 		Sinks: []relay.Sink{{Name: "events", To: to}}, Log: slog.New(slog.DiscardHandler),
 		Auth: service.Auth{Keys: true, JWT: &jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience},
 			Algorithms: []string{"ES256"}, JWKS: idp.URL, Grants: auth.Grants{{Right: auth.Read}, {Right: auth.Submit}, {Right: auth.OperateAll}}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Stop(context.Background()))
 	})
 	return &node{url: s.URL(), token: idp.Token(nil)}
 }
@@ -71,32 +68,24 @@ func (n *node) use(t *testing.T) {
 	n.ask(t, http.MethodPost, cancelled+"/cancel", fmt.Sprint("cancel-", n.orders), `{"reason":"changed"}`, 200)
 	n.ask(t, http.MethodGet, paid, "", "", 200)
 	r, err := http.Get(n.url + "/v1/instances")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Body.Close()
 }
 
 func (n *node) ask(t *testing.T, method, path, key, body string, status ...int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, n.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+n.token)
 	if key != "" {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", key)
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range status {
 		if s == answer.StatusCode {
 			return
@@ -125,9 +114,7 @@ func TestQueries_HaveResults(t *testing.T) {
 	program(t, "prometheus")
 	n := startNode(t)
 	rules, err := filepath.Abs(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.use(t)
 	p := startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
@@ -149,9 +136,7 @@ scrape_configs:
 			}
 		}
 	}
-	if len(missing) < 80 {
-		t.Errorf("the panels have %d queries", len(missing))
-	}
+	assert.Truef(t, len(missing) >= 80, "the panels have %d queries", len(missing))
 	for _, a := range alerts(t) {
 		p.values(t, a["expr"])
 		for _, s := range selector.FindAllString(a["expr"], -1) {

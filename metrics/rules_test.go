@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // fire makes an alert fire: series in the notation of promtool, one value per minute, and the labels of the alert.
@@ -64,19 +67,14 @@ var fires = map[string]fire{
 func TestEveryAlertFires(t *testing.T) {
 	promtool := program(t, "promtool")
 	rules, err := filepath.Abs(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", rules).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", rules).CombinedOutput()
+	require.NoError(t, err, out)
 	type object = map[string]any
 	var alone, together struct{ series, alerts []object }
 	for _, a := range alerts(t) {
 		f, is := fires[a["alert"]]
-		if !is {
-			t.Errorf("%s has no example", a["alert"])
-		}
+		assert.Truef(t, is, "%s has no example", a["alert"])
 		test := &together
 		if f.alone {
 			test = &alone
@@ -97,14 +95,9 @@ func TestEveryAlertFires(t *testing.T) {
 	tests := []object{{"interval": "1m", "input_series": alone.series, "alert_rule_test": alone.alerts},
 		{"interval": "1m", "input_series": together.series, "alert_rule_test": together.alerts}}
 	text, err := json.Marshal(object{"rule_files": []string{rules}, "evaluation_interval": "1m", "tests": tests})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "test.yml") // JSON is YAML
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	out, err = exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput()
+	assert.NoError(t, err, out)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/pawltest"
@@ -90,9 +92,7 @@ func asked(t *testing.T, way string, now time.Time, submit func(transitions.Comm
 		command.NotBefore = now.Add(10 * time.Millisecond)
 	}
 	r, err := submit(transitions.Command{Workflow: "asks", Transition: start, Key: "start"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if command.Instance = r.Instance; start == "open" {
 		if r, err := submit(command); err != nil || r.Status != 202 {
 			t.Fatalf("%+v, %v", r, err)
@@ -127,9 +127,7 @@ func TestFirstAttemptIsTheWork(t *testing.T) {
 					i, err := e.Read().Instance(t.Context(), "", id)
 					return err == nil && i.State == "done"
 				})
-				if !slices.Equal(called.list(), []string{"work"}) {
-					t.Errorf("engine: %q", called.list())
-				}
+				assert.Truef(t, slices.Equal(called.list(), []string{"work"}), "engine: %q", called.list())
 			})
 		}
 	}
@@ -160,17 +158,14 @@ func TestAttemptsCountTriesOfTheWork(t *testing.T) {
 				id := asked(t, way, s.Now(), s.Submit)
 				s.Skip(time.Hour)
 				i, err := s.Instance("", id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				d := pawltest.Data[asking](s.Case(id))
 				attempts := 0
 				if d.Failed != nil {
 					attempts = d.Failed.Attempts
 				}
-				if !slices.Equal(c.list(), tt.want) || attempts != tt.attempts {
-					t.Errorf("%s after %q, failure %+v", i.State, c.list(), d.Failed)
-				}
+				assert.Truef(t, slices.Equal(c.list(), tt.want) && attempts == tt.attempts,
+					"%s after %q, failure %+v", i.State, c.list(), d.Failed)
 			})
 		}
 	}

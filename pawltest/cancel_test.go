@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -24,9 +27,7 @@ func TestACancelledEffectIsUndone(t *testing.T) {
 			pawltest.Fake(s, "move", "call", func(ctx context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
 				c.As("ann").Do("leave", nil)
 				cancelled, is := errors.AsType[*decide.CancelledError](context.Cause(ctx))
-				if !is || cancelled.By != "ann" || ctx.Err() == nil {
-					t.Errorf("the attempt is told %v", context.Cause(ctx))
-				}
+				assert.Truef(t, is && cancelled.By == "ann" && ctx.Err() != nil, "the attempt is told %v", context.Cause(ctx))
 				if happened {
 					return note{Text: a.Key}, nil
 				}
@@ -42,9 +43,7 @@ func TestACancelledEffectIsUndone(t *testing.T) {
 			accepted := c.Do("call", nil)
 			wantCode(t, s.Await(accepted).Err(), workflow.CommandCancelled)
 			s.Skip(time.Minute)
-			if want := fmt.Sprint([]bool{happened, happened}); fmt.Sprint(undone) != want {
-				t.Errorf("undone with the result %v, want %s", undone, want)
-			}
+			assert.Equalf(t, fmt.Sprint([]bool{happened, happened}), fmt.Sprint(undone), "undone with the result %v", undone)
 			wantSteps(t, c, "begin", "call.accepted", "leave", "call.undone")
 		})
 	}
@@ -56,9 +55,8 @@ func TestAnUndoThatFailsWaitsForAPerson(t *testing.T) {
 	answers(s, "call", errBusy, errBusy, errBusy) // and the declared Undo is busy too
 	s.Await(c.Do("call", nil))
 	s.Skip(time.Hour)
-	if stuck := s.Stuck(); len(stuck) != 1 || stuck[0].Stuck != transitions.StuckUndo || stuck[0].Failures != 3 {
-		t.Errorf("stuck are %+v", stuck)
-	}
+	stuck := s.Stuck()
+	assert.Truef(t, len(stuck) == 1 && stuck[0].Stuck == transitions.StuckUndo && stuck[0].Failures == 3, "stuck are %+v", stuck)
 }
 
 func TestACommandThatIsAskedToStopEnds(t *testing.T) {
@@ -68,27 +66,20 @@ func TestACommandThatIsAskedToStopEnds(t *testing.T) {
 	accepted := c.Do("call", nil)
 	for range 2 {
 		r, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann")
-		if err != nil || r.CancelledBy != "ann" || r.Revision != 1 {
-			t.Errorf("got %+v, %v", r, err)
-		}
+		assert.Truef(t, err == nil && r.CancelledBy == "ann" && r.Revision == 1, "got %+v, %v", r, err)
 	}
 	r := s.Await(accepted)
 	wantCode(t, r.Err(), workflow.CommandCancelled)
-	if *n != 0 {
-		t.Errorf("%d attempts", *n)
-	}
+	assert.Equal(t, 0, *n, "attempts")
 	wantNotes(t, c, "begin here", "cancelled after 0, unknown false: cancelled by ann")
 	if again, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "bob"); err != nil || again.CancelledBy != "ann" ||
 		again.InFlight() {
 		t.Errorf("what is finished: %+v, %v", again, err)
 	}
 	later, err := s.Submit(transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Cancel("", later.Record.Scope, "later", "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = s.Cancel("", later.Record.Scope, "later", "ann")
+	require.NoError(t, err)
 	wantCode(t, s.Await(later).Err(), workflow.CommandCancelled)
 }
 
@@ -100,9 +91,8 @@ func TestAStopOutlivesItsWorker(t *testing.T) {
 	s.LoseWorker()
 	accepted := c.Do("call", nil)
 	s.Settle()
-	if _, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann")
+	require.NoError(t, err)
 	wantCode(t, s.Await(accepted).Err(), workflow.CommandCancelled)
 	wantNotes(t, c, "begin here", "cancelled after 1, unknown true: cancelled by ann")
 }
@@ -137,8 +127,6 @@ func TestARunInsideOfAnAttemptDoesNotBeginItAgain(t *testing.T) {
 		return note{}, nil
 	})
 	s.Await(c.Do("call", nil))
-	if n != 1 {
-		t.Errorf("%d attempts", n)
-	}
+	assert.Equal(t, 1, n, "attempts")
 	wantSteps(t, c, "begin", "call.accepted", "write", "call")
 }

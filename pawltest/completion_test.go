@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -68,15 +70,12 @@ func TestCompletionWaitsForState(t *testing.T) {
 	}
 	s.Skip(48 * time.Hour)
 	wantSteps(t, p, "begin", "close", "ended.deferred", "ended.deferred")
-	if n := len(s.InFlight()); n != 2 {
-		t.Errorf("%d completions wait, want 2", n)
-	}
+	assert.Equal(t, 2, len(s.InFlight()), "completions wait, want 2")
 	p.Do("reopen", nil)
 	s.Settle()
 	wantSteps(t, p, "begin", "close", "ended.deferred", "ended.deferred", "reopen", "ended", "ended")
-	if i := p.Instance(); len(i.Links.Deferred) != 0 || len(s.InFlight()) != 0 {
-		t.Errorf("still deferred: %+v, %+v", i.Links, s.InFlight())
-	}
+	i := p.Instance()
+	assert.Truef(t, len(i.Links.Deferred) == 0 && len(s.InFlight()) == 0, "still deferred: %+v, %+v", i.Links, s.InFlight())
 }
 
 func TestCompletionWaitsForGuard(t *testing.T) {
@@ -90,9 +89,8 @@ func TestCompletionWaitsForGuard(t *testing.T) {
 	p.Do("reopen", nil)
 	s.Settle()
 	wantSteps(t, p, "begin", "forbid", "ended.deferred", "close", "reopen")
-	if h := p.History(); h[2].Reason != "not now" {
-		t.Errorf("deferred with the reason %q", h[2].Reason)
-	}
+	h := p.History()
+	assert.Equal(t, "not now", h[2].Reason, "deferred with the reason")
 	p.Do("allow", nil)
 	s.Settle()
 	wantSteps(t, p, "begin", "forbid", "ended.deferred", "close", "reopen", "allow", "ended")
@@ -112,15 +110,12 @@ func TestCompletionIsRecordedOnFinalParent(t *testing.T) {
 	wantSteps(t, p, "begin", "close", "ended.deferred", "finish", "ended.not_taken", "ended.not_taken")
 	h := p.History()
 	for i, entry := range h[4:] {
-		if e := string(entry.Payload); e != `{"child":"`+children[i].ID.String()+`","data":{},"state":"done","workflow":"kid"}` {
-			t.Errorf("recorded as %s", e)
-		}
+		assert.Equal(t, `{"child":"`+children[i].ID.String()+`","data":{},"state":"done","workflow":"kid"}`, string(entry.Payload),
+			"recorded as")
 	}
 	if i := p.Instance(); i.State != "done" || i.Open || len(i.Links.Deferred) != 0 || len(s.InFlight()) != 0 {
 		t.Errorf("the parent is %+v, with %+v", i, s.InFlight())
 	}
 	r, err := s.Command("", h[4].Scope, h[4].Key)
-	if err != nil || r.Status != transitions.FailedFinal {
-		t.Errorf("the command is %+v, %v", r, err)
-	}
+	assert.Truef(t, err == nil && r.Status == transitions.FailedFinal, "the command is %+v, %v", r, err)
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -56,29 +59,22 @@ func TestAMessageIsConsumedOnce(t *testing.T) {
 	t.Parallel()
 	s := pawltest.Run(t, tracking())
 	first, err := s.Consume(fromPost("m-1", "sent", "P-1", ""))
-	if err != nil || first.Status != 201 {
-		t.Fatalf("got %+v, %v", first, err)
-	}
+	require.Truef(t, err == nil && first.Status == 201, "got %+v, %v", first, err)
 	for range 2 {
 		if r, err := s.Consume(fromPost("m-2", "scanned", "P-1", "Graz")); err != nil || r.Version != 2 {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}
 	accepted, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home"))
-	if err != nil || !accepted.InFlight() {
-		t.Fatalf("got %+v, %v", accepted, err)
-	}
+	require.Truef(t, err == nil && accepted.InFlight(), "got %+v, %v", accepted, err)
 	s.Settle()
 	wantNotes(t, s.Case(first.Instance), "sent P-1", "scanned Graz", "handed over at home")
-	if h := s.History("", first.Instance); h[1].Actor != "inbox:post" || h[1].Key != "m-2" {
-		t.Errorf("got %+v", h[1])
-	}
-	if again, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home")); err != nil || again.Status != 200 || !again.Replayed {
-		t.Errorf("got %+v, %v", again, err)
-	}
-	if dead := s.DeadMessages(); len(dead) > 0 {
-		t.Errorf("dead: %+v", dead)
-	}
+	h := s.History("", first.Instance)
+	assert.Truef(t, h[1].Actor == "inbox:post" && h[1].Key == "m-2", "got %+v", h[1])
+	again, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home"))
+	assert.Truef(t, err == nil && again.Status == 200 && again.Replayed, "got %+v, %v", again, err)
+	dead := s.DeadMessages()
+	assert.Truef(t, len(dead) <= 0, "dead: %+v", dead)
 }
 
 // A run says of every message what an engine says, and has the same ones on its list.
@@ -108,13 +104,9 @@ func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 		}
 	}
 	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a, b := deathOf(s.DeadMessages()), deathOf(list)
-	if a != b || len(list) < 8 {
-		t.Errorf("dead in the run:\n%son the engine:\n%s", a, b)
-	}
+	assert.Truef(t, a == b && len(list) >= 8, "dead in the run:\n%son the engine:\n%s", a, b)
 }
 
 func deathOf(list []inspect.DeadMessage) string {

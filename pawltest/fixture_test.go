@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -99,23 +102,18 @@ func answers(s *pawltest.Sim, activity string, errs ...error) *int {
 func wantNotes(t *testing.T, c *pawltest.Case, want ...string) {
 	t.Helper()
 	got := pawltest.Data[move](c).Notes
-	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
-		t.Errorf("the notes are %q, want %q", got, want)
-	}
+	assert.Equalf(t, fmt.Sprintf("%q", want), fmt.Sprintf("%q", got), "the notes are %q, want %q", got, want)
 }
 
 func wantSteps(t *testing.T, c *pawltest.Case, want ...string) {
 	t.Helper()
-	if got := c.Steps(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the steps are %v, want %v", got, want)
-	}
+	got := c.Steps()
+	assert.Equalf(t, fmt.Sprint(want), fmt.Sprint(got), "the steps are %v, want %v", got, want)
 }
 
 func wantCode(t *testing.T, err error, want workflow.Code) {
 	t.Helper()
-	if got := workflow.CodeOf(err); got != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	assert.Equal(t, want, workflow.CodeOf(err), err)
 }
 
 func elapsed(s *pawltest.Sim) time.Duration { return s.Now().Sub(pawltest.Begin) }
@@ -129,12 +127,8 @@ func failing(use func(pawltest.TB)) (message string) {
 
 func recordOf(t *testing.T, s *pawltest.Sim, r transitions.Receipt) transitions.Record {
 	t.Helper()
-	if r.Record == nil {
-		t.Fatalf("it is not in flight: %+v", r)
-	}
+	require.NotNilf(t, r.Record, "it is not in flight: %+v", r)
 	record, err := s.Command("", r.Record.Scope, r.Record.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return record
 }

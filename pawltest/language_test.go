@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -22,9 +23,8 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 	}
 	want := func(name, state string) {
 		t.Helper()
-		if inst, err := w.e.Read().Instance(t.Context(), "", idOf(name)); err != nil || string(inst.State) != state {
-			t.Errorf("%s is %s, want %s (%v)", name, inst.State, state, err)
-		}
+		inst, err := w.e.Read().Instance(t.Context(), "", idOf(name))
+		assert.Truef(t, err == nil && string(inst.State) == state, "%s is %s, want %s (%v)", name, inst.State, state, err)
 	}
 	for _, name := range []string{"A", "B", "C", "D"} {
 		w.keys = append(w.keys, name)
@@ -53,9 +53,8 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 			return w.e.Cancel(t.Context(), transitions.Ref{Scope: "move:" + idOf("C").String(), Key: "2"}, "ann")
 		},
 	} {
-		if _, err := cancel(); err != nil {
-			t.Error(err)
-		}
+		_, err := cancel()
+		assert.NoError(t, err)
 	}
 	w.submit(on("D", "move", "2", ""))
 	w.skip(time.Second)
@@ -105,10 +104,8 @@ func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
 	w.submit(on("C", "finish", "9", "never"))
 	w.skip(time.Second)
 	w.verify()
-	if r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"}); err != nil ||
-		r.Status != 201 {
-		t.Errorf("without a name of an instance it is to begin one: %d, %v", r.Status, err)
-	}
+	r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"})
+	assert.Truef(t, err == nil && r.Status == 201, "without a name of an instance it is to begin one: %d, %v", r.Status, err)
 }
 
 // Who may not do something is the same on both.
@@ -147,10 +144,9 @@ func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
 	by("bob", "check", "")
 	w.skip(2 * time.Second)
 	w.verify()
-	if inst, err := w.e.Read().Instance(t.Context(), "", idOf("A")); err != nil ||
-		fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
-		t.Errorf("the actors are %v, %v", inst.Actors, err)
-	}
+	inst, err := w.e.Read().Instance(t.Context(), "", idOf("A"))
+	assert.Truef(t, err == nil && fmt.Sprint(inst.Actors) == "map[call:[eve] finish:[eve] write:[bob ann]]",
+		"the actors are %v, %v", inst.Actors, err)
 }
 
 // What has certainly not been done is tried again, and no operator is asked.
@@ -173,13 +169,11 @@ func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
 	w.skip(2 * time.Second)
 	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false",
 		"D": "failed after 2, unknown false"} {
-		if inst, err := w.e.Read().Instance(t.Context(), "", idOf(name)); err != nil || !strings.Contains(string(inst.Data), notes) {
-			t.Errorf("%s: %s, %v", name, inst.Data, err)
-		}
+		inst, err := w.e.Read().Instance(t.Context(), "", idOf(name))
+		assert.Truef(t, err == nil && strings.Contains(string(inst.Data), notes), "%s: %s, %v", name, inst.Data, err)
 	}
-	if stuck := w.sim.Stuck(); len(stuck) != 1 || stuck[0].Instance != idOf("C") {
-		t.Errorf("an operator is asked about %+v", stuck)
-	}
+	stuck := w.sim.Stuck()
+	assert.Truef(t, len(stuck) == 1 && stuck[0].Instance == idOf("C"), "an operator is asked about %+v", stuck)
 	w.verify()
 }
 
@@ -209,10 +203,9 @@ func TestARunImportsAsAnEngineDoes(t *testing.T) {
 	w.skip(time.Second)
 	w.skip(time.Hour)
 	history, err := w.e.Read().History(t.Context(), "", idOf("A"), 0, 0)
-	if err != nil || len(history) != 3 || history[1].Cause != "import 2025-12-31T23:00:00Z" || history[2].Transition != "remind" ||
-		history[2].Cause != "" {
-		t.Errorf("the history is %+v, %v", history, err)
-	}
+	assert.Truef(t, err == nil && len(history) == 3 && history[1].Cause == "import 2025-12-31T23:00:00Z" &&
+		history[2].Transition == "remind" && history[2].Cause == "",
+		"the history is %+v, %v", history, err)
 	w.verify()
 }
 

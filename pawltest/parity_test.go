@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/pawltest"
@@ -112,12 +113,8 @@ func newTwins(t *testing.T) *twins {
 	}
 	e, err := engine.New(engine.Config{Pool: w.pool, Workflows: []workflow.Source{steady(passed)}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return pawltest.Begin.Add(time.Duration(w.now.Load())) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() {
 		w.gate.Unlock()
 		e.Stop(context.Background())

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -13,13 +16,11 @@ import (
 func TestPostgresHasTheTablesAndNothingInThem(t *testing.T) {
 	t.Parallel()
 	one, other := pawltest.Postgres(t), pawltest.Postgres(t)
-	if _, err := one.Exec(t.Context(), `INSERT INTO pawl.log (tenant, head) VALUES ('t', 1)`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := one.Exec(t.Context(), `INSERT INTO pawl.log (tenant, head) VALUES ('t', 1)`)
+	require.NoError(t, err)
 	var n int
-	if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pawl.log`).Scan(&n); err != nil || n != 0 {
-		t.Errorf("another test's database has %d rows, %v", n, err)
-	}
+	err = other.QueryRow(t.Context(), `SELECT count(*) FROM pawl.log`).Scan(&n)
+	assert.Truef(t, err == nil && n == 0, "another test's database has %d rows, %v", n, err)
 }
 
 // The engine runs real activities, as it does in a service, and ends with its
@@ -36,19 +37,13 @@ func TestEngineRunsTheWorkflows(t *testing.T) {
 			OrElse(Unpaid, func(*workflow.Call, *Order, workflow.Failure) error { return nil }),
 	).Final(Paid, Unpaid))
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "k", Payload: []byte(`{"total":5}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	accepted, err := e.Submit(t.Context(), transitions.Command{Instance: placed.Instance, Transition: "pay", Key: "k"})
-	if err != nil || accepted.Status != 202 {
-		t.Fatalf("got %+v, %v", accepted, err)
-	}
+	require.Truef(t, err == nil && accepted.Status == 202, "got %+v, %v", accepted, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if r, err := e.Await(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: "k"}); err != nil || r.Status != 200 {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	if inst, err := e.Read().Instance(t.Context(), "", placed.Instance); err != nil || inst.State != Paid {
-		t.Errorf("got %+v, %v", inst, err)
-	}
+	r, err := e.Await(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: "k"})
+	require.Truef(t, err == nil && r.Status == 200, "got %+v, %v", r, err)
+	inst, err := e.Read().Instance(t.Context(), "", placed.Instance)
+	assert.Truef(t, err == nil && inst.State == Paid, "got %+v, %v", inst, err)
 }

@@ -3,11 +3,12 @@ package pawltest_test
 import (
 	"context"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -19,15 +20,12 @@ func TestACommandIsDoneOnceAndAnsweredAlikeEveryTime(t *testing.T) {
 	s, c := run(t)
 	command := transitions.Command{Key: "k", Instance: c.ID, Transition: "write", Payload: []byte(`{"text":"once"}`)}
 	first, err := s.Submit(command)
-	if err != nil || first.Status != 200 || first.Replayed || first.Position != 2 || first.Version != 2 {
-		t.Fatalf("got %+v, %v", first, err)
-	}
+	require.Truef(t, err == nil && first.Status == 200 && !first.Replayed && first.Position == 2 && first.Version == 2,
+		"got %+v, %v", first, err)
 	s.Skip(23 * time.Hour)
 	again, err := s.Submit(command)
 	first.Replayed = true
-	if err != nil || !reflect.DeepEqual(again, first) {
-		t.Errorf("the retry got %+v, %v, want %+v", again, err, first)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(again, first), "the retry got %+v, %v, want %+v", again, err, first)
 	other := command
 	other.Payload = nil
 	_, err = s.Submit(other)
@@ -52,9 +50,8 @@ func TestARefusalIsReplayedAndADefectIsNot(t *testing.T) {
 			wantCode(t, err, want)
 		}
 		_, err := s.Command("", "move:"+c.ID.String(), text)
-		if stored := err == nil; stored != (want == workflow.GuardRefused) {
-			t.Errorf("%s: %v", text, err)
-		}
+		stored := err == nil
+		assert.Equalf(t, (want == workflow.GuardRefused), stored, "%s: %v", text, err)
 	}
 	wantSteps(t, c, "begin")
 }
@@ -65,18 +62,14 @@ func TestADuplicateOfACommandInFlightIsToldSoAndRunsNothing(t *testing.T) {
 	n := answers(s, "call", errBusy)
 	command := transitions.Command{Key: "k", Instance: c.ID, Transition: "call"}
 	accepted, err := s.Submit(command)
-	if err != nil || accepted.Status != 202 || !accepted.InFlight() || accepted.Record.Phase != transitions.Working || *n != 0 {
-		t.Fatalf("got %+v, %v after %d attempts", accepted, err, *n)
-	}
+	require.Truef(t, err == nil && accepted.Status == 202 && accepted.InFlight() && accepted.Record.Phase == transitions.Working && *n == 0,
+		"got %+v, %v after %d attempts", accepted, err, *n)
 	s.Settle()
 	again, err := s.Submit(command)
-	if err != nil || again.Status != 202 || !again.Replayed || again.Record.Status != transitions.FailedRetryable ||
-		again.Record.Failure != errBusy.Error() || *n != 1 {
-		t.Errorf("got %+v, %v after %d attempts", again, err, *n)
-	}
-	if accepted.Record.Status != transitions.Pending {
-		t.Error("what the caller was given has changed under him")
-	}
+	assert.Truef(t, err == nil && again.Status == 202 && again.Replayed && again.Record.Status == transitions.FailedRetryable &&
+		again.Record.Failure == errBusy.Error() && *n == 1,
+		"got %+v, %v after %d attempts", again, err, *n)
+	assert.Equal(t, transitions.Pending, accepted.Record.Status, "what the caller was given has changed under him")
 	done := s.Await(accepted)
 	if again, err = s.Submit(command); err != nil || string(again.Body) != string(done.Body) || again.Status != 200 || *n != 2 {
 		t.Errorf("got %+v, %v, want %s", again, err, done.Body)
@@ -119,12 +112,8 @@ func TestTenantsKnowNothingOfEachOther(t *testing.T) {
 	s := pawltest.Run(t, moves(1))
 	for i, tenant := range []string{"", "acme"} {
 		r, err := s.Submit(transitions.Command{Tenant: tenant, Workflow: "move", Transition: "book", Key: "k", Payload: []byte(`{"text":"M-1"}`)})
-		if err != nil || r.Status != 201 || r.Replayed || r.Position != 1 {
-			t.Errorf("%q: got %+v, %v", tenant, r, err)
-		}
-		if got := len(s.Events()); got != i+1 {
-			t.Errorf("there are %d events", got)
-		}
+		assert.Truef(t, err == nil && r.Status == 201 && !r.Replayed && r.Position == 1, "%q: got %+v, %v", tenant, r, err)
+		assert.Equal(t, i+1, len(s.Events()), "there events")
 	}
 }
 
@@ -132,13 +121,10 @@ func TestAnInstanceStaysOnItsVersion(t *testing.T) {
 	t.Parallel()
 	s := pawltest.Run(t, moves(2), moves(1), shop)
 	c := s.Start("move", "begin", nil)
-	if v := c.Instance().Definition; v != 2 {
-		t.Errorf("it began with version %d", v)
-	}
+	assert.Equal(t, 2, c.Instance().Definition, "it began with version")
 	c.Do("write", nil)
-	if order := s.Start("order", "place", Cart{Total: 1}); order.State() != Placed {
-		t.Errorf("another workflow: %s", order.State())
-	}
+	order := s.Start("order", "place", Cart{Total: 1})
+	assert.Equal(t, Placed, order.State(), "another workflow")
 }
 
 func TestACaseActsForAnActor(t *testing.T) {
@@ -157,9 +143,8 @@ func TestACaseActsForAnActor(t *testing.T) {
 	_, err = c.Try("decide", nil) // who filed it, with every role
 	wantCode(t, err, workflow.SeparationOfDuties)
 	c.As("bob", "boss").Do("decide", nil)
-	if h := c.History(); h[1].Actor != "bob" || h[1].To != "done" || h[1].Position != 2 {
-		t.Errorf("the history is %+v", h)
-	}
+	h := c.History()
+	assert.Truef(t, h[1].Actor == "bob" && h[1].To == "done" && h[1].Position == 2, "the history is %+v", h)
 }
 
 func TestChildrenAreStartedAndTellTheirEnd(t *testing.T) {
@@ -168,9 +153,8 @@ func TestChildrenAreStartedAndTellTheirEnd(t *testing.T) {
 	c.Do("write", note{Text: "with a friend"})
 	c.Do("write", note{Text: "with a friend"})
 	children := c.Children()
-	if len(children) != 2 || children[0].ID == children[1].ID || len(children[1].Timers()) != 1 {
-		t.Fatalf("the children are %+v", children)
-	}
+	require.Truef(t, len(children) == 2 && children[0].ID != children[1].ID && len(children[1].Timers()) == 1,
+		"the children are %+v", children)
 	children[1].Do("leave", nil)
 	s.Settle()
 	wantSteps(t, children[1], "begin", "leave")
@@ -192,9 +176,7 @@ func TestARunIsTheSameEveryTime(t *testing.T) {
 	}
 	first := play()
 	for range 5 {
-		if again := play(); !reflect.DeepEqual(first, again) {
-			t.Fatalf("got %+v and then %+v", first, again)
-		}
+		require.Equal(t, play(), first, "and then")
 	}
 }
 
@@ -251,8 +233,6 @@ func TestMistakesInATestFailIt(t *testing.T) {
 			s.Settle()
 		},
 	} {
-		if got := failing(use); !strings.Contains(got, want) {
-			t.Errorf("the test is told %q, want %q", got, want)
-		}
+		assert.Contains(t, failing(use), want, "the test is told")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -61,12 +62,10 @@ func TestSpawn_ReturnsID(t *testing.T) {
 	for _, c := range f.Children() {
 		want = append(want, c.ID)
 	}
-	if got := pawltest.Data[folder](f).Children; len(got) != 6 || !slices.Equal(got, want) {
-		t.Errorf("the parent knows %v, and has started %v", got, want)
-	}
-	if id := transitions.InstanceID("default", "sheet", "B"); want[2] != id || s.Case(id).Instance().BusinessKey != "B" {
-		t.Errorf("B is %s", want[2])
-	}
+	got := pawltest.Data[folder](f).Children
+	assert.Truef(t, len(got) == 6 && slices.Equal(got, want), "the parent knows %v, and has started %v", got, want)
+	id := transitions.InstanceID("default", "sheet", "B")
+	assert.Truef(t, want[2] == id && s.Case(id).Instance().BusinessKey == "B", "B is %s", want[2])
 	s.Case(want[2]).Do("fill", nil)
 	s.Settle()
 	wantSteps(t, f, "open", "add", "print.accepted", "print", "filled")

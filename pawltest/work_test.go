@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -19,9 +21,7 @@ func TestTimersFireInOrderAtTheirTimes(t *testing.T) {
 	c.Do("write", note{Text: "till tomorrow", Until: pawltest.Begin.Add(20 * time.Hour)})
 	other := s.Start("move", "begin", note{Until: pawltest.Begin.Add(2 * time.Hour)})
 	want := []pawltest.Timer{{"reminder", "remind", pawltest.Begin.Add(time.Hour)}, {"term", "leave", pawltest.Begin.Add(20 * time.Hour)}}
-	if got := c.Timers(); !reflect.DeepEqual(got, want) {
-		t.Errorf("the timers are %+v, want %+v", got, want)
-	}
+	assert.Equal(t, want, c.Timers(), "the timers")
 	s.Skip(10 * time.Hour)
 	wantSteps(t, c, "begin", "write", "remind")
 	wantSteps(t, other, "begin", "remind", "leave")
@@ -29,14 +29,11 @@ func TestTimersFireInOrderAtTheirTimes(t *testing.T) {
 	for _, e := range s.Events() {
 		order = append(order, fmt.Sprint(e.Transition, " ", e.At.Sub(pawltest.Begin)))
 	}
-	if got := fmt.Sprint(order); got != "[begin 0s write 0s begin 0s remind 1h0m0s remind 1h0m0s leave 2h0m0s]" {
-		t.Errorf("it went %s", got)
-	}
+	assert.Equal(t, "[begin 0s write 0s begin 0s remind 1h0m0s remind 1h0m0s leave 2h0m0s]", fmt.Sprint(order), "it went")
 	c.Do("write", note{Until: pawltest.Begin.Add(40 * time.Hour)}) // puts it off
 	s.Skip(20 * time.Hour)
-	if c.State() != "ready" || elapsed(s) != 30*time.Hour || len(c.Timers()) != 1 {
-		t.Errorf("in %s with %+v after %s", c.State(), c.Timers(), elapsed(s))
-	}
+	assert.Truef(t, c.State() == "ready" && elapsed(s) == 30*time.Hour && len(c.Timers()) == 1,
+		"in %s with %+v after %s", c.State(), c.Timers(), elapsed(s))
 	s.Skip(10 * time.Hour)
 	if h := c.History(); c.State() != "gone" || !h[len(h)-1].At.Equal(s.Now()) || h[len(h)-1].Actor != "pawl:timer" || len(c.Timers()) != 0 {
 		t.Errorf("in %s with %+v", c.State(), h[len(h)-1])
@@ -48,33 +45,24 @@ func TestAScheduledCommandIsDecidedAtItsTime(t *testing.T) {
 	s, c := run(t)
 	later := transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Minute), Actor: "ann"}
 	accepted, err := s.Submit(later)
-	if err != nil || accepted.Status != 202 || accepted.Version != 0 {
-		t.Fatalf("got %+v, %v", accepted, err)
-	}
+	require.Truef(t, err == nil && accepted.Status == 202 && accepted.Version == 0, "got %+v, %v", accepted, err)
 	s.Skip(59 * time.Second)
 	wantSteps(t, c, "begin")
 	s.Skip(time.Second)
-	if h := c.History(); len(h) != 2 || h[1].Actor != "ann" || h[1].Key != "later" {
-		t.Errorf("the history is %+v", h)
-	}
-	if again, err := s.Submit(later); err != nil || again.Status != 200 || !again.Replayed {
-		t.Errorf("the retry got %+v, %v", again, err)
-	}
+	h := c.History()
+	assert.Truef(t, len(h) == 2 && h[1].Actor == "ann" && h[1].Key == "later", "the history is %+v", h)
+	again, err := s.Submit(later)
+	assert.Truef(t, err == nil && again.Status == 200 && again.Replayed, "the retry got %+v, %v", again, err)
 	later.Key, later.NotBefore, later.Payload = "refused", s.Now().Add(time.Minute), []byte(`{"text":"refuse"}`)
 	refused, err := s.Submit(later)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantCode(t, s.Await(refused).Err(), workflow.GuardRefused)
 	later.Key, later.NotBefore, later.Payload = "defect", s.Now().Add(time.Minute), []byte(`{"text":"panic"}`)
 	defect, err := s.Submit(later)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Skip(time.Hour)
-	if r := recordOf(t, s, defect); r.Stuck != transitions.StuckUndecidable || r.Attempt != 5 {
-		t.Errorf("a command that panics whenever it is decided: %+v", r)
-	}
+	r := recordOf(t, s, defect)
+	assert.Truef(t, r.Stuck == transitions.StuckUndecidable && r.Attempt == 5, "a command that panics whenever it is decided: %+v", r)
 }
 
 // Each way that attempts can end, and what becomes of the case and its clock.
@@ -110,9 +98,8 @@ func TestAttempts(t *testing.T) {
 			}
 			before := c.Instance().Version
 			r := s.Await(c.Do(tt.activity, nil))
-			if *n != tt.attempts || elapsed(s) != tt.after || r.Version != before+2 {
-				t.Errorf("%d attempts and %s, version %d; want %d and %s", *n, elapsed(s), r.Version, tt.attempts, tt.after)
-			}
+			assert.Truef(t, *n == tt.attempts && elapsed(s) == tt.after && r.Version == before+2,
+				"%d attempts and %s, version %d; want %d and %s", *n, elapsed(s), r.Version, tt.attempts, tt.after)
 			wantNotes(t, c, "begin here", tt.note)
 		})
 	}
@@ -129,9 +116,8 @@ func TestAPanicOfAnActivityIsAnErrorOfItsAttempt(t *testing.T) {
 	})
 	accepted := c.Do("call", nil)
 	s.Settle()
-	if r := recordOf(t, s, accepted); r.Failure != "the activity panicked; the log says where" || r.Failures != 1 {
-		t.Errorf("got %+v", r)
-	}
+	r := recordOf(t, s, accepted)
+	assert.Truef(t, r.Failure == "the activity panicked; the log says where" && r.Failures == 1, "got %+v", r)
 	if r := s.Await(accepted); r.Status != 200 {
 		t.Errorf("got %s", r.Body)
 	}
@@ -144,12 +130,9 @@ func TestAnAttemptKnowsItsEffect(t *testing.T) {
 	var seen []workflow.Attempt
 	pawltest.Fake(s, "move", "call", func(ctx context.Context, a *workflow.Attempt, d move, n note) (note, error) {
 		seen = append(seen, workflow.Attempt{Key: a.Key, Number: a.Number, Tenant: a.Tenant, Instance: a.Instance, Actor: a.Actor})
-		if _, bounded := ctx.Deadline(); !bounded || n.Text != "mum" || len(d.Notes) != 1 {
-			t.Errorf("it got %+v, %+v, bounded %v", d, n, bounded)
-		}
-		if err := a.Report(map[string]int{"done": len(seen)}); err != nil {
-			t.Error(err)
-		}
+		_, bounded := ctx.Deadline()
+		assert.Truef(t, bounded && n.Text == "mum" && len(d.Notes) == 1, "it got %+v, %+v, bounded %v", d, n, bounded)
+		assert.NoError(t, a.Report(map[string]int{"done": len(seen)}))
 		if len(seen) < 2 {
 			return note{}, errBusy
 		}
@@ -158,15 +141,12 @@ func TestAnAttemptKnowsItsEffect(t *testing.T) {
 	accepted := c.As("ann").Do("call", note{Text: "mum"})
 	key := transitions.EffectKey(transitions.Ref{Tenant: "default", Scope: accepted.Record.Scope, Key: accepted.Record.Key})
 	s.Settle()
-	if r := recordOf(t, s, accepted); string(r.Progress) != `{"done":1}` {
-		t.Errorf("the progress is %s", r.Progress)
-	}
+	r := recordOf(t, s, accepted)
+	assert.Equalf(t, `{"done":1}`, string(r.Progress), "the progress is %s", r.Progress)
 	s.Await(accepted)
 	want := []workflow.Attempt{{Key: key, Number: 1, Tenant: "default", Instance: c.ID, Actor: "ann"},
 		{Key: key, Number: 2, Tenant: "default", Instance: c.ID, Actor: "ann"}}
-	if !reflect.DeepEqual(seen, want) {
-		t.Errorf("got %+v, want %+v", seen, want)
-	}
+	assert.Equal(t, want, seen)
 }
 
 // A worker is lost after the effect. Where it can be looked up, it is found and
@@ -176,9 +156,7 @@ func TestACheckFindsWhatALostWorkerHasDone(t *testing.T) {
 	s, c := run(t)
 	done := map[string]bool{}
 	pawltest.Fake(s, "move", "lift", func(_ context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
-		if done[a.Key] {
-			t.Error("done twice")
-		}
+		assert.False(t, done[a.Key], "done twice")
 		done[a.Key] = true
 		return note{Text: "by the first"}, nil
 	})
@@ -191,9 +169,8 @@ func TestACheckFindsWhatALostWorkerHasDone(t *testing.T) {
 	s.LoseWorker()
 	accepted := c.Do("lift", nil)
 	s.Skip(29 * time.Second)
-	if r := recordOf(t, s, accepted); r.Status != transitions.Processing || r.Attempt != 1 {
-		t.Errorf("while the lease lasts: %+v", r)
-	}
+	r := recordOf(t, s, accepted)
+	assert.Truef(t, r.Status == transitions.Processing && r.Attempt == 1, "while the lease lasts: %+v", r)
 	s.Skip(time.Second)
 	wantNotes(t, c, "begin here", "lifted found")
 }
@@ -217,9 +194,8 @@ func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
 			accepted := c.Do("carry", nil)
 			s.Skip(time.Minute)
 			stuck := s.Stuck()
-			if len(stuck) != 1 || stuck[0].Stuck != transitions.StuckUnknown || *n != 1 || c.State() != "carrying" {
-				t.Fatalf("stuck are %+v after %d attempts, in %s", stuck, *n, c.State())
-			}
+			require.Truef(t, len(stuck) == 1 && stuck[0].Stuck == transitions.StuckUnknown && *n == 1 && c.State() == "carrying",
+				"stuck are %+v after %d attempts, in %s", stuck, *n, c.State())
 			o := tt.operation
 			o.Target = transitions.CommandRef{Scope: stuck[0].Scope, Key: stuck[0].Key}
 			command := transitions.Command{Key: "op", Actor: "eve"}
@@ -233,9 +209,8 @@ func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
 				t.Errorf("what does not wait any more: %+v, %v", r, err)
 			}
 			r := s.Await(accepted)
-			if len(s.Stuck()) != 0 || c.State() != tt.state || r.Refused() != (o.Action == transitions.Abandon) {
-				t.Errorf("in %s with %s, stuck are %+v", c.State(), r.Body, s.Stuck())
-			}
+			assert.Truef(t, len(s.Stuck()) == 0 && c.State() == tt.state && r.Refused() == (o.Action == transitions.Abandon),
+				"in %s with %s, stuck are %+v", c.State(), r.Body, s.Stuck())
 			wantNotes(t, c, "begin here", tt.note)
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -26,19 +28,13 @@ func TestSQLCanonicalFormMatchesEngine(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		document, err := json.Marshal(object(random, 3))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		documents = append(documents, string(document))
 	}
 	for _, document := range documents {
 		want, err := decide.Canonical([]byte(document))
-		if err != nil {
-			t.Fatal(document, err)
-		}
-		if got := ask[string](t, pool, "SELECT pawl.canonical($1::jsonb)", document); got != string(want) {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		require.NoError(t, err, document)
+		assert.Equalf(t, string(want), ask[string](t, pool, "SELECT pawl.canonical($1::jsonb)", document), "\nwant %s", want)
 	}
 }
 
@@ -97,9 +93,7 @@ func TestSQLFingerprintMatchesEngine(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	w, err := orders(nil).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	id := uuid.MustParse("01936b0e-0000-7000-8000-000000000001")
 	payload := []byte(`{"cart": "k\u002d1", "customer": "Zoë \"Z\"", "total": 10.0}`)
 	for _, tt := range []struct {
@@ -120,12 +114,9 @@ func TestSQLFingerprintMatchesEngine(t *testing.T) {
 	} {
 		tt.command.Workflow, tt.command.Key = "order", "k"
 		p, err := decide.Prepare(tt.command, w, uuid.New)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := ask[[]byte](t, pool, "SELECT pawl.fingerprint("+tt.args+")", tt.values...); string(got) != string(p.Fingerprint[:]) {
-			t.Errorf("%s: got %x, want %x", tt.args, got, p.Fingerprint)
-		}
+		require.NoError(t, err)
+		got := ask[[]byte](t, pool, "SELECT pawl.fingerprint("+tt.args+")", tt.values...)
+		assert.Equalf(t, string(p.Fingerprint[:]), string(got), "%s: got %x, want %x", tt.args, got, p.Fingerprint)
 	}
 }
 
@@ -135,12 +126,8 @@ func TestSQLInstanceIDMatchesEngine(t *testing.T) {
 	for n, key := range []string{"c-1:k-9", "é", "1:", ""} {
 		workflowName, tenant := "order"+strconv.Itoa(n), "ténant"
 		want := transitions.InstanceID(tenant, workflowName, key)
-		if got := ask[uuid.UUID](t, pool, "SELECT pawl.instance_id($1, $2, $3)", workflowName, key, tenant); got != want {
-			t.Errorf("%q: got %s, want %s", key, got, want)
-		}
+		assert.Equalf(t, want, ask[uuid.UUID](t, pool, "SELECT pawl.instance_id($1, $2, $3)", workflowName, key, tenant), "%q", key)
 	}
-	if got := ask[uuid.UUID](t, pool, "SELECT pawl.instance_id('order', 'c-1:k-9')"); got != transitions.InstanceID(transitions.DefaultTenant,
-		"order", "c-1:k-9") {
-		t.Errorf("got %s", got)
-	}
+	assert.Equal(t, transitions.InstanceID(transitions.DefaultTenant,
+		"order", "c-1:k-9"), ask[uuid.UUID](t, pool, "SELECT pawl.instance_id('order', 'c-1:k-9')"))
 }

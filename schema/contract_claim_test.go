@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -21,12 +23,10 @@ func TestClaimReplaysResult(t *testing.T) {
 		wantClaim(t, pool, "k", "request", `replay 1 201 {"b": 1, "a": 2}`)
 	}
 	wantClaim(t, pool, "other", "request", "new 1")
-	if got, err := claimAs(t.Context(), pool, "'other', 'k', sha256('request')"); err != nil || got.String() != "new 1" {
-		t.Errorf("another scope: %v, %v", got, err)
-	}
-	if got, err := claimAs(t.Context(), pool, "'s', 'k', sha256('request'), tenant => 'acme'"); err != nil || got.String() != "new 1" {
-		t.Errorf("another tenant: %v, %v", got, err)
-	}
+	got, err := claimAs(t.Context(), pool, "'other', 'k', sha256('request')")
+	assert.Truef(t, err == nil && got.String() == "new 1", "another scope: %v, %v", got, err)
+	got, err = claimAs(t.Context(), pool, "'s', 'k', sha256('request'), tenant => 'acme'")
+	assert.Truef(t, err == nil && got.String() == "new 1", "another tenant: %v, %v", got, err)
 }
 
 func TestClaimRollbackLeavesNothing(t *testing.T) {
@@ -35,9 +35,7 @@ func TestClaimRollbackLeavesNothing(t *testing.T) {
 	tx := begin(t, pool)
 	wantClaim(t, tx, "k", "request", "new 1")
 	exec(t, tx, `SELECT pawl.succeed('s', 'k', 1)`)
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Rollback(t.Context()))
 	wantClaim(t, pool, "k", "another request", "new 1")
 }
 
@@ -49,9 +47,7 @@ func TestRetryableFailureAllowsNextAttempt(t *testing.T) {
 	wantClaim(t, pool, "k", "request", "retry 2")
 	exec(t, pool, `SELECT pawl.fail('s', 'k', 2, 'still closed')`)
 	got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures, failure, phase, claimed_by IS NOT NULL) FROM pawl.command`)
-	if got != "failed_retryable 2 2 still closed sql t" {
-		t.Errorf("got %s", got)
-	}
+	assert.Equal(t, "failed_retryable 2 2 still closed sql t", got)
 	wantClaim(t, pool, "k", "request", "retry 3")
 	exec(t, pool, `SELECT pawl.succeed('s', 'k', 3)`)
 	wantClaim(t, pool, "k", "request", "replay 3 200 {}")
@@ -68,9 +64,8 @@ func TestFinalFailureIsReplayed(t *testing.T) {
 	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'only 3 "left"', final => true)`)
 	for range 2 {
 		_, err := claim(t.Context(), pool, "k", "request")
-		if e := raised(t, err, "P4030"); !strings.Contains(e.Detail, `only 3 \"left\"`) || e.Hint == "" {
-			t.Errorf("detail %q, hint %q", e.Detail, e.Hint)
-		}
+		e := raised(t, err, "P4030")
+		assert.Truef(t, strings.Contains(e.Detail, `only 3 \"left\"`) && e.Hint != "", "detail %q, hint %q", e.Detail, e.Hint)
 	}
 }
 
@@ -78,21 +73,15 @@ func TestExpiredLeaseCannotComplete(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	const args = "'s', 'k', sha256('request'), lease => '1 microsecond'"
-	if got, err := claimAs(t.Context(), pool, args); err != nil || got.String() != "new 1" {
-		t.Fatal(got, err)
-	}
-	if got, err := claimAs(t.Context(), pool, args); err != nil || got.String() != "taken_over 2" {
-		t.Fatal(got, err)
-	}
-	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "processing, its attempt 2") ||
-		e.Hint == "" {
-		t.Errorf("detail %q, hint %q", e.Detail, e.Hint)
-	}
+	got, err := claimAs(t.Context(), pool, args)
+	require.Truef(t, err == nil && got.String() == "new 1", "%v %v", got, err)
+	got, err = claimAs(t.Context(), pool, args)
+	require.Truef(t, err == nil && got.String() == "taken_over 2", "%v %v", got, err)
+	e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`)
+	assert.Truef(t, strings.Contains(e.Detail, "processing, its attempt 2") && e.Hint != "", "detail %q, hint %q", e.Detail, e.Hint)
 	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
 	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x', final => true)`)
-	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures) FROM pawl.command`); got != "processing 2 1" {
-		t.Errorf("got %s", got)
-	}
+	assert.Equal(t, "processing 2 1", ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures) FROM pawl.command`))
 	// No attempt has taken over: the second one holds the command, even if its lease has expired.
 	exec(t, pool, `SELECT pawl.succeed('s', 'k', 2)`)
 	refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 2)`)
@@ -101,9 +90,7 @@ func TestExpiredLeaseCannotComplete(t *testing.T) {
 func TestOnlyHeldCommandCanBeCompleted(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
-	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "no such command") {
-		t.Errorf("detail %q", e.Detail)
-	}
+	assert.Contains(t, refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`).Detail, "no such command", "detail")
 	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
 	refused(t, pool, "P4010", `SELECT pawl.transition('s', 'k', 1, 0, 'placed', '{}')`)
 	wantClaim(t, pool, "k", "request", "new 1")
@@ -147,12 +134,9 @@ func TestClaimErrors(t *testing.T) {
 	} {
 		_, err := claimAs(t.Context(), pool, tt.args)
 		e := raised(t, err, tt.state)
-		if !strings.Contains(e.Message, tt.message) {
-			t.Errorf("%s: %q, want %q", tt.args, e.Message, tt.message)
-		}
-		if strings.HasPrefix(e.Code, "P4") && e.Code > "P4001" && (e.Hint == "" || e.Detail == "" && e.Code != "P4003") {
-			t.Errorf("%s: detail %q, hint %q", tt.args, e.Detail, e.Hint)
-		}
+		assert.Contains(t, e.Message, tt.message, tt.args)
+		assert.Falsef(t, strings.HasPrefix(e.Code, "P4") && e.Code > "P4001" && (e.Hint == "" || e.Detail == "" && e.Code != "P4003"),
+			"%s: detail %q, hint %q", tt.args, e.Detail, e.Hint)
 	}
 }
 
@@ -246,9 +230,7 @@ func TestExpiredLeaseHasOneSuccessor(t *testing.T) {
 	if first.err != nil {
 		first, second = second, first
 	}
-	if first.err != nil || first.value.String() != "taken_over 2" {
-		t.Errorf("got %v, %v", first.value, first.err)
-	}
+	assert.Truef(t, first.err == nil && first.value.String() == "taken_over 2", "got %v, %v", first.value, first.err)
 	raised(t, second.err, "P4029")
 }
 
@@ -281,9 +263,8 @@ func TestClaimLocksInstanceFirst(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
-	if _, err := e.Submit(t.Context(), place("checkout", "k-1")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Submit(t.Context(), place("checkout", "k-1"))
+	require.NoError(t, err)
 	tx := begin(t, pool)
 	exec(t, tx, "SELECT FROM pawl.instance FOR NO KEY UPDATE")
 	waiting := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
@@ -301,8 +282,6 @@ func TestEngineCodesMatchSQLStates(t *testing.T) {
 		workflow.ScopeMissing: "P4000", workflow.KeyMissing: "P4001", workflow.KeyReused: "P4002", workflow.HashMissing: "P4003",
 		workflow.LeaseLost: "P4010", workflow.InProgress: "P4029", workflow.ActivityFailed: "P4030",
 	} {
-		if got := code.Info().SQLState; got != want {
-			t.Errorf("%s has %s, want %s", code, got, want)
-		}
+		assert.Equalf(t, want, code.Info().SQLState, "%s has", code)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -21,9 +23,7 @@ import (
 
 func wantCode(t testing.TB, err error, code workflow.Code) {
 	t.Helper()
-	if workflow.CodeOf(err) != code {
-		t.Errorf("got %v, want %s", err, code)
-	}
+	assert.Equal(t, code, workflow.CodeOf(err), err)
 }
 
 func TestEngineReplaysSQLResult(t *testing.T) {
@@ -32,21 +32,16 @@ func TestEngineReplaysSQLResult(t *testing.T) {
 	e := started(t, pool)
 	body := ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
 	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
-	if err != nil || !r.Replayed || r.Status != 201 || r.Version != 1 || r.Position != 1 || r.Instance != idOf("k-1") {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	if want := string(transitions.WithPosition([]byte(body), 1)); string(r.Body) != want {
-		t.Errorf("the engine answers %s, want %s", r.Body, want)
-	}
+	require.Truef(t, err == nil && r.Replayed && r.Status == 201 && r.Version == 1 && r.Position == 1 && r.Instance == idOf("k-1"),
+		"got %+v, %v", r, err)
+	assert.Equalf(t, string(transitions.WithPosition([]byte(body), 1)), string(r.Body), "the engine answers %s", r.Body)
 	result, err := r.Result()
-	if err != nil || result.State != placed || result.Version != 1 || time.Since(result.At) > time.Minute {
-		t.Errorf("got %+v, %v", result, err)
-	}
+	assert.Truef(t, err == nil && result.State == placed && result.Version == 1 && time.Since(result.At) <= time.Minute,
+		"got %+v, %v", result, err)
 	// The SQL caller gets the same bytes for its own command.
 	again, err := claimAs(t.Context(), pool, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
-	if err != nil || again.Outcome != "replay" || *again.Code != 201 || *again.Body != string(r.Body) {
-		t.Errorf("got %v, %v", again, err)
-	}
+	assert.Truef(t, err == nil && again.Outcome == "replay" && *again.Code == 201 && *again.Body == string(r.Body),
+		"got %v, %v", again, err)
 	_, err = e.Submit(t.Context(), place("checkout", "k-2"))
 	wantCode(t, err, workflow.KeyReused)
 }
@@ -58,17 +53,12 @@ func TestEngineReplaysSQLRefusal(t *testing.T) {
 	exec(t, pool, `SELECT pawl.fail('order:place', 'checkout', c.attempt, 'only 3 "left"', final => true)
 		FROM pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place') AS c`, payloadOf("k-1"))
 	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
-	if err != nil || r.Status != 409 || !r.Replayed || !r.Refused() {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Status == 409 && r.Replayed && r.Refused(), "got %+v, %v", r, err)
 	refusal, ok := errors.AsType[*workflow.Error](r.Err())
-	if !ok || refusal.Code != workflow.GuardRefused || refusal.Message != `only 3 "left"` {
-		t.Errorf("got %v", r.Err())
-	}
+	assert.Truef(t, ok && refusal.Code == workflow.GuardRefused && refusal.Message == `only 3 "left"`, "got %v", r.Err())
 	// As the engine itself would refuse it.
-	if want := transitions.ProblemOf(refusal).JSON(); string(want) != string(r.Body) {
-		t.Errorf("got %s\nwant %s", r.Body, want)
-	}
+	want := transitions.ProblemOf(refusal).JSON()
+	assert.Equalf(t, string(r.Body), string(want), "got %s\nwant %s", r.Body, want)
 }
 
 func TestSQLReplaysEngineResult(t *testing.T) {
@@ -76,21 +66,16 @@ func TestSQLReplaysEngineResult(t *testing.T) {
 	pool := contract(t)
 	e := started(t, pool)
 	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const args = "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)"
 	got, err := claimAs(t.Context(), pool, args, payloadOf("k-1"))
-	if err != nil || got.Outcome != "replay" || *got.Code != 201 || *got.Body != string(r.Body) {
-		t.Errorf("got %v, %v; want %s", got, err, r.Body)
-	}
+	assert.Truef(t, err == nil && got.Outcome == "replay" && *got.Code == 201 && *got.Body == string(r.Body),
+		"got %v, %v; want %s", got, err, r.Body)
 	_, err = claimAs(t.Context(), pool, args, payloadOf("k-2"))
 	raised(t, err, "P4002")
 
 	refusal, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "giveup", Key: "g"})
-	if err != nil || !refusal.Refused() {
-		t.Fatalf("got %+v, %v", refusal, err)
-	}
+	require.Truef(t, err == nil && refusal.Refused(), "got %+v, %v", refusal, err)
 	_, err = claimAs(t.Context(), pool, "$1, 'g', pawl.fingerprint('order', 'giveup', instance => $2)",
 		transitions.DefaultScope("order", "", idOf("k-1")), idOf("k-1"))
 	if e := raised(t, err, "P4030"); e.Detail != string(refusal.Body) {
@@ -102,25 +87,21 @@ func TestSQLCannotClaimEngineCommands(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	e := started(t, pool)
-	if _, err := e.Submit(t.Context(), place("checkout", "k-1")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Submit(t.Context(), place("checkout", "k-1"))
+	require.NoError(t, err)
 	later := place("later", "k-2")
 	later.NotBefore = time.Now().Add(time.Hour)
 	for _, c := range []transitions.Command{later, {Workflow: "order", Instance: idOf("k-1"), Transition: "pay", Key: "later"}} {
 		r, err := e.Submit(t.Context(), c)
-		if err != nil || !r.InFlight() {
-			t.Fatalf("got %+v, %v", r, err)
-		}
+		require.Truef(t, err == nil && r.InFlight(), "got %+v, %v", r, err)
 		before := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'", r.Record.Scope)
 		_, err = claimAs(t.Context(), pool, "$1, 'later', $2", r.Record.Scope, r.Record.Fingerprint[:])
 		raised(t, err, "P4029")
 		refused(t, pool, "P4010", "SELECT pawl.succeed($1, 'later', $2)", r.Record.Scope, r.Record.Attempt)
 		refused(t, pool, "P4011", "SELECT pawl.fail($1, 'later', $2, 'x')", r.Record.Scope, r.Record.Attempt)
-		if after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'",
-			r.Record.Scope); after != before {
-			t.Errorf("it became %s, and was %s", after, before)
-		}
+		after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'",
+			r.Record.Scope)
+		assert.Equal(t, before, after, "it became, and")
 	}
 }
 
@@ -136,21 +117,14 @@ func TestEngineIgnoresSQLCommands(t *testing.T) {
 	before := ask[string](t, pool, rows)
 	looks := e.Admin().InFlightStats().Polls
 	await.Eventually(t, "a poll that has begun since ends", func() bool { return e.Admin().InFlightStats().Polls >= looks+2 })
-	if after := ask[string](t, pool, rows); after != before {
-		t.Errorf("they became %s, and were %s", after, before)
-	}
+	assert.Equal(t, before, ask[string](t, pool, rows), "they became, and")
 	for _, key := range []string{"lapsed", "given back"} {
 		record, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: key})
-		if err != nil || !record.InFlight() || record.Instance != uuid.Nil {
-			t.Errorf("got %+v, %v", record, err)
-		}
-		if _, err := e.Cancel(t.Context(), transitions.Ref{Scope: "s", Key: key}, "ann"); workflow.CodeOf(err) != workflow.InProgress {
-			t.Errorf("cancelling it: %v", err)
-		}
+		assert.Truef(t, err == nil && record.InFlight() && record.Instance == uuid.Nil, "got %+v, %v", record, err)
+		_, err = e.Cancel(t.Context(), transitions.Ref{Scope: "s", Key: key}, "ann")
+		assert.Equalf(t, workflow.InProgress, workflow.CodeOf(err), "cancelling it: %v", err)
 	}
-	if after := ask[string](t, pool, rows); after != before {
-		t.Errorf("cancelled, they became %s, and were %s", after, before)
-	}
+	assert.Equal(t, before, ask[string](t, pool, rows), "cancelled, they became, and")
 }
 
 func TestEngineCallerWaitsForSQL(t *testing.T) {
@@ -160,9 +134,7 @@ func TestEngineCallerWaitsForSQL(t *testing.T) {
 	exec(t, pool, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`,
 		payloadOf("k-1"))
 	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
-	if err != nil || !r.InFlight() || !r.Replayed {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.InFlight() && r.Replayed, "got %+v, %v", r, err)
 	ended := make(chan transitions.Reply, 1)
 	go func() {
 		r, err := e.Await(t.Context(), transitions.Ref{Scope: "order:place", Key: "checkout"})
@@ -205,9 +177,7 @@ func TestSQLWaitsForEngineTransaction(t *testing.T) {
 	e := started(t, pool)
 	tx := begin(t, pool)
 	r, err := e.SubmitTx(t.Context(), tx, place("checkout", "k-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
 		return claimAs(t.Context(), conn, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
 	})
@@ -240,33 +210,24 @@ func TestSQLAndEngineCallersRace(t *testing.T) {
 		for range each {
 			work.Go(func() {
 				r, err := e.Submit(t.Context(), place(key, cart))
-				if err != nil || r.Status != 201 {
-					t.Errorf("the engine: %+v, %v", r, err)
-				}
+				assert.Truef(t, err == nil && r.Status == 201, "the engine: %+v, %v", r, err)
 				note(key, string(r.Body))
 			})
 			work.Go(func() {
 				body, err := placeUntilDone(t.Context(), pool, key, cart)
-				if err != nil {
-					t.Errorf("SQL: %v", err)
-				}
+				assert.NoError(t, err, "SQL")
 				note(key, body)
 			})
 		}
 	}
 	work.Wait()
 	for key, bodies := range answers {
-		if len(bodies) != 1 {
-			t.Errorf("the callers of %s got %v", key, bodies)
-		}
+		assert.Lenf(t, bodies, 1, "the callers of %s", key)
 	}
-	if v := verified(t, e); v.Instances != keys || v.Entries != keys {
-		t.Errorf("got %+v", v)
-	}
+	v := verified(t, e)
+	assert.Truef(t, v.Instances == keys && v.Entries == keys, "got %+v", v)
 	for _, what := range []string{"command", "outbox"} {
-		if n := ask[int](t, pool, "SELECT count(*) FROM pawl."+what); n != keys {
-			t.Errorf("%d rows in %s", n, what)
-		}
+		assert.Equalf(t, keys, ask[int](t, pool, "SELECT count(*) FROM pawl."+what), "rows in %s", what)
 	}
 }
 

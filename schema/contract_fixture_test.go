@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -35,21 +37,16 @@ func contract(t testing.TB) *pgxpool.Pool {
 
 func exec(t testing.TB, q querier, sql string, args ...any) {
 	t.Helper()
-	if _, err := q.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	_, err := q.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
 }
 
 func ask[T any](t testing.TB, q querier, sql string, args ...any) T {
 	t.Helper()
 	rows, err := q.Query(t.Context(), sql, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, err, sql)
 	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, err, sql)
 	return v
 }
 
@@ -57,18 +54,14 @@ func ask[T any](t testing.TB, q querier, sql string, args ...any) T {
 func begin(t testing.TB, pool *pgxpool.Pool) pgx.Tx {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // no-op after commit
 	return tx
 }
 
 func commit(t testing.TB, tx pgx.Tx) {
 	t.Helper()
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 }
 
 // raised returns the database's error, which must have the SQLSTATE.
@@ -128,9 +121,7 @@ func claimAs(ctx context.Context, q querier, args string, values ...any) (claime
 func wantClaim(t testing.TB, q querier, key, request, want string) {
 	t.Helper()
 	got, err := claim(t.Context(), q, key, request)
-	if err != nil || got.String() != want {
-		t.Errorf("claimed %s: %v, %v; want %s", key, got, err, want)
-	}
+	assert.Truef(t, err == nil && got.String() == want, "claimed %s: %v, %v; want %s", key, got, err, want)
 }
 
 // result is the result of a background statement.
@@ -143,9 +134,7 @@ type result[T any] struct {
 func background[T any](t testing.TB, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) (T, error)) <-chan result[T] {
 	t.Helper()
 	conn, err := pgtest.DirectTo(t, pool).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	done := make(chan result[T], 1)
 	go func() {
 		defer conn.Release()
@@ -231,12 +220,8 @@ func started(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *
 		c(&config)
 	}
 	e, err := engine.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() {
 		close(ended)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -269,9 +254,7 @@ const placeInSQL = `SELECT pawl.transition('order:place', $1, c.attempt, 0, 'pla
 func verified(t testing.TB, e *engine.Engine) inspect.Verification {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, b := range v.Broken {
 		t.Errorf("broken: %+v", b)
 	}

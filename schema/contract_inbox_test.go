@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestConsumeOncePerConsumer(t *testing.T) {
@@ -24,9 +25,7 @@ func TestConsumeOncePerConsumer(t *testing.T) {
 		{"'billing', 'm-1', sha256('b'), tenant => 'acme'", true},
 		{"'billing', 'm-1', sha256('b'), tenant => 'acme'", false},
 	} {
-		if got := ask[bool](t, pool, "SELECT pawl.consume("+tt.args+")"); got != tt.want {
-			t.Errorf("%s: got %v", tt.args, got)
-		}
+		assert.Equal(t, tt.want, ask[bool](t, pool, "SELECT pawl.consume("+tt.args+")"), tt.args)
 	}
 }
 
@@ -57,9 +56,8 @@ func TestMessageIsCommand(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'), '1 day')")
-	if got, err := claimAs(t.Context(), pool, "'inbox:billing', 'm-1', sha256('a')"); err != nil || got.String() != "replay 0 200 {}" {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err := claimAs(t.Context(), pool, "'inbox:billing', 'm-1', sha256('a')")
+	assert.Truef(t, err == nil && got.String() == "replay 0 200 {}", "got %v, %v", got, err)
 	if got := ask[string](t, pool, `SELECT status || ' ' || actor || ' ' || (expires_at - created_at) || ' ' || (forget_at = expires_at)
 		FROM pawl.command WHERE scope = 'inbox:billing' AND key = 'm-1'`); got != "succeeded inbox:billing 1 day true" {
 		t.Errorf("stored is %s", got)
@@ -67,14 +65,12 @@ func TestMessageIsCommand(t *testing.T) {
 	exec(t, pool, "SELECT pawl.claim('inbox:billing', 'm-2', sha256('a'))")
 	refused(t, pool, "P4029", "SELECT pawl.consume('billing', 'm-2', sha256('a'))")
 	exec(t, pool, "SELECT pawl.succeed('inbox:billing', 'm-2', 1)")
-	if ask[bool](t, pool, "SELECT pawl.consume('billing', 'm-2', sha256('a'))") {
-		t.Error("what was claimed and done is consumed again")
-	}
+	assert.False(t, ask[bool](t, pool, "SELECT pawl.consume('billing', 'm-2', sha256('a'))"),
+		"what was claimed and done is consumed again")
 	exec(t, pool, "SELECT pawl.claim('inbox:billing', 'm-3', sha256('a'))")
 	exec(t, pool, "SELECT pawl.fail('inbox:billing', 'm-3', 1, 'no such invoice', final => true)")
-	if e := refused(t, pool, "P4030", "SELECT pawl.consume('billing', 'm-3', sha256('a'))"); !strings.Contains(e.Detail, "no such invoice") {
-		t.Errorf("the detail is %s", e.Detail)
-	}
+	assert.Contains(t, refused(t, pool, "P4030", "SELECT pawl.consume('billing', 'm-3', sha256('a'))").Detail, "no such invoice",
+		"the detail")
 }
 
 // The second consumer waits for the first; if that rolls back, the second consumes.
@@ -126,13 +122,10 @@ func TestConcurrentDeliveriesHaveOneEffect(t *testing.T) {
 				_, err = tx.Exec(t.Context(), "INSERT INTO effect VALUES (1)")
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 		})
 	}
 	work.Wait()
-	if n := ask[int](t, pool, "SELECT count(*) FROM effect"); n != 1 || firsts.Load() != 1 {
-		t.Errorf("%d effects, by %d", n, firsts.Load())
-	}
+	n := ask[int](t, pool, "SELECT count(*) FROM effect")
+	assert.Truef(t, n == 1 && firsts.Load() == 1, "%d effects, by %d", n, firsts.Load())
 }

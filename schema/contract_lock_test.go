@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -17,43 +19,29 @@ func TestResourceLockIsSharedWithSQL(t *testing.T) {
 	e := started(t, pool)
 	inGo, inSQL := begin(t, pool), begin(t, pool)
 	const resource = "settlement:m-1:2026-01-02"
-	if err := e.Lock(t.Context(), inGo, "", resource); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Lock(t.Context(), inGo, "", resource); err != nil {
-		t.Errorf("who has it gets it again: %v", err)
-	}
-	if ask[bool](t, inSQL, "SELECT pawl.try_lock($1)", resource) {
-		t.Error("SQL got it too")
-	}
+	require.NoError(t, e.Lock(t.Context(), inGo, "", resource))
+	assert.NoError(t, e.Lock(t.Context(), inGo, "", resource), "who has it gets it again")
+	assert.False(t, ask[bool](t, inSQL, "SELECT pawl.try_lock($1)", resource), "SQL got it too")
 	for _, free := range []string{"SELECT pawl.try_lock('settlement:m-1:2026-01-03')", "SELECT pawl.try_lock('" + resource + "', 'acme')",
 		"SELECT pawl.try_lock('tsettlement:m-1:2026-01-02', 'defaul')"} {
-		if !ask[bool](t, inSQL, free) {
-			t.Errorf("%s is held", free)
-		}
+		assert.Truef(t, ask[bool](t, inSQL, free), "%s is held", free)
 	}
 	waiting := background(t, pool, func(conn *pgxpool.Conn) (string, error) {
 		_, err := conn.Exec(t.Context(), "SELECT pawl.lock($1)", resource)
 		return "", err
 	})
 	commit(t, inGo)
-	if got := <-waiting; got.err != nil {
-		t.Error(got.err)
-	}
+	assert.NoError(t, (<-waiting).err)
 
 	exec(t, inSQL, "SELECT pawl.lock($1)", resource)
 	other := begin(t, pool)
-	if got, err := e.TryLock(t.Context(), other, "default", resource); got || err != nil {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err := e.TryLock(t.Context(), other, "default", resource)
+	assert.Truef(t, !got && err == nil, "got %v, %v", got, err)
 	exec(t, other, "SET LOCAL lock_timeout = '10 ms'")
 	wantCode(t, e.Lock(t.Context(), other, "", resource), workflow.Locked)
-	if err := inSQL.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := e.TryLock(t.Context(), begin(t, pool), "", resource); !got || err != nil {
-		t.Errorf("got %v, %v", got, err)
-	}
+	require.NoError(t, inSQL.Rollback(t.Context()))
+	got, err = e.TryLock(t.Context(), begin(t, pool), "", resource)
+	assert.Truef(t, got && err == nil, "got %v, %v", got, err)
 }
 
 func TestLockRejectsInvalidNames(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -67,33 +69,21 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 	} {
 		// A session reports its statistics between transactions, so each call has its own.
 		conn, err := pgx.Connect(t.Context(), pgtest.Direct(t, pool.Config().ConnString()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		exec(t, conn, "BEGIN; "+tt.sql)
 		rows, err := conn.Query(t.Context(), `SELECT relname, seq_scan, idx_tup_fetch FROM pg_stat_xact_user_tables
 			WHERE relname IN ('command', 'instance', 'audit', 'log') OR relname LIKE 'outbox\_2%'`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reads])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list) < 5 {
-			t.Fatalf("counted %v", list)
-		}
+		require.NoError(t, err)
+		require.Truef(t, len(list) >= 5, "counted %v", list)
 		for _, r := range list {
 			if tt.only != "" && tt.only != r.Table {
 				continue
 			}
-			if r.SeqScans > 0 || r.Rows > tt.most {
-				t.Errorf("%s: %s", tt.name, fmt.Sprintf("%+v", r))
-			}
+			assert.Truef(t, r.SeqScans <= 0 && r.Rows <= tt.most, "%s: %s", tt.name, fmt.Sprintf("%+v", r))
 		}
-		if err := conn.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.Close(t.Context()))
 	}
 }
 
@@ -106,9 +96,7 @@ func TestIdlePurgeReadsFewPages(t *testing.T) {
 	pages := func(name string) {
 		t.Helper()
 		conn, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Release()
 		for range 6 { // until catalogs are read and plans cached
 			wantPurged(t, conn, args, purged{})
@@ -139,28 +127,20 @@ func TestPurgeSkipsProcessedKeysWithoutVacuum(t *testing.T) {
 	const all, args = 20000, "since => now() - interval '1 day'"
 	finished(t, pool, "s", all, "-2 days")
 	old, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = old.Rollback(context.Background()) }() // read-only
-	if n := ask[int](t, old, "SELECT count(*) FROM pawl.command"); n != all {
-		t.Fatalf("%d keys", n)
-	}
+	require.Equal(t, all, ask[int](t, old, "SELECT count(*) FROM pawl.command"), "keys")
 	wantPurged(t, pool, "batch => 20000", purged{all, 0, 0, 0})
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	for range 6 { // until catalogs are read and plans cached
 		wantPurged(t, conn, args, purged{})
 	}
-	if n, _ := pagesOf(t, conn, ""); n < 300 {
-		t.Errorf("from the beginning: only %v pages", n)
-	}
-	if n, _ := pagesOf(t, conn, args); n > 40 {
-		t.Errorf("since yesterday: %v pages", n)
-	}
+	n, _ := pagesOf(t, conn, "")
+	assert.Truef(t, !(n < 300), "from the beginning: only %v pages", n)
+	n, _ = pagesOf(t, conn, args)
+	assert.Truef(t, !(n > 40), "since yesterday: %v pages", n)
 }
 
 // Commands released by SQL callers cost a purge nothing until their own retention period ends, even
@@ -176,9 +156,7 @@ func TestPurgeSkipsReleasedKeys(t *testing.T) {
 			pawl.claim('back', g.k, sha256('x'), '%[1]s') AS c`, workflow, n))
 	}
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	const args = "batch => 50, moment => now() + interval '29 days'"
 	back("slow", many)
@@ -198,13 +176,10 @@ func TestPurgeSkipsReleasedKeys(t *testing.T) {
 		wantPurged(t, conn, args, purged{0, 0, batch, 0})
 	}
 	wantPurged(t, conn, args, purged{})
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE workflow = 'quick' AND code = 408"); n != 3*batch {
-		t.Errorf("%d are given up", n)
-	}
+	assert.Equal(t, 3*batch, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE workflow = 'quick' AND code = 408"), "given up")
 	// A claimed command is not abandoned.
-	if _, err := claimAs(t.Context(), pool, "'back', 'slow 1', sha256('x')"); err != nil {
-		t.Error(err)
-	}
+	_, err = claimAs(t.Context(), pool, "'back', 'slow 1', sha256('x')")
+	assert.NoError(t, err)
 	wantPurged(t, conn, "batch => 10000, moment => now() + interval '31 days'", purged{3 * batch, 0, many - 1, 0})
 }
 
@@ -215,9 +190,7 @@ func TestPurgeReadsStayingCommandsInBatches(t *testing.T) {
 	pool := contract(t)
 	const batch, stay, timers = 500, 16000, 20000
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	args := func(after string) string {
 		return fmt.Sprintf("batch => %d, moment => now() + interval '3 days', decided => '{decided}', after => '%s'", batch, after)
@@ -243,34 +216,26 @@ func TestPurgeReadsStayingCommandsInBatches(t *testing.T) {
 		exec(t, pool, statistics)
 		for _, after := range []string{"[]", instances} {
 			tx, err := conn.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if n, took := pagesOf(t, tx, args(after)); n > 8*batch {
 				t.Errorf("%q, after %s: %v pages", statistics, after, n)
 			} else {
 				t.Logf("%q, after %s: %v pages, %v ms", statistics, after, n, took)
 			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, tx.Rollback(t.Context()))
 		}
 	}
 	abandoned, looks := 0, 0
 	for after := "[]"; after != ""; looks++ {
 		rows, err := conn.Query(t.Context(), "SELECT abandoned, coalesce(passed::text, '') FROM pawl.purge("+
 			args(strings.ReplaceAll(after, "'", "''"))+")")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var n int
-		if _, err := pgx.ForEachRow(rows, []any{&n, &after}, func() error { abandoned += n; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		_, err = pgx.ForEachRow(rows, []any{&n, &after}, func() error { abandoned += n; return nil })
+		require.NoError(t, err)
 	}
-	if want := (3*stay+700)/batch + 1; abandoned != 700 || looks != want {
-		t.Errorf("%d are abandoned after %d calls, want 700 after %d", abandoned, looks, want)
-	}
+	want := (3*stay+700)/batch + 1
+	assert.Truef(t, abandoned == 700 && looks == want, "%d are abandoned after %d calls, want 700 after %d", abandoned, looks, want)
 }
 
 // planned inserts n scheduled commands that are due from now on in steps.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/localpg"
@@ -32,9 +34,7 @@ var fence = regexp.MustCompile("(?ms)^```(sql|sql rights|text)\n(.*?)^```$")
 func examples(t testing.TB) (list []block, rights string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, m := range fence.FindAllStringSubmatch(pgtest.Documented(string(text)), -1) {
 		switch m[1] {
 		case "sql":
@@ -45,9 +45,7 @@ func examples(t testing.TB) (list []block, rights string) {
 			list[len(list)-1].want = m[2]
 		}
 	}
-	if len(list) < 10 || rights == "" {
-		t.Fatalf("the page has %d examples and the rights %q", len(list), rights)
-	}
+	require.Truef(t, len(list) >= 10 && rights != "", "the page has %d examples and the rights %q", len(list), rights)
 	return list, rights
 }
 
@@ -68,9 +66,7 @@ func psql(t testing.TB, pool *pgxpool.Pool, script string) string {
 	command.Stdin = strings.NewReader(script)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	if err := command.Run(); err != nil {
-		t.Fatalf("%v: %s", err, &out)
-	}
+	require.NoError(t, command.Run(), &out)
 	return trailing.ReplaceAllString(sourced.ReplaceAllString(out.String(), ""), "")
 }
 
@@ -89,34 +85,26 @@ func TestSQLPageExamples(t *testing.T) {
 		if strings.Contains(b.sql, "pawl.outbox_cursor") {
 			upToDate(t, e)
 		}
-		if got := psql(t, pool, b.sql); got != b.want {
-			t.Errorf("%s\ngot\n%s\nwant\n%s", b.sql, got, b.want)
-		}
+		assert.Equalf(t, b.want, psql(t, pool, b.sql), "%s\ngot\n \nwant", b.sql)
 	}
 
 	// The engine knows the order that was placed and shipped in SQL alone.
 	r, err := e.Submit(t.Context(), place("checkout-7", "k-9"))
-	if err != nil || !r.Replayed || r.Status != 201 || r.Position != 1 {
-		t.Errorf("got %+v, %v", r, err)
-	}
-	if v := verified(t, e); v.Instances != 1 || v.Entries != 2 {
-		t.Errorf("got %+v", v)
-	}
+	assert.Truef(t, err == nil && r.Replayed && r.Status == 201 && r.Position == 1, "got %+v, %v", r, err)
+	v := verified(t, e)
+	assert.Truef(t, v.Instances == 1 && v.Entries == 2, "got %+v", v)
 	reader := e.Read().Follow("", 0)
 	defer reader.Close()
 	batch, err := reader.Next(t.Context())
-	if err != nil || len(batch.Events) != 3 || !strings.Contains(string(batch.Events[1].CloudEvent), `"type":"order.welcome"`) {
-		t.Fatalf("got %+v, %v", batch, err)
-	}
+	require.Truef(t, err == nil && len(batch.Events) == 3 && strings.Contains(string(batch.Events[1].CloudEvent), `"type":"order.welcome"`),
+		"got %+v, %v", batch, err)
 	upToDate(t, e)
 	var log []byte
 	for i := range batch.Events {
 		log = append(append(log, batch.Events[i].CloudEvent...), '\n')
 	}
 	e.Stop(t.Context())
-	if received.String() != string(log) {
-		t.Errorf("the sink got\n%swant\n%s", &received, log)
-	}
+	assert.Equalf(t, string(log), received.String(), "the sink got\n%swant\n%s", &received, log)
 }
 
 // upToDate waits until the engine's sink has received everything.
@@ -124,9 +112,7 @@ func upToDate(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	await.Eventually(t, "the sink has everything", func() bool {
 		list, err := e.Admin().Sinks(t.Context(), "")
-		if err != nil || len(list) != 1 {
-			t.Fatalf("%+v, %v", list, err)
-		}
+		require.Truef(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 		return list[0].Lag == 0
 	})
 }
@@ -144,21 +130,13 @@ SELECT outcome, body FROM pawl.claim('order:place', '%s', pawl.fingerprint('orde
 			payloadOf(key))))
 	}
 	r, err := e.Submit(t.Context(), place("a", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := claim("a"); got != "replay|"+string(r.Body) {
-		t.Errorf("got %s, want %s", got, r.Body)
-	}
-	if got := claim("b"); got != "new|" {
-		t.Errorf("got %s", got)
-	}
+	require.NoError(t, err)
+	assert.Equalf(t, "replay|"+string(r.Body), claim("a"), "want %s", r.Body)
+	assert.Equal(t, "new|", claim("b"))
 	if r, err := e.Submit(t.Context(), place("b", "b")); err != nil || !r.InFlight() {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if got := claim("b"); got != "ERROR:  P4029" {
-		t.Errorf("got %s", got)
-	}
+	assert.Equal(t, "ERROR:  P4029", claim("b"))
 	psql(t, pool, `SELECT pawl.succeed('order:place', 'b', 1, '{"b":1}');`)
 	if r, err := e.Submit(t.Context(), place("b", "b")); err != nil || string(r.Body) != `{"b":1}` {
 		t.Errorf("got %+v, %v", r, err)
@@ -198,10 +176,7 @@ func TestSQLPageRightsAreMinimal(t *testing.T) {
 		}
 	}
 	exec(t, pool, grants[len(grants)-1])
-	if err := everything(); err != nil {
-		t.Fatal(err)
-	}
-	if v := verified(t, e); v.Entries != 2 {
-		t.Errorf("got %+v", v)
-	}
+	require.NoError(t, everything())
+	v := verified(t, e)
+	assert.Equalf(t, int64(2), v.Entries, "got %+v", v)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -37,9 +39,7 @@ func purge(t testing.TB, q querier, args string) purged {
 
 func wantPurged(t testing.TB, q querier, args string, want purged) {
 	t.Helper()
-	if got := purge(t, q, args); got != want {
-		t.Errorf("purge(%s): expired, forgotten, abandoned, archived are %v, want %v", args, got, want)
-	}
+	assert.Equalf(t, want, purge(t, q, args), "purge(%s): expired, forgotten, abandoned, archived", args)
 }
 
 func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
@@ -57,22 +57,18 @@ func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
 			WHERE phase IS NOT NULL`)
 	// Keys past the tombstone's time are forgotten at once.
 	wantPurged(t, pool, "", purged{9, 5, 0, 0})
-	if got := left(t, pool); got != "held 1, past 4, replayed 3, worked 1" {
-		t.Errorf("left are %s", got)
-	}
-	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE scope = 'past' AND status = 'expired' AND fingerprint = sha256('x')
+	assert.Equal(t, "held 1, past 4, replayed 3, worked 1", left(t, pool), "left")
+	n := ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE scope = 'past' AND status = 'expired' AND fingerprint = sha256('x')
 		AND expires_at BETWEEN now() AND now() + interval '2 days'
-			AND num_nulls(code, body, attempt, failures, failure, progress, claimed_by) = 7`); n != 4 {
-		t.Errorf("%d tombstones are as they should be", n)
-	}
+			AND num_nulls(code, body, attempt, failures, failure, progress, claimed_by) = 7`)
+	assert.Equal(t, 4, n, "tombstones are as they should be")
 	wantPurged(t, pool, "", purged{})
 	_, err := claimAs(t.Context(), pool, "'past', '2', sha256('x'), tenant => 't2'")
 	raised(t, err, "P4099")
 	wantPurged(t, pool, "moment => now() + interval '2 days'", purged{3, 4, 0, 0})
 	// A forgotten key is new.
-	if got, err := claimAs(t.Context(), pool, "'gone', '2', sha256('y'), tenant => 't2'"); err != nil || got.String() != "new 1" {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err := claimAs(t.Context(), pool, "'gone', '2', sha256('y'), tenant => 't2'")
+	assert.Truef(t, err == nil && got.String() == "new 1", "got %v, %v", got, err)
 }
 
 // A message is a command without a tombstone, kept for a given time.
@@ -81,10 +77,9 @@ func TestPurgeDeletesExpiredMessages(t *testing.T) {
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.consume('c', 'old', sha256('x'), '1 us'); SELECT pawl.consume('c', 'new', sha256('x'))`)
 	wantPurged(t, pool, "", purged{1, 1, 0, 0})
-	if ask[bool](t, pool, "SELECT pawl.consume('c', 'new', sha256('x'))") ||
-		!ask[bool](t, pool, "SELECT pawl.consume('c', 'old', sha256('y'))") {
-		t.Error("the wrong message was forgotten")
-	}
+	assert.True(t, !ask[bool](t, pool, "SELECT pawl.consume('c', 'new', sha256('x'))") &&
+		ask[bool](t, pool, "SELECT pawl.consume('c', 'old', sha256('y'))"),
+		"the wrong message was forgotten")
 }
 
 // The row's own retention precedes the workflow's, which precedes the caller's.
@@ -105,12 +100,8 @@ func TestPurgeTombstonePrecedence(t *testing.T) {
 		6: "forever 1, own forever 1, workflow 1", 11: "forever 1, own forever 1", 36500: "forever 1, own forever 1"} {
 		tx := begin(t, pool)
 		purge(t, tx, fmt.Sprintf("moment => now() + interval '%d days'", day))
-		if got := left(t, tx); got != want {
-			t.Errorf("after %d days there are %s, want %s", day, got, want)
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Equalf(t, want, left(t, tx), "after %d days there", day)
+		require.NoError(t, tx.Rollback(t.Context()))
 	}
 }
 
@@ -127,16 +118,10 @@ func TestPurgeArchivesToHistory(t *testing.T) {
 		UPDATE pawl.command SET body = '{"n":' || key || '}', finished_at = now() + interval '1 year' WHERE key = '4'`)
 	before := ask[string](t, pool, historyOf("pawl.command WHERE scope = 'wanted'", "expires_at"))
 	wantPurged(t, pool, "", purged{7, 1, 0, 5})
-	if after := ask[string](t, pool, historyOf("pawl.command_history", "expired_at")); after != before {
-		t.Errorf("the history is\n%s\nwant\n%s", after, before)
-	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 6 {
-		t.Errorf("%d tombstones", n)
-	}
+	assert.Equal(t, before, ask[string](t, pool, historyOf("pawl.command_history", "expired_at")), "the history is\n \nwant")
+	assert.Equal(t, 6, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"), "tombstones")
 	wantPurged(t, pool, "moment => now() + interval '20 days'", purged{2, 6, 0, 2})
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != 7 {
-		t.Errorf("%d rows of history", n)
-	}
+	assert.Equal(t, 7, ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"), "rows of history")
 }
 
 // historyOf returns the text of a row of the history.
@@ -158,9 +143,7 @@ func TestPurgeOldestFirstInBatches(t *testing.T) {
 	// Another session purges concurrently.
 	wantPurged(t, pool, "3", purged{3, 3, 0, 0})
 	commit(t, first)
-	if got := left(t, pool); got != "a 10, b 4" {
-		t.Errorf("left are %s", got)
-	}
+	assert.Equal(t, "a 10, b 4", left(t, pool), "left")
 	wantPurged(t, pool, "", purged{12, 12, 0, 0})
 	commit(t, tx)
 	wantPurged(t, pool, "", purged{2, 2, 0, 0})
@@ -188,12 +171,9 @@ func TestPurgeEndsAbandonedCommands(t *testing.T) {
 		got := purge(t, tx, args)
 		list := ask[string](t, tx, "SELECT coalesce(string_agg(scope || ' ' || key, ', ' ORDER BY scope, key), '') FROM pawl.command WHERE "+
 			"status = 'failed_final'")
-		if list != want || got[2] != ask[int](t, tx, "SELECT count(*) FROM pawl.command WHERE code = 408") {
-			t.Errorf("purge(%s): %v, ended are %s, want %s", args, got, list, want)
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Truef(t, list == want && got[2] == ask[int](t, tx, "SELECT count(*) FROM pawl.command WHERE code = 408"),
+			"purge(%s): %v, ended are %s, want %s", args, got, list, want)
+		require.NoError(t, tx.Rollback(t.Context()))
 	}
 	const engines = ", decided => '{decided}'"
 	ended("moment => now() + interval '59 minutes'"+engines, "")
@@ -206,9 +186,8 @@ func TestPurgeEndsAbandonedCommands(t *testing.T) {
 	wantPurged(t, pool, "moment => now() + interval '2 hours'", purged{0, 0, 1, 0})
 	_, err := claimAs(t.Context(), pool, "'back', 'quick', sha256('x')")
 	problem := transitions.ProblemOf(&workflow.Error{Code: workflow.CommandAbandoned, Message: workflow.CommandAbandoned.Info().Meaning})
-	if e := raised(t, err, "P4030"); e.Detail != string(problem.JSON()) {
-		t.Errorf("the answer is\n%s\nand the engine's is\n%s", e.Detail, problem.JSON())
-	}
+	e := raised(t, err, "P4030")
+	assert.Equalf(t, string(problem.JSON()), e.Detail, "the answer is\n \nand the engine's is\n%s", problem.JSON())
 	wantPurged(t, pool, "moment => now() + interval '4 hours'", purged{1, 0, 0, 0})
 }
 
@@ -223,15 +202,12 @@ func TestPurgeRespectsCallersRetention(t *testing.T) {
 	}
 	wantPurged(t, pool, "moment => now() + interval '9 hours', decided => '{}'", purged{0, 0, 2, 0})
 	wantPurged(t, pool, "moment => now() + interval '10 hours 1 second', decided => '{}'", purged{2, 0, 1, 0})
-	if got := ask[string](t, pool, `SELECT string_agg(concat_ws(' ', key, status, code, expires_at - finished_at,
+	got := ask[string](t, pool, `SELECT string_agg(concat_ws(' ', key, status, code, expires_at - finished_at,
 		coalesce(forget_at - expires_at, '0')), ', ' ORDER BY key)
-		FROM pawl.command WHERE status = 'failed_final'`); got != "own failed_final 408 10:00:00 01:00:00" {
-		t.Errorf("got %s", got)
-	}
+		FROM pawl.command WHERE status = 'failed_final'`)
+	assert.Equal(t, "own failed_final 408 10:00:00 01:00:00", got)
 	wantPurged(t, pool, "moment => now() + interval '10 years', decided => '{}'", purged{1, 2, 0, 0})
-	if got := ask[string](t, pool, "SELECT string_agg(key, ', ' ORDER BY key) FROM pawl.command"); got != "for ever" {
-		t.Errorf("left are %s", got)
-	}
+	assert.Equal(t, "for ever", ask[string](t, pool, "SELECT string_agg(key, ', ' ORDER BY key) FROM pawl.command"), "left")
 }
 
 // scheduled returns a command that is due now.
@@ -264,7 +240,6 @@ func TestClaimDuringPurgeIsNew(t *testing.T) {
 	wantPurged(t, tx, "tombstone => '0'", purged{1, 1, 0, 0})
 	second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) { return claim(t.Context(), conn, "k", "y") })
 	commit(t, tx)
-	if got := <-second; got.err != nil || got.value.String() != "new 1" {
-		t.Errorf("got %v, %v", got.value, got.err)
-	}
+	got := <-second
+	assert.Truef(t, got.err == nil && got.value.String() == "new 1", "got %v, %v", got.value, got.err)
 }

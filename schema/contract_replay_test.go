@@ -3,6 +3,8 @@ package schema_test
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // Without an explicit retention, results are replayed for that of the workflow, or 24 hours without
@@ -17,17 +19,14 @@ func TestReplayRetentionOfWorkflow(t *testing.T) {
 		SELECT pawl.claim('s', 'failed', sha256('x'), 'order'); SELECT pawl.fail('s', 'failed', 1, 'no', true);
 		SELECT pawl.claim('s', 'null', sha256('x'), 'order'); SELECT pawl.succeed('s', 'null', 1, replay => NULL);
 		SELECT pawl.claim('s', 'own', sha256('x'), 'order'); SELECT pawl.succeed('s', 'own', 1, replay => '2 hours')`)
-	if n := ask[int](t, pool, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace
+	n := ask[int](t, pool, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace
 		AND proname IN ('succeed', 'fail', 'transition')
-		AND pg_get_function_arguments(oid) LIKE '%replay interval DEFAULT NULL%'`); n != 3 {
-		t.Errorf("%d functions leave it to the workflow", n)
-	}
+		AND pg_get_function_arguments(oid) LIKE '%replay interval DEFAULT NULL%'`)
+	assert.Equal(t, 3, n, "functions leave it to the workflow")
 	for key, want := range map[string]time.Duration{
 		"none": 24 * time.Hour, "unknown": 24 * time.Hour, "done": 7 * 24 * time.Hour, "failed": 7 * 24 * time.Hour,
 		"null": 7 * 24 * time.Hour, "own": 2 * time.Hour,
 	} {
-		if got := ask[time.Duration](t, pool, "SELECT expires_at - finished_at FROM pawl.command WHERE key = $1", key); got != want {
-			t.Errorf("%s: %s, want %s", key, got, want)
-		}
+		assert.Equal(t, want, ask[time.Duration](t, pool, "SELECT expires_at - finished_at FROM pawl.command WHERE key = $1", key), key)
 	}
 }

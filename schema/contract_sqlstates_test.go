@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -99,14 +101,10 @@ func (s *trial) run(t *testing.T, key string) (err error) {
 		options = s.options
 	}
 	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	tx, err := conn.BeginTx(ctx, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(ctx) }()
 	if err := s.attempt(ctx, tx, key); err != nil {
 		return err
@@ -256,9 +254,7 @@ func moving(name, arguments string) string {
 func waits() *trial {
 	return &trial{prepare: func(t *testing.T, s *trial) func() {
 		holder := begin(t, s.pool)
-		if err := do(t.Context(), s, holder, "k"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, do(t.Context(), s, holder, "k"))
 		s.work = func(ctx context.Context, s *trial, tx pgx.Tx, key string) error {
 			pid := tx.Conn().PgConn().PID()
 			done := make(chan error, 1)
@@ -300,9 +296,7 @@ func deadlock() *trial {
 			return err
 		}
 		return func() {
-			if err := <-ended; err != nil {
-				t.Errorf("the other transaction: %v", err)
-			}
+			assert.NoError(t, <-ended, "the other transaction")
 			_ = other.Rollback(t.Context())
 		}
 	}}
@@ -334,9 +328,7 @@ func TestSQLStatesFromSQL(t *testing.T) {
 		t.Run(nameOf(row), func(t *testing.T) {
 			t.Parallel()
 			make := trials[nameOf(row)]
-			if make == nil {
-				t.Fatal("the row has no trial")
-			}
+			require.NotNil(t, make, "the row has no trial")
 			s := make()
 			s.pool, s.blocked = pgtest.DirectTo(t, contract(t)), true
 			exec(t, s.pool, effects)
@@ -353,9 +345,7 @@ func TestSQLStatesFromSQL(t *testing.T) {
 // follow causes the error and follows the advice of its row.
 func (s *trial) follow(t *testing.T, row *sqlstate.Row, remove func()) {
 	if row.Where == sqlstate.InFunction {
-		if err := s.run(t, "k"); err != nil {
-			t.Errorf("the function is to deal with it: %v", err)
-		}
+		assert.NoError(t, s.run(t, "k"), "the function is to deal with it")
 		s.wantOne(t, "k")
 		return
 	}
@@ -369,18 +359,14 @@ func (s *trial) follow(t *testing.T, row *sqlstate.Row, remove func()) {
 		remove()
 		s.wantError(t, row, "k") // later retry
 		if row.Key == sqlstate.NewKey && !strings.HasPrefix(row.State, "23505") {
-			if err := s.run(t, "k-2"); err != nil {
-				t.Errorf("with a new key: %v", err)
-			}
+			assert.NoError(t, s.run(t, "k-2"), "with a new key")
 			s.wantOne(t, "k-2")
 		}
 		return
 	}
 	remove()
 	for range 2 {
-		if err := s.run(t, "k"); err != nil {
-			t.Errorf("with the same key, %s: %v", row.Where, err)
-		}
+		assert.NoErrorf(t, s.run(t, "k"), "with the same key, %s", row.Where)
 		s.wantOne(t, "k")
 	}
 }
@@ -393,9 +379,7 @@ func (s *trial) wantError(t *testing.T, row *sqlstate.Row, key string) {
 func (s *trial) wantRow(t *testing.T, row *sqlstate.Row, err error) {
 	t.Helper()
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || sqlstate.Find(e, schema.Default) != row {
-		t.Errorf("got %v, want an error of the row", err)
-	}
+	assert.Truef(t, ok && sqlstate.Find(e, schema.Default) == row, "got %v, want an error of the row", err)
 }
 
 // wantWithinVain expects the error twice in one transaction, with a savepoint before each attempt.
@@ -403,13 +387,9 @@ func (s *trial) wantWithinVain(t *testing.T, row *sqlstate.Row) {
 	t.Helper()
 	ctx := t.Context()
 	tx, err := s.pool.BeginTx(ctx, s.options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(ctx) }()
-	if err := s.begin(ctx, tx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.begin(ctx, tx))
 	for range 2 {
 		point, err := tx.Begin(ctx)
 		if err == nil {
@@ -422,7 +402,5 @@ func (s *trial) wantWithinVain(t *testing.T, row *sqlstate.Row) {
 
 func (s *trial) wantOne(t *testing.T, key string) {
 	t.Helper()
-	if n := ask[int](t, s.pool, `SELECT count(*) FROM effect WHERE key = $1`, key); n != 1 {
-		t.Errorf("key %s has %d effects", key, n)
-	}
+	assert.Equalf(t, 1, ask[int](t, s.pool, `SELECT count(*) FROM effect WHERE key = $1`, key), "key %s has effects", key)
 }

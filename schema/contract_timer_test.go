@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	shop "github.com/pawlhq/pawl/examples/order"
@@ -62,9 +64,7 @@ func TestTransitionArmsTimersLikeEngine(t *testing.T) {
 	pool := contract(t)
 	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
 	created, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "post", Key: "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	engines, own := created.Instance, uuid.Must(uuid.NewV7())
 	inSQL(t, pool, own, 0, "post", "posted")
 	for n, step := range []struct {
@@ -113,16 +113,13 @@ func TestTransitionRefusesTimersFromData(t *testing.T) {
 		got := refused(t, pool, "0A000", fmt.Sprintf(`SELECT pawl.transition('s', 'refused', c.attempt, %d, '%s', '{}')
 			FROM pawl.claim('s', 'refused', sha256('x'), 'parcel', '%s', '%s') AS c`, version, state, transition, id)).Message
 		want := fmt.Sprintf(`"%s" has the timer "term", whose time the workflow takes from the data`, transition)
-		if !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q", transition, got)
-		}
+		assert.Truef(t, strings.HasPrefix(got, want), "%s: %q", transition, got)
 	}
 	own := uuid.Must(uuid.NewV7())
 	inSQL(t, pool, own, 0, "post", "posted")
 	refuse(own, 1, "date", "dated")
-	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "date", Instance: own, Key: "d"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "date", Instance: own, Key: "d"})
+	require.NoError(t, err)
 	refuse(own, 2, "note", "dated")
 	inSQL(t, pool, own, 2, "rush", "rushed")
 	verified(t, e)
@@ -133,13 +130,11 @@ func TestTransitionPlacesTheShippedOrder(t *testing.T) {
 	pool := contract(t)
 	e := started(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{shop.Workflow(nil)} })
 	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
-	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.id = c.instance
-		WHERE c.scope = 'pawl:timer:' || i.id || ':unpaid' AND c.transition = 'expire' AND c.run_at = i.updated_at + '24 hours'`); n != 1 {
-		t.Errorf("%d timers are armed", n)
-	}
+	n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.id = c.instance
+		WHERE c.scope = 'pawl:timer:' || i.id || ':unpaid' AND c.transition = 'expire' AND c.run_at = i.updated_at + '24 hours'`)
+	assert.Equal(t, 1, n, "timers are armed")
 	move(t, pool, "c", idOf("k-1"), "cancel", `1, 'cancelled', '{}', '{"reason":"changed my mind"}'`)
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL"); n != 0 {
-		t.Errorf("%d commands are in flight on an order that has ended", n)
-	}
+	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL"),
+		"commands are in flight on an order that has ended")
 	verified(t, e)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/audit/verify"
@@ -45,9 +47,7 @@ func TestSQLTransitionMatchesEngine(t *testing.T) {
 	// The first transition is in SQL, the second by the engine, the third in SQL.
 	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
 	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "note", Key: "n", IfVersion: 1})
-	if err != nil || r.Status != 200 || r.Version != 2 || r.Position != 2 {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Status == 200 && r.Version == 2 && r.Position == 2, "got %+v, %v", r, err)
 	body := move(t, pool, "s", id, "ship", `2, 'shipped', '{"customer":"c-1","total":129900,"parcel":"p-1"}', '{"parcel":"p-1"}',
 		result => '{"eta": 3}', attributes => '{"region":"r-1"}', reason => 'Zoë said "now"',
 		events => '[{"type":"parcel.left","payload":{"n": 1}},{"type":"parcel.seen","payload":[]}]'`)
@@ -66,26 +66,19 @@ func TestSQLTransitionMatchesEngine(t *testing.T) {
 		inst.Definition != 1 || string(inst.Data) != `{"customer":"c-1","total":129900,"parcel":"p-1"}` {
 		t.Errorf("got %+v, %v", inst, err)
 	}
-	if v := verified(t, e); v.Instances != 1 || v.Entries != 3 {
-		t.Errorf("got %+v", v)
-	}
+	v := verified(t, e)
+	assert.Truef(t, v.Instances == 1 && v.Entries == 3, "got %+v", v)
 	entries, err := e.Read().History(t.Context(), "", id, 2, 10)
-	if err != nil || len(entries) != 1 {
-		t.Fatal(entries, err)
-	}
+	require.Truef(t, err == nil && len(entries) == 1, "%v %v", entries, err)
 	got := entries[0]
 	want := transitions.Entry{Tenant: "default", Instance: id, Version: 3, Position: 3, Workflow: "order", Transition: "ship", From: placed,
 		To:    shipped,
 		Actor: "local", Reason: `Zoë said "now"`, Payload: []byte(`{"parcel":"p-1"}`), Data: inst.Data, Scope: "order:" + id.String(), Key: "s",
 		At: got.At, Hash: inst.Chain}
-	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	assert.Equalf(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got), "got  %+v\nwant %+v", got, want)
 
 	events, err := outbox.New(pool, schema.For(schema.Default), "").After(t.Context(), "default", 2, 10)
-	if err != nil || len(events) != 3 {
-		t.Fatal(events, err)
-	}
+	require.Truef(t, err == nil && len(events) == 3, "%v %v", events, err)
 	for n, want := range []string{`order.ship ` + string(inst.Data), `parcel.left {"n": 1}`, `parcel.seen []`} {
 		if x := events[n]; x.Position != 3 || x.Ordinal != n || x.Type+" "+string(x.Payload) != want || x.Version != 3 || x.State != shipped ||
 			x.Instance != id || !x.At.Equal(got.At) {
@@ -111,9 +104,7 @@ func TestSQLJSONIsReadableOverHTTP(t *testing.T) {
 	exec(t, pool, placeInSQL, "later", payloadOf("k-2"), "k-2")
 
 	handler, err := api.New(e, api.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for path, want := range map[string]string{
 		"/v1/instances":                             `"data":{"a":1,"a":2}`,
 		"/v1/instances/" + id.String():              `"data":{"a":1,"a":2}`,
@@ -124,9 +115,8 @@ func TestSQLJSONIsReadableOverHTTP(t *testing.T) {
 	} {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil))
-		if answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), want) {
-			t.Errorf("%s: %d %s, want %s", path, answer.Code, answer.Body, want)
-		}
+		assert.Truef(t, answer.Code == http.StatusOK && strings.Contains(answer.Body.String(), want),
+			"%s: %d %s, want %s", path, answer.Code, answer.Body, want)
 	}
 }
 
@@ -149,24 +139,18 @@ func TestInstanceWithoutBusinessKeyGetsUUIDv7(t *testing.T) {
 	body := ask[string](t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')::text
 		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
 	r, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
-	if err != nil || r.Instance.Version() != 7 || !strings.Contains(body, r.Instance.String()) {
-		t.Fatalf("got %+v, %v", r, err)
-	}
+	require.Truef(t, err == nil && r.Instance.Version() == 7 && strings.Contains(body, r.Instance.String()), "got %+v, %v", r, err)
 	seconds, _ := r.Instance.Time().UnixTime()
-	if made := time.Unix(seconds, 0); made.Before(before) || made.After(time.Now().Add(time.Minute)) {
-		t.Errorf("the id is from %s", made)
-	}
+	made := time.Unix(seconds, 0)
+	assert.Truef(t, !made.Before(before) && !made.After(time.Now().Add(time.Minute)), "the id is from %s", made)
 	const given = "01936b0e-0000-7000-8000-000000000001"
 	exec(t, pool, `SELECT pawl.transition('s', 'given', c.attempt, 0, 'placed', '{}')
 		FROM pawl.claim('s', 'given', sha256('x'), 'order', 'draft', '`+given+`') AS c`)
-	if inst, err := e.Read().Instance(t.Context(), "", uuid.MustParse(given)); err != nil || !inst.Open {
-		t.Errorf("got %+v, %v", inst, err)
-	}
+	inst, err := e.Read().Instance(t.Context(), "", uuid.MustParse(given))
+	assert.Truef(t, err == nil && inst.Open, "got %+v, %v", inst, err)
 	exec(t, pool, `SELECT pawl.transition('s', 'closed', c.attempt, 0, 'shipped', '{}')
 		FROM pawl.claim('s', 'closed', sha256('x'), 'order', 'record') AS c`)
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'shipped' AND NOT open"); n != 1 {
-		t.Errorf("%d are closed", n)
-	}
+	assert.Equal(t, 1, ask[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'shipped' AND NOT open"), "closed")
 	verified(t, e)
 }
 
@@ -177,22 +161,17 @@ func TestSQLTransitionGetsPositionAtCommit(t *testing.T) {
 	slow := begin(t, pool)
 	ask[string](t, slow, placeInSQL, "slow", payloadOf("slow"), "slow")
 	for n := range 3 {
-		if r, err := e.Submit(t.Context(), place(fmt.Sprint("quick-", n), fmt.Sprint("quick-", n))); err != nil || r.Position != int64(n+1) {
-			t.Fatalf("got %+v, %v", r, err)
-		}
+		r, err := e.Submit(t.Context(), place(fmt.Sprint("quick-", n), fmt.Sprint("quick-", n)))
+		require.Truef(t, err == nil && r.Position == int64(n+1), "got %+v, %v", r, err)
 	}
 	// During its transaction it has no position yet, and its result has none.
-	if got, err := claimAs(t.Context(), slow, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
-		payloadOf("slow")); err != nil ||
-		got.Outcome != "replay" || strings.Contains(*got.Body, "position") {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err := claimAs(t.Context(), slow, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
+		payloadOf("slow"))
+	assert.Truef(t, err == nil && got.Outcome == "replay" && !strings.Contains(*got.Body, "position"), "got %v, %v", got, err)
 	commit(t, slow)
-	if got, err := claimAs(t.Context(), pool, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
-		payloadOf("slow")); err != nil ||
-		!strings.HasSuffix(*got.Body, `,"position":4}`) {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err = claimAs(t.Context(), pool, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)",
+		payloadOf("slow"))
+	assert.Truef(t, err == nil && strings.HasSuffix(*got.Body, `,"position":4}`), "got %v, %v", got, err)
 	verified(t, e)
 }
 
@@ -207,14 +186,10 @@ func TestSecondCreationReturnsFirst(t *testing.T) {
 			t.Errorf("by %s, not %s", e.ConstraintName, by)
 		}
 		r, err := e.Submit(t.Context(), place("by "+by, "k-1"))
-		if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"existing":true`) {
-			t.Errorf("got %+v, %v", r, err)
-		}
+		assert.Truef(t, err == nil && r.Status == 200 && strings.Contains(string(r.Body), `"existing":true`), "got %+v, %v", r, err)
 		exec(t, pool, "UPDATE pawl.instance SET version = 40, bucket = 2") // as if it had continued
 	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.instance"); n != 1 {
-		t.Errorf("there are %d", n)
-	}
+	assert.Equal(t, 1, ask[int](t, pool, "SELECT count(*) FROM pawl.instance"), "there")
 }
 
 func TestSQLTransitionChecksVersion(t *testing.T) {
@@ -230,10 +205,9 @@ func TestSQLTransitionChecksVersion(t *testing.T) {
 	// The engine moves the instance while SQL only holds the key.
 	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('x'), 'order', 'ship', $1)`, idOf("k-1"))
 	tx := begin(t, pool)
-	if _, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "note",
-		Key: "n"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "note",
+		Key: "n"})
+	require.NoError(t, err)
 	ship := background(t, pool, func(conn *pgxpool.Conn) (string, error) {
 		_, err := conn.Exec(t.Context(), `SELECT pawl.transition('s', 'k', 1, 1, 'shipped', '{}')`)
 		return "", err
@@ -266,9 +240,7 @@ func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 		{"0A000", "note", "1, 'placed', '{}'", "a separation of duties"},
 		{"0A000", "second", "1, 'placed', '{}'", "a separation of duties"},
 	} {
-		if got := refuseMove(t, pool, tt.state, idOf("k-1"), tt.name, tt.rest); !strings.Contains(got, tt.message) {
-			t.Errorf("%s %s: %q, want %q", tt.name, tt.rest, got, tt.message)
-		}
+		assert.Containsf(t, refuseMove(t, pool, tt.state, idOf("k-1"), tt.name, tt.rest), tt.message, "%s %s", tt.name, tt.rest)
 	}
 	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'x', '{}')
 		FROM pawl.claim('s', 'k', sha256('x'), 'unknown', 'x') AS c`)
@@ -277,12 +249,8 @@ func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 
 	child := begin(t, pool)
 	exec(t, child, `UPDATE pawl.instance SET links = '{"parent":{}}'`)
-	if got := refuseMove(t, child, "55000", idOf("k-1"), "ship", "1, 'shipped', '{}'"); !strings.Contains(got, "parent") {
-		t.Errorf("got %q", got)
-	}
-	if err := child.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Contains(t, refuseMove(t, child, "55000", idOf("k-1"), "ship", "1, 'shipped', '{}'"), "parent")
+	require.NoError(t, child.Rollback(t.Context()))
 
 	// An instance of another workflow than claimed.
 	exec(t, pool, "INSERT INTO pawl.definition (workflow, version, hash, spec) SELECT 'loan', version, hash, spec FROM pawl.definition")
@@ -290,33 +258,20 @@ func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 		FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
 
 	// Instances that the engine has paused or is about to complete.
-	if _, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
-		transitions.Operation{Action: transitions.Pause}); err != nil {
-		t.Fatal(err)
-	}
-	if got := refuseMove(t, pool, "55000", idOf("k-1"), "ship", "2, 'shipped', '{}'"); !strings.Contains(got, "is paused") {
-		t.Errorf("got %q", got)
-	}
-	if _, err := e.Submit(t.Context(), place("two", "k-2")); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-2"), Transition: "pay",
-		Key: "p"}); err != nil || !r.InFlight() {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	if got := refuseMove(t, pool, "55000", idOf("k-2"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "in flight") {
-		t.Errorf("got %q", got)
-	}
-	if err := e.Admin().PauseWorkflow(t.Context(), "", "order", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
-	if got := refused(t, pool, "55000", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')
-		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`).Message; !strings.Contains(got, "is paused") {
-		t.Errorf("got %q", got)
-	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 's'"); n != 0 {
-		t.Errorf("%d refused commands left a row", n)
-	}
+	_, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
+		transitions.Operation{Action: transitions.Pause})
+	require.NoError(t, err)
+	assert.Contains(t, refuseMove(t, pool, "55000", idOf("k-1"), "ship", "2, 'shipped', '{}'"), "is paused")
+	_, err = e.Submit(t.Context(), place("two", "k-2"))
+	require.NoError(t, err)
+	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-2"), Transition: "pay",
+		Key: "p"})
+	require.Truef(t, err == nil && r.InFlight(), "got %+v, %v", r, err)
+	assert.Contains(t, refuseMove(t, pool, "55000", idOf("k-2"), "cancel", "2, 'cancelled', '{}'"), "in flight")
+	require.NoError(t, e.Admin().PauseWorkflow(t.Context(), "", "order", "ann", ""))
+	assert.Contains(t, refused(t, pool, "55000", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')
+		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`).Message, "is paused")
+	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 's'"), "refused commands left a row")
 	verified(t, e)
 }
 
@@ -337,11 +292,10 @@ func TestSQLTransitionUsesInstanceDefinition(t *testing.T) {
 	exec(t, pool, `SELECT pawl.transition('s', 'l', c.attempt, 0, 'drafted', '{}')
 		FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
 	move(t, pool, "m", id, "ship", "1, 'shipped', '{}'")
-	if got := ask[string](t, pool,
+	got := ask[string](t, pool,
 		"SELECT string_agg(concat_ws(' ', definition, state, open), ', ' ORDER BY definition)"+
-			" FROM pawl.instance"); got != "1 shipped f, 2 drafted t" {
-		t.Errorf("got %s", got)
-	}
+			" FROM pawl.instance")
+	assert.Equal(t, "1 shipped f, 2 drafted t", got)
 	verified(t, e)
 }
 
@@ -356,17 +310,11 @@ func TestContractInOtherSchema(t *testing.T) {
 	started(t, pool, func(c *engine.Config) { c.Schema = "other_1" })
 	ask[string](t, pool, in(strings.ReplaceAll(placeInSQL, "pawl.", "{pawl}.")), "checkout", payloadOf("k-1"), "k-1")
 	v, err := verify.New(pool, in).Verify(t.Context(), "default", uuid.Nil, nil)
-	if err != nil || v.Entries != 1 || len(v.Broken) > 0 {
-		t.Errorf("got %+v, %v", v, err)
-	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command"); n != 0 {
-		t.Errorf("%d commands in the schema pawl", n)
-	}
+	assert.Truef(t, err == nil && v.Entries == 1 && len(v.Broken) <= 0, "got %+v, %v", v, err)
+	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.command"), "commands in the schema pawl")
 	tx := begin(t, pool)
 	exec(t, tx, "SELECT pawl.lock('r')")
-	if !ask[bool](t, pool, in("SELECT {pawl}.try_lock('r')")) {
-		t.Error("the two schemas share a lock")
-	}
+	assert.True(t, ask[bool](t, pool, in("SELECT {pawl}.try_lock('r')")), "the two schemas share a lock")
 }
 
 // SQL callers use the default version.
@@ -385,15 +333,12 @@ func TestSQLCreationUsesDefaultVersion(t *testing.T) {
 		said, want int
 		state      string
 	}{{1, 1, "placed"}, {2, 2, "drafted"}, {0, 2, "drafted"}} {
-		if err := e.Admin().BeginVersion(t.Context(), "order", tt.said, ""); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Admin().BeginVersion(t.Context(), "order", tt.said, ""))
 		key := fmt.Sprint(tt.said)
 		exec(t, pool, begin(key, tt.state))
-		if got := ask[int](t, pool, "SELECT i.definition FROM pawl.instance AS i JOIN pawl.command AS c ON i.id = c.instance WHERE c.key = $1",
-			key); got != tt.want {
-			t.Errorf("said %d, it is version %d", tt.said, got)
-		}
+		got := ask[int](t, pool, "SELECT i.definition FROM pawl.instance AS i JOIN pawl.command AS c ON i.id = c.instance WHERE c.key = $1",
+			key)
+		assert.Equalf(t, tt.want, got, "said %d, it is version", tt.said)
 	}
 	verified(t, e)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -28,17 +30,14 @@ func TestMain(m *testing.M) {
 func migrated(t testing.TB, name string) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.EmptyPool(t)
-	if n, err := Migrate(t.Context(), pool, name); err != nil || n != len(Migrations) {
-		t.Fatalf("applied %d: %v", n, err)
-	}
+	n, err := Migrate(t.Context(), pool, name)
+	require.Truef(t, err == nil && n == len(Migrations), "applied %d: %v", n, err)
 	return pool
 }
 
 func query[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), sql, args...).Scan(&v), sql)
 	return v
 }
 
@@ -46,16 +45,11 @@ func TestMigrateIsIdempotent(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, Default)
 	for range 2 {
-		if n, err := Migrate(t.Context(), pool, Default); err != nil || n != 0 {
-			t.Errorf("again: applied %d: %v", n, err)
-		}
+		n, err := Migrate(t.Context(), pool, Default)
+		assert.Truef(t, err == nil && n == 0, "again: applied %d: %v", n, err)
 	}
-	if err := Check(t.Context(), pool, Default); err != nil {
-		t.Error(err)
-	}
-	if got := query[int](t, pool, "SELECT count(*) FROM pawl.migration"); got != len(Migrations) {
-		t.Errorf("%d rows of %d migrations", got, len(Migrations))
-	}
+	assert.NoError(t, Check(t.Context(), pool, Default))
+	assert.Equal(t, len(Migrations), query[int](t, pool, "SELECT count(*) FROM pawl.migration"), "rows of migrations")
 }
 
 func TestConcurrentMigrate(t *testing.T) {
@@ -66,9 +60,7 @@ func TestConcurrentMigrate(t *testing.T) {
 	start := make(chan struct{})
 	for range 8 {
 		pool, err := pgxpool.New(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer pool.Close()
 		if err := pool.Ping(t.Context()); err != nil { // so that they begin together
 			t.Fatal(err)
@@ -80,16 +72,12 @@ func TestConcurrentMigrate(t *testing.T) {
 			if err == nil {
 				err = Check(t.Context(), pool, Default)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 		})
 	}
 	close(start)
 	nodes.Wait()
-	if got := applied.Load(); got != int64(len(Migrations)) {
-		t.Errorf("%d migrations were applied of %d", got, len(Migrations))
-	}
+	assert.Equalf(t, int64(len(Migrations)), applied.Load(), "migrations were applied of %d", len(Migrations))
 }
 
 func TestMigrateRejectsNewerDatabase(t *testing.T) {
@@ -100,16 +88,10 @@ func TestMigrateRejectsNewerDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := Migrate(t.Context(), pool, Default)
-	if !errors.Is(err, ErrNewer) || n != 0 {
-		t.Errorf("Migrate: applied %d: %v", n, err)
-	}
+	assert.Truef(t, errors.Is(err, ErrNewer) && n == 0, "Migrate: applied %d: %v", n, err)
 	err = Check(t.Context(), pool, Default)
-	if !errors.Is(err, ErrNewer) || errors.Is(err, ErrBehind) {
-		t.Errorf("Check: %v", err)
-	}
-	if want := fmt.Sprintf("schema version %d, program %d", next, next-1); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("Check: %v does not say %q", err, want)
-	}
+	assert.Truef(t, errors.Is(err, ErrNewer) && !errors.Is(err, ErrBehind), "Check: %v", err)
+	assert.ErrorContains(t, err, fmt.Sprintf("schema version %d, program %d", next, next-1), "Check does not say")
 }
 
 // A schema with a table of the same name, or with another program's migrations, is not changed.
@@ -118,16 +100,14 @@ func TestMigrateRejectsForeignDatabase(t *testing.T) {
 	for name, made := range map[string]func() *pgxpool.Pool{
 		"a table of another shape": func() *pgxpool.Pool {
 			pool := pgtest.EmptyPool(t)
-			if _, err := pool.Exec(t.Context(), "CREATE SCHEMA pawl CREATE TABLE migration (version text)"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := pool.Exec(t.Context(), "CREATE SCHEMA pawl CREATE TABLE migration (version text)")
+			require.NoError(t, err)
 			return pool
 		},
 		"another migration": func() *pgxpool.Pool {
 			pool := migrated(t, Default)
-			if _, err := pool.Exec(t.Context(), "UPDATE pawl.migration SET name = 'elsewhere' WHERE number = 2"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := pool.Exec(t.Context(), "UPDATE pawl.migration SET name = 'elsewhere' WHERE number = 2")
+			require.NoError(t, err)
 			return pool
 		},
 	} {
@@ -136,15 +116,10 @@ func TestMigrateRejectsForeignDatabase(t *testing.T) {
 			FROM pg_attribute WHERE attrelid = 'pawl.migration'::regclass`
 		before := query[string](t, pool, shape)
 		n, err := Migrate(t.Context(), pool, Default)
-		if n != 0 || !errors.Is(err, ErrForeign) || errors.Is(err, ErrBehind) || errors.Is(err, ErrNewer) {
-			t.Errorf("%s: applied %d: %v", name, n, err)
-		}
-		if err := Check(t.Context(), pool, Default); !errors.Is(err, ErrForeign) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if after := query[string](t, pool, shape); after != before {
-			t.Errorf("%s: it was %s, and is %s", name, before, after)
-		}
+		assert.Truef(t, n == 0 && errors.Is(err, ErrForeign) && !errors.Is(err, ErrBehind) && !errors.Is(err, ErrNewer),
+			"%s: applied %d: %v", name, n, err)
+		assert.ErrorIs(t, Check(t.Context(), pool, Default), ErrForeign, name)
+		assert.Equalf(t, before, query[string](t, pool, shape), "%s: it, and", name)
 	}
 }
 
@@ -156,12 +131,9 @@ func TestCheckReportsBehind(t *testing.T) {
 		"CREATE SCHEMA pawl",
 		"CREATE TABLE pawl.migration (number int, name text, applied_at timestamptz, needs int)",
 	} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-		if err := Check(t.Context(), pool, Default); !errors.Is(err, ErrBehind) {
-			t.Errorf("after %s: %v", sql, err)
-		}
+		_, err := pool.Exec(t.Context(), sql)
+		require.NoError(t, err)
+		assert.ErrorIsf(t, Check(t.Context(), pool, Default), ErrBehind, "after %s", sql)
 	}
 }
 
@@ -169,51 +141,38 @@ func TestCheckDistinguishesOutageFromBehind(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.EmptyPool(t)
 	pool.Close()
-	if err := Check(t.Context(), pool, Default); err == nil || errors.Is(err, ErrBehind) || errors.Is(err, ErrNewer) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := Migrate(t.Context(), pool, Default); err == nil {
-		t.Error("migrated nothing")
-	}
+	err := Check(t.Context(), pool, Default)
+	assert.Truef(t, err != nil && !errors.Is(err, ErrBehind) && !errors.Is(err, ErrNewer), "got %v", err)
+	_, err = Migrate(t.Context(), pool, Default)
+	assert.Error(t, err, "migrated nothing")
 }
 
 func TestMigrateOtherSchemaName(t *testing.T) {
 	t.Parallel()
 	const name = "other_1"
 	pool := migrated(t, name)
-	if n, err := Migrate(t.Context(), pool, name); err != nil || n != 0 {
-		t.Errorf("again: applied %d: %v", n, err)
-	}
-	if err := Check(t.Context(), pool, Default); !errors.Is(err, ErrBehind) {
-		t.Errorf("the default schema: %v", err)
-	}
-	if query[bool](t, pool, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'pawl')") {
-		t.Error("something made the schema pawl")
-	}
-	if got := query[string](t, pool, `SELECT coalesce(string_agg(proname, ', '), '') FROM pg_proc
-		WHERE pronamespace = $1::regnamespace AND prosrc LIKE '%pawl.%'`, name); got != "" {
-		t.Errorf("these functions still name the schema pawl: %s", got)
-	}
+	n, err := Migrate(t.Context(), pool, name)
+	assert.Truef(t, err == nil && n == 0, "again: applied %d: %v", n, err)
+	assert.ErrorIs(t, Check(t.Context(), pool, Default), ErrBehind, "the default schema")
+	assert.False(t, query[bool](t, pool, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'pawl')"),
+		"something made the schema pawl")
+	got := query[string](t, pool, `SELECT coalesce(string_agg(proname, ', '), '') FROM pg_proc
+		WHERE pronamespace = $1::regnamespace AND prosrc LIKE '%pawl.%'`, name)
+	assert.Equal(t, "", got, "these functions still name the schema pawl")
 	// Two schemas side by side with the same tables.
-	if n, err := Migrate(t.Context(), pool, Default); err != nil || n != len(Migrations) {
-		t.Fatalf("beside it: applied %d: %v", n, err)
-	}
+	n, err = Migrate(t.Context(), pool, Default)
+	require.Truef(t, err == nil && n == len(Migrations), "beside it: applied %d: %v", n, err)
 	tables := `SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class WHERE relnamespace = $1::regnamespace`
 	if got, want := query[string](t, pool, tables, name), query[string](t, pool, tables, Default); got != want || want == "" {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	// The trigger of the other schema numbers its own rows.
 	provisional := row{"position": "-1", "at": "now()"}
-	if _, err := pool.Exec(t.Context(), In(name, "INSERT INTO {pawl}.outbox "+validRows["outbox"].insert(provisional)+
-		"; INSERT INTO {pawl}.audit "+validRows["audit"].insert(provisional)), pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
-	if got := query[int64](t, pool, "SELECT position FROM other_1.audit"); got != 1 {
-		t.Errorf("position %d", got)
-	}
-	if got := query[int64](t, pool, "SELECT count(*) FROM pawl.log"); got != 0 {
-		t.Error("the log of the schema pawl moved")
-	}
+	_, err = pool.Exec(t.Context(), In(name, "INSERT INTO {pawl}.outbox "+validRows["outbox"].insert(provisional)+
+		"; INSERT INTO {pawl}.audit "+validRows["audit"].insert(provisional)), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), query[int64](t, pool, "SELECT position FROM other_1.audit"), "position")
+	assert.Equal(t, int64(0), query[int64](t, pool, "SELECT count(*) FROM pawl.log"), "the log of the schema pawl moved")
 }
 
 // Not parallel: it adds a migration to the program.
@@ -226,24 +185,17 @@ func TestFailedMigrationIsRolledBack(t *testing.T) {
 	bad := Migration{next + 1, "bad", next + 1, "CREATE TABLE pawl.half (n int); INSERT INTO pawl.half VALUES (1); SELECT 1/0"}
 	Migrations = append(append([]Migration{}, kept...), good, bad)
 
-	if err := Check(t.Context(), pool, Default); !errors.Is(err, ErrBehind) {
-		t.Errorf("before: %v", err)
-	}
+	assert.ErrorIs(t, Check(t.Context(), pool, Default), ErrBehind, "before")
 	n, err := Migrate(t.Context(), pool, Default)
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || e.Code != "22012" || n != 1 {
-		t.Errorf("applied %d: %v; want the good one and the division by zero of the bad one", n, err)
-	}
-	if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("migration %04d_bad", next+1)) {
-		t.Errorf("%v does not name the migration", err)
-	}
-	if got := query[int](t, pool, "SELECT max(number) FROM pawl.migration"); got != next {
-		t.Errorf("the database is at %d, want %d", got, next)
-	}
-	if query[bool](t, pool, "SELECT to_regclass('pawl.half') IS NOT NULL") ||
-		!query[bool](t, pool, "SELECT to_regclass('pawl.good') IS NOT NULL") {
-		t.Error("half of the bad migration stayed, or the good one went with it")
-	}
+	assert.Truef(t, ok && e.Code == "22012" && n == 1,
+		"applied %d: %v; want the good one and the division by zero of the bad one", n, err)
+	assert.Falsef(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("migration %04d_bad", next+1)),
+		"%v does not name the migration", err)
+	assert.Equal(t, next, query[int](t, pool, "SELECT max(number) FROM pawl.migration"), "the database is at")
+	assert.True(t, !query[bool](t, pool, "SELECT to_regclass('pawl.half') IS NOT NULL") &&
+		query[bool](t, pool, "SELECT to_regclass('pawl.good') IS NOT NULL"),
+		"half of the bad migration stayed, or the good one went with it")
 	Migrations[next].SQL = "CREATE TABLE pawl.half (n int)"
 	if n, err := Migrate(t.Context(), pool, Default); n != 1 || err != nil {
 		t.Errorf("mended: applied %d: %v", n, err)
@@ -255,12 +207,10 @@ func TestFunctionsMatchMigrations(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t, Default)
 	rows, err := pool.Query(t.Context(), "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := 0
 	var name, text string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &text}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&name, &text}, func() error {
 		found++
 		for _, m := range Migrations {
 			if strings.Contains(migrationIn(Default, m.SQL), text) {
@@ -269,9 +219,8 @@ func TestFunctionsMatchMigrations(t *testing.T) {
 		}
 		t.Errorf("the text of pawl.%s is in no migration", name)
 		return nil
-	}); err != nil || found < 20 {
-		t.Fatalf("%d functions: %v", found, err)
-	}
+	})
+	require.Truef(t, err == nil && found >= 20, "%d functions: %v", found, err)
 }
 
 // A function of that name earlier in the search path fakes the server's version.
@@ -285,15 +234,11 @@ func TestServerVersionIsChecked(t *testing.T) {
 		_, err := pool.Exec(t.Context(), `CREATE SCHEMA pretend;
 			CREATE FUNCTION pretend.current_setting(text) RETURNS text LANGUAGE sql AS $$
 			SELECT CASE $1 WHEN 'server_version_num' THEN '`+version+`' ELSE pg_catalog.current_setting($1) END $$`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		config := pool.Config()
 		config.ConnConfig.RuntimeParams["search_path"] = "pretend, pg_catalog"
 		pretender, err := pgxpool.NewWithConfig(t.Context(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = Migrate(t.Context(), pretender, Default)
 		pretender.Close()
 		switch {
@@ -310,9 +255,7 @@ func TestServerVersionIsChecked(t *testing.T) {
 func TestMigrationsAreNumbered(t *testing.T) {
 	t.Parallel()
 	for i, m := range Migrations {
-		if m.Number != i+1 || m.Name == "" || m.SQL == "" {
-			t.Errorf("migration %d is %d %q", i+1, m.Number, m.Name)
-		}
+		assert.Truef(t, m.Number == i+1 && m.Name != "" && m.SQL != "", "migration %d is %d %q", i+1, m.Number, m.Name)
 	}
 	for name, files := range map[string]fstest.MapFS{
 		"a gap":      {"migrations/0001_a.sql": {}, "migrations/0003_c.sql": {}},
@@ -322,9 +265,7 @@ func TestMigrationsAreNumbered(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%s was taken", name)
-				}
+				assert.NotNilf(t, recover(), "%s was taken", name)
 			}()
 			mustLoad(files)
 		}()

@@ -3,6 +3,8 @@ package schema
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestCheckName(t *testing.T) {
@@ -12,20 +14,16 @@ func TestCheckName(t *testing.T) {
 		"": false, "1a": false, "Pawl": false, "a b": false, `a"b`: false, "a.b": false, "a;b": false, "é": false, "a-b": false,
 		strings.Repeat("x", 64): false, "pawl\n": false,
 	} {
-		if err := CheckName(name); (err == nil) != ok {
-			t.Errorf("%q: %v", name, err)
-		}
+		err := CheckName(name)
+		assert.Equalf(t, ok, (err == nil), "%q: %v", name, err)
 	}
 }
 
 func TestInvalidNameIsRejectedEarly(t *testing.T) {
 	t.Parallel()
-	if _, err := Migrate(t.Context(), nil, `x"; DROP TABLE`); err == nil {
-		t.Error("Migrate took it")
-	}
-	if err := Check(t.Context(), nil, ""); err == nil {
-		t.Error("Check took it")
-	}
+	_, err := Migrate(t.Context(), nil, `x"; DROP TABLE`)
+	assert.Error(t, err, "Migrate took it")
+	assert.Error(t, Check(t.Context(), nil, ""), "Check took it")
 }
 
 func TestIn(t *testing.T) {
@@ -35,12 +33,8 @@ func TestIn(t *testing.T) {
 		"nextval('{pawl}.provisional')":          `nextval('"other".provisional')`,
 		"'pawl.paused', pawl.audit, '{\"a\":1}'": "'pawl.paused', pawl.audit, '{\"a\":1}'",
 	} {
-		if got := In("other", sql); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		if got := For(Default)(sql); got != strings.ReplaceAll(sql, "{pawl}", Default) {
-			t.Errorf("by its own name: got %s", got)
-		}
+		assert.Equal(t, want, In("other", sql))
+		assert.Equal(t, strings.ReplaceAll(sql, "{pawl}", Default), For(Default)(sql), "by its own name")
 	}
 }
 
@@ -54,11 +48,7 @@ func TestMigrationInReplacesQualifierOnly(t *testing.T) {
 		"(pawl.expect(1, 1))\npawl.log":                   "(\"other\".expect(1, 1))\n\"other\".log",
 		"SELECT $1 FROM pawl.log WHERE tenant = '$1 \\1'": `SELECT $1 FROM "other".log WHERE tenant = '$1 \1'`,
 	} {
-		if got := migrationIn("other", sql); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		if got := migrationIn(Default, sql); got != strings.ReplaceAll(want, `"other"`, Default) {
-			t.Errorf("by its own name: got %s", got)
-		}
+		assert.Equal(t, want, migrationIn("other", sql))
+		assert.Equal(t, strings.ReplaceAll(want, `"other"`, Default), migrationIn(Default, sql), "by its own name")
 	}
 }

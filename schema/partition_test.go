@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -30,9 +32,7 @@ func TestPartitionBoundsAreUTC(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	for zone, style := range map[string]string{"UTC": "ISO", "Europe/Vienna": "German", "Pacific/Kiritimati": "ISO",
 		"America/Los_Angeles": "Postgres, MDY",
@@ -43,19 +43,14 @@ func TestPartitionBoundsAreUTC(t *testing.T) {
 			"2021-01-04 00:00Z": "2021w01 from 2021-01-04 to 2021-01-11", "2026-03-29 01:30Z": "2026w13 from 2026-03-23 to 2026-03-30",
 		} {
 			tx, err := conn.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			exec(t, tx, "SELECT pawl.make_partition('outbox', $1)", at)
 			exec(t, tx, "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'")
 			name, from, to := want[:7], want[13:23], want[27:]
-			if !slices.Contains(partitions(t, tx, "outbox"), fmt.Sprintf("outbox_%s FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')", name,
-				from, to)) {
-				t.Errorf("in %s, %s: want %s of %v", zone, at, want, partitions(t, tx, "outbox"))
-			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.Containsf(t, partitions(t, tx, "outbox"),
+				fmt.Sprintf("outbox_%s FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')", name,
+					from, to), "in %s, %s: want %s of", zone, at, want)
+			require.NoError(t, tx.Rollback(t.Context()))
 		}
 		exec(t, conn, "SELECT pawl.make_partitions('2031-01-01', '2031-02-15')")
 	}
@@ -93,9 +88,7 @@ func TestPartitionCreationDoesNotBlockEvents(t *testing.T) {
 	maker := begin(t, pool)
 	exec(t, maker, "SET LOCAL lock_timeout = '1s'; SELECT pawl.make_partition('outbox', '2044-01-01')")
 	exec(t, writer, event, 2, time.Now())
-	if n := ask[int](t, writer, "SELECT count(*) FROM pawl.outbox"); n != 2 {
-		t.Errorf("%d events", n)
-	}
+	assert.Equal(t, 2, ask[int](t, writer, "SELECT count(*) FROM pawl.outbox"), "events")
 	commit(t, maker)
 	exec(t, writer, "SELECT FROM pawl.definition") // with a new kind of lock, a session receives the changes of others
 	exec(t, writer, event, 3, "2044-01-01")
@@ -123,12 +116,9 @@ func TestTransitionsDoNotWaitForPartition(t *testing.T) {
 		first, second := begin(t, pool), begin(t, pool)
 		exec(t, first, "SELECT pawl.make_partition($1, now())", parent)
 		_, err := second.Exec(t.Context(), sql)
-		if e := raised(t, err, "55P03"); !strings.Contains(e.Message, parent) || e.Hint == "" {
-			t.Errorf("%s: %s, %s", parent, e.Message, e.Hint)
-		}
-		if err := second.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		e := raised(t, err, "55P03")
+		assert.Truef(t, strings.Contains(e.Message, parent) && e.Hint != "", "%s: %s, %s", parent, e.Message, e.Hint)
+		require.NoError(t, second.Rollback(t.Context()))
 		commit(t, first)
 		exec(t, pool, sql)
 	}
@@ -148,13 +138,10 @@ func TestInsertFailsWithoutPartition(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	for _, at := range []string{"0001-01-01", "1999-12-31", "2044-01-01", "9999-12-31"} {
-		if e := refused(t, pool, "23514", event, 1, at); e.ConstraintName != "" || e.TableName != "outbox" || e.SchemaName != schema.Default {
-			t.Errorf("%+v", e)
-		}
+		e := refused(t, pool, "23514", event, 1, at)
+		assert.Truef(t, e.ConstraintName == "" && e.TableName == "outbox" && e.SchemaName == schema.Default, "%+v", e)
 		for _, want := range []bool{true, false} {
-			if made := ask[bool](t, pool, "SELECT pawl.make_partition('outbox', $1)", at); made != want {
-				t.Errorf("%s: made is %v", at, made)
-			}
+			assert.Equalf(t, want, ask[bool](t, pool, "SELECT pawl.make_partition('outbox', $1)", at), "%s: made", at)
 		}
 		exec(t, pool, event, 1, at)
 	}
@@ -172,12 +159,8 @@ func TestDetachedPartitionIsReattached(t *testing.T) {
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')")
 	exec(t, pool, event, 1, "2044-01-01")
 	exec(t, pool, "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2043w53 CONCURRENTLY")
-	if !ask[bool](t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')") {
-		t.Error("it is not attached")
-	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.outbox"); n != 1 {
-		t.Errorf("%d events", n)
-	}
+	assert.True(t, ask[bool](t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')"), "it is not attached")
+	assert.Equal(t, 1, ask[int](t, pool, "SELECT count(*) FROM pawl.outbox"), "events")
 }
 
 // A transaction that commits while the partition of its events is being detached must not lose
@@ -197,12 +180,8 @@ func TestCommitFailsDuringRemoval(t *testing.T) {
 	})
 	err := tx.Commit(t.Context())
 	raised(t, err, "40001")
-	if got := <-detached; got.err != nil {
-		t.Error(got.err)
-	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.audit"); n != 0 {
-		t.Errorf("%d transitions without events", n)
-	}
+	assert.NoError(t, (<-detached).err)
+	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.audit"), "transitions without events")
 }
 
 // A role that may create partitions cannot fill the database with tables, and one that may remove
@@ -219,23 +198,17 @@ func TestPartitionRightsAreLimited(t *testing.T) {
 		tx := begin(t, pool)
 		exec(t, tx, "SET LOCAL ROLE "+role)
 		_, err := tx.Exec(t.Context(), sql)
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tx.Rollback(t.Context()))
 		return err
 	}
 	const soon = "SELECT pawl.make_partition('outbox', now() + interval '11 months')"
 	raised(t, as(soon), "42501")
 	exec(t, pool, "GRANT EXECUTE ON FUNCTION pawl.make_partition TO "+role)
-	if err := as(soon); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, as(soon))
 	for _, at := range []string{"now() + interval '13 months'", "now() - interval '13 months'", "'0001-01-01'", "'2044-01-08'"} {
 		raised(t, as("SELECT pawl.make_partition('outbox', "+at+")"), "22023")
 	}
-	if err := as("SELECT pawl.make_partition('outbox', '2044-01-01')"); err != nil {
-		t.Errorf("one that was detached is not attached again: %v", err)
-	}
+	assert.NoError(t, as("SELECT pawl.make_partition('outbox', '2044-01-01')"), "one that was detached is not attached again")
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
 	for _, sql := range []string{"SELECT pawl.detach_partition('outbox_2020w01')", "SELECT pawl.drop_partition('outbox_2020w01')"} {
 		raised(t, as(sql), "42501")
@@ -245,12 +218,9 @@ func TestPartitionRightsAreLimited(t *testing.T) {
 		raised(t, as(sql), "42501")
 	}
 	raised(t, as("SELECT pawl.drop_partition('outbox')"), "22023")
-	if err := as("SELECT pawl.detach_partition('outbox_2020w01'), pawl.drop_partition('outbox_2020w01')"); err != nil {
-		t.Errorf("one whose time is over: %v", err)
-	}
-	if !ask[bool](t, pool, "SELECT pawl.drop_partition('outbox_2043w53')") {
-		t.Error("the owner does not drop it")
-	}
+	assert.NoError(t, as("SELECT pawl.detach_partition('outbox_2020w01'), pawl.drop_partition('outbox_2020w01')"),
+		"one whose time is over")
+	assert.True(t, ask[bool](t, pool, "SELECT pawl.drop_partition('outbox_2043w53')"), "the owner does not drop it")
 }
 
 // An unfinished removal by the owner, for example before the tables got another owner.
@@ -269,12 +239,8 @@ func TestDetachPartition_FinishesPending(t *testing.T) {
 	exec(t, pool, "SELECT pg_cancel_backend($1)", pid)
 	raised(t, (<-detached).err, "57014")
 	refused(t, pool, "55P03", "SELECT pawl.detach_partition('outbox_2020w01')")
-	if err := reader.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reader.Rollback(t.Context()))
 	for _, want := range []bool{true, false} {
-		if got := ask[bool](t, pool, "SELECT pawl.detach_partition('outbox_2020w01')"); got != want {
-			t.Errorf("detached: %t, want %t", got, want)
-		}
+		assert.Equal(t, want, ask[bool](t, pool, "SELECT pawl.detach_partition('outbox_2020w01')"), "detached")
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -17,9 +19,7 @@ import (
 func connected(t *testing.T, as string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), as)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -36,9 +36,7 @@ func TestGrant_AddsMissingRights(t *testing.T) {
 			t.Errorf("without rights: %v", err)
 		}
 		planned, err := PlanGrants(t.Context(), pool, name, role)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for left := range planned { // each statement is needed
 			if _, err := pool.Exec(t.Context(), "DROP OWNED BY "+role); err != nil {
 				t.Fatal(err)
@@ -51,20 +49,13 @@ func TestGrant_AddsMissingRights(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := CheckRights(t.Context(), node, name); !errors.Is(err, ErrRights) {
-				t.Errorf("without %s: %v", planned[left], err)
-			}
+			assert.ErrorIsf(t, CheckRights(t.Context(), node, name), ErrRights, "without %s", planned[left])
 		}
 		applied, err := Grant(t.Context(), pool, name, role)
-		if err != nil || !slices.Equal(applied, planned) {
-			t.Errorf("applied %q, not %q: %v", applied, planned, err)
-		}
-		if err := CheckRights(t.Context(), node, name); err != nil {
-			t.Error(err)
-		}
-		if n, err := Migrate(t.Context(), node, name); n != 0 || err != nil {
-			t.Errorf("nothing is pending: applied %d, %v", n, err)
-		}
+		assert.Truef(t, err == nil && slices.Equal(applied, planned), "applied %q, not %q: %v", applied, planned, err)
+		assert.NoError(t, CheckRights(t.Context(), node, name))
+		n, err := Migrate(t.Context(), node, name)
+		assert.Truef(t, n == 0 && err == nil, "nothing is pending: applied %d, %v", n, err)
 	}
 }
 
@@ -73,20 +64,16 @@ func TestGrant_CoversLaterPartitions(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, migrated(t, Default))
 	role, as := pgtest.Role(t, pool)
-	if _, err := Grant(t.Context(), pool, Default, role); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Grant(t.Context(), pool, Default, role)
+	require.NoError(t, err)
 	node := connected(t, as)
 	for by, month := range map[*pgxpool.Pool]string{pool: "7 months", node: "8 months"} {
 		for _, parent := range []string{"outbox", "command_history"} {
-			if !query[bool](t, by, "SELECT pawl.make_partition($1, now() + $2::text::interval)", parent, month) {
-				t.Errorf("no partition of %s in %s", parent, month)
-			}
+			assert.Truef(t, query[bool](t, by, "SELECT pawl.make_partition($1, now() + $2::text::interval)", parent, month),
+				"no partition of %s in %s", parent, month)
 		}
 	}
-	if err := CheckRights(t.Context(), node, Default); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, CheckRights(t.Context(), node, Default))
 }
 
 // The rights name every table and sequence, so that a migration that adds one must decide about it.
@@ -105,13 +92,9 @@ func TestGrants_NameEveryTable(t *testing.T) {
 		AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = pg_class.oid
 			AND d.deptype = 'i' AND relkind = 'S') -- sequences of identities
 		ORDER BY relname COLLATE "C"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	there, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || !slices.Equal(named, there) {
-		t.Errorf("rights on\n%v\nand there are\n%v: %v", named, there, err)
-	}
+	assert.Truef(t, err == nil && slices.Equal(named, there), "rights on\n%v\nand there are\n%v: %v", named, there, err)
 }
 
 // The error for a role that may not migrate names the one that may.
@@ -119,26 +102,19 @@ func TestMigrate_NotAllowed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))
 	_, as := pgtest.Role(t, pool)
-	if _, err := Migrate(t.Context(), connected(t, as), Default); err == nil || !strings.Contains(err.Error(), `as the owner of the tables`) {
-		t.Error(err)
-	}
+	_, err := Migrate(t.Context(), connected(t, as), Default)
+	assert.ErrorContains(t, err, `as the owner of the tables`)
 	role, as := pgtest.Role(t, pool)
-	if _, err := Grant(t.Context(), pool, Default, role); !errors.Is(err, ErrBehind) {
-		t.Errorf("grants without tables: %v", err)
-	}
-	if _, err := Migrate(t.Context(), pool, Default); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Grant(t.Context(), pool, Default, "nobody_is_called_so"); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("a role that does not exist: %v", err)
-	}
-	if _, err := Grant(t.Context(), pool, Default, role); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), "DELETE FROM pawl.migration WHERE number = $1", len(Migrations)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Migrate(t.Context(), connected(t, as), Default); err == nil || !strings.Contains(err.Error(), `run "migrate up"`) {
-		t.Error(err)
-	}
+	_, err = Grant(t.Context(), pool, Default, role)
+	assert.ErrorIs(t, err, ErrBehind, "grants without tables")
+	_, err = Migrate(t.Context(), pool, Default)
+	require.NoError(t, err)
+	_, err = Grant(t.Context(), pool, Default, "nobody_is_called_so")
+	assert.ErrorContains(t, err, "does not exist", "a role that does not exist")
+	_, err = Grant(t.Context(), pool, Default, role)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), "DELETE FROM pawl.migration WHERE number = $1", len(Migrations))
+	require.NoError(t, err)
+	_, err = Migrate(t.Context(), connected(t, as), Default)
+	assert.ErrorContains(t, err, `run "migrate up"`)
 }

@@ -3,6 +3,9 @@ package schema_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
@@ -12,9 +15,7 @@ func TestFunctionsHaveSafeSearchPath(t *testing.T) {
 	pool := contract(t)
 	loose := ask[[]string](t, pool, `SELECT coalesce(array_agg(p.oid::regprocedure::text ORDER BY 1), '{}') FROM pg_proc AS p
 		WHERE p.pronamespace = 'pawl'::regnamespace AND ('search_path=pg_catalog, pg_temp' = ANY (p.proconfig)) IS NOT TRUE`)
-	if len(loose) > 0 {
-		t.Errorf("the search path of these is their caller's: %v", loose)
-	}
+	assert.Truef(t, len(loose) <= 0, "the search path of these is their caller's: %v", loose)
 }
 
 // A role that may create functions in a schema of a caller's search path cannot execute code as
@@ -28,16 +29,13 @@ func TestFunctionsDoNotRunForeignCode(t *testing.T) {
 			"code' USING ERRCODE = 'XX001'; END $$")
 	}
 	conn, err := pgtest.DirectTo(t, pool).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	exec(t, conn, `SET search_path = "$user", shared`)
 	exec(t, conn, "SELECT pawl.lock('settlement')")
 	wantClaim(t, conn, "k", "x", "new 1")
 	refused(t, conn, "P4002", "SELECT pawl.claim('s', 'k', sha256('y'))")
 	refused(t, conn, "P4029", "SELECT pawl.claim('s', 'k', sha256('x'))")
-	if path := ask[string](t, conn, "SELECT current_setting('search_path')"); path != `"$user", shared` {
-		t.Errorf("the caller's own search path is %s now", path)
-	}
+	assert.Equal(t, `"$user", shared`, ask[string](t, conn, "SELECT current_setting('search_path')"),
+		"the caller's own search path now")
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -15,9 +17,7 @@ import (
 func statusOf(t *testing.T, pool *pgxpool.Pool, name string) Status {
 	t.Helper()
 	s, err := StatusOf(t.Context(), pool, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -27,19 +27,15 @@ func TestStatusListsAppliedAndPending(t *testing.T) {
 	if s := statusOf(t, pool, Default); s.Version() != 0 || len(s.Pending) != len(Migrations) || !errors.Is(s.Err(), ErrBehind) {
 		t.Errorf("of an empty database: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
 	}
-	if _, err := Migrate(t.Context(), pool, Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Migrate(t.Context(), pool, Default)
+	require.NoError(t, err)
 	s := statusOf(t, pool, Default)
-	if s.Version() != len(Migrations) || len(s.Pending) != 0 || s.Err() != nil {
-		t.Errorf("of a migrated one: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
-	}
-	if first := s.Applied[0]; first.Number != 1 || first.Name != Migrations[0].Name || first.AppliedAt.IsZero() {
-		t.Errorf("the first is %+v", first)
-	}
-	if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name) VALUES ($1, 'next')", len(Migrations)+1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Truef(t, s.Version() == len(Migrations) && len(s.Pending) == 0 && s.Err() == nil,
+		"of a migrated one: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
+	first := s.Applied[0]
+	assert.Truef(t, first.Number == 1 && first.Name == Migrations[0].Name && !first.AppliedAt.IsZero(), "the first is %+v", first)
+	_, err = pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name) VALUES ($1, 'next')", len(Migrations)+1)
+	require.NoError(t, err)
 	if s := statusOf(t, pool, Default); !errors.Is(s.Err(), ErrNewer) || len(s.Pending) != 0 {
 		t.Errorf("of one of a newer program: %d pending, %v", len(s.Pending), s.Err())
 	}
@@ -64,23 +60,18 @@ func TestOlderProgramWorksAfterAddition(t *testing.T) {
 	add(mine+2, mine+1) // removes what this program uses
 	add(mine+3, mine)   // a later migration does not undo that
 	_, err = Migrate(t.Context(), pool, Default)
-	if s := statusOf(t, pool, Default); !errors.Is(err, ErrNewer) || !errors.Is(Check(t.Context(), pool, Default), ErrNewer) ||
-		!errors.Is(s.Err(), ErrNewer) {
-		t.Errorf("%v, %v", err, s.Err())
-	}
+	s := statusOf(t, pool, Default)
+	assert.Truef(t, errors.Is(err, ErrNewer) && errors.Is(Check(t.Context(), pool, Default), ErrNewer) && errors.Is(s.Err(), ErrNewer),
+		"%v, %v", err, s.Err())
 }
 
 func TestMigrationNeeds(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]int{"": 9, "-- A column.\n-- needs: 8\nALTER": 8, "x -- needs: 8": 9} {
-		if got := needsOf("0009_x.sql", 9, sql); got != want {
-			t.Errorf("%q needs %d, not %d", sql, got, want)
-		}
+		assert.Equalf(t, want, needsOf("0009_x.sql", 9, sql), "%q needs", sql)
 	}
 	defer func() {
-		if recover() == nil {
-			t.Error("a migration needs one that comes later")
-		}
+		assert.NotNil(t, recover(), "a migration needs one that comes later")
 	}()
 	needsOf("0009_x.sql", 9, "-- needs: 10\n")
 }
@@ -90,19 +81,13 @@ func TestPlanMatchesMigrate(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Default, "other_1"} {
 		migratedHere, planned := migrated(t, name), pgtest.EmptyPool(t)
-		if _, err := planned.Exec(t.Context(), Plan(name, 0), pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
-		}
-		if err := Check(t.Context(), planned, name); err != nil {
-			t.Error(err)
-		}
+		_, err := planned.Exec(t.Context(), Plan(name, 0), pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+		assert.NoError(t, Check(t.Context(), planned, name))
 		want, got := relationsOf(t, migratedHere, name), relationsOf(t, planned, name)
-		if got != want || got == "" {
-			t.Errorf("schema %s has\n%s\nnot\n%s", name, got, want)
-		}
-		if n, err := Migrate(t.Context(), planned, name); err != nil || n != 0 {
-			t.Errorf("applied %d: %v", n, err)
-		}
+		assert.Truef(t, got == want && got != "", "schema %s has\n%s\nnot\n%s", name, got, want)
+		n, err := Migrate(t.Context(), planned, name)
+		assert.Truef(t, err == nil && n == 0, "applied %d: %v", n, err)
 	}
 }
 
@@ -119,7 +104,5 @@ func TestPlanFromVersion(t *testing.T) {
 	if strings.Count(plan, "\nCOMMIT;") != 1 || !strings.Contains(plan, fmt.Sprintf("-- %04d_", len(Migrations))) || !strings.Contains(plan, "'"+last.Name+"'") {
 		t.Error(plan)
 	}
-	if plan := Plan(Default, len(Migrations)); plan != "" {
-		t.Error(plan)
-	}
+	assert.Equal(t, "", Plan(Default, len(Migrations)))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -307,14 +309,10 @@ func TestCheckConstraintsRejectInvalidRows(t *testing.T) {
 	}
 	found, err := pool.Query(t.Context(), `SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid), conname FROM pg_constraint
 		WHERE connamespace = 'pawl'::regnamespace AND contype = 'c'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var definition, name string
 	if _, err := pgx.ForEachRow(found, []any{&definition, &name}, func() error {
-		if !hit[name] {
-			t.Errorf("no bad row here violates %s", definition)
-		}
+		assert.Truef(t, hit[name], "no bad row here violates %s", definition)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -333,9 +331,8 @@ func TestCommandIsStorableInEveryStatus(t *testing.T) {
 			"progress": "'{}'"}),
 	} {
 		key := row{"key": fmt.Sprintf("'k%d'", i)}
-		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.command "+validRows["command"].insert(change.with(key))); err != nil {
-			t.Errorf("%v: %v", change, err)
-		}
+		_, err := pool.Exec(t.Context(), "INSERT INTO pawl.command "+validRows["command"].insert(change.with(key)))
+		assert.NoError(t, err, change)
 	}
 }
 
@@ -376,16 +373,10 @@ func TestTablesAndColumnsHaveComments(t *testing.T) {
 		SELECT p.oid::regprocedure::text FROM pg_proc p
 		WHERE p.pronamespace = 'pawl'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL
 		ORDER BY 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	missing, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(missing) > 0 {
-		t.Errorf("without a comment: %s", strings.Join(missing, ", "))
-	}
+	require.NoError(t, err)
+	assert.Truef(t, len(missing) <= 0, "without a comment: %s", strings.Join(missing, ", "))
 }
 
 func TestPrimaryKeysBeginWithTenant(t *testing.T) {
@@ -398,26 +389,17 @@ func TestPrimaryKeysBeginWithTenant(t *testing.T) {
 		JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = 'tenant'
 		WHERE c.relnamespace = 'pawl'::regnamespace AND i.indisunique AND i.indkey[0] <> t.attnum
 			AND i.indexrelid <> 'pawl.api_key_pkey'::regclass -- by which it is found whose the key is`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bad, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(bad) > 0 {
-		t.Errorf("these unique indexes do not begin with the tenant: %s", strings.Join(bad, "; "))
-	}
+	require.NoError(t, err)
+	assert.Truef(t, len(bad) <= 0, "these unique indexes do not begin with the tenant: %s", strings.Join(bad, "; "))
 }
 
 func TestExpectRaisesSerializationFailure(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	if got := query[int64](t, pool, "SELECT pawl.expect(3, 3)"); got != 3 {
-		t.Errorf("got %d", got)
-	}
+	assert.Equal(t, int64(3), query[int64](t, pool, "SELECT pawl.expect(3, 3)"))
 	_, err := pool.Exec(t.Context(), "SELECT pawl.expect(2, 3)")
-	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "40001" {
-		t.Errorf("got %v, want 40001", err)
-	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	assert.Truef(t, ok && e.Code == "40001", "got %v, want 40001", err)
 }

@@ -3,6 +3,8 @@ package tracing
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 const (
@@ -48,22 +50,17 @@ func TestHeadersFollowTraceContext(t *testing.T) {
 		"a state for no header": {[]string{parent}, []string{"a=é"}, parent},
 		"one that ends a line":  {[]string{parent}, []string{"a=1\r\nb: 2"}, parent},
 	} {
-		if got := Of(tt.parent, tt.state); got != Context(tt.want) {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
+		assert.Equalf(t, Context(tt.want), Of(tt.parent, tt.state), "%s, want %q", name, tt.want)
 	}
 }
 
 func TestContextParts(t *testing.T) {
 	t.Parallel()
 	c := Of([]string{parent}, []string{state})
-	if c.Traceparent() != parent || c.Tracestate() != state || !c.Sampled() || c.ID() != parent[3:35] {
-		t.Errorf("got %q, %q, %v, %q", c.Traceparent(), c.Tracestate(), c.Sampled(), c.ID())
-	}
+	assert.Truef(t, c.Traceparent() == parent && c.Tracestate() == state && c.Sampled() && c.ID() == parent[3:35],
+		"got %q, %q, %v, %q", c.Traceparent(), c.Tracestate(), c.Sampled(), c.ID())
 	for _, c := range []Context{"", Of([]string{parent[:54] + "0"}, nil)} {
-		if c.Sampled() || c.Tracestate() != "" {
-			t.Errorf("%q: %v, %q", c, c.Sampled(), c.Tracestate())
-		}
+		assert.Truef(t, !c.Sampled() && c.Tracestate() == "", "%q: %v, %q", c, c.Sampled(), c.Tracestate())
 	}
 	if none := Context(""); none.Traceparent() != "" || none.ID() != "" {
 		t.Errorf("of nowhere: %q, %q", none.Traceparent(), none.ID())
@@ -79,11 +76,7 @@ func FuzzHeaders(f *testing.F) {
 		if c == "" {
 			return
 		}
-		if again := Of([]string{c.Traceparent()}, []string{c.Tracestate()}); again != c {
-			t.Errorf("%q, and of its own headers %q", c, again)
-		}
-		if len(c) > 568 || len(c.ID()) != 32 {
-			t.Errorf("%q has %d bytes", c, len(c))
-		}
+		assert.Equal(t, c, Of([]string{c.Traceparent()}, []string{c.Tracestate()}), "and of its own headers")
+		assert.Truef(t, len(c) <= 568 && len(c.ID()) == 32, "%q has %d bytes", c, len(c))
 	})
 }

@@ -1,18 +1,18 @@
 package tracing
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestStartWithoutTracer(t *testing.T) {
 	ctx := t.Context()
 	allocations := testing.AllocsPerRun(100, func() {
 		inner, span := Start(ctx, nil, Step{Kind: Submit, Workflow: "order", Transition: "pay"})
-		if inner != ctx || span.Context() != "" || SpanOf(inner) != None {
-			t.Error("something is traced")
-		}
+		assert.True(t, inner == ctx && span.Context() == "" && SpanOf(inner) == None, "something is traced")
 		span.Link(parent)
 		span.End(Outcome{Error: "internal"})
 	})
-	if allocations != 0 {
-		t.Errorf("it allocates %v times", allocations)
-	}
+	assert.Truef(t, allocations == 0, "it allocates %v times", allocations)
 }

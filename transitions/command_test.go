@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -30,7 +31,6 @@ func TestDefaultScopeDistinguishesInstances(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	longest := strings.Repeat("w", 64)
-	if n := len(DefaultScope(longest, longest, uuid.Nil)); n > MaxScope {
-		t.Errorf("the longest names make a scope of %d bytes", n)
-	}
+	n := len(DefaultScope(longest, longest, uuid.Nil))
+	assert.Truef(t, n <= MaxScope, "the longest names make a scope of %d bytes", n)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -48,9 +50,7 @@ func TestCloudEventGolden(t *testing.T) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, want)
 		}
 	}
-	if id := someEvent().ID(); id != "17-1" {
-		t.Errorf("the event's id is %s", id)
-	}
+	assert.Equal(t, "17-1", someEvent().ID(), "the event's id")
 }
 
 // The required attributes of CloudEvents 1.0 are present and the document is valid JSON, for any
@@ -68,9 +68,7 @@ func FuzzCloudEvent(f *testing.F) {
 		e.Tenant, e.Type, e.State, e.Position = tenant, eventType, workflow.State(state), position
 		e.BusinessKey, e.Actor, e.Reason, e.Key = state, tenant, eventType, tenant
 		raw := e.AppendCloudEvent(nil)
-		if !jsontext.Value(raw).IsValid() {
-			t.Fatalf("not JSON: %s", raw)
-		}
+		require.Truef(t, jsontext.Value(raw).IsValid(), "not JSON: %s", raw)
 		var got struct {
 			SpecVersion string         `json:"specversion"`
 			ID          string         `json:"id"`
@@ -85,24 +83,18 @@ func FuzzCloudEvent(f *testing.F) {
 			Position    int64          `json:"position,string"`
 			Data        jsontext.Value `json:"data"`
 		}
-		if err := json.Unmarshal(raw, &got); err != nil {
-			t.Fatalf("%v in %s", err, raw)
-		}
-		if got.SpecVersion != "1.0" || got.ID == "" || got.Source == "" || got.Subject == "" || got.Instance != madeUp.String() ||
-			!got.Time.Equal(noon) {
-			t.Errorf("got %+v", got)
-		}
-		if got.Type != eventType || got.State != state || got.Position != position || string(got.Data) != `{"total":125}` {
-			t.Errorf("got %+v", got)
-		}
-		if strings.ContainsFunc(got.Subject+got.Actor+got.Reason, unicode.IsControl) || got.Actor != tenant &&
-			!strings.ContainsFunc(tenant, unfit) {
-			t.Errorf("got %+v", got)
-		}
+		require.NoErrorf(t, json.Unmarshal(raw, &got), "in %s", raw)
+		assert.Truef(t, got.SpecVersion == "1.0" && got.ID != "" && got.Source != "" && got.Subject != "" &&
+			got.Instance == madeUp.String() && got.Time.Equal(noon),
+			"got %+v", got)
+		assert.Truef(t, got.Type == eventType && got.State == state && got.Position == position && string(got.Data) == `{"total":125}`,
+			"got %+v", got)
+		assert.Truef(t, !strings.ContainsFunc(got.Subject+got.Actor+got.Reason, unicode.IsControl) && (got.Actor == tenant ||
+			strings.ContainsFunc(tenant, unfit)),
+			"got %+v", got)
 		for i, c := range []byte(got.Source) { // a URI reference
-			if c <= ' ' || c >= 0x7f || c == '"' || c == '?' || c == '#' || c == '/' && i != 0 && i != 5 {
-				t.Errorf("the source %q has %q", got.Source, c)
-			}
+			assert.Truef(t, c > ' ' && c < 0x7f && c != '"' && c != '?' && c != '#' && (c != '/' || i == 0 || i == 5),
+				"the source %q has %q", got.Source, c)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -21,7 +22,5 @@ var (
 
 func wantCode(t testing.TB, err error, want workflow.Code) {
 	t.Helper()
-	if got := workflow.CodeOf(err); got != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	assert.Equal(t, want, workflow.CodeOf(err), err)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Ids are primary keys and must never change.
@@ -15,9 +17,8 @@ func TestInstanceIDGolden(t *testing.T) {
 		{"default", "order", "Grüße 🛒", "fd4e6b2e-40a0-8814-a051-e6d7b0be3d1a"},
 		{"", "", "", "63cab8e9-21e4-8324-aa44-bf4e8fdc999d"},
 	} {
-		if got := InstanceID(tt.tenant, tt.workflow, tt.key); got.String() != tt.want {
-			t.Errorf("%q %q %q: got %s, want %s", tt.tenant, tt.workflow, tt.key, got, tt.want)
-		}
+		got := InstanceID(tt.tenant, tt.workflow, tt.key)
+		assert.Equalf(t, tt.want, got.String(), "%q %q %q: got %s", tt.tenant, tt.workflow, tt.key, got)
 	}
 }
 
@@ -27,17 +28,13 @@ func FuzzInstanceID(f *testing.F) {
 	f.Add("", "11", "1:1", 2)
 	f.Fuzz(func(t *testing.T, tenant, workflow, key string, n int) {
 		id := InstanceID(tenant, workflow, key)
-		if id.Version() != 8 || id.Variant() != uuid.RFC4122 {
-			t.Errorf("%s has version %d and variant %s", id, id.Version(), id.Variant())
-		}
-		if InstanceID(tenant, workflow, key) != id {
-			t.Error("not the same twice")
-		}
+		assert.Truef(t, id.Version() == 8 && id.Variant() == uuid.RFC4122,
+			"%s has version %d and variant %s", id, id.Version(), id.Variant())
+		assert.Equal(t, id, InstanceID(tenant, workflow, key), "not the same twice")
 		// Moving bytes across a border changes the name.
 		n = min(max(n, 0), len(workflow))
-		if n > 0 && InstanceID(tenant+workflow[:n], workflow[n:], key) == id {
-			t.Errorf("%q moved from the workflow to the tenant: same id", workflow[:n])
-		}
+		assert.Falsef(t, n > 0 && InstanceID(tenant+workflow[:n], workflow[n:], key) == id,
+			"%q moved from the workflow to the tenant: same id", workflow[:n])
 		if rest := workflow[n:]; rest != "" && InstanceID(tenant, workflow[:n], rest+key) == id {
 			t.Errorf("%q moved from the workflow to the key: same id", rest)
 		}
@@ -52,9 +49,8 @@ func TestInstanceIDsDoNotCollideAtBorders(t *testing.T) {
 		for _, b := range parts {
 			for _, c := range parts {
 				id := InstanceID(a, b, c)
-				if other, taken := seen[id]; taken {
-					t.Fatalf("%q and %q have one id", other, [3]string{a, b, c})
-				}
+				other, taken := seen[id]
+				require.Falsef(t, taken, "%q and %q have one id", other, [3]string{a, b, c})
 				seen[id] = [3]string{a, b, c}
 			}
 		}

@@ -3,6 +3,8 @@ package transitions
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func FuzzMessageType(f *testing.F) {
@@ -11,26 +13,19 @@ func FuzzMessageType(f *testing.F) {
 		`{}`: "", `[]`: "", ``: "", `{"type"`: "", `"type"`: "", `{"type":"\u0000"}`: "", `{"type":"` + strings.Repeat("x", 256) + `"}`: "",
 		`{"x":}`: "",
 	} {
-		if got := typeOf([]byte(body)); got != want {
-			f.Errorf("%s has type %q, want %q", body, got, want)
-		}
+		assert.Equalf(f, want, typeOf([]byte(body)), "%s has type", body)
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if got := typeOf(body); TextProblem(got, MaxKey) != "" {
-			t.Errorf("%q", got)
-		}
+		got := typeOf(body)
+		assert.Equalf(t, "", TextProblem(got, MaxKey), "%q", got)
 	})
 }
 
 func TestMessageTypeDefaultsToBody(t *testing.T) {
 	t.Parallel()
 	m := Message{Body: []byte(`{"type":"paid"}`)}
-	if got := m.WithDefaults().Type; got != "paid" {
-		t.Errorf("got %q", got)
-	}
+	assert.Equal(t, "paid", m.WithDefaults().Type)
 	m.Type = "booked"
-	if got := m.WithDefaults().Type; got != "booked" {
-		t.Errorf("got %q", got)
-	}
+	assert.Equal(t, "booked", m.WithDefaults().Type)
 }

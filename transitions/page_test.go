@@ -1,6 +1,10 @@
 package transitions
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestNextRows(t *testing.T) {
 	for _, c := range []struct{ bytes, rows, limit, want int }{
@@ -12,9 +16,7 @@ func TestNextRows(t *testing.T) {
 		{PageBytes / 2, 1, 100, 2},
 		{2 * PageBytes, 2, 100, 1}, // at least one
 	} {
-		if got := NextRows(c.bytes, c.rows, c.limit); got != c.want {
-			t.Errorf("after %d rows of %d bytes, of %d: %d, want %d", c.rows, c.bytes, c.limit, got, c.want)
-		}
+		assert.Equalf(t, c.want, NextRows(c.bytes, c.rows, c.limit), "after %d rows of %d bytes, of %d", c.rows, c.bytes, c.limit)
 	}
 }
 
@@ -28,8 +30,6 @@ func TestPageFull(t *testing.T) {
 		for i := range list {
 			list[i] = half
 		}
-		if got := PageFull(list, c.limit); got != c.want {
-			t.Errorf("%d entries of %d: %v", c.entries, c.limit, got)
-		}
+		assert.Equalf(t, c.want, PageFull(list, c.limit), "%d entries of %d", c.entries, c.limit)
 	}
 }

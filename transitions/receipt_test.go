@@ -1,10 +1,10 @@
 package transitions
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -21,12 +21,8 @@ func TestWithPositionAddsLastMember(t *testing.T) {
 			t.Errorf("%d: who appends to it writes where others do", position)
 		}
 	}
-	if got := WithPosition(nil, 7); got != nil {
-		t.Errorf("no body: got %s", got)
-	}
-	if string(body) != `{"version":1}` {
-		t.Errorf("the stored body was changed to %s", body)
-	}
+	assert.Nil(t, WithPosition(nil, 7), "no body")
+	assert.Equalf(t, `{"version":1}`, string(body), "the stored body was changed to %s", body)
 }
 
 func TestReceiptOfRefusalReturnsError(t *testing.T) {
@@ -36,13 +32,9 @@ func TestReceiptOfRefusalReturnsError(t *testing.T) {
 	_, err := r.Result()
 	for _, err := range []error{r.Err(), err} {
 		want := &workflow.Error{Code: workflow.IllegalTransition, Message: "not now", State: open, Allowed: []string{"add"}}
-		if !reflect.DeepEqual(err, want) {
-			t.Errorf("got %#v, want %#v", err, want)
-		}
+		assert.Equal(t, want, err)
 	}
-	if !r.Refused() || (Receipt{Status: 201}).Refused() {
-		t.Error("a refusal is not told from an answer")
-	}
+	assert.True(t, r.Refused() && !(Receipt{Status: 201}).Refused(), "a refusal is not told from an answer")
 }
 
 func TestUnreadableResultIsInternalError(t *testing.T) {
@@ -50,7 +42,5 @@ func TestUnreadableResultIsInternalError(t *testing.T) {
 	wantCode(t, Receipt{Status: 409, Body: []byte(`{`)}.Err(), workflow.Internal)
 	_, err := Receipt{Status: 200, Body: []byte(`[]`)}.Result()
 	wantCode(t, err, workflow.Internal)
-	if got := (Receipt{Status: 200, Instance: uuid.Nil}).Err(); got != nil {
-		t.Errorf("got %v", got)
-	}
+	assert.NoError(t, (Receipt{Status: 200, Instance: uuid.Nil}).Err(), "got")
 }

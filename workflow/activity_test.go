@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type account struct {
@@ -59,9 +62,7 @@ func payStep(t testing.TB, pay Part[account]) *Step {
 		Start("begin", "open", func(*Call, *account, None) error { return nil }), pay,
 		On("cancel", From("paying", "unpaid", "partly"), "paid", func(*Call, *account, None) error { return nil }),
 	).Final("paid").Roles("clerk").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w.Leaving("pay", "open")
 }
 
@@ -73,9 +74,8 @@ var (
 func TestAcceptGoesToTheStateInBetween(t *testing.T) {
 	s := payStep(t, paying(charged, booked))
 	out, err := s.Run(openFacts, []byte(`{"due":5}`), decoded(t, s, `{"amount":5}`))
-	if err != nil || !reflect.DeepEqual(out, Outcome{To: "paying", Data: []byte(`{"due":5,"tried":0}`)}) {
-		t.Errorf("%+v, %v", out, err)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(out, Outcome{To: "paying", Data: []byte(`{"due":5,"tried":0}`)}),
+		"%+v, %v", out, err)
 }
 
 func TestAcceptRunsItsActionAndItsGuards(t *testing.T) {
@@ -98,16 +98,13 @@ func TestAcceptRunsItsActionAndItsGuards(t *testing.T) {
 	out, err := s.Run(openFacts, []byte(`{"due":5}`), decoded(t, s, `{"amount":3}`))
 	want := Outcome{To: "paying", Data: []byte(`{"due":2,"tried":0}`), Reason: "asked by ann",
 		Events: []Emitted{{"account.reserved", []byte("3")}}}
-	if err != nil || !reflect.DeepEqual(out, want) {
-		t.Errorf("%+v, %v", out, err)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(out, want), "%+v, %v", out, err)
 	for _, c := range []struct{ data, payload, text string }{
 		{`{"due":5}`, `{"amount":6}`, "only 5 are due"}, {`{}`, `{}`, "nothing is due"},
 	} {
 		_, err := s.Run(openFacts, []byte(c.data), decoded(t, s, c.payload))
-		if e, ok := errors.AsType[*Error](err); !ok || e.Code != GuardRefused || e.Message != c.text {
-			t.Errorf("%s: %v", c.payload, err)
-		}
+		e, ok := errors.AsType[*Error](err)
+		assert.Truef(t, ok && e.Code == GuardRefused && e.Message == c.text, "%s: %v", c.payload, err)
 	}
 }
 
@@ -117,17 +114,14 @@ func TestOnlyDoneChoosesATarget(t *testing.T) {
 	s := payStep(t, paying(charged, func(c *Call, _ *account, r charge) error { c.Goto(State(r.ID)); return nil }).
 		Accept(func(c *Call, _ *account, _ bill) error { c.Goto("paid"); return nil }).
 		OrElse("unpaid", func(c *Call, _ *account, _ Failure) error { c.Goto("partly"); return nil }))
-	if _, err := s.Run(openFacts, nil, decoded(t, s, `{}`)); CodeOf(err) != Internal {
-		t.Errorf("the accept: %v", err)
-	}
-	if _, err := s.Fail(payingFacts, nil, Failure{}); CodeOf(err) != Internal {
-		t.Errorf("the failure: %v", err)
-	}
+	_, err := s.Run(openFacts, nil, decoded(t, s, `{}`))
+	assert.Equalf(t, Internal, CodeOf(err), "the accept: %v", err)
+	_, err = s.Fail(payingFacts, nil, Failure{})
+	assert.Equalf(t, Internal, CodeOf(err), "the failure: %v", err)
 	for id, ok := range map[string]bool{"paid": true, "partly": true, "paying": false, "unpaid": false, "open": false} {
 		out, err := s.Done(payingFacts, nil, []byte(`{"id":"`+id+`"}`))
-		if ok && (err != nil || out.To != State(id)) || !ok && CodeOf(err) != Internal {
-			t.Errorf("Goto(%q): %q, %v", id, out.To, err)
-		}
+		assert.Truef(t, (!ok || err == nil && out.To == State(id)) && (ok || CodeOf(err) == Internal),
+			"Goto(%q): %q, %v", id, out.To, err)
 	}
 }
 
@@ -153,9 +147,7 @@ func TestDefaultsOfAnActivity(t *testing.T) {
 	} {
 		got := *payStep(t, c.declare(paying(charged, booked))).Work
 		got.body, c.want.Via, c.want.Failed = nil, "paying", "unpaid"
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v", name, got)
-		}
+		assert.Equal(t, c.want, got, name)
 	}
 }
 
@@ -163,16 +155,13 @@ func TestDefaultsOfAnActivity(t *testing.T) {
 func TestActivityIsATransition(t *testing.T) {
 	s := payStep(t, paying(charged, booked).Doc("d").Role("clerk").NotBy("cancel").
 		Guard("g", func(*Call, account) error { return nil }))
-	if s.Doc != "d" || s.Roles[0] != "clerk" || s.NotBy[0] != "cancel" || s.Guards[0] != "g" || s.Start ||
-		!slices.Equal(s.From, From("open")) || !slices.Equal(s.To, From("paid", "partly")) {
-		t.Errorf("%+v", s)
-	}
-	if _, err := s.Decode([]byte(`{"amount":-1}`)); CodeOf(err) != InvalidPayload {
-		t.Errorf("%v", err)
-	}
-	if schema := schemaOf(t, s); accepts(t, schema, `{"amount":-1}`) == nil || accepts(t, schema, `{"amount":1}`) != nil {
-		t.Error("the schema")
-	}
+	assert.Truef(t, s.Doc == "d" && s.Roles[0] == "clerk" && s.NotBy[0] == "cancel" && s.Guards[0] == "g" && !s.Start &&
+		slices.Equal(s.From, From("open")) && slices.Equal(s.To, From("paid", "partly")),
+		"%+v", s)
+	_, err := s.Decode([]byte(`{"amount":-1}`))
+	assert.Equal(t, InvalidPayload, CodeOf(err), err)
+	schema := schemaOf(t, s)
+	assert.True(t, accepts(t, schema, `{"amount":-1}`) != nil && accepts(t, schema, `{"amount":1}`) == nil, "the schema")
 }
 
 // What is added to an activity later is not in a workflow that is built.
@@ -186,13 +175,9 @@ func TestBuiltActivityDoesNotChange(t *testing.T) {
 		len(s.To) != 2 || len(s.Roles) > 0 {
 		t.Errorf("the step changed: %+v %+v", s, s.Work)
 	}
-	if _, err := s.Run(openFacts, nil, decoded(t, s, `{}`)); err != nil {
-		t.Errorf("a later accept: %v", err)
-	}
-	if err := s.Work.Undo(t.Context(), NewAttempt(Attempt{}, nil), nil, nil, nil); err != nil {
-		t.Error(err)
-	}
-	if out, err := s.Fail(payingFacts, nil, Failure{}); err != nil || out.To != "unpaid" {
-		t.Errorf("a later OrElse: %+v, %v", out, err)
-	}
+	_, err := s.Run(openFacts, nil, decoded(t, s, `{}`))
+	assert.NoError(t, err, "a later accept")
+	assert.NoError(t, s.Work.Undo(t.Context(), NewAttempt(Attempt{}, nil), nil, nil, nil))
+	out, err := s.Fail(payingFacts, nil, Failure{})
+	assert.Truef(t, err == nil && out.To == "unpaid", "a later OrElse: %+v, %v", out, err)
 }

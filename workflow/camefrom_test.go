@@ -3,9 +3,11 @@ package workflow
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // asking is an activity from two states.
@@ -59,21 +61,16 @@ func TestAnActivityGoesBackToWhereItCameFrom(t *testing.T) {
 		} else {
 			out, err = s.Done(c.facts, nil, []byte(c.result))
 		}
-		if err != nil || out.To != c.want || s.Work.KeepsFrom != c.keeps {
-			t.Errorf("%s: to %q, kept %t, %v", name, out.To, s.Work.KeepsFrom, err)
-		}
+		assert.Truef(t, err == nil && out.To == c.want && s.Work.KeepsFrom == c.keeps,
+			"%s: to %q, kept %t, %v", name, out.To, s.Work.KeepsFrom, err)
 	}
 	w, err := desk(asking(Stay).OrElse(Stay, failing)).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := w.Leaving("ask", "open")
-	if _, err := s.Done(from(""), nil, []byte(`0`)); CodeOf(err) != Internal {
-		t.Errorf("nobody knows where it came from: %v", err)
-	}
-	if _, err := s.Fail(from(""), nil, Failure{}); CodeOf(err) != Internal {
-		t.Errorf("nobody knows where it came from, and it failed: %v", err)
-	}
+	_, err = s.Done(from(""), nil, []byte(`0`))
+	assert.Equalf(t, Internal, CodeOf(err), "nobody knows where it came from: %v", err)
+	_, err = s.Fail(from(""), nil, Failure{})
+	assert.Equalf(t, Internal, CodeOf(err), "nobody knows where it came from, and it failed: %v", err)
 }
 
 func swap(from State) State {
@@ -114,23 +111,17 @@ func TestWhereAnActivityGoesBackIsDescribed(t *testing.T) {
 		{asking(Stay).Or("closed").OrElse("open", failing), "open", nil, From("open", "waiting", "closed"), From("open")},
 	} {
 		w, err := desk(c.activity).Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := w.Describe().Transitions[1].Activity
 		done, gaveUp := w.Leaving("ask", "open").Ends()
 		if d.Failed != c.failed || !maps.Equal(d.FailedFrom, c.from) || !slices.Equal(done, c.done) || !slices.Equal(gaveUp, c.gaveUp) {
 			t.Errorf("%+v, %v, %v", d, done, gaveUp)
 		}
-		if seen[w.Hash] {
-			t.Errorf("another definition has the hash of %+v", d)
-		}
+		assert.Falsef(t, seen[w.Hash], "another definition has the hash of %+v", d)
 		seen[w.Hash] = true
-		if states := From("open", "asking", "waiting", "closed"); len(w.States) != len(states) {
-			t.Errorf("the states are %v", w.States)
-		}
+		states := From("open", "asking", "waiting", "closed")
+		assert.Len(t, w.States, len(states), "the states")
 	}
-	if again, _ := desk(asking("closed").OrElseFrom(swap, failing)).Build(); !reflect.DeepEqual(seen[again.Hash], true) {
-		t.Error("the hash of one definition is not always the same")
-	}
+	again, _ := desk(asking("closed").OrElseFrom(swap, failing)).Build()
+	assert.Equal(t, true, seen[again.Hash], "the hash of one definition is not always the same")
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type badData struct{ Wait time.Duration }
@@ -99,45 +102,27 @@ func TestBuildReportsEveryMistakeAtOnce(t *testing.T) {
 		`attribute "customer" has no function`,
 	}
 	w, err := mistaken().Build()
-	if w != nil {
-		t.Error("a workflow came out of a mistaken definition")
-	}
+	assert.Nil(t, w, "a workflow came out of a mistaken definition")
 	m, ok := errors.AsType[*Mistakes](err)
-	if !ok {
-		t.Fatalf("got %v", err)
-	}
-	if m.Workflow != "Order!" {
-		t.Errorf("the mistakes are about %q", m.Workflow)
-	}
+	require.Truef(t, ok, "got %v", err)
+	assert.Equal(t, "Order!", m.Workflow, "the mistakes are about")
 	for _, text := range want {
-		if !slices.Contains(m.List, text) {
-			t.Errorf("missing: %s", text)
-		}
+		assert.Contains(t, m.List, text, "missing")
 	}
 	for _, text := range m.List {
-		if !slices.Contains(want, text) {
-			t.Errorf("unexpected: %s", text)
-		}
+		assert.Contains(t, want, text, "unexpected")
 	}
-	if !slices.Equal(m.List, want) {
-		t.Error("the order is another one")
-	}
+	assert.True(t, slices.Equal(m.List, want), "the order is another one")
 	for _, text := range m.List {
-		if !strings.Contains(err.Error(), "\n  - "+text) {
-			t.Errorf("the error's text lacks %s", text)
-		}
+		assert.Containsf(t, err.Error(), "\n  - "+text, "the error's text lacks %s", text)
 	}
-	if !strings.HasPrefix(err.Error(), `workflow "Order!" has 37 mistakes:`) {
-		t.Error(err)
-	}
+	assert.True(t, strings.HasPrefix(err.Error(), `workflow "Order!" has 37 mistakes:`), err)
 }
 
 func TestBuildWantsAStart(t *testing.T) {
 	_, err := Define("w", 1, On("go", From("a"), "b", func(*Call, *struct{}, None) error { return nil })).Final("b").Build()
 	want := "workflow \"w\" has a mistake:\n  - nothing starts it: declare a workflow.Start"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
-	}
+	assert.EqualError(t, err, want)
 }
 
 // What is added to a transition or a definition later is not in a workflow that
@@ -147,27 +132,17 @@ func TestBuiltWorkflowDoesNotChange(t *testing.T) {
 	end := On("end", From("placed"), "ended", func(*Call, *struct{}, None) error { return nil })
 	d := Define("w", 1, place, end).Final("ended").Attr("a", func(struct{}) string { return "x" })
 	w, err := d.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	end.Role("clerk").Or("placed").Doc("later").
 		Guard("late", func(*Call, struct{}) error { return errors.New("too late") })
 	d.Final("placed").Roles("clerk").Attr("b", func(struct{}) string { return "y" })
 
 	s := w.Leaving("end", "placed")
-	if len(s.Roles) > 0 || len(s.To) != 1 || s.Doc != "" || len(s.Guards) > 0 {
-		t.Errorf("the step changed: %+v", s)
-	}
-	if refusals := s.Check(Facts{}, nil); refusals != nil {
-		t.Errorf("a later guard refuses: %v", refusals)
-	}
-	if len(w.Finals) != 1 || w.IsFinal("placed") || len(w.Roles) > 0 {
-		t.Errorf("the workflow changed: %+v", w)
-	}
+	assert.Truef(t, len(s.Roles) <= 0 && len(s.To) == 1 && s.Doc == "" && len(s.Guards) <= 0, "the step changed: %+v", s)
+	assert.Nil(t, s.Check(Facts{}, nil), "a later guard refuses")
+	assert.Truef(t, len(w.Finals) == 1 && !w.IsFinal("placed") && len(w.Roles) <= 0, "the workflow changed: %+v", w)
 	attributes, err := w.AttributesOf([]byte(`{}`))
-	if err != nil || len(attributes) != 1 || attributes["a"] != "x" {
-		t.Errorf("attributes: %v %v", attributes, err)
-	}
+	assert.Truef(t, err == nil && len(attributes) == 1 && attributes["a"] == "x", "attributes: %v %v", attributes, err)
 
 	again, err := d.Build()
 	if err == nil || again != nil {
@@ -185,16 +160,12 @@ func TestHashFollowsTheDeclaration(t *testing.T) {
 		end := On("end", From("placed"), "ended", func(*Call, *struct{}, None) error { return nil })
 		w, err := Define("w", version, Start("place", "placed", func(*Call, *struct{}, None) error { return nil }),
 			change(end)).Final("ended").Roles("clerk").Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return w.Hash
 	}
 	same := func(e *Transition[struct{}, None]) Part[struct{}] { return e }
 	first := build(same, 1)
-	if len(first) != 64 || first != build(same, 1) {
-		t.Errorf("two builds: %s and %s", first, build(same, 1))
-	}
+	assert.Truef(t, len(first) == 64 && first == build(same, 1), "two builds: %s and %s", first, build(same, 1))
 	hashes := map[string]bool{first: true, build(same, 2): true}
 	for _, change := range []func(*Transition[struct{}, None]) Part[struct{}]{
 		func(e *Transition[struct{}, None]) Part[struct{}] { return e.Role("clerk") },
@@ -210,7 +181,5 @@ func TestHashFollowsTheDeclaration(t *testing.T) {
 	} {
 		hashes[build(change, 1)] = true
 	}
-	if len(hashes) != 8 {
-		t.Errorf("8 definitions have %d hashes", len(hashes))
-	}
+	assert.Len(t, hashes, 8, "8 definitions have hashes")
 }

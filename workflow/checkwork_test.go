@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type calm struct {
@@ -45,9 +48,7 @@ func checked(t *testing.T, want []string, add func(*Definition[calm]), parts ...
 	} else if err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
-	}
+	assert.Truef(t, slices.Equal(got, want), "got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 }
 
 func TestSoundActivities(t *testing.T) {
@@ -159,17 +160,13 @@ func TestActivitiesOfOneName(t *testing.T) {
 		sound("send", "sending", "closed").Concurrency(2), wait, another("waiting"))
 	w, err := Define("w", 1, Start("send", "open", quiet[None]), sound("send", "sending", "closed"), wait, another("waiting"),
 		sound("call", "calling", "closed")).Final("closed").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	one, other := w.Leaving("send", "open"), w.Leaving("send", "waiting")
-	if w.Activity("send", "open") != one || w.Activity("send", "waiting") != other || w.Activity("send", "") != nil || !one.Work.KeepsFrom ||
-		!other.Work.KeepsFrom {
-		t.Error("one of the two is taken for the other")
-	}
-	if call := w.Leaving("call", "open"); w.Activity("call", "") != call || call.Work.KeepsFrom {
-		t.Error("the only one of a name is not known by it")
-	}
+	assert.True(t, w.Activity("send", "open") == one && w.Activity("send", "waiting") == other && w.Activity("send", "") == nil &&
+		one.Work.KeepsFrom && other.Work.KeepsFrom,
+		"one of the two is taken for the other")
+	call := w.Leaving("call", "open")
+	assert.True(t, w.Activity("call", "") == call && !call.Work.KeepsFrom, "the only one of a name is not known by it")
 	if s := w.Creating("send"); s == nil || !s.Start || len(w.Moving("send")) != 2 || w.Creating("call") != nil || len(w.Named("send")) != 3 {
 		t.Error("what creates and what moves is mixed up")
 	}
@@ -198,15 +195,11 @@ func TestActivityThatNothingReaches(t *testing.T) {
 func TestAllowedInBetween(t *testing.T) {
 	w, err := Define("w", 1, Start("begin", "open", quiet[None]), sound("send", "sending", "closed"),
 		On("stop", From("sending"), "closed", quiet[None])).Final("closed").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := w.Allowed("sending"); !slices.Equal(got, []string{"stop"}) || w.Leaving("send", "sending") != nil {
-		t.Errorf("allowed are %v", got)
-	}
-	if want := From("open", "sending", "closed"); !slices.Equal(w.States, want) {
-		t.Errorf("states %v", w.States)
-	}
+	require.NoError(t, err)
+	got := w.Allowed("sending")
+	assert.Truef(t, slices.Equal(got, []string{"stop"}) && w.Leaving("send", "sending") == nil, "allowed are %v", got)
+	want := From("open", "sending", "closed")
+	assert.Truef(t, slices.Equal(w.States, want), "states %v", w.States)
 }
 
 type wanting struct {

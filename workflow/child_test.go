@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
@@ -18,12 +19,8 @@ func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
 	})
 	out, err := s.Run(someFacts, nil, decoded(t, s, `{"by":{"b":2,"a":1}}`))
 	want := []Spawned{{ids[0], "claim", "file", "", []byte(`{"a":1,"b":2}`), "filed"}, {ids[1], "note", "write", "n-1", []byte(`{}`), ""}}
-	if err != nil || !reflect.DeepEqual(out.Spawns, want) {
-		t.Errorf("%+v, %v", out.Spawns, err)
-	}
-	if ids[0] == uuid.Nil || ids[1] != InstanceID(someFacts.Tenant, "note", "n-1") {
-		t.Errorf("the ids are %v", ids)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(out.Spawns, want), "%+v, %v", out.Spawns, err)
+	assert.Truef(t, ids[0] != uuid.Nil && ids[1] == InstanceID(someFacts.Tenant, "note", "n-1"), "the ids are %v", ids)
 }
 
 func TestChildWithAPayloadThatJSONCannotSayIsADefect(t *testing.T) {
@@ -31,9 +28,8 @@ func TestChildWithAPayloadThatJSONCannotSayIsADefect(t *testing.T) {
 		c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: math.Inf(1)})
 		return nil
 	})
-	if _, err := s.Run(someFacts, nil, decoded(t, s, `{}`)); CodeOf(err) != Internal {
-		t.Errorf("%v", err)
-	}
+	_, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
+	assert.Equal(t, Internal, CodeOf(err), err)
 }
 
 // The end of a child is a payload like any other, but for members that an
@@ -43,13 +39,9 @@ func TestEndedIsAPayload(t *testing.T) {
 	schema := schemaOf(t, s)
 	const id = "01936b0e-0000-7000-8000-000000000001"
 	ended := `{"child":"` + id + `","workflow":"claim","state":"paid","data":{"name":"c-1"}}`
-	if err := accepts(t, schema, ended); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, accepts(t, schema, ended))
 	for _, bad := range []string{`{"child":5}`, `{"state":{}}`, `{"data":{"name":[]}}`, `{"workflow":1}`} {
-		if accepts(t, schema, bad) == nil {
-			t.Errorf("the schema takes %s", bad)
-		}
+		assert.Errorf(t, accepts(t, schema, bad), "the schema takes %s", bad)
 		if _, err := s.Decode([]byte(bad)); CodeOf(err) != InvalidPayload {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -61,14 +53,11 @@ func TestEndedIsAPayload(t *testing.T) {
 		`{"child":"` + id + `","workflow":"claim","state":"paid","data":{"name":"c-1","gone":[1]},"later":1}`} {
 		_, p, err := s.Typed(nil, decoded(t, s, text))
 		want := Ended[namedPayload]{Child: uuid.MustParse(id), Workflow: "claim", State: "paid", Data: namedPayload{"c-1"}}
-		if err != nil || p != want {
-			t.Errorf("%+v, %v", p, err)
-		}
+		assert.Truef(t, err == nil && p == want, "%+v, %v", p, err)
 	}
 	// Nothing that it shares is lost when it is decoded again.
 	lists := startWith[Ended[ledger]](t)
 	_, p, err := lists.Typed(nil, decoded(t, lists, `{"data":{"lines":[1],"gone":1}}`))
-	if e, ok := p.(Ended[ledger]); err != nil || !ok || len(e.Data.Lines) != 1 {
-		t.Errorf("%+v, %v", p, err)
-	}
+	e, ok := p.(Ended[ledger])
+	assert.Truef(t, err == nil && ok && len(e.Data.Lines) == 1, "%+v, %v", p, err)
 }

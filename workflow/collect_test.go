@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Where the decoder stops at the first field that it cannot read, the answer goes on.
@@ -52,12 +54,8 @@ func TestDecodeNamesEveryFieldThatCannotBeRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := s.Decode([]byte(c.payload))
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != InvalidPayload {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(e.Fields, c.fields) {
-				t.Errorf("got %q", e.Fields)
-			}
+			require.True(t, ok && e.Code == InvalidPayload, err)
+			assert.Equal(t, c.fields, e.Fields)
 			leaks(t, e)
 		})
 	}
@@ -88,9 +86,8 @@ func TestDecodeNamesEveryFieldOfTypesWithFormsOfTheirOwn(t *testing.T) {
 			{"/names/EURO", "must be a valid string"}, {"/names/USD", integer}, {"/left", "must be an object"}},
 	} {
 		err := s.fits([]byte(payload))
-		if e, ok := errors.AsType[*Error](err); !ok || !reflect.DeepEqual(e.Fields, want) {
-			t.Errorf("%s: %q", payload, e.Fields)
-		}
+		e, ok := errors.AsType[*Error](err)
+		assert.Truef(t, ok && reflect.DeepEqual(e.Fields, want), "%s: %q", payload, e.Fields)
 	}
 }
 
@@ -110,9 +107,7 @@ func TestAResultNamesEveryFieldThatDoesNotFit(t *testing.T) {
 	}
 	var a Activity[struct{}, None, result]
 	e, ok := errors.AsType[*Error](a.fits([]byte(`{"key":1,"amount":"x"}`)))
-	if !ok || len(e.Fields) != 2 {
-		t.Errorf("got %v", e)
-	}
+	assert.Truef(t, ok && len(e.Fields) == 2, "got %v", e)
 }
 
 // What is said of a text has to be so: it is refused, for the reason that the
@@ -140,9 +135,7 @@ func checkUnreadable[P any](t *testing.T, raw []byte, reading json.Options) {
 		return
 	}
 	e := unreadableFields(raw, reflect.TypeFor[P](), reading, refusal)
-	if e == nil || e.Code != InvalidPayload || len(e.Fields) == 0 || len(e.Fields) > maxFieldErrors+1 {
-		t.Fatalf("%s: %v", raw, e)
-	}
+	require.Truef(t, e != nil && e.Code == InvalidPayload && len(e.Fields) != 0 && len(e.Fields) <= maxFieldErrors+1, "%s: %v", raw, e)
 	leaks(t, e)
 	first := decodeError(refusal).Fields[0]
 	if !slices.ContainsFunc(e.Fields, func(f FieldError) bool { return f.Pointer == first.Pointer }) && len(e.Fields) <= maxFieldErrors {
@@ -156,9 +149,8 @@ func checkUnreadable[P any](t *testing.T, raw []byte, reading json.Options) {
 		if f.Message == "is required" || strings.HasPrefix(f.Message, "and ") || len(f.Pointer) > maxPointer/2 {
 			continue
 		}
-		if !isPlace(whole, jsontext.Pointer(f.Pointer)) && !strings.HasPrefix(f.Message, "must be more than") {
-			t.Errorf("%s has no %q: %s", raw, f.Pointer, f.Message)
-		}
+		assert.Falsef(t, !isPlace(whole, jsontext.Pointer(f.Pointer)) && !strings.HasPrefix(f.Message, "must be more than"),
+			"%s has no %q: %s", raw, f.Pointer, f.Message)
 	}
 }
 
@@ -201,11 +193,8 @@ func TestRefusingALargePayloadCostsNoMoreThanItsSizeExplains(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		e := unreadableFields([]byte(raw), reflect.TypeFor[payload](), jsonPayload, refusal)
 		runtime.ReadMemStats(&after)
-		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
-			t.Errorf("%s: %d MiB for a text of %d KiB", name, took, len(raw)>>10)
-		}
-		if len(e.Fields) == 0 || e.Fields[0].Pointer != "/n" {
-			t.Errorf("%s: %.200v", name, e)
-		}
+		took := (after.TotalAlloc - before.TotalAlloc) >> 20
+		assert.Truef(t, took <= 100, "%s: %d MiB for a text of %d KiB", name, took, len(raw)>>10)
+		assert.Truef(t, len(e.Fields) != 0 && e.Fields[0].Pointer == "/n", "%s: %.200v", name, e)
 	}
 }

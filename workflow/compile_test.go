@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // snippets are declarations, and what the compiler must say about them.
@@ -94,37 +97,26 @@ var _ = []any{place, pay, charge, charged, Fine{}, time.Now}
 // another payload, a guard on another type of data.
 func TestTheCompilerKeepsWorkflowsApart(t *testing.T) {
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	temporary := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	args := []string{"build", "-overlay", filepath.Join(temporary, "overlay.json")}
 	for name, s := range snippets {
 		file := filepath.Join(temporary, name+".go")
-		if err := os.WriteFile(file, []byte(preamble+s.code), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(preamble+s.code), 0o600))
 		overlay.Replace[filepath.Join(here, "internal", "snippets", name, "snippet.go")] = file
 		args = append(args, "./internal/snippets/"+name)
 	}
 	raw, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(temporary, "overlay.json"), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(temporary, "overlay.json"), raw, 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-	if err == nil {
-		t.Fatal("everything compiles")
-	}
+	require.Error(t, err, "everything compiles")
 	said := byPackage(string(out))
 	for name, s := range snippets {
 		got, refused := said["github.com/pawlhq/pawl/workflow/internal/snippets/"+name]
-		if refused != (s.want != "") || !strings.Contains(got, s.want) {
-			t.Errorf("%s: want %q, the compiler says %q", name, s.want, got)
-		}
+		assert.Truef(t, refused == (s.want != "") && strings.Contains(got, s.want),
+			"%s: want %q, the compiler says %q", name, s.want, got)
 	}
 }
 

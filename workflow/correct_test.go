@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestACorrectionMergesObjectsAndReplacesArraysAndRawValues(t *testing.T) {
@@ -26,16 +27,13 @@ func TestACorrectionMergesObjectsAndReplacesArraysAndRawValues(t *testing.T) {
 	got, err := correct([]byte(before), []byte(`{"to":{"zip":"8020"},"by":{"b":{"zip":"1"}},"lines":[{"zip":"1020"}],"raw":{"y":2}}`))
 	const want = `{"to":{"city":"Graz","zip":"8020"},"by":{"a":{"city":"Linz","zip":"4020"},"b":{"city":"","zip":"1"}},` +
 		`"lines":[{"city":"","zip":"1020"}],"pair":[1,2],"hash":"AAA=","raw":{"y":2}}`
-	if string(got) != want || err != nil {
-		t.Errorf("%s, %v", got, err)
-	}
+	assert.Truef(t, string(got) == want && err == nil, "%s, %v", got, err)
 	for change, message := range map[string]string{
 		`{"pair":[1,2,3]}`: "must be an array of length 2", `{"pair":[1]}`: "must be an array of length 2",
 		`{"hash":"AAAA"}`: "must be a base64 string of 2 bytes",
 	} {
 		_, err := correct([]byte(before), []byte(change))
-		if e, ok := errors.AsType[*Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Message != message {
-			t.Errorf("%s: %v", change, err)
-		}
+		e, ok := errors.AsType[*Error](err)
+		assert.Truef(t, ok && len(e.Fields) == 1 && e.Fields[0].Message == message, "%s: %v", change, err)
 	}
 }

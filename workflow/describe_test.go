@@ -2,18 +2,18 @@ package workflow
 
 import (
 	"context"
-	"reflect"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Instances of a definition that says nothing new go on under it: neither what a
 // description has learned to say since nor a better schema changes the hash.
 func TestHashesOfEarlierDefinitionsStay(t *testing.T) {
 	const before = "f7668b89f1479e329af45035c0d1f7455442ee7285724041b63c3833ac0591f7"
-	if got := fullWorkflow(t).Hash; got != before {
-		t.Errorf("the hash became %s", got)
-	}
+	assert.Equal(t, before, fullWorkflow(t).Hash, "the hash became")
 }
 
 func TestDescribeSaysWhatAnActivityAndATimerAre(t *testing.T) {
@@ -27,29 +27,21 @@ func TestDescribeSaysWhatAnActivityAndATimerAre(t *testing.T) {
 		After("idle", From("open"), 36*time.Hour, "plain").
 		At("until", From("open"), func(c calm) time.Time { return c.Until }, "full").
 		Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := w.Describe()
-	if d.Transitions[0].Activity != nil {
-		t.Errorf("the start has an activity: %+v", d.Transitions[0])
-	}
+	assert.Nilf(t, d.Transitions[0].Activity, "the start has an activity: %+v", d.Transitions[0])
 	for i, want := range []ActivityDescription{
 		{Via: "waiting", Failed: "open", Timeout: "1m0s", Retry: RetryDescription{10, "1s", "5m0s"}},
 		{Via: "working", Failed: "open", Timeout: "1m30s", Retry: RetryDescription{3, "1ms", "1h0m0s"}, Concurrency: 4,
 			Undo: true, Check: true, Undoes: []string{"full"}, Settles: []string{"full"}, AskOperator: true},
 	} {
-		if got := d.Transitions[1+i].Activity; !reflect.DeepEqual(got, &want) {
-			t.Errorf("%s: %+v", d.Transitions[1+i].Name, got)
-		}
+		assert.Equal(t, &want, d.Transitions[1+i].Activity, d.Transitions[1+i].Name)
 	}
 	want := []TimerDescription{
 		{Name: "idle", In: From("open"), After: "36h0m0s", Do: "plain"},
 		{Name: "until", In: From("open"), FromData: true, Do: "full"},
 	}
-	if !reflect.DeepEqual(d.Timers, want) {
-		t.Errorf("timers %+v", d.Timers)
-	}
+	assert.Equal(t, want, d.Timers, "timers")
 }
 
 // Every word of an activity and of a timer counts.
@@ -63,12 +55,9 @@ func TestHashFollowsActivitiesAndTimers(t *testing.T) {
 			On("stop", From("open", "sending"), "closed", quiet[None]), On("look", From("open"), Stay, quiet[None])).Final("closed")
 		timers(d)
 		w, err := d.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other, taken := seen[w.Hash]; taken {
-			t.Errorf("definitions %d and %d have one hash", other, i)
-		}
+		require.NoError(t, err)
+		other, taken := seen[w.Hash]
+		assert.Falsef(t, taken, "definitions %d and %d have one hash", other, i)
 		seen[w.Hash] = i
 	}
 	for i, change := range []func(*activity){

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -54,13 +56,9 @@ func payPart(options func(*workflow.Activity[bill, workflow.None, int])) workflo
 
 func TestDifferences(t *testing.T) {
 	stored, err := bills(nil, payPart(nil)).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := json.Marshal(stored.Describe())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	timer := func(d *workflow.Definition[bill]) { d.After("due", workflow.From("opened"), 2*time.Hour, "remind") }
 	for name, c := range map[string]struct {
 		now  *workflow.Definition[bill]
@@ -86,47 +84,33 @@ func TestDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := c.now.Build()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := w.Differences(text)
-			if err != nil || (w.Hash == stored.Hash) != (len(c.want) == 0) {
-				t.Errorf("%q, %v, the same hash: %t", got, err, w.Hash == stored.Hash)
-			}
+			assert.Truef(t, err == nil && (w.Hash == stored.Hash) == (len(c.want) == 0),
+				"%q, %v, the same hash: %t", got, err, w.Hash == stored.Hash)
 			for _, want := range c.want {
-				if !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }) {
-					t.Errorf("%q has no line %q", got, want)
-				}
+				assert.Truef(t, slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }),
+					"%q has no line %q", got, want)
 			}
-			if len(c.want) == 0 && len(got) > 0 {
-				t.Errorf("%q", got)
-			}
+			assert.Falsef(t, len(c.want) == 0 && len(got) > 0, "%q", got)
 		})
 	}
-	if _, err := stored.Differences([]byte("{")); err == nil {
-		t.Error("half a description is compared")
-	}
+	_, err = stored.Differences([]byte("{"))
+	assert.Error(t, err, "half a description is compared")
 }
 
 func TestDifferences_Payload(t *testing.T) {
 	build := func(start workflow.Part[bill]) *workflow.Workflow {
 		w, err := workflow.Define("bill", 1, start).Final("opened").Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return w
 	}
 	text, err := json.Marshal(build(workflow.Start("open", "opened", billed[billing])).Describe())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := build(workflow.Start("open", "opened", billed[billingInText])).Differences(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{`transition "open": payload/amount/type was "integer", is ["string"`, `transition "open": payload/note is gone`} {
-		if !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }) {
-			t.Errorf("%q has no line %q", got, want)
-		}
+		assert.Truef(t, slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }),
+			"%q has no line %q", got, want)
 	}
 }

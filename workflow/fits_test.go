@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -22,13 +25,9 @@ func TestAResultOfAnotherShapeDoesNotFit(t *testing.T) {
 			func(*workflow.Call, *struct{}, receipt) error { return nil },
 		).OrElse("unpaid", func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }),
 	).Final("paid", "unpaid").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	work := w.Named("pay")[0].Work
-	if err := work.Fits([]byte(`{"key":"k","amount":3}`)); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, work.Fits([]byte(`{"key":"k","amount":3}`)))
 	for _, result := range []string{``, `null`, `[]`, `"x"`, `{}`, `{"key":""}`, `{"key":"k","amount":"3"}`, `{"key":"k","more":1}`,
 		`{"key":`} {
 		if err := work.Fits([]byte(result)); workflow.CodeOf(err) != workflow.InvalidPayload {

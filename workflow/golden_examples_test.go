@@ -3,6 +3,8 @@ package workflow_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/workflow"
@@ -14,9 +16,7 @@ func TestExamplesAreFrozen(t *testing.T) {
 		order.Workflow(nil).Build, fines.Workflow.Build, fines.Version2.Build,
 	} {
 		w, err := build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all += workflow.DescribeFrozen(t, w)
 	}
 	workflow.CompareGolden(t, "testdata/examples.txt", all)

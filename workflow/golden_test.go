@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
@@ -21,17 +24,11 @@ var Update = flag.Bool("update", false, "write the golden files in testdata")
 func CompareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *Update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs from:\n%s", path, got)
-	}
+	require.NoError(t, err)
+	assert.Equalf(t, string(want), got, "%s differs from", path)
 }
 
 // DescribeFrozen lists everything of a workflow that databases and documents store: its hash, the members of its data and
@@ -45,9 +42,7 @@ func DescribeFrozen(t *testing.T, w *Workflow) string {
 	}
 	for _, s := range w.Steps {
 		schema, err := s.Schema()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		fmt.Fprintf(&b, "step %s\nmeaning %s\nschema %s\n", s.Name, schemagen.Meaning(s.body.payloadType()), schema)
 	}
 	return b.String()
@@ -57,9 +52,7 @@ func frozen[P any](t *testing.T) string {
 	t.Helper()
 	name := reflect.TypeFor[P]().String()
 	w, err := Define("w", 1, Start("start", "done", func(*Call, *P, P) error { return nil })).Final("done").Build()
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, err, name)
 	return "# " + name + "\n" + DescribeFrozen(t, w)
 }
 

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type order struct {
@@ -31,9 +34,7 @@ func TestTheTextOfASchemaIsNoPartOfTheHash(t *testing.T) {
 	first, again := startWith[order](t), startWith[orderAgain](t)
 	one, _ := first.Schema()
 	other, _ := again.Schema()
-	if bytes.Equal(one, other) {
-		t.Fatal("the schemas are alike; the test shows nothing")
-	}
+	require.False(t, bytes.Equal(one, other), "the schemas are alike; the test shows nothing")
 	if a, b := hashWith[order](t), hashWith[orderAgain](t); a != b {
 		t.Errorf("two texts of one meaning: %s and %s", a, b)
 	}
@@ -64,9 +65,8 @@ func TestAnotherPayloadIsAnotherHash(t *testing.T) {
 			Rest map[string]int `json:",embed"`
 		}](t),
 	} {
-		if before, taken := seen[hash]; taken {
-			t.Errorf("payloads %d and %d have one hash", before, i)
-		}
+		before, taken := seen[hash]
+		assert.Falsef(t, taken, "payloads %d and %d have one hash", before, i)
 		seen[hash] = i
 	}
 }
@@ -74,8 +74,6 @@ func TestAnotherPayloadIsAnotherHash(t *testing.T) {
 func hashWith[P any](t *testing.T) string {
 	t.Helper()
 	w, err := Define("w", 1, Start("start", "done", func(*Call, *struct{}, P) error { return nil })).Final("done").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w.Hash
 }

@@ -1,9 +1,11 @@
 package workflow_test
 
 import (
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -16,19 +18,11 @@ func keeping(h workflow.Horizons) *workflow.Definition[struct{}] {
 func TestHorizonsAreNoPartOfWhatADefinitionSays(t *testing.T) {
 	t.Parallel()
 	plain, err := keeping(workflow.Horizons{}).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other, err := keeping(workflow.Horizons{Replay: time.Hour, Tombstone: workflow.Forever}).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if plain.Hash != other.Hash {
-		t.Error("the hash depends on the horizons")
-	}
-	if other.Horizons.Replay != time.Hour {
-		t.Errorf("got %+v", other.Horizons)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, other.Hash, plain.Hash, "the hash depends on the horizons")
+	assert.Equalf(t, time.Hour, other.Horizons.Replay, "got %+v", other.Horizons)
 }
 
 func TestResolvedHorizonsHaveEveryDefault(t *testing.T) {
@@ -41,9 +35,7 @@ func TestResolvedHorizonsHaveEveryDefault(t *testing.T) {
 		{workflow.Horizons{Tombstone: workflow.Forever, History: day},
 			workflow.Horizons{Replay: day, MaxReplay: 30 * day, Tombstone: workflow.Forever, MaxTombstone: workflow.Forever, History: day}},
 	} {
-		if got := c.declared.Resolve(day); got != c.want {
-			t.Errorf("%+v: got %+v", c.declared, got)
-		}
+		assert.Equalf(t, c.want, c.declared.Resolve(day), "%+v", c.declared)
 	}
 }
 
@@ -59,9 +51,7 @@ func TestHorizonsThatCannotBeAreMistakes(t *testing.T) {
 		"Tombstone is 720h0m0s, and its Max": {MaxTombstone: time.Hour},
 	} {
 		_, err := keeping(h).Build()
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%+v: got %v", h, err)
-		}
+		assert.ErrorContainsf(t, err, says, "%+v", h)
 	}
 }
 
@@ -74,30 +64,21 @@ func TestAnActionKeepsItsAnswerForLongerAndNeverForANegativeTime(t *testing.T) {
 			}
 			return nil
 		})).Final("end").Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p, err := w.Steps[0].Decode(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return w.Steps[0].Run(workflow.Facts{}, nil, p)
 	}
-	if out, err := run(time.Hour, time.Minute); err != nil || out.KeepAnswer != time.Hour {
-		t.Errorf("got %s, %v", out.KeepAnswer, err)
-	}
-	if _, err := run(-1); workflow.CodeOf(err) != workflow.Internal {
-		t.Errorf("a negative time: %v", err)
-	}
+	out, err := run(time.Hour, time.Minute)
+	assert.Truef(t, err == nil && out.KeepAnswer == time.Hour, "got %s, %v", out.KeepAnswer, err)
+	_, err = run(-1)
+	assert.Equalf(t, workflow.Internal, workflow.CodeOf(err), "a negative time: %v", err)
 }
 
 func TestTheBoundOfTheDataIsNoPartOfTheHash(t *testing.T) {
 	t.Parallel()
 	plain, err := keeping(workflow.Horizons{}).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bounded, err := keeping(workflow.Horizons{}).MaxData(100).Build(); err != nil || bounded.Hash != plain.Hash {
-		t.Errorf("the hash depends on the bound: %v", err)
-	}
+	require.NoError(t, err)
+	bounded, err := keeping(workflow.Horizons{}).MaxData(100).Build()
+	assert.Truef(t, err == nil && bounded.Hash == plain.Hash, "the hash depends on the bound: %v", err)
 }

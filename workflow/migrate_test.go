@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The workflow of these tests: a claim. Version 2 splits "open" and has other timers.
@@ -70,18 +73,14 @@ func migrationOf(t *testing.T, from, to Source) (*Migration, []string) {
 	var built [2]*Workflow
 	for i, s := range []Source{from, to} {
 		w, err := s.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		built[i] = w
 	}
 	m, err := MigrationOf(built[0], built[1])
 	if mistakes, ok := errors.AsType[*Mistakes](err); ok {
 		return m, mistakes.List
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m, nil
 }
 
@@ -121,13 +120,9 @@ func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
 				got[i] = strings.TrimPrefix(text, about)
 			}
 			for _, text := range test.want {
-				if !slices.Contains(got, text) {
-					t.Errorf("missing: %s", text)
-				}
+				assert.Contains(t, got, text, "missing")
 			}
-			if len(got) != len(test.want) && name != "twice, and nothing" {
-				t.Errorf("got %q", got)
-			}
+			assert.Falsef(t, len(got) != len(test.want) && name != "twice, and nothing", "got %q", got)
 		})
 	}
 }
@@ -135,19 +130,14 @@ func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
 func TestAPlanIsForTheDataOfItsVersionAndUndoesStay(t *testing.T) {
 	_, got := migrationOf(t, claims1(), claims2(FromVersion[claimV2, claimV2](1, nil).State("open",
 		"checking").DropTimer("nag").KeepTimer("release")))
-	if len(got) != 1 || !strings.Contains(got[0], "is for data workflow.claimV2; version 1 has workflow.claimV1") {
-		t.Errorf("%q", got)
-	}
+	assert.Truef(t, len(got) == 1 && strings.Contains(got[0], "is for data workflow.claimV2; version 1 has workflow.claimV1"),
+		"%q", got)
 	without := Define("claim", 2, Start("file", "open", noAction[claimV1, None]), On("end", From("open"), "paid", noAction[claimV1, None])).
 		Final("paid").Migrate(FromVersion[claimV1, claimV1](1, nil).State("held", "open").DropTimer("nag").DropTimer("release"))
 	_, got = migrationOf(t, claims1(), without)
-	if len(got) != 1 || !strings.Contains(got[0], `leaves effects of "pay" behind`) {
-		t.Errorf("%q", got)
-	}
+	assert.Truef(t, len(got) == 1 && strings.Contains(got[0], `leaves effects of "pay" behind`), "%q", got)
 	_, err := claims2(FromVersion(2, func(d claimV2) (claimV2, error) { return d, nil })).Build()
-	if err == nil || !strings.Contains(err.Error(), "which is not another one") {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, err, "which is not another one")
 	_, err = claims2(FromVersion(1, inCents), FromVersion(1, inCents), nil).Build()
 	if err == nil || !strings.Contains(err.Error(), "two plans") || !strings.Contains(err.Error(), "plan 3 of the migrations is nil") {
 		t.Error(err)
@@ -158,48 +148,34 @@ func TestAPlanMapsStatesDataAndTimers(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	m, mistakes := migrationOf(t, claims1(), claims2(FromVersion(1, inCents).State("open", "checking").DropTimer("nag").
 		SetTimer("release", func(now time.Time, d claimV2) time.Time { return now.Add(time.Duration(d.Cents) * time.Minute) })))
-	if mistakes != nil {
-		t.Fatal(mistakes)
-	}
+	require.Nil(t, mistakes)
 	for old, want := range map[State]State{"open": "checking", "held": "held", "paying": ""} {
-		if got, known := m.Into(old); got != want || !known {
-			t.Errorf("%s: %q, %t", old, got, known)
-		}
+		got, known := m.Into(old)
+		assert.Truef(t, got == want && known, "%s: %q, %t", old, got, known)
 	}
-	if _, known := m.Into("paid"); known || m.Carries("pay") {
-		t.Error("what has ended, or has an activity under way, is taken")
-	}
+	_, known := m.Into("paid")
+	assert.True(t, !known && !m.Carries("pay"), "what has ended, or has an activity under way, is taken")
 	data, err := m.Data([]byte(`{"text":"a","sum":3}`))
-	if err != nil || string(data) != `{"text":"a","cents":300}` {
-		t.Errorf("%s, %v", data, err)
-	}
+	assert.Truef(t, err == nil && string(data) == `{"text":"a","cents":300}`, "%s, %v", data, err)
 	for _, bad := range []string{`{"text":"a","sum":-1}`, `{"text":"a","sum":1,"more":true}`} {
 		if _, err := m.Data([]byte(bad)); err == nil || CodeOf(err) == Internal {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
 	list, err := m.Timers("held", []byte(`{"sum":3}`), data, now)
-	if err != nil || len(list) != 1 || !list[0].Disarm || !list[0].Due.Equal(now.Add(300*time.Minute)) {
-		t.Errorf("%+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 1 && list[0].Disarm && list[0].Due.Equal(now.Add(300*time.Minute)), "%+v, %v", list, err)
 	list, err = m.Timers("open", nil, data, now)
-	if err != nil || len(list) != 1 || list[0].Name != "nag" || !list[0].Disarm || list[0].Arm != nil {
-		t.Errorf("%+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 1 && list[0].Name == "nag" && list[0].Disarm && list[0].Arm == nil, "%+v, %v", list, err)
 }
 
 func TestAPlanCarriesAnActivityToWhereItIsUnderWay(t *testing.T) {
 	m, mistakes := migrationOf(t, claims1(), claims2(FromVersion(1, inCents).State("open",
 		"checking").DropTimer("nag").KeepTimer("release").Carry("pay")))
-	if mistakes != nil {
-		t.Fatal(mistakes)
-	}
-	if into, known := m.Into("paying"); into != "paying" || !known || !m.Carries("pay") {
-		t.Errorf("%q, %t", into, known)
-	}
-	if list, err := m.Timers("held", nil, nil, time.Now()); err != nil || len(list) != 0 {
-		t.Errorf("a kept timer: %+v, %v", list, err)
-	}
+	require.Nil(t, mistakes)
+	into, known := m.Into("paying")
+	assert.Truef(t, into == "paying" && known && m.Carries("pay"), "%q, %t", into, known)
+	list, err := m.Timers("held", nil, nil, time.Now())
+	assert.Truef(t, err == nil && len(list) == 0, "a kept timer: %+v, %v", list, err)
 }
 
 // What an activity does at its end must be the same in both versions, also where that is said by names of states.
@@ -235,10 +211,8 @@ func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 				Start("file", "checking", noAction[claimV2, None]), On("hold", From("checking"), "held", noAction[claimV2, None]),
 				On("release", From("held"), "checking", noAction[claimV2, None]))...).
 				Final("paid").After("release", From("held"), 24*time.Hour, "release").Migrate(plan))
-			if found := slices.ContainsFunc(got, func(text string) bool { return strings.HasSuffix(text, test.want) }); found != (test.want != "") ||
-				test.want == "" && len(got) > 0 {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			found := slices.ContainsFunc(got, func(text string) bool { return strings.HasSuffix(text, test.want) })
+			assert.Truef(t, found == (test.want != "") && (test.want != "" || len(got) <= 0), "got %q, want %q", got, test.want)
 		})
 	}
 }
@@ -258,26 +232,19 @@ func TestATimerIsComputedAnewFromTheDataOrByThePlan(t *testing.T) {
 		b.Until = b.Until.Add(24 * time.Hour)
 		return b, nil
 	}).RestartTimer("turns")))
-	if mistakes != nil {
-		t.Fatal(mistakes)
-	}
+	require.Nil(t, mistakes)
 	const before = `{"until":"2026-05-03T00:00:00Z"}`
 	after, err := m.Data([]byte(before))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	due := map[string]time.Time{}
 	list, err := m.Timers("full", []byte(before), after, now)
 	for _, change := range list {
-		if !change.Disarm || change.Arm == nil {
-			t.Errorf("%+v", change)
-		}
+		assert.Truef(t, change.Disarm && change.Arm != nil, "%+v", change)
 		due[change.Name] = change.Due
 	}
-	if err != nil || len(list) != 2 || !due["turns"].Equal(now.Add(time.Hour)) ||
-		!due["spoils"].Equal(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("%+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 2 && due["turns"].Equal(now.Add(time.Hour)) &&
+		due["spoils"].Equal(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)),
+		"%+v, %v", list, err)
 	if list, err := m.Timers("full", []byte(before), []byte(before), now); err != nil || len(list) != 1 {
 		t.Errorf("the time in the data is the same, and %+v, %v", list, err)
 	}
@@ -285,13 +252,10 @@ func TestATimerIsComputedAnewFromTheDataOrByThePlan(t *testing.T) {
 
 func TestWhereAnOperatorMayPutAnInstance(t *testing.T) {
 	w, err := claims2().Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for state, want := range map[State]string{"checking": "", "paid": "", "gone": "no such state", "paying": "under way",
 		"limbo": "no final state"} {
-		if got := w.StateProblem(state); (got == "") != (want == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", state, got, want)
-		}
+		got := w.StateProblem(state)
+		assert.Truef(t, (got == "") == (want == "") && strings.Contains(got, want), "%s: %q, want %q", state, got, want)
 	}
 }

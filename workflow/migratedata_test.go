@@ -3,6 +3,9 @@ package workflow
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type (
@@ -43,20 +46,14 @@ func TestAMigrationOfMembersThatTheBuildDoesNotKnow(t *testing.T) {
 		"by a function, one of two":      {dropping, letters(2, makes), `{"text":"a","priority":1,"x":1}`, `"/x"`},
 	} {
 		m, mistakes := migrationOf(t, test.from, test.to)
-		if len(mistakes) > 0 {
-			t.Fatalf("%s: %q", name, mistakes)
-		}
+		require.Truef(t, len(mistakes) <= 0, "%s: %q", name, mistakes)
 		data, err := m.Data([]byte(test.data))
 		got := string(data)
 		if err != nil {
 			got = AsError(err).Message
-			if AsError(err).Code != MigrationRefused || strings.Contains(got, "workflow.") {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.Truef(t, AsError(err).Code == MigrationRefused && !strings.Contains(got, "workflow."), "%s: %v", name, err)
 		}
-		if err == nil && got != test.want || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %s", name, got)
-		}
+		assert.Truef(t, (err != nil || got == test.want) && strings.Contains(got, test.want), "%s: %s", name, got)
 	}
 }
 
@@ -70,9 +67,7 @@ func TestAPlanWithoutAFunctionMayLeaveWhatIsMeantToGo(t *testing.T) {
 	}
 	to = letters(2, Plan[withoutPriority](FromVersion[withPriority, withoutPriority](1, nil)))
 	_, mistakes := migrationOf(t, from, to)
-	if len(mistakes) != 1 || !strings.Contains(mistakes[0], `"/priority" (int64) has no place in it`) {
-		t.Errorf("%q", mistakes)
-	}
+	assert.Truef(t, len(mistakes) == 1 && strings.Contains(mistakes[0], `"/priority" (int64) has no place in it`), "%q", mistakes)
 }
 
 // A member has one path wherever a type is within itself, and is dropped everywhere.
@@ -89,14 +84,9 @@ func TestAMigrationDropsWhatIsMeantToGoInATypeWithinItself(t *testing.T) {
 	}
 	same := func(old chain) (chain, error) { return old, nil }
 	m, mistakes := migrationOf(t, letters[chain](1).DataChanged("/x"), letters(2, Plan[chain](FromVersion(1, same))))
-	if len(mistakes) > 0 {
-		t.Fatalf("%q", mistakes)
-	}
-	if data, err := m.Data([]byte(`{"v":1,"x":1,"next":{"v":2,"x":2}}`)); err != nil || string(data) != `{"v":1,"next":{"v":2}}` {
-		t.Errorf("%s, %v", data, err)
-	}
+	require.Truef(t, len(mistakes) <= 0, "%q", mistakes)
+	data, err := m.Data([]byte(`{"v":1,"x":1,"next":{"v":2,"x":2}}`))
+	assert.Truef(t, err == nil && string(data) == `{"v":1,"next":{"v":2}}`, "%s, %v", data, err)
 	lacking, _ := membersOf[chain](t, "/x").Unlike(membersOf[longChain](t).Members())
-	if len(lacking) > 0 {
-		t.Errorf("%q", lacking)
-	}
+	assert.Truef(t, len(lacking) <= 0, "%q", lacking)
 }

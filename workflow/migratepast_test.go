@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // bureau is a version of a small workflow: who wrote may not close if the version says so, and a failed letter undoes the booking.
@@ -50,9 +52,7 @@ func TestAPlanSaysWhatOfThePastIsForgotten(t *testing.T) {
 			[]string{`forgets "write"`}},
 	} {
 		_, got := migrationOf(t, test.from, test.to)
-		if len(got) != len(test.want) || !slices.EqualFunc(got, test.want, strings.Contains) {
-			t.Errorf("%s: %q", name, got)
-		}
+		assert.Truef(t, len(got) == len(test.want) && slices.EqualFunc(got, test.want, strings.Contains), "%s: %q", name, got)
 	}
 }
 
@@ -96,9 +96,7 @@ func TestAPlanSaysByWhichNameTheNewVersionAsksWhoDidIt(t *testing.T) {
 			[]string{`maps transition "draft" twice`}},
 	} {
 		_, got := migrationOf(t, test.from, test.to)
-		if len(got) != len(test.want) || !slices.EqualFunc(got, test.want, strings.Contains) {
-			t.Errorf("%s: %q", name, got)
-		}
+		assert.Truef(t, len(got) == len(test.want) && slices.EqualFunc(got, test.want, strings.Contains), "%s: %q", name, got)
 	}
 }
 

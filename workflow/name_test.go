@@ -2,8 +2,9 @@ package workflow_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -15,20 +16,15 @@ func TestNamesAreThoseOfTheDefinition(t *testing.T) {
 	def := workflow.Define("paper", 1,
 		workflow.Start("write", "written", write),
 		workflow.On("change", workflow.From("written"), "written", write)).Final()
-	if got := workflow.NameOf[note](def, "change"); got != (workflow.Name[note]{Workflow: "paper", Transition: "change"}) {
-		t.Errorf("%+v", got)
-	}
+	assert.Equal(t, (workflow.Name[note]{Workflow: "paper", Transition: "change"}), workflow.NameOf[note](def, "change"))
 	for want, name := range map[string]func(){
 		`workflow "paper" has no transition "burn"`:    func() { workflow.NameOf[note](def, "burn") },
 		`the payload of "write" is workflow_test.note`: func() { workflow.NameOf[paper](def, "write") },
 	} {
-		if got := panicked(name); !strings.Contains(got, want) {
-			t.Errorf("%q, not %q", got, want)
-		}
+		assert.Contains(t, panicked(name), want)
 	}
-	if panicked(func() { workflow.NameOf[note](workflow.Define[paper]("", 0), "write") }) == "" {
-		t.Error("a definition with mistakes has names")
-	}
+	assert.NotEqual(t, "", panicked(func() { workflow.NameOf[note](workflow.Define[paper]("", 0), "write") }),
+		"a definition with mistakes has names")
 }
 
 func panicked(f func()) (with string) {

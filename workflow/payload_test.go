@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type cents int64
@@ -131,16 +133,10 @@ func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := s.Decode([]byte(c.payload))
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != InvalidPayload || e.Message != "the payload is not valid" {
-				t.Fatalf("got %v, %v", p, err)
-			}
-			if !reflect.DeepEqual(e.Fields, c.fields) {
-				t.Errorf("got %q", e.Fields)
-			}
+			require.Truef(t, ok && e.Code == InvalidPayload && e.Message == "the payload is not valid", "got %v, %v", p, err)
+			assert.Equal(t, c.fields, e.Fields)
 			leaks(t, e)
-			if p.BusinessKey() != "" || p.value != nil {
-				t.Error("a payload came out all the same")
-			}
+			assert.True(t, p.BusinessKey() == "" && p.value == nil, "a payload came out all the same")
 		})
 	}
 }
@@ -152,13 +148,9 @@ var insides = regexp.MustCompile(`(?i)workflow\.|placeOrder|orderLine|cents|uint
 func leaks(t *testing.T, e *Error) {
 	t.Helper()
 	for _, f := range e.Fields {
-		if m := insides.FindString(f.Message); m != "" {
-			t.Errorf("%q in %q", m, f.Message)
-		}
+		assert.Equalf(t, "", insides.FindString(f.Message), "in %q", f.Message)
 	}
-	if e.Cause != nil {
-		t.Errorf("a cause: %v", e.Cause)
-	}
+	assert.NoError(t, e.Cause, "a cause")
 }
 
 func TestDecodeTakesWhatFits(t *testing.T) {
@@ -174,9 +166,8 @@ func TestDecodeTakesWhatFits(t *testing.T) {
 		`{"customer":"c","opening":""}`,
 		`{"customer":"c","deep":{"any":[1,"x",null]},"quoted":"9007199254740993"}`,
 	} {
-		if _, err := s.Decode([]byte(payload)); err != nil {
-			t.Errorf("%.80s: %v", payload, err)
-		}
+		_, err := s.Decode([]byte(payload))
+		assert.NoErrorf(t, err, "%.80s", payload)
 	}
 }
 
@@ -187,12 +178,8 @@ func TestDecodeBoundsItsAnswer(t *testing.T) {
 	}
 	_, err := orderStep(t).Decode([]byte(`{"customer":"c","lines":[` + strings.Join(lines, ",") + `]}`))
 	e, ok := errors.AsType[*Error](err)
-	if !ok || len(e.Fields) != 101 {
-		t.Fatalf("got %v", err)
-	}
-	if last := e.Fields[100]; last != (FieldError{"", "and 200 more"}) {
-		t.Errorf("the last is %q", last)
-	}
+	require.Truef(t, ok && len(e.Fields) == 101, "got %v", err)
+	assert.Equal(t, (FieldError{"", "and 200 more"}), e.Fields[100], "the last")
 }
 
 func TestDecodeNamesTheBusinessKey(t *testing.T) {
@@ -201,17 +188,12 @@ func TestDecodeNamesTheBusinessKey(t *testing.T) {
 		Start("start", "done", func(*Call, *struct{}, namedPayload) error { return nil }).
 			BusinessKey(func(p namedPayload) string { return key + p.Name }),
 	).Final("done").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := w.Steps[0]
 	p, err := s.Decode([]byte(`{"name":"c-1:k-9"}`))
-	if err != nil || p.BusinessKey() != "c-1:k-9" {
-		t.Errorf("%q, %v", p.BusinessKey(), err)
-	}
-	if _, err := s.Decode([]byte(`{"name":"` + strings.Repeat("k", MaxBusinessKey) + `"}`)); err != nil {
-		t.Error(err)
-	}
+	assert.Truef(t, err == nil && p.BusinessKey() == "c-1:k-9", "%q, %v", p.BusinessKey(), err)
+	_, err = s.Decode([]byte(`{"name":"` + strings.Repeat("k", MaxBusinessKey) + `"}`))
+	assert.NoError(t, err)
 	for payload, message := range map[string]string{
 		`{}`: "the business key that this payload names is empty",
 		`{"name":"` + strings.Repeat("k", MaxBusinessKey+1) + `"}`: "the business key that this payload names is longer than 255 bytes",
@@ -219,14 +201,12 @@ func TestDecodeNamesTheBusinessKey(t *testing.T) {
 	} {
 		_, err := s.Decode([]byte(payload))
 		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Code != InvalidPayload || len(e.Fields) != 1 || e.Fields[0].Message != message {
-			t.Errorf("%.40s: %v", payload, err)
-		}
+		assert.Truef(t, ok && e.Code == InvalidPayload && len(e.Fields) == 1 && e.Fields[0].Message == message,
+			"%.40s: %v", payload, err)
 	}
 	key = "\xff"
-	if _, err := s.Decode([]byte(`{"name":"a"}`)); CodeOf(err) != InvalidPayload {
-		t.Errorf("a key that is not UTF-8: %v", err)
-	}
+	_, err = s.Decode([]byte(`{"name":"a"}`))
+	assert.Equalf(t, InvalidPayload, CodeOf(err), "a key that is not UTF-8: %v", err)
 }
 
 type moody struct{ Mood int }
@@ -239,9 +219,7 @@ func TestDecodeSurvivesMethodsThatPanic(t *testing.T) {
 		Value moody `validate:"required"`
 	}{})
 	err := validateStruct(v.Interface())
-	if CodeOf(err) != Internal || strings.Contains(err.(*Error).Message, "secret") {
-		t.Errorf("got %v", err)
-	}
+	assert.Truef(t, CodeOf(err) == Internal && !strings.Contains(err.(*Error).Message, "secret"), "got %v", err)
 }
 
 func FuzzDecode(f *testing.F) {
@@ -264,13 +242,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Code != InvalidPayload || len(e.Fields) == 0 {
-			t.Fatalf("%T: %v", err, err)
-		}
+		require.Truef(t, ok && e.Code == InvalidPayload && len(e.Fields) != 0, "%T: %v", err, err)
 		for _, field := range e.Fields {
-			if field.Pointer != "" && field.Pointer[0] != '/' || len(field.Pointer) > maxPointer {
-				t.Errorf("pointer %q", field.Pointer)
-			}
+			assert.Truef(t, (field.Pointer == "" || field.Pointer[0] == '/') && len(field.Pointer) <= maxPointer,
+				"pointer %q", field.Pointer)
 		}
 		leaks(t, e)
 	})

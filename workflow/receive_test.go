@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type letter struct {
@@ -42,17 +44,14 @@ func reception[P any](m Mapping[P]) *Reception {
 func TestAMessageBecomesAnAddressAndAPayload(t *testing.T) {
 	r := reception(JSON(stamped))
 	a, payload, err := r.Take(Message{Tenant: "t", Consumer: "post", ID: "m", Body: []byte(` {"order":"o-1","note":"n","more":{"x":1}}`)})
-	if err != nil || a != (Address{BusinessKey: "o-1"}) || string(payload) != `{"note":"nmtpost"}` {
-		t.Errorf("got %v %s %v", a, payload, err)
-	}
+	assert.Truef(t, err == nil && a == (Address{BusinessKey: "o-1"}) && string(payload) == `{"note":"nmtpost"}`,
+		"got %v %s %v", a, payload, err)
 	id := uuid.New()
 	byID := reception(JSON(func(_ Message, list []uuid.UUID) (Address, None, error) {
 		return Address{Instance: list[0]}, None{}, nil
 	}))
-	if a, payload, err = byID.Take(Message{Body: []byte(`["` + id.String() + `"]`)}); err != nil || a.Instance != id ||
-		string(payload) != "{}" {
-		t.Errorf("got %v %s %v", a, payload, err)
-	}
+	a, payload, err = byID.Take(Message{Body: []byte(`["` + id.String() + `"]`)})
+	assert.Truef(t, err == nil && a.Instance == id && string(payload) == "{}", "got %v %s %v", a, payload, err)
 }
 
 func TestAMessageThatIsNotTaken(t *testing.T) {
@@ -76,17 +75,15 @@ func TestAMessageThatIsNotTaken(t *testing.T) {
 	} {
 		_, _, err := r.Take(Message{Type: tt.kind, Body: []byte(tt.body)})
 		e, _ := errors.AsType[*Error](err)
-		if err == nil || errors.Is(err, ErrNotMine) != tt.notMine || errors.Is(err, ErrIgnored) != tt.ignored || (e != nil) != (tt.code != "") ||
-			e != nil && (e.Code != tt.code || tt.text != "" && e.Message != tt.text) {
-			t.Errorf("%s %s: %v", tt.kind, tt.body, err)
-		}
+		assert.Truef(t, err != nil && errors.Is(err, ErrNotMine) == tt.notMine && errors.Is(err, ErrIgnored) == tt.ignored &&
+			(e != nil) == (tt.code != "") && (e == nil || e.Code == tt.code && (tt.text == "" || e.Message == tt.text)),
+			"%s %s: %v", tt.kind, tt.body, err)
 	}
 	endless := reception(JSON(func(Message, None) (Address, map[string]any, error) {
 		return Address{}, map[string]any{"f": func() {}}, nil
 	}))
-	if _, _, err := endless.Take(Message{Body: []byte("{}")}); CodeOf(err) != Internal {
-		t.Errorf("a payload that cannot be encoded: %v", err)
-	}
+	_, _, err := endless.Take(Message{Body: []byte("{}")})
+	assert.Equalf(t, Internal, CodeOf(err), "a payload that cannot be encoded: %v", err)
 }
 
 func TestEveryFieldOfAMessageThatCannotBeReadIsNamed(t *testing.T) {
@@ -98,16 +95,13 @@ func TestEveryFieldOfAMessageThatCannotBeReadIsNamed(t *testing.T) {
 	r := reception(JSON(func(Message, notice) (Address, letter, error) { return Address{}, letter{}, ErrIgnored }))
 	_, _, err := r.Take(Message{Body: []byte(`{"order":"","amount":"much","at":7,"theirs":true}`)})
 	e, ok := errors.AsType[*Error](err)
-	if !ok || !errors.Is(err, ErrNotMine) {
-		t.Fatalf("got %v", err)
-	}
+	require.Truef(t, ok && errors.Is(err, ErrNotMine), "got %v", err)
 	var pointers []string
 	for _, f := range e.Fields {
 		pointers = append(pointers, f.Pointer)
 	}
-	if want := []string{"/amount", "/at", "/order"}; !slices.Equal(pointers, want) {
-		t.Errorf("it names %v, want %v", pointers, want)
-	}
+	want := []string{"/amount", "/at", "/order"}
+	assert.Truef(t, slices.Equal(pointers, want), "it names %v, want %v", pointers, want)
 }
 
 func TestBuildFindsMistakesInWhatIsReceived(t *testing.T) {
@@ -124,14 +118,10 @@ func TestBuildFindsMistakesInWhatIsReceived(t *testing.T) {
 			Receive("rule", JSON(func(Message, wrongRule) (Address, stamp, error) { return Address{}, stamp{}, nil })),
 	).Final("open").Build()
 	m, ok := errors.AsType[*Mistakes](err)
-	if !ok || len(m.List) != 6 {
-		t.Fatalf("got %v", err)
-	}
+	require.Truef(t, ok && len(m.List) == 6, "got %v", err)
 	for i, want := range []string{"without a name", "longer than 249 bytes", "cannot be stored", `"nil" without a function`,
 		`"none" without a function`, "no-such-rule"} {
-		if !strings.Contains(m.List[i], want) {
-			t.Errorf("%q does not say %q", m.List[i], want)
-		}
+		assert.Contains(t, m.List[i], want, "does not say")
 	}
 }
 
@@ -146,15 +136,11 @@ func TestWhatIsReceivedIsDescribedAndNotHashed(t *testing.T) {
 			send.Receive("post", JSON(func(Message, letter) (Address, None, error) { return Address{}, None{}, nil }))
 		}
 		w, err := Define("w", 1, begin, send).Final("closed").Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return w
 	}
 	with, without := build(true), build(false)
-	if with.Hash != without.Hash {
-		t.Error("the hash changes")
-	}
+	assert.Equal(t, without.Hash, with.Hash, "the hash changes")
 	d := with.Describe()
 	if !slices.Equal(d.Transitions[0].Receives, []string{"post", "bank"}) || !slices.Equal(d.Transitions[1].Receives, []string{"post"}) {
 		t.Errorf("described are %v and %v", d.Transitions[0].Receives, d.Transitions[1].Receives)
@@ -164,11 +150,7 @@ func TestWhatIsReceivedIsDescribedAndNotHashed(t *testing.T) {
 func TestWhatIsAddedAfterBuildIsNotReceived(t *testing.T) {
 	begin := Start("begin", "open", quiet[stamp]).Receive("post", JSON(stamped))
 	w, err := Define("w", 1, begin).Final("open").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	begin.Receive("bank", JSON(stamped))
-	if n := len(w.Steps[0].Receives); n != 1 {
-		t.Errorf("it receives from %d consumers", n)
-	}
+	assert.Equal(t, 1, len(w.Steps[0].Receives), "it receives from consumers")
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type storedLine struct {
@@ -22,9 +24,7 @@ type storedTree struct {
 func membersOf[D any](t *testing.T, gone ...string) *Workflow {
 	t.Helper()
 	w, err := Define("w", 1, Start("begin", "done", func(*Call, *D, None) error { return nil })).Final("done").DataChanged(gone...).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -91,19 +91,14 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 		`"/by_day" (object by int64, now array)`,
 		`"/lines/*/article" (string, now int64)`, `"/lines/*/count" (int32, now int16)`, `"/many" (array of 3, now array of 2)`,
 		`"/rest/*" (any, now object)`}
-	if !slices.Equal(unreadable, want) {
-		t.Errorf("it cannot read %q\nwant %q", unreadable, want)
-	}
+	assert.Truef(t, slices.Equal(unreadable, want), "it cannot read %q\nwant %q", unreadable, want)
 	meant := membersOf[unable](t, "/name", "/tree", "/any", "/at", "/by", "/by_day", "/lines/*/article", "/lines/*/count", "/many", "/rest")
 	if lacking, unreadable := meant.Unlike(before); len(lacking)+len(unreadable) > 0 {
 		t.Errorf("all of it is meant: %q, %q", lacking, unreadable)
 	}
-	if _, own := meant.Recorded(before)["/name"]; own {
-		t.Error("what is meant to go is recorded on")
-	}
-	if membersOf[recorded](t).MembersHash() == membersOf[able](t).MembersHash() {
-		t.Error("other members have the same hash")
-	}
+	_, own := meant.Recorded(before)["/name"]
+	assert.False(t, own, "what is meant to go is recorded on")
+	assert.NotEqual(t, membersOf[able](t).MembersHash(), membersOf[recorded](t).MembersHash(), "other members have the same hash")
 }
 
 func TestDataChangedNamesMembers(t *testing.T) {
@@ -112,9 +107,7 @@ func TestDataChangedNamesMembers(t *testing.T) {
 		None) error {
 		return nil
 	})).Final("done").DataChanged("name").Build()
-	if err == nil {
-		t.Error("what is no path was taken")
-	}
+	assert.Error(t, err, "what is no path was taken")
 }
 
 // The numbers of an any are float64, which does not hold every int64; and what a float32 of an older build reads it rounds.
@@ -142,9 +135,8 @@ func TestNoNumberIsRoundedByAnotherType(t *testing.T) {
 	lacking, unreadable := membersOf[other](t).Unlike(membersOf[recorded](t).Members())
 	want := []string{`"/part/n" (int64, now any)`, `"/parts/*/n" (int64, now any)`, `"/ratio" (float32, now float64)`,
 		`"/share" (float32, now any)`, `"/wide" (int64, now any)`}
-	if len(lacking) > 0 || !slices.Equal(unreadable, want) {
-		t.Errorf("lacking %q, unreadable %q\nwant %q", lacking, unreadable, want)
-	}
+	assert.Truef(t, len(lacking) <= 0 && slices.Equal(unreadable, want),
+		"lacking %q, unreadable %q\nwant %q", lacking, unreadable, want)
 }
 
 // What a map has held without a name is what a newer build may have to read by its name.
@@ -185,9 +177,8 @@ func TestAMemberThatAMapMayHaveHeldIsReadAsWhatItHeld(t *testing.T) {
 	}
 	lacking, unreadable := membersOf[unable](t).Unlike(before)
 	want := []string{`"/lines/first/n" (int64, now string)`, `"/name" (int64, now string)`}
-	if len(lacking) > 0 || !slices.Equal(unreadable, want) {
-		t.Errorf("lacking %q, unreadable %q, want %q", lacking, unreadable, want)
-	}
+	assert.Truef(t, len(lacking) <= 0 && slices.Equal(unreadable, want),
+		"lacking %q, unreadable %q, want %q", lacking, unreadable, want)
 	if _, unreadable := membersOf[unable](t, "/name", "/lines/first/n").Unlike(before); len(unreadable) > 0 {
 		t.Errorf("it is meant: %q", unreadable)
 	}

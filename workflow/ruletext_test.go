@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // Every rule speaks in words, with the names of the JSON.
@@ -68,9 +70,7 @@ func TestRulesInWords(t *testing.T) {
 		e, ok := errors.AsType[*Error](err)
 		if !ok || len(e.Fields) != 1 || e.Fields[0] != want {
 			t.Errorf("%s: got %+v, want %+v", document, err, want)
-			if ok {
-				t.Error(e.Fields)
-			}
+			assert.False(t, ok, e.Fields)
 		}
 	}
 }
@@ -84,9 +84,7 @@ func TestPointersOfNamelessPayloads(t *testing.T) {
 	for document, want := range map[string]string{`{}`: "/lines", `{"lines":[{}]}`: "/lines/0/sku"} {
 		_, err := s.Decode([]byte(document))
 		e, ok := errors.AsType[*Error](err)
-		if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != want {
-			t.Errorf("%s: %v", document, err)
-		}
+		assert.Truef(t, ok && len(e.Fields) == 1 && e.Fields[0].Pointer == want, "%s: %v", document, err)
 	}
 }
 
@@ -97,9 +95,7 @@ type generic[T any] struct {
 func TestPointersOfGenericPayloads(t *testing.T) {
 	_, err := startWith[generic[line]](t).Decode(nil)
 	e, ok := errors.AsType[*Error](err)
-	if !ok || len(e.Fields) != 1 || e.Fields[0] != (FieldError{"/values", "is required"}) {
-		t.Errorf("got %v", err)
-	}
+	assert.Truef(t, ok && len(e.Fields) == 1 && e.Fields[0] == (FieldError{"/values", "is required"}), "got %v", err)
 }
 
 func TestShortenKeepsWholeNames(t *testing.T) {
@@ -107,8 +103,6 @@ func TestShortenKeepsWholeNames(t *testing.T) {
 	for pointer, want := range map[string]string{
 		"": "", "/a/b": "/a/b", "/" + long: "", "/a/b/" + long: "/a/b", "/" + long[1:]: "/" + long[1:],
 	} {
-		if got := shorten(pointer); got != want {
-			t.Errorf("got %.20q, want %.20q", got, want)
-		}
+		assert.Equal(t, want, shorten(pointer))
 	}
 }

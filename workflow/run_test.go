@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type ledger struct {
@@ -39,18 +41,14 @@ func ledgerStep(t testing.TB, action func(*Call, *ledger, entry) error, guards .
 	w, err := Define("ledger", 1,
 		Start("begin", "open", func(*Call, *ledger, None) error { return nil }), on,
 	).Final("closed").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w.Leaving("book", "open")
 }
 
 func decoded(t testing.TB, s *Step, payload string) Payload {
 	t.Helper()
 	p, err := s.Decode([]byte(payload))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -84,9 +82,7 @@ func TestRunDecides(t *testing.T) {
 	s := ledgerStep(t, book)
 	out, err := s.Run(someFacts, []byte(`{"total":1}`), decoded(t, s,
 		`{"lines":[2,3],"by":{"b":1,"a":2},"to":"closed","emit":["booked","closed"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := Outcome{
 		To: "closed", Reason: "booked by ann",
 		Data:   []byte(`{"total":6,"lines":[2,3],"by":{"a":2,"b":1}}`),
@@ -96,18 +92,14 @@ func TestRunDecides(t *testing.T) {
 			{"closed", []byte(`{"by":{"a":2,"b":1},"total":6}`)},
 		},
 	}
-	if !reflect.DeepEqual(out, want) {
-		t.Errorf("got\n%s\n%+v", out.Data, out)
-	}
+	assert.Equalf(t, want, out, "got\n%s", out.Data)
 }
 
 func TestRunGoesToTheFirstTargetUnlessTold(t *testing.T) {
 	s := ledgerStep(t, book)
 	for to, want := range map[string]State{"": "open", "open": "open", "closed": "closed", string(Stay): "open"} {
 		out, err := s.Run(someFacts, nil, decoded(t, s, `{"to":"`+to+`"}`))
-		if err != nil || out.To != want {
-			t.Errorf("Goto(%q): %q, %v", to, out.To, err)
-		}
+		assert.Truef(t, err == nil && out.To == want, "Goto(%q): %q, %v", to, out.To, err)
 	}
 }
 
@@ -117,12 +109,9 @@ func TestActionKnowsItsFacts(t *testing.T) {
 		got = Facts{c.Now(), c.Tenant(), c.Actor(), c.Instance(), c.Version(), c.State(), "", c.Reason()}
 		return nil
 	})
-	if _, err := s.Run(someFacts, nil, decoded(t, s, `{}`)); err != nil {
-		t.Fatal(err)
-	}
-	if got != someFacts {
-		t.Errorf("got %+v", got)
-	}
+	_, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
+	require.NoError(t, err)
+	assert.Truef(t, got == someFacts, "got %+v", got)
 }
 
 // A defect of the workflow's code is not a refusal: it must not be stored with
@@ -177,15 +166,10 @@ func TestMisuseOfTheCallIsADefect(t *testing.T) {
 			s := ledgerStep(t, c.action)
 			out, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Code != Internal || e.Cause == nil || !strings.Contains(e.Cause.Error(), c.cause) {
-				t.Errorf("got %v, want %q in it", err, c.cause)
-			}
-			if ok && strings.Contains(e.Message, "book") {
-				t.Errorf("the message shows the inside: %s", e.Message)
-			}
-			if !reflect.DeepEqual(out, Outcome{}) {
-				t.Errorf("something was decided: %+v", out)
-			}
+			assert.Truef(t, ok && e.Code == Internal && e.Cause != nil && strings.Contains(e.Cause.Error(), c.cause),
+				"got %v, want %q in it", err, c.cause)
+			assert.Falsef(t, ok && strings.Contains(e.Message, "book"), "the message shows the inside: %s", e.Message)
+			assert.Equal(t, Outcome{}, out, "something was decided")
 		})
 	}
 }
@@ -194,19 +178,15 @@ func TestDataThatABuildCannotReadIsForAnother(t *testing.T) {
 	s := ledgerStep(t, book, func(*Call, ledger) error { return nil })
 	p := decoded(t, s, `{}`)
 	for _, data := range []string{`{"total":"x"}`, `[`, `{"total":1`} {
-		if _, err := s.Run(someFacts, []byte(data), p); CodeOf(err) != NotOnThisNode {
-			t.Errorf("Run on %s: %v", data, err)
-		}
-		if refusals := s.Check(someFacts, []byte(data)); len(refusals) != 1 || CodeOf(refusals[0]) != NotOnThisNode {
-			t.Errorf("Check on %s: %v", data, refusals)
-		}
-		if _, _, err := s.Typed([]byte(data), p); CodeOf(err) != NotOnThisNode {
-			t.Errorf("Typed on %s: %v", data, err)
-		}
+		_, err := s.Run(someFacts, []byte(data), p)
+		assert.Equalf(t, NotOnThisNode, CodeOf(err), "Run on %s: %v", data, err)
+		refusals := s.Check(someFacts, []byte(data))
+		assert.Truef(t, len(refusals) == 1 && CodeOf(refusals[0]) == NotOnThisNode, "Check on %s: %v", data, refusals)
+		_, _, err = s.Typed([]byte(data), p)
+		assert.Equalf(t, NotOnThisNode, CodeOf(err), "Typed on %s: %v", data, err)
 	}
-	if _, err := s.Run(someFacts, []byte(`{"total":1,"later":true}`), p); err != nil {
-		t.Errorf("data with a member of another build: %v", err)
-	}
+	_, err := s.Run(someFacts, []byte(`{"total":1,"later":true}`), p)
+	assert.NoError(t, err, "data with a member of another build")
 }
 
 func TestGuardsSpeakTogether(t *testing.T) {
@@ -226,23 +206,15 @@ func TestGuardsSpeakTogether(t *testing.T) {
 	refusals := s.Check(someFacts, data)
 	var texts []string
 	for _, r := range refusals {
-		if CodeOf(r) != GuardRefused {
-			t.Errorf("code %s", CodeOf(r))
-		}
+		assert.Equal(t, GuardRefused, CodeOf(r), "code")
 		texts = append(texts, r.(*Error).Message)
 	}
 	want := []string{"the total is 7", "closed on Sundays", "the books are open"}
-	if !reflect.DeepEqual(texts, want) {
-		t.Errorf("Check: %q", texts)
-	}
+	assert.Equal(t, want, texts, "Check")
 	_, err := s.Run(someFacts, data, decoded(t, s, `{}`))
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Code != GuardRefused || e.Message != strings.Join(want, "; ") {
-		t.Errorf("Run: %v", err)
-	}
-	if ran {
-		t.Error("the action ran all the same")
-	}
+	assert.Truef(t, ok && e.Code == GuardRefused && e.Message == strings.Join(want, "; "), "Run: %v", err)
+	assert.False(t, ran, "the action ran all the same")
 }
 
 // An action cannot choose to be retried, nor take an engine's code.
@@ -271,9 +243,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 			for _, s := range []*Step{byAction, byGuard} {
 				_, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
 				e, ok := errors.AsType[*Error](err)
-				if !ok || e.Code != c.code || e.Message != c.message {
-					t.Errorf("got %v", err)
-				}
+				assert.Truef(t, ok && e.Code == c.code && e.Message == c.message, "got %v", err)
 			}
 		})
 	}
@@ -283,9 +253,8 @@ func TestPanicsPassThrough(t *testing.T) {
 	s := ledgerStep(t, func(*Call, *ledger, entry) error { panic("mine") })
 	p := decoded(t, s, `{}`)
 	defer func() {
-		if v := recover(); v != "mine" {
-			t.Errorf("recovered %v", v)
-		}
+		v := recover()
+		assert.Truef(t, v == "mine", "recovered %v", v)
 	}()
 	_, err := s.Run(someFacts, nil, p)
 	t.Errorf("Run returned %v", err)
@@ -311,24 +280,15 @@ func TestRunIsPure(t *testing.T) {
 	raw := []byte(`{"lines":[1,2],"by":{"x":1},"emit":["e"]}`)
 	p := decoded(t, s, string(raw))
 	first, err := s.Run(someFacts, data, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 3 {
 		again, err := s.Run(someFacts, data, p)
-		if err != nil || !reflect.DeepEqual(again, first) {
-			t.Fatalf("%+v then %+v, %v", first, again, err)
-		}
+		require.Truef(t, err == nil && reflect.DeepEqual(again, first), "%+v then %+v, %v", first, again, err)
 	}
-	if string(data) != `{"total":1,"lines":[5]}` {
-		t.Errorf("the data became %s", data)
-	}
-	if _, err := s.Run(someFacts, data, decoded(t, s, `{"by":{},"fail":"no"}`)); CodeOf(err) != GuardRefused {
-		t.Errorf("got %v", err)
-	}
-	if string(data) != `{"total":1,"lines":[5]}` {
-		t.Errorf("the refusal left %s", data)
-	}
+	assert.Equalf(t, `{"total":1,"lines":[5]}`, string(data), "the data became %s", data)
+	_, err = s.Run(someFacts, data, decoded(t, s, `{"by":{},"fail":"no"}`))
+	assert.Equalf(t, GuardRefused, CodeOf(err), "got %v", err)
+	assert.Equalf(t, `{"total":1,"lines":[5]}`, string(data), "the refusal left %s", data)
 }
 
 // The decoder's input may be a buffer that is used again.
@@ -336,24 +296,18 @@ func TestPayloadDoesNotDependOnItsBytes(t *testing.T) {
 	s := ledgerStep(t, book)
 	raw := []byte(`{"lines":[1,2],"by":{"x":1}}`)
 	p, err := s.Decode(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range raw {
 		raw[i] = 'x'
 	}
 	out, err := s.Run(someFacts, nil, p)
-	if err != nil || string(out.Data) != `{"total":3,"lines":[1,2],"by":{"x":1}}` {
-		t.Errorf("got %s, %v", out.Data, err)
-	}
+	assert.Truef(t, err == nil && string(out.Data) == `{"total":3,"lines":[1,2],"by":{"x":1}}`, "got %s, %v", out.Data, err)
 }
 
 func TestTypedGivesTheGoValues(t *testing.T) {
 	s := ledgerStep(t, book)
 	d, p, err := s.Typed([]byte(`{"total":4}`), decoded(t, s, `{"lines":[1]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d, ok := d.(ledger); !ok || d.Total != 4 {
 		t.Errorf("data %#v", d)
 	}
@@ -378,14 +332,10 @@ func FuzzRun(f *testing.F) {
 		}
 		first, err := s.Run(someFacts, []byte(data), p)
 		again, errAgain := s.Run(someFacts, []byte(data), p)
-		if !reflect.DeepEqual(first, again) || CodeOf(err) != CodeOf(errAgain) {
-			t.Fatalf("%+v %v, then %+v %v", first, err, again, errAgain)
-		}
-		if _, ok := errors.AsType[*Error](err); err != nil && !ok {
-			t.Fatalf("%T", err)
-		}
-		if err == nil && first.To != "open" && first.To != "closed" {
-			t.Fatalf("it went to %q", first.To)
-		}
+		require.Truef(t, reflect.DeepEqual(first, again) && CodeOf(err) == CodeOf(errAgain),
+			"%+v %v, then %+v %v", first, err, again, errAgain)
+		_, ok := errors.AsType[*Error](err)
+		require.Falsef(t, err != nil && !ok, "%T", err)
+		require.Falsef(t, err == nil && first.To != "open" && first.To != "closed", "it went to %q", first.To)
 	})
 }

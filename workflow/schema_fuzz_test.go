@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // representative has what payloads usually have, and no rule that JSON Schema
@@ -101,17 +103,11 @@ func FuzzSchemaAgreesWithDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		var v any
-		if err := stdjson.Unmarshal([]byte(representativeOrder), &v); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stdjson.Unmarshal([]byte(representativeOrder), &v))
 		document, err := stdjson.Marshal(mutate(v, bytes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		bySchema := accepts(t, schema, string(document))
 		_, byDecoder := step.Decode(document)
-		if (bySchema == nil) != (byDecoder == nil) {
-			t.Fatalf("%s\nschema: %v\ndecoder: %+v", document, bySchema, byDecoder)
-		}
+		require.Equalf(t, (byDecoder == nil), (bySchema == nil), "%s\nschema: %v\ndecoder: %+v", document, bySchema, byDecoder)
 	})
 }

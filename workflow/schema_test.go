@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
 )
 
 // startWith is the start of a workflow that takes a P and does nothing.
@@ -17,9 +18,7 @@ func startWith[P any](t testing.TB) *Step {
 	w, err := Define("w", 1,
 		Start("start", "done", func(*Call, *struct{}, P) error { return nil }),
 	).Final("done").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w.Steps[0]
 }
 
@@ -28,20 +27,12 @@ func startWith[P any](t testing.TB) *Step {
 func schemaOf(t testing.TB, s *Step) *jsonschema.Resolved {
 	t.Helper()
 	raw, err := s.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var schema jsonschema.Schema
-	if err := stdjson.Unmarshal(raw, &schema); err != nil {
-		t.Fatalf("%v in %s", err, raw)
-	}
-	if schema.Schema != "https://json-schema.org/draft/2020-12/schema" {
-		t.Fatalf("$schema is %q", schema.Schema)
-	}
+	require.NoErrorf(t, stdjson.Unmarshal(raw, &schema), "in %s", raw)
+	require.Equal(t, "https://json-schema.org/draft/2020-12/schema", schema.Schema, "$schema")
 	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatalf("%v in %s", err, raw)
-	}
+	require.NoErrorf(t, err, "in %s", raw)
 	return resolved
 }
 
@@ -365,9 +356,7 @@ func agree(t *testing.T, step *Step, accepted, refused, decoder []string) {
 	t.Helper()
 	schema := schemaOf(t, step)
 	raw, err := step.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	check := func(document string, bySchema, byDecoder bool) {
 		t.Helper()
 		if err := accepts(t, schema, document); (err == nil) != bySchema {

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type lease struct {
@@ -24,9 +27,7 @@ func timed(t testing.TB) *Workflow {
 		At("until", From("running", "reminded"), func(l lease) time.Time { return l.Until }, "end").
 		After("reminder", From("running"), 0, "remind").
 		Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -39,9 +40,7 @@ func TestTimersInAState(t *testing.T) {
 		for _, timer := range w.TimersIn(state) {
 			got = append(got, timer.Name)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("in %s run %v", state, got)
-		}
+		assert.Truef(t, slices.Equal(got, want), "in %s run %v", state, got)
 	}
 }
 
@@ -49,19 +48,14 @@ func TestTimerIsDue(t *testing.T) {
 	w := timed(t)
 	entered := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	expire, until := w.Timers[0], w.Timers[1]
-	if due, err := expire.Due(entered, []byte("not even looked at")); err != nil || !due.Equal(entered.Add(48*time.Hour)) ||
-		expire.FromData() {
-		t.Errorf("after: %s, %v", due, err)
-	}
-	if due, err := until.Due(entered, []byte(`{"until":"2027-01-02T00:00:00Z"}`)); err != nil || due.Year() != 2027 || !until.FromData() {
-		t.Errorf("at: %s, %v", due, err)
-	}
-	if due, err := until.Due(entered, []byte(`{}`)); err != nil || !due.IsZero() {
-		t.Errorf("never: %s, %v", due, err)
-	}
-	if _, err := until.Due(entered, []byte(`{"until":5}`)); CodeOf(err) != NotOnThisNode {
-		t.Errorf("other data: %v", err)
-	}
+	due, err := expire.Due(entered, []byte("not even looked at"))
+	assert.Truef(t, err == nil && due.Equal(entered.Add(48*time.Hour)) && !expire.FromData(), "after: %s, %v", due, err)
+	due, err = until.Due(entered, []byte(`{"until":"2027-01-02T00:00:00Z"}`))
+	assert.Truef(t, err == nil && due.Year() == 2027 && until.FromData(), "at: %s, %v", due, err)
+	due, err = until.Due(entered, []byte(`{}`))
+	assert.Truef(t, err == nil && due.IsZero(), "never: %s, %v", due, err)
+	_, err = until.Due(entered, []byte(`{"until":5}`))
+	assert.Equalf(t, NotOnThisNode, CodeOf(err), "other data: %v", err)
 }
 
 func TestBuiltTimerDoesNotChange(t *testing.T) {
@@ -69,11 +63,7 @@ func TestBuiltTimerDoesNotChange(t *testing.T) {
 	none := func(*Call, *lease, None) error { return nil }
 	w, err := Define("w", 1, Start("go", "a", none), On("on", From("a"), "b", none), On("end", From("a", "b"), "c", none)).
 		Final("c").After("t", in, time.Hour, "end").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	in[0] = "c"
-	if w.TimersIn("a") == nil || w.TimersIn("c") != nil {
-		t.Error("the timer follows the caller's slice")
-	}
+	assert.True(t, w.TimersIn("a") != nil && w.TimersIn("c") == nil, "the timer follows the caller's slice")
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestWorkGetsWhatWasAskedAndGivesItsResult(t *testing.T) {
@@ -24,15 +27,10 @@ func TestWorkGetsWhatWasAskedAndGivesItsResult(t *testing.T) {
 	attempt := NewAttempt(Attempt{Key: "k", Number: 3}, func(p []byte) { progress = append(progress, string(p)) })
 	result, err := s.Work.Do(context.WithValue(t.Context(), key{}, "!"), attempt,
 		[]byte(`{"due":5,"of an earlier build":1}`), []byte(`{"amount":4,"tags":["x"]}`))
-	if err != nil || string(result) != `{"id":"k!","parts":[],"by":{"a":3,"z":1}}` {
-		t.Errorf("result %s, %v", result, err)
-	}
-	if !reflect.DeepEqual(gotData, account{Due: 5}) || !reflect.DeepEqual(gotPayload, bill{4, []string{"x"}}) {
-		t.Errorf("the work got %+v and %+v", gotData, gotPayload)
-	}
-	if !slices.Equal(progress, []string{`"half"`}) {
-		t.Errorf("progress %q", progress)
-	}
+	assert.Truef(t, err == nil && string(result) == `{"id":"k!","parts":[],"by":{"a":3,"z":1}}`, "result %s, %v", result, err)
+	assert.Truef(t, reflect.DeepEqual(gotData, account{Due: 5}) && reflect.DeepEqual(gotPayload, bill{4, []string{"x"}}),
+		"the work got %+v and %+v", gotData, gotPayload)
+	assert.Truef(t, slices.Equal(progress, []string{`"half"`}), "progress %q", progress)
 }
 
 func TestTheWorksOwnErrorsComeThrough(t *testing.T) {
@@ -41,15 +39,12 @@ func TestTheWorksOwnErrorsComeThrough(t *testing.T) {
 		Undo(func(context.Context, *Attempt, account, bill, *charge) error { return mine }).
 		Check(func(context.Context, *Attempt, account, bill) (*charge, error) { return &charge{}, mine }))
 	a := NewAttempt(Attempt{}, nil)
-	if result, err := s.Work.Do(t.Context(), a, nil, nil); err != mine || result != nil {
-		t.Errorf("Do: %s, %v", result, err)
-	}
-	if err := s.Work.Undo(t.Context(), a, nil, nil, nil); err != mine {
-		t.Errorf("Undo: %v", err)
-	}
-	if result, happened, err := s.Work.Check(t.Context(), a, nil, nil); err != mine || happened || result != nil {
-		t.Errorf("Check: %s, %t, %v", result, happened, err)
-	}
+	result, err := s.Work.Do(t.Context(), a, nil, nil)
+	assert.Truef(t, err == mine && result == nil, "Do: %s, %v", result, err)
+	err = s.Work.Undo(t.Context(), a, nil, nil, nil)
+	assert.Truef(t, err == mine, "Undo: %v", err)
+	result, happened, err := s.Work.Check(t.Context(), a, nil, nil)
+	assert.Truef(t, err == mine && !happened && result == nil, "Check: %s, %t, %v", result, happened, err)
 }
 
 // What cannot be decoded or encoded is a defect, and no work is done on it.
@@ -64,9 +59,7 @@ func TestWorkOnWhatDoesNotFitIsADefect(t *testing.T) {
 			Undo(func(context.Context, *Attempt, account, bill, *float64) error { run(); return nil }).
 			Check(func(context.Context, *Attempt, account, bill) (*float64, error) { run(); return nil, nil }),
 	).Final("done").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := w.Leaving("weigh", "open")
 	a := NewAttempt(Attempt{}, nil)
 	bad := []byte(`{"due":"much","amount":"much"}`)
@@ -89,9 +82,8 @@ func TestWorkOnWhatDoesNotFitIsADefect(t *testing.T) {
 			t.Errorf("%s: ran %t, %v", name, ran, err)
 		}
 	}
-	if _, err := s.Work.Do(t.Context(), a, nil, nil); CodeOf(err) != Internal || !ran {
-		t.Errorf("a result that JSON cannot say: %v", err)
-	}
+	_, err = s.Work.Do(t.Context(), a, nil, nil)
+	assert.Truef(t, CodeOf(err) == Internal && ran, "a result that JSON cannot say: %v", err)
 }
 
 func TestDoneMakesTheResultAPartOfTheData(t *testing.T) {
@@ -106,17 +98,14 @@ func TestDoneMakesTheResultAPartOfTheData(t *testing.T) {
 	out, err := s.Done(payingFacts, []byte(`{"due":5,"charges":["ch-0"]}`), []byte(`{"id":"ch-1","parts":[2,3]}`))
 	want := Outcome{To: "partly", Data: []byte(`{"due":5,"tried":0,"charges":["ch-0","ch-1"]}`),
 		Result: []byte(`"ch-1"`), Events: []Emitted{{"account.charged", []byte(`"ch-1"`)}}}
-	if err != nil || !reflect.DeepEqual(out, want) {
-		t.Errorf("%+v, %v", out, err)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(out, want), "%+v, %v", out, err)
 }
 
 func TestDoneMayRefuseAResult(t *testing.T) {
 	s := payStep(t, paying(charged, func(*Call, *account, charge) error { return errors.New("that is not our currency") }))
 	_, err := s.Done(payingFacts, nil, []byte(`{}`))
-	if e, ok := errors.AsType[*Error](err); !ok || e.Code != GuardRefused || e.Message != "that is not our currency" {
-		t.Errorf("%v", err)
-	}
+	e, ok := errors.AsType[*Error](err)
+	assert.True(t, ok && e.Code == GuardRefused && e.Message == "that is not our currency", err)
 }
 
 func TestFailGoesToTheStateOfOrElse(t *testing.T) {
@@ -127,17 +116,14 @@ func TestFailGoesToTheStateOfOrElse(t *testing.T) {
 	}))
 	out, err := s.Fail(payingFacts, []byte(`{"due":5}`), Failure{Kind: FailureError, Message: "card refused", Attempts: 3})
 	want := Outcome{To: "unpaid", Data: []byte(`{"due":5,"tried":3}`), Reason: "card refused"}
-	if err != nil || !reflect.DeepEqual(out, want) {
-		t.Errorf("%+v, %v", out, err)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(out, want), "%+v, %v", out, err)
 }
 
 func TestFailCannotRefuse(t *testing.T) {
 	s := payStep(t, paying(charged, booked).OrElse("unpaid", func(*Call, *account, Failure) error { return Refuse("no") }))
 	_, err := s.Fail(payingFacts, nil, Failure{})
-	if CodeOf(err) != Internal || !strings.Contains(err.Error(), `the failure action of "pay" refused: guard_refused: no`) {
-		t.Errorf("%v", err)
-	}
+	assert.True(t, CodeOf(err) == Internal && strings.Contains(err.Error(), `the failure action of "pay" refused: guard_refused: no`),
+		err)
 }
 
 func TestUndoKnowsTheResultWhereItIsKnown(t *testing.T) {
@@ -148,13 +134,9 @@ func TestUndoKnowsTheResultWhereItIsKnown(t *testing.T) {
 			return nil
 		}))
 	for _, result := range [][]byte{nil, []byte(`{"id":"ch-1","parts":null,"by":null}`), []byte(`{}`)} {
-		if err := s.Work.Undo(t.Context(), NewAttempt(Attempt{}, nil), nil, nil, result); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Work.Undo(t.Context(), NewAttempt(Attempt{}, nil), nil, nil, result))
 	}
-	if want := []*charge{nil, {ID: "ch-1"}, {}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
-	}
+	assert.Equal(t, []*charge{nil, {ID: "ch-1"}, {}}, got)
 }
 
 func TestCheckTellsWhetherItHappened(t *testing.T) {
@@ -166,13 +148,10 @@ func TestCheckTellsWhetherItHappened(t *testing.T) {
 			return &charge{ID: "found"}, nil
 		}))
 	result, happened, err := s.Work.Check(t.Context(), NewAttempt(Attempt{}, nil), nil, []byte(`{"amount":1}`))
-	if err != nil || !happened || string(result) != `{"id":"found","parts":[],"by":{}}` {
-		t.Errorf("%s, %t, %v", result, happened, err)
-	}
+	assert.Truef(t, err == nil && happened && string(result) == `{"id":"found","parts":[],"by":{}}`,
+		"%s, %t, %v", result, happened, err)
 	result, happened, err = s.Work.Check(t.Context(), NewAttempt(Attempt{}, nil), nil, []byte(`{}`))
-	if err != nil || happened || result != nil {
-		t.Errorf("%s, %t, %v", result, happened, err)
-	}
+	assert.Truef(t, err == nil && !happened && result == nil, "%s, %t, %v", result, happened, err)
 }
 
 // Deciding again decides the same, also when a function changes what it was
@@ -201,17 +180,12 @@ func TestNothingIsSharedBetweenCalls(t *testing.T) {
 	p := decoded(t, s, string(payload))
 	for range 3 {
 		out, err := s.Run(openFacts, data, p)
-		if err != nil || string(out.Data) != `{"due":0,"tried":0,"charges":["x!"],"notes":{"seen":1}}` {
-			t.Fatalf("accept: %s, %v", out.Data, err)
-		}
+		require.Truef(t, err == nil && string(out.Data) == `{"due":0,"tried":0,"charges":["x!"],"notes":{"seen":1}}`,
+			"accept: %s, %v", out.Data, err)
 		got, err := s.Work.Do(t.Context(), NewAttempt(Attempt{}, nil), data, payload)
-		if err != nil || string(got) != `{"id":"x!","parts":[],"by":{"seen":2}}` {
-			t.Fatalf("work: %s, %v", got, err)
-		}
+		require.Truef(t, err == nil && string(got) == `{"id":"x!","parts":[],"by":{"seen":2}}`, "work: %s, %v", got, err)
 		out, err = s.Done(payingFacts, data, result)
-		if err != nil || string(out.Data) != `{"due":0,"tried":0,"notes":{"seen":2}}` {
-			t.Fatalf("done: %s, %v", out.Data, err)
-		}
+		require.Truef(t, err == nil && string(out.Data) == `{"due":0,"tried":0,"notes":{"seen":2}}`, "done: %s, %v", out.Data, err)
 	}
 	if string(data) != `{"notes":{"seen":1}}` || string(payload) != `{"tags":["x"]}` || string(result) != `{"parts":[1],"by":{"seen":1}}` {
 		t.Errorf("the stored bytes changed: %s %s %s", data, payload, result)
@@ -229,35 +203,26 @@ func TestRetryCeilingDoublesUpToItsMaximum(t *testing.T) {
 		{Retry{First: time.Hour, Max: time.Hour}, 1, time.Hour},
 		{Retry{First: 1, Max: math.MaxInt64}, 63, 1 << 62}, {Retry{First: 1, Max: math.MaxInt64}, 64, math.MaxInt64},
 	} {
-		if got := c.retry.Ceiling(c.failures); got != c.want {
-			t.Errorf("%v after %d failures: %d, want %d", c.retry, c.failures, got, c.want)
-		}
+		assert.Equalf(t, c.want, c.retry.Ceiling(c.failures), "%v after %d failures", c.retry, c.failures)
 	}
 }
 
 func TestProgressThatNobodyWatchesOrThatJSONCannotSay(t *testing.T) {
-	if err := NewAttempt(Attempt{}, nil).Report(1); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, NewAttempt(Attempt{}, nil).Report(1))
 	reported := false
-	if err := NewAttempt(Attempt{}, func([]byte) { reported = true }).Report(math.NaN()); err == nil || reported {
-		t.Errorf("reported %t, %v", reported, err)
-	}
+	err := NewAttempt(Attempt{}, func([]byte) { reported = true }).Report(math.NaN())
+	assert.Truef(t, err != nil && !reported, "reported %t, %v", reported, err)
 }
 
 func TestFinalErrors(t *testing.T) {
 	cause := &Error{Code: NotFound, Message: "no such card"}
 	final := Final(cause)
 	wrapped := errors.Join(errors.New("charge"), final)
-	if Final(nil) != nil || IsFinal(nil) || IsFinal(cause) || !IsFinal(final) || !IsFinal(wrapped) || !IsFinal(Final(wrapped)) {
-		t.Error("IsFinal")
-	}
-	if final.Error() != cause.Error() {
-		t.Errorf("its text is %q", final)
-	}
-	if e, ok := errors.AsType[*Error](wrapped); !ok || e != cause {
-		t.Error("the cause is lost")
-	}
+	assert.True(t, Final(nil) == nil && !IsFinal(nil) && !IsFinal(cause) && IsFinal(final) && IsFinal(wrapped) && IsFinal(Final(wrapped)),
+		"IsFinal")
+	assert.Equalf(t, cause.Error(), final.Error(), "its text is %q", final)
+	e, ok := errors.AsType[*Error](wrapped)
+	assert.True(t, ok && e == cause, "the cause is lost")
 }
 
 // Fuzzing the ending: whatever was stored, Done and Fail answer twice the same,
@@ -284,15 +249,12 @@ func FuzzEnding(f *testing.F) {
 		} {
 			first, err := decide()
 			again, errAgain := decide()
-			if !reflect.DeepEqual(first, again) || CodeOf(err) != CodeOf(errAgain) {
-				t.Fatalf("%s: %+v %v, then %+v %v", name, first, err, again, errAgain)
-			}
+			require.Truef(t, reflect.DeepEqual(first, again) && CodeOf(err) == CodeOf(errAgain),
+				"%s: %+v %v, then %+v %v", name, first, err, again, errAgain)
 			if code := CodeOf(err); err != nil && code != Internal && code != NotOnThisNode && (name == "fail" || code != GuardRefused) {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if err == nil && (name == "fail") != (first.To == "unpaid") {
-				t.Fatalf("%s went to %q", name, first.To)
-			}
+			require.Falsef(t, err == nil && (name == "fail") != (first.To == "unpaid"), "%s went to %q", name, first.To)
 		}
 	})
 }
@@ -301,11 +263,8 @@ func TestNotDoneKeepsTheError(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("refused")
 	err := NotDone(cause)
-	if NotDone(nil) != nil || IsNotDone(nil) || IsNotDone(cause) || !IsNotDone(err) || !IsNotDone(fmt.Errorf("dial: %w", err)) ||
-		!IsNotDone(Final(err)) {
-		t.Error("IsNotDone")
-	}
-	if err.Error() != "refused" || !errors.Is(err, cause) || IsFinal(err) {
-		t.Errorf("it became %v", err)
-	}
+	assert.True(t, NotDone(nil) == nil && !IsNotDone(nil) && !IsNotDone(cause) && IsNotDone(err) &&
+		IsNotDone(fmt.Errorf("dial: %w", err)) && IsNotDone(Final(err)),
+		"IsNotDone")
+	assert.Truef(t, err.Error() == "refused" && errors.Is(err, cause) && !IsFinal(err), "it became %v", err)
 }

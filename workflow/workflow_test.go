@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func fullWorkflow(t testing.TB) *Workflow {
@@ -24,38 +27,23 @@ func fullWorkflow(t testing.TB) *Workflow {
 			}
 			return strconv.Itoa(l.Total)
 		}).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
 func TestWorkflowAnswers(t *testing.T) {
 	w := fullWorkflow(t)
-	if want := []State{"filed", "checked", "paid", "withdrawn"}; !reflect.DeepEqual(w.States, want) {
-		t.Errorf("states %v", w.States)
-	}
-	if !w.IsFinal("paid") || w.IsFinal("filed") || w.IsFinal("unknown") {
-		t.Error("IsFinal")
-	}
-	if n := len(w.Named("withdraw")); n != 2 || len(w.Named("file")) != 1 || w.Named("unknown") != nil {
-		t.Errorf("Named: %d", n)
-	}
-	if s := w.Leaving("withdraw", "checked"); s == nil || s.Hook != "by hand" {
-		t.Errorf("Leaving: %+v", s)
-	}
-	if w.Leaving("withdraw", "paid") != nil || w.Leaving("file", "filed") != nil || w.Leaving("unknown", "filed") != nil {
-		t.Error("something leaves where nothing does")
-	}
-	if want := []string{"approve", "withdraw"}; !reflect.DeepEqual(w.Allowed("checked"), want) {
-		t.Errorf("allowed %v", w.Allowed("checked"))
-	}
-	if w.Allowed("paid") != nil {
-		t.Errorf("allowed at the end: %v", w.Allowed("paid"))
-	}
-	if !w.Watched("check") || w.Watched("approve") {
-		t.Error("Watched")
-	}
+	assert.Equal(t, []State{"filed", "checked", "paid", "withdrawn"}, w.States, "states")
+	assert.True(t, w.IsFinal("paid") && !w.IsFinal("filed") && !w.IsFinal("unknown"), "IsFinal")
+	n := len(w.Named("withdraw"))
+	assert.Truef(t, n == 2 && len(w.Named("file")) == 1 && w.Named("unknown") == nil, "Named: %d", n)
+	s := w.Leaving("withdraw", "checked")
+	assert.Truef(t, s != nil && s.Hook == "by hand", "Leaving: %+v", s)
+	assert.True(t, w.Leaving("withdraw", "paid") == nil && w.Leaving("file", "filed") == nil && w.Leaving("unknown", "filed") == nil,
+		"something leaves where nothing does")
+	assert.Equal(t, []string{"approve", "withdraw"}, w.Allowed("checked"), "allowed")
+	assert.Nil(t, w.Allowed("paid"), "allowed at the end")
+	assert.True(t, w.Watched("check") && !w.Watched("approve"), "Watched")
 }
 
 func TestAttributesOf(t *testing.T) {
@@ -64,20 +52,15 @@ func TestAttributesOf(t *testing.T) {
 		`{"total":7}`: {"total": "7"}, `{}`: {}, ``: {},
 	} {
 		got, err := w.AttributesOf([]byte(data))
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v, %v", data, got, err)
-		}
+		assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "%s: %v, %v", data, got, err)
 	}
 	if _, err := w.AttributesOf([]byte(`{"total":"x"}`)); CodeOf(err) != NotOnThisNode {
 		t.Errorf("got %v", err)
 	}
 	none, err := Define("w", 1, Start("go", "end", func(*Call, *struct{}, None) error { return nil })).Final("end").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := none.AttributesOf([]byte(`no JSON`)); got != nil || err != nil {
-		t.Errorf("without attributes: %v, %v", got, err)
-	}
+	require.NoError(t, err)
+	got, err := none.AttributesOf([]byte(`no JSON`))
+	assert.Truef(t, got == nil && err == nil, "without attributes: %v, %v", got, err)
 }
 
 func TestDescribeSaysWhatIsDeclared(t *testing.T) {
@@ -99,13 +82,9 @@ func TestDescribeSaysWhatIsDeclared(t *testing.T) {
 			{Name: "withdraw", From: []State{"checked"}, To: []State{"withdrawn"}},
 		},
 	}
-	if !reflect.DeepEqual(d, want) {
-		t.Errorf("got %+v", d)
-	}
-	if schemas["check"] != `{"type":"object","properties":{},"$schema":"https://json-schema.org/draft/2020-12/schema",`+
-		`"additionalProperties":false}` {
-		t.Errorf("the schema of None is %s", schemas["check"])
-	}
+	assert.Equal(t, want, d)
+	assert.Equal(t, `{"type":"object","properties":{},"$schema":"https://json-schema.org/draft/2020-12/schema",`+
+		`"additionalProperties":false}`, schemas["check"], "the schema of None")
 }
 
 // Engines share a workflow among goroutines.
@@ -121,15 +100,10 @@ func TestWorkflowIsSafeForConcurrentUse(t *testing.T) {
 				return
 			}
 			out, err := start.Run(someFacts, nil, p)
-			if err != nil || out.To != "filed" {
-				t.Errorf("%+v, %v", out, err)
-			}
-			if _, err := w.AttributesOf(out.Data); err != nil {
-				t.Error(err)
-			}
-			if len(w.Describe().Transitions) != 5 {
-				t.Error("Describe")
-			}
+			assert.Truef(t, err == nil && out.To == "filed", "%+v, %v", out, err)
+			_, err = w.AttributesOf(out.Data)
+			assert.NoError(t, err)
+			assert.Len(t, w.Describe().Transitions, 5, "Describe")
 		})
 	}
 	wg.Wait()

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api/wire"
 )
 
@@ -19,26 +21,21 @@ func TestADisplayStringSaysAnyText(t *testing.T) {
 		"\xff\xc3":             `%"%ff%c3"`,
 	} {
 		got := wire.DisplayString(text)
-		if got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-		if back, ok := wire.ParseDisplayString(got); !ok || back != text {
-			t.Errorf("%s is read as %q, %v", got, back, ok)
-		}
+		assert.Equalf(t, want, got, "%q", text)
+		back, ok := wire.ParseDisplayString(got)
+		assert.Truef(t, ok && back == text, "%s is read as %q, %v", got, back, ok)
 	}
 	long := strings.Repeat("é%\n", 100_000)
-	if back, ok := wire.ParseDisplayString(wire.DisplayString(long)); !ok || back != long {
-		t.Error("a long text is not read back")
-	}
+	back, ok := wire.ParseDisplayString(wire.DisplayString(long))
+	assert.True(t, ok && back == long, "a long text is not read back")
 }
 
 func TestWhatIsNoDisplayString(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", `%`, `%"`, `"x"`, `x`, `%"x`, `%"x" `, `%"x";a`, `%"a"b"`, `%"é"`, "%\"a\tb\"", `%"%"`, `%"%4"`,
 		`%"%c3%B c"`, `%"%C3%BC"`, `%"%g0"`, `%"%%"`, `%"% 0"`, `%"%+1"`} {
-		if got, ok := wire.ParseDisplayString(text); ok {
-			t.Errorf("%s is read as %q", text, got)
-		}
+		got, ok := wire.ParseDisplayString(text)
+		assert.Falsef(t, ok, "%s is read as %q", text, got)
 	}
 }
 

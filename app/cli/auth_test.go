@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/auth"
@@ -21,25 +24,20 @@ import (
 func authFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "auth.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func TestAuthIsReadFromItsFile(t *testing.T) {
 	got, err := authOf(authFile(t, `{"jwt":{"issuer":"i","audience":["a"],"algorithms":["RS256"],"jwks":"https://idp.example/keys",
 		"leeway":"0s","survive":"2h","claims":{"tenant":"org","roles":"realm_access.roles"},"grants":["read","submit:order/pay"]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if j := got.JWT; j.Issuer != "i" || j.JWKS == "" || j.Leeway != -1 || j.Survive != 2*time.Hour || j.Claims.Roles != "realm_access.roles" ||
 		j.Grants.String() != "read submit:order/pay" || j.Secret != nil || j.Keys != nil {
 		t.Errorf("%+v", j)
 	}
-	if got, err = authOf(authFile(t, `{"keys":true}`)); err != nil || !got.Keys || got.JWT != nil {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err = authOf(authFile(t, `{"keys":true}`))
+	assert.Truef(t, err == nil && got.Keys && got.JWT == nil, "%+v, %v", got, err)
 	t.Setenv(variableOfLogin, "s")
 	got, err = authOf(authFile(t, `{"jwt":{"issuer":"https://i","login":{"client_id":"console","scopes":["a","b"],"discovery":"https://d"}}}`))
 	if l := got.Login; err != nil || l.Issuer != "https://i" || l.ClientID != "console" || l.ClientSecret != "s" || len(l.Scopes) != 2 ||
@@ -61,13 +59,11 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := authOf("/no/such/file"); err == nil {
-		t.Error("a file that is not there is none")
-	}
+	_, err = authOf("/no/such/file")
+	assert.Error(t, err, "a file that is not there is none")
 	t.Setenv(variableOfSecret, "s")
-	if got, err = authOf(authFile(t, `{"jwt":{}}`)); err != nil || string(got.JWT.Secret) != "s" {
-		t.Errorf("%+v, %v", got.JWT, err)
-	}
+	got, err = authOf(authFile(t, `{"jwt":{}}`))
+	assert.Truef(t, err == nil && string(got.JWT.Secret) == "s", "%+v, %v", got.JWT, err)
 }
 
 func TestCanITellsWhatAServerSays(t *testing.T) {
@@ -81,9 +77,7 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 		}
 		return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read}}}, nil
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httptest.NewServer(a)
 	defer server.Close()
 	for _, c := range []struct{ token, grant, out, problem string }{
@@ -98,9 +92,7 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 		t.Setenv(flags.EnvToken, c.token)
 		if c.out != "" {
 			_, stdout, _ := run(t.Context(), "auth", "can-i", c.grant, "--server", server.URL, "-o", "json")
-			if want := fmt.Sprintf(`"allowed": %t`, c.problem == ""); !strings.Contains(stdout, want) {
-				t.Errorf("%s with %q: %s", c.grant, c.token, stdout)
-			}
+			assert.Containsf(t, stdout, fmt.Sprintf(`"allowed": %t`, c.problem == ""), "%s with %q", c.grant, c.token)
 		}
 		var out bytes.Buffer
 		root := CommandLine()

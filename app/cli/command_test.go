@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
@@ -100,9 +101,8 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"diagram order --format png", `shop: --format png is not mermaid, dot or svg (see "shop diagram --help")`},
 	} {
 		code, stdout, stderr := run(t.Context(), strings.Fields(tt.args)...)
-		if code != 2 || stdout != "" || stderr != tt.want+"\n" {
-			t.Errorf("%s: exit %d, stdout %q\n got %s\nwant %s", tt.args, code, stdout, stderr, tt.want)
-		}
+		assert.Truef(t, code == 2 && stdout == "" && stderr == tt.want+"\n",
+			"%s: exit %d, stdout %q\n got %s\nwant %s", tt.args, code, stdout, stderr, tt.want)
 	}
 }
 
@@ -115,9 +115,8 @@ func TestFailuresExitWith1AndOneLine(t *testing.T) {
 			"--database and --schema the right ones?)"},
 	} {
 		code, _, stderr := run(t.Context(), strings.Fields(tt.args)...)
-		if code != 1 || !strings.HasPrefix(stderr, tt.want) || strings.Count(strings.TrimSuffix(stderr, "\n"), "\n") != 0 {
-			t.Errorf("%s: exit %d, %q, want %q", tt.args, code, stderr, tt.want)
-		}
+		assert.Truef(t, code == 1 && strings.HasPrefix(stderr, tt.want) && strings.Count(strings.TrimSuffix(stderr, "\n"), "\n") == 0,
+			"%s: exit %d, %q, want %q", tt.args, code, stderr, tt.want)
 	}
 }
 
@@ -127,17 +126,15 @@ func TestMistakesOfAWorkflowAreReported(t *testing.T) {
 		func(*workflow.Call, *struct{}, workflow.None) error { return nil }))
 	code, _, stderr := runOver(t.Context(), []workflow.Source{broken}, "serve", "--address", "127.0.0.1:0", "--database",
 		"postgres://127.0.0.1:1/x")
-	if code != 1 || !strings.Contains(stderr, "broken") || strings.Contains(stderr, "connect") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	assert.Truef(t, code == 1 && strings.Contains(stderr, "broken") && !strings.Contains(stderr, "connect"),
+		"exit %d, %s", code, stderr)
 }
 
 func TestHelpDoesNotShowThePassword(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://me:sesame@127.0.0.1/x")
 	code, stdout, stderr := run(t.Context(), "serve", "--help")
-	if code != 0 || !strings.Contains(stdout, "--database") || strings.Contains(stdout+stderr, "sesame") {
-		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
-	}
+	assert.Truef(t, code == 0 && strings.Contains(stdout, "--database") && !strings.Contains(stdout+stderr, "sesame"),
+		"exit %d\n%s%s", code, stdout, stderr)
 	if code, stdout, _ := run(t.Context()); code != 0 || !strings.Contains(stdout, "migrate") {
 		t.Errorf("without a command: exit %d\n%s", code, stdout)
 	}
@@ -154,30 +151,24 @@ func TestAddedCommandsGetTheFlagsOfAll(t *testing.T) {
 	var stderr bytes.Buffer
 	root.SetErr(&stderr)
 	code := execute(t.Context(), root)
-	if got.Database != "d" || got.Schema != "s" || len(got.Workflows) != 1 {
-		t.Errorf("%+v", got)
-	}
-	if code != 1 || !strings.HasSuffix(stderr.String(), ": no more of it\n") {
-		t.Errorf("exit %d, %q", code, stderr.String())
-	}
+	assert.Truef(t, got.Database == "d" && got.Schema == "s" && len(got.Workflows) == 1, "%+v", got)
+	assert.Truef(t, code == 1 && strings.HasSuffix(stderr.String(), ": no more of it\n"), "exit %d, %q", code, stderr.String())
 }
 
 func TestMigrateSaysWhatItDid(t *testing.T) {
 	url := pgtest.URL(t)
 	for _, want := range []string{"applied now", "0 applied now"} {
 		code, stdout, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop")
-		if code != 0 || !strings.HasPrefix(stdout, "schema shop is at version ") || !strings.Contains(stdout, want) {
-			t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-		}
+		assert.Truef(t, code == 0 && strings.HasPrefix(stdout, "schema shop is at version ") && strings.Contains(stdout, want),
+			"exit %d, %q, %q", code, stdout, stderr)
 	}
 }
 
 func TestDiagramIsDrawnInEveryFormat(t *testing.T) {
 	for format, begin := range map[string]string{"mermaid": "stateDiagram-v2", "dot": "digraph", "svg": "<svg"} {
 		code, stdout, stderr := run(t.Context(), "diagram", "order", "--format", format)
-		if code != 0 || !strings.HasPrefix(stdout, begin) || !strings.Contains(stdout, "refunded") {
-			t.Errorf("%s: exit %d, %s\n%.80s", format, code, stderr, stdout)
-		}
+		assert.Truef(t, code == 0 && strings.HasPrefix(stdout, begin) && strings.Contains(stdout, "refunded"),
+			"%s: exit %d, %s\n%.80s", format, code, stderr, stdout)
 	}
 }
 
@@ -187,9 +178,7 @@ func TestNewestVersionIsDrawn(t *testing.T) {
 			workflow.Start("begin", "end", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final("end")
 	}
 	w, err := newest([]workflow.Source{define(1), define(3), define(2)}, "w")
-	if err != nil || w.Version != 3 {
-		t.Errorf("%+v, %v", w, err)
-	}
+	assert.Truef(t, err == nil && w.Version == 3, "%+v, %v", w, err)
 }
 
 func TestVersionNamesProgramAndPawl(t *testing.T) {
@@ -209,14 +198,11 @@ func TestVersionNamesProgramAndPawl(t *testing.T) {
 			Deps: []*debug.Module{{Path: build.Module, Replace: &debug.Module{Path: "../pawl", Version: "(devel)"}}},
 		}, "example.org/shop (devel), pawl (devel), go"},
 	} {
-		if got := versionOf(tt.info).String(); !strings.HasPrefix(got, tt.want) {
-			t.Errorf("got %q, want %q", got, tt.want)
-		}
+		got := versionOf(tt.info).String()
+		assert.Truef(t, strings.HasPrefix(got, tt.want), "got %q, want %q", got, tt.want)
 	}
-	if code, stdout, _ := run(t.Context(), "version"); code != 0 || !strings.Contains(stdout, "pawl") {
-		t.Errorf("exit %d, %q", code, stdout)
-	}
-	if code, stdout, _ := run(t.Context(), "version", "-o", "json"); code != 0 || !strings.Contains(stdout, `"go": "`+runtime.Version()+`"`) {
-		t.Errorf("exit %d, %q", code, stdout)
-	}
+	code, stdout, _ := run(t.Context(), "version")
+	assert.Truef(t, code == 0 && strings.Contains(stdout, "pawl"), "exit %d, %q", code, stdout)
+	code, stdout, _ = run(t.Context(), "version", "-o", "json")
+	assert.Truef(t, code == 0 && strings.Contains(stdout, `"go": "`+runtime.Version()+`"`), "exit %d, %q", code, stdout)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/client"
@@ -22,35 +24,19 @@ func onDatabaseOf(t *testing.T) *person {
 // The commands that ask a server do the same on a database, and those that only look write nothing.
 func TestCommandsForPeopleWorkOnADatabase(t *testing.T) {
 	p := onDatabaseOf(t)
-	if got := p.gets("list -o json"); got != "{\n  \"instances\": []\n}\n" {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, "{\n  \"instances\": []\n}\n", p.gets("list -o json"))
 	p.fails("get order#c-1:k-1", 5, "instance_not_found")
-	if n := p.count("SELECT count(*) FROM pawl.definition"); n != 0 {
-		t.Errorf("to look has written %d definitions", n)
-	}
+	assert.Equal(t, 0, p.count("SELECT count(*) FROM pawl.definition"), "to look has written definitions")
 
-	if got := p.places("k-1", "--key", "cart-1", "--actor", "ann"); !strings.Contains(got, "placed, version 1") {
-		t.Errorf("%s", got)
-	}
-	if got := p.places("k-1", "--key", "cart-1", "--actor", "ann"); !strings.Contains(got, "replayed    it was done before") {
-		t.Errorf("%s", got)
-	}
-	if got := p.gets("get order#c-1:k-1"); !strings.Contains(got, "placed (open), version 1") {
-		t.Errorf("%s", got)
-	}
-	if list := read[wire.InstancePage](p, "list --state placed -o json").Instances; len(list) != 1 {
-		t.Errorf("%+v", list)
-	}
-	if list := read[wire.History](p, "history order#c-1:k-1 -o json").Entries; len(list) != 1 || list[0].Actor != "ann" {
-		t.Errorf("%+v", list)
-	}
-	if o := read[client.Options](p, "can order#c-1:k-1 cancel -o json"); len(o.Transitions) != 1 || !o.Transitions[0].Allowed {
-		t.Errorf("%+v", o)
-	}
-	if got := p.gets("tail --after start -n 1"); !strings.Contains(got, "order#c-1:k-1  place: - -> placed, by ann") {
-		t.Errorf("%s", got)
-	}
+	assert.Contains(t, p.places("k-1", "--key", "cart-1", "--actor", "ann"), "placed, version 1")
+	assert.Contains(t, p.places("k-1", "--key", "cart-1", "--actor", "ann"), "replayed    it was done before")
+	assert.Contains(t, p.gets("get order#c-1:k-1"), "placed (open), version 1")
+	assert.Len(t, read[wire.InstancePage](p, "list --state placed -o json").Instances, 1)
+	list := read[wire.History](p, "history order#c-1:k-1 -o json").Entries
+	assert.Truef(t, len(list) == 1 && list[0].Actor == "ann", "%+v", list)
+	o := read[client.Options](p, "can order#c-1:k-1 cancel -o json")
+	assert.Truef(t, len(o.Transitions) == 1 && o.Transitions[0].Allowed, "%+v", o)
+	assert.Contains(t, p.gets("tail --after start -n 1"), "order#c-1:k-1  place: - -> placed, by ann")
 	p.fails("list --tenant other --workflow letter", 5, "workflow_not_found")
 }
 
@@ -58,13 +44,9 @@ func TestCommandsForPeopleWorkOnADatabase(t *testing.T) {
 func TestWhatTakesTimeIsLeftToTheNodes(t *testing.T) {
 	p := onDatabaseOf(t)
 	p.places("k-1")
-	if got := p.gets(`submit order#c-1:k-1 pay {"method":"card"} --scope till --key pay-1`); !strings.Contains(got, "in flight") {
-		t.Errorf("%s", got)
-	}
+	assert.Contains(t, p.gets(`submit order#c-1:k-1 pay {"method":"card"} --scope till --key pay-1`), "in flight")
 	serving(t, func(c *service.Config) { c.Database = p.database })
-	if got := p.gets("watch till pay-1"); !strings.Contains(got, "paid, version 3") {
-		t.Errorf("%s", got)
-	}
+	assert.Contains(t, p.gets("watch till pay-1"), "paid, version 3")
 }
 
 // A program without the workflow can look, and says who can do more.
@@ -81,12 +63,8 @@ func TestACommandOnADatabaseNeedsItsWorkflow(t *testing.T) {
 		"submit letter write --server x": "--server and --database: give one of them",
 	} {
 		code, stdout, stderr := runOver(t.Context(), others, append(strings.Fields(args), "--database", p.database)...)
-		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
-			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
-		}
+		assert.Truef(t, code != 0 && stdout == "" && strings.Contains(stderr, want), "%s: exit %d, %s%s", args, code, stdout, stderr)
 	}
-	if code, stdout, stderr := runOver(t.Context(), others, "get", id, "--database", p.database); code != 0 ||
-		!strings.Contains(stdout, "placed (open)") {
-		t.Errorf("exit %d, %s%s", code, stdout, stderr)
-	}
+	code, stdout, stderr := runOver(t.Context(), others, "get", id, "--database", p.database)
+	assert.Truef(t, code == 0 && strings.Contains(stdout, "placed (open)"), "exit %d, %s%s", code, stdout, stderr)
 }

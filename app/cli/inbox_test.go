@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/inbox/signature"
@@ -38,9 +40,8 @@ func TestSecretsOfTheInboxAreInTheEnvironment(t *testing.T) {
 
 func TestInboxKeepNamesConsumerAndTime(t *testing.T) {
 	consumers := map[string]service.InboxConsumer{"bank": {}, "post": {}}
-	if err := keptFor(consumers, []string{"bank=720h"}); err != nil || consumers["bank"].Keep != 720*time.Hour || consumers["post"].Keep != 0 {
-		t.Errorf("%+v, %v", consumers, err)
-	}
+	err := keptFor(consumers, []string{"bank=720h"})
+	assert.Truef(t, err == nil && consumers["bank"].Keep == 720*time.Hour && consumers["post"].Keep == 0, "%+v, %v", consumers, err)
 	for flags, want := range map[string]string{
 		"post": "is not CONSUMER=DURATION", "post=": "is not", "post=30": "is not", "post=0s": "is not", "post=-1h": "is not",
 		"post=99999999h": "is not", "post=90000h": "longer than 3660 days", "other=1h": "there is no --inbox other",
@@ -48,8 +49,7 @@ func TestInboxKeepNamesConsumerAndTime(t *testing.T) {
 	} {
 		consumers := map[string]service.InboxConsumer{"post": {}}
 		err := keptFor(consumers, strings.Split(flags, " "))
-		if _, ok := errors.AsType[*usage.Error](err); !ok || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", flags, err, want)
-		}
+		_, ok := errors.AsType[*usage.Error](err)
+		assert.Truef(t, ok && strings.Contains(err.Error(), want), "%q: %v, want %s", flags, err, want)
 	}
 }

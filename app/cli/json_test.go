@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
 )
 
 // inJSON are calls of the commands, with -o json each, one after the other on one database. "" is a command that needs something to
@@ -54,9 +55,7 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 			return
 		}
 		call, is := inJSON[path]
-		if !is || c.Flag("output") == nil {
-			t.Errorf("%s: in the table: %t; the flag is %v", path, is, c.Flag("output"))
-		}
+		assert.Truef(t, is && c.Flag("output") != nil, "%s: in the table: %t; the flag is %v", path, is, c.Flag("output"))
 		if call == "" {
 			return
 		}
@@ -73,8 +72,6 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 		}
 	})
 	for path := range inJSON {
-		if !known[path] {
-			t.Errorf("there is no command %q", path)
-		}
+		assert.Truef(t, known[path], "there is no command %q", path)
 	}
 }

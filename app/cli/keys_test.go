@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/service"
@@ -23,9 +25,8 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 	}
 	code, text, stderr := keys("create billing --tenant acme --role clerk --grant read --grant submit:order/pay --expires 24h --by ann")
 	found := keyText.FindStringSubmatch(text)
-	if code != 0 || found == nil || strings.Contains(stderr, strings.TrimSpace(text)) {
-		t.Fatalf("exit %d, %q, %s", code, text, stderr)
-	}
+	require.Truef(t, code == 0 && found != nil && !strings.Contains(stderr, strings.TrimSpace(text)),
+		"exit %d, %q, %s", code, text, stderr)
 	id := found[1]
 	canI := func(text, grant string) (int, string) {
 		t.Helper()
@@ -56,9 +57,8 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 
 	code, rotated, stderr := keys("rotate -o json " + id)
 	var made api.APIKeyText
-	if code != 0 || json.Unmarshal([]byte(rotated), &made) != nil || made.ID != id || !keyText.MatchString(made.Key+"\n") {
-		t.Fatalf("exit %d, %s, %s", code, rotated, stderr)
-	}
+	require.Truef(t, code == 0 && json.Unmarshal([]byte(rotated), &made) == nil && made.ID == id && keyText.MatchString(made.Key+"\n"),
+		"exit %d, %s, %s", code, rotated, stderr)
 	await.Eventually(t, "the new text is taken", func() bool { code, _ := canI(made.Key, "read"); return code == 0 })
 	if code, told := canI(text, "read"); code != 0 {
 		t.Errorf("the former text is not taken: %s", told)

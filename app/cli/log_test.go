@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/localpg"
 )
 
@@ -32,16 +35,12 @@ func TestLogFlags(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&own, nil)))
 	defer slog.SetDefault(before)
-	if out := logged(t, ""); out != "" || !strings.Contains(own.String(), "warned") {
-		t.Errorf("own %s, standard error %s", own.String(), out)
-	}
-	if out := logged(t, "--log-format json"); !strings.Contains(out, "warned") {
-		t.Errorf("a flag does not count: %s", out)
-	}
+	out := logged(t, "")
+	assert.Truef(t, out == "" && strings.Contains(own.String(), "warned"), "own %s, standard error %s", own.String(), out)
+	assert.Contains(t, logged(t, "--log-format json"), "warned", "a flag does not count")
 	for _, wrong := range []string{"--log-format xml", "--log-level loud", "--log-level info+1"} {
-		if code, _, stderr := run(t.Context(), append([]string{"version"}, strings.Fields(wrong)...)...); code != 2 {
-			t.Errorf("%s: %d %s", wrong, code, stderr)
-		}
+		code, _, stderr := run(t.Context(), append([]string{"version"}, strings.Fields(wrong)...)...)
+		assert.Equalf(t, 2, code, "%s %s", wrong, stderr)
 	}
 }
 
@@ -51,9 +50,7 @@ func logged(t *testing.T, args string) string {
 	root := CommandLine()
 	var out bytes.Buffer
 	root.SetErr(&out)
-	if err := root.ParseFlags(strings.Fields(args)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, root.ParseFlags(strings.Fields(args)))
 	log := logOf(root, slog.LevelWarn)
 	log.Debug("debugged")
 	log.Info("informed")
@@ -73,12 +70,8 @@ func TestOpsWithoutDatabase(t *testing.T) {
 		}
 	}
 	err := filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Name() == "data" {
-			t.Errorf("there is %s", path)
-		}
+		assert.Falsef(t, err == nil && d.Name() == "data", "there is %s", path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

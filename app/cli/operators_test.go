@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -11,39 +14,26 @@ import (
 
 func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 	url := pgtest.EmptyURL(t)
-	if code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop"); code != 0 {
-		t.Fatal(stderr)
-	}
-	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "-o", "json", "--database", url, "--schema", "shop"); code != 0 ||
-		stdout != "{\n  \"commands\": []\n}\n" ||
-		stderr != "" {
-		t.Errorf("exit %d, %s%s", code, stdout, stderr)
-	}
-	if code, _, stderr := run(t.Context(), "ops", "stuck", "--database", url); code != 1 ||
-		!strings.Contains(stderr, "schema pawl has no tables of Pawl") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop")
+	require.Equal(t, 0, code, stderr)
+	code, stdout, stderr := run(t.Context(), "ops", "stuck", "-o", "json", "--database", url, "--schema", "shop")
+	assert.Truef(t, code == 0 && stdout == "{\n  \"commands\": []\n}\n" && stderr == "", "exit %d, %s%s", code, stdout, stderr)
+	code, _, stderr = run(t.Context(), "ops", "stuck", "--database", url)
+	assert.Truef(t, code == 1 && strings.Contains(stderr, "schema pawl has no tables of Pawl"), "exit %d, %s", code, stderr)
 }
 
 // Another binary than the nodes' may be the one at hand.
 func TestOpsThatTakesPartWritesNoHorizonsDown(t *testing.T) {
 	pool := pgtest.EmptyPool(t)
 	url := pool.Config().ConnString()
-	if code, _, stderr := run(t.Context(), "migrate", "--database", url); code != 0 {
-		t.Fatal(stderr)
-	}
-	if code, _, stderr := run(t.Context(), "ops", "abandon", "scope", "key", "--database", url); code != 1 ||
-		!strings.Contains(stderr, "command_not_found") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	code, _, stderr := run(t.Context(), "migrate", "--database", url)
+	require.Equal(t, 0, code, stderr)
+	code, _, stderr = run(t.Context(), "ops", "abandon", "scope", "key", "--database", url)
+	assert.Truef(t, code == 1 && strings.Contains(stderr, "command_not_found"), "exit %d, %s", code, stderr)
 	var definitions, horizons int
-	if err := pool.QueryRow(t.Context(),
-		"SELECT (SELECT count(*) FROM pawl.definition), (SELECT count(*) FROM pawl.horizon)").Scan(&definitions, &horizons); err != nil {
-		t.Fatal(err)
-	}
-	if definitions == 0 || horizons != 0 {
-		t.Errorf("it wrote %d definitions and %d horizons", definitions, horizons)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(),
+		"SELECT (SELECT count(*) FROM pawl.definition), (SELECT count(*) FROM pawl.horizon)").Scan(&definitions, &horizons))
+	assert.Truef(t, definitions != 0 && horizons == 0, "it wrote %d definitions and %d horizons", definitions, horizons)
 }
 
 // A node knows besides what it has answered.
@@ -57,13 +47,10 @@ func TestOpsKeysOfANodeShowsTheSuppressionRate(t *testing.T) {
 	code, stdout, stderr := run(t.Context(), "ops", "keys", "--node", s.URL()+"/")
 	want := "\nscope        tenant   attempts  new  replayed  active  mismatched  expired  suppressed\n" +
 		"order:place  default         4    1         3       0           0        0      75.0 %\n"
-	if code != 0 || !strings.HasSuffix(stdout, want) {
-		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
-	}
+	assert.Truef(t, code == 0 && strings.HasSuffix(stdout, want), "exit %d, %s\n%s", code, stderr, stdout)
 	code, _, stderr = run(t.Context(), "ops", "keys", "--node", s.URL()+"/elsewhere")
-	if code != 1 || !strings.HasPrefix(stderr, "shop: the node answered 404 Not Found: there is nothing at this address") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	assert.Truef(t, code == 1 && strings.HasPrefix(stderr, "shop: the node answered 404 Not Found: there is nothing at this address"),
+		"exit %d, %s", code, stderr)
 }
 
 // A node that asks who calls is shown the credential.
@@ -72,9 +59,7 @@ func TestOpsKeysOfANodeShowsItsCredential(t *testing.T) {
 	s := serving(t, func(c *service.Config) { c.Auth.Keys, url = true, c.Database })
 	key := func(args string) string {
 		code, text, stderr := run(t.Context(), append([]string{"keys", "create", "--database", url}, strings.Fields(args)...)...)
-		if code != 0 {
-			t.Fatal(stderr)
-		}
+		require.Equal(t, 0, code, stderr)
 		return strings.TrimSpace(text)
 	}
 	ofAll, ofOne, reads := key("all --grant operate:all"), key("one --tenant acme --grant operate"), key("reads --tenant acme --grant read")
@@ -92,9 +77,7 @@ func TestOpsKeysOfANodeShowsItsCredential(t *testing.T) {
 	} {
 		t.Setenv(flags.EnvToken, c.credential)
 		code, _, stderr := run(t.Context(), append([]string{"ops", "keys", "--node", s.URL()}, strings.Fields(c.args)...)...)
-		if code != c.code || !strings.Contains(stderr, c.problem) {
-			t.Errorf("%s: exit %d, %s", c.args, code, stderr)
-		}
+		assert.Truef(t, code == c.code && strings.Contains(stderr, c.problem), "%s: exit %d, %s", c.args, code, stderr)
 	}
 	for _, server := range []string{"", "localhost:8080", "ftp://localhost", "http://"} {
 		for _, args := range [][]string{{"ops", "keys", "--node", server}, {"auth", "can-i", "read", "--server", server}} {
@@ -133,32 +116,20 @@ func TestVersionsAreSeenAndBegunAtANode(t *testing.T) {
 	var url string
 	s := serving(t, func(c *service.Config) { c.Auth.Keys, url = true, c.Database })
 	code, key, stderr := run(t.Context(), "keys", "create", "ann", "--grant", "operate:all", "--database", url)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	require.Equal(t, 0, code, stderr)
 	at := func(code int, args ...string) string {
 		t.Helper()
 		got, stdout, stderr := run(t.Context(), append(append([]string{"ops"}, args...), "--node", s.URL())...)
-		if got != code {
-			t.Errorf("%q: exit %d, %s", args, got, stderr)
-		}
+		assert.Equalf(t, code, got, "%q: exit, %s", args, stderr)
 		return stdout + stderr
 	}
-	if got := at(1, "versions"); !strings.Contains(got, "401 Unauthorized") {
-		t.Error(got)
-	}
+	assert.Contains(t, at(1, "versions"), "401 Unauthorized")
 	t.Setenv(flags.EnvToken, strings.TrimSpace(key))
 	if got, want := at(0, "begin", "order", "1"), "order: new instances begin with version 1\n"; got != want {
 		t.Error(got)
 	}
-	if got := at(0, "versions"); !strings.Contains(got, "new ones") {
-		t.Error(got)
-	}
-	if got := at(1, "begin", "order", "7"); !strings.Contains(got, "version 7") {
-		t.Error(got)
-	}
-	if got := at(0, "begin", "order", "newest", "-o", "json"); !strings.Contains(got, `"version": 0`) {
-		t.Error(got)
-	}
+	assert.Contains(t, at(0, "versions"), "new ones")
+	assert.Contains(t, at(1, "begin", "order", "7"), "version 7")
+	assert.Contains(t, at(0, "begin", "order", "newest", "-o", "json"), `"version": 0`)
 	at(2, "begin", "order", "1", "--by", "bob") // the credential says who it is
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/app/cli/flags"
@@ -83,12 +85,8 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	p := newPerson(t)
 	first := p.places("k-1", "--key", "cart-1")
 	receipt := regexp.MustCompile(`^instance    [0-9a-f-]{36}\nstate       placed, version 1\nposition    1\nkey         cart-1\n$`)
-	if !receipt.MatchString(first) {
-		t.Errorf("%q", first)
-	}
-	if again := p.places("k-1", "--key", "cart-1"); again != first+"replayed    it was done before\n" {
-		t.Errorf("%q", again)
-	}
+	assert.Truef(t, receipt.MatchString(first), "%q", first)
+	assert.Equal(t, first+"replayed    it was done before\n", p.places("k-1", "--key", "cart-1"))
 	p.fails(`submit order#c-1:k-1 ship {"carrier":"dhl","tracking":"1"}`, 5, "illegal_transition")
 	p.fails(`submit order#c-1:k-1 cancel {"reason":"late"} --if-version 9`, 5, "version_conflict")
 	p.fails("submit order#c-1:k-1 cancel", 5, "invalid_payload: the payload is not valid; /reason")
@@ -121,9 +119,7 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 func TestSubmitReadsItsPayload(t *testing.T) {
 	p := newPerson(t)
 	file := filepath.Join(t.TempDir(), "order.json")
-	if err := os.WriteFile(file, []byte(`{"customer":"c-1","cart":"k-1","total":1,"currency":"EUR"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(`{"customer":"c-1","cart":"k-1","total":1,"currency":"EUR"}`), 0o600))
 	p.gets("submit order place @" + file)
 	p.fails("submit order place @"+file+"x", 2, "read the payload")
 	root := CommandLine()
@@ -131,45 +127,37 @@ func TestSubmitReadsItsPayload(t *testing.T) {
 	root.SetArgs([]string{"submit", "order#c-1:k-1", "cancel", "-", "--server", p.url})
 	var out strings.Builder
 	root.SetOut(&out)
-	if code := execute(t.Context(), root); code != 0 || !strings.Contains(out.String(), "cancelled, version 2") {
-		t.Errorf("exit %d, %s", code, out.String())
-	}
+	code := execute(t.Context(), root)
+	assert.Truef(t, code == 0 && strings.Contains(out.String(), "cancelled, version 2"), "exit %d, %s", code, out.String())
 }
 
 // Who gets no answer is told with what to ask again.
 func TestSubmitWithoutAnAnswerTellsTheKey(t *testing.T) {
 	p := &person{t: t, url: "http://127.0.0.1:1"}
 	code, stdout, stderr := p.calls("submit", "order", "place")
-	if code != 6 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: no response: .* connection `+
-		`refused\n$`).MatchString(stderr) {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	assert.Truef(t, code == 6 && stdout == "" &&
+		regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: no response: .* connection `+
+			`refused\n$`).MatchString(stderr), "exit %d, %q, %q", code, stdout, stderr)
 	p.fails("get order#1", 6, "connection refused")
 }
 
 func TestWhatTakesTimeIsWaitedForOrWatched(t *testing.T) {
 	p := newPerson(t)
 	p.places("k-1")
-	if got := p.gets(`submit order#c-1:k-1 pay {"method":"card"} --wait`); !strings.Contains(got, "paid, version 3") {
-		t.Errorf("%s", got)
-	}
+	assert.Contains(t, p.gets(`submit order#c-1:k-1 pay {"method":"card"} --wait`), "paid, version 3")
 	p.places("k-2")
 	began := p.gets(`submit order#c-1:k-2 pay {"method":"card"} --key pay-2`)
 	scope := regexp.MustCompile(`(?m)^scope +(\S+)$`).FindStringSubmatch(began)
-	if scope == nil || !strings.Contains(began, "in flight") || !strings.Contains(began, "key         pay-2\n") {
-		t.Fatalf("%q", began)
-	}
+	require.Truef(t, scope != nil && strings.Contains(began, "in flight") && strings.Contains(began, "key         pay-2\n"),
+		"%q", began)
 	watched := p.gets("watch " + scope[1] + " pay-2")
-	if !strings.Contains(watched, "  succeeded") || !strings.HasSuffix(watched, "key         pay-2\n") ||
-		!strings.Contains(watched, "paid, version 3") ||
-		strings.Contains(watched, "replayed") {
-		t.Errorf("%s", watched)
-	}
+	assert.True(t, strings.Contains(watched, "  succeeded") && strings.HasSuffix(watched, "key         pay-2\n") &&
+		strings.Contains(watched, "paid, version 3") && !strings.Contains(watched, "replayed"),
+		watched)
 	lines := strings.Split(strings.TrimSuffix(p.gets("watch "+scope[1]+" pay-2 -o json"), "\n"), "\n")
 	var last client.CommandStatus
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Status != "succeeded" || last.Key != "pay-2" {
-		t.Errorf("%q, %v", lines, err)
-	}
+	err := json.Unmarshal([]byte(lines[len(lines)-1]), &last)
+	assert.Truef(t, err == nil && last.Status == "succeeded" && last.Key == "pay-2", "%q, %v", lines, err)
 	p.places("k-3")
 	p.fails(`submit order#c-1:k-3 pay {"method":"invoice"} --key pay-3 --wait`, 5, "activity_failed") // it is too much for an invoice
 	p.fails("watch "+strings.Replace(scope[1], idOf(p, "order#c-1:k-2"), idOf(p, "order#c-1:k-3"), 1)+" pay-3", 5, "activity_failed")
@@ -188,14 +176,10 @@ func TestGetShowsAnInstanceAndWhatWaitsOnIt(t *testing.T) {
 	for _, want := range []string{"workflow      order, version 1\nbusiness key  c-1:k-1\nstate         placed (open), version 1\n",
 		"customer      c-1\n",
 		`data          {`, "\ntimers\ndue ", "unpaid  expire\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in\n%s", want, got)
-		}
+		assert.Contains(t, got, want, "in")
 	}
 	v := read[client.InstanceView](p, "get order#c-1:k-1 -o json")
-	if v.State != "placed" || len(v.Timers) != 1 || p.gets("get "+v.ID.String()) != got {
-		t.Errorf("%+v", v)
-	}
+	assert.Truef(t, v.State == "placed" && len(v.Timers) == 1 && p.gets("get "+v.ID.String()) == got, "%+v", v)
 	p.fails("get order#c-1:k-2", 5, "instance_not_found")
 	p.fails("get c-1:k-1", 2, "give its id, or WORKFLOW#BUSINESS-KEY")
 	p.fails("get 00000000-0000-0000-0000-000000000000", 2, "names no instance")
@@ -216,19 +200,17 @@ func TestListSelectsInstances(t *testing.T) {
 	}
 	code, stdout, stderr := p.calls("list", "--limit", "2", "-o", "json")
 	var list wire.InstancePage
-	if err := json.Unmarshal([]byte(stdout), &list); code != 0 || err != nil || len(list.Instances) != 2 ||
-		stderr != "there are more: see --limit\n" {
-		t.Errorf("exit %d, %s%s, %v", code, stdout, stderr, err)
-	}
+	err := json.Unmarshal([]byte(stdout), &list)
+	assert.Truef(t, code == 0 && err == nil && len(list.Instances) == 2 && stderr == "there are more: see --limit\n",
+		"exit %d, %s%s, %v", code, stdout, stderr, err)
 	if code, _, stderr := p.calls("list", "--limit", "2"); code != 0 || stderr != "there are more: see --limit\n" {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	for args, want := range map[string]int{"": 3, "--state cancelled --state paid": 1, "--open": 2, "--open=false": 1,
 		"--workflow order --attr customer=c-1":    3,
 		"--workflow order --business-key c-1:k-3": 1, "--definition 2": 0, "--tenant other": 0} {
-		if got := read[wire.InstancePage](p, "list -o json "+args).Instances; len(got) != want || got == nil {
-			t.Errorf("%s: %d, want %d", args, len(got), want)
-		}
+		got := read[wire.InstancePage](p, "list -o json "+args).Instances
+		assert.Truef(t, len(got) == want && got != nil, "%s: %d, want %d", args, len(got), want)
 	}
 	p.fails("list --workflow letter", 5, "workflow_not_found")
 	p.fails("list --workflow ordre", 5, "; did you mean order?")
@@ -239,9 +221,8 @@ func TestListSelectsInstances(t *testing.T) {
 		"--state paid":                   "",
 	} {
 		code, stdout, stderr := p.calls(append(strings.Fields("list -o json "), strings.Fields(args)...)...)
-		if code != 0 || stdout != "{\n  \"instances\": []\n}\n" || strings.TrimSpace(stderr) != want {
-			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
-		}
+		assert.Truef(t, code == 0 && stdout == "{\n  \"instances\": []\n}\n" && strings.TrimSpace(stderr) == want,
+			"%s: exit %d, %s%s", args, code, stdout, stderr)
 	}
 	p.fails("list --limit 0", 2, "--limit 0")
 	p.fails("list --definition 0", 2, "--definition 0")
@@ -256,10 +237,8 @@ func TestHistoryListsTransitions(t *testing.T) {
 		`  a    -\n +2  \S+  cancel      placed  cancelled  bob    b    late\n$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}
-	if list := read[wire.History](p, "history order#c-1:k-1 --after 1 -o json").Entries; len(list) != 1 || list[0].Version != 2 ||
-		!strings.Contains(string(list[0].Payload), `"late"`) {
-		t.Errorf("%+v", list)
-	}
+	list := read[wire.History](p, "history order#c-1:k-1 --after 1 -o json").Entries
+	assert.Truef(t, len(list) == 1 && list[0].Version == 2 && strings.Contains(string(list[0].Payload), `"late"`), "%+v", list)
 	p.fails("history order#c-1:k-9", 5, "instance_not_found")
 	p.fails("history order#c-1:k-1 --after -1", 2, "--after -1")
 }
@@ -269,19 +248,13 @@ func TestCanSaysWhyNot(t *testing.T) {
 	p.places("k-1")
 	got := p.gets("can order#c-1:k-1 --role clerk")
 	for _, want := range []string{"transition  now  to", "\npay         yes  ", "\nship        no   shipped", "illegal_transition: "} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in\n%s", want, got)
-		}
+		assert.Contains(t, got, want, "in")
 	}
-	if o := read[client.Options](p, "can order#c-1:k-1 -o json"); len(o.Transitions) < 4 {
-		t.Errorf("%+v", o)
-	}
-	if got := p.gets("can order#c-1:k-1 cancel"); got != "yes, cancel to cancelled\n" {
-		t.Errorf("%q", got)
-	}
-	if o := read[client.Options](p, "can order#c-1:k-1 cancel -o json"); len(o.Transitions) != 1 || !o.Transitions[0].Allowed {
-		t.Errorf("%+v", o)
-	}
+	o := read[client.Options](p, "can order#c-1:k-1 -o json")
+	assert.Truef(t, len(o.Transitions) >= 4, "%+v", o)
+	assert.Equal(t, "yes, cancel to cancelled\n", p.gets("can order#c-1:k-1 cancel"))
+	o = read[client.Options](p, "can order#c-1:k-1 cancel -o json")
+	assert.Truef(t, len(o.Transitions) == 1 && o.Transitions[0].Allowed, "%+v", o)
 	p.fails("can order#c-1:k-1 ship", 1, "not ship: illegal_transition: ")
 	p.fails("can order#c-1:k-1 burn", 2, `there is no transition "burn"; there are: `)
 	p.fails("can order#c-1:k-9", 5, "instance_not_found")
@@ -294,13 +267,10 @@ func TestTailGoesOnWhereItEnded(t *testing.T) {
 	}
 	code, stdout, stderr := p.calls("tail", "--after", "start", "-n", "2")
 	want := regexp.MustCompile(`^1  \S+  order#c-1:k-1  place: - -> placed, by ann\n2  \S+  order#c-1:k-2  place: - -> placed, by ann\n$`)
-	if code != 0 || !want.MatchString(stdout) || stderr != "go on with --after 2\n" {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	assert.Truef(t, code == 0 && want.MatchString(stdout) && stderr == "go on with --after 2\n",
+		"exit %d, %q, %q", code, stdout, stderr)
 	e := read[client.Event](p, "tail --after 2 -n 1 -o json --workflow order --state placed --type order.place --attr customer=c-1")
-	if e.Cursor != 3 || e.Subject != "c-1:k-3" || e.Position != 3 {
-		t.Errorf("%+v", e)
-	}
+	assert.Truef(t, e.Cursor == 3 && e.Subject == "c-1:k-3" && e.Position == 3, "%+v", e)
 	if e := read[client.Event](p, "tail --after start -n 1 -o json --instance "+idOf(p, "order#c-1:k-2")); e.Subject != "c-1:k-2" {
 		t.Errorf("%+v", e)
 	}
@@ -311,9 +281,7 @@ func TestTailGoesOnWhereItEnded(t *testing.T) {
 
 	p.count("WITH gone AS (DELETE FROM pawl.outbox WHERE position <= 2 RETURNING 1) SELECT count(*) FROM gone")
 	code, _, stderr = p.calls("tail", "--after", "0")
-	if code != 5 || !strings.HasPrefix(stderr, "go on with --after 2\nshop: events_gone: ") {
-		t.Errorf("exit %d, %q", code, stderr)
-	}
+	assert.Truef(t, code == 5 && strings.HasPrefix(stderr, "go on with --after 2\nshop: events_gone: "), "exit %d, %q", code, stderr)
 }
 
 // count is the number that a query has for an answer.
@@ -366,9 +334,7 @@ type gate struct {
 func (g *gate) before(t *testing.T, server string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var passing sync.WaitGroup
 	passing.Go(func() {
 		for {
@@ -455,20 +421,16 @@ func TestTailTellsWholeCloudEvents(t *testing.T) {
 	p := newPerson(t)
 	p.places("k-1", "--actor", "ann")
 	response, err := http.Get(p.url + "/v1/events?after=start")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	var log struct{ Events []map[string]any }
-	if err := json.NewDecoder(response.Body).Decode(&log); err != nil || len(log.Events) != 1 {
-		t.Fatalf("%+v, %v", log, err)
-	}
+	err = json.NewDecoder(response.Body).Decode(&log)
+	require.Truef(t, err == nil && len(log.Events) == 1, "%+v, %v", log, err)
 	want := log.Events[0]
 	want["cursor"] = "1"
 	got := read[map[string]any](p, "tail --after start -n 1 -o json")
-	if got["specversion"] != "1.0" || got["datacontenttype"] != "application/json" || !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %v\nwant %v", got, want)
-	}
+	assert.Truef(t, got["specversion"] == "1.0" && got["datacontenttype"] == "application/json" && reflect.DeepEqual(got, want),
+		"got  %v\nwant %v", got, want)
 }
 
 // heard calls a function when something is written.
@@ -486,9 +448,8 @@ func TestTailEndsWhenItIsInterrupted(t *testing.T) {
 	root.SetOut(heard(interrupt))
 	var stderr strings.Builder
 	root.SetErr(&stderr)
-	if code := execute(ctx, root); code != 0 || stderr.String() != "go on with --after 1\n" {
-		t.Errorf("exit %d, %q", code, stderr.String())
-	}
+	code := execute(ctx, root)
+	assert.Truef(t, code == 0 && stderr.String() == "go on with --after 1\n", "exit %d, %q", code, stderr.String())
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if code, _, stderr := run(ended, "get", "order#c-1:k-1", "--server", p.url); code != 1 || stderr != "shop: interrupted\n" {
@@ -499,18 +460,15 @@ func TestTailEndsWhenItIsInterrupted(t *testing.T) {
 func TestCommandsAskTheServersOfTheVariable(t *testing.T) {
 	p := newPerson(t)
 	t.Setenv(flags.EnvURL, "http://127.0.0.1:1,"+p.url)
-	if code, stdout, stderr := run(t.Context(), "list", "-o", "json"); code != 0 || stdout != "{\n  \"instances\": []\n}\n" {
-		t.Errorf("exit %d, %s%s", code, stdout, stderr)
-	}
-	if code, stdout, stderr := run(t.Context(), "auth", "can-i", "read"); code != 0 {
-		t.Errorf("exit %d, %s%s", code, stdout, stderr)
-	}
+	code, stdout, stderr := run(t.Context(), "list", "-o", "json")
+	assert.Truef(t, code == 0 && stdout == "{\n  \"instances\": []\n}\n", "exit %d, %s%s", code, stdout, stderr)
+	code, stdout, stderr = run(t.Context(), "auth", "can-i", "read")
+	assert.Equalf(t, 0, code, "exit, %s%s", stdout, stderr)
 	for url, want := range map[string]string{"localhost": "--server is not the URL of a server",
 		"http://ann:sesame@localhost": "--server has a user name or a password in it, which no server takes: give the credential in PAWL_TOKEN"} {
 		t.Setenv(flags.EnvURL, url)
-		if code, _, stderr := run(t.Context(), "list"); code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "sesame") {
-			t.Errorf("exit %d, %s", code, stderr)
-		}
+		code, _, stderr := run(t.Context(), "list")
+		assert.Truef(t, code == 2 && strings.Contains(stderr, want) && !strings.Contains(stderr, "sesame"), "exit %d, %s", code, stderr)
 	}
 }
 
@@ -518,9 +476,7 @@ func TestCommandsShowTheirCredential(t *testing.T) {
 	var database string
 	s := serving(t, func(c *service.Config) { c.Auth.Keys, database = true, c.Database })
 	code, key, stderr := run(t.Context(), "keys", "create", "ann", "--grant", "read", "--database", database)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	require.Equal(t, 0, code, stderr)
 	p := &person{t: t, url: s.URL()}
 	t.Setenv(flags.EnvToken, "")
 	p.fails("list", 5, "unauthorized: ")
@@ -543,17 +499,14 @@ func TestShellsCompleteCommandsAndFormats(t *testing.T) {
 		if strings.HasSuffix(args, " ") {
 			list = append(list, "")
 		}
-		if code, stdout, stderr := run(t.Context(), list...); code != 0 || !strings.Contains(stdout, want) {
-			t.Errorf("%s: exit %d, %.300s%s", args, code, stdout, stderr)
-		}
+		code, stdout, stderr := run(t.Context(), list...)
+		assert.Truef(t, code == 0 && strings.Contains(stdout, want), "%s: exit %d, %.300s%s", args, code, stdout, stderr)
 	}
 }
 
 func TestExitCodesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, help, _ := run(t.Context(), "--help")
 	for line := range strings.Lines(flags.ExitCodes()) {
 		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -568,9 +521,7 @@ var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 // What the page shows of a conversation is what comes.
 func TestCommandLinePageIsAsItSays(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, block, _ := strings.Cut(string(page), "```console\n")
 	block, _, _ = strings.Cut(block, "```\n")
 	p, ran := newPerson(t), 0
@@ -585,13 +536,10 @@ func TestCommandLinePageIsAsItSays(t *testing.T) {
 		}
 		_, stdout, stderr := p.calls(args...)
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(want, "\n")), "…", ".*")
-		if got := strings.TrimSuffix(stdout+strings.ReplaceAll(stderr, "shop: ", "pawl: "), "\n"); !regexp.MustCompile("^" + pattern +
-			"$").MatchString(got) {
-			t.Errorf("%s\n got %s\nwant %s", command, got, want)
-		}
+		got := strings.TrimSuffix(stdout+strings.ReplaceAll(stderr, "shop: ", "pawl: "), "\n")
+		assert.Truef(t, regexp.MustCompile("^"+pattern+
+			"$").MatchString(got), "%s\n got %s\nwant %s", command, got, want)
 		ran++
 	}
-	if ran != 4 {
-		t.Errorf("%d commands", ran)
-	}
+	assert.Equal(t, 4, ran, "commands")
 }

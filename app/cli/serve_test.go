@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
@@ -28,13 +31,9 @@ func serving(t *testing.T, change ...func(*service.Config)) *service.Service {
 		f(&config)
 	}
 	s, err := service.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Stop(context.Background()))
 	})
 	return s
 }
@@ -44,20 +43,14 @@ func place(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/workflows/order/place",
 		strings.NewReader(`{"customer":"c-1","cart":"k-9","total":129900,"currency":"EUR"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", "k")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -80,17 +73,14 @@ func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		log.WriteString(lines.Text() + "\n")
 		if strings.Contains(lines.Text(), "msg=serving") {
-			if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGTERM))
 		}
 	}
 	select {
 	case c := <-code:
-		if c != 0 || !strings.Contains(log.String(), "msg=stopping") ||
-			!strings.Contains(log.String(), `workflows="note v20000000 v1, order v1"`) {
-			t.Errorf("exit %d\n%s", c, log.String())
-		}
+		assert.Truef(t, c == 0 && strings.Contains(log.String(), "msg=stopping") &&
+			strings.Contains(log.String(), `workflows="note v20000000 v1, order v1"`),
+			"exit %d\n%s", c, log.String())
 	case <-time.After(service.StopTimeout):
 		t.Fatal("still running")
 	}
@@ -98,7 +88,6 @@ func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 
 // Without workers it leaves what it accepts to other nodes.
 func TestServeWithoutWorkersWorksOnNothing(t *testing.T) {
-	if c, err := inFlight(engine.InFlightConfig{Lease: time.Minute}); err != nil || c.Workers != -1 || c.Lease != time.Minute {
-		t.Errorf("%+v, %v", c, err)
-	}
+	c, err := inFlight(engine.InFlightConfig{Lease: time.Minute})
+	assert.Truef(t, err == nil && c.Workers == -1 && c.Lease == time.Minute, "%+v, %v", c, err)
 }

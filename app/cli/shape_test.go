@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
 )
@@ -58,14 +60,11 @@ func TestJSONIsHTTPAnswer(t *testing.T) {
 		c.Auth.Keys = true
 		var err error
 		c.Sinks, err = sinks([]string{"log=file://" + filepath.Join(t.TempDir(), "log")}, nil, os.Getenv, io.Discard, c.Log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	})
 	_, key, stderr := p.calls(strings.Fields("keys create ann --grant operate:all --grant read --grant submit --grant keys --role *")...)
-	if key = strings.TrimSpace(key); key == "" {
-		t.Fatal(stderr)
-	}
+	key = strings.TrimSpace(key)
+	require.NotEqual(t, "", key, stderr)
 	p.gets(`submit order place {"customer":"c","cart":"1","total":900000,"currency":"EUR"} --key place`)
 	p.gets(`submit order#c:1 pay {"method":"card"} --key pay --not-before ` + tomorrow())
 	p.gets("ops pause order")
@@ -74,22 +73,16 @@ func TestJSONIsHTTPAnswer(t *testing.T) {
 		t.Helper()
 		method, path, _ := strings.Cut(strings.ReplaceAll(request, "{id}", id), " ")
 		r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+key)
 		if body != "" {
 			r.Header.Set("Content-Type", "application/json")
 		}
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = resp.Body.Close() }()
 		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%s: %d %s, %v", request, resp.StatusCode, text, err)
-		}
+		require.Truef(t, err == nil && resp.StatusCode == 200, "%s: %d %s, %v", request, resp.StatusCode, text, err)
 		return string(text)
 	}
 	compare := func(command, request, body string) {
@@ -102,20 +95,12 @@ func TestJSONIsHTTPAnswer(t *testing.T) {
 			args = append(args, "--database", p.database)
 		}
 		code, stdout, stderr := run(t.Context(), args...)
-		if code != 0 {
-			t.Fatalf("%s: exit %d, %s", command, code, stderr)
-		}
+		require.Equalf(t, 0, code, "%s: exit, %s", command, stderr)
 		var got, want any
-		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-			t.Errorf("%s: %v", command, err)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(stdout), &got), command)
 		answer := ask(request, body)
-		if err := json.Unmarshal([]byte(answer), &want); err != nil {
-			t.Errorf("%s: %v", request, err)
-		}
-		if !reflect.DeepEqual(shapeOf(got), shapeOf(want)) {
-			t.Errorf("%s prints\n%s\nand %s answers\n%s", command, stdout, request, answer)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(answer), &want), request)
+		assert.Equalf(t, shapeOf(want), shapeOf(got), "%s prints\n%s\nand %s answers\n%s", command, stdout, request, answer)
 	}
 	for command, request := range answers {
 		compare(command, request, "")
@@ -158,16 +143,10 @@ func TestSubmitPrintsHTTPAnswer(t *testing.T) {
 	p := newPerson(t)
 	const place = `submit order place {"customer":"c-1","cart":"k-1","total":900000,"currency":"EUR"} --key k -o json`
 	first := read[map[string]any](p, place)
-	if first["state"] != "placed" || first["version"] != 1.0 || first["key"] != nil {
-		t.Errorf("%v", first)
-	}
-	if again := read[map[string]any](p, place); !reflect.DeepEqual(again, first) {
-		t.Errorf("%v, not %v", again, first)
-	}
+	assert.True(t, first["state"] == "placed" && first["version"] == 1.0 && first["key"] == nil, first)
+	assert.Equal(t, first, read[map[string]any](p, place))
 	later := read[map[string]any](p, `submit order#c-1:k-1 pay {"method":"card"} --key l -o json --not-before `+tomorrow())
-	if later["status"] != "pending" || later["key"] != "l" || later["scope"] == "" {
-		t.Errorf("%v", later)
-	}
+	assert.True(t, later["status"] == "pending" && later["key"] == "l" && later["scope"] != "", later)
 }
 
 func tomorrow() string { return time.Now().Add(24 * time.Hour).Format(time.RFC3339) }

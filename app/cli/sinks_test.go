@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/examples/order"
@@ -31,9 +33,7 @@ func hook(t *testing.T, secret signature.Secret) (address string, ids <-chan str
 	got := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		id, err := signature.Verify([]signature.Secret{secret}, r.Header, body, time.Now(), signature.Tolerance)
 		if err != nil {
 			t.Error(err)
@@ -55,17 +55,11 @@ func TestServeDeliversToTheSinksOfItsFlags(t *testing.T) {
 	t.Setenv("PAWL_SINK_OF_NAME_SECRET", secret.Reveal())
 	broker := natstest.Start(t)
 	conn, err := nats.Connect(broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	published, err := conn.SubscribeSync("shop.order")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, conn.Flush())
 	path := filepath.Join(t.TempDir(), "events")
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,44 +90,33 @@ func TestServeDeliversToTheSinksOfItsFlags(t *testing.T) {
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, r) }() // what else it says
-	if url == "" {
-		t.Fatal("it does not serve")
-	}
-	if code, body := place(t, url); code != 201 {
-		t.Fatal(code, body)
-	}
+	require.NotEqual(t, "", url, "it does not serve")
+	code, body := place(t, url)
+	require.Equal(t, 201, code, body)
 	line := make([]byte, 64)
-	if _, err := io.ReadFull(out, line); err != nil || !strings.HasPrefix(string(line), `{"specversion":"1.0","id":"1-0"`) {
-		t.Errorf("printed %q, %v", line, err)
-	}
+	_, err = io.ReadFull(out, line)
+	assert.Truef(t, err == nil && strings.HasPrefix(string(line), `{"specversion":"1.0","id":"1-0"`), "printed %q, %v", line, err)
 	go func() { _, _ = io.Copy(io.Discard, out) }() // the rest of the line
 	for name, got := range map[string]<-chan string{"the address": ids, "the name": namedIDs} {
 		await.Receive(t, "a delivery to "+name, got)
 	}
-	if m, err := published.NextMsg(time.Minute); err != nil || !strings.Contains(string(m.Data), `"type":"order.place"`) {
-		t.Errorf("published %+v, %v", m, err)
-	}
+	m, err := published.NextMsg(time.Minute)
+	assert.Truef(t, err == nil && strings.Contains(string(m.Data), `"type":"order.place"`), "published %+v, %v", m, err)
 	await.Eventually(t, "the file has an event", func() bool {
 		events, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(events), "\n")
 	})
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-ended)
 }
 
 // Of several sinks those begin with what happens from now on that are named.
 func TestNamedSinksBeginNow(t *testing.T) {
 	for names, want := range map[string][]bool{"": {false, false, false}, "b": {false, true, false}, "a,c": {true, false, true}} {
 		list := []relay.Sink{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-		if err := beginNow(list, strings.FieldsFunc(names, func(r rune) bool { return r == ',' })); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, beginNow(list, strings.FieldsFunc(names, func(r rune) bool { return r == ',' })))
 		for i, s := range list {
-			if s.FromNow != want[i] {
-				t.Errorf("%q: sink %s begins now: %t", names, s.Name, s.FromNow)
-			}
+			assert.Equalf(t, want[i], s.FromNow, "%q: sink %s begins now", names, s.Name)
 		}
 	}
 }
@@ -143,8 +126,7 @@ func TestNamedSinksBeginNow(t *testing.T) {
 func TestWebhooksDoNotShareAVariableForTheirSecrets(t *testing.T) {
 	t.Setenv("PAWL_SINK_A_B_SECRET", signature.NewSecret().Reveal())
 	code, _, stderr := run(t.Context(), "serve", "--sink", "a-b=https://example.com/1", "--sink", "a.b=https://example.com/2")
-	if code != flags.ExitUsage ||
-		!strings.Contains(stderr, "--sink a-b and a.b would have their secrets in one variable, PAWL_SINK_A_B_SECRET") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	assert.Truef(t, code == flags.ExitUsage &&
+		strings.Contains(stderr, "--sink a-b and a.b would have their secrets in one variable, PAWL_SINK_A_B_SECRET"),
+		"exit %d, %s", code, stderr)
 }

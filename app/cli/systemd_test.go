@@ -7,6 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/sdnotify/sdnotifytest"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -27,29 +30,16 @@ func TestServeTellsSystemdHowItStands(t *testing.T) {
 	code := make(chan int, 1)
 	go func() { code <- Execute(root) }()
 	url, is := strings.CutPrefix(systemd.Hear(t), "READY=1\nSTATUS=serving ")
-	if !is {
-		t.Fatalf("it says first %q", url)
-	}
+	require.Truef(t, is, "it says first %q", url)
 	r, err := http.Get(url + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		t.Errorf("when it says that it is ready it answers %s", r.Status)
-	}
-	if got := systemd.Hear(t); got != "WATCHDOG=1" {
-		t.Errorf("it says %q", got)
-	}
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	assert.Equalf(t, http.StatusOK, r.StatusCode, "when it says that it is ready it answers %s", r.Status)
+	assert.Equal(t, "WATCHDOG=1", systemd.Hear(t), "it says")
+	require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGTERM))
 	for got := "WATCHDOG=1"; got == "WATCHDOG=1"; {
-		if got = systemd.Hear(t); got != "WATCHDOG=1" && got != "STOPPING=1\nSTATUS=stopping" {
-			t.Errorf("it says %q", got)
-		}
+		got = systemd.Hear(t)
+		assert.Falsef(t, got != "WATCHDOG=1" && got != "STOPPING=1\nSTATUS=stopping", "it says %q", got)
 	}
-	if c := await.Receive(t, "serve ends", code); c != 0 {
-		t.Errorf("exit %d", c)
-	}
+	assert.Equal(t, 0, await.Receive(t, "serve ends", code), "exit")
 }

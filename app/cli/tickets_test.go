@@ -5,15 +5,17 @@ import (
 	"io"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
 
 func TestTicketKeysAreRotatedAndDropped(t *testing.T) {
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	for i, c := range []struct {
 		args []string
 		out  string
@@ -30,11 +32,9 @@ func TestTicketKeysAreRotatedAndDropped(t *testing.T) {
 		root.SetArgs(append([]string{"tickets", "rotate", "--database", pool.Config().ConnString()}, c.args...))
 		root.SilenceErrors, root.SilenceUsage = true, true
 		var n int
-		if err := root.ExecuteContext(t.Context()); err != nil || out.String() != c.out {
-			t.Errorf("%d: %q, %v", i, out.String(), err)
-		}
-		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.ticket_key").Scan(&n); err != nil || n != c.keys {
-			t.Errorf("%d: %d keys, %v", i, n, err)
-		}
+		err := root.ExecuteContext(t.Context())
+		assert.Truef(t, err == nil && out.String() == c.out, "%d: %q, %v", i, out.String(), err)
+		err = pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.ticket_key").Scan(&n)
+		assert.Truef(t, err == nil && n == c.keys, "%d: %d keys, %v", i, n, err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
@@ -32,24 +34,17 @@ func orders(t *testing.T, url string, n int) (ids []string) {
 func onOrders(t *testing.T, url string, change func(*engine.Config), do func(*engine.Engine)) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer pool.Close()
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err = schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	c := engine.Config{Pool: pool, Workflows: []workflow.Source{order.Workflow(provider.New())}}
 	if change != nil {
 		change(&c)
 	}
 	e, err := engine.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	defer e.Stop(t.Context())
 	do(e)
 }
@@ -68,9 +63,7 @@ func cancelled(t *testing.T, e *engine.Engine, from, to int) []string {
 	}
 	var ids []string
 	for i, r := range e.SubmitMany(t.Context(), commands) {
-		if r.Err != nil || r.Receipt.Refused() {
-			t.Fatal(i, r.Err, string(r.Receipt.Body))
-		}
+		require.Truef(t, r.Err == nil && !r.Receipt.Refused(), "%v %v %v", i, r.Err, string(r.Receipt.Body))
 		if i%2 == 0 {
 			ids = append(ids, r.Receipt.Instance.String())
 		}
@@ -81,42 +74,32 @@ func cancelled(t *testing.T, e *engine.Engine, from, to int) []string {
 func tamper(t *testing.T, url, sql string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	tag, err := conn.Exec(t.Context(), sql, args...)
-	if err != nil || tag.RowsAffected() != 1 {
-		t.Fatal(tag, err)
-	}
+	require.Truef(t, err == nil && tag.RowsAffected() == 1, "%v %v", tag, err)
 }
 
 func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	url := pgtest.URL(t)
 	ids := orders(t, url, 3)
 	code, stdout, stderr := run(t.Context(), "verify", "--database", url)
-	if code != 0 || stdout != "intact: 6 rows of 3 instances of tenant default\n" || stderr != "" {
-		t.Fatalf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	require.Truef(t, code == 0 && stdout == "intact: 6 rows of 3 instances of tenant default\n" && stderr == "",
+		"exit %d, %q, %q", code, stdout, stderr)
 
 	tamper(t, url, `UPDATE pawl.audit SET actor = 'x' WHERE instance = $1 AND version = 2`, ids[1])
 	broken := "instance " + ids[1] + ", version 2: the row was changed, or the one before it, or the instance before this transition\n"
 	code, stdout, stderr = run(t.Context(), "verify", "--database", url)
-	if code != 1 || stdout != "broken: "+broken || stderr != "shop: 1 of 3 chains broken, first "+broken {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
-	if code, _, stderr = run(t.Context(), "verify", "--database", url, "--instance", ids[1]); code != 1 || !strings.Contains(stderr, broken) {
-		t.Errorf("exit %d, %q", code, stderr)
-	}
+	assert.Truef(t, code == 1 && stdout == "broken: "+broken && stderr == "shop: 1 of 3 chains broken, first "+broken,
+		"exit %d, %q, %q", code, stdout, stderr)
+	code, _, stderr = run(t.Context(), "verify", "--database", url, "--instance", ids[1])
+	assert.Truef(t, code == 1 && strings.Contains(stderr, broken), "exit %d, %q", code, stderr)
 	code, stdout, stderr = run(t.Context(), "verify", "--database", url, "-o", "json")
-	if code != 1 || !strings.Contains(stdout, `"intact": false`) || !strings.Contains(stdout, ids[1]) ||
-		stderr != "shop: 1 of 3 chains broken, first "+broken {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
-	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 ||
-		stdout != "intact: 2 rows of 1 instances of tenant default\n" {
-		t.Errorf("exit %d, %q", code, stdout)
-	}
+	assert.Truef(t, code == 1 && strings.Contains(stdout, `"intact": false`) && strings.Contains(stdout, ids[1]) &&
+		stderr == "shop: 1 of 3 chains broken, first "+broken,
+		"exit %d, %q, %q", code, stdout, stderr)
+	code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0])
+	assert.Truef(t, code == 0 && stdout == "intact: 2 rows of 1 instances of tenant default\n", "exit %d, %q", code, stdout)
 }
 
 func TestVerifyOfATenantThatIsNotThereFails(t *testing.T) {
@@ -124,9 +107,7 @@ func TestVerifyOfATenantThatIsNotThereFails(t *testing.T) {
 	orders(t, url, 1)
 	code, stdout, stderr := run(t.Context(), "verify", "--database", url, "--tenant", "nope")
 	want := "shop: no such tenant: nothing to verify: tenant \"nope\" has no transitions in this database\n"
-	if code != 1 || stdout != "" || stderr != want {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	assert.Truef(t, code == 1 && stdout == "" && stderr == want, "exit %d, %q, %q", code, stdout, stderr)
 }
 
 // The audit is for good, whatever retention has removed of what it is about: events,
@@ -148,18 +129,12 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 	count := func(table string) (count int) {
 		t.Helper()
 		conn, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = conn.Close(t.Context()) }()
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&count); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&count))
 		return count
 	}
-	if got := count("pawl.command"); got != 2*n {
-		t.Fatalf("%d commands", got)
-	}
+	require.Equal(t, 2*n, count("pawl.command"), "commands")
 	onOrders(t, url, short, func(e *engine.Engine) {
 		await.Eventually(t, "retention has removed what is past its time", func() bool {
 			s := e.Admin().RetentionStats()
@@ -172,13 +147,11 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 		t.Errorf("%d events, %d commands, %d in the history", outbox, commands, history)
 	}
 	code, stdout, stderr := run(t.Context(), "verify", "--database", url)
-	if code != 0 || stdout != fmt.Sprintf("intact: %d rows of %d instances of tenant default\n", 2*n+2, n+1) {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	assert.Truef(t, code == 0 && stdout == fmt.Sprintf("intact: %d rows of %d instances of tenant default\n", 2*n+2, n+1),
+		"exit %d, %q, %q", code, stdout, stderr)
 	tamper(t, url, `UPDATE pawl.audit SET actor = 'x' WHERE instance = $1 AND version = 2`, ids[1])
-	if code, stdout, _ = run(t.Context(), "verify", "--database", url); code != 1 || !strings.Contains(stdout, ids[1]) {
-		t.Errorf("exit %d, %q", code, stdout)
-	}
+	code, stdout, _ = run(t.Context(), "verify", "--database", url)
+	assert.Truef(t, code == 1 && strings.Contains(stdout, ids[1]), "exit %d, %q", code, stdout)
 }
 
 func TestVerifyFindsAGapInTheLog(t *testing.T) {
@@ -186,23 +159,18 @@ func TestVerifyFindsAGapInTheLog(t *testing.T) {
 	orders(t, url, 1)
 	tamper(t, url, `UPDATE pawl.log SET head = 3`)
 	code, stdout, _ := run(t.Context(), "verify", "--database", url)
-	if code != 1 || !strings.HasPrefix(stdout, "broken: the log: the log's head is 3") {
-		t.Errorf("exit %d, %q", code, stdout)
-	}
+	assert.Truef(t, code == 1 && strings.HasPrefix(stdout, "broken: the log: the log's head is 3"), "exit %d, %q", code, stdout)
 }
 
 func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
 	url := pgtest.URL(t)
 	orders(t, url, 1)
 	code, _, stderr := run(t.Context(), "verify", "--database", url, "--instance", "00000000-0000-8000-8000-000000000000")
-	if code != 1 || !strings.Contains(stderr, "instance_not_found") {
-		t.Errorf("exit %d, %q", code, stderr)
-	}
+	assert.Truef(t, code == 1 && strings.Contains(stderr, "instance_not_found"), "exit %d, %q", code, stderr)
 	for _, id := range []string{"", "00000000-0000-0000-0000-000000000000"} {
 		code, stdout, stderr := run(t.Context(), "verify", "--database", url, "--instance", id)
-		if code != 2 || stdout != "" || !strings.Contains(stderr, "--instance is not a UUID") {
-			t.Errorf("instance %q: exit %d, %q, %q", id, code, stdout, stderr)
-		}
+		assert.Truef(t, code == 2 && stdout == "" && strings.Contains(stderr, "--instance is not a UUID"),
+			"instance %q: exit %d, %q, %q", id, code, stdout, stderr)
 	}
 	var out bytes.Buffer
 	if err := report(&out, "t", inspect.Verification{}); err == nil || !strings.Contains(err.Error(), "no such tenant") || out.Len() > 0 {

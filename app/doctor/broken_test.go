@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -267,16 +269,12 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 				c.do(p)
 			}
 			r := p.examine()
-			if got := names(r); !wants(got, c.want) {
-				t.Errorf("found %q, not %q%s", got, c.want, describe(r))
-			}
+			got := names(r)
+			assert.Truef(t, wants(got, c.want), "found %q, not %q%s", got, c.want, describe(r))
 			for _, f := range r.Findings {
-				if f.Severity != OK && f.Do == "" {
-					t.Errorf("nobody is told what to do: %+v", f)
-				}
-				if onePlural.MatchString(f.Found) || strings.Contains(f.Do, "'le'ft'") {
-					t.Errorf("that is not how it is said: %+v", f)
-				}
+				assert.Falsef(t, f.Severity != OK && f.Do == "", "nobody is told what to do: %+v", f)
+				assert.Truef(t, !onePlural.MatchString(f.Found) && !strings.Contains(f.Do, "'le'ft'"),
+					"that is not how it is said: %+v", f)
 			}
 		})
 	}
@@ -295,14 +293,11 @@ func TestAPrimaryKeyIsMendedAsTheDoctorSays(t *testing.T) {
 				continue
 			}
 			sql, _, said := strings.Cut(f.Do, ", while nobody works")
-			if !said {
-				t.Fatalf("%+v", f)
-			}
+			require.Truef(t, said, "%+v", f)
 			p.exec(sql)
 		}
-		if r := p.examine(); len(names(r)) != 0 {
-			t.Error(describe(r))
-		}
+		r := p.examine()
+		assert.Empty(t, names(r), describe(r))
 	}
 }
 
@@ -312,9 +307,7 @@ func TestRowsThatVacuumHasNotGotToAreNamed(t *testing.T) {
 	p.limits.deadRows = 1000
 	p.exec(`ALTER TABLE pawl.paused SET (autovacuum_vacuum_threshold = 1000000000)`)
 	conn, err := pgx.Connect(t.Context(), p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, sql := range []string{`INSERT INTO pawl.paused (tenant, workflow, actor, at) SELECT 'default', 'w' || n, 'x', now()
 		FROM generate_series(1, 5000) AS n`,
 		`DELETE FROM pawl.paused WHERE workflow LIKE 'w1%' OR workflow LIKE 'w2%'`} {
@@ -327,21 +320,18 @@ func TestRowsThatVacuumHasNotGotToAreNamed(t *testing.T) {
 	}
 	var r *Report
 	await.Eventually(t, "they are found", func() bool { r = p.examine(); return len(names(r)) > 0 })
-	if got := names(r); !wants(got, []string{"warning dead-rows paused"}) {
-		t.Error(describe(r))
-	}
+	got := names(r)
+	assert.True(t, wants(got, []string{"warning dead-rows paused"}), describe(r))
 }
 
 func TestAPoolerIsFoundAndHasToBeTold(t *testing.T) {
 	p := newPatient(t, pgtest.BouncerURL(t)) // which has what the doctor is to miss
 	p.config.URL = strings.Replace(p.url, "default_query_exec_mode=exec", "default_query_exec_mode=cache_statement", 1)
-	if r := p.examine(); !wants(names(r), []string{"problem pooler"}) {
-		t.Error(describe(r))
-	}
+	r := p.examine()
+	assert.True(t, wants(names(r), []string{"problem pooler"}), describe(r))
 	p.config.URL = p.url
-	if r := p.examine(); len(names(r)) != 0 {
-		t.Error(describe(r))
-	}
+	r = p.examine()
+	assert.Empty(t, names(r), describe(r))
 }
 
 // name is that of the database.

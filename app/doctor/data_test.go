@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
@@ -15,9 +17,7 @@ VALUES ('order', 1, '` + hashOfOrder() + `', '{}', '{"/gone": "string", "/total"
 	for _, f := range p.examine().Findings {
 		if f.Check == "definitions" {
 			for _, want := range []string{`does not have: "/gone"`, `not be able to read: "/total"`} {
-				if !strings.Contains(f.Found, want) || f.Severity != Problem {
-					t.Errorf("%+v, without %q", f, want)
-				}
+				assert.Truef(t, strings.Contains(f.Found, want) && f.Severity == Problem, "%+v, without %q", f, want)
 			}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/localpg"
@@ -23,57 +25,40 @@ import (
 // A database that a node works on has no finding, and everything was looked at. Its server keeps what was committed.
 func TestOfAHealthyDatabaseThereIsNothingToFind(t *testing.T) {
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true, Settings: map[string]string{"fsync": "on"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, server.Stop())
 	}()
 	pool, err := pgxpool.New(t.Context(), server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer pool.Close()
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err = schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: orders()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	defer e.Stop(context.Background())
 	await.Eventually(t, "the node does retention", func() bool {
 		s, err := e.Admin().Retention(t.Context())
 		return err == nil && s.Node != ""
 	})
 	r, err := Examine(t.Context(), Config{URL: server.URL(), Schema: schema.Default, Workflows: orders()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(names(r)) != 0 || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "durability" && f.Severity != OK }) {
 		t.Error(describe(r))
 	}
 	for i, c := range Checks {
-		if r.Findings[i].Check != c.Name || r.Findings[i].Found == "" {
-			t.Errorf("check %d is %+v, not of %s", i, r.Findings[i], c.Name)
-		}
+		assert.Truef(t, r.Findings[i].Check == c.Name && r.Findings[i].Found != "",
+			"check %d is %+v, not of %s", i, r.Findings[i], c.Name)
 	}
-	if r.Server == "" || r.Database == "" || r.Role == "" || r.Schema != schema.Default || r.Problems != 0 || r.Unknown != 0 {
-		t.Errorf("%+v", r)
-	}
+	assert.Truef(t, r.Server != "" && r.Database != "" && r.Role != "" && r.Schema == schema.Default && r.Problems == 0 && r.Unknown == 0,
+		"%+v", r)
 }
 
 func TestChecksHaveNamesOfTheirOwnAndSomethingToFind(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Checks {
-		if seen[c.Name] || c.Looks == "" || c.look == nil || c.Warning+c.Problem == "" && c.Name != "sizes" {
-			t.Errorf("%+v", c)
-		}
+		assert.Truef(t, !seen[c.Name] && c.Looks != "" && c.look != nil && (c.Warning+c.Problem != "" || c.Name == "sizes"), "%+v", c)
 		seen[c.Name] = true
 	}
 }
@@ -81,18 +66,14 @@ func TestChecksHaveNamesOfTheirOwnAndSomethingToFind(t *testing.T) {
 func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
 	url := pgtest.DirectURL(t)
 	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct{ url, found, do string }{
 		{"postgres://127.0.0.1:1/x", "the database does not answer: ", "see whether the server runs"},
 		{strings.Replace(url, "/"+config.Database, "/"+config.Database+"x", 1), "does not exist", "give the name of a database that is there"},
 		{strings.Replace(url, config.Password, "sesame", 1), "password authentication failed", "give the role and the password"},
 	} {
 		r, err := Examine(t.Context(), Config{URL: c.url, Schema: schema.Default, Workflows: orders()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f := r.Findings[0]
 		if len(r.Findings) != 1 || r.Problems != 1 || f.Check != "connection" || !strings.Contains(f.Found, c.found) ||
 			!strings.Contains(f.Do, c.do) ||
@@ -100,9 +81,8 @@ func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
 			t.Errorf("%+v", r.Findings)
 		}
 	}
-	if _, err := Examine(t.Context(), Config{URL: "postgres://%", Schema: schema.Default, Workflows: orders()}); err == nil {
-		t.Error("no connection string is taken for one")
-	}
+	_, err = Examine(t.Context(), Config{URL: "postgres://%", Schema: schema.Default, Workflows: orders()})
+	assert.Error(t, err, "no connection string is taken for one")
 }
 
 // Somebody has locked what everybody reads. The examination ends, says what it could not see, and goes on with the rest.
@@ -113,26 +93,20 @@ func TestADatabaseThatIsSlowEndsNothingButWhatCouldNotBeSeen(t *testing.T) {
 	r := p.examine()
 	got := names(r)
 	for _, want := range []string{"unknown in-flight", "unknown sizes", "unknown definitions"} {
-		if !slices.Contains(got, want) {
-			t.Errorf("%s is missing: %s", want, describe(r))
-		}
+		assert.Containsf(t, got, want, "missing: %s", describe(r))
 	}
 	for _, f := range r.Findings {
 		if f.Check == "in-flight" && !regexp.MustCompile(`the session \d+ of \S+ \(\S.*\) has locked the table command,`).MatchString(f.Found) {
 			t.Errorf("nobody is told what it waited for: %+v", f)
 		}
 	}
-	if strings.Contains(strings.Join(got, "\n"), "problem") || r.Findings[0].Severity != OK {
-		t.Error(describe(r))
-	}
+	assert.True(t, !strings.Contains(strings.Join(got, "\n"), "problem") && r.Findings[0].Severity == OK, describe(r))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Examine(gone, p.config); err == nil {
-		t.Error("it is not interrupted")
-	}
-	if f := new(exam).notSeen(gone, gone.Err()); f.Found != "there was no time left to look" || f.Severity != Unknown {
-		t.Errorf("%+v", f)
-	}
+	_, err := Examine(gone, p.config)
+	assert.Error(t, err, "it is not interrupted")
+	f := new(exam).notSeen(gone, gone.Err())
+	assert.Truef(t, f.Found == "there was no time left to look" && f.Severity == Unknown, "%+v", f)
 }
 
 var rightsBlock = regexp.MustCompile("(?ms)^```sql rights\n(.*?)^```$")
@@ -140,13 +114,9 @@ var rightsBlock = regexp.MustCompile("(?ms)^```sql rights\n(.*?)^```$")
 // The rights that the page demands are enough to see everything, and none of them lets anything be written.
 func TestAMonitoringRoleSeesEverything(t *testing.T) {
 	page, err := os.ReadFile("../../docs/doctor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	grants := rightsBlock.FindSubmatch(page)
-	if grants == nil {
-		t.Fatal("the page has no rights")
-	}
+	require.NotNil(t, grants, "the page has no rights")
 	p := newPatient(t, pgtest.DirectURL(t))
 	p.exec(`CREATE ROLE watcher LOGIN PASSWORD 'w'; ALTER ROLE watcher SET default_transaction_read_only = on`)
 	p.after(`DROP OWNED BY watcher`, `DROP ROLE watcher`)
@@ -158,9 +128,7 @@ func TestAMonitoringRoleSeesEverything(t *testing.T) {
 		t.Error(describe(r))
 	}
 	for _, blind := range []string{"unknown transactions", "unknown wal", "unknown schema"} {
-		if !slices.Contains(names(r), blind) {
-			t.Errorf("%s is missing: %s", blind, describe(r))
-		}
+		assert.Containsf(t, names(r), blind, "missing: %s", describe(r))
 	}
 	p.exec(pgtest.Documented(string(grants[1])))
 	if r := p.examine(); len(names(r)) != 0 || r.Role != "watcher" {
@@ -174,21 +142,16 @@ func TestRights_Missing(t *testing.T) {
 	p.exec(`CREATE ROLE shop LOGIN PASSWORD 's'; GRANT pg_monitor TO shop`)
 	p.after(`DROP OWNED BY shop`, `DROP ROLE shop`)
 	p.config.URL = p.as("shop", "s")
-	if _, err := schema.Grant(t.Context(), p.pool, schema.Default, "shop"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Grant(t.Context(), p.pool, schema.Default, "shop")
+	require.NoError(t, err)
 	if r := p.examine(); len(names(r)) != 0 || r.Role != "shop" {
 		t.Error(describe(r))
 	}
 	p.exec(`REVOKE UPDATE ON pawl.audit FROM shop`, `REVOKE EXECUTE ON FUNCTION pawl.make_partition FROM shop`)
 	r := p.examine()
-	if !wants(names(r), []string{"problem rights EXECUTE on a function", "problem rights UPDATE on audit"}) {
-		t.Error(describe(r))
-	}
+	assert.True(t, wants(names(r), []string{"problem rights EXECUTE on a function", "problem rights UPDATE on audit"}), describe(r))
 	for _, f := range r.Findings {
-		if f.Check == "rights" && f.Do != `as the owner of the tables, run "migrate grants shop"` {
-			t.Errorf("%+v", f)
-		}
+		assert.Falsef(t, f.Check == "rights" && f.Do != `as the owner of the tables, run "migrate grants shop"`, "%+v", f)
 	}
 	p.exec(`REVOKE ALL ON ALL TABLES IN SCHEMA pawl FROM shop`, `GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO shop`)
 	if r := p.examine(); slices.ContainsFunc(names(r), func(n string) bool { return strings.Contains(n, "rights") }) {
@@ -217,9 +180,7 @@ func TestAServerThatForgetsIsAProblem(t *testing.T) {
 			got = append(got, fmt.Sprint(f.Severity, " ", f.About))
 		}
 	}
-	if !slices.Equal(got, []string{"problem fsync", "problem full_page_writes", "warning synchronous_commit"}) {
-		t.Errorf("%q", got)
-	}
+	assert.Truef(t, slices.Equal(got, []string{"problem fsync", "problem full_page_writes", "warning synchronous_commit"}), "%q", got)
 }
 
 func TestVersionsOfPostgreSQL(t *testing.T) {
@@ -243,9 +204,8 @@ func TestVersionsOfPostgreSQL(t *testing.T) {
 		if len(found) > 0 {
 			got = found[0]
 		}
-		if got.Severity != c.want || !strings.Contains(got.Found, c.says) {
-			t.Errorf("%s on %s: %+v", c.version, c.today.Format(time.DateOnly), got)
-		}
+		assert.Truef(t, got.Severity == c.want && strings.Contains(got.Found, c.says),
+			"%s on %s: %+v", c.version, c.today.Format(time.DateOnly), got)
 	}
 }
 
@@ -256,20 +216,15 @@ func TestFigures(t *testing.T) {
 		span(5 * time.Second): "5 s",
 		span(25 * time.Hour):  "25 h", span(49 * time.Hour): "2 d 1 h",
 	} {
-		if got != want {
-			t.Errorf("%s, not %s", got, want)
-		}
+		assert.Equal(t, want, got)
 	}
 	for text, want := range map[string]time.Duration{"0": 0, "250": 250 * time.Millisecond, "5s": 5 * time.Second, "1.5min": 90 * time.Second,
 		"2 h": 2 * time.Hour} {
-		if got, ok := timeOf(text); !ok || got != want {
-			t.Errorf("%s is %s, %t", text, got, ok)
-		}
+		got, ok := timeOf(text)
+		assert.Truef(t, ok && got == want, "%s is %s, %t", text, got, ok)
 	}
-	if n, ok := sizeOf("4MB"); !ok || n != 4<<20 {
-		t.Errorf("4MB are %d", n)
-	}
-	if _, ok := sizeOf("4 elephants"); ok {
-		t.Error("that is no size")
-	}
+	n, ok := sizeOf("4MB")
+	assert.Truef(t, ok && n == 4<<20, "4MB are %d", n)
+	_, ok = sizeOf("4 elephants")
+	assert.False(t, ok, "that is no size")
 }

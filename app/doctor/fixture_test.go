@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -75,9 +76,7 @@ func newPatient(t testing.TB, url string) *patient {
 	p := &patient{TB: t, url: url, limits: defaults}
 	p.config = Config{URL: url, Schema: schema.Default, Workflows: orders(), limits: &p.limits}
 	pool, err := pgxpool.New(t.Context(), pgtest.Direct(t, url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	p.pool = pool
 	return p

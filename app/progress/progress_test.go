@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // clock is moved by hand.
@@ -23,9 +25,7 @@ func TestElsewhereALineIsWrittenEveryFewSeconds(t *testing.T) {
 	}
 	m.Stop()
 	want := "verify: 12%, 5,000 of 40,000 rows, 1,000/s, 35s left\nverify: 25%, 10,000 of 40,000 rows, 1,000/s, 30s left\n"
-	if out.String() != want {
-		t.Errorf("got  %q\nwant %q", out.String(), want)
-	}
+	assert.Equal(t, want, out.String())
 }
 
 func TestOnATerminalOneLineIsWrittenAnewAndTakenAway(t *testing.T) {
@@ -63,15 +63,11 @@ func TestMeterMayBeToldFromSeveralGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if m.done != 8000 {
-		t.Errorf("%d, want 8000", m.done)
-	}
+	assert.Equal(t, int64(8000), m.done, "want 8000")
 }
 
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := Grouped(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
+		assert.Equalf(t, want, Grouped(n), "%d", n)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/sdnotify"
 	"github.com/pawlhq/pawl/app/sdnotify/sdnotifytest"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -18,9 +21,7 @@ import (
 func wantMessages(t *testing.T, systemd *sdnotifytest.Socket, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		if got := systemd.Hear(t); got != w {
-			t.Fatalf("%q is said, not %q", got, w)
-		}
+		require.Equal(t, w, systemd.Hear(t), "said")
 	}
 }
 
@@ -35,9 +36,8 @@ func TestSystemdHearsHowAServiceStands(t *testing.T) {
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 		n := sdnotify.FromEnvironment(slog.Default())
 		for _, left := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
-			if _, is := os.LookupEnv(left); is {
-				t.Errorf("%s: children would inherit %s", kind, left)
-			}
+			_, is := os.LookupEnv(left)
+			assert.Falsef(t, is, "%s: children would inherit %s", kind, left)
 		}
 		n.Ready("two\nlines")
 		wantMessages(t, systemd, "READY=1\nSTATUS=two lines", "WATCHDOG=1", "WATCHDOG=1")
@@ -45,9 +45,8 @@ func TestSystemdHearsHowAServiceStands(t *testing.T) {
 		n.Close()
 		n.Stopping()
 		for got := ""; !strings.HasPrefix(got, "STOPPING=1\n"); { // what was said before Close is still there
-			if got = systemd.Hear(t); got != "WATCHDOG=1" && !strings.HasPrefix(got, "STOPPING=1\n") {
-				t.Fatalf("%s: %q is said", kind, got)
-			}
+			got = systemd.Hear(t)
+			require.Falsef(t, got != "WATCHDOG=1" && !strings.HasPrefix(got, "STOPPING=1\n"), "%s: %q is said", kind, got)
 		}
 	}
 }
@@ -89,14 +88,11 @@ func TestNobodyHasToListen(t *testing.T) {
 	n.Ready("up")
 	n.Stopping()
 	n.Close()
-	if lines := log.List(); len(lines) > 0 {
-		t.Errorf("%q", lines)
-	}
+	lines := log.List()
+	assert.Truef(t, len(lines) <= 0, "%q", lines)
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
 	n = sdnotify.FromEnvironment(slog.New(&log))
 	n.Ready("up")
 	n.Close()
-	if log.Count("systemd cannot be told") != 1 {
-		t.Errorf("%q", log.List())
-	}
+	assert.Equalf(t, 1, log.Count("systemd cannot be told"), "%q", log.List())
 }

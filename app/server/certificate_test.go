@@ -18,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/testlog"
 )
@@ -26,19 +29,13 @@ import (
 func issue(t *testing.T, name string, ends time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: ends}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
@@ -46,9 +43,7 @@ func issue(t *testing.T, name string, ends time.Time) (cert, key []byte) {
 func keep(t *testing.T, files Certificate, cert, key []byte) {
 	t.Helper()
 	for name, text := range map[string][]byte{files.Cert: cert, files.Key: key} {
-		if err := errors.Join(os.WriteFile(name+".new", text, 0o600), os.Rename(name+".new", name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.WriteFile(name+".new", text, 0o600), os.Rename(name+".new", name)))
 	}
 }
 
@@ -56,9 +51,7 @@ func keep(t *testing.T, files Certificate, cert, key []byte) {
 func shown(t *testing.T, s *Server) string {
 	t.Helper()
 	c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	return c.ConnectionState().PeerCertificates[0].DNSNames[0]
 }
@@ -71,32 +64,23 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	keep(t, files, cert, key)
 	log := &testlog.Log{}
 	s := serving(t, Config{TLS: &files, Log: slog.New(log)}, answering)
-	if got := shown(t, s); got != "first" {
-		t.Fatal(got)
-	}
+	require.Equal(t, "first", shown(t, s))
 
 	other, otherKey := issue(t, "second", soon.Add(time.Hour))
 	expired, expiredKey := issue(t, "expired", time.Now().Add(-time.Minute))
 	for i, broken := range [][2][]byte{{[]byte("no certificate"), key}, {other, key}, {expired, expiredKey}} {
 		keep(t, files, broken[0], broken[1])
 		await.Eventually(t, "the broken files are noticed", func() bool { return s.Stats().TLSFailures > int64(i) })
-		if got := shown(t, s); got != "first" {
-			t.Errorf("broken files %d: %s", i, got)
-		}
+		assert.Equalf(t, "first", shown(t, s), "broken files %d", i)
 	}
-	if err := os.Remove(files.Key); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(files.Key))
 	await.Eventually(t, "the missing file is noticed", func() bool { return s.Stats().TLSFailures > 3 && log.Count("no such file") == 1 })
-	if log.Count("cannot be used") < 4 || log.Count("PRIVATE") > 0 {
-		t.Error(strings.Join(log.List(), "\n"))
-	}
+	assert.True(t, log.Count("cannot be used") >= 4 && log.Count("PRIVATE") <= 0, strings.Join(log.List(), "\n"))
 
 	keep(t, files, other, otherKey)
 	await.Eventually(t, "the new one is served", func() bool { return shown(t, s) == "second" })
-	if got := s.Stats(); !got.TLSEnds.After(soon) || log.Count("serving with a new") != 1 {
-		t.Errorf("%+v", got)
-	}
+	got := s.Stats()
+	assert.Truef(t, got.TLSEnds.After(soon) && log.Count("serving with a new") == 1, "%+v", got)
 	keep(t, files, cert, key) // also back to what was before
 	await.Eventually(t, "the old one is served again", func() bool { return shown(t, s) == "first" })
 }
@@ -104,15 +88,12 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 func TestWithoutAUsableCertificateNothingListens(t *testing.T) {
 	dir := t.TempDir()
 	files := Certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
-	if _, err := Listen(t.Context(), Config{Address: "127.0.0.1:0", TLS: &files}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err := Listen(t.Context(), Config{Address: "127.0.0.1:0", TLS: &files})
+	assert.ErrorIs(t, err, os.ErrNotExist)
 	cert, key := issue(t, "expired", time.Now().Add(-time.Minute))
 	keep(t, files, cert, key)
-	if _, err := Listen(t.Context(), Config{Address: "127.0.0.1:0", TLS: &files}); err == nil ||
-		!strings.Contains(err.Error(), "has ended at") {
-		t.Errorf("%v", err)
-	}
+	_, err = Listen(t.Context(), Config{Address: "127.0.0.1:0", TLS: &files})
+	assert.ErrorContains(t, err, "has ended at")
 }
 
 func TestTLSIsNewEnoughAndSlowHandshakesEnd(t *testing.T) {
@@ -132,12 +113,8 @@ func TestTLSIsNewEnoughAndSlowHandshakesEnd(t *testing.T) {
 	}
 	ended(t, dial(t, s, "\x16\x03\x01"))
 	over, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = over.Close() }()
-	if got := over.ConnectionState().NegotiatedProtocol; got != "h2" {
-		t.Errorf("it speaks %q", got)
-	}
+	assert.Equal(t, "h2", over.ConnectionState().NegotiatedProtocol, "it speaks")
 	ended(t, over) // it never says what HTTP/2 begins with
 }

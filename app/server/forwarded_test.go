@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // told is what a handler is told.
@@ -20,21 +23,15 @@ var telling = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 func ask(t *testing.T, s *Server, headers ...string) (got told) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr().String(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Host = "inside.example"
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&got))
 	return got
 }
 
@@ -71,12 +68,8 @@ func TestOnlyOurProxiesAreBelieved(t *testing.T) {
 		"RFC 7239, quotes":  {[]string{forwarded, `for="_a,for=1.2.3.4", for=192.0.2.7`}, told{"192.0.2.7", "inside.example", ""}},
 		"both":              {[]string{forwarded, "for=1.2.3.4", xff, "192.0.2.7"}, told{"127.0.0.1", "inside.example", ""}},
 	} {
-		if got := ask(t, behind, tt.headers...); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
-		}
-		if got := ask(t, direct, tt.headers...); got != (told{"127.0.0.1", "inside.example", ""}) {
-			t.Errorf("%s, by nobody's proxy: %+v", name, got)
-		}
+		assert.Equal(t, tt.want, ask(t, behind, tt.headers...), name)
+		assert.Equalf(t, (told{"127.0.0.1", "inside.example", ""}), ask(t, direct, tt.headers...), "%s, by nobody's proxy", name)
 	}
 }
 
@@ -97,9 +90,7 @@ func FuzzWhatIsForwardedIsReadOrPassedOver(f *testing.F) {
 	f.Fuzz(func(t *testing.T, forwarded, old string) {
 		for _, h := range []http.Header{{"Forwarded": {forwarded}}, {"X-Forwarded-For": {old}, "X-Forwarded-Host": {old}}} {
 			o, ok := originOf(h, ours)
-			if !ok || strings.ContainsAny(o.host, "/ @?#\r\n") {
-				t.Errorf("%q: %+v, %v", h, o, ok)
-			}
+			assert.Truef(t, ok && !strings.ContainsAny(o.host, "/ @?#\r\n"), "%q: %+v, %v", h, o, ok)
 		}
 	})
 }

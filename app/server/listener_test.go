@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
@@ -15,9 +18,8 @@ func TestAnAddressHasItsShareOfTheConnections(t *testing.T) {
 	answered(t, first)
 	answered(t, second)
 	ended(t, dial(t, s, ""))
-	if got := s.Stats(); got.Refused != 1 || got.Open != 2 {
-		t.Errorf("%+v", got)
-	}
+	got := s.Stats()
+	assert.Truef(t, got.Refused == 1 && got.Open == 2, "%+v", got)
 	elsewhere := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
 	if l, err := net.ListenTCP("tcp", elsewhere); err == nil { // not everywhere is there a second address
 		_ = l.Close()
@@ -36,15 +38,13 @@ func TestIdleConnectionsMakePlace(t *testing.T) {
 		defer s.listener.mu.Unlock()
 		return s.listener.idle.Len() == 1
 	})
-	if _, err := io.WriteString(second, whole); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(second, whole)
+	require.NoError(t, err)
 	answered(t, second)
 	answered(t, dial(t, s, whole))
 	ended(t, first)
-	if got := s.Stats(); got.Evicted != 1 || got.Open != 2 {
-		t.Errorf("%+v", got)
-	}
+	got := s.Stats()
+	assert.Truef(t, got.Evicted == 1 && got.Open == 2, "%+v", got)
 }
 
 func TestMoreConnectionsThanThereMayBeWait(t *testing.T) {

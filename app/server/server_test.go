@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
@@ -22,18 +25,12 @@ func serving(t *testing.T, c Config, h http.Handler) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s, err := Listen(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(h) }()
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close())
+		assert.ErrorIs(t, <-served, http.ErrServerClosed)
 	})
 	return s
 }
@@ -54,13 +51,10 @@ func dial(t *testing.T, s *Server, begin string) net.Conn {
 func dialFrom(t *testing.T, s *Server, from net.Addr, begin string) net.Conn {
 	t.Helper()
 	c, err := (&net.Dialer{LocalAddr: from}).DialContext(t.Context(), "tcp", s.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if _, err := io.WriteString(c, begin); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(c, begin)
+	require.NoError(t, err)
 	return c
 }
 
@@ -69,28 +63,20 @@ const whole = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 // answered reads an answer; its connection stays.
 func answered(t *testing.T, c net.Conn) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(await.Patience)))
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err := io.ReadAll(r.Body); r.StatusCode != 200 || string(text) != "well" || err != nil {
-		t.Fatal(r.Status, string(text), err)
-	}
+	require.NoError(t, err)
+	text, err := io.ReadAll(r.Body)
+	require.Truef(t, r.StatusCode == 200 && string(text) == "well" && err == nil, "%v %v %v", r.Status, string(text), err)
 }
 
 // ended waits until the server closes a connection.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(await.Patience)))
 	var timeout net.Error
-	if _, err := io.Copy(io.Discard, c); errors.As(err, &timeout) && timeout.Timeout() {
-		t.Fatal("the connection stays")
-	}
+	_, err := io.Copy(io.Discard, c)
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "the connection stays")
 }
 
 // get asks on a connection of its own.

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // slowly sends a byte on each connection. Those that are gone by then are passed over.
@@ -36,19 +39,14 @@ func TestSlowClientsHoldNoRequestOfAGoodOne(t *testing.T) {
 	for range 5 {
 		slowly(connections)
 		for range 20 {
-			if err := get(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, get(t.Context(), s))
 		}
 	}
-	if open := s.Stats().Open; open < slow {
-		t.Fatalf("only %d connections are open", open)
-	}
+	open := s.Stats().Open
+	require.Truef(t, open >= slow, "only %d connections are open", open)
 	each := (memory() - before) / slow
 	t.Logf("%d bytes for each slow connection, with the client's end of it", each)
-	if each > most {
-		t.Errorf("each slow connection takes %d bytes, more than %d", each, most)
-	}
+	assert.Truef(t, each <= most, "each slow connection takes %d bytes, more than %d", each, most)
 	runtime.KeepAlive(connections)
 }
 
@@ -86,9 +84,8 @@ func TestTheTimeOfABodyEndsWithTheBody(t *testing.T) {
 	t.Parallel()
 	const short = 2 * time.Second
 	waiting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			t.Error(err)
-		}
+		_, err := io.Copy(io.Discard, r.Body)
+		assert.NoError(t, err)
 		select {
 		case <-r.Context().Done():
 			t.Error("the request was ended")
@@ -104,7 +101,5 @@ func TestALongHeaderIsRefused(t *testing.T) {
 	s := serving(t, Config{}, answering)
 	c := dial(t, s, "GET / HTTP/1.1\r\nHost: a\r\nX-Long: "+strings.Repeat("x", 70<<10)+"\r\n\r\n")
 	text, _ := io.ReadAll(c)
-	if !strings.HasPrefix(string(text), "HTTP/1.1 431 ") {
-		t.Errorf("%.40q", text)
-	}
+	assert.Truef(t, strings.HasPrefix(string(text), "HTTP/1.1 431 "), "%.40q", text)
 }

@@ -1,12 +1,13 @@
 package service
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
@@ -24,23 +25,18 @@ func TestService_RoleWithoutTables(t *testing.T) {
 	owner, asOwner := pgtest.Role(t, admin)
 	do(t, admin, fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", admin.Config().ConnConfig.Database, owner))
 	pool, err := pgxpool.New(t.Context(), asOwner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err = schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	role, as := pgtest.Role(t, admin)
 	change := func(c *Config) { c.Database, c.Retention = as, engine.RetentionConfig{Outbox: 7 * 24 * time.Hour} }
 	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Address: "127.0.0.1:0", Log: quiet}
 	change(&c)
-	if _, err := Start(t.Context(), c); !errors.Is(err, schema.ErrRights) {
-		t.Errorf("without rights: %v", err)
-	}
-	if _, err := schema.Grant(t.Context(), pool, schema.Default, role); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Start(t.Context(), c)
+	assert.ErrorIs(t, err, schema.ErrRights, "without rights")
+	_, err = schema.Grant(t.Context(), pool, schema.Default, role)
+	require.NoError(t, err)
 
 	// The node finds a key that has expired, a week past its age, and no partition for now.
 	do(t, pool, `SELECT pawl.make_partition('outbox', now() - interval '30 days');
@@ -56,14 +52,11 @@ func TestService_RoleWithoutTables(t *testing.T) {
 
 	s := service(t, change)
 	await.Eventually(t, "the service is ready", func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
-	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
-		t.Fatal(code, body)
-	}
+	code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart)
+	require.Equal(t, 201, code, body)
 	count := func(sql string) (n int) {
 		t.Helper()
-		if err := pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pool.QueryRow(t.Context(), sql).Scan(&n))
 		return n
 	}
 	await.Eventually(t, "the key is purged", func() bool {
@@ -72,9 +65,8 @@ func TestService_RoleWithoutTables(t *testing.T) {
 	await.Eventually(t, "the old week is dropped", func() bool {
 		return count(`SELECT count(*) FROM pg_class WHERE relname = to_char(now() - interval '30 days', '"outbox_"IYYY"w"IW')`) == 0
 	})
-	if n := count(`SELECT count(*) FROM pg_class WHERE relname = to_char(now(), '"outbox_"IYYY"w"IW')`); n != 1 {
-		t.Error("there is no partition for now")
-	}
+	assert.Equal(t, 1, count(`SELECT count(*) FROM pg_class WHERE relname = to_char(now(), '"outbox_"IYYY"w"IW')`),
+		"there is no partition for now")
 	if n := count("SELECT count(*) FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE r.rolname = '" + role + "'"); n != 0 {
 		t.Errorf("the role owns %d relations", n)
 	}
@@ -82,7 +74,6 @@ func TestService_RoleWithoutTables(t *testing.T) {
 
 func do(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql)
+	require.NoError(t, err)
 }

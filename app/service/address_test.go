@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/auth/login"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/auth/login"
 )
 
 func TestOnlyLoopbackAddressesAreListenedOn(t *testing.T) {
@@ -28,12 +29,9 @@ func TestOnlyLoopbackAddressesAreListenedOn(t *testing.T) {
 		"":                       false,
 	} {
 		err := checkAddress(address, Network{}, false)
-		if (err == nil) != allowed {
-			t.Errorf("%q: %v, want allowed %v", address, err, allowed)
-		}
-		if _, ok := errors.AsType[*usage.Error](err); err != nil && !ok {
-			t.Errorf("%q: %v is no usage error", address, err)
-		}
+		assert.Equalf(t, allowed, (err == nil), "%q: %v, want allowed", address, err)
+		_, ok := errors.AsType[*usage.Error](err)
+		assert.Falsef(t, err != nil && !ok, "%q: %v is no usage error", address, err)
 	}
 }
 
@@ -52,15 +50,10 @@ func TestOtherAddressesNeedAuthenticationAndTLS(t *testing.T) {
 		{behindProxy, true, ""},
 	} {
 		err := checkAddress("0.0.0.0:8080", tt.network, tt.authenticated)
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%+v, authenticated %v: %v", tt.network, tt.authenticated, err)
-		}
-		if err := checkAddress("127.0.0.1:8080", tt.network, tt.authenticated); err != nil {
-			t.Errorf("%+v: %v", tt.network, err)
-		}
-		if err := checkAddress("8080", tt.network, tt.authenticated); err == nil {
-			t.Error("no address is taken for one")
-		}
+		assert.Truef(t, (tt.want != "" || err == nil) && (tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want)),
+			"%+v, authenticated %v: %v", tt.network, tt.authenticated, err)
+		assert.NoErrorf(t, checkAddress("127.0.0.1:8080", tt.network, tt.authenticated), "%+v", tt.network)
+		assert.Error(t, checkAddress("8080", tt.network, tt.authenticated), "no address is taken for one")
 	}
 }
 
@@ -76,8 +69,7 @@ func TestLoginNeedsAPublicURL(t *testing.T) {
 	} {
 		c := Config{Address: tt.address, Console: tt.console, Network: Network{PublicURL: tt.public}, Auth: Auth{Login: &login.Config{}}}
 		err := c.checkConsole()
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%+v: %v", tt, err)
-		}
+		assert.Truef(t, (tt.want != "" || err == nil) && (tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want)),
+			"%+v: %v", tt, err)
 	}
 }

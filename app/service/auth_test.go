@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
@@ -49,9 +51,8 @@ func TestAServiceTakesTokens(t *testing.T) {
 		{"/metrics", idp.Token(map[string]any{"scope": "operate:all"}), 200, `pawl_auth_refused_total{reason="wrong_audience"} 1`},
 		{"/metrics", idp.Token(map[string]any{"scope": "operate:all"}), 200, "pawl_auth_keys 1"},
 	} {
-		if status, body := asks(t, s, c.path, c.token); status != c.status || !strings.Contains(body, c.has) {
-			t.Errorf("%s: %d %.300s", c.path, status, body)
-		}
+		status, body := asks(t, s, c.path, c.token)
+		assert.Truef(t, status == c.status && strings.Contains(body, c.has), "%s: %d %.300s", c.path, status, body)
 	}
 }
 
@@ -60,9 +61,8 @@ func TestAServiceWithoutKeysIsNotReady(t *testing.T) {
 	idp.Down(true)
 	s := service(t, func(c *Config) { c.Auth.JWT = tokensOf(idp) })
 	for _, path := range []string{"/readyz", "/v1/instances"} {
-		if status, body := asks(t, s, path, idp.Token(nil)); status != 503 || !strings.Contains(body, "identity provider") {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
+		status, body := asks(t, s, path, idp.Token(nil))
+		assert.Truef(t, status == 503 && strings.Contains(body, "identity provider"), "%s: %d %s", path, status, body)
 	}
 }
 
@@ -81,7 +81,6 @@ func TestAServiceTellsOfAProviderThatIsDown(t *testing.T) {
 func TestAuthThatWouldTakeTooMuchStopsTheStart(t *testing.T) {
 	c := Config{Auth: Auth{JWT: &jwt.Config{Issuer: authtest.Issuer, Algorithms: []string{"RS256"}, JWKS: "https://idp.example"}}}
 	_, err := Start(t.Context(), c)
-	if _, is := err.(*usage.Error); !is || !strings.Contains(err.Error(), "an audience is required") {
-		t.Error(err)
-	}
+	_, is := err.(*usage.Error)
+	assert.True(t, is && strings.Contains(err.Error(), "an audience is required"), err)
 }

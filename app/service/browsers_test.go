@@ -14,6 +14,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
@@ -39,13 +42,9 @@ window.stop = follow({ address: '/v1/events?workflow=order', after: 0,
 func newFront(t *testing.T, node string) *front {
 	t.Helper()
 	module, err := os.ReadFile("../../examples/order/page/follow.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	to, err := url.Parse(node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.FlushInterval = -1
 	f := &front{}
@@ -126,9 +125,8 @@ func TestPageOutlivesClosedEventSource(t *testing.T) {
 	place := func(customer string) {
 		t.Helper()
 		body := `{"customer":"` + customer + `","cart":"1","total":1,"currency":"EUR"}`
-		if status, text := requestWithKey(t, s.URL()+"/v1/workflows/order/place", customer, body); status != 201 {
-			t.Fatal(status, text)
-		}
+		status, text := requestWithKey(t, s.URL()+"/v1/workflows/order/place", customer, body)
+		require.Equal(t, 201, status, text)
 		want = append(want, customer+":1")
 		await.Eventually(t, customer+" is seen", func() bool {
 			return slices.Contains(chromium.Eval[[]string](p, "seen"), customer+":1")
@@ -153,17 +151,11 @@ func TestPageOutlivesClosedEventSource(t *testing.T) {
 	} {
 		f.spoil(c.answers...)
 		place(c.name)
-		if got := f.last(); got != c.after {
-			t.Errorf("%s: it goes on after %s, not %s", c.name, got, c.after)
-		}
-		if got := chromium.Eval[[2]int](p, "[renewed, resets]"); got != c.counts {
-			t.Errorf("%s: %v, not %v", c.name, got, c.counts)
-		}
+		assert.Equalf(t, c.after, f.last(), "%s: it goes on after", c.name)
+		assert.Equal(t, c.counts, chromium.Eval[[2]int](p, "[renewed, resets]"), c.name)
 	}
 	seen := chromium.Eval[[]string](p, "[...new Set(seen)]")
-	if !slices.Equal(seen, want) {
-		t.Errorf("it has seen %v, not %v", seen, want)
-	}
+	assert.Truef(t, slices.Equal(seen, want), "it has seen %v, not %v", seen, want)
 	f.spoil(problem(403, "forbidden"), problem(403, "forbidden"))
 	await.Eventually(t, "it stops", func() bool { return chromium.Eval[string](p, "states.at(-1)") == "stopped forbidden" })
 }
@@ -172,19 +164,13 @@ func TestPageOutlivesClosedEventSource(t *testing.T) {
 func requestWithKey(t *testing.T, url, key, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", key)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(text)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
@@ -20,9 +22,7 @@ func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	s := service(t, func(c *Config) { c.Workflows = append(c.Workflows, workflow.Source(fines.Workflow)) })
 	status, document := request(t, http.MethodGet, s.URL()+"/openapi.json", "")
-	if status != http.StatusOK {
-		t.Fatalf("%d %s", status, document)
-	}
+	require.Equal(t, http.StatusOK, status, document)
 	t.Run("npm", func(t *testing.T) {
 		t.Parallel()
 		d := newFolder(t, document, "npm", "node")

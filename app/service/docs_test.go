@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
@@ -27,16 +29,14 @@ func TestThePageForPeopleShowsTheDocument(t *testing.T) {
 	shows("/v1/workflows/order/place")
 	chromium.Eval[bool](p, `!!(location.hash = '#post-/v1/workflows/order/place')`)
 	shows("The customer orders what is in the cart.")
-	if n := chromium.Eval[int](p, elements); n > 5000 {
-		t.Errorf("the page has %d elements", n)
-	}
+	n := chromium.Eval[int](p, elements)
+	assert.Truef(t, n <= 5000, "the page has %d elements", n)
 	seen := p.Seen()
 	for _, problem := range seen.Problems {
 		t.Errorf("the page: %s", problem)
 	}
 	for _, r := range seen.Requests {
-		if _, url, _ := strings.Cut(r, " "); !strings.HasPrefix(url, s.URL()+"/") && !strings.HasPrefix(url, "data:") {
-			t.Errorf("the page asks elsewhere: %s", r)
-		}
+		_, url, _ := strings.Cut(r, " ")
+		assert.Falsef(t, !strings.HasPrefix(url, s.URL()+"/") && !strings.HasPrefix(url, "data:"), "the page asks elsewhere: %s", r)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -30,21 +33,15 @@ func notify(
 ) (status int, replayed bool, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/inbox/"+order.PaymentNotices, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(secrets) > 0 {
 		signature.Sign(secrets, r.Header, id, at, []byte(body))
 	}
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, resp.Header.Get("Idempotent-Replayed") == "true", string(text)
 }
 
@@ -54,29 +51,22 @@ func TestAServiceTakesSignedWebhooks(t *testing.T) {
 		c.Inbox = map[string]InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{old, fresh}}}
 	})
 	now := time.Now()
-	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
-		t.Fatal(code, body)
-	}
+	code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart)
+	require.Equal(t, 201, code, body)
 	for name, tt := range map[string]struct {
 		at      time.Time
 		secrets []signature.Secret
 	}{"unsigned": {now, nil}, "by somebody else": {now, []signature.Secret{foreign}},
 		"long ago": {now.Add(-time.Hour), []signature.Secret{old}}} {
-		if status, _, answer := notify(t, s, "n-1", abandoned, tt.at, tt.secrets...); status != 401 || !strings.Contains(answer, "unauthorized") {
-			t.Errorf("%s: %d %s", name, status, answer)
-		}
+		status, _, answer := notify(t, s, "n-1", abandoned, tt.at, tt.secrets...)
+		assert.Truef(t, status == 401 && strings.Contains(answer, "unauthorized"), "%s: %d %s", name, status, answer)
 	}
-	if status, replayed, answer := notify(t, s, "n-1", abandoned, now, old); status != 200 || replayed ||
-		!strings.Contains(answer, `"state":"cancelled"`) {
-		t.Errorf("%d %v %s", status, replayed, answer)
-	}
-	if status, replayed, answer := notify(t, s, "n-1", abandoned, now.Add(time.Second), foreign, fresh); status != 200 || !replayed {
-		t.Errorf("%d %v %s", status, replayed, answer)
-	}
-	if status, _, answer := notify(t, s, "n-1", strings.Replace(abandoned, "page", "shop", 1), now, old); status != 422 ||
-		!strings.Contains(answer, "message_reused") {
-		t.Errorf("%d %s", status, answer)
-	}
+	status, replayed, answer := notify(t, s, "n-1", abandoned, now, old)
+	assert.Truef(t, status == 200 && !replayed && strings.Contains(answer, `"state":"cancelled"`), "%d %v %s", status, replayed, answer)
+	status, replayed, answer = notify(t, s, "n-1", abandoned, now.Add(time.Second), foreign, fresh)
+	assert.Truef(t, status == 200 && replayed, "%d %v %s", status, replayed, answer)
+	status, _, answer = notify(t, s, "n-1", strings.Replace(abandoned, "page", "shop", 1), now, old)
+	assert.Truef(t, status == 422 && strings.Contains(answer, "message_reused"), "%d %s", status, answer)
 }
 
 // stream is a source with one message.
@@ -97,9 +87,7 @@ func TestAServiceConsumesFromItsSources(t *testing.T) {
 		make(chan error, 1),
 	}
 	service(t, func(c *Config) { c.Sources = []inbox.Source{src} })
-	if err := <-src.done; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-src.done)
 }
 
 func TestAnInboxThatCannotBeIsRefused(t *testing.T) {
@@ -110,18 +98,16 @@ func TestAnInboxThatCannotBeIsRefused(t *testing.T) {
 		"payments of somebody": {Secrets: good},
 	} {
 		_, err := Config{Workflows: theOrder(), Inbox: map[string]InboxConsumer{name: c}}.withDefaults()
-		if _, ok := errors.AsType[*usage.Error](err); !ok {
-			t.Errorf("%q: %v", name, err)
-		}
+		_, ok := errors.AsType[*usage.Error](err)
+		assert.Truef(t, ok, "%q: %v", name, err)
 	}
 	for name, c := range map[string]InboxConsumer{
 		"tenant":      {Tenant: "\xff", Secrets: good},
 		"zero secret": {Secrets: []signature.Secret{{}}},
 	} {
 		_, err := Config{Workflows: theOrder(), Inbox: map[string]InboxConsumer{order.PaymentNotices: c}}.withDefaults()
-		if _, ok := errors.AsType[*usage.Error](err); !ok {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, ok := errors.AsType[*usage.Error](err)
+		assert.Truef(t, ok, "%s: %v", name, err)
 	}
 }
 

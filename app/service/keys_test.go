@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
@@ -23,18 +25,15 @@ func makeKey(t *testing.T, s *Service, name, grants string) (apikey.Key, string)
 	t.Helper()
 	k := apikey.Key{Tenant: "acme", Name: name, Actor: name, CreatedBy: "test"}
 	var err error
-	if k.Grants, err = auth.ParseGrants(grants); err != nil {
-		t.Fatal(err)
-	}
+	k.Grants, err = auth.ParseGrants(grants)
+	require.NoError(t, err)
 	var made apikey.Key
 	var text string
 	err = WithKeys(t.Context(), s.config, func(ctx context.Context, table *apikey.Table) error {
 		made, text, err = table.Create(ctx, k)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made, text
 }
 
@@ -61,17 +60,14 @@ func TestAServiceTakesKeysBesideTokens(t *testing.T) {
 		{"/metrics", text, 200, "pawl_auth_api_key_look_failures_total 0"},
 		{"/metrics", text, 200, `pawl_auth_refused_total{reason="malformed"} 2`},
 	} {
-		if status, body := asks(t, s, c.path, c.credential); status != c.status || !strings.Contains(body, c.has) {
-			t.Errorf("%s: %d %.300s", c.path, status, body)
-		}
+		status, body := asks(t, s, c.path, c.credential)
+		assert.Truef(t, status == c.status && strings.Contains(body, c.has), "%s: %d %.300s", c.path, status, body)
 	}
 	only := service(t, func(c *Config) { c.Auth.Keys, c.Database = true, s.config.Database })
-	if status, body := asks(t, only, "/v1/instances", idp.Token(nil)); status != 401 || !strings.Contains(body, "no credential of a kind") {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, _ := asks(t, only, "/v1/instances", other); status != 200 {
-		t.Errorf("a key is answered with %d", status)
-	}
+	status, body := asks(t, only, "/v1/instances", idp.Token(nil))
+	assert.Truef(t, status == 401 && strings.Contains(body, "no credential of a kind"), "%d %s", status, body)
+	status, _ = asks(t, only, "/v1/instances", other)
+	assert.Equal(t, 200, status, "a key is answered with")
 }
 
 // A key that is revoked on one node is refused by the other one, and what is open with it there ends.
@@ -84,9 +80,7 @@ func TestARevokedKeyIsRefusedByTheOtherNode(t *testing.T) {
 	as := func(method, address, credential, body string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+credential)
 		r.Header.Set("Idempotency-Key", "k")
 		if body != "" {
@@ -95,29 +89,20 @@ func TestARevokedKeyIsRefusedByTheOtherNode(t *testing.T) {
 			r.Header.Set("Accept", "text/event-stream")
 		}
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = response.Body.Close() })
 		return response
 	}
-	if r := as("POST", here.URL()+"/v1/workflows/order/place", boss, cart); r.StatusCode != 201 {
-		t.Fatal(r.Status)
-	}
+	r := as("POST", here.URL()+"/v1/workflows/order/place", boss, cart)
+	require.Equal(t, 201, r.StatusCode, r.Status)
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(there.URL(), "http")+"/v1/stream",
 		http.Header{"Authorization": {"Bearer " + text}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = ws.Close() }()
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":0}`)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":0}`)))
 	for message := ""; !strings.Contains(message, `"caught_up"`); {
 		_, text, err := ws.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		message = string(text)
 	}
 	events := bufio.NewScanner(as("GET", there.URL()+"/v1/events", text, "").Body)
@@ -125,32 +110,25 @@ func TestARevokedKeyIsRefusedByTheOtherNode(t *testing.T) {
 	}
 
 	began := time.Now()
-	if r := as("DELETE", here.URL()+"/v1/keys/"+k.ID, boss, ""); r.StatusCode != 204 {
-		t.Fatal(r.Status)
-	}
-	if status, body := asks(t, here, "/v1/me", text); status != 401 || !strings.Contains(body, "revoked") {
-		t.Errorf("where it was revoked it is answered with %d %s", status, body)
-	}
+	r = as("DELETE", here.URL()+"/v1/keys/"+k.ID, boss, "")
+	require.Equal(t, 204, r.StatusCode, r.Status)
+	status, body := asks(t, here, "/v1/me", text)
+	assert.Truef(t, status == 401 && strings.Contains(body, "revoked"), "where it was revoked it is answered with %d %s", status, body)
 	for err == nil {
 		_, _, err = ws.ReadMessage()
 	}
-	if closed, is := errors.AsType[*websocket.CloseError](err); !is || closed.Code != 4401 ||
-		!strings.HasSuffix(closed.Text, "resume after 1") {
-		t.Errorf("the WebSocket ends with %v", err)
-	}
+	closed, is := errors.AsType[*websocket.CloseError](err)
+	assert.Truef(t, is && closed.Code == 4401 && strings.HasSuffix(closed.Text, "resume after 1"), "the WebSocket ends with %v", err)
 	t.Logf("the WebSocket ended after %s", time.Since(began))
 	end := ""
 	for events.Scan() {
 		end += events.Text() + "\n"
 	}
-	if !strings.Contains(end, "event: unauthorized\nid: 1\n") {
-		t.Errorf("the event stream ends with %q", end)
-	}
+	assert.Contains(t, end, "event: unauthorized\nid: 1\n", "the event stream ends with")
 	await.Eventually(t, "it is refused there", func() bool { status, _ := asks(t, there, "/v1/me", text); return status == 401 })
 	t.Logf("all is over after %s", time.Since(began))
-	if status, _ := asks(t, there, "/v1/me", boss); status != 200 {
-		t.Errorf("another key is answered with %d", status)
-	}
+	status, _ = asks(t, there, "/v1/me", boss)
+	assert.Equal(t, 200, status, "another key is answered with")
 }
 
 // Where it was used last is written at the end, too.
@@ -158,20 +136,13 @@ func TestTheLastUseOfAKeyIsWrittenWhenTheServiceStops(t *testing.T) {
 	url := pgtest.URL(t)
 	s := service(t, func(c *Config) { c.Auth.Keys, c.Database = true, url })
 	k, text := makeKey(t, s, "robot", "read")
-	if status, _ := asks(t, s, "/v1/me", text); status != 200 {
-		t.Fatal(status)
-	}
-	if err := s.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	status, _ := asks(t, s, "/v1/me", text)
+	require.Equal(t, 200, status)
+	require.NoError(t, s.Stop(t.Context()))
 	err := WithKeys(t.Context(), s.config, func(ctx context.Context, table *apikey.Table) error {
 		k, err := table.Get(ctx, "", k.ID)
-		if k.LastUsedAt.IsZero() {
-			t.Error("nobody has used it")
-		}
+		assert.False(t, k.LastUsedAt.IsZero(), "nobody has used it")
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/usage"
 )
@@ -26,17 +28,13 @@ func certified(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
 	defer s.Close()
 	pair := s.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	err = errors.Join(
 		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
 		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	return certFile, keyFile, &tls.Config{RootCAs: roots}
@@ -46,23 +44,17 @@ func certified(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
 func TestAServiceSpeaksTLS(t *testing.T) {
 	certFile, keyFile, trust := certified(t)
 	s := service(t, func(c *Config) { c.Network.CertFile, c.Network.KeyFile = certFile, keyFile })
-	if !strings.HasPrefix(s.URL(), "https://") {
-		t.Fatal(s.URL())
-	}
+	require.True(t, strings.HasPrefix(s.URL(), "https://"), s.URL())
 	for proto, client := range map[string]*http.Client{
 		"HTTP/2.0": {Transport: &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: true}},
 		"HTTP/1.1": {Transport: &http.Transport{TLSClientConfig: trust.Clone()}},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/workflows/order/place", strings.NewReader(cart))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", "k")
 		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := io.ReadAll(resp.Body); err != nil || resp.Body.Close() != nil || resp.StatusCode != 201 || resp.Proto != proto {
 			t.Errorf("%s %s, want %s; %v", resp.Proto, resp.Status, proto, err)
 		}
@@ -70,16 +62,11 @@ func TestAServiceSpeaksTLS(t *testing.T) {
 	}
 	dialer := websocket.Dialer{TLSClientConfig: trust.Clone()}
 	ws, _, err := dialer.DialContext(t.Context(), "wss"+strings.TrimPrefix(s.URL(), "https")+"/v1/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = ws.Close() }()
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if _, text, err := ws.ReadMessage(); err != nil || !strings.Contains(string(text), "subscribed") {
-		t.Errorf("%s %v", text, err)
-	}
+	require.NoError(t, ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)))
+	_, text, err := ws.ReadMessage()
+	assert.Truef(t, err == nil && strings.Contains(string(text), "subscribed"), "%s %v", text, err)
 }
 
 func TestNetworksThatCannotBeAreRefused(t *testing.T) {
@@ -89,12 +76,10 @@ func TestNetworksThatCannotBeAreRefused(t *testing.T) {
 		"path of the console": {PublicURL: "https://host/console"},
 	} {
 		_, err := Config{Workflows: theOrder(), Network: n}.withDefaults()
-		if _, ok := errors.AsType[*usage.Error](err); !ok {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, ok := errors.AsType[*usage.Error](err)
+		assert.Truef(t, ok, "%s: %v", name, err)
 	}
-	if _, err := Start(t.Context(), Config{Workflows: theOrder(), Address: "127.0.0.1:0", Log: quiet,
-		Network: Network{CertFile: "/nowhere/c", KeyFile: "/nowhere/k"}}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err := Start(t.Context(), Config{Workflows: theOrder(), Address: "127.0.0.1:0", Log: quiet,
+		Network: Network{CertFile: "/nowhere/c", KeyFile: "/nowhere/k"}})
+	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -5,14 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/schema"
 )
 
 func TestWhatIsWrongWithAPrivateDatabaseNamesItsFolder(t *testing.T) {
 	t.Setenv("PAWL_HOME", "/srv/wrong")
 	err := ofPrivate(schema.ErrBehind)
-	if !errors.Is(err, schema.ErrBehind) ||
-		!strings.Contains(err.Error(), "the private one in /srv/wrong/postgres: PAWL_HOME names another folder") {
-		t.Error(err)
-	}
+	assert.True(t, errors.Is(err, schema.ErrBehind) &&
+		strings.Contains(err.Error(), "the private one in /srv/wrong/postgres: PAWL_HOME names another folder"),
+		err)
 }

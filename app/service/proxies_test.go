@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -57,21 +59,15 @@ func startProxy(t *testing.T, start func(dir, node string, front net.Listener) *
 	dir := t.TempDir()
 	p.tls = certificateIn(t, dir)
 	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.address = front.Addr().String()
 	c := start(dir, s.server.Addr().String(), front)
 	file, err := front.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.ExtraFiles = []*os.File{file} // the descriptor 3, which listens already
 	printed := &bytes.Buffer{}
 	c.Stdout, c.Stderr = printed, printed
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Start())
 	_, _ = front.Close(), file.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
@@ -99,9 +95,7 @@ func certificateIn(t *testing.T, dir string) *tls.Config {
 		var text []byte
 		for _, path := range from {
 			part, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text = append(text, part...)
 		}
 		writeFile(t, filepath.Join(dir, name), string(text))
@@ -111,23 +105,17 @@ func certificateIn(t *testing.T, dir string) *tls.Config {
 
 func writeFile(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // shipped returns a configuration from deploy/proxy with replacements, each of which has to be there.
 func shipped(t *testing.T, name string, replace ...string) string {
 	t.Helper()
 	raw, err := os.ReadFile(proxyFiles + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(raw)
 	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(text, replace[i]) {
-			t.Fatalf("%s does not contain %q", name, replace[i])
-		}
+		require.Containsf(t, text, replace[i], "%s does not contain", name)
 		text = strings.ReplaceAll(text, replace[i], replace[i+1])
 	}
 	return text
@@ -195,9 +183,7 @@ func TestProxiesServeClients(t *testing.T) {
 func (p *proxied) request(t *testing.T, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+p.host+p.prefix+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+p.key)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -206,9 +192,7 @@ func (p *proxied) request(t *testing.T, method, path, body string, headers ...st
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := p.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	return resp
 }
@@ -216,9 +200,7 @@ func (p *proxied) request(t *testing.T, method, path, body string, headers ...st
 func textOf(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -228,45 +210,35 @@ func (p *proxied) rest(t *testing.T) {
 	resp := p.request(t, "POST", path, `{"customer":"r","cart":"1","total":1,"currency":"EUR"}`, "Idempotency-Key", "rest",
 		"X-Forwarded-For", "203.0.113.9", "Forwarded", "for=203.0.113.9;host=evil.example", "X-Forwarded-Host", "localhost",
 		"X-Forwarded-Proto", "http")
-	if text := textOf(t, resp); resp.StatusCode != 201 || resp.ProtoMajor != 2 {
-		t.Fatal(resp.Proto, resp.StatusCode, text)
-	}
-	if resp.Header.Get("Strict-Transport-Security") == "" {
-		t.Error("Pawl does not know that the client uses TLS, or for which host")
-	}
+	text := textOf(t, resp)
+	require.Truef(t, resp.StatusCode == 201 && resp.ProtoMajor == 2, "%v %v %v", resp.Proto, resp.StatusCode, text)
+	assert.NotEqual(t, "", resp.Header.Get("Strict-Transport-Security"),
+		"Pawl does not know that the client uses TLS, or for which host")
 	location, ok := strings.CutPrefix(resp.Header.Get("Location"), p.prefix)
-	if !ok || p.request(t, "GET", location, "").StatusCode != 200 {
-		t.Error(location)
-	}
+	assert.True(t, ok && p.request(t, "GET", location, "").StatusCode == 200, location)
 	await.Eventually(t, "the access log names the caller", func() bool { return p.log.Count("remote=127.0.0.2") > 0 })
-	if p.log.Count("203.0.113.9") > 0 {
-		t.Error("a client's header counts", p.log.List())
-	}
+	assert.Truef(t, p.log.Count("203.0.113.9") <= 0, "a client's header counts %v", p.log.List())
 }
 
 func (p *proxied) waits(t *testing.T) {
 	p.place(t, "w")
 	resp := p.request(t, "POST", "/v1/workflows/order/keys/w:1/pay", `{"method":"card"}`, "Idempotency-Key", "w-2", "Prefer", "wait=60")
-	if text := textOf(t, resp); resp.StatusCode != 200 || !strings.Contains(text, `"state":"paid"`) {
-		t.Error(resp.StatusCode, text)
-	}
+	text := textOf(t, resp)
+	assert.Truef(t, resp.StatusCode == 200 && strings.Contains(text, `"state":"paid"`), "%v %v", resp.StatusCode, text)
 }
 
 func (p *proxied) place(t *testing.T, customer string) {
 	t.Helper()
 	resp := p.request(t, "POST", "/v1/workflows/order/place", `{"customer":"`+customer+`","cart":"1","total":1,"currency":"EUR"}`,
 		"Idempotency-Key", customer)
-	if text := textOf(t, resp); resp.StatusCode != 201 {
-		t.Fatal(resp.StatusCode, text)
-	}
+	text := textOf(t, resp)
+	require.Equal(t, 201, resp.StatusCode, text)
 }
 
 // eventStream reads each event before the next one exists.
 func (p *proxied) eventStream(t *testing.T) {
 	resp := p.request(t, "GET", "/v1/events?after=now&workflow=order", "", "Accept", "text/event-stream")
-	if resp.StatusCode != 200 {
-		t.Fatal(resp.StatusCode, textOf(t, resp))
-	}
+	require.Equal(t, 200, resp.StatusCode, textOf(t, resp))
 	lines := make(chan string)
 	go func() {
 		for scan := bufio.NewScanner(resp.Body); scan.Scan(); {
@@ -287,16 +259,12 @@ func (p *proxied) eventStream(t *testing.T) {
 func (p *proxied) webSocket(t *testing.T) {
 	ws := p.dial(t)
 	_ = ws.SetReadDeadline(time.Now().Add(await.Patience))
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"now"}`)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"now"}`)))
 	read := func(fragment string) {
 		t.Helper()
 		for {
 			_, text, err := ws.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if strings.Contains(string(text), fragment) {
 				return
 			}
@@ -316,9 +284,7 @@ func (p *proxied) dial(t *testing.T) *websocket.Conn {
 		}}
 	header := http.Header{"Authorization": {"Bearer " + p.key}, "Origin": {"https://" + p.host}} // a page of this host
 	ws, _, err := dialer.DialContext(t.Context(), "wss://"+p.host+p.prefix+"/v1/stream", header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = ws.Close() })
 	return ws
 }
@@ -328,9 +294,8 @@ func (p *proxied) bulk(t *testing.T) {
 	item := `{"workflow":"order","transition":"place","idempotency_key":"bulk",` +
 		`"payload":{"customer":"b","cart":"1","total":1,"currency":"EUR"}}`
 	resp := p.request(t, "POST", "/v1/commands", "["+item+strings.Repeat(" ", 15<<20)+"]")
-	if text := textOf(t, resp); resp.StatusCode != 200 {
-		t.Error(resp.StatusCode, text)
-	}
+	text := textOf(t, resp)
+	assert.Equal(t, 200, resp.StatusCode, text)
 }
 
 // With --public-url the proxy may forward the prefix, or remove it.
@@ -351,45 +316,34 @@ func TestProxiesServeUnderPrefix(t *testing.T) {
 // console signs in, and follows all links of the first page.
 func (p *proxied) console(t *testing.T) {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.client.Jar = jar
 	defer func() { p.client.Jar = nil }()
 	at := "https://" + p.host + "/pawl/console/"
 	resp := p.page(t, "POST", at+"sign-in", url.Values{"credential": {p.key}}.Encode())
 	text := textOf(t, resp)
-	if resp.StatusCode != 200 || resp.Request.URL.String() != at {
-		t.Fatal(resp.StatusCode, resp.Request.URL, text)
-	}
+	require.Truef(t, resp.StatusCode == 200 && resp.Request.URL.String() == at, "%v %v %v", resp.StatusCode, resp.Request.URL, text)
 	links := regexp.MustCompile(`="(/[^"]*)"`).FindAllStringSubmatch(text, -1)
-	if len(links) < 5 {
-		t.Error(text)
-	}
+	assert.True(t, len(links) >= 5, text)
 	for _, link := range links {
 		resp := p.page(t, "GET", "https://"+p.host+html.UnescapeString(link[1]), "")
 		if !strings.HasPrefix(link[1], "/pawl/") || resp.StatusCode >= 400 && resp.StatusCode != 403 && !strings.Contains(link[1], "sign-out") {
 			t.Error(link[1], resp.StatusCode)
 		}
 	}
-	if cookies := jar.Cookies(&url.URL{Scheme: "https", Host: p.host, Path: "/"}); len(cookies) > 0 {
-		t.Errorf("cookies for the whole host: %v", cookies)
-	}
+	cookies := jar.Cookies(&url.URL{Scheme: "https", Host: p.host, Path: "/"})
+	assert.Truef(t, len(cookies) <= 0, "cookies for the whole host: %v", cookies)
 }
 
 // page sends a request as a browser sends it for a page of the console.
 func (p *proxied) page(t *testing.T, method, address, form string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := p.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	return resp
 }
@@ -412,21 +366,16 @@ func TestProxiesKeepQuietStreams(t *testing.T) {
 				}
 				return answer(data)
 			})
-			if _, _, err := ws.ReadMessage(); pings < 2 {
-				t.Errorf("the WebSocket ended after %d pings: %v", pings, err)
-			}
+			_, _, err := ws.ReadMessage()
+			assert.Truef(t, pings >= 2, "the WebSocket ended after %d pings: %v", pings, err)
 			comments := 0
 			for scan := bufio.NewScanner(events.Body); comments < 2 && scan.Scan(); {
 				if strings.HasPrefix(scan.Text(), ":") {
 					comments++
 				}
 			}
-			if comments < 2 {
-				t.Errorf("the event stream ended after %d comments", comments)
-			}
-			if err := await.Receive(t, "the end of the wait", waited); err != nil {
-				t.Error(err)
-			}
+			assert.Truef(t, comments >= 2, "the event stream ended after %d comments", comments)
+			assert.NoError(t, await.Receive(t, "the end of the wait", waited))
 		})
 	}
 }
@@ -463,23 +412,19 @@ func TestProxiesWaitLongEnough(t *testing.T) {
 				t.Errorf("%s has no %s", name, setting)
 				continue
 			}
-			if limit, err := time.ParseDuration(found[1]); err != nil || limit < 2*api.DefaultWait || limit < time.Minute {
-				t.Errorf("%s: %s%v, %v", name, setting, limit, err)
-			}
+			limit, err := time.ParseDuration(found[1])
+			assert.Truef(t, err == nil && limit >= 2*api.DefaultWait && limit >= time.Minute, "%s: %s%v, %v", name, setting, limit, err)
 		}
 	}
 	for _, wanted := range []string{"\n                            timeout: 0s\n", "upgrade_type: websocket", "idle_timeout: 60s"} {
-		if !strings.Contains(shipped(t, "envoy.yaml"), wanted) {
-			t.Errorf("envoy.yaml has no %q", wanted)
-		}
+		assert.Contains(t, shipped(t, "envoy.yaml"), wanted, "envoy.yaml has no")
 	}
 }
 
 // refusals shows that answers with 503 take no node out, and are those of Pawl.
 func (p *proxied) refusals(t *testing.T) {
-	if resp := p.request(t, "PUT", "/v1/ops/paused/order", `{"reason":"test"}`); resp.StatusCode != 204 {
-		t.Fatal(resp.StatusCode, textOf(t, resp))
-	}
+	resp := p.request(t, "PUT", "/v1/ops/paused/order", `{"reason":"test"}`)
+	require.Equal(t, 204, resp.StatusCode, textOf(t, resp))
 	place := func() string {
 		resp := p.request(t, "POST", "/v1/workflows/order/place", `{"customer":"p","cart":"1","total":1,"currency":"EUR"}`,
 			"Idempotency-Key", "paused")
@@ -490,11 +435,8 @@ func (p *proxied) refusals(t *testing.T) {
 	}
 	await.Eventually(t, "the workflow is paused", func() bool { return place() == "" })
 	for range 20 {
-		if wrong := place(); wrong != "" {
-			t.Fatal(wrong)
-		}
+		require.Equal(t, "", place())
 	}
-	if resp := p.request(t, "GET", "/v1/workflows", ""); resp.StatusCode != 200 {
-		t.Error(resp.StatusCode, textOf(t, resp))
-	}
+	resp = p.request(t, "GET", "/v1/workflows", "")
+	assert.Equal(t, 200, resp.StatusCode, textOf(t, resp))
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
@@ -47,34 +50,27 @@ func TestScheduledCommandOfRevokedKey(t *testing.T) {
 	for _, c := range []struct{ credential, scope, key string }{
 		{revoked, "gone:later", "revoked"}, {passedOn, "gone:later", "passed-on"}, {good, "good:later", "good"},
 	} {
-		if status, body := schedule(t, s, c.credential, c.scope, c.key, 3*time.Second); status != 202 {
-			t.Fatalf("%s: %d %s", c.key, status, body)
-		}
+		status, body := schedule(t, s, c.credential, c.scope, c.key, 3*time.Second)
+		require.Equalf(t, 202, status, "%s %s", c.key, body)
 	}
 	for query, want := range map[string]int{"actor=gone&proof=" + gone.ID: 2, "proof=ticket+key+" + gone.ID: 1, "actor=gone": 2, "": 3,
 		"actor=good&proof=" + gone.ID: 0, "actor=go": 0, "status=scheduled&workflow=order&proof=" + gone.ID: 2} {
 		_, body := asks(t, s, "/v1/ops/commands?"+query, reader)
-		if strings.Count(body, `"proof":"`) != want || strings.Count(body, `"actor":"`) != want ||
-			want == 2 && !strings.Contains(body, `"actor":"gone","proof":"ticket key `+gone.ID+`"`) {
-			t.Errorf("%s: %s", query, body)
-		}
+		assert.Truef(t, strings.Count(body, `"proof":"`) == want && strings.Count(body, `"actor":"`) == want && (want != 2 ||
+			strings.Contains(body, `"actor":"gone","proof":"ticket key `+gone.ID+`"`)),
+			"%s: %s", query, body)
 	}
-	if _, body := asks(t, s, "/v1/commands/gone:later/revoked", reader); !strings.Contains(body, `"proof":"key `+gone.ID+`"`) {
-		t.Errorf("the status for an operator: %s", body)
-	}
-	if _, body := asks(t, s, "/v1/commands/gone:later/revoked", revoked); strings.Contains(body, `"proof"`) {
-		t.Errorf("the status for a reader: %s", body)
-	}
+	_, body := asks(t, s, "/v1/commands/gone:later/revoked", reader)
+	assert.Contains(t, body, `"proof":"key `+gone.ID+`"`, "the status for an operator")
+	_, body = asks(t, s, "/v1/commands/gone:later/revoked", revoked)
+	assert.NotContains(t, body, `"proof"`, "the status for a reader")
 	revoke(t, s, gone.ID)
 	for _, key := range []string{"revoked", "passed-on"} {
-		if text := ended(t, s, reader, "gone:later", key); !strings.Contains(text, `"code":"credential_ended"`) ||
-			!strings.Contains(text, `"status":"failed_final"`) {
-			t.Errorf("%s: %s", key, text)
-		}
+		text := ended(t, s, reader, "gone:later", key)
+		assert.Truef(t, strings.Contains(text, `"code":"credential_ended"`) && strings.Contains(text, `"status":"failed_final"`),
+			"%s: %s", key, text)
 	}
-	if text := ended(t, s, reader, "good:later", "good"); !strings.Contains(text, `"status":"succeeded"`) {
-		t.Errorf("good: %s", text)
-	}
+	assert.Contains(t, ended(t, s, reader, "good:later", "good"), `"status":"succeeded"`, "good")
 }
 
 func TestScheduledCommandOfDroppedTicket(t *testing.T) {
@@ -82,15 +78,10 @@ func TestScheduledCommandOfDroppedTicket(t *testing.T) {
 	s := service(t, func(c *Config) { c.Auth.Keys = true })
 	_, key := makeKey(t, s, "gateway", "read submit operate")
 	dropped := ticketWith(t, s, key, "submit:order")
-	if status, body := schedule(t, s, dropped, "gateway:later", "dropped", time.Second); status != 202 {
-		t.Fatal(status, body)
-	}
-	if err := RotateTicketKeys(t.Context(), s.config, true); err != nil {
-		t.Fatal(err)
-	}
-	if text := ended(t, s, key, "gateway:later", "dropped"); !strings.Contains(text, `"code":"credential_ended"`) {
-		t.Error(text)
-	}
+	status, body := schedule(t, s, dropped, "gateway:later", "dropped", time.Second)
+	require.Equal(t, 202, status, body)
+	require.NoError(t, RotateTicketKeys(t.Context(), s.config, true))
+	assert.Contains(t, ended(t, s, key, "gateway:later", "dropped"), `"code":"credential_ended"`)
 }
 
 func TestScheduledAfterTheCredentialEnds(t *testing.T) {
@@ -98,12 +89,10 @@ func TestScheduledAfterTheCredentialEnds(t *testing.T) {
 	s := service(t, func(c *Config) { c.Auth.Keys = true })
 	_, key := makeKey(t, s, "gateway", "read submit")
 	it := ticketWith(t, s, key, "submit:order")
-	if status, body := schedule(t, s, it, "gateway:later", "tomorrow", 24*time.Hour); status != 403 || !strings.Contains(body, "ends before") {
-		t.Errorf("with a ticket: %d %s", status, body)
-	}
-	if status, body := schedule(t, s, key, "gateway:later", "tomorrow", 24*time.Hour); status != 202 {
-		t.Errorf("with the key: %d %s", status, body)
-	}
+	status, body := schedule(t, s, it, "gateway:later", "tomorrow", 24*time.Hour)
+	assert.Truef(t, status == 403 && strings.Contains(body, "ends before"), "with a ticket: %d %s", status, body)
+	status, body = schedule(t, s, key, "gateway:later", "tomorrow", 24*time.Hour)
+	assert.Equalf(t, 202, status, "with the key %s", body)
 }
 
 func TestKeepScheduledRunsCommandsOfRevokedKeys(t *testing.T) {
@@ -111,16 +100,12 @@ func TestKeepScheduledRunsCommandsOfRevokedKeys(t *testing.T) {
 	s := service(t, func(c *Config) { c.Auth.Keys, c.Auth.KeepScheduled = true, true })
 	_, reader := makeKey(t, s, "reader", "read operate")
 	gone, revoked := makeKey(t, s, "gone", "read submit")
-	if status, body := schedule(t, s, ticketWith(t, s, revoked, "submit:order"), "gone:later", "later", 24*time.Hour); status != 202 {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, body := schedule(t, s, revoked, "gone:later", "soon", time.Second); status != 202 {
-		t.Fatal(status, body)
-	}
+	status, body := schedule(t, s, ticketWith(t, s, revoked, "submit:order"), "gone:later", "later", 24*time.Hour)
+	assert.Equal(t, 202, status, body)
+	status, body = schedule(t, s, revoked, "gone:later", "soon", time.Second)
+	require.Equal(t, 202, status, body)
 	revoke(t, s, gone.ID)
-	if text := ended(t, s, reader, "gone:later", "soon"); !strings.Contains(text, `"status":"succeeded"`) {
-		t.Error(text)
-	}
+	assert.Contains(t, ended(t, s, reader, "gone:later", "soon"), `"status":"succeeded"`)
 }
 
 func revoke(t *testing.T, s *Service, id string) {
@@ -129,9 +114,7 @@ func revoke(t *testing.T, s *Service, id string) {
 		_, err := table.Revoke(ctx, "", id, "test")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // ticketWith asks for a ticket with some grants.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/internal/localpg"
@@ -42,13 +44,9 @@ func (w *written) String() string {
 func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
 		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, server.Stop())
 	})
 	idp, log := authtest.NewProvider(t), &written{}
 	s := service(t, func(c *Config) {
@@ -100,9 +98,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	tries(t, s, seen, "GET", "/metrics", "Bearer "+good)
 	told := looks(t, server.URL(), seen)
 	for name, credential := range credentials {
-		if len(credential) < 20 {
-			t.Errorf("%s is %q", name, credential)
-		}
+		assert.Truef(t, len(credential) >= 20, "%s is %q", name, credential)
 		if strings.HasPrefix(credential, "pawl_") {
 			credential = strings.ReplaceAll(credential, "_", ".") // the id of a key is no secret
 		}
@@ -111,9 +107,8 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 				continue
 			}
 			for where, text := range map[string]string{"the log": log.String(), "an answer": seen.String()} {
-				if i := strings.Index(text, part); i >= 0 {
-					t.Errorf("%s: %s has %.300q", name, where, text[max(0, i-200):i+len(part)])
-				}
+				i := strings.Index(text, part)
+				assert.Truef(t, i < 0, "%s: %s has %.300q", name, where, text[max(0, i-200):i+len(part)])
 			}
 		}
 	}
@@ -139,24 +134,16 @@ func makes(t *testing.T, s *Service, credential, name string) shown {
 func does(t *testing.T, s *Service, credential, method, path, body string) (out shown) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+credential)
 	r.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= 300 {
-		t.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
-	}
+	require.Truef(t, err == nil && response.StatusCode < 300, "%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
 	if len(text) > 0 {
-		if err := json.Unmarshal(text, &out); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &out))
 	}
 	return out
 }
@@ -168,29 +155,21 @@ func tries(t *testing.T, s *Service, seen io.Writer, method, path, authorization
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path,
 		strings.NewReader(`{"customer":"c","cart":"k","total":1,"currency":"EUR"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Authorization", authorization)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", fmt.Sprint(time.Now().UnixNano()))
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
-	if err := response.Write(seen); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, response.Write(seen))
 }
 
 // looks takes note of every row, and of every statement that was run, where the server has taken note of those.
 func looks(t *testing.T, url string, seen io.Writer) (told bool) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = db.Close(context.WithoutCancel(t.Context())) }()
 	if _, err := db.Exec(t.Context(), "CREATE EXTENSION pg_stat_statements"); err == nil {
 		told = true
@@ -198,10 +177,8 @@ func looks(t *testing.T, url string, seen io.Writer) (told bool) {
 	}
 	rows(t, db, seen, "SELECT query FROM pg_stat_activity")
 	var tables []string
-	if err := db.QueryRow(t.Context(), `SELECT array_agg(oid::regclass::text) FROM pg_class
-		WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r'`).Scan(&tables); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.QueryRow(t.Context(), `SELECT array_agg(oid::regclass::text) FROM pg_class
+		WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r'`).Scan(&tables))
 	for _, name := range tables {
 		rows(t, db, seen, "SELECT x::text FROM "+name+" x")
 	}
@@ -211,13 +188,9 @@ func looks(t *testing.T, url string, seen io.Writer) (told bool) {
 func rows(t *testing.T, db *pgx.Conn, seen io.Writer, sql string) {
 	t.Helper()
 	found, err := db.Query(t.Context(), sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	texts, err := pgx.CollectRows(found, pgx.RowTo[*string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, text := range texts {
 		if text != nil {
 			_, _ = fmt.Fprintln(seen, *text)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
@@ -33,13 +35,9 @@ func service(t *testing.T, change ...func(*Config)) *Service {
 		f(&c)
 	}
 	s, err := Start(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Stop(context.Background()))
 	})
 	return s
 }
@@ -47,20 +45,14 @@ func service(t *testing.T, change ...func(*Config)) *Service {
 func request(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", "k")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -74,44 +66,33 @@ func TestServiceServesRoutesOfTheProgram(t *testing.T) {
 			return map[string]http.Handler{"POST /checkout/{cart}": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				receipt, err := s.Engine().Submit(r.Context(), transitions.Command{Workflow: "order", Transition: "place",
 					Key: r.PathValue("cart"), Payload: []byte(cart)})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				w.WriteHeader(receipt.Status)
 			})}
 		}
 	})
-	if code, text := request(t, "POST", s.URL()+"/checkout/k-9", ""); code != 201 {
-		t.Errorf("%d %s", code, text)
-	}
-	if code, text := request(t, "GET", s.URL()+"/v1/workflows/order/keys/c-1:k-9", ""); code != 200 {
-		t.Errorf("%d %s", code, text)
-	}
+	code, text := request(t, "POST", s.URL()+"/checkout/k-9", "")
+	assert.Equal(t, 201, code, text)
+	code, text = request(t, "GET", s.URL()+"/v1/workflows/order/keys/c-1:k-9", "")
+	assert.Equal(t, 200, code, text)
 	_, err := Start(t.Context(), Config{Workflows: s.config.Workflows, Database: s.config.Database, Address: "127.0.0.1:0", Log: quiet,
 		Routes: func(*Service) map[string]http.Handler {
 			return map[string]http.Handler{"/v1/mine": http.NotFoundHandler()}
 		}})
-	if err == nil || !strings.Contains(err.Error(), "/v1/mine") {
-		t.Errorf("a route of Pawl's own: %v", err)
-	}
+	assert.ErrorContains(t, err, "/v1/mine", "a route of Pawl's own")
 }
 
 // What an empty database has not, Start makes.
 func TestServiceServesItsWorkflows(t *testing.T) {
 	s := service(t, func(c *Config) { c.Database = pgtest.EmptyURL(t) })
 	await.Eventually(t, "the service is ready", func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
-	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
-		t.Fatal(code, body)
-	}
+	code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart)
+	require.Equal(t, 201, code, body)
 	head, err := s.Engine().Read().Head(t.Context(), "")
-	if err != nil || head != 1 {
-		t.Errorf("the log's head is %d, %v", head, err)
-	}
+	assert.Truef(t, err == nil && head == 1, "the log's head is %d, %v", head, err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Wait(ended); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Wait(ended))
 }
 
 func TestServiceIsMeasured(t *testing.T) {
@@ -124,18 +105,15 @@ func TestServiceIsMeasured(t *testing.T) {
 	var body string
 	await.Eventually(t, "the keys are measured", func() bool { // what is in the database is looked for now and then, for a moment
 		var code int
-		if code, body = request(t, "GET", s.URL()+"/metrics", ""); code != 200 {
-			t.Fatal(code, body)
-		}
+		code, body = request(t, "GET", s.URL()+"/metrics", "")
+		require.Equal(t, 200, code, body)
 		return strings.Contains(body, `pawl_keys{status="succeeded"} 1`)
 	})
 	for _, want := range []string{
 		`pawl_commands_total{claim="replayed"} 1`, "go_goroutines ",
 		`pawl_http_requests_total{code="201",route="POST /v1/workflows/{workflow}/{transition}"} 2`,
 	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s in\n%s", want, body)
-		}
+		assert.Contains(t, body, want, "no in")
 	}
 }
 
@@ -150,9 +128,7 @@ func TestServiceWorksOnWhatItAcceptsUnlessItHasNoWorkers(t *testing.T) {
 			t.Fatal(code, body)
 		}
 		code, body := request(t, "POST", s.URL()+"/v1/workflows/order/keys/c-1:k-9/pay", `{"method":"card"}`)
-		if code != 202 || !strings.Contains(body, `"status":"`+status+`"`) {
-			t.Errorf("%d %s, want %s", code, body, status)
-		}
+		assert.Truef(t, code == 202 && strings.Contains(body, `"status":"`+status+`"`), "%d %s, want %s", code, body, status)
 	}
 }
 
@@ -160,25 +136,17 @@ func TestServiceWorksOnWhatItAcceptsUnlessItHasNoWorkers(t *testing.T) {
 func TestStopEndsStreamsWithTheWordToResumeElsewhere(t *testing.T) {
 	s := service(t)
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL(), "http")+"/v1/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = ws.Close() }()
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)))
 	if _, _, err := ws.ReadMessage(); err != nil { // subscribed
 		t.Fatal(err)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Accept", "text/event-stream")
 	events, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = events.Body.Close() }()
 
 	stopped := make(chan error, 1)
@@ -188,23 +156,14 @@ func TestStopEndsStreamsWithTheWordToResumeElsewhere(t *testing.T) {
 		if err == nil {
 			continue // caught_up
 		}
-		if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-			t.Errorf("the WebSocket ended with %v, want 1001", err)
-		}
+		assert.Truef(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "the WebSocket ended with %v, want 1001", err)
 		break
 	}
-	if _, err := io.Copy(io.Discard, events.Body); err != nil {
-		t.Errorf("the event stream ended with %v, want its end", err)
-	}
-	if err := <-stopped; err != nil {
-		t.Errorf("stop: %v", err)
-	}
-	if err := s.Stop(context.Background()); err != nil {
-		t.Errorf("stop again: %v", err)
-	}
-	if err := s.Wait(t.Context()); err != nil {
-		t.Errorf("a service that was stopped has failed: %v", err)
-	}
+	_, err = io.Copy(io.Discard, events.Body)
+	assert.NoError(t, err, "the event stream ended with, want its end")
+	assert.NoError(t, <-stopped, "stop")
+	assert.NoError(t, s.Stop(context.Background()), "stop again")
+	assert.NoError(t, s.Wait(t.Context()), "a service that was stopped has failed")
 }
 
 func TestTakenPortIsAnError(t *testing.T) {
@@ -213,9 +172,7 @@ func TestTakenPortIsAnError(t *testing.T) {
 		Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Log: quiet,
 		Address: strings.TrimPrefix(s.URL(), "http://"),
 	})
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, err, syscall.EADDRINUSE)
 }
 
 // A start that fails leaves nothing behind: the port is free again.
@@ -224,9 +181,7 @@ func TestFailedStartIsUndone(t *testing.T) {
 	for tries := 1; tries < 5 && errors.Is(err, syscall.EADDRINUSE); tries++ { // the port may have been given to another program
 		err = startAfterAFailure(t)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 }
 
 // startAfterAFailure starts a service where another one could not be started.
@@ -234,9 +189,7 @@ func startAfterAFailure(t *testing.T) error {
 	t.Helper()
 	s := service(t)
 	address := strings.TrimPrefix(s.URL(), "http://")
-	if err := s.Stop(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Stop(context.Background()))
 	c := Config{
 		Workflows: []workflow.Source{order.Workflow(provider.New())},
 		Database:  "postgres://127.0.0.1:1/x",
@@ -258,20 +211,14 @@ func startAfterAFailure(t *testing.T) error {
 func TestAServiceLimitsTheRateOfEachTenant(t *testing.T) {
 	s, err := Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
 		Address: "127.0.0.1:0", Log: quiet, Rate: 0.001})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Stop(context.Background()) })
 	for range 1100 { // more than may come at once
 		r, err := http.Post(s.URL()+"/v1/workflows/order/place?dry_run=true", "application/json", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = r.Body.Close()
 		if r.StatusCode == http.StatusTooManyRequests {
-			if r.Header.Get("Retry-After") == "" {
-				t.Error("it does not say when")
-			}
+			assert.NotEqual(t, "", r.Header.Get("Retry-After"), "it does not say when")
 			return
 		}
 	}
@@ -283,7 +230,6 @@ func TestAServicePassesOnHowLongEventsAreKept(t *testing.T) {
 	t.Parallel()
 	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
 		Retention: engine.RetentionConfig{Outbox: time.Hour}}
-	if _, err := Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Retention.Outbox is less than") {
-		t.Errorf("%v", err)
-	}
+	_, err := Start(t.Context(), c)
+	assert.ErrorContains(t, err, "Config.Retention.Outbox is less than")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -36,9 +38,7 @@ func TestServerSettings(t *testing.T) {
 			s := service(t, func(c *Config) { c.Database = url })
 			status, body := request(t, http.MethodPost, s.URL()+"/v1/workflows/order/place",
 				`{"customer":"ann","cart":"k-1","total":100,"currency":"EUR"}`)
-			if status != http.StatusCreated {
-				t.Fatalf("%d %s", status, body)
-			}
+			require.Equal(t, http.StatusCreated, status, body)
 			for _, path := range []string{"/v1/workflows/order/keys/ann:k-1", "/v1/workflows/order/keys/ann:k-1/history", "/v1/events?limit=1"} {
 				if status, body := request(t, http.MethodGet, s.URL()+path, ""); status != http.StatusOK || !strings.Contains(body, "placed") {
 					t.Errorf("%s: %d %s", path, status, body)
@@ -62,15 +62,11 @@ func TestDatabaseEncoding(t *testing.T) {
 			})
 			defer alter(t, url, func(string) string { return "DROP DATABASE " + name + " WITH (FORCE)" })
 			config, err := pgx.ParseConfig(url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			other := strings.Replace(url, config.Database, name, 1)
 			_, err = Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: other,
 				Address: "127.0.0.1:0", Log: quiet})
-			if err == nil || !strings.Contains(err.Error(), `the database "`+name+`" has the encoding `+encoding+", and Pawl needs UTF8") {
-				t.Errorf("%v", err)
-			}
+			assert.ErrorContains(t, err, `the database "`+name+`" has the encoding `+encoding+", and Pawl needs UTF8")
 		})
 	}
 }
@@ -79,15 +75,10 @@ func TestDatabaseEncoding(t *testing.T) {
 func alter(t *testing.T, url string, statement func(database string) string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	var database string
-	if err := conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&database); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), statement(pgx.Identifier{database}.Sanitize())); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&database))
+	_, err = conn.Exec(t.Context(), statement(pgx.Identifier{database}.Sanitize()))
+	require.NoError(t, err)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/auth"
@@ -28,22 +30,17 @@ func ticketOf(t *testing.T, s *Service, token string) string {
 func ticketFor(t *testing.T, s *Service, token, body string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/tickets", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	var made struct{ Ticket string }
-	if err := json.NewDecoder(response.Body).Decode(&made); err != nil || response.StatusCode != 201 {
-		t.Fatalf("%d %v", response.StatusCode, err)
-	}
+	err = json.NewDecoder(response.Body).Decode(&made)
+	require.Truef(t, err == nil && response.StatusCode == 201, "%d %v", response.StatusCode, err)
 	return made.Ticket
 }
 
@@ -57,34 +54,24 @@ func TestATicketOfOneNodeIsTakenByAnother(t *testing.T) {
 	}
 	ann, bob := service(t, guarded), service(t, guarded)
 	text := ticketOf(t, ann, idp.Token(nil))
-	if status, body := asks(t, bob, "/v1/me", text); status != 200 || !strings.Contains(body, `"kind":"ticket","by":"jwt `+authtest.Issuer) {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, _ := asks(t, bob, "/v1/instances", text); status != 403 {
-		t.Errorf("it may see everything: %d", status)
-	}
+	status, body := asks(t, bob, "/v1/me", text)
+	assert.Truef(t, status == 200 && strings.Contains(body, `"kind":"ticket","by":"jwt `+authtest.Issuer), "%d %s", status, body)
+	status, _ = asks(t, bob, "/v1/instances", text)
+	assert.Equal(t, 403, status, "it may see everything")
 	ws, _, err := (&websocket.Dialer{Subprotocols: []string{"pawl.v1", "pawl.ticket." + text}}).DialContext(t.Context(),
 		"ws"+strings.TrimPrefix(bob.URL(), "http")+"/v1/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ws.Close()
 	// It takes the database's clock by reading the keys, so even a second counts on both.
-	if err := RotateTicketKeys(context.Background(), Config{Database: url, Schema: "tickets", Log: quiet}, true); err != nil {
-		t.Fatal(err)
-	}
-	if err := ws.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, 4401) {
-		t.Error(err)
-	}
+	require.NoError(t, RotateTicketKeys(context.Background(), Config{Database: url, Schema: "tickets", Log: quiet}, true))
+	require.NoError(t, ws.SetReadDeadline(time.Now().Add(await.Patience)))
+	_, _, err = ws.ReadMessage()
+	assert.True(t, websocket.IsCloseError(err, 4401), err)
 	for _, s := range []*Service{ann, bob} {
 		await.Eventually(t, "it is refused", func() bool { status, _ := asks(t, s, "/v1/me", text); return status == 401 })
 	}
-	if status, _ := asks(t, bob, "/v1/me", ticketOf(t, ann, idp.Token(nil))); status != 200 {
-		t.Errorf("a new one is refused: %d", status)
-	}
+	status, _ = asks(t, bob, "/v1/me", ticketOf(t, ann, idp.Token(nil)))
+	assert.Equal(t, 200, status, "a new one is refused")
 }
 
 func TestAServiceTakesTicketsWithoutAuthentication(t *testing.T) {
@@ -96,22 +83,16 @@ func TestAServiceTakesTicketsWithoutAuthentication(t *testing.T) {
 	}{{"/v1/instances", "", 200}, {"/v1/instances", text, 403}, {"/v1/workflows/order/keys/A-17", text, 404},
 		{"/v1/instances", text[:len(text)-1], 401}} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+c.path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if c.credential != "" {
 			r.Header.Set("Authorization", "Bearer "+c.credential)
 		}
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var body bytes.Buffer
 		_, _ = body.ReadFrom(response.Body)
 		_ = response.Body.Close()
-		if response.StatusCode != c.status {
-			t.Errorf("%s: %d %s", c.path, response.StatusCode, body.String())
-		}
+		assert.Equalf(t, c.status, response.StatusCode, "%s %s", c.path, body.String())
 	}
 	if err := RotateTicketKeys(t.Context(), Config{Schema: "No"}, false); err == nil {
 		t.Error("a schema that cannot be")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
@@ -34,14 +36,12 @@ func TestVerifyUsesHashOrMergeJoins(t *testing.T) {
 		{"empty", "SELECT pawl.make_partition('outbox', '2026-01-05'); " + analyze}, {"full, with the statistics of empty tables", fill("o")},
 		{"full, and the tenant is another's", analyze}, {"full, with the statistics of before the tenant", fill("t")}, {"full", analyze},
 	} {
-		if _, err := pool.Exec(t.Context(), s.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), s.sql, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
 		for name, sql := range map[string]string{"chains": strings.ReplaceAll(chainsSQL, "$2", "NULL"), "events": eventsSQL} {
 			steps := pgtest.Explain(t, pool, "", strings.ReplaceAll(sql, "$1", "'t'"), pgx.QueryExecModeSimpleProtocol)
-			if slices.ContainsFunc(steps, func(p pgtest.Step) bool { return p.Type == "Nested Loop" }) {
-				t.Errorf("%s, %s: %+v", s.name, name, steps)
-			}
+			assert.Falsef(t, slices.ContainsFunc(steps, func(p pgtest.Step) bool { return p.Type == "Nested Loop" }),
+				"%s, %s: %+v", s.name, name, steps)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -19,17 +21,14 @@ func TestRestoredTableClearsCache(t *testing.T) {
 	second, text := here.make(t, reader("second"))
 	_, seen := here.make(t, reader("seen"))
 	sees := there.want(t, seen)
-	if _, err := here.Revoke(t.Context(), "acme", first.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := here.Revoke(t.Context(), "acme", sees.Proof.By, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := here.Revoke(t.Context(), "acme", first.ID, "ann")
+	require.NoError(t, err)
+	_, err = here.Revoke(t.Context(), "acme", sees.Proof.By, "ann")
+	require.NoError(t, err)
 	await.Receive(t, "the other node has seen both changes", sees.Ended)
 	open := there.want(t, text)
-	if _, err := pool.Exec(t.Context(), "UPDATE pawl.api_key SET revision = 0, revoked_at = NULL, revoked_by = NULL"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = pool.Exec(t.Context(), "UPDATE pawl.api_key SET revision = 0, revoked_at = NULL, revoked_by = NULL")
+	require.NoError(t, err)
 	await.Receive(t, "what is open ends", open.Ended)
 	open = there.want(t, text)
 	if _, err := here.Revoke(t.Context(), "acme", second.ID, "ann"); err != nil { // change 1 again

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -28,17 +30,13 @@ func reader(name string) Key {
 func (t *Table) make(tb testing.TB, k Key) (Key, string) {
 	tb.Helper()
 	made, text, err := t.Create(tb.Context(), k)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return made, text
 }
 
 func wantCode(t *testing.T, what string, err error, code workflow.Code) {
 	t.Helper()
-	if err == nil || workflow.CodeOf(err) != code {
-		t.Errorf("%s: %v, not %s", what, err, code)
-	}
+	assert.Truef(t, err != nil && workflow.CodeOf(err) == code, "%s: %v, not %s", what, err, code)
 }
 
 func TestTableDoesNotStoreText(t *testing.T) {
@@ -59,20 +57,15 @@ func TestTableDoesNotStoreText(t *testing.T) {
 		_, err = table.Get(t.Context(), tenant, made.ID)
 		wantCode(t, tenant, err, workflow.NotFound)
 	}
-	if _, err = table.Get(t.Context(), "", made.ID); err != nil {
-		t.Error(err)
-	}
+	_, err = table.Get(t.Context(), "", made.ID)
+	assert.NoError(t, err)
 	for _, id := range []string{"", "x", newID(), made.ID + "0", "é23456789012"} {
 		_, err = table.Get(t.Context(), "", id)
 		wantCode(t, id, err, workflow.NotFound)
 	}
 	var row string
-	if err := pool.QueryRow(t.Context(), "SELECT k::text || encode(hash, 'escape') FROM pawl.api_key AS k").Scan(&row); err != nil {
-		t.Fatal(err)
-	}
-	if secret := text[beforeSecret:beforeChecksum]; strings.Contains(row, secret) {
-		t.Error("the secret is in the table")
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT k::text || encode(hash, 'escape') FROM pawl.api_key AS k").Scan(&row))
+	assert.NotContains(t, row, text[beforeSecret:beforeChecksum], "the secret is in the table")
 }
 
 func TestCreateRejectsInvalidKeys(t *testing.T) {
@@ -107,17 +100,13 @@ func TestKeyNameIsUnique(t *testing.T) {
 	first, _ := table.make(t, reader("k"))
 	_, _, err := table.Create(t.Context(), reader("k"))
 	wantCode(t, "again", err, workflow.Conflict)
-	if err == nil || !strings.Contains(err.Error(), first.ID) {
-		t.Errorf("it does not say which: %v", err)
-	}
+	assert.ErrorContains(t, err, first.ID, "it does not say which")
 	other := reader("k")
 	other.Tenant = "other"
 	table.make(t, other)
 	for range 2 { // the second time is a no-op
 		k, err := table.Revoke(t.Context(), "acme", first.ID, "ann")
-		if err != nil || k.RevokedAt.IsZero() || k.RevokedBy != "ann" || k.revision != 1 {
-			t.Errorf("%+v, %v", k, err)
-		}
+		assert.Truef(t, err == nil && !k.RevokedAt.IsZero() && k.RevokedBy == "ann" && k.revision == 1, "%+v, %v", k, err)
 	}
 	table.make(t, reader("k"))
 	_, err = table.Revoke(t.Context(), "other", first.ID, "eve")
@@ -134,28 +123,23 @@ func TestRotationKeepsUsedText(t *testing.T) {
 		return k, err
 	}
 	first, err := rotate(Rotation{Overlap: time.Hour})
-	if err != nil || first.former != made.hash || first.hash == made.hash || first.RotatedBy != "boss" ||
-		first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
-		t.Errorf("%+v, %v", first, err)
-	}
+	assert.Truef(t, err == nil && first.former == made.hash && first.hash != made.hash && first.RotatedBy == "boss" &&
+		!first.FormerEnds.Before(time.Now().Add(59*time.Minute)) && !first.RotatedAt.IsZero(),
+		"%+v, %v", first, err)
 	_, err = rotate(Rotation{Overlap: time.Hour}) // as a caller without the response would
 	wantCode(t, "again", err, workflow.Conflict)
 	lost, err := rotate(Rotation{Lost: true})
-	if err != nil || lost.former != made.hash || lost.hash == first.hash || !lost.FormerEnds.Equal(first.FormerEnds) {
-		t.Errorf("%+v, %v", lost, err)
-	}
+	assert.Truef(t, err == nil && lost.former == made.hash && lost.hash != first.hash && lost.FormerEnds.Equal(first.FormerEnds),
+		"%+v, %v", lost, err)
 	now, err := rotate(Rotation{})
-	if err != nil || now.former != (Hash{}) || !now.FormerEnds.IsZero() || now.hash == lost.hash || now.revision != 3 {
-		t.Errorf("%+v, %v", now, err)
-	}
+	assert.Truef(t, err == nil && now.former == (Hash{}) && now.FormerEnds.IsZero() && now.hash != lost.hash && now.revision == 3,
+		"%+v, %v", now, err)
 	_, err = rotate(Rotation{Overlap: MaxOverlap + 1})
 	wantCode(t, "too long", err, workflow.InvalidRequest)
-	if _, err := rotate(Rotation{Overlap: time.Hour}); err != nil {
-		t.Error(err)
-	}
-	if k, err := table.Revoke(t.Context(), "", made.ID, "ann"); err != nil || k.former != (Hash{}) || !k.FormerEnds.IsZero() {
-		t.Errorf("%+v, %v", k, err)
-	}
+	_, err = rotate(Rotation{Overlap: time.Hour})
+	assert.NoError(t, err)
+	k, err := table.Revoke(t.Context(), "", made.ID, "ann")
+	assert.Truef(t, err == nil && k.former == (Hash{}) && k.FormerEnds.IsZero(), "%+v, %v", k, err)
 	_, err = rotate(Rotation{Lost: true})
 	wantCode(t, "revoked", err, workflow.Conflict)
 }
@@ -167,18 +151,14 @@ func TestCrashedNodeDoesNotBlockRevocation(t *testing.T) {
 	table := tableOf(tables.AsNode(t, pool, ""))
 	made, _ := table.make(t, reader("k"))
 	lost, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := lost.Exec(t.Context(), pgtest.SQL(orderSQL)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = lost.Exec(t.Context(), pgtest.SQL(orderSQL))
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
-	if _, err := table.Revoke(ctx, "acme", made.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = table.Revoke(ctx, "acme", made.ID, "ann")
+	require.NoError(t, err)
 }
 
 func TestListPagesKeys(t *testing.T) {
@@ -197,9 +177,7 @@ func TestListPagesKeys(t *testing.T) {
 		var got []string
 		for f := (Filter{Tenant: tenant, Limit: 2}); ; {
 			page, more, err := table.List(t.Context(), f)
-			if err != nil || more && len(page) != 2 {
-				t.Fatal(page, more, err)
-			}
+			require.Truef(t, err == nil && (!more || len(page) == 2), "%v %v %v", page, more, err)
 			for _, k := range page {
 				got = append(got, k.ID)
 			}
@@ -208,9 +186,7 @@ func TestListPagesKeys(t *testing.T) {
 			}
 			f.After = page[len(page)-1]
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %q, not %q", tenant, got, want)
-		}
+		assert.Truef(t, slices.Equal(got, want), "%q: %q, not %q", tenant, got, want)
 	}
 }
 
@@ -222,9 +198,8 @@ func TestPollsUseIndexes(t *testing.T) {
 	for i, sql := range []string{`INSERT INTO pawl.api_key (id, tenant, name, actor, roles, grants, hash, created_at, created_by, revision)
 		SELECT lpad(n::text, 12, '0'), 't' || n % 10, 'n' || n, 'a', '{}', '{read}', sha256('x'), now(), 'a', n
 		FROM generate_series(1, 20000) AS n`, "ANALYZE pawl.api_key"} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql)
+		require.NoError(t, err)
 		explainAll(t, pool, []string{"full, with the statistics of an empty one", "full"}[i])
 	}
 }
@@ -246,9 +221,7 @@ func explainAll(t *testing.T, pool *pgxpool.Pool, table string) {
 		"used":    {usedSQL, []any{ids, []time.Time{time.Now(), time.Now()}}},
 	} {
 		for _, step := range pgtest.Explain(t, pool, "", q.sql, q.args...) {
-			if step.Relation == "api_key" && step.Type == "Seq Scan" {
-				t.Errorf("%s, %s: %+v", table, name, step)
-			}
+			assert.Falsef(t, step.Relation == "api_key" && step.Type == "Seq Scan", "%s, %s: %+v", table, name, step)
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/auth"
 )
 
@@ -21,9 +24,8 @@ func TestTextRoundTrip(t *testing.T) {
 		id := newID()
 		text, hash := newText(id)
 		got, read, err := parse(text)
-		if err != nil || got != id || read != hash || !IsID(id) || !scanned.MatchString(text) || seen[text] {
-			t.Fatalf("%q: %q, %v", text, got, err)
-		}
+		require.Truef(t, err == nil && got == id && read == hash && IsID(id) && scanned.MatchString(text) && !seen[text],
+			"%q: %q, %v", text, got, err)
 		seen[text] = true
 	}
 }
@@ -32,9 +34,8 @@ func TestMistypedTextIsRejected(t *testing.T) {
 	good, _ := newText(newID())
 	read := func(text string) {
 		t.Helper()
-		if id, _, err := parse(text); text != good && err == nil {
-			t.Errorf("%q is read as %q", text, id)
-		}
+		id, _, err := parse(text)
+		assert.Falsef(t, text != good && err == nil, "%q is read as %q", text, id)
 	}
 	for i := range good {
 		for _, c := range alphabet + "_-. \n\x00é" {
@@ -61,16 +62,13 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		id, hash, err := parse(text)
 		if err != nil {
-			if id != "" || hash != (Hash{}) {
-				t.Errorf("%q is refused, and read as %q", text, id)
-			}
+			assert.Truef(t, id == "" && hash == (Hash{}), "%q is refused, and read as %q", text, id)
 			return
 		}
 		secret := strings.TrimPrefix(text, Prefix+id+"_")[:secretLength]
 		begin := Prefix + id + "_" + secret
-		if !scanned.MatchString(text) || text != begin+checksum(begin) || hash != sha256.Sum256([]byte(secret)) {
-			t.Errorf("%q is read as %q", text, id)
-		}
+		assert.Truef(t, scanned.MatchString(text) && text == begin+checksum(begin) && hash == sha256.Sum256([]byte(secret)),
+			"%q is read as %q", text, id)
 	})
 }
 
@@ -90,9 +88,7 @@ func FuzzVerify(f *testing.F) {
 	end()
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := v.Verify(ended, text)
-		if (err == nil) != (text == good) || err != nil && p.Actor != "" {
-			t.Errorf("%q: %+v, %v", text, p, err)
-		}
+		assert.Truef(t, (err == nil) == (text == good) && (err == nil || p.Actor == ""), "%q: %+v, %v", text, p, err)
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -33,9 +35,7 @@ func start(t *testing.T, db Database, c Config) (*Verifier, *atomic.Int64) {
 func (v *Verifier) want(t *testing.T, text string) auth.Principal {
 	t.Helper()
 	p, err := v.Verify(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -65,9 +65,8 @@ func TestVerifyReturnsPrincipal(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 	}
-	if s := v.Stats(); s.Lookups != 1 || s.Known != 1 || s.Failures != 0 {
-		t.Errorf("%+v", s)
-	}
+	s := v.Stats()
+	assert.Truef(t, s.Lookups == 1 && s.Known == 1 && s.Failures == 0, "%+v", s)
 	stranger, _ := newText(k.ID)
 	v.wantRefused(t, stranger, auth.UnknownKey)
 	stranger, _ = newText(newID())
@@ -84,26 +83,18 @@ func TestRevocationReachesOtherNodes(t *testing.T) {
 	_, other := here.make(t, reader("other"))
 	on, off, stays := here.want(t, text), there.want(t, text), there.want(t, other)
 	ended, err := there.Good(t.Context(), k.ID)
-	if err != nil || !isOpen(ended) {
-		t.Fatal(err)
-	}
-	if _, err := here.Revoke(t.Context(), "acme", k.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	require.True(t, err == nil && isOpen(ended), err)
+	_, err = here.Revoke(t.Context(), "acme", k.ID, "ann")
+	require.NoError(t, err)
 	here.wantRefused(t, text, auth.Revoked) // at once
-	if isOpen(on.Ended) {
-		t.Error("what is open here does not end")
-	}
+	assert.False(t, isOpen(on.Ended), "what is open here does not end")
 	began := time.Now()
 	await.Receive(t, "what is open there ends", off.Ended)
 	t.Logf("after %s", time.Since(began))
 	there.wantRefused(t, text, auth.Revoked)
-	if _, err := there.Good(t.Context(), k.ID); reasonOf(err) != auth.Revoked || isOpen(ended) {
-		t.Errorf("it is good: %v", err)
-	}
-	if !isOpen(stays.Ended) {
-		t.Error("another key has ended too")
-	}
+	_, err = there.Good(t.Context(), k.ID)
+	assert.Truef(t, reasonOf(err) == auth.Revoked && !isOpen(ended), "it is good: %v", err)
+	assert.True(t, isOpen(stays.Ended), "another key has ended too")
 	stranger, _ := newText(k.ID)
 	there.wantRefused(t, stranger, auth.UnknownKey) // without the text the caller learns nothing
 }
@@ -116,14 +107,11 @@ func TestRotationOverlap(t *testing.T) {
 	k, first := here.make(t, reader("k"))
 	open := there.want(t, first)
 	_, second, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{Overlap: time.Hour, By: "boss"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	here.want(t, second)
 	await.Eventually(t, "the other node takes the new text", func() bool { _, err := there.Verify(t.Context(), second); return err == nil })
-	if p := there.want(t, first); p.Until.Before(time.Now().Add(59*time.Minute)) || !isOpen(open.Ended) {
-		t.Errorf("%+v", p)
-	}
+	p := there.want(t, first)
+	assert.Truef(t, !p.Until.Before(time.Now().Add(59*time.Minute)) && isOpen(open.Ended), "%+v", p)
 	ahead.Store(int64(2 * time.Hour))
 	await.Eventually(t, "the former text ends", func() bool {
 		_,
@@ -133,13 +121,9 @@ func TestRotationOverlap(t *testing.T) {
 	await.Receive(t, "what is open with it since before the rotation ends", open.Ended)
 	there.wantRefused(t, first, auth.Expired)
 	newest := there.want(t, second)
-	if !isOpen(newest.Ended) {
-		t.Error("what is open with the other text has ended too")
-	}
+	assert.True(t, isOpen(newest.Ended), "what is open with the other text has ended too")
 	_, third, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{By: "boss"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	await.Receive(t, "what is open with the second one ends", newest.Ended)
 	here.wantRefused(t, second, auth.UnknownKey)
 	there.want(t, third)
@@ -151,9 +135,8 @@ func TestKeyExpires(t *testing.T) {
 	k := reader("k")
 	k.ExpiresAt = time.Now().Add(time.Hour)
 	made, text := v.make(t, k)
-	if p := v.want(t, text); p.Until.Unix() != k.ExpiresAt.Unix() {
-		t.Errorf("%+v", p)
-	}
+	p := v.want(t, text)
+	assert.Equalf(t, k.ExpiresAt.Unix(), p.Until.Unix(), "%+v", p)
 	ahead.Store(int64(time.Hour))
 	await.Eventually(t, "it has ended", func() bool { _, err := v.Verify(t.Context(), text); return reasonOf(err) == auth.Expired })
 	await.Eventually(t, "it is no longer good", func() bool { _, err := v.Good(t.Context(), made.ID); return reasonOf(err) == auth.Expired })
@@ -181,9 +164,8 @@ func TestInventedKeysCostBoundedQueries(t *testing.T) {
 				default:
 					t.Errorf("%v", err)
 				}
-				if _, err := v.Verify(t.Context(), good); err != nil {
-					t.Errorf("a good caller is refused meanwhile: %v", err)
-				}
+				_, err = v.Verify(t.Context(), good)
+				assert.NoError(t, err, "a good caller is refused meanwhile")
 			}
 		})
 	}
@@ -206,9 +188,8 @@ func TestWaitingLookupsAreBounded(t *testing.T) {
 	_, err := v.request(newID())
 	wantCode(t, "one more", err, workflow.Unavailable)
 	ids, looks := v.takeRequests()
-	if len(ids) != maxLookups || len(looks) != maxLookups || len(v.waiting) != maxWaiting-maxLookups || len(v.asked) != 1 {
-		t.Errorf("%d are taken, %d left", len(ids), len(v.waiting))
-	}
+	assert.Truef(t, len(ids) == maxLookups && len(looks) == maxLookups && len(v.waiting) == maxWaiting-maxLookups && len(v.asked) == 1,
+		"%d are taken, %d left", len(ids), len(v.waiting))
 }
 
 // flaky is a database that can fail.
@@ -248,9 +229,8 @@ func TestCachedKeysSurviveOutage(t *testing.T) {
 	db.down.Store(false)
 	await.Eventually(t, "it is back", func() bool { _, err := v.Verify(t.Context(), known); return err == nil })
 	v.want(t, other)
-	if warning, err := v.Health(); warning != "" || err != nil {
-		t.Errorf("%q, %v", warning, err)
-	}
+	warning, err := v.Health()
+	assert.Truef(t, warning == "" && err == nil, "%q, %v", warning, err)
 }
 
 func TestLastUseIsStoredOncePerMinute(t *testing.T) {
@@ -265,26 +245,20 @@ func TestLastUseIsStoredOncePerMinute(t *testing.T) {
 	last := func() time.Time {
 		v.writeUsed()
 		k, err := v.Get(t.Context(), "", k.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return k.LastUsedAt
 	}
-	if at := last(); !at.IsZero() {
-		t.Errorf("it was used at %s", at)
-	}
+	at := last()
+	assert.Truef(t, at.IsZero(), "it was used at %s", at)
 	for range 10 {
 		await.Eventually(t, "it is taken", func() bool { _, err := v.Verify(t.Context(), text); return err == nil })
 	}
 	first := last()
-	if first.IsZero() || first.Second() != 0 || len(v.cache.unsaved()) != 0 {
-		t.Errorf("it was used at %s", first)
-	}
+	assert.Truef(t, !first.IsZero() && first.Second() == 0 && len(v.cache.unsaved()) == 0, "it was used at %s", first)
 	ahead.Add(int64(time.Minute))
 	await.Eventually(t, "it is taken", func() bool { _, err := v.Verify(t.Context(), text); return err == nil })
-	if second := last(); !second.After(first) {
-		t.Errorf("it was used at %s and then at %s", first, second)
-	}
+	second := last()
+	assert.Truef(t, second.After(first), "it was used at %s and then at %s", first, second)
 }
 
 // Evicted keys end their streams and are looked up again when used.
@@ -296,16 +270,12 @@ func TestKeyCacheIsBounded(t *testing.T) {
 		_, texts[i] = v.make(t, reader(fmt.Sprint(i)))
 		open[i] = v.want(t, texts[i])
 	}
-	if n := v.Stats().Known; n != 2 {
-		t.Errorf("%d are remembered", n)
-	}
-	if isOpen(open[0].Ended) == isOpen(open[1].Ended) || !isOpen(open[2].Ended) {
-		t.Error("it is not the one that is forgotten that ends")
-	}
+	assert.Equal(t, 2, v.Stats().Known, "remembered")
+	assert.True(t, isOpen(open[0].Ended) != isOpen(open[1].Ended) && isOpen(open[2].Ended),
+		"it is not the one that is forgotten that ends")
 	for _, text := range texts {
-		if p := v.want(t, text); !isOpen(p.Ended) {
-			t.Error("one that is known again has ended")
-		}
+		p := v.want(t, text)
+		assert.True(t, isOpen(p.Ended), "one that is known again has ended")
 	}
 }
 
@@ -317,8 +287,7 @@ func BenchmarkVerify(b *testing.B) {
 	v.looked.Store(time.Now().Add(time.Hour).UnixNano())
 	v.cache.put(k)
 	for b.Loop() {
-		if _, err := v.Verify(b.Context(), text); err != nil {
-			b.Fatal(err)
-		}
+		_, err := v.Verify(b.Context(), text)
+		require.NoError(b, err)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
@@ -27,9 +30,8 @@ func flood(t testing.TB, v *jwt.Verifier, good string, from int, sent *atomic.In
 	for range from {
 		all.Go(func() {
 			for n := sent.Add(1); n <= most && t.Context().Err() == nil; n = sent.Add(1) {
-				if p, err := v.Verify(t.Context(), forged(good, n)); err == nil {
-					t.Errorf("a forged token is taken: %+v", p)
-				}
+				p, err := v.Verify(t.Context(), forged(good, n))
+				assert.Errorf(t, err, "a forged token is taken: %+v", p)
 			}
 		})
 	}
@@ -48,21 +50,17 @@ func TestForgedKeyFloodCausesOneFetch(t *testing.T) {
 		for n := 0; sent.Load() < 10_000; n++ {
 			fresh := idp.Token(map[string]any{"n": n, "nbf": nil}) // not cached
 			for _, token := range []string{good, fresh} {
-				if _, err := v.Verify(t.Context(), token); err != nil {
-					t.Fatalf("a good caller is refused meanwhile: %v", err)
-				}
+				_, err := v.Verify(t.Context(), token)
+				require.NoError(t, err, "a good caller is refused meanwhile")
 			}
 		}
 		wait()
-		if got := idp.Fetches(); got != 2+round {
-			t.Errorf("after %d forged tokens the keys were fetched %d times", (round+1)*10_000, got)
-		}
+		assert.Equalf(t, 2+round, idp.Fetches(), "after %d forged tokens the keys were fetched times", (round+1)*10_000)
 		wantRefused(t, v, forged(good, 0), auth.UnknownKey)
 		clock.move(jwt.ForcedEvery)
 	}
-	if s := v.Stats(); s.Reads != 3 || s.Failures != 0 {
-		t.Errorf("%+v", s)
-	}
+	s := v.Stats()
+	assert.Truef(t, s.Reads == 3 && s.Failures == 0, "%+v", s)
 }
 
 // While the provider hangs, a flood waits for it, but valid callers do not.
@@ -79,9 +77,8 @@ func TestHangingProviderDelaysNoValidCaller(t *testing.T) {
 	}()
 	idp.Hangs() // a caller waits for keys
 	for n := range 20 {
-		if _, err := v.Verify(t.Context(), idp.Token(map[string]any{"n": n})); err != nil {
-			t.Fatal(err)
-		}
+		_, err := v.Verify(t.Context(), idp.Token(map[string]any{"n": n}))
+		require.NoError(t, err)
 	}
 	release()
 	<-waits
@@ -98,9 +95,8 @@ func BenchmarkVerifyBesideAFlood(b *testing.B) {
 	wait := flood(b, v, token, 4, &sent, most)
 	began := time.Now()
 	for b.Loop() {
-		if _, err := v.Verify(b.Context(), token); err != nil {
-			b.Fatal(err)
-		}
+		_, err := v.Verify(b.Context(), token)
+		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(sent.Load())/time.Since(began).Seconds(), "forged/s")
 	sent.Store(most)

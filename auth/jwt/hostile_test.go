@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
@@ -31,9 +33,7 @@ func sealed(t testing.TB, key any, header, payload string) string {
 	signed := b64([]byte(header)) + "." + b64([]byte(payload))
 	hash := sha256.Sum256([]byte(signed))
 	r, s, err := ecdsa.Sign(rand.Reader, key.(*ecdsa.PrivateKey), hash[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signature := make([]byte, 64)
 	r.FillBytes(signature[:32])
 	s.FillBytes(signature[32:])
@@ -43,9 +43,7 @@ func sealed(t testing.TB, key any, header, payload string) string {
 func claimsJSON(t testing.TB, changes map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(authtest.Claims(changes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -66,9 +64,7 @@ func TestHeaderCannotChooseVerification(t *testing.T) {
 	v := local(t, idp)
 	evil := authtest.NewKey(t, "first", jose.ES256)
 	own, err := evil.Public().MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var asked atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
@@ -118,9 +114,7 @@ func TestHeaderCannotChooseVerification(t *testing.T) {
 			}
 		})
 	}
-	if n := asked.Load(); n != 0 {
-		t.Errorf("a token had keys fetched from where it says, %d times", n)
-	}
+	assert.Equal(t, int64(0), asked.Load(), "a token had keys fetched from where it says times")
 }
 
 // A provider may sign unusual claims.
@@ -186,9 +180,7 @@ func TestClaimsAreValidated(t *testing.T) {
 func set(t testing.TB, keys ...map[string]any) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"keys": keys})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -196,12 +188,8 @@ func set(t testing.TB, keys ...map[string]any) []byte {
 func published(t testing.TB, key jose.JSONWebKey, changes map[string]any) (members map[string]any) {
 	t.Helper()
 	text, err := key.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &members); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &members))
 	maps.Copy(members, changes)
 	maps.DeleteFunc(members, func(_ string, v any) bool { return v == nil })
 	return members
@@ -211,9 +199,7 @@ func TestKeysFitAlgorithms(t *testing.T) {
 	one, other := authtest.NewKey(t, "first", jose.ES256), authtest.NewKey(t, "other", jose.ES256)
 	larger := authtest.NewKey(t, "first", jose.ES384)
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	small := authtest.Key{ID: "first", Algorithm: jose.RS256, Private: weak}
 	named, nameless := map[string]any{}, map[string]any{"kid": nil}
 	for name, c := range map[string]struct {
@@ -255,19 +241,17 @@ func TestKeysFitAlgorithms(t *testing.T) {
 			}
 		})
 	}
-	if _, err := jwt.New(jwt.Config{Issuer: "i", Audience: []string{"a"}, Algorithms: []string{"ES384"},
-		Keys: set(t, published(t, small.Public(), named))}); err == nil {
-		t.Error("a set with a short key alone is taken")
-	}
+	_, err = jwt.New(jwt.Config{Issuer: "i", Audience: []string{"a"}, Algorithms: []string{"ES384"},
+		Keys: set(t, published(t, small.Public(), named))})
+	assert.Error(t, err, "a set with a short key alone is taken")
 	many := make([]map[string]any, 101)
 	for i := range many {
 		many[i] = published(t, one.Public(), map[string]any{"kid": fmt.Sprint(i)})
 	}
 	c := configOf(authtest.NewProvider(t))
 	c.JWKS, c.Keys = "", set(t, many...)
-	if _, err := jwt.New(c); err == nil || !strings.Contains(err.Error(), "more than 100 keys") {
-		t.Errorf("%v", err)
-	}
+	_, err = jwt.New(c)
+	assert.ErrorContains(t, err, "more than 100 keys")
 }
 
 // The secret is used for any key id.
@@ -278,9 +262,8 @@ func TestSecretIgnoresKeyID(t *testing.T) {
 		base64.RawURLEncoding.EncodeToString([]byte(claimsJSON(t, nil)))
 	sum := hmac.New(sha256.New, secret)
 	sum.Write([]byte(signed))
-	if _, err := v.Verify(t.Context(), signed+"."+base64.RawURLEncoding.EncodeToString(sum.Sum(nil))); err != nil {
-		t.Error(err)
-	}
+	_, err := v.Verify(t.Context(), signed+"."+base64.RawURLEncoding.EncodeToString(sum.Sum(nil)))
+	assert.NoError(t, err)
 }
 
 // An invalid or too large set does not change the keys.
@@ -294,16 +277,13 @@ func TestInvalidKeySetIsIgnored(t *testing.T) {
 	v := local(t, idp, func(c *jwt.Config) { c.Keys, c.JWKS = nil, server.URL })
 	v.Refresh()
 	private, err := (&jose.JSONWebKey{Key: idp.Key.Private, KeyID: "first"}).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, odd := range []string{strings.Repeat(" ", 1<<20) + good, "", "null", "{}", `{"keys":[]}`, `{"keys":null}`, `{"keys":{}}`, "<html>",
 		`{"keys":[` + strings.Repeat("[", 5000), `{"keys":[` + string(private) + `]}`} {
 		answer.Store(&odd)
 		v.Refresh()
-		if s := v.Stats(); s.Failures != int64(i+1) || s.Keys != 1 {
-			t.Errorf("%.40q: %+v", odd, s)
-		}
+		s := v.Stats()
+		assert.Truef(t, s.Failures == int64(i+1) && s.Keys == 1, "%.40q: %+v", odd, s)
 		if _, err := v.Verify(t.Context(), idp.Token(nil)); err != nil {
 			t.Errorf("%.40q: %v", odd, err)
 		}
@@ -326,11 +306,8 @@ func TestKeysAreNotFetchedThroughRedirects(t *testing.T) {
 	for i, address := range []string{idp.URL, "http://idp.example/keys", secure.URL, "https://u:p@localhost/", "file:///etc/passwd"} {
 		to.Store(&address)
 		v.Refresh()
-		if s := v.Stats(); s.Failures != int64(i+1) || s.Keys != 0 {
-			t.Errorf("%s: %+v", address, s)
-		}
+		s := v.Stats()
+		assert.Truef(t, s.Failures == int64(i+1) && s.Keys == 0, "%s: %+v", address, s)
 	}
-	if n := idp.Fetches(); n != 0 {
-		t.Errorf("https leads to http: %d fetches", n)
-	}
+	assert.Equal(t, 0, idp.Fetches(), "https leads to http fetches")
 }

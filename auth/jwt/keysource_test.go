@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
@@ -58,9 +60,8 @@ func TestForgedKeysCauseOneFetch(t *testing.T) {
 				for n := range 50 {
 					forger := authtest.Key{ID: fmt.Sprint(from, i, n), Algorithm: forger.Algorithm, Private: forger.Private}
 					wantRefused(t, v, forger.Sign(t, authtest.Claims(nil)), auth.UnknownKey)
-					if _, err := v.Verify(t.Context(), good); err != nil {
-						t.Errorf("a good caller is refused meanwhile: %v", err)
-					}
+					_, err := v.Verify(t.Context(), good)
+					assert.NoError(t, err, "a good caller is refused meanwhile")
 				}
 			})
 		}
@@ -68,9 +69,7 @@ func TestForgedKeysCauseOneFetch(t *testing.T) {
 	}
 	for round := range 3 {
 		forge(round)
-		if got := idp.Fetches(); got != 2+round {
-			t.Errorf("after round %d the keys were fetched %d times", round, got)
-		}
+		assert.Equalf(t, 2+round, idp.Fetches(), "after round %d the keys were fetched times", round)
 		clock.move(jwt.ForcedEvery)
 	}
 }
@@ -93,9 +92,8 @@ func TestKeysRotateUnderLoad(t *testing.T) {
 				default:
 				}
 				token := current.Load().Sign(t, authtest.Claims(map[string]any{"n": n}))
-				if _, err := v.Verify(t.Context(), token); err != nil {
-					t.Errorf("a good token is refused: %v", err)
-				}
+				_, err := v.Verify(t.Context(), token)
+				assert.NoError(t, err, "a good token is refused")
 				asked[i].Add(1)
 			}
 		})
@@ -129,14 +127,10 @@ func TestTokenEndsWithKey(t *testing.T) {
 	v, _ := newRemote(t, idp)
 	token := idp.Token(nil)
 	p, err := v.Verify(t.Context(), token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v.Refresh()
 	again, err := v.Verify(t.Context(), token)
-	if err != nil || again.Ended != p.Ended {
-		t.Fatalf("the keys are the same: %v", err)
-	}
+	require.Truef(t, err == nil && again.Ended == p.Ended, "the keys are the same: %v", err)
 	idp.Publish(idp.Key, authtest.NewKey(t, "next", jose.ES256))
 	v.Refresh()
 	select {
@@ -161,9 +155,8 @@ func TestDuplicateKeyEndsOnce(t *testing.T) {
 		idp.Publish(keys...)
 		v.Refresh()
 	}
-	if _, err := v.Verify(t.Context(), idp.Token(nil)); err != nil {
-		t.Error(err)
-	}
+	_, err := v.Verify(t.Context(), idp.Token(nil))
+	assert.NoError(t, err)
 }
 
 func TestKeysSurviveProviderOutage(t *testing.T) {
@@ -180,21 +173,17 @@ func TestKeysSurviveProviderOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	warning, err := v.Health()
-	if err != nil || !strings.Contains(warning, "could not be fetched since") || strings.Contains(warning, idp.URL) {
-		t.Errorf("%q, %v", warning, err)
-	}
+	assert.Truef(t, err == nil && strings.Contains(warning, "could not be fetched since") && !strings.Contains(warning, idp.URL),
+		"%q, %v", warning, err)
 	clock.move(2 * time.Hour)
-	if _, err := v.Verify(t.Context(), token); workflow.CodeOf(err) != workflow.Unavailable {
-		t.Errorf("after a day: %v", err)
-	}
-	if _, err := v.Health(); workflow.CodeOf(err) != workflow.Unavailable {
-		t.Errorf("after a day: %v", err)
-	}
+	_, err = v.Verify(t.Context(), token)
+	assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "after a day: %v", err)
+	_, err = v.Health()
+	assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "after a day: %v", err)
 	idp.Down(false)
 	clock.move(time.Minute)
-	if _, err := v.Verify(t.Context(), token); err != nil {
-		t.Errorf("it is back, and nobody has asked: %v", err)
-	}
+	_, err = v.Verify(t.Context(), token)
+	assert.NoError(t, err, "it is back, and nobody has asked")
 	if warning, err := v.Health(); warning != "" || err != nil {
 		t.Errorf("it is back: %q, %v", warning, err)
 	}
@@ -204,12 +193,10 @@ func TestProviderIsDownAtStart(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	idp.Down(true)
 	v, clock := newRemote(t, idp)
-	if _, err := v.Verify(t.Context(), idp.Token(nil)); workflow.CodeOf(err) != workflow.Unavailable {
-		t.Error(err)
-	}
+	_, err := v.Verify(t.Context(), idp.Token(nil))
+	assert.Equal(t, workflow.Unavailable, workflow.CodeOf(err), err)
 	idp.Down(false)
 	clock.move(jwt.ForcedEvery)
-	if _, err := v.Verify(t.Context(), idp.Token(nil)); err != nil {
-		t.Error(err)
-	}
+	_, err = v.Verify(t.Context(), idp.Token(nil))
+	assert.NoError(t, err)
 }

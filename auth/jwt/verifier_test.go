@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
@@ -30,9 +32,7 @@ func configOf(p *authtest.Provider) jwt.Config {
 func newVerifier(t testing.TB, c jwt.Config) *jwt.Verifier {
 	t.Helper()
 	v, err := jwt.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(v.Stop)
 	return v
 }
@@ -48,9 +48,7 @@ func wantRefused(t *testing.T, v *jwt.Verifier, token string, reason auth.Reason
 		return
 	}
 	for part := range strings.SplitSeq(token, ".") {
-		if len(part) > 8 && strings.Contains(err.Error(), part) {
-			t.Errorf("the error has the token: %v", err)
-		}
+		assert.Falsef(t, len(part) > 8 && strings.Contains(err.Error(), part), "the error has the token: %v", err)
 	}
 }
 
@@ -67,17 +65,13 @@ func TestValidTokenReturnsPrincipal(t *testing.T) {
 		"https://pawl.example/grants": []string{"openid", "submit:order/pay", "read", "submit:Order"}})
 	for range 2 { // the second from the cache
 		p, err := v.Verify(t.Context(), token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Tenant != "acme" || p.Actor != "ann" || !slices.Equal(p.Roles, []string{"clerk", "boss"}) ||
-			p.Grants.String() != "read submit:order/pay" || !p.Until.Equal(end) || p.Proof.String() != "jwt "+authtest.Issuer {
-			t.Errorf("%+v", p)
-		}
+		require.NoError(t, err)
+		assert.Truef(t, p.Tenant == "acme" && p.Actor == "ann" && slices.Equal(p.Roles, []string{"clerk", "boss"}) &&
+			p.Grants.String() == "read submit:order/pay" && p.Until.Equal(end) && p.Proof.String() == "jwt "+authtest.Issuer,
+			"%+v", p)
 	}
-	if s := v.Stats(); s.Reads != 1 || s.Failures != 0 || s.Keys != 1 || s.Cached != 1 {
-		t.Errorf("%+v", s)
-	}
+	s := v.Stats()
+	assert.Truef(t, s.Reads == 1 && s.Failures == 0 && s.Keys == 1 && s.Cached == 1, "%+v", s)
 }
 
 func TestAllAlgorithmsAreAccepted(t *testing.T) {
@@ -93,9 +87,8 @@ func TestAllAlgorithmsAreAccepted(t *testing.T) {
 	c.JWKS, c.Keys, c.Algorithms = "", idp.Set(), names
 	v := newVerifier(t, c)
 	for i, k := range keys {
-		if _, err := v.Verify(t.Context(), k.Sign(t, authtest.Claims(nil))); err != nil {
-			t.Errorf("%s: %v", k.Algorithm, err)
-		}
+		_, err := v.Verify(t.Context(), k.Sign(t, authtest.Claims(nil)))
+		assert.NoError(t, err, k.Algorithm)
 		// A key is only used with its own algorithm.
 		other := keys[(i+1)%len(keys)]
 		stolen := authtest.Key{ID: k.ID, Algorithm: other.Algorithm, Private: other.Private}
@@ -103,9 +96,8 @@ func TestAllAlgorithmsAreAccepted(t *testing.T) {
 	}
 	c.Keys, c.Secret, c.Algorithms = nil, []byte(strings.Repeat("s", 32)), []string{"HS256"}
 	v = newVerifier(t, c)
-	if _, err := v.Verify(t.Context(), authtest.Sign(t, jose.HS256, c.Secret, authtest.Claims(nil))); err != nil {
-		t.Errorf("HS256: %v", err)
-	}
+	_, err := v.Verify(t.Context(), authtest.Sign(t, jose.HS256, c.Secret, authtest.Claims(nil)))
+	assert.NoError(t, err, "HS256")
 	wantRefused(t, v, authtest.Sign(t, jose.HS256, []byte(strings.Repeat("t", 32)), authtest.Claims(nil)), auth.BadSignature)
 	wantRefused(t, v, idp.Token(nil), auth.BadAlgorithm)
 }
@@ -159,12 +151,9 @@ func TestInvalidTokenHasReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, v, c.token, c.reason) })
 	}
-	if _, err := v.Verify(t.Context(), good); err != nil {
-		t.Error(err)
-	}
-	if n := v.Stats().Cached; n != 1 {
-		t.Errorf("%d tokens are remembered; one was good", n)
-	}
+	_, err := v.Verify(t.Context(), good)
+	assert.NoError(t, err)
+	assert.Equal(t, 1, v.Stats().Cached, "tokens are remembered; one was good")
 }
 
 // Any alteration is rejected, even if a decoder would ignore it.
@@ -177,9 +166,8 @@ func TestAlteredTokenIsRejected(t *testing.T) {
 	for i := range good {
 		for _, b := range []byte("AB-_.=\n z") {
 			if altered := good[:i] + string(b) + good[i+1:]; altered != good {
-				if p, err := v.Verify(t.Context(), altered); err == nil {
-					t.Fatalf("byte %d as %q is taken: %+v", i, b, p)
-				}
+				p, err := v.Verify(t.Context(), altered)
+				require.Errorf(t, err, "byte %d as %q is taken: %+v", i, b, p)
 			}
 		}
 	}
@@ -194,9 +182,8 @@ func TestTokenIsCachedUntilExpiry(t *testing.T) {
 	v.SetNow(func() time.Time { return now })
 	token := idp.Token(map[string]any{"exp": now.Add(time.Minute).Unix()})
 	for range 2 {
-		if _, err := v.Verify(t.Context(), token); err != nil {
-			t.Fatal(err)
-		}
+		_, err := v.Verify(t.Context(), token)
+		require.NoError(t, err)
 	}
 	for now = now.Add(time.Minute + 8*time.Second); ; now = now.Add(time.Second) {
 		if p, err := v.Verify(t.Context(), token); err != nil {
@@ -207,26 +194,19 @@ func TestTokenIsCachedUntilExpiry(t *testing.T) {
 	}
 	wantRefused(t, v, token, auth.Expired)
 	for i := range 10 {
-		if _, err := v.Verify(t.Context(), idp.Token(map[string]any{"exp": now.Add(time.Hour).Unix(),
-			"sub": string(rune('a' + i))})); err != nil {
-			t.Fatal(err)
-		}
+		_, err := v.Verify(t.Context(), idp.Token(map[string]any{"exp": now.Add(time.Hour).Unix(),
+			"sub": string(rune('a' + i))}))
+		require.NoError(t, err)
 	}
-	if n := v.Stats().Cached; n != 3 {
-		t.Errorf("%d tokens are remembered", n)
-	}
+	assert.Equal(t, 3, v.Stats().Cached, "tokens are remembered")
 }
 
 func TestUnsafeConfigIsRejected(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	file := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(file, idp.Set(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, idp.Set(), 0o600))
 	private, err := (&jose.JSONWebKey{Key: idp.Key.Private, KeyID: "first"}).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	secret := []byte(strings.Repeat("s", 32))
 	for want, change := range map[string]func(*jwt.Config){
 		"an issuer is required":   func(c *jwt.Config) { c.Issuer = "" },
@@ -256,9 +236,8 @@ func TestUnsafeConfigIsRejected(t *testing.T) {
 	}
 	c := configOf(idp)
 	c.JWKS, c.File, c.Tenant = "", file, "acme"
-	if p, err := newVerifier(t, c).Verify(t.Context(), idp.Token(map[string]any{"tenant": "other"})); err != nil || p.Tenant != "acme" {
-		t.Errorf("%+v, %v", p, err)
-	}
+	p, err := newVerifier(t, c).Verify(t.Context(), idp.Token(map[string]any{"tenant": "other"}))
+	assert.Truef(t, err == nil && p.Tenant == "acme", "%+v, %v", p, err)
 }
 
 func FuzzVerify(f *testing.F) {
@@ -271,9 +250,8 @@ func FuzzVerify(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Add(authtest.Sign(f, jose.HS256, c.Keys, authtest.Claims(nil)))
 	f.Fuzz(func(t *testing.T, token string) {
-		if p, err := v.Verify(t.Context(), token); err == nil && token != good {
-			t.Errorf("%q is taken: %+v", token, p)
-		}
+		p, err := v.Verify(t.Context(), token)
+		assert.Falsef(t, err == nil && token != good, "%q is taken: %+v", token, p)
 	})
 }
 
@@ -285,8 +263,7 @@ func BenchmarkVerify(b *testing.B) {
 	v := newVerifier(b, c)
 	token := idp.Token(nil)
 	for b.Loop() {
-		if _, err := v.Verify(b.Context(), token); err != nil {
-			b.Fatal(err)
-		}
+		_, err := v.Verify(b.Context(), token)
+		require.NoError(b, err)
 	}
 }

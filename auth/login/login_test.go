@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/login"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,9 +21,7 @@ func provider(t *testing.T, l *authtest.Login) *login.Provider {
 	t.Helper()
 	p, err := login.New(login.Config{Issuer: authtest.Issuer, Discovery: l.URL, ClientID: "con sole", ClientSecret: l.Secret,
 		Scopes: []string{"openid", "pawl"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -28,27 +29,18 @@ func provider(t *testing.T, l *authtest.Login) *login.Provider {
 func goAndReturn(t *testing.T, p *login.Provider) (login.Pending, url.Values) {
 	t.Helper()
 	address, pending, err := p.Begin(t.Context(), back)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	to, err := url.Parse(address)
-	if err != nil || to.Query().Get("scope") != "openid pawl" || to.Query().Get("client_id") != "con sole" ||
-		to.Query().Get("redirect_uri") != back {
-		t.Fatal(address, err)
-	}
+	require.Truef(t, err == nil && to.Query().Get("scope") == "openid pawl" && to.Query().Get("client_id") == "con sole" &&
+		to.Query().Get("redirect_uri") == back,
+		"%v %v", address, err)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = response.Body.Close()
 	came, err := response.Location()
-	if err != nil || !strings.HasPrefix(came.String(), back+"?") {
-		t.Fatal(came, err)
-	}
+	require.Truef(t, err == nil && strings.HasPrefix(came.String(), back+"?"), "%v %v", came, err)
 	return pending, came.Query()
 }
 
@@ -59,13 +51,10 @@ func TestCodeIsExchangedOnce(t *testing.T) {
 		p := provider(t, l)
 		pending, came := goAndReturn(t, p)
 		token, err := p.Finish(t.Context(), "192.0.2.1", pending, came)
-		if err != nil || strings.Count(token, ".") != 2 {
-			t.Fatalf("%q, %v", token, err)
-		}
-		if _, err := p.Finish(t.Context(), "192.0.2.1", pending, came); workflow.CodeOf(err) != workflow.Unauthorized ||
-			!strings.Contains(err.Error(), "invalid_grant") {
-			t.Errorf("a code is good twice: %v", err)
-		}
+		require.Truef(t, err == nil && strings.Count(token, ".") == 2, "%q, %v", token, err)
+		_, err = p.Finish(t.Context(), "192.0.2.1", pending, came)
+		assert.Truef(t, workflow.CodeOf(err) == workflow.Unauthorized && strings.Contains(err.Error(), "invalid_grant"),
+			"a code is good twice: %v", err)
 	}
 }
 
@@ -95,10 +84,9 @@ func TestFinishRequiresPendingLogin(t *testing.T) {
 		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},
 		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "no reason given"},
 	} {
-		if token, err := p.Finish(t.Context(), "192.0.2.1", c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized ||
-			!strings.Contains(err.Error(), c.has) || token != "" {
-			t.Errorf("%s: %q, %v", name, token, err)
-		}
+		token, err := p.Finish(t.Context(), "192.0.2.1", c.pending, c.came)
+		assert.Truef(t, workflow.CodeOf(err) == workflow.Unauthorized && strings.Contains(err.Error(), c.has) && token == "",
+			"%s: %q, %v", name, token, err)
 	}
 }
 
@@ -107,17 +95,15 @@ func TestOtherIssuerIsRejected(t *testing.T) {
 		"authorization_endpoint": "javascript:x"} {
 		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
 		l.Say(name, value)
-		if address, _, err := provider(t, l).Begin(t.Context(), back); workflow.CodeOf(err) != workflow.Unavailable ||
-			strings.Contains(err.(*workflow.Error).Message, "evil") {
-			t.Errorf("%s=%s: %s, %v", name, value, address, err)
-		}
+		address, _, err := provider(t, l).Begin(t.Context(), back)
+		assert.Truef(t, workflow.CodeOf(err) == workflow.Unavailable && !strings.Contains(err.(*workflow.Error).Message, "evil"),
+			"%s=%s: %s, %v", name, value, address, err)
 	}
 	for _, c := range []login.Config{{}, {Issuer: "https://a"}, {ClientID: "a"}, {Issuer: "http://idp.example", ClientID: "a"},
 		{Issuer: "ftp://a", ClientID: "a"},
 		{Issuer: "https://a", ClientID: "a", Discovery: "https://me:pass@a/"}} {
-		if _, err := login.New(c); err == nil {
-			t.Errorf("%+v is taken", c)
-		}
+		_, err := login.New(c)
+		assert.Errorf(t, err, "%+v is taken", c)
 	}
 	// The token endpoint redirects, fails or responds with garbage.
 	for name, c := range map[string]struct {
@@ -136,9 +122,8 @@ func TestOtherIssuerIsRejected(t *testing.T) {
 		p := provider(t, l)
 		pending, came := goAndReturn(t, p)
 		l.Answer(c.answer)
-		if token, err := p.Finish(t.Context(), "192.0.2.1", pending, came); workflow.CodeOf(err) != c.code || token != "" {
-			t.Errorf("%s: %q, %v", name, token, err)
-		}
+		token, err := p.Finish(t.Context(), "192.0.2.1", pending, came)
+		assert.Truef(t, workflow.CodeOf(err) == c.code && token == "", "%s: %q, %v", name, token, err)
 	}
 }
 
@@ -164,19 +149,16 @@ func TestExchangesPerAddress(t *testing.T) {
 	for range 4 {
 		begin("192.0.2.1")
 	}
-	if _, err := p.Finish(t.Context(), "192.0.2.1", pending, came); workflow.CodeOf(err) != workflow.Overloaded {
-		t.Errorf("a fifth of one address: %v", err)
-	}
+	_, err := p.Finish(t.Context(), "192.0.2.1", pending, came)
+	assert.Equalf(t, workflow.Overloaded, workflow.CodeOf(err), "a fifth of one address: %v", err)
 	for i := range 12 {
 		begin(fmt.Sprint("192.0.2.", 10+i))
 	}
-	if _, err := p.Finish(t.Context(), "192.0.2.9", pending, came); workflow.CodeOf(err) != workflow.Overloaded {
-		t.Errorf("a seventeenth of all: %v", err)
-	}
+	_, err = p.Finish(t.Context(), "192.0.2.9", pending, came)
+	assert.Equalf(t, workflow.Overloaded, workflow.CodeOf(err), "a seventeenth of all: %v", err)
 	close(release)
 	for range begun {
-		if err := <-ended; workflow.CodeOf(err) != workflow.Unavailable {
-			t.Errorf("%v", err)
-		}
+		err := <-ended
+		assert.Equal(t, workflow.Unavailable, workflow.CodeOf(err), err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/session"
@@ -56,30 +58,21 @@ func TestSessionRoundTripIsSecret(t *testing.T) {
 	s := session.New(k)
 	const credential = "pawl_4fKq0ZbT9xWc_secret"
 	text, err := s.Seal(t.Context(), session.Session{Credential: credential, Actor: "änn"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, _ := base64.RawURLEncoding.DecodeString(text)
-	if strings.Contains(string(raw), "secret") {
-		t.Error("the credential can be read")
-	}
+	assert.NotContains(t, string(raw), "secret", "the credential can be read")
 	k.all[0], k.all[1] = k.all[1], k.all[0] // another key seals now
 	k.now = k.now.Add(59 * time.Minute)
 	got, age, err := s.Open(t.Context(), text)
-	if err != nil || got.Credential != credential || got.Actor != "änn" || len(got.Token) < 20 || age != 59*time.Minute {
-		t.Fatalf("%+v, %s, %v", got, age, err)
-	}
+	require.Truef(t, err == nil && got.Credential == credential && got.Actor == "änn" && len(got.Token) >= 20 && age == 59*time.Minute,
+		"%+v, %s, %v", got, age, err)
 	again, err := s.Seal(t.Context(), got)
-	if err != nil || again == text {
-		t.Fatal(again, err)
-	}
+	require.Truef(t, err == nil && again != text, "%v %v", again, err)
 	k.now = k.now.Add(59 * time.Minute)
-	if later, _, err := s.Open(t.Context(), again); err != nil || later.Token != got.Token || later.Began != got.Began {
-		t.Errorf("%+v, %v", later, err)
-	}
-	if _, _, err := s.Open(t.Context(), text); reason(err) != auth.Expired {
-		t.Errorf("it is good for longer than an hour: %v", err)
-	}
+	later, _, err := s.Open(t.Context(), again)
+	assert.Truef(t, err == nil && later.Token == got.Token && later.Began == got.Began, "%+v, %v", later, err)
+	_, _, err = s.Open(t.Context(), text)
+	assert.Equalf(t, auth.Expired, reason(err), "it is good for longer than an hour: %v", err)
 }
 
 func TestSessionHasMaximumDuration(t *testing.T) {
@@ -92,22 +85,16 @@ func TestSessionHasMaximumDuration(t *testing.T) {
 		if of, _, err = s.Open(t.Context(), text); err == nil {
 			text, err = s.Seal(t.Context(), of)
 		}
-		if n > 20 {
-			t.Fatal("it does not end")
-		}
+		require.True(t, n <= 20, "it does not end")
 	}
-	if reason(err) != auth.Expired {
-		t.Error(err)
-	}
+	assert.Equal(t, auth.Expired, reason(err), err)
 }
 
 func TestInvalidSessionIsRejected(t *testing.T) {
 	k := newKeys(2)
 	s := session.New(k)
 	text, err := s.Seal(t.Context(), session.Session{Credential: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, _ := base64.RawURLEncoding.DecodeString(text)
 	with := func(at int, b byte) string {
 		other := bytes.Clone(raw)
@@ -140,13 +127,9 @@ func TestInvalidSessionIsRejected(t *testing.T) {
 	tickets := ticket.New(k, nil)
 	grants, _ := auth.ParseGrants("read:order")
 	signed, err := tickets.Issue(t.Context(), &ticket.Ticket{Tenant: "t", Actor: "a", Grants: grants, Until: time.Now().Add(time.Minute)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.Open(t.Context(), signed); reason(err) != auth.Malformed {
-		t.Error(err)
-	}
-	if _, err := s.Seal(t.Context(), session.Session{Credential: strings.Repeat("x", 3000)}); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Errorf("what is too long for a cookie: %v", err)
-	}
+	require.NoError(t, err)
+	_, _, err = s.Open(t.Context(), signed)
+	assert.Equal(t, auth.Malformed, reason(err), err)
+	_, err = s.Seal(t.Context(), session.Session{Credential: strings.Repeat("x", 3000)})
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "what is too long for a cookie: %v", err)
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/ticket"
@@ -50,9 +52,7 @@ func (k *keys) Now() time.Time { return time.Now().Add(k.ahead) }
 func grants(t testing.TB, text string) auth.Grants {
 	t.Helper()
 	all, err := auth.ParseGrants(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -66,9 +66,7 @@ func good(t testing.TB) *ticket.Ticket {
 func issue(t testing.TB, ts *ticket.Tickets, what *ticket.Ticket) string {
 	t.Helper()
 	text, err := ts.Issue(t.Context(), what)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -83,13 +81,9 @@ func TestTicketRoundTrip(t *testing.T) {
 	k := newKeys("a", "b")
 	ts := ticket.New(k, nil)
 	text := issue(t, ts, good(t))
-	if !ticket.Is(text) {
-		t.Error(text)
-	}
+	assert.True(t, ticket.Is(text), text)
 	p, err := ts.Verify(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if p.Tenant != "acme" || p.Actor != "ann" || p.Grants.String() != "read:order#A-17 submit:order#A-17/pay" ||
 		!slices.Equal(p.Roles, []string{"clerk"}) ||
 		p.Proof.String() != "ticket jwt https://idp.example" || p.Ended != k.all[0].Gone ||
@@ -100,12 +94,9 @@ func TestTicketRoundTrip(t *testing.T) {
 	other := newKeys("b", "a")
 	other.ahead, other.all[1].Secret = time.Second, k.all[0].Secret
 	p, err = ticket.New(other, nil).Verify(t.Context(), text)
-	if left := time.Until(p.Until); err != nil || left > 5*time.Minute-time.Second || left < 4*time.Minute {
-		t.Errorf("%s, %v", left, err)
-	}
-	if !strings.HasPrefix(ticket.Prefix, "pawl") || len(text) > 400 {
-		t.Errorf("%d bytes: %s", len(text), text)
-	}
+	left := time.Until(p.Until)
+	assert.Truef(t, err == nil && left <= 5*time.Minute-time.Second && left >= 4*time.Minute, "%s, %v", left, err)
+	assert.Truef(t, strings.HasPrefix(ticket.Prefix, "pawl") && len(text) <= 400, "%d bytes: %s", len(text), text)
 }
 
 func TestTicketBounds(t *testing.T) {
@@ -157,21 +148,13 @@ func signed(t testing.TB, a jose.SignatureAlgorithm, key any, claims any) string
 		options.WithHeader("kid", named.KeyID)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: key}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	jws, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := jws.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return ticket.Prefix + text
 }
 
@@ -189,9 +172,8 @@ func TestInvalidTicketIsRejected(t *testing.T) {
 		}
 		return signed(t, jose.HS256, jose.JSONWebKey{Key: k.all[0].Secret, KeyID: "a"}, all)
 	}
-	if _, err := ts.Verify(t.Context(), of(nil)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := ts.Verify(t.Context(), of(nil))
+	require.NoError(t, err)
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"a"}`))
 	for name, c := range map[string]struct {
 		text string
@@ -223,9 +205,8 @@ func TestInvalidTicketIsRejected(t *testing.T) {
 		"what we do not know":     {of(claims{"scope": "read"}), auth.BadClaims},
 		"a key of nobody":         {of(claims{"key": "k1"}), auth.UnknownKey},
 	} {
-		if p, err := ts.Verify(t.Context(), c.text); reason(err) != c.want || p.Actor != "" {
-			t.Errorf("%s: %+v, %v (%s)", name, p, err, reason(err))
-		}
+		p, err := ts.Verify(t.Context(), c.text)
+		assert.Truef(t, reason(err) == c.want && p.Actor == "", "%s: %+v, %v (%s)", name, p, err, reason(err))
 	}
 }
 
@@ -246,17 +227,13 @@ func TestTicketEndsWithKeys(t *testing.T) {
 		what := good(t)
 		what.Key = key
 		p, err := ts.Verify(t.Context(), issue(t, ts, what))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ended = append(ended, p.Ended)
 	}
 	close(revoked)
 	for i, one := range ended[:2] {
 		await.Receive(t, "the end of what a revoked key has asked for", one)
-		if ended[0] != ended[i] {
-			t.Error("tickets of one key have several ends")
-		}
+		assert.True(t, ended[0] == ended[i], "tickets of one key have several ends")
 	}
 	for _, one := range ended[2:] {
 		select {
@@ -271,9 +248,8 @@ func TestTicketEndsWithKeys(t *testing.T) {
 	}
 	what := good(t)
 	what.Key = "k3"
-	if _, err := ts.Verify(t.Context(), issue(t, ts, what)); reason(err) != auth.Revoked {
-		t.Error(err)
-	}
+	_, err := ts.Verify(t.Context(), issue(t, ts, what))
+	assert.Equal(t, auth.Revoked, reason(err), err)
 }
 
 // Only texts that crypto/hmac verifies to the last bit are accepted.
@@ -292,18 +268,15 @@ func FuzzTicket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, altered string) {
 		_, err := ts.Verify(t.Context(), altered)
 		if err != nil {
-			if reason(err) == "" {
-				t.Errorf("%q: %v", altered, err)
-			}
+			assert.NotEqualf(t, auth.Reason(""), reason(err), "%q: %v", altered, err)
 			return
 		}
 		signed, signature, _ := strings.Cut(strings.TrimPrefix(altered, ticket.Prefix), ".")
 		payload, signature, _ := strings.Cut(signature, ".")
 		mac := hmac.New(sha256.New, k.all[0].Secret)
 		mac.Write([]byte(signed + "." + payload))
-		if ticket.Prefix+signed != head || signature != base64.RawURLEncoding.EncodeToString(mac.Sum(nil)) {
-			t.Errorf("%q is taken", altered)
-		}
+		assert.Truef(t, ticket.Prefix+signed == head && signature == base64.RawURLEncoding.EncodeToString(mac.Sum(nil)),
+			"%q is taken", altered)
 	})
 }
 
@@ -312,8 +285,7 @@ func BenchmarkVerify(b *testing.B) {
 	text := issue(b, ts, good(b))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ts.Verify(b.Context(), text); err != nil {
-			b.Fatal(err)
-		}
+		_, err := ts.Verify(b.Context(), text)
+		require.NoError(b, err)
 	}
 }

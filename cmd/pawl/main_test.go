@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
@@ -30,9 +32,8 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		"replay --events -1":        "--events is negative",
 	} {
 		code, stdout, stderr := run(append(strings.Fields(args), "--database", pgtest.URL(t))...)
-		if code != 2 || !strings.HasPrefix(stderr, "pawl: ") || !strings.Contains(stderr, want) {
-			t.Errorf("%s: exit %d, %q, %q", args, code, stdout, stderr)
-		}
+		assert.Truef(t, code == 2 && strings.HasPrefix(stderr, "pawl: ") && strings.Contains(stderr, want),
+			"%s: exit %d, %q, %q", args, code, stdout, stderr)
 	}
 }
 
@@ -42,13 +43,11 @@ func TestReplayCanBeReplayed(t *testing.T) {
 	url := pgtest.URL(t)
 	for _, want := range []string{"\n  0 replayed to both", "\n  0 done once"} {
 		code, stdout, stderr := run("replay", "--database", url, "--data", "", "--events", "600")
-		if code != 0 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "0 differences") {
-			t.Errorf("%s: exit %d, %s\n%s", want, code, stderr, stdout)
-		}
+		assert.Truef(t, code == 0 && strings.Contains(stdout, want) && strings.Contains(stdout, "0 differences"),
+			"%s: exit %d, %s\n%s", want, code, stderr, stdout)
 	}
-	if code, stdout, stderr := run("verify", "--database", url, "--tenant", "register"); code != 0 || !strings.HasPrefix(stdout, "intact: ") {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	code, stdout, stderr := run("verify", "--database", url, "--tenant", "register")
+	assert.Truef(t, code == 0 && strings.HasPrefix(stdout, "intact: "), "exit %d, %q, %q", code, stdout, stderr)
 }
 
 // Fines that are not of the log are found.
@@ -59,7 +58,6 @@ func TestReplayIntoATenantWithOtherFinesFails(t *testing.T) {
 	}
 	code, stdout, stderr := run("replay", "--database", url, "--data", "", "--events", "300")
 	// Where it takes long it tells how far it is before that.
-	if code != 1 || !strings.Contains("\n"+stderr, "\npawl: replay: what is durable differs") {
-		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
-	}
+	assert.Truef(t, code == 1 && strings.Contains("\n"+stderr, "\npawl: replay: what is durable differs"),
+		"exit %d, %q\n%s", code, stderr, stdout)
 }

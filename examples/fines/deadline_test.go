@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
@@ -38,17 +41,15 @@ func served(t *testing.T) (*pawltest.Sim, *pawltest.Case) {
 func wantTimers(t *testing.T, c *pawltest.Case, want ...time.Time) {
 	t.Helper()
 	timers := c.Timers()
-	if len(timers) != len(want) || len(want) > 0 && !(timers[0].Do == "raise" && timers[0].At.Equal(want[0])) {
-		t.Errorf("the timers are %+v, want %v", timers, want)
-	}
+	assert.Truef(t, len(timers) == len(want) && (len(want) <= 0 || (timers[0].Do == "raise" && timers[0].At.Equal(want[0]))),
+		"the timers are %+v, want %v", timers, want)
 }
 
 func wantRaised(t *testing.T, c *pawltest.Case, state workflow.State, cents int64, on fines.Date) {
 	t.Helper()
 	f := pawltest.Data[fines.Fine](c)
-	if c.State() != state || f.Raised != cents || f.RaisedOn != on {
-		t.Errorf("the fine is %s, raised to %d on %q; want %s, %d, %q", c.State(), f.Raised, f.RaisedOn, state, cents, on)
-	}
+	assert.Truef(t, c.State() == state && f.Raised == cents && f.RaisedOn == on,
+		"the fine is %s, raised to %d on %q; want %s, %d, %q", c.State(), f.Raised, f.RaisedOn, state, cents, on)
 }
 
 // Half of the maximum is owed from the first moment after the term.
@@ -60,9 +61,7 @@ func TestFineIsRaisedWhenTheTermIsOver(t *testing.T) {
 	sim.Skip(time.Second)
 	wantRaised(t, c, fines.Penalised, 7150, "2026-03-02")
 	last := c.History()[3]
-	if last.Actor != "pawl:timer" || !last.At.Equal(raising) {
-		t.Errorf("raised at %v by %s", last.At, last.Actor)
-	}
+	assert.Truef(t, last.Actor == "pawl:timer" && last.At.Equal(raising), "raised at %v by %s", last.At, last.Actor)
 	wantTimers(t, c)
 }
 
@@ -127,10 +126,9 @@ func TestFineWithoutItsMaximumWaitsForTheOffice(t *testing.T) {
 	wantTimers(t, c)
 	sim.Skip(365 * day)
 	wantRaised(t, c, fines.Notified, 0, "")
-	if _, err := c.Try("raise", nil); err == nil ||
-		err.Error() != "guard_refused: the fine was recorded without its maximum, so the office adds the penalty" {
-		t.Errorf("raising it by hand: %v", err)
-	}
+	_, err := c.Try("raise", nil)
+	assert.EqualError(t, err, "guard_refused: the fine was recorded without its maximum, so the office adds the penalty",
+		"raising it by hand")
 	c.Do("add_penalty", fines.AddPenalty{On: "2026-03-02", AmountCents: new(int64(7000))})
 	wantRaised(t, c, fines.Penalised, 7000, "2026-03-02")
 }
@@ -138,26 +136,22 @@ func TestFineWithoutItsMaximumWaitsForTheOffice(t *testing.T) {
 // Whoever raises, it happens once and never early.
 func TestFineIsRaisedOnce(t *testing.T) {
 	sim, c := served(t)
-	if _, err := c.Try("raise", nil); err == nil || err.Error() != "guard_refused: the 60 days to pay are not over" {
-		t.Errorf("raising it early: %v", err)
-	}
+	_, err := c.Try("raise", nil)
+	assert.EqualError(t, err, "guard_refused: the 60 days to pay are not over", "raising it early")
 	c.Do("insert_date_appeal_to_prefecture", fines.Dated{On: "2026-01-10"})
 	c.Do("add_penalty", fines.AddPenalty{On: "2026-03-02", AmountCents: new(int64(7000))})
 	wantTimers(t, c)
 	sim.Skip(365 * day)
 	wantRaised(t, c, fines.Appealed, 7000, "2026-03-02")
-	if _, err := c.Try("raise", nil); err == nil || err.Error() != "guard_refused: the sum was raised before" {
-		t.Errorf("raising it again: %v", err)
-	}
+	_, err = c.Try("raise", nil)
+	assert.EqualError(t, err, "guard_refused: the sum was raised before", "raising it again")
 }
 
 func TestHalfOfTheMaximumIsAboveTheFine(t *testing.T) {
 	for maximum, ok := range map[int64]bool{1: false, 7000: false, 7001: false, 7002: true} {
 		w := pawltest.Run(t, fines.Workflow)
 		r, err := w.Submit(transitions.Command{Workflow: "fine", Transition: "create_fine", Key: "k", Payload: encoded(t, recorded(maximum))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if refused := r.Err(); (refused == nil) != ok || refused != nil && workflow.CodeOf(refused) != workflow.GuardRefused {
 			t.Errorf("a maximum of %d: %v", maximum, refused)
 		}
@@ -167,8 +161,6 @@ func TestHalfOfTheMaximumIsAboveTheFine(t *testing.T) {
 func encoded(t *testing.T, v fines.CreateFine) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return raw
 }

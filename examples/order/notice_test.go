@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/inspect"
@@ -33,22 +35,15 @@ func TestAnOrderWhosePaymentIsAbandonedIsCancelledOnce(t *testing.T) {
 	for range 10 {
 		senders.Go(func() {
 			r, err := e.Consume(t.Context(), notice("n-2", "payment.abandoned", "c-1:k-1"))
-			if err != nil || r.Status != 200 || r.Version != 2 {
-				t.Errorf("got %+v, %v", r, err)
-			}
+			assert.Truef(t, err == nil && r.Status == 200 && r.Version == 2, "got %+v, %v", r, err)
 		})
 	}
 	senders.Wait()
 	inst, err := e.Read().InstanceByKey(t.Context(), "", "order", "c-1:k-1")
-	if err != nil || inst.State != order.Cancelled || inst.Version != 2 {
-		t.Errorf("the order is %+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.State == order.Cancelled && inst.Version == 2, "the order is %+v, %v", inst, err)
 	history, err := e.Read().History(t.Context(), "", inst.ID, 1, 10)
-	if err != nil || len(history) != 1 || history[0].Reason != "left the page" || history[0].Actor != "inbox:payments" {
-		t.Errorf("the history is %+v, %v", history, err)
-	}
+	assert.Truef(t, err == nil && len(history) == 1 && history[0].Reason == "left the page" && history[0].Actor == "inbox:payments",
+		"the history is %+v, %v", history, err)
 	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
-	if err != nil || len(list) != 0 {
-		t.Errorf("dead are %+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 0, "dead are %+v, %v", list, err)
 }

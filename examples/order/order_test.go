@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -24,34 +26,26 @@ func place(t *testing.T, payments order.Payments) (*pawltest.Sim, *pawltest.Case
 // done does a command and waits for its end.
 func done(t *testing.T, sim *pawltest.Sim, o *pawltest.Case, transition string, payload any) {
 	t.Helper()
-	if err := sim.Await(o.Do(transition, payload)).Err(); err != nil {
-		t.Fatal(transition, err)
-	}
+	require.NoError(t, sim.Await(o.Do(transition, payload)).Err(), transition)
 }
 
 func wantState(t *testing.T, o *pawltest.Case, want workflow.State) {
 	t.Helper()
-	if got := o.State(); got != want {
-		t.Errorf("the order is %s, want %s", got, want)
-	}
+	assert.Equal(t, want, o.State(), "the order")
 }
 
 func TestDefinitionHasNoMistakes(t *testing.T) {
 	w, err := order.Workflow(nil).Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := w.Allowed(order.Shipped); !slices.Equal(got, []string{"refund"}) {
-		t.Errorf("a shipped order allows %v, want only refund", got)
-	}
+	require.NoError(t, err)
+	got := w.Allowed(order.Shipped)
+	assert.Truef(t, slices.Equal(got, []string{"refund"}), "a shipped order allows %v, want only refund", got)
 }
 
 func TestReasonsStandInTheHistory(t *testing.T) {
 	_, o := place(t, provider.New())
 	o.Do("cancel", order.Cancel{Reason: "out of stock"})
-	if e := o.History()[1]; e.Transition != "cancel" || e.Reason != "out of stock" {
-		t.Errorf("%s leaves the reason %q", e.Transition, e.Reason)
-	}
+	e := o.History()[1]
+	assert.Truef(t, e.Transition == "cancel" && e.Reason == "out of stock", "%s leaves the reason %q", e.Transition, e.Reason)
 
 	sim, o := place(t, provider.New())
 	done(t, sim, o, "pay", order.Pay{Method: "card"})
@@ -68,16 +62,12 @@ func TestDataOfAShippedOrder(t *testing.T) {
 	got := pawltest.Data[order.Order](o)
 	want := order.Order{Customer: "c-1", Cart: "k-9", Total: 129900, Currency: "EUR", Method: "card",
 		Charge: got.Charge, Carrier: "Post", Tracking: "00340434"}
-	if got != want || got.Charge == "" {
-		t.Errorf("got  %+v\nwant %+v, with a charge", got, want)
-	}
+	assert.Truef(t, got == want && got.Charge != "", "got  %+v\nwant %+v, with a charge", got, want)
 }
 
 func TestAttributeFindsTheCustomersOrders(t *testing.T) {
 	_, o := place(t, provider.New())
-	if got := o.Instance().Attributes["customer"]; got != "c-1" {
-		t.Errorf("customer is %q, want c-1", got)
-	}
+	assert.Equal(t, "c-1", o.Instance().Attributes["customer"], "customer, want c-1")
 }
 
 func TestPayloadsAreRefusedByField(t *testing.T) {
@@ -103,9 +93,8 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 		}
 		_, err := sim.Submit(c)
 		e, ok := errors.AsType[*workflow.Error](err)
-		if !ok || e.Code != workflow.InvalidPayload || len(e.Fields) != 1 || e.Fields[0].Pointer != tt.pointer {
-			t.Errorf("%s %s: got %v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
-		}
+		assert.Truef(t, ok && e.Code == workflow.InvalidPayload && len(e.Fields) == 1 && e.Fields[0].Pointer == tt.pointer,
+			"%s %s: got %v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
 	}
 }
 
@@ -114,9 +103,7 @@ func FuzzKeyHasOneReading(f *testing.F) {
 	f.Add("c-1", "k-9", "c-1:k", "9")
 	f.Add("a", "b:c", "a:b", "c")
 	w, err := order.Workflow(nil).Build()
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	place := w.Named("place")[0]
 	f.Fuzz(func(t *testing.T, customer1, cart1, customer2, cart2 string) {
 		one, err1 := place.Decode(payload(customer1, cart1))
@@ -125,9 +112,8 @@ func FuzzKeyHasOneReading(f *testing.F) {
 			return
 		}
 		same := customer1 == customer2 && cart1 == cart2
-		if (one.BusinessKey() == two.BusinessKey()) != same {
-			t.Errorf("%q/%q and %q/%q have the keys %q and %q", customer1, cart1, customer2, cart2, one.BusinessKey(), two.BusinessKey())
-		}
+		assert.Equalf(t, same, (one.BusinessKey() == two.BusinessKey()),
+			"%q/%q and %q/%q have the keys %q and %q", customer1, cart1, customer2, cart2, one.BusinessKey(), two.BusinessKey())
 	})
 }
 

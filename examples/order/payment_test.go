@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/pawltest"
@@ -71,14 +74,10 @@ func failing(times int) func() error {
 func (f *flaky) wantMoney(t *testing.T, n int, want provider.Entry) {
 	t.Helper()
 	distinct := slices.Compact(slices.Clone(f.keys))
-	if n >= len(distinct) {
-		t.Fatalf("it was charged with the keys %v", distinct)
-	}
+	require.Truef(t, n < len(distinct), "it was charged with the keys %v", distinct)
 	got := f.Ledger()[distinct[n]]
 	got.Reference, got.Amount = "", 0
-	if got != want {
-		t.Errorf("of charge %d the provider has %+v, want %+v", n, got, want)
-	}
+	assert.Equalf(t, want, got, "charge %d the provider has", n)
 }
 
 func TestPaymentIsRepeatedWithItsKey(t *testing.T) {
@@ -86,9 +85,8 @@ func TestPaymentIsRepeatedWithItsKey(t *testing.T) {
 	sim, o := place(t, f)
 	done(t, sim, o, "pay", order.Pay{Method: "card"})
 	wantState(t, o, order.Paid)
-	if len(f.keys) != 5 || len(slices.Compact(slices.Clone(f.keys))) != 1 {
-		t.Errorf("the provider was asked with the keys %v, want one key five times", f.keys)
-	}
+	assert.Truef(t, len(f.keys) == 5 && len(slices.Compact(slices.Clone(f.keys))) == 1,
+		"the provider was asked with the keys %v, want one key five times", f.keys)
 	f.wantMoney(t, 0, provider.Entry{Requests: 1, Charges: 1})
 }
 
@@ -120,15 +118,12 @@ func TestCancelWhilePayingGivesTheMoneyBack(t *testing.T) {
 		return nil
 	}
 	r := sim.Await(o.Do("pay", order.Pay{Method: "card"}))
-	if workflow.CodeOf(r.Err()) != workflow.CommandCancelled {
-		t.Errorf("the payment is answered %v", r.Err())
-	}
+	assert.Equalf(t, workflow.CommandCancelled, workflow.CodeOf(r.Err()), "the payment is answered %v", r.Err())
 	sim.Settle()
 	wantState(t, o, order.Cancelled)
 	f.wantMoney(t, 0, provider.Entry{Requests: 1, Charges: 1, Refunds: 1})
-	if want := []string{"place", "pay.accepted", "cancel", "pay.undone"}; !slices.Equal(o.Steps(), want) {
-		t.Errorf("the history is %v, want %v", o.Steps(), want)
-	}
+	want := []string{"place", "pay.accepted", "cancel", "pay.undone"}
+	assert.Truef(t, slices.Equal(o.Steps(), want), "the history is %v, want %v", o.Steps(), want)
 }
 
 func TestCancelBeforeTheProviderIsAskedChargesNothing(t *testing.T) {
@@ -136,13 +131,10 @@ func TestCancelBeforeTheProviderIsAskedChargesNothing(t *testing.T) {
 	sim, o := place(t, f)
 	r := o.Do("pay", order.Pay{Method: "card"})
 	o.Do("cancel", order.Cancel{Reason: "changed my mind"})
-	if err := sim.Await(r).Err(); workflow.CodeOf(err) != workflow.CommandCancelled {
-		t.Errorf("the payment is answered %v", err)
-	}
+	err := sim.Await(r).Err()
+	assert.Equalf(t, workflow.CommandCancelled, workflow.CodeOf(err), "the payment is answered %v", err)
 	wantState(t, o, order.Cancelled)
-	if len(f.keys) > 0 {
-		t.Errorf("the provider was asked %d times", len(f.keys))
-	}
+	assert.Truef(t, len(f.keys) <= 0, "the provider was asked %d times", len(f.keys))
 }
 
 // Nobody knows what became of a payment. Whatever it was is undone, also if it
@@ -161,23 +153,19 @@ func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.f.Provider = provider.New()
 			sim, o := place(t, tt.f)
-			if err := sim.Await(o.Do("pay", order.Pay{Method: "card"})).Err(); workflow.CodeOf(err) != workflow.ActivityFailed {
-				t.Errorf("the payment is answered %v", err)
-			}
+			err := sim.Await(o.Do("pay", order.Pay{Method: "card"})).Err()
+			assert.Equalf(t, workflow.ActivityFailed, workflow.CodeOf(err), "the payment is answered %v", err)
 			sim.Settle()
 			wantState(t, o, order.PaymentFailed)
 			tt.f.wantMoney(t, 0, tt.want)
-			if got := pawltest.Data[order.Order](o).Problem; !strings.HasSuffix(got, tt.problem) {
-				t.Errorf("the customer reads %q", got)
-			}
+			got := pawltest.Data[order.Order](o).Problem
+			assert.Truef(t, strings.HasSuffix(got, tt.problem), "the customer reads %q", got)
 
 			done(t, sim, o, "pay", order.Pay{Method: "transfer"})
 			wantState(t, o, order.Paid)
 			tt.f.wantMoney(t, 0, tt.want)
 			tt.f.wantMoney(t, 1, provider.Entry{Requests: 1, Charges: 1})
-			if got := pawltest.Data[order.Order](o).Problem; got != "" {
-				t.Errorf("when it is paid, the customer reads %q", got)
-			}
+			assert.Equal(t, "", pawltest.Data[order.Order](o).Problem, "when it is paid, the customer reads")
 		})
 	}
 }
@@ -190,9 +178,7 @@ func TestOrderThatIsNotPaidExpires(t *testing.T) {
 	wantState(t, o, order.Placed)
 
 	r := o.Do("pay", order.Pay{Method: "invoice"})
-	if len(o.Timers()) > 0 {
-		t.Errorf("while the provider is asked, the order has the timers %+v", o.Timers())
-	}
+	assert.Truef(t, len(o.Timers()) <= 0, "while the provider is asked, the order has the timers %+v", o.Timers())
 	sim.Await(r)
 	sim.Skip(order.PayWithin - time.Second)
 	wantState(t, o, order.PaymentFailed)
@@ -211,9 +197,8 @@ func TestRefundThatFailedCanBeRepeated(t *testing.T) {
 	f := &flaky{Provider: provider.New(), refund: failing(10)}
 	sim, o := place(t, f)
 	done(t, sim, o, "pay", order.Pay{Method: "card"})
-	if err := sim.Await(o.Do("refund", order.Refund{Reason: "arrived broken"})).Err(); workflow.CodeOf(err) != workflow.ActivityFailed {
-		t.Errorf("the refund is answered %v", err)
-	}
+	err := sim.Await(o.Do("refund", order.Refund{Reason: "arrived broken"})).Err()
+	assert.Equalf(t, workflow.ActivityFailed, workflow.CodeOf(err), "the refund is answered %v", err)
 	wantState(t, o, order.RefundFailed)
 	done(t, sim, o, "refund", order.Refund{Reason: "once more"})
 	wantState(t, o, order.Refunded)

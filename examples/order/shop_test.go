@@ -6,6 +6,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -33,9 +36,7 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 	var customers sync.WaitGroup
 	for n := range orders {
 		customers.Go(func() {
-			if err := shop(t, e, n); err != nil {
-				t.Errorf("order %d: %v", n, err)
-			}
+			assert.NoErrorf(t, shop(t, e, n), "order %d", n)
 		})
 	}
 	customers.Wait()
@@ -43,9 +44,7 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 	paid := 0
 	for n := range orders {
 		inst, err := e.Read().InstanceByKey(t.Context(), "", "order", key(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := 0
 		switch inst.State {
 		case order.Paid:
@@ -62,9 +61,7 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 			func() bool { return money(p, n) == want },
 		)
 	}
-	if paid == 0 || paid == orders {
-		t.Errorf("%d of %d orders are paid: this proves nothing", paid, orders)
-	}
+	assert.Truef(t, paid != 0 && paid != orders, "%d of %d orders are paid: this proves nothing", paid, orders)
 }
 
 func key(n int) string { return fmt.Sprintf("c-%d:k", n) }

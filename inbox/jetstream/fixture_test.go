@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inbox/jetstream"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -41,25 +43,20 @@ func newStream(t *testing.T, server *natstest.Server) *stream {
 func newStreamAt(t *testing.T, url string) *stream {
 	t.Helper()
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	s := &stream{conn: conn}
-	if s.js, err = upstream.New(conn); err != nil {
-		t.Fatal(err)
-	}
-	if s.stream, err = s.js.CreateStream(t.Context(), upstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}); err != nil {
-		t.Fatal(err)
-	}
+	s.js, err = upstream.New(conn)
+	require.NoError(t, err)
+	s.stream, err = s.js.CreateStream(t.Context(), upstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}})
+	require.NoError(t, err)
 	return s
 }
 
 func (s *stream) publish(t *testing.T, m nats.Msg) {
 	t.Helper()
-	if _, err := s.js.PublishMsg(bounded(t), &m); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.js.PublishMsg(bounded(t), &m)
+	require.NoError(t, err)
 }
 
 // publishIDs publishes messages with the next ids, m-1 and so on.
@@ -109,9 +106,7 @@ func done(context.Context, transitions.Message) error { return nil }
 func newSource(t *testing.T, c jetstream.Config) *jetstream.Source {
 	t.Helper()
 	s, err := jetstream.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -136,9 +131,7 @@ func runFor(t *testing.T, ctx context.Context, c jetstream.Config, consume func(
 			n.mu.Unlock()
 			return consume(ctx, m)
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}()
 	t.Cleanup(func() { n.stop(t) })
 	return n
@@ -181,9 +174,7 @@ func (n *node) messages(t *testing.T, count int) []transitions.Message {
 	n.atLeast(t, count)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.all) != count {
-		t.Errorf("%d messages, want %d", len(n.all), count)
-	}
+	assert.Len(t, n.all, count, "messages")
 	return append([]transitions.Message(nil), n.all...)
 }
 

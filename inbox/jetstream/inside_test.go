@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -37,21 +39,15 @@ func FuzzMessage(f *testing.F) {
 		c := Config{Consumer: "c", TypeHeader: "ce-type"}
 		message := func(id string) transitions.Message {
 			m, err := c.message(said{subject: subject, header: nats.Header{jetstream.MsgIDHeader: {id}, "ce-type": {kind}}}, time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Check(); err != nil {
-				t.Errorf("%q, %q: %v", id, kind, err)
-			}
+			require.NoError(t, err)
+			assert.NoErrorf(t, m.Check(), "%q, %q", id, kind)
 			return m
 		}
 		a, b := message(id), message(other)
-		if (id == other) != (a.ID == b.ID) && !strings.HasPrefix(id+other, "sha256:") && !strings.HasPrefix(other, "sha256:") {
-			t.Errorf("%q and %q became %q and %q", id, other, a.ID, b.ID)
-		}
-		if given := kind; given != "" && utf8.ValidString(given) && len(given) <= transitions.MaxKey && !strings.Contains(given, "\x00") &&
-			a.Type != given {
-			t.Errorf("type %q became %q", given, a.Type)
-		}
+		assert.Falsef(t, (id == other) != (a.ID == b.ID) && !strings.HasPrefix(id+other, "sha256:") && !strings.HasPrefix(other, "sha256:"),
+			"%q and %q became %q and %q", id, other, a.ID, b.ID)
+		given := kind
+		assert.Falsef(t, given != "" && utf8.ValidString(given) && len(given) <= transitions.MaxKey && !strings.Contains(given, "\x00") &&
+			a.Type != given, "type %q became %q", given, a.Type)
 	})
 }

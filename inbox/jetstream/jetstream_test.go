@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inbox/jetstream"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -57,9 +59,7 @@ func TestMessageKeepsHeaders(t *testing.T) {
 	got := n.messages(t, 4)
 	slices.SortFunc(got, func(a, b transitions.Message) int { return strings.Compare(a.Type, b.Type) })
 	info, err := s.stream.GetMsg(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []transitions.Message{
 		{ID: "m-1", Type: "payment.captured", Body: []byte(`{"a":1}`), Trace: traceparent + " congo=t61"},
 		{ID: "r-2", Type: "payments.captured", Trace: traceparent},
@@ -67,10 +67,9 @@ func TestMessageKeepsHeaders(t *testing.T) {
 		{ID: fmt.Sprintf("sha256:%x", sha256.Sum256(bytes.Repeat([]byte("x"), 256))), Type: "payments.long"},
 	} {
 		g := got[i]
-		if g.ID != want.ID || g.Type != want.Type || !bytes.Equal(g.Body, want.Body) || g.Tenant != "acme" || g.Consumer != "payments" ||
-			g.Delivery != 1 || g.Trace != want.Trace {
-			t.Errorf("got %+v, want %+v", g, want)
-		}
+		assert.Truef(t, g.ID == want.ID && g.Type == want.Type && bytes.Equal(g.Body, want.Body) && g.Tenant == "acme" &&
+			g.Consumer == "payments" && g.Delivery == 1 && g.Trace == want.Trace,
+			"got %+v, want %+v", g, want)
 	}
 	s.wantAllAcknowledged(t)
 }
@@ -92,9 +91,8 @@ func TestCrashBeforeAckRedelivers(t *testing.T) {
 	})
 	first.wait(t)
 	second := run(t, hasty(server.URL()), done)
-	if got := second.first(t); got.ID != "m-1" || got.Delivery < 2 {
-		t.Errorf("got %+v", got)
-	}
+	got := second.first(t)
+	assert.Truef(t, got.ID == "m-1" && got.Delivery >= 2, "got %+v", got)
 	s.wantAllAcknowledged(t)
 }
 
@@ -122,9 +120,8 @@ func TestRetriedMessageDoesNotBlockOthers(t *testing.T) {
 	n.distinct(t, 20)
 	s.wantAllAcknowledged(t)
 	n.stop(t)
-	if len(order) != 20 || order[19] != "m-1" || deliveries < 4 {
-		t.Errorf("consumed in the order %v, the first when it came for the %dth time", order, deliveries)
-	}
+	assert.Truef(t, len(order) == 20 && order[19] == "m-1" && deliveries >= 4,
+		"consumed in the order %v, the first when it came for the %dth time", order, deliveries)
 }
 
 // A dead message, for which consume returns nil, is acknowledged and not redelivered.
@@ -149,9 +146,7 @@ func TestDeadMessageIsNotRedelivered(t *testing.T) {
 	n.messages(t, 12)
 	s.wantAllAcknowledged(t)
 	n.stop(t)
-	if !slices.Equal(dead, []string{"m-5"}) {
-		t.Errorf("dead: %v", dead)
-	}
+	assert.Truef(t, slices.Equal(dead, []string{"m-5"}), "dead: %v", dead)
 }
 
 func TestServerRestart(t *testing.T) {
@@ -164,9 +159,7 @@ func TestServerRestart(t *testing.T) {
 		s.publishIDs(t, each)
 		n.atLeast(t, 1)
 		server.Down()
-		if err := server.Up(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Up())
 		s.reconnected(t)
 	}
 	s.publishIDs(t, each)
@@ -198,9 +191,8 @@ func TestHeartbeatPreventsRedelivery(t *testing.T) {
 		if times == 1 {
 			return
 		}
-		if before += times; ctx.Err() != nil {
-			t.Fatalf("each time it was given to another, now %d times", times)
-		}
+		before += times
+		require.NoErrorf(t, ctx.Err(), "each time it was given to another, now %d times", times)
 	}
 }
 
@@ -230,9 +222,7 @@ func TestNodesShareMessages(t *testing.T) {
 	}
 	close(both)
 	s.wantAllAcknowledged(t)
-	if a.count()+b.count() != 100 {
-		t.Errorf("%d and %d messages, of 100", a.count(), b.count())
-	}
+	assert.Equalf(t, 100, a.count()+b.count(), "%d and %d messages, of 100", a.count(), b.count())
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
@@ -305,26 +295,18 @@ func TestRunReportsMissingParts(t *testing.T) {
 	server := natstest.Start(t)
 	c := quick(server.URL())
 	source := newSource(t, c)
-	if err := source.Run(bounded(t), done); !errors.Is(err, upstream.ErrStreamNotFound) {
-		t.Errorf("without the stream: %v", err)
-	}
+	assert.ErrorIs(t, source.Run(bounded(t), done), upstream.ErrStreamNotFound, "without the stream")
 	s := newStream(t, server)
-	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "pawl-payments",
-		AckPolicy: upstream.AckNonePolicy}); err != nil {
-		t.Fatal(err)
-	}
-	if err := source.Run(bounded(t), done); err == nil || !strings.Contains(err.Error(), "messages could be lost") {
-		t.Errorf("with a consumer that takes a message for done when it is sent: %v", err)
-	}
+	_, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "pawl-payments",
+		AckPolicy: upstream.AckNonePolicy})
+	require.NoError(t, err)
+	assert.ErrorContains(t, source.Run(bounded(t), done), "messages could be lost",
+		"with a consumer that takes a message for done when it is sent")
 	server.Down()
-	if err := source.Run(bounded(t), done); !errors.Is(err, nats.ErrNoServers) {
-		t.Errorf("without a server: %v", err)
-	}
+	assert.ErrorIs(t, source.Run(bounded(t), done), nats.ErrNoServers, "without a server")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := source.Run(ended, done); err != nil {
-		t.Errorf("ended: %v", err)
-	}
+	assert.NoError(t, source.Run(ended, done), "ended")
 }
 
 func TestDeletedConsumerIsRecreated(t *testing.T) {
@@ -343,12 +325,8 @@ func TestDeletedConsumerIsRecreated(t *testing.T) {
 	}()
 	await.Receive(t, "the message is given", got)
 	s.wantAllAcknowledged(t)
-	if err := s.stream.DeleteConsumer(t.Context(), "pawl-payments"); err != nil {
-		t.Fatal(err)
-	}
-	if err := await.Receive(t, "it says what is wrong", errs); !errors.Is(err, upstream.ErrConsumerNotFound) {
-		t.Errorf("ended with %v", err)
-	}
+	require.NoError(t, s.stream.DeleteConsumer(t.Context(), "pawl-payments"))
+	assert.ErrorIs(t, await.Receive(t, "it says what is wrong", errs), upstream.ErrConsumerNotFound, "ended with")
 	run(t, quick(server.URL()), done).distinct(t, 1)
 }
 
@@ -366,9 +344,8 @@ func TestMessageOlderThanConsumer(t *testing.T) {
 	})
 	first := await.Receive(t, "a message is given", deliveries)
 	s.publishIDs(t, 1)
-	if second := await.Receive(t, "a message is given", deliveries); first != "m-1 1 true" || second != "m-2 1 false" {
-		t.Errorf("got %q, %q", first, second)
-	}
+	second := await.Receive(t, "a message is given", deliveries)
+	assert.Truef(t, first == "m-1 1 true" && second == "m-2 1 false", "got %q, %q", first, second)
 	n.stop(t)
 }
 
@@ -377,25 +354,21 @@ func TestExistingConsumerIsNotChanged(t *testing.T) {
 	server := natstest.Start(t)
 	s := newStream(t, server)
 	s.publishIDs(t, 1)
-	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{
+	_, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{
 		Durable: "mine", FilterSubject: "payments.>", AckWait: time.Minute, MaxDeliver: 3, DeliverPolicy: upstream.DeliverNewPolicy,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	require.NoError(t, err)
 	var log bytes.Buffer
 	c := hasty(server.URL())
 	c.Durable, c.Log = "mine", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	n := run(t, c, done)
 	s.publishIDs(t, 1)
-	if got := n.messages(t, 1)[0]; got.ID != "m-2" {
-		t.Errorf("got %q", got.ID)
-	}
+	got := n.messages(t, 1)[0]
+	assert.Equal(t, "m-2", got.ID)
 	n.stop(t)
 	for _, want := range []string{"timeout is 1m0s, not 300ms", "after 3 deliveries",
 		"unacknowledged messages is 1000, not 10000"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log lacks %q:\n%s", want, log.String())
-		}
+		assert.Contains(t, log.String(), want, "the log lacks")
 	}
 }
 
@@ -415,9 +388,7 @@ func TestTenantsOfStreamAreSeparate(t *testing.T) {
 	}
 	for tenant, n := range map[string]*node{"a": ofA, "b": ofB} {
 		for _, m := range n.messages(t, 10) {
-			if m.Tenant != tenant || !strings.HasPrefix(m.ID, tenant) {
-				t.Errorf("tenant %q got %q as %q", tenant, m.ID, m.Tenant)
-			}
+			assert.Truef(t, m.Tenant == tenant && strings.HasPrefix(m.ID, tenant), "tenant %q got %q as %q", tenant, m.ID, m.Tenant)
 		}
 	}
 }
@@ -426,16 +397,12 @@ func TestConsumerWithOtherSubjectsIsRejected(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
-	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "mine",
-		FilterSubjects: []string{"payments.b", "payments.a"}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "mine",
+		FilterSubjects: []string{"payments.b", "payments.a"}})
+	require.NoError(t, err)
 	c := quick(server.URL())
 	c.Durable, c.Subjects = "mine", []string{"payments.a"}
-	if err := newSource(t, c).Run(bounded(t), done); err == nil ||
-		!strings.Contains(err.Error(), `its subjects are ["payments.b" "payments.a"], not ["payments.a"]`) {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorContains(t, newSource(t, c).Run(bounded(t), done), `its subjects are ["payments.b" "payments.a"], not ["payments.a"]`)
 	c.Subjects = []string{"payments.a", "payments.b"} // in any order
 	n := run(t, c, done)
 	s.publish(t, nats.Msg{Subject: "payments.b"})
@@ -450,25 +417,18 @@ func TestSubjectsRestrictMessages(t *testing.T) {
 	s.publish(t, nats.Msg{Subject: "payments.captured", Header: nats.Header{"Nats-Msg-Id": {"yes"}}})
 	c := quick(server.URL())
 	c.Subjects = []string{"payments.captured", "payments.late"}
-	if got := run(t, c, done).messages(t, 1)[0]; got.ID != "yes" {
-		t.Errorf("got %q", got.ID)
-	}
+	got := run(t, c, done).messages(t, 1)[0]
+	assert.Equal(t, "yes", got.ID)
 }
 
 func TestSourceConfigReportsAllErrors(t *testing.T) {
 	t.Parallel()
 	_, err := jetstream.New(jetstream.Config{Stream: "a.b", AckWait: time.Millisecond, Subjects: []string{""}, Keep: -1})
-	if err == nil {
-		t.Fatal("taken")
-	}
+	require.Error(t, err, "taken")
 	for _, want := range []string{"Consumer is required", `"a.b" is not a valid name of a stream`, "a subject is empty",
 		"AckWait must be at least 100ms", "Keep must be from 0 to"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v lacks %q", err, want)
-		}
+		assert.Containsf(t, err.Error(), want, "%v lacks", err)
 	}
-	if _, err := jetstream.New(jetstream.Config{Stream: "S", Consumer: "a.b"}); err == nil ||
-		!strings.Contains(err.Error(), `"pawl-a.b" is not a valid name of a durable consumer`) {
-		t.Errorf("got %v", err)
-	}
+	_, err = jetstream.New(jetstream.Config{Stream: "S", Consumer: "a.b"})
+	assert.ErrorContains(t, err, `"pawl-a.b" is not a valid name of a durable consumer`)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -27,9 +29,7 @@ func oldServer(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	c := exec.Command(program, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", dir, "--ports_file_dir", dir)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait() // killed
@@ -56,17 +56,13 @@ func TestServerBefore210(t *testing.T) {
 	c.Subjects = []string{"payments.captured", "payments.late"}
 	if strings.HasPrefix(s.conn.ConnectedServerVersion(), "2.9.") {
 		err := newSource(t, c).Run(bounded(t), done)
-		if err == nil || !strings.Contains(err.Error(), "several subjects require NATS 2.10") {
-			t.Errorf("several subjects: %v", err)
-		}
-		if _, err := s.stream.Consumer(bounded(t), "pawl-payments"); err == nil {
-			t.Error("a durable consumer was left behind")
-		}
+		assert.ErrorContains(t, err, "several subjects require NATS 2.10", "several subjects")
+		_, err = s.stream.Consumer(bounded(t), "pawl-payments")
+		assert.Error(t, err, "a durable consumer was left behind")
 	}
 	c.Subjects = []string{"payments.captured"}
-	if got := run(t, c, done).messages(t, 1)[0]; got.ID != "yes" {
-		t.Errorf("got %q", got.ID)
-	}
+	got := run(t, c, done).messages(t, 1)[0]
+	assert.Equal(t, "yes", got.ID)
 }
 
 // An older build created a consumer without subjects on a server that ignores lists of them.
@@ -75,21 +71,17 @@ func TestLeftoverConsumerIsReplaced(t *testing.T) {
 	server := natstest.Start(t)
 	s := newStream(t, server)
 	leave := func(description string) {
-		if _, err := s.stream.CreateOrUpdateConsumer(bounded(t), upstream.ConsumerConfig{Durable: "pawl-payments", Description: description,
-			AckPolicy: upstream.AckExplicitPolicy, MaxDeliver: -1}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.stream.CreateOrUpdateConsumer(bounded(t), upstream.ConsumerConfig{Durable: "pawl-payments", Description: description,
+			AckPolicy: upstream.AckExplicitPolicy, MaxDeliver: -1})
+		require.NoError(t, err)
 	}
 	c := quick(server.URL())
 	c.Subjects = []string{"payments.captured"}
 	leave("of somebody else")
-	if err := newSource(t, c).Run(bounded(t), done); err == nil || !strings.Contains(err.Error(), "its subjects are []") {
-		t.Errorf("somebody else's consumer: %v", err)
-	}
+	assert.ErrorContains(t, newSource(t, c).Run(bounded(t), done), "its subjects are []", "somebody else's consumer")
 	leave("Inbox of Pawl: payments")
 	s.publish(t, nats.Msg{Subject: "payments.refused", Header: nats.Header{"Nats-Msg-Id": {"no"}}})
 	s.publish(t, nats.Msg{Subject: "payments.captured", Header: nats.Header{"Nats-Msg-Id": {"yes"}}})
-	if got := run(t, c, done).messages(t, 1)[0]; got.ID != "yes" {
-		t.Errorf("got %q", got.ID)
-	}
+	got := run(t, c, done).messages(t, 1)[0]
+	assert.Equal(t, "yes", got.ID)
 }

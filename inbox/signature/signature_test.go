@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inbox/signature"
 )
 
@@ -25,9 +28,7 @@ var knownTime = time.Unix(1614265330, 0)
 func parse(t testing.TB, text string) signature.Secret {
 	t.Helper()
 	s, err := signature.ParseSecret(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -36,16 +37,10 @@ func TestSignMatchesStandardWebhooks(t *testing.T) {
 	h := make(http.Header)
 	secrets := []signature.Secret{parse(t, knownSecret)}
 	signature.Sign(secrets, h, knownID, knownTime, []byte(knownBody))
-	if got := h.Get("webhook-signature"); got != knownSignature {
-		t.Errorf("signature %q, want %q", got, knownSignature)
-	}
-	if got := h.Get("webhook-timestamp"); got != "1614265330" {
-		t.Errorf("timestamp %q", got)
-	}
+	assert.Equal(t, knownSignature, h.Get("webhook-signature"), "signature")
+	assert.Equal(t, "1614265330", h.Get("webhook-timestamp"), "timestamp")
 	id, err := signature.Verify(secrets, h, []byte(knownBody), knownTime, signature.Tolerance)
-	if id != knownID || err != nil {
-		t.Errorf("verified as %q, %v", id, err)
-	}
+	assert.Truef(t, id == knownID && err == nil, "verified as %q, %v", id, err)
 }
 
 func TestRotationAcceptsBothSecrets(t *testing.T) {
@@ -56,14 +51,12 @@ func TestRotationAcceptsBothSecrets(t *testing.T) {
 		"only the older": {older}, "only the newer": {newer}, "both": {older, newer},
 		"another first": {signature.NewSecret(), newer},
 	} {
-		if _, err := signature.Verify(known, h, []byte(knownBody), knownTime, signature.Tolerance); err != nil {
-			t.Errorf("a receiver that knows %s: %v", name, err)
-		}
+		_, err := signature.Verify(known, h, []byte(knownBody), knownTime, signature.Tolerance)
+		assert.NoErrorf(t, err, "a receiver that knows %s", name)
 	}
-	if _, err := signature.Verify([]signature.Secret{signature.NewSecret()}, h, []byte(knownBody), knownTime,
-		signature.Tolerance); !errors.Is(err, signature.ErrSignature) {
-		t.Errorf("a receiver that knows neither: %v", err)
-	}
+	_, err := signature.Verify([]signature.Secret{signature.NewSecret()}, h, []byte(knownBody), knownTime,
+		signature.Tolerance)
+	assert.ErrorIs(t, err, signature.ErrSignature, "a receiver that knows neither")
 }
 
 func TestVerifyRejectsForgedAndOldMessages(t *testing.T) {
@@ -102,9 +95,7 @@ func TestVerifyRejectsForgedAndOldMessages(t *testing.T) {
 		h.Set(signature.HeaderTimestamp, tt.timestamp)
 		h.Set(signature.HeaderSignature, tt.signature)
 		id, err := signature.Verify(secrets, h, []byte(tt.body), knownTime.Add(tt.now), signature.Tolerance)
-		if !errors.Is(err, tt.want) || (err == nil) != (id == knownID) {
-			t.Errorf("%s: %q, %v, want %v", tt.name, id, err, tt.want)
-		}
+		assert.Truef(t, errors.Is(err, tt.want) && (err == nil) == (id == knownID), "%s: %q, %v, want %v", tt.name, id, err, tt.want)
 	}
 }
 
@@ -112,30 +103,23 @@ func TestZeroSecretVerifiesNothing(t *testing.T) {
 	h := make(http.Header)
 	signature.Sign([]signature.Secret{signature.NewSecret()}, h, "m-1", knownTime, nil)
 	for _, secrets := range [][]signature.Secret{nil, {{}}} {
-		if _, err := signature.Verify(secrets, h, nil, knownTime, signature.Tolerance); !errors.Is(err, signature.ErrSignature) {
-			t.Errorf("with %d secrets: %v", len(secrets), err)
-		}
+		_, err := signature.Verify(secrets, h, nil, knownTime, signature.Tolerance)
+		assert.ErrorIsf(t, err, signature.ErrSignature, "with %d secrets", len(secrets))
 	}
 }
 
 func TestSecretsAreParsedAndHidden(t *testing.T) {
 	s := signature.NewSecret()
-	if parse(t, s.Reveal()).Reveal() != s.Reveal() {
-		t.Error("a secret is not what it was revealed as")
-	}
+	assert.Equal(t, s.Reveal(), parse(t, s.Reveal()).Reveal(), "a secret is not what it was revealed as")
 	key := strings.TrimPrefix(s.Reveal(), "whsec_")
 	raw, err := base64.StdEncoding.DecodeString(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	within := struct{ Secrets []signature.Secret }{[]signature.Secret{s}}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
 		for _, value := range []any{s, &s, within, &within} {
 			shown := fmt.Sprintf(format, value)
 			for _, secret := range []string{key, fmt.Sprint(raw), fmt.Sprintf("%x", raw), fmt.Sprintf("%#v", raw)} {
-				if strings.Contains(shown, strings.Trim(secret, "[]")) {
-					t.Errorf("printed with %s as %s", format, shown)
-				}
+				assert.NotContainsf(t, shown, strings.Trim(secret, "[]"), "printed with %s as", format)
 			}
 		}
 	}
@@ -166,12 +150,10 @@ func FuzzVerify(f *testing.F) {
 		}
 		signature.Sign(secrets, h, id, knownTime, body)
 		got, err := signature.Verify(secrets, h, body, knownTime, signature.Tolerance)
-		if plain := id != "" && !strings.Contains(id, "."); plain != (err == nil) || plain && got != id {
-			t.Errorf("what was signed as %q is verified as %q, %v", id, got, err)
-		}
-		if _, err := signature.Verify(secrets, h, append(bytes.Clone(body), '!'), knownTime, signature.Tolerance); err == nil {
-			t.Error("another body is verified")
-		}
+		plain := id != "" && !strings.Contains(id, ".")
+		assert.Truef(t, plain == (err == nil) && (!plain || got == id), "what was signed as %q is verified as %q, %v", id, got, err)
+		_, err = signature.Verify(secrets, h, append(bytes.Clone(body), '!'), knownTime, signature.Tolerance)
+		assert.Error(t, err, "another body is verified")
 	})
 }
 
@@ -204,9 +186,7 @@ func TestErrorsShowRemedyAndNoSecret(t *testing.T) {
 			tt.edit(h)
 		}
 		_, err := signature.Verify([]signature.Secret{secret}, h, []byte(knownBody), knownTime.Add(tt.now), signature.Tolerance)
-		if err == nil || err.Error() != tt.want {
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
-		}
+		assert.EqualError(t, err, tt.want, tt.name)
 	}
 }
 
@@ -217,16 +197,12 @@ func FuzzParseSecret(f *testing.F) {
 	f.Add(strings.Repeat("A", 32))
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := signature.ParseSecret(text)
-		if s.IsZero() != (err != nil) {
-			t.Fatalf("zero: %t, error: %v", s.IsZero(), err)
-		}
+		require.Equalf(t, (err != nil), s.IsZero(), "zero, error: %v", err)
 		if err != nil {
 			return
 		}
 		again, err := signature.ParseSecret(s.Reveal())
-		if err != nil || again.Reveal() != s.Reveal() {
-			t.Errorf("revealed as %s, which is read as %v, %v", s.Reveal(), again, err)
-		}
+		assert.Truef(t, err == nil && again.Reveal() == s.Reveal(), "revealed as %s, which is read as %v, %v", s.Reveal(), again, err)
 	})
 }
 
@@ -250,8 +226,6 @@ func TestCheckHeaders(t *testing.T) {
 	} {
 		h := signed.Clone()
 		c.change(h)
-		if err := signature.CheckHeaders(h, knownTime, signature.Tolerance); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, signature.CheckHeaders(h, knownTime, signature.Tolerance), c.want, name)
 	}
 }

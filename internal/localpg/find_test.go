@@ -8,21 +8,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // fakePrograms puts programs into the folder that claim to be PostgreSQL of that version.
 func fakePrograms(t *testing.T, dir, version string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for name, script := range map[string]string{
 		"postgres": fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %s'\n", version),
 		"initdb":   "#!/bin/sh\nexit 1\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 }
 
@@ -41,9 +40,7 @@ func TestFindPrefersNewerVersionsAndSkipsUnsupportedOnes(t *testing.T) {
 	}
 	got, err := folders{filepath.Join(root, "*", "bin")}.find(t.Context())
 	want := binaries{filepath.Join(root, "16", "bin"), "16.9", 16}
-	if got != want || err != nil {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
-	}
+	assert.Truef(t, got == want && err == nil, "got %+v, %v; want %+v", got, err, want)
 }
 
 // An upgrade of the machine must not create an empty database instead of the one that is in use.
@@ -76,9 +73,7 @@ func TestFindKeepsToTheVersionOfTheData(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if !strings.Contains(got, tt.want) || errors.Is(err, ErrNotFound) {
-			t.Errorf("%+v: got %s", tt, got)
-		}
+		assert.Truef(t, strings.Contains(got, tt.want) && !errors.Is(err, ErrNotFound), "%+v: got %s", tt, got)
 	}
 }
 
@@ -88,29 +83,19 @@ func TestFindFollowsPATHBeforeTheUsualFolders(t *testing.T) {
 	fakePrograms(t, filepath.Join(root, "usual"), "18.3")
 	fakePrograms(t, filepath.Join(root, "real"), "15.1")
 	onPath := filepath.Join(root, "path")
-	if err := os.Mkdir(onPath, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(root, "real", "postgres"), filepath.Join(onPath, "postgres")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(onPath, 0o755))
+	require.NoError(t, os.Symlink(filepath.Join(root, "real", "postgres"), filepath.Join(onPath, "postgres")))
 	t.Setenv("PATH", onPath)
 	got, err := folders{filepath.Join(root, "usual")}.find(t.Context())
-	if err != nil || got.version != "15.1" {
-		t.Errorf("through a link on PATH: got %+v, %v; want 15.1", got, err)
-	}
+	assert.Truef(t, err == nil && got.version == "15.1", "through a link on PATH: got %+v, %v; want 15.1", got, err)
 }
 
 func TestFindWithNothingThereNamesTheWaysOut(t *testing.T) {
 	bareEnvironment(t)
 	_, err := folders{filepath.Join(t.TempDir(), "*")}.find(t.Context())
-	if !errors.Is(err, ErrNotFound) {
-		t.Fatalf("got %v, want ErrNotFound", err)
-	}
+	require.ErrorIs(t, err, ErrNotFound, "want ErrNotFound")
 	for _, way := range []string{"install PostgreSQL", EnvBin, "DATABASE_URL"} {
-		if !strings.Contains(err.Error(), way) {
-			t.Errorf("%q does not name %s", err, way)
-		}
+		assert.Containsf(t, err.Error(), way, "%q does not name", err)
 	}
 }
 
@@ -121,13 +106,11 @@ func TestFindLooksNowhereElseWhenAFolderIsNamed(t *testing.T) {
 		t.Errorf("an empty folder: %v, want an error that names %s", err, EnvBin)
 	}
 	fakePrograms(t, dir, "13.4")
-	if _, _, err := Find(); err == nil || !strings.Contains(err.Error(), "13.4") {
-		t.Errorf("an old version: %v, want an error that names it", err)
-	}
+	_, _, err := Find()
+	assert.ErrorContains(t, err, "13.4", "an old version, want an error that names it")
 	fakePrograms(t, dir, "17.5 (Homebrew)")
-	if got, version, err := Find(); got != dir || version != "17.5" || err != nil {
-		t.Errorf("got %s, %s, %v; want %s, 17.5", got, version, err, dir)
-	}
+	got, version, err := Find()
+	assert.Truef(t, got == dir && version == "17.5" && err == nil, "got %s, %s, %v; want %s, 17.5", got, version, err, dir)
 }
 
 func TestObtainTriesOneWayAfterTheOther(t *testing.T) {
@@ -147,12 +130,9 @@ func TestObtainTriesOneWayAfterTheOther(t *testing.T) {
 		attempt("works", func() error { fakePrograms(t, filepath.Join(root, "18"), "18.1"); return nil }),
 		attempt("needless", func() error { return nil }),
 	)
-	if err != nil || got.version != "18.1" {
-		t.Errorf("got %+v, %v; want 18.1", got, err)
-	}
-	if want := []string{"fails", "fails", "works"}; !slices.Equal(tried, want) {
-		t.Errorf("tried %q, want %q", tried, want)
-	}
+	assert.Truef(t, err == nil && got.version == "18.1", "got %+v, %v; want 18.1", got, err)
+	want := []string{"fails", "fails", "works"}
+	assert.Truef(t, slices.Equal(tried, want), "tried %q, want %q", tried, want)
 }
 
 func TestInspectReadsVersion(t *testing.T) {
@@ -170,8 +150,6 @@ func TestInspectReadsVersion(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		if got != want {
-			t.Errorf("%q: got %s (%v), want %s", printed, got, err, want)
-		}
+		assert.Equalf(t, want, got, "%q (%v)", printed, err)
 	}
 }

@@ -8,20 +8,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestUserDirIsInTheNamedFolder(t *testing.T) {
 	top := openFolder(t)
 	t.Setenv(EnvHome, filepath.Join(top, "pawl"))
 	s := startServer(t, Options{})
-	if want := filepath.Join(top, "pawl", "postgres"); filepath.Dir(s.home) != want {
-		t.Errorf("the private server's home is %s, want it in %s", s.home, want)
-	}
+	assert.Equalf(t, filepath.Join(top, "pawl", "postgres"), filepath.Dir(s.home),
+		"the private server's home is %s, want it in", s.home)
 	for _, home := range []string{"relative", "~/pawl"} {
 		t.Setenv(EnvHome, home)
-		if dir, err := UserDir("binaries"); err == nil || !strings.Contains(err.Error(), "PAWL_HOME is") {
-			t.Errorf("%s: got %s, %v", home, dir, err)
-		}
+		dir, err := UserDir("binaries")
+		assert.ErrorContainsf(t, err, "PAWL_HOME is", "%s: got %s", home, dir)
 	}
 }
 
@@ -29,9 +30,7 @@ func TestUserDirIsInTheNamedFolder(t *testing.T) {
 func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
 	top := t.TempDir()
 	file, shut := filepath.Join(top, "file"), filepath.Join(top, "shut")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(shut, 0o500)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(shut, 0o500)))
 	cases := map[string]string{
 		filepath.Join(top, "srv", "pawl"): "no such file",
 		filepath.Join(file, "pawl"):       "not a directory",
@@ -43,79 +42,55 @@ func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
 	for home, want := range cases {
 		t.Setenv(EnvHome, home)
 		_, err := Start(t.Context(), Options{})
-		if err == nil || !strings.Contains(err.Error(), "PAWL_HOME is") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", home, err, want)
-		}
+		assert.Truef(t, err != nil && strings.Contains(err.Error(), "PAWL_HOME is") && strings.Contains(err.Error(), want),
+			"%s: %v, want %s", home, err, want)
 	}
-	if found, err := os.ReadDir(top); err != nil || len(found) != 2 {
-		t.Errorf("created: %v, %v", found, err)
-	}
+	found, err := os.ReadDir(top)
+	assert.Truef(t, err == nil && len(found) == 2, "created: %v, %v", found, err)
 	t.Setenv(EnvHome, filepath.Join(top, "pawl"))
-	if dir, err := UserDir("postgres"); err != nil || dir != filepath.Join(top, "pawl", "postgres") {
-		t.Errorf("a folder that is to be created: %s, %v", dir, err)
-	}
+	dir, err := UserDir("postgres")
+	assert.Truef(t, err == nil && dir == filepath.Join(top, "pawl", "postgres"), "a folder that is to be created: %s, %v", dir, err)
 }
 
 func TestUserDirIsAFolderOfThisUser(t *testing.T) {
 	t.Setenv(EnvHome, "")
 	dir, err := UserDir("postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if os.Geteuid() == 0 {
-		if dir != "/var/lib/pawl/postgres" {
-			t.Errorf("for root: %s, which must not be in root's home", dir)
-		}
+		assert.Equal(t, "/var/lib/pawl/postgres", dir, "for root, which must not be in root's home")
 		return
 	}
 	cache, err := os.UserCacheDir()
-	if want := filepath.Join(cache, "pawl", "postgres"); dir != want || err != nil {
-		t.Errorf("got %s, %v; want %s", dir, err, want)
-	}
+	want := filepath.Join(cache, "pawl", "postgres")
+	assert.Truef(t, dir == want && err == nil, "got %s, %v; want %s", dir, err, want)
 	t.Setenv("HOME", "/nonexistent")
 	t.Setenv("XDG_CACHE_HOME", "")
 	dir, err = UserDir("postgres")
-	if want := filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Geteuid()), "postgres"); dir != want || err != nil {
-		t.Errorf("without a home: %s, %v; want %s", dir, err, want)
-	}
+	want = filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Geteuid()), "postgres")
+	assert.Truef(t, dir == want && err == nil, "without a home: %s, %v; want %s", dir, err, want)
 }
 
 func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	base, err := ownFolder(os.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ownFolder(os.TempDir(), ""); err != nil {
-		t.Errorf("a second time: %v", err)
-	}
+	require.NoError(t, err)
+	_, err = ownFolder(os.TempDir(), "")
+	assert.NoError(t, err, "a second time")
 	refused := func(why string) {
 		t.Helper()
 		if _, err := ownFolder(os.TempDir(), ""); err == nil || !strings.Contains(err.Error(), base) {
 			t.Errorf("%s: %v, want a refusal that names %s", why, err, base)
 		}
 	}
-	if err := os.Chmod(base, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(base, 0o777))
 	refused("everybody may write to it")
-	if err := os.Remove(base); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), base); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(base))
+	require.NoError(t, os.Symlink(t.TempDir(), base))
 	refused("it is a link")
 	if os.Geteuid() == 0 {
-		if err := os.Remove(base); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(base, 0o711); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(base, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(base))
+		require.NoError(t, os.Mkdir(base, 0o711))
+		require.NoError(t, os.Chown(base, 65534, 65534))
 		refused("somebody else made it")
 	}
 }
@@ -125,9 +100,7 @@ func TestNewFoldersCanBePassedThroughWhateverTheUmask(t *testing.T) {
 	old := syscall.Umask(0o077)
 	err := makeFolder(filepath.Join(top, "a", "b"))
 	syscall.Umask(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{"a", "a/b"} {
 		wantPassable(t, filepath.Join(top, name))
 	}
@@ -136,41 +109,29 @@ func TestNewFoldersCanBePassedThroughWhateverTheUmask(t *testing.T) {
 func TestHomeIsFreeOfSymbolicLinks(t *testing.T) {
 	top := openFolder(t)
 	real, link := filepath.Join(top, "real"), filepath.Join(top, "link")
-	if err := os.Symlink(real, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(real, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(real, link))
+	require.NoError(t, os.Mkdir(real, 0o711))
 	s, err := newServer(link, nil)
-	if err != nil || s.home != real {
-		t.Errorf("got %s, %v; want %s", s.home, err, real)
-	}
+	assert.Truef(t, err == nil && s.home == real, "got %s, %v; want %s", s.home, err, real)
 }
 
 func TestAsRootTheDataFoldersOwnerRunsTheServer(t *testing.T) {
 	dir := t.TempDir()
 	if os.Geteuid() != 0 {
-		if got, err := serverAccount(dir); got != nil || err != nil {
-			t.Errorf("a normal user: %+v, %v; want to run it as ourselves", got, err)
-		}
+		got, err := serverAccount(dir)
+		assert.Truef(t, got == nil && err == nil, "a normal user: %+v, %v; want to run it as ourselves", got, err)
 		return
 	}
-	if got, err := serverAccount(filepath.Join(dir, "missing")); err != nil || got == nil || got.Uid == 0 {
-		t.Errorf("no data folder yet: %+v, %v; want an unprivileged user", got, err)
-	}
-	if err := os.Chown(dir, 65534, 65533); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := serverAccount(dir); err != nil || got.Uid != 65534 || got.Gid != 65533 {
-		t.Errorf("a data folder of 65534:65533: %+v, %v", got, err)
-	}
+	got, err := serverAccount(filepath.Join(dir, "missing"))
+	assert.Truef(t, err == nil && got != nil && got.Uid != 0, "no data folder yet: %+v, %v; want an unprivileged user", got, err)
+	require.NoError(t, os.Chown(dir, 65534, 65533))
+	got, err = serverAccount(dir)
+	assert.Truef(t, err == nil && got.Uid == 65534 && got.Gid == 65533, "a data folder of 65534:65533: %+v, %v", got, err)
 }
 
 // wantPassable checks that every user may enter the folder.
 func wantPassable(t *testing.T, dir string) {
 	t.Helper()
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o001 == 0 {
-		t.Errorf("%s: %v, %v", dir, info, err)
-	}
+	info, err := os.Stat(dir)
+	assert.Truef(t, err == nil && info.Mode().Perm()&0o001 != 0, "%s: %v, %v", dir, info, err)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The test binary is also the other program in tests of several programs: with this variable set it starts the server
@@ -72,16 +74,10 @@ func startOther(t *testing.T, dir string, env ...string) *other {
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	o := &other{cmd, stdin, bufio.NewReader(stdout)}
 	t.Cleanup(func() {
 		if o.cmd.ProcessState == nil {
@@ -95,56 +91,37 @@ func startOther(t *testing.T, dir string, env ...string) *other {
 func (o *other) report(t *testing.T) report {
 	t.Helper()
 	line, err := o.stdout.ReadBytes('\n')
-	if err != nil {
-		t.Fatalf("the other program reported no server: %v", err)
-	}
+	require.NoError(t, err, "the other program reported no server")
 	var r report
-	if err := json.Unmarshal(line, &r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(line, &r))
 	return r
 }
 
 // quit lets the program stop its server and end.
 func (o *other) quit(t *testing.T) {
 	t.Helper()
-	if err := o.stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cmd.Wait(); err != nil {
-		t.Fatalf("the other program: %v", err)
-	}
+	require.NoError(t, o.stdin.Close())
+	require.NoError(t, o.cmd.Wait(), "the other program")
 }
 
 // kill ends the program without any chance to clean up.
 func (o *other) kill(t *testing.T) {
 	t.Helper()
-	if err := o.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cmd.Wait(); err == nil {
-		t.Fatal("the other program ended in order, though killed")
-	}
+	require.NoError(t, o.cmd.Process.Kill())
+	require.Error(t, o.cmd.Wait(), "the other program ended in order, though killed")
 }
 
 // openFolder makes a folder for the test that every user can reach, unlike those of t.TempDir.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(throwAwayBase(), "localpg-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.RemoveAll(dir))
 	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(dir, 0o755))
+	dir, err = filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
 	return dir
 }
 
@@ -153,27 +130,21 @@ func startServer(t *testing.T, o Options) *Server {
 	t.Helper()
 	o.Log = t.Logf
 	s, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { stopServer(t, s) })
 	return s
 }
 
 func stopServer(t *testing.T, s *Server) {
 	t.Helper()
-	if err := s.Stop(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Stop())
 }
 
 // ask runs a query with one result.
 func ask(t *testing.T, url, sql string) string {
 	t.Helper()
 	answer, err := query(t.Context(), url, sql)
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, err, sql)
 	return answer
 }
 
@@ -185,9 +156,7 @@ func run(t *testing.T, url, sql string) {
 		_, err = conn.Exec(t.Context(), sql)
 		err = errors.Join(err, conn.Close(t.Context()))
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, err, sql)
 }
 
 func query(ctx context.Context, url, sql string) (answer string, err error) {
@@ -206,18 +175,14 @@ func waitGone(t *testing.T, data string, pid int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	pm := postmaster{data: data, pid: pid}
-	if err := poll(ctx, "the server to end", func() (bool, error) { return !pm.alive(), nil }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, poll(ctx, "the server to end", func() (bool, error) { return !pm.alive(), nil }))
 }
 
 // postmasterOf returns the server's process, which must be running.
 func postmasterOf(t *testing.T, data string) postmaster {
 	t.Helper()
 	pm, ok := runningIn(data)
-	if !ok {
-		t.Fatalf("no server runs in %s", data)
-	}
+	require.Truef(t, ok, "no server runs in %s", data)
 	return pm
 }
 
@@ -225,13 +190,9 @@ func postmasterOf(t *testing.T, data string) postmaster {
 func startAs(t *testing.T, a *account, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := a.runs(exec.Command(name, args...), "/")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 		_ = cmd.Wait() // it was killed
 	})
 	return cmd

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestRunningInReadsLockFile(t *testing.T) {
@@ -16,9 +19,7 @@ func TestRunningInReadsLockFile(t *testing.T) {
 	if err == nil {
 		err = server.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = stdin.Close(); _ = server.Wait() })
 	pid := server.Process.Pid
 	for _, c := range []struct {
@@ -34,17 +35,14 @@ func TestRunningInReadsLockFile(t *testing.T) {
 		{"empty", "", postmaster{}, false},
 	} {
 		content := strings.Replace(c.content, "PID", strconv.Itoa(pid), 1)
-		if err := os.WriteFile(pidFile(data), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(pidFile(data), []byte(content), 0o600))
 		if err := poll(t.Context(), c.name, func() (bool, error) { // a process has no command line at first
 			_, running := runningIn(data)
 			return running == c.running, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if got, running := runningIn(data); running && got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
-		}
+		got, running := runningIn(data)
+		assert.Falsef(t, running && got != c.want, "%s: got %+v, want %+v", c.name, got, c.want)
 	}
 }

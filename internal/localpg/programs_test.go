@@ -11,6 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestTwoProgramsAtOnceShareOneServerAndTheLastStopsIt(t *testing.T) {
@@ -18,19 +21,15 @@ func TestTwoProgramsAtOnceShareOneServerAndTheLastStopsIt(t *testing.T) {
 	dir := openFolder(t)
 	a, b := startOther(t, dir), startOther(t, dir)
 	ra, rb := a.report(t), b.report(t)
-	if ra != rb {
-		t.Fatalf("two programs, two servers: %+v and %+v", ra, rb)
-	}
+	require.Equal(t, rb, ra, "two programs, two servers and")
 	data := filepath.Join(ra.Home, "data")
 	a.quit(t)
-	if pm := postmasterOf(t, data); pm.pid != ra.Postmaster {
-		t.Fatalf("after one program ended, process %d runs instead of %d", pm.pid, ra.Postmaster)
-	}
+	pm := postmasterOf(t, data)
+	require.Equal(t, ra.Postmaster, pm.pid, "after one program ended, process runs")
 	ask(t, rb.URL, `SELECT 'answers'`)
 	b.quit(t)
-	if pm, ok := runningIn(data); ok {
-		t.Errorf("after both programs ended, process %d still runs", pm.pid)
-	}
+	pm, ok := runningIn(data)
+	assert.Falsef(t, ok, "after both programs ended, process %d still runs", pm.pid)
 }
 
 func TestStartsAndStopsThatCrossAlwaysGiveAServerThatAnswers(t *testing.T) {
@@ -45,23 +44,17 @@ func TestStartsAndStopsThatCrossAlwaysGiveAServerThatAnswers(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := query(t.Context(), s.URL(), `SELECT 'answers'`); err != nil {
-					t.Error(err)
-				}
-				if err := s.Stop(); err != nil {
-					t.Error(err)
-				}
+				_, err = query(t.Context(), s.URL(), `SELECT 'answers'`)
+				assert.NoError(t, err)
+				assert.NoError(t, s.Stop())
 			}
 		})
 	}
 	users.Wait()
 	homes, err := filepath.Glob(filepath.Join(dir, "*", "data"))
-	if err != nil || len(homes) != 1 {
-		t.Fatalf("data folders %v, %v; want one", homes, err)
-	}
-	if pm, ok := runningIn(homes[0]); ok {
-		t.Errorf("process %d still runs", pm.pid)
-	}
+	require.Truef(t, err == nil && len(homes) == 1, "data folders %v, %v; want one", homes, err)
+	pm, ok := runningIn(homes[0])
+	assert.Falsef(t, ok, "process %d still runs", pm.pid)
 }
 
 func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
@@ -73,13 +66,11 @@ func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
 
 	s := startServer(t, Options{Dir: dir})
 	pm := postmasterOf(t, s.data())
-	if pm.pid != r.Postmaster || s.URL() != r.URL {
-		t.Errorf("got process %d at %s, want the server of the killed program, %d at %s", pm.pid, s.URL(), r.Postmaster, r.URL)
-	}
+	assert.Truef(t, pm.pid == r.Postmaster && s.URL() == r.URL,
+		"got process %d at %s, want the server of the killed program, %d at %s", pm.pid, s.URL(), r.Postmaster, r.URL)
 	stopServer(t, s)
-	if _, ok := runningIn(s.data()); ok {
-		t.Error("the last user left the server running")
-	}
+	_, ok := runningIn(s.data())
+	assert.False(t, ok, "the last user left the server running")
 }
 
 func TestOnlyTheThrowAwayServerOfAKilledProgramIsCleanedUp(t *testing.T) {
@@ -90,12 +81,10 @@ func TestOnlyTheThrowAwayServerOfAKilledProgramIsCleanedUp(t *testing.T) {
 	data := filepath.Join(gone.Home, "data")
 	killed.kill(t)
 	waitGone(t, data, gone.Postmaster)
-	if err := poll(t.Context(), "the folder to be removed", func() (bool, error) {
+	assert.NoError(t, poll(t.Context(), "the folder to be removed", func() (bool, error) {
 		_, err := os.Stat(gone.Home)
 		return errors.Is(err, os.ErrNotExist), nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	ask(t, used.URL, `SELECT 'answers'`)
 	busy.quit(t)
 }
@@ -104,13 +93,9 @@ func TestStaleLockFileDoesNotPreventAStart(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	s := startServer(t, Options{Dir: dir})
-	if err := postmasterOf(t, s.data()).end(t.Context(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, postmasterOf(t, s.data()).end(t.Context(), syscall.SIGKILL))
 	stale, err := os.ReadFile(pidFile(s.data()))
-	if err != nil {
-		t.Fatalf("a killed server leaves its lock file: %v", err)
-	}
+	require.NoError(t, err, "a killed server leaves its lock file")
 	stopServer(t, s)
 	t.Run("of a process that is gone", func(t *testing.T) {
 		again := startServer(t, Options{Dir: dir})
@@ -120,12 +105,8 @@ func TestStaleLockFileDoesNotPreventAStart(t *testing.T) {
 		_, rest, _ := strings.Cut(string(stale), "\n")
 		stranger := startAs(t, s.account, "sleep", "600")
 		content := fmt.Sprintf("%d\n%s", stranger.Process.Pid, rest)
-		if err := os.WriteFile(pidFile(s.data()), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.account.own(pidFile(s.data())); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(pidFile(s.data()), []byte(content), 0o600))
+		require.NoError(t, s.account.own(pidFile(s.data())))
 		again := startServer(t, Options{Dir: dir})
 		ask(t, again.URL(), `SELECT 'answers'`)
 	})
@@ -137,21 +118,13 @@ func TestBackendsOfAKilledServerAreWaitedFor(t *testing.T) {
 	dir := openFolder(t)
 	s := startServer(t, Options{Dir: dir})
 	late, err := strconv.Atoi(ask(t, s.URL(), `SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(late, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(late, syscall.SIGSTOP))
 	goOn := sync.OnceFunc(func() {
-		if err := syscall.Kill(late, syscall.SIGCONT); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, syscall.Kill(late, syscall.SIGCONT))
 	})
 	defer goOn()
-	if err := postmasterOf(t, s.data()).end(t.Context(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, postmasterOf(t, s.data()).end(t.Context(), syscall.SIGKILL))
 	stopServer(t, s)
 	again, err := Start(t.Context(), Options{Dir: dir, Log: func(format string, args ...any) {
 		t.Logf(format, args...)
@@ -159,9 +132,7 @@ func TestBackendsOfAKilledServerAreWaitedFor(t *testing.T) {
 			goOn()
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stopServer(t, again)
 	ask(t, again.URL(), `SELECT 'answers'`)
 }
@@ -176,21 +147,15 @@ func TestAsNormalUser(t *testing.T) {
 	nobody := &account{Uid: 65534, Gid: 65534}
 	dir := openFolder(t)
 	for _, name := range []string{"home", "tmp"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := nobody.own(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		require.NoError(t, nobody.own(filepath.Join(dir, name)))
 	}
 	binary := filepath.Join(dir, "localpg.test")
 	// Not copied by this process: a child of a parallel test could still have the file open for writing.
 	if out, err := exec.Command("cp", os.Args[0], binary).CombinedOutput(); err != nil {
 		t.Fatalf("copy the test binary: %v\n%s", err, out)
 	}
-	if err := os.Chmod(binary, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(binary, 0o755))
 
 	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run",
 		"KeepsItsData|TwoProgramsAtOnce|IsPrivateAndLeavesNothing|UserDir")
@@ -198,12 +163,8 @@ func TestAsNormalUser(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"),
 		"XDG_CACHE_HOME=")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("as nobody: %v\n%s", err, out)
-	}
+	require.NoErrorf(t, err, "as nobody \n%s", out)
 	for _, want := range []string{"LastingServer", "TwoPrograms", "ThrowAway", "UserDir"} {
-		if !strings.Contains(string(out), "--- PASS: Test"+want) {
-			t.Errorf("no Test%s has passed in the run as nobody:\n%s", want, out)
-		}
+		assert.Containsf(t, string(out), "--- PASS: Test"+want, "no Test%s has passed in the run as nobody:\n%s", want, out)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestArguments(t *testing.T) {
@@ -28,18 +30,15 @@ func TestArguments(t *testing.T) {
 		},
 	} {
 		got := arguments("/d", 5433, c.options)
-		if !slices.Equal(got[:2], []string{"-D", "/d"}) {
-			t.Errorf("%s: begins with %q, by which programs recognise the server", c.name, got[:2])
-		}
+		assert.Truef(t, slices.Equal(got[:2], []string{"-D", "/d"}),
+			"%s: begins with %q, by which programs recognise the server", c.name, got[:2])
 		for _, setting := range c.want {
-			if name, _, _ := strings.Cut(setting, "="); last(got, name) != setting {
-				t.Errorf("%s: no %s in %q", c.name, setting, got)
-			}
+			name, _, _ := strings.Cut(setting, "=")
+			assert.Equalf(t, setting, last(got, name), "%s: no in %q", c.name, got)
 		}
 		for _, setting := range c.lack {
-			if name, _, _ := strings.Cut(setting, "="); last(got, name) == setting {
-				t.Errorf("%s: %s in %q", c.name, setting, got)
-			}
+			name, _, _ := strings.Cut(setting, "=")
+			assert.NotEqualf(t, setting, last(got, name), "%s in %q", c.name, got)
 		}
 	}
 }

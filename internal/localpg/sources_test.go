@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // fakeApt puts an apt-get on PATH that notes its arguments and the cluster setting at that time.
@@ -20,9 +23,7 @@ func fakeApt(t *testing.T, config string, exit string) (notes string) {
 	dir := t.TempDir()
 	notes = filepath.Join(dir, "notes")
 	script := "#!/bin/sh\necho \"$@\" >> " + notes + "\ncat " + config + "/*.conf >> " + notes + "\necho it went wrong\nexit " + exit + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "apt-get"), []byte(script), 0o755))
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	return notes
 }
@@ -30,50 +31,36 @@ func fakeApt(t *testing.T, config string, exit string) (notes string) {
 func TestAptInstallsWithoutCreatingACluster(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "createcluster.d")
 	notes := fakeApt(t, config, "0")
-	if err := install(t.Context(), config, t.Logf); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, install(t.Context(), config, t.Logf))
 	content, err := os.ReadFile(notes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, install, updated := strings.Cut(string(content), "update")
-	if !updated || !strings.Contains(install, "install -y --no-install-recommends postgresql") ||
-		!strings.Contains(install, "create_main_cluster = false") {
-		t.Errorf("apt-get was called so, with this setting:\n%s", content)
-	}
+	assert.Truef(t, updated && strings.Contains(install, "install -y --no-install-recommends postgresql") &&
+		strings.Contains(install, "create_main_cluster = false"),
+		"apt-get was called so, with this setting:\n%s", content)
 	left, err := filepath.Glob(filepath.Join(config, "*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("the setting stays behind: %v %v", left, err)
-	}
+	assert.Truef(t, err == nil && len(left) <= 0, "the setting stays behind: %v %v", left, err)
 }
 
 func TestAptReportsWhatWentWrong(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "createcluster.d")
 	fakeApt(t, config, "100")
 	err := install(t.Context(), config, t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "it went wrong") {
-		t.Errorf("got %v, want what apt-get says", err)
-	}
-	if left, err := filepath.Glob(filepath.Join(config, "*")); err != nil || len(left) > 0 {
-		t.Errorf("the setting stays behind: %v %v", left, err)
-	}
+	assert.ErrorContains(t, err, "it went wrong", "want what apt-get says")
+	left, err := filepath.Glob(filepath.Join(config, "*"))
+	assert.Truef(t, err == nil && len(left) <= 0, "the setting stays behind: %v %v", left, err)
 }
 
 func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {
 	fakeApt(t, t.TempDir(), "0")
 	t.Setenv(EnvInstall, "")
-	if mayInstall() {
-		t.Error("usable though nobody has asked for it")
-	}
+	assert.False(t, mayInstall(), "usable though nobody has asked for it")
 	t.Setenv(EnvInstall, "1")
 	if got, want := mayInstall(), os.Geteuid() == 0; got != want {
 		t.Errorf("usable with apt-get there: %v, want %v", got, want)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if mayInstall() {
-		t.Error("usable without apt-get")
-	}
+	assert.False(t, mayInstall(), "usable without apt-get")
 }
 
 // repository serves an archive with small programs as every file of a Maven repository. The checksum it names is that
@@ -81,18 +68,14 @@ func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {
 func repository(t *testing.T, suffix string) string {
 	t.Helper()
 	programs, err := os.ReadFile("testdata/programs.txz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var jar bytes.Buffer
 	z := zip.NewWriter(&jar)
 	w, err := z.Create("postgres-any.txz")
 	if err == nil {
 		_, err = w.Write(programs)
 	}
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, z.Close()))
 	sum := sha256.Sum256(append(bytes.Clone(jar.Bytes()), suffix...))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := jar.Bytes()
@@ -112,14 +95,11 @@ func TestDownloadPutsWorkingProgramsInPlace(t *testing.T) {
 	dir := openFolder(t)
 	t.Setenv("TMPDIR", t.TempDir()) // the library leaves its log there
 	t.Setenv("PATH", "/usr/bin:/bin")
-	if err := download(t.Context(), dir, repository(t, ""), t.Logf); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, download(t.Context(), dir, repository(t, ""), t.Logf))
 	t.Setenv("PATH", t.TempDir())
 	got, err := folders{filepath.Join(dir, "*", "bin")}.find(t.Context())
-	if want := filepath.Join(dir, "18.3.0", "bin"); got.dir != want || err != nil {
-		t.Errorf("got %+v, %v; want %s", got, err, want)
-	}
+	want := filepath.Join(dir, "18.3.0", "bin")
+	assert.Truef(t, got.dir == want && err == nil, "got %+v, %v; want %s", got, err, want)
 	wantPassable(t, filepath.Dir(got.dir))
 	onlyEntry(t, dir, "18.3.0")
 }
@@ -134,9 +114,7 @@ func TestDownloadThatFailsLeavesNothing(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		err := download(t.Context(), dir, url, t.Logf)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error about %q", err, want)
-		}
+		assert.ErrorContains(t, err, want, "want an error about")
 		onlyEntry(t, dir)
 	}
 }
@@ -144,14 +122,10 @@ func TestDownloadThatFailsLeavesNothing(t *testing.T) {
 func onlyEntry(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
 	}
-	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("%s holds %q, want %q", dir, got, want)
-	}
+	assert.Equalf(t, strings.Join(want, " "), strings.Join(got, " "), "%s holds %q, want %q", dir, got, want)
 }

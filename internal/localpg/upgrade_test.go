@@ -10,22 +10,19 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // startWith starts or adopts the server of the folder as a program that finds binaries of another version there, and returns the log.
 func startWith(t *testing.T, dir, version string) (s *Server, log string, err error) {
 	t.Helper()
 	bin, err := usualFolders().find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := makeFolder(bin.home(dir)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, makeFolder(bin.home(dir)))
 	bin.version = version
-	if s, err = newServer(bin.home(dir), nil); err != nil {
-		t.Fatal(err)
-	}
+	s, err = newServer(bin.home(dir), nil)
+	require.NoError(t, err)
 	err = s.start(t.Context(), Options{Dir: dir}, bin, func(format string, args ...any) { log += fmt.Sprintf(format, args...) + "\n" })
 	t.Cleanup(func() { stopServer(t, s) })
 	return s, log, err
@@ -54,18 +51,11 @@ func TestUpgradeRestartsIdleServer(t *testing.T) {
 				version = versionOf(t, old.URL)
 			}
 			s, log, err := startWith(t, dir, version)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if pm := postmasterOf(t, s.data()); pm.pid == old.Postmaster || !strings.Contains(log, "restarting") {
-				t.Errorf("process %d goes on: %s", pm.pid, log)
-			}
-			if got := ask(t, s.URL(), `SELECT what FROM kept`); got != "still here" {
-				t.Errorf("after the restart the table holds %q", got)
-			}
-			if !s.users.try(syscall.LOCK_SH) {
-				t.Error("another program has the lock of users")
-			}
+			require.NoError(t, err)
+			pm := postmasterOf(t, s.data())
+			assert.Truef(t, pm.pid != old.Postmaster && strings.Contains(log, "restarting"), "process %d goes on: %s", pm.pid, log)
+			assert.Equal(t, "still here", ask(t, s.URL(), `SELECT what FROM kept`), "after the restart the table holds")
+			assert.True(t, s.users.try(syscall.LOCK_SH), "another program has the lock of users")
 		})
 	}
 }
@@ -75,12 +65,9 @@ func TestUpgradeLeavesSameVersionAlone(t *testing.T) {
 	dir := openFolder(t)
 	old := abandon(t, dir)
 	s, log, err := startWith(t, dir, versionOf(t, old.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pm := postmasterOf(t, s.data()); pm.pid != old.Postmaster {
-		t.Errorf("a server of the same version was restarted: %s", log)
-	}
+	require.NoError(t, err)
+	pm := postmasterOf(t, s.data())
+	assert.Equalf(t, old.Postmaster, pm.pid, "a server of the same version was restarted: %s", log)
 }
 
 func TestUpgradeLeavesUsedServerAlone(t *testing.T) {
@@ -89,17 +76,14 @@ func TestUpgradeLeavesUsedServerAlone(t *testing.T) {
 	user := startOther(t, dir)
 	r := user.report(t)
 	s, log, err := startWith(t, dir, "15.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if pm := postmasterOf(t, s.data()); pm.pid != r.Postmaster || !strings.Contains(log, fmt.Sprint("kill -INT ", r.Postmaster)) {
 		t.Errorf("process %d runs instead of %d: %s", pm.pid, r.Postmaster, log)
 	}
 	run(t, strings.Replace(r.URL, "/pawl?", "/postgres?", 1), breakLibraries)
 	_, _, err = startWith(t, dir, "15.0")
-	if err == nil || !strings.Contains(err.Error(), "kill -INT") || !strings.Contains(err.Error(), "15.0") {
-		t.Errorf("a server that cannot load its libraries is used: %v", err)
-	}
+	assert.Truef(t, err != nil && strings.Contains(err.Error(), "kill -INT") && strings.Contains(err.Error(), "15.0"),
+		"a server that cannot load its libraries is used: %v", err)
 	ask(t, r.URL, `SELECT 'answers'`)
 	stopServer(t, s)
 	user.quit(t)
@@ -119,24 +103,14 @@ func TestReplacedProgramIsNoticed(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(program, content, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.Command(program, "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	pm := postmaster{pid: cmd.Process.Pid}
-	if pm.replaced() {
-		t.Error("a program in its place is said to be replaced")
-	}
-	if err := os.Remove(program); err != nil {
-		t.Fatal(err)
-	}
-	if !pm.replaced() {
-		t.Error("a program that was removed is not noticed")
-	}
+	assert.False(t, pm.replaced(), "a program in its place is said to be replaced")
+	require.NoError(t, os.Remove(program))
+	assert.True(t, pm.replaced(), "a program that was removed is not noticed")
 }
 
 // breakLibraries has the server look for the library of PL/pgSQL in vain, as after an upgrade.
@@ -153,17 +127,11 @@ func TestUpgradeLeavesServerWithClientsAlone(t *testing.T) {
 	dir := openFolder(t)
 	old := abandon(t, dir)
 	conn, err := pgx.Connect(t.Context(), old.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, log, err := startWith(t, dir, "15.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if pm := postmasterOf(t, s.data()); pm.pid != old.Postmaster || !strings.Contains(log, "in use") {
 		t.Errorf("process %d runs instead of %d: %s", pm.pid, old.Postmaster, log)
 	}
-	if err := conn.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, conn.Close(t.Context()))
 }

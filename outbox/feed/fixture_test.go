@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/hints"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
@@ -86,15 +88,12 @@ type node struct {
 func startNode(t testing.TB, url string, quiet bool) *node {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n, direct := &node{queries: &queries{}}, pgtest.Direct(t, url)
 	config.ConnConfig.Tracer = n.queries
 	config.MaxConns = 8
-	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	n.pool, err = pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
 	log := slog.New(slog.DiscardHandler)
 	exchange := hints.New(hints.Config{
@@ -143,9 +142,7 @@ func (n *node) write(ctx context.Context, of string, count int) (head int64, err
 func (n *node) publish(t testing.TB, count int) int64 {
 	t.Helper()
 	head, err := n.write(t.Context(), tenant, count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.Committed(tenant, head, nil)
 	return head
 }
@@ -158,9 +155,7 @@ func (n *node) handOver(t testing.TB, log *outbox.Table, count int) int64 {
 		return 0
 	}
 	events, err := log.After(t.Context(), tenant, head-int64(count), count)
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	n.Committed(tenant, head, func() []transitions.Event { return events })
 	return head
 }
@@ -236,9 +231,7 @@ func (r *reader) readTo(ctx context.Context, position int64) error {
 
 func (r *reader) mustReadTo(t testing.TB, position int64) {
 	t.Helper()
-	if err := r.readTo(t.Context(), position); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.readTo(t.Context(), position))
 }
 
 var eventually = await.Eventually

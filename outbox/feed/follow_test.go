@@ -2,11 +2,13 @@ package feed_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -41,9 +43,7 @@ func TestFollowersReceiveEachEventOnce(t *testing.T) {
 	last := int64(before + 3*((total-before)/3))
 	for _, r := range readers {
 		work.Go(func() {
-			if err := r.readTo(t.Context(), last); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, r.readTo(t.Context(), last))
 		})
 	}
 	work.Wait()
@@ -64,9 +64,7 @@ func TestFollowerCatchesUpThroughTable(t *testing.T) {
 	before := n.Count(logRead)
 	slow.mustReadTo(t, head)
 	caughtUp := n.Count(logRead) - before
-	if caughtUp == 0 {
-		t.Error("the slow one never left the ring, so that this test proves nothing")
-	}
+	assert.NotEqual(t, 0, caughtUp, "the slow one never left the ring, so that this test proves nothing")
 	if all := int(head / 512); caughtUp >= all {
 		t.Errorf("the slow one needed %d reads, as many as for the whole log of %d: it did not come back to the ring", caughtUp, all)
 	}
@@ -79,9 +77,7 @@ func TestFollowerCatchesUpThroughTable(t *testing.T) {
 		slow.mustReadTo(t, head)
 		reads = append(reads, n.Count(logRead)-before)
 	}
-	if !slices.Contains(reads, 1) {
-		t.Errorf("%d reads for one transition and two followers in the ring", reads)
-	}
+	assert.Contains(t, reads, 1, "reads for one transition and two followers in the ring")
 }
 
 func TestFollowersShareOneTail(t *testing.T) {
@@ -97,9 +93,7 @@ func TestFollowersShareOneTail(t *testing.T) {
 		var work sync.WaitGroup
 		for _, r := range readers {
 			work.Go(func() {
-				if err := r.readTo(t.Context(), head); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, r.readTo(t.Context(), head))
 			})
 		}
 		work.Wait()
@@ -111,9 +105,7 @@ func TestFollowersShareOneTail(t *testing.T) {
 	for range rounds {
 		reads += round()
 	}
-	if reads > 2*rounds {
-		t.Errorf("%d reads of the log for %d commits and %d followers", reads, rounds, len(readers))
-	}
+	assert.Truef(t, reads <= 2*rounds, "%d reads of the log for %d commits and %d followers", reads, rounds, len(readers))
 }
 
 func TestPollFindsUnannouncedEvents(t *testing.T) {
@@ -121,27 +113,18 @@ func TestPollFindsUnannouncedEvents(t *testing.T) {
 	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	empty, err := r.f.Poll(t.Context())
-	if err != nil || len(empty.Events) != 0 || empty.Last != 0 {
-		t.Fatalf("an empty log: %+v, %v", empty, err)
-	}
+	require.Truef(t, err == nil && len(empty.Events) == 0 && empty.Last == 0, "an empty log: %+v, %v", empty, err)
 	if _, err := n.write(t.Context(), tenant, 600); err != nil { // more than one read
 		t.Fatal(err)
 	}
 	for r.last < 600 {
 		batch, err := r.f.Poll(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(batch.Events) == 0 {
-			t.Fatalf("Poll finds nothing after %d", r.last)
-		}
-		if err := r.take(batch); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NotEqualf(t, 0, len(batch.Events), "Poll finds nothing after %d", r.last)
+		require.NoError(t, r.take(batch))
 	}
-	if batch, err := r.f.Poll(t.Context()); err != nil || len(batch.Events) != 0 || batch.Last != 600 {
-		t.Errorf("at the end: %+v, %v", batch, err)
-	}
+	batch, err := r.f.Poll(t.Context())
+	assert.Truef(t, err == nil && len(batch.Events) == 0 && batch.Last == 600, "at the end: %+v, %v", batch, err)
 }
 
 func TestTenantsDoNotMix(t *testing.T) {
@@ -150,9 +133,7 @@ func TestTenantsDoNotMix(t *testing.T) {
 	r := n.reader(t, 0)
 	for range 5 {
 		other, err := n.write(t.Context(), "acme", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n.Committed("acme", other, nil)
 		r.mustReadTo(t, n.publish(t, 2)) // reader.take checks the tenant
 	}
@@ -166,9 +147,7 @@ func TestNextReturnsWithContext(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := r.f.Next(ctx); done <- err }()
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorIs(t, <-done, context.Canceled)
 	r.mustReadTo(t, n.publish(t, 3)) // works as before
 }
 
@@ -176,28 +155,23 @@ func TestUnreadableLogLosesNothing(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.publish(t, 3)
-	if _, err := n.pool.Exec(t.Context(), "ALTER TABLE pawl.outbox RENAME TO elsewhere"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := n.pool.Exec(t.Context(), "ALTER TABLE pawl.outbox RENAME TO elsewhere")
+	require.NoError(t, err)
 	r := n.reader(t, 0)
 	for range 2 {
 		_, err := r.f.Next(t.Context())
-		if workflow.CodeOf(err) != workflow.Unavailable {
-			t.Fatalf("got %v, want database_unavailable", err)
-		}
+		require.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "got %v, want database_unavailable", err)
 	}
-	if _, err := n.pool.Exec(t.Context(), "ALTER TABLE pawl.elsewhere RENAME TO outbox"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = n.pool.Exec(t.Context(), "ALTER TABLE pawl.elsewhere RENAME TO outbox")
+	require.NoError(t, err)
 	r.mustReadTo(t, 3)
 }
 
 func TestHeadReadsDatabase(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
-	if _, err := n.write(t.Context(), tenant, 4); err != nil {
-		t.Fatal(err)
-	}
+	_, err := n.write(t.Context(), tenant, 4)
+	require.NoError(t, err)
 	if head, err := n.Head(t.Context(), tenant); err != nil || head != 4 {
 		t.Errorf("got %d, %v", head, err)
 	}
@@ -212,11 +186,8 @@ func TestBatchReportsHead(t *testing.T) {
 	var batch transitions.Batch
 	for batch.Last < head {
 		var err error
-		if batch, err = r.f.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if batch.Head != head {
-			t.Errorf("at %d the head is said to be %d, want %d", batch.Last, batch.Head, head)
-		}
+		batch, err = r.f.Next(t.Context())
+		require.NoError(t, err)
+		assert.Equalf(t, head, batch.Head, "at %d the head is said to be", batch.Last)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -30,17 +33,13 @@ func TestEventsGoneReportsNextPosition(t *testing.T) {
 			r := n.reader(t, tt.after)
 			batch, err := r.f.Next(t.Context())
 			e, ok := err.(*workflow.Error)
-			if !ok || e.Code != workflow.EventsGone || e.Position != tt.first ||
-				!strings.Contains(e.Message, fmt.Sprint("continue after ", tt.first-1)) {
-				t.Fatalf("%+v, %v", batch, err)
-			}
-			if err := n.Readable(t.Context(), tenant, tt.after); workflow.CodeOf(err) != workflow.EventsGone {
-				t.Errorf("readable: %v", err)
-			}
+			require.Truef(t, ok && e.Code == workflow.EventsGone && e.Position == tt.first &&
+				strings.Contains(e.Message, fmt.Sprint("continue after ", tt.first-1)),
+				"%+v, %v", batch, err)
+			err = n.Readable(t.Context(), tenant, tt.after)
+			assert.Equalf(t, workflow.EventsGone, workflow.CodeOf(err), "readable: %v", err)
 			for _, after := range []int64{tt.first - 1, 100, 200} {
-				if err := n.Readable(t.Context(), tenant, after); err != nil {
-					t.Errorf("readable after %d: %v", after, err)
-				}
+				assert.NoErrorf(t, n.Readable(t.Context(), tenant, after), "readable after %d", after)
 			}
 			onward := n.reader(t, tt.first-1)
 			onward.mustReadTo(t, n.publish(t, 10))
@@ -53,12 +52,10 @@ func TestEventsBeforeGapAreRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.publish(t, 30)
-	if _, err := n.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position BETWEEN 11 AND 20"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := n.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position BETWEEN 11 AND 20")
+	require.NoError(t, err)
 	r := n.reader(t, 0)
 	r.mustReadTo(t, 10)
-	if _, err := r.f.Next(t.Context()); workflow.CodeOf(err) != workflow.EventsGone {
-		t.Error(err)
-	}
+	_, err = r.f.Next(t.Context())
+	assert.Equal(t, workflow.EventsGone, workflow.CodeOf(err), err)
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
@@ -77,14 +80,12 @@ func TestStopEndsAllWaits(t *testing.T) {
 	n.Stop()
 	n.Stop()
 	for range cap(done) {
-		if err := <-done; workflow.CodeOf(err) != workflow.ShuttingDown {
-			t.Errorf("got %v, want shutting_down", err)
-		}
+		err := <-done
+		assert.Equalf(t, workflow.ShuttingDown, workflow.CodeOf(err), "got %v, want shutting_down", err)
 	}
 	for name, f := range map[string]*reader{"one that waited": waiting, "one from before": r, "a new one": n.reader(t, 0)} {
-		if _, err := f.f.Next(t.Context()); workflow.CodeOf(err) != workflow.ShuttingDown {
-			t.Errorf("%s: got %v, want shutting_down", name, err)
-		}
+		_, err := f.f.Next(t.Context())
+		assert.Equalf(t, workflow.ShuttingDown, workflow.CodeOf(err), "%s: got %v, want shutting_down", name, err)
 	}
 	n.Committed(tenant, last+1, nil) // a late commit is harmless
 }
@@ -96,9 +97,7 @@ func TestTailEndsWithLastFollower(t *testing.T) {
 		buf := make([]byte, 1<<20)
 		return strings.Count(string(buf[:runtime.Stack(buf, true)]), "feed.(*tail).run(")
 	}
-	if got := tails(); got != 0 {
-		t.Fatalf("%d tails before", got)
-	}
+	require.Equal(t, 0, tails(), "tails before")
 	a, b, other := n.Follow(tenant, 0), n.Follow(tenant, 0), n.Follow("other", 0)
 	eventually(t, "one tail for each tenant", func() bool { return tails() == 2 })
 	a.Close()
@@ -107,15 +106,11 @@ func TestTailEndsWithLastFollower(t *testing.T) {
 	eventually(t, "the other's tail ends", func() bool { return tails() == 1 })
 	r := &reader{f: b}
 	r.mustReadTo(t, n.publish(t, 2))
-	if got := tails(); got != 1 {
-		t.Errorf("%d tails with one follower left", got)
-	}
+	assert.Equal(t, 1, tails(), "tails with one follower left")
 	b.Close()
 	eventually(t, "the last tail ends", func() bool { return tails() == 0 })
 	again := n.reader(t, 0) // a new tail starts
 	again.mustReadTo(t, 2)
 	n.Stop()
-	if got := tails(); got != 0 {
-		t.Errorf("%d tails after Stop", got)
-	}
+	assert.Equal(t, 0, tails(), "tails after Stop")
 }

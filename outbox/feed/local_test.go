@@ -4,6 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -42,9 +45,8 @@ func TestLocalCommitsAreTakenInOrder(t *testing.T) {
 				}
 			}
 			last += int64(len(events) / 2)
-			if i == len(commits)-1 && (last != head || later || h.bytes != 0 || len(h.pieces) != 0) {
-				t.Fatalf("at %d of %d in the end, with %d bytes", last, head, h.bytes)
-			}
+			require.Falsef(t, i == len(commits)-1 && (last != head || later || h.bytes != 0 || len(h.pieces) != 0),
+				"at %d of %d in the end, with %d bytes", last, head, h.bytes)
 		}
 	}
 }
@@ -54,7 +56,6 @@ func TestLocalCommitsAreBounded(t *testing.T) {
 	for p := int64(2); p < 100; p++ {
 		h.add([]transitions.Event{{Position: p, Payload: make([]byte, 1<<20)}})
 	}
-	if _, later := h.takeNext(0); !later || h.bytes > localBytes || len(h.pieces) != 4 {
-		t.Errorf("%d pieces with %d bytes are kept", len(h.pieces), h.bytes)
-	}
+	_, later := h.takeNext(0)
+	assert.Truef(t, later && h.bytes <= localBytes && len(h.pieces) == 4, "%d pieces with %d bytes are kept", len(h.pieces), h.bytes)
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -24,9 +27,7 @@ func TestNotificationReachesOtherNode(t *testing.T) {
 		if without++; there.Count(poll) > polls {
 			without = 0
 		}
-		if time.Since(begun) > limit {
-			t.Fatal("every transition came with a poll: the notifications are not heard")
-		}
+		require.True(t, time.Since(begun) <= limit, "every transition came with a poll: the notifications are not heard")
 	}
 }
 
@@ -43,13 +44,10 @@ func TestPollReachesOtherNode(t *testing.T) {
 		if with++; there.Count(poll) == polls {
 			with = 0
 		}
-		if time.Since(begun) > limit {
-			t.Fatal("what is committed does not come with a poll: something else told the node")
-		}
+		require.True(t, time.Since(begun) <= limit, "what is committed does not come with a poll: something else told the node")
 	}
-	if n := here.Count("pg_notify") + here.Count("LISTEN") + there.Count("LISTEN"); n != 0 {
-		t.Errorf("%d notifications though they are suppressed", n)
-	}
+	n := here.Count("pg_notify") + here.Count("LISTEN") + there.Count("LISTEN")
+	assert.Equal(t, 0, n, "notifications though they are suppressed")
 }
 
 func TestListenerReconnects(t *testing.T) {
@@ -58,10 +56,9 @@ func TestListenerReconnects(t *testing.T) {
 	here, there := startNode(t, url, true), startNode(t, url, false)
 	r := there.reader(t, 0)
 	eventually(t, "it listens", func() bool { return there.Count("LISTEN") == 1 })
-	if _, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`)
+	require.NoError(t, err)
 	r.mustReadTo(t, here.publish(t, 2)) // by polling
 	eventually(t, "it listens again", func() bool { return there.Count("LISTEN") > 1 })
 	r.mustReadTo(t, here.publish(t, 2))
@@ -96,9 +93,7 @@ func TestWrongNotificationHidesNothing(t *testing.T) {
 	n.queries.mu.Lock()
 	n.after = func() {
 		head, err := n.write(t.Context(), tenant, more)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		n.Committed(tenant, head, nil)
 		published <- head
 	}
@@ -108,15 +103,9 @@ func TestWrongNotificationHidesNothing(t *testing.T) {
 	polls := n.Count(poll)
 	for r.last < head {
 		batch, err := r.f.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.take(batch); err != nil {
-			t.Fatal(err)
-		}
-		if batch.Head < head {
-			t.Errorf("at %d the head is said to be %d, want %d", batch.Last, batch.Head, head)
-		}
+		require.NoError(t, err)
+		require.NoError(t, r.take(batch))
+		assert.Truef(t, batch.Head >= head, "at %d the head is said to be %d, want %d", batch.Last, batch.Head, head)
 	}
 	t.Logf("read with %d polls", n.Count(poll)-polls)
 }
@@ -134,9 +123,8 @@ func TestLocalCommitsAreNotRead(t *testing.T) {
 	if got, polled := n.Count(logRead)-reads, n.Count(poll)-polls; got > 50+polled {
 		t.Errorf("%d reads, %d polls", got, polled)
 	}
-	if _, err := other.write(t.Context(), tenant, 3); err != nil {
-		t.Fatal(err)
-	}
+	_, err := other.write(t.Context(), tenant, 3)
+	require.NoError(t, err)
 	r.mustReadTo(t, n.handOver(t, log, 2))
 }
 

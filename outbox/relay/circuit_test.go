@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -84,28 +87,23 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t, logOf("abcdefghij"))
 	o.call()
-	if !o.circuit.open {
-		t.Fatalf("after the first calls: %+v", o.circuit)
-	}
+	require.Truef(t, o.circuit.open, "after the first calls: %+v", o.circuit)
 	o.tried = nil
 	for range 3 * 24 * 3600 {
-		if n := o.call(); n > 1 {
-			t.Fatalf("%d calls at once", n)
-		}
+		n := o.call()
+		require.Truef(t, n <= 1, "%d calls at once", n)
 		o.now = o.now.Add(time.Second)
 	}
 	tried := map[byte]int{}
 	for _, e := range o.tried {
 		tried[e.Instance[0]]++
 	}
-	if len(tried) != 10 || o.given > 0 || len(o.tried) < 3*24*60 {
-		t.Errorf("after three days %d attempts, by instance %v, and %d events given up", len(o.tried), tried, o.given)
-	}
+	assert.Truef(t, len(tried) == 10 && o.given <= 0 && len(o.tried) >= 3*24*60,
+		"after three days %d attempts, by instance %v, and %d events given up", len(o.tried), tried, o.given)
 	o.accepts = func(e *transitions.Event) bool { return e.Instance[0] != 'c' }
 	o.goOn(time.Hour)
-	if o.circuit.open || o.items != 0 || o.pending.delivered != 0 || o.given != 1 {
-		t.Errorf("an hour after it is back there are %d events left, %d are given up: %+v", o.items, o.given, o.circuit)
-	}
+	assert.Truef(t, !o.circuit.open && o.items == 0 && o.pending.delivered == 0 && o.given == 1,
+		"an hour after it is back there are %d events left, %d are given up: %+v", o.items, o.given, o.circuit)
 }
 
 func TestHangingCallsOpenTheCircuit(t *testing.T) {
@@ -113,12 +111,9 @@ func TestHangingCallsOpenTheCircuit(t *testing.T) {
 	o.policy.batch, o.policy.attempts = 1, 1
 	o.abandon(o.next(o.now), o.now) // this one may be due to the event
 	o.abandon(o.next(o.now), o.now)
-	if !o.circuit.open {
-		t.Fatalf("%+v", o.circuit)
-	}
-	if l := o.takeBatch(); l.parked != 1 {
-		t.Errorf("%d are given up", l.parked)
-	}
+	require.Truef(t, o.circuit.open, "%+v", o.circuit)
+	l := o.takeBatch()
+	assert.Equal(t, int64(1), l.parked, "given up")
 }
 
 // Failures of a single instance count against its event; otherwise it would block its instance
@@ -126,9 +121,7 @@ func TestHangingCallsOpenTheCircuit(t *testing.T) {
 func TestSingleFailingInstanceIsParked(t *testing.T) {
 	o := newOutage(t, logOf("aaa"))
 	o.goOn(time.Hour)
-	if o.given != 3 {
-		t.Errorf("%d are given up", o.given)
-	}
+	assert.Equal(t, 3, o.given, "given up")
 }
 
 // Two instances whose events always fail are not an outage: new events are tried soon, even of the
@@ -141,18 +134,14 @@ func TestNewEventsAreTriedBeforeFailingOnes(t *testing.T) {
 			o.fail = func() *sink.Failure { return sink.Fail(kind, nil, "no") }
 			o.accepts = func(e *transitions.Event) bool { return e.Instance[0] > 'b' }
 			o.goOn(time.Hour)
-			if !o.circuit.open || o.calls.accepted > 0 {
-				t.Fatalf("%d were accepted, %+v", o.calls.accepted, o.circuit)
-			}
+			require.Truef(t, o.circuit.open && o.calls.accepted <= 0, "%d were accepted, %+v", o.calls.accepted, o.circuit)
 			for n := range 20 {
 				log := logOf("c")
 				log[0].Instance[1] = byte(n)
 				o.add(log)
 				before := o.calls.accepted
 				o.goOn(3 * time.Second)
-				if o.calls.accepted == before {
-					t.Fatalf("event %d waits: %+v", n, o.circuit)
-				}
+				require.NotEqualf(t, before, o.calls.accepted, "event %d waits: %+v", n, o.circuit)
 				o.goOn(2 * time.Minute)
 			}
 		})
@@ -172,16 +161,12 @@ func TestOutageIgnoresFirstAttempts(t *testing.T) {
 	o.tried = nil
 	begun := o.now
 	for ; len(o.tried) < 100; o.now = o.now.Add(time.Second) {
-		if made := o.call(); made > 1 {
-			t.Fatalf("%d calls at once", made)
-		}
-		if o.now.Sub(begun) > 10*time.Minute {
-			t.Fatalf("%d are tried", len(o.tried))
-		}
+		made := o.call()
+		require.Truef(t, made <= 1, "%d calls at once", made)
+		require.Truef(t, o.now.Sub(begun) <= 10*time.Minute, "%d are tried", len(o.tried))
 	}
-	if more := o.circuit.failures - failures; more > 10 || o.given != given {
-		t.Errorf("%d failures more in %s, %d events given up", more, o.now.Sub(begun), o.given)
-	}
+	more := o.circuit.failures - failures
+	assert.Truef(t, more <= 10 && o.given == given, "%d failures more in %s, %d events given up", more, o.now.Sub(begun), o.given)
 }
 
 // If a receiver refuses only one tenant or type, events of others are tried without waiting for the
@@ -190,9 +175,7 @@ func TestProbeFindsAcceptedGroups(t *testing.T) {
 	o := newOutage(t, logOf("abcdefgh"))
 	o.accepts = func(e *transitions.Event) bool { return e.Tenant == "u" || e.Type == "other" }
 	o.goOn(time.Hour)
-	if !o.circuit.open || o.given > 0 {
-		t.Fatalf("%d are given up, %+v", o.given, o.circuit)
-	}
+	require.Truef(t, o.circuit.open && o.given <= 0, "%d are given up, %+v", o.given, o.circuit)
 	for i := range 200 {
 		log := logOf("x")
 		if i%2 == 0 {
@@ -203,14 +186,10 @@ func TestProbeFindsAcceptedGroups(t *testing.T) {
 		o.add(log)
 		before := o.calls.accepted
 		o.goOn(2 * time.Second)
-		if o.calls.accepted == before {
-			t.Fatalf("event %d has to wait: %+v", i, o.circuit)
-		}
+		require.NotEqualf(t, before, o.calls.accepted, "event %d has to wait: %+v", i, o.circuit)
 	}
 	o.goOn(time.Minute)
-	if o.given == 0 {
-		t.Error("nothing is given up while others are accepted")
-	}
+	assert.NotEqual(t, 0, o.given, "nothing is given up while others are accepted")
 }
 
 // If refused events fill the window, some are deferred to try the events behind them.
@@ -227,9 +206,7 @@ func TestProbeSearchesBehindFullWindow(t *testing.T) {
 	o.accepts = func(e *transitions.Event) bool { return e.Type == "other" }
 	s, taken := o.add(log[1:])
 	for step := 0; o.calls.accepted == 0; step++ {
-		if step > 3600 {
-			t.Fatalf("it is not found: %d events are taken in, %+v", taken, o.circuit)
-		}
+		require.Truef(t, step <= 3600, "it is not found: %d events are taken in, %+v", taken, o.circuit)
 		o.call()
 		if o.stalled() {
 			o.freeMemory(false, o.now)
@@ -237,9 +214,7 @@ func TestProbeSearchesBehindFullWindow(t *testing.T) {
 		taken += o.admit(s, log[1+taken:], nil, o.now)
 		o.now = o.now.Add(time.Second)
 	}
-	if o.given > 0 {
-		t.Errorf("%d are given up", o.given)
-	}
+	assert.Truef(t, o.given <= 0, "%d are given up", o.given)
 }
 
 // Events are not deferred if the sink itself reports a failure of the receiver.
@@ -249,9 +224,7 @@ func TestReportedOutageDefersNothing(t *testing.T) {
 	o.fail = func() *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
 	for range 3600 {
 		o.call()
-		if o.stalled() {
-			t.Fatal("room is to be made")
-		}
+		require.False(t, o.stalled(), "room is to be made")
 		o.now = o.now.Add(time.Second)
 	}
 }
@@ -282,7 +255,6 @@ func TestCallsAreFairToTenants(t *testing.T) {
 	}
 	slices.Sort(got)
 	got = slices.DeleteFunc(got, func(s string) bool { return s == "t" })
-	if want := []string{"small-0", "small-1", "small-2", "small-3", "small-4"}; !slices.Equal(got, want) {
-		t.Errorf("in the next calls: %v", got)
-	}
+	want := []string{"small-0", "small-1", "small-2", "small-3", "small-4"}
+	assert.Truef(t, slices.Equal(got, want), "in the next calls: %v", got)
 }

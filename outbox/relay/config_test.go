@@ -2,11 +2,12 @@ package relay_test
 
 import (
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
@@ -23,20 +24,15 @@ func TestConfigReportsAllErrors(t *testing.T) {
 		{Name: "f", To: &receiver{}, Filter: transitions.EventFilter{BusinessKey: "1"}},
 		{Name: "g", To: &receiver{}, Filter: transitions.EventFilter{Types: []string{""}}},
 	}})
-	if err == nil {
-		t.Fatal("it is accepted")
-	}
+	require.Error(t, err, "it is accepted")
 	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no To`, `duplicate sink "a"`, `"b" has a negative`,
 		`"c" has a negative`,
 		`sink "d" has an invalid tenant ""`, `"e" has an unknown`,
 		`filter of sink "f": invalid_request: a filter by business key needs the workflow`, `filter of sink "g": a type or a state`} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("it does not say %s: %v", want, err)
-		}
+		assert.Containsf(t, err.Error(), want, "it does not say: %v", err)
 	}
 	good := relay.Config{Pool: &pgxpool.Pool{}, Events: outbox.New(nil, same, ""), Node: "n", Log: slog.New(slog.DiscardHandler),
 		Feed: &feed.Feed{}, Sinks: []relay.Sink{{Name: "a.b-c_1", To: &receiver{}}}}
-	if _, err := relay.New(good); err != nil {
-		t.Error(err)
-	}
+	_, err = relay.New(good)
+	assert.NoError(t, err)
 }

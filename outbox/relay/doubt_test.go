@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -22,13 +25,10 @@ func TestEventFailingAsReceiverCostsOneProbe(t *testing.T) {
 	f.applyResults(good, taken, at(1))
 	f.applyResults(bad, whole, at(1))
 	probe := f.next(at(1))
-	if probe == nil || !probe.probe || probe.items[0] == culprit || f.next(at(1)) != nil || f.circuit.failures != 0 {
-		t.Fatalf("the probe is %+v, the circuit %+v", probe, f.circuit)
-	}
+	require.Truef(t, probe != nil && probe.probe && probe.items[0] != culprit && f.next(at(1)) == nil && f.circuit.failures == 0,
+		"the probe is %+v, the circuit %+v", probe, f.circuit)
 	f.applyResults(probe, taken, at(2))
-	if f.circuit.open || culprit.attempts != 1 {
-		t.Fatalf("after the probe: attempts %d, %+v", culprit.attempts, f.circuit)
-	}
+	require.Truef(t, !f.circuit.open && culprit.attempts == 1, "after the probe: attempts %d, %+v", culprit.attempts, f.circuit)
 
 	good, bad = f.next(at(10)), f.next(at(10))
 	if good.items[0] == culprit {
@@ -40,9 +40,7 @@ func TestEventFailingAsReceiverCostsOneProbe(t *testing.T) {
 	}
 	f.applyResults(good, taken, at(11))
 	f.applyResults(bad, whole, at(11))
-	if f.circuit.open || culprit.attempts != 2 {
-		t.Errorf("after its second failure: attempts %d, %+v", culprit.attempts, f.circuit)
-	}
+	assert.Truef(t, !f.circuit.open && culprit.attempts == 2, "after its second failure: attempts %d, %+v", culprit.attempts, f.circuit)
 }
 
 // An earlier failure of an event says nothing about the receiver if nothing else was accepted
@@ -66,9 +64,8 @@ func TestReceiverFailureNeedsNoProof(t *testing.T) {
 			c := f.next(at(0))
 			c.items[0].attempts, c.items[0].kind = 1, sink.Unavailable
 			f.applyResults(c, []*sink.Failure{change(f, c.events)}, at(0))
-			if !f.circuit.open || f.circuit.failures != 1 || f.next(at(0)) != nil || c.items[0].attempts != 1 {
-				t.Errorf("attempts %d, %+v", c.items[0].attempts, f.circuit)
-			}
+			assert.Truef(t, f.circuit.open && f.circuit.failures == 1 && f.next(at(0)) == nil && c.items[0].attempts == 1,
+				"attempts %d, %+v", c.items[0].attempts, f.circuit)
 		})
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -42,12 +45,8 @@ func TestEngineWithLateTransaction(t *testing.T) {
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{counter()}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -70,9 +69,7 @@ func TestEngineWithLateTransaction(t *testing.T) {
 	}
 	submit(open("late"))
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
 	for i := range 2 {
 		if _, err := e.SubmitTx(t.Context(), tx, add("late", i)); err != nil {
@@ -92,19 +89,14 @@ func TestEngineWithLateTransaction(t *testing.T) {
 	work.Wait()
 	const others = 1 + 8*101
 	cursorReaches(t, pool, "main", "default", others)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 	submit(transitions.Command{Workflow: "counter", Transition: "end", BusinessKey: "late", Key: "end"})
 	cursorReaches(t, pool, "main", "default", others+3)
 	to.wants(t, 9+8*100*2+2*2+1)
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
 	list := to.got()
-	if last := list[len(list)-1]; last.Transition != "end" || last.Position != others+3 {
-		t.Errorf("the last one is %+v", last)
-	}
+	last := list[len(list)-1]
+	assert.Truef(t, last.Transition == "end" && last.Position == others+3, "the last one is %+v", last)
 }
 
 // Tenants are served concurrently; none waits for the backlog of another.
@@ -147,7 +139,5 @@ SELECT l.tenant, p, 'e', 0, 'w', md5((p % 10)::text)::uuid, p, 'x', 's', now() F
 			late++
 		}
 	}
-	if late > 10 {
-		t.Errorf("%d of 40 short logs were delivered after most of the long ones", late)
-	}
+	assert.Truef(t, late <= 10, "%d of 40 short logs were delivered after most of the long ones", late)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -38,18 +40,14 @@ var same = schema.For(schema.Default)
 func poolOf(t testing.TB, url string, trace pgx.QueryTracer) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.MaxConns = 10
 	if trace != nil {
 		config.ConnConfig.RuntimeParams["application_name"] = "node"
 		config.ConnConfig.Tracer = trace
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -59,16 +57,13 @@ func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	if len(args) == 0 {
 		args = []any{pgx.QueryExecModeSimpleProtocol}
 	}
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
 }
 
 func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (n int64) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), sql, args...).Scan(&n))
 	return n
 }
 
@@ -103,9 +98,7 @@ func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...rela
 		change(&c)
 	}
 	r, err := relay.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.Relay = r
 	return n
 }
@@ -115,9 +108,7 @@ func (n *node) start(t testing.TB) {
 	n.feed.Start()
 	t.Cleanup(n.feed.Stop)
 	t.Cleanup(n.stop)
-	if err := n.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.Start(t.Context()))
 }
 
 func (n *node) stop() {
@@ -140,9 +131,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, tenant, instances string, nodes .
 		head, err = write(t.Context(), tx, tenant, instances)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, n := range nodes {
 		n.committed(tenant, head)
 	}
@@ -302,9 +291,8 @@ func (r *receiver) inOrder(t testing.TB) (repeated int) {
 		}
 		seen[sink.MessageID(&e)] = true
 		k, p := instance{e.Tenant, e.Instance}, last[instance{e.Tenant, e.Instance}]
-		if e.Position < p.position || e.Position == p.position && e.Ordinal <= p.ordinal {
-			t.Errorf("%s: %s came after %d-%d", e.Instance, e.ID(), p.position, p.ordinal)
-		}
+		assert.Truef(t, e.Position >= p.position && (e.Position != p.position || e.Ordinal > p.ordinal),
+			"%s: %s came after %d-%d", e.Instance, e.ID(), p.position, p.ordinal)
 		last[k] = place{e.Position, e.Ordinal}
 	}
 	r.mu.Lock()

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -25,13 +27,9 @@ func TestFlowKeepsOrderUnderRandomFailures(t *testing.T) {
 			}
 			for seed := range seeds {
 				unloaded += live(t, seed, exhausted, 600)
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
+				require.Falsef(t, t.Failed(), "seed %d", seed)
 			}
-			if (exhausted == Block) != (unloaded > 0) {
-				t.Errorf("%d logs were unloaded", unloaded)
-			}
+			assert.Equalf(t, (unloaded > 0), (exhausted == Block), "%d logs were unloaded", unloaded)
 		})
 	}
 }
@@ -96,12 +94,10 @@ func TestFailureHidesLaterResults(t *testing.T) {
 	f, s := flowOf(logOf("aaa"))
 	c := f.next(time.Unix(0, 0))
 	f.applyResults(c, []*sink.Failure{nil, sink.Fail(sink.Temporary, nil, "no"), nil}, time.Unix(0, 0))
-	if s.cursor() != 1 || f.pending.delivered != 1 {
-		t.Errorf("the cursor is at %d, and %d events count as delivered", s.cursor(), f.pending.delivered)
-	}
-	if c = f.next(time.Unix(1, 0)); len(c.events) != 2 || c.events[0].Position != 2 || c.events[1].Position != 3 {
-		t.Errorf("delivered next: %+v", c.events)
-	}
+	assert.Truef(t, s.cursor() == 1 && f.pending.delivered == 1,
+		"the cursor is at %d, and %d events count as delivered", s.cursor(), f.pending.delivered)
+	c = f.next(time.Unix(1, 0))
+	assert.Truef(t, len(c.events) == 2 && c.events[0].Position == 2 && c.events[1].Position == 3, "delivered next: %+v", c.events)
 }
 
 // While the receiver fails, one event at a time is tried, a different one each time and not before
@@ -114,32 +110,21 @@ func TestFailingReceiverIsProbed(t *testing.T) {
 	down := sink.Fail(sink.Unavailable, nil, "down")
 	f.applyResults(one, []*sink.Failure{down}, at(0))
 	f.applyResults(two, []*sink.Failure{down}, at(0)) // in progress: no second failure in a row
-	if f.circuit.failures != 1 || f.next(at(0)) != nil {
-		t.Errorf("after it went down: %+v", f.circuit)
-	}
+	assert.Truef(t, f.circuit.failures == 1 && f.next(at(0)) == nil, "after it went down: %+v", f.circuit)
 	probe := f.next(at(10))
-	if probe == nil || len(probe.events) != 1 || probe.events[0].Position != 3 || f.next(at(10)) != nil {
-		t.Fatalf("the probe is %+v", probe)
-	}
+	require.Truef(t, probe != nil && len(probe.events) == 1 && probe.events[0].Position == 3 && f.next(at(10)) == nil,
+		"the probe is %+v", probe)
 	longer := sink.Fail(sink.Unavailable, nil, "down")
 	longer.RetryAfter = time.Minute
 	f.applyResults(probe, []*sink.Failure{longer}, at(10))
-	if f.circuit.failures != 2 || f.next(at(59_000)) != nil {
-		t.Errorf("it is tried before its time: %+v", f.circuit)
-	}
+	assert.Truef(t, f.circuit.failures == 2 && f.next(at(59_000)) == nil, "it is tried before its time: %+v", f.circuit)
 	probe = f.next(at(61_000))
-	if probe == nil || probe.events[0].Position != 4 {
-		t.Fatalf("the next probe is %+v", probe)
-	}
+	require.Truef(t, probe != nil && probe.events[0].Position == 4, "the next probe is %+v", probe)
 	f.applyResults(probe, []*sink.Failure{nil}, at(61_000))
-	if f.circuit.open || f.pending.delivered != 1 {
-		t.Errorf("after it came back: %+v", f.circuit)
-	}
+	assert.Truef(t, !f.circuit.open && f.pending.delivered == 1, "after it came back: %+v", f.circuit)
 	for range 3 { // events that met the failure may be its reason: it counts
 		c := f.next(at(62_000))
-		if c == nil || c.items[0].attempts != 1 {
-			t.Fatalf("%+v", c)
-		}
+		require.Truef(t, c != nil && c.items[0].attempts == 1, "%+v", c)
 		f.applyResults(c, []*sink.Failure{nil}, at(62_000))
 	}
 }
@@ -154,9 +139,8 @@ func TestParkedEventWaitsForItsTransition(t *testing.T) {
 	f.applyResults(c, []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), sink.Fail(sink.Held, nil, "not tried")}, time.Unix(0, 0))
 	f.reloadDeferred([]deferredInstance{{"t", log[0].Instance, false}}, nil, time.Unix(0, 0))
 	l := f.takeBatch()
-	if s.cursor() != 1 || len(l.newRows) != 2 || len(l.cursors) != 1 || len(l.fetch) != 1 {
-		t.Errorf("the cursor is at %d, the batch is %+v", s.cursor(), l)
-	}
+	assert.Truef(t, s.cursor() == 1 && len(l.newRows) == 2 && len(l.cursors) == 1 && len(l.fetch) == 1,
+		"the cursor is at %d, the batch is %+v", s.cursor(), l)
 }
 
 // A batch whose reply is lost is sent again.
@@ -167,14 +151,11 @@ func TestLostBatchIsSentAgain(t *testing.T) {
 	first := f.takeBatch()
 	f.requeueBatch(first, time.Unix(0, 0))
 	again := f.takeBatch()
-	if len(again.cursors) != 1 || again.cursors[0].position != 2 || len(again.newRows) != 1 || len(again.changes) != 1 ||
-		again.delivered != 1 || again.failed != 1 || again.parked != 1 || again.failure != "no" {
-		t.Errorf("after the first was lost: %+v", again)
-	}
+	assert.Truef(t, len(again.cursors) == 1 && again.cursors[0].position == 2 && len(again.newRows) == 1 && len(again.changes) == 1 &&
+		again.delivered == 1 && again.failed == 1 && again.parked == 1 && again.failure == "no",
+		"after the first was lost: %+v", again)
 	f.noteStored(again)
-	if s.dirty() || s.events != 0 || f.memory.events != 0 {
-		t.Errorf("after it was stored: %+v", s)
-	}
+	assert.Truef(t, !s.dirty() && s.events == 0 && f.memory.events == 0, "after it was stored: %+v", s)
 	if next := f.takeBatch(); len(next.cursors)+len(next.newRows)+len(next.changes) != 0 || next.delivered != 0 {
 		t.Errorf("the news are told twice: %+v", next)
 	}

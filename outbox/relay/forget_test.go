@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -26,19 +29,17 @@ func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 		r.tries = map[string]int{}
 		r.fail = func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
 	})
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); count != 2 || err != nil {
-		t.Fatal(count, err)
-	}
+	count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
+	require.Truef(t, count == 2 && err == nil, "%v %v", count, err)
 	n.Wake()
 	tried := func() (count int) {
 		to.set(func(r *receiver) { count = r.tries["acme:1-0"] })
 		return count
 	}
 	eventually(t, "it is tried", func() bool { return tried() > 0 })
-	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued, Tenant: tenant, Position: 1},
-		"ann", "gone"); count != 1 || err != nil {
-		t.Fatal(count, err)
-	}
+	count, err = table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued, Tenant: tenant, Position: 1},
+		"ann", "gone")
+	require.Truef(t, count == 1 && err == nil, "%v %v", count, err)
 	n.Wake()
 	eventually(t, "the next one is tried instead", func() (is bool) {
 		to.set(func(r *receiver) { is = r.tries["acme:2-0"] > 0 })
@@ -63,17 +64,12 @@ func TestForgottenSinkLeavesNothing(t *testing.T) {
 		t.Errorf("while it is delivered to: %v", err)
 	}
 	n.stop()
-	if err := table.Forget(t.Context(), "main"); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.Forget(t.Context(), "main"); workflow.CodeOf(err) != workflow.NotFound {
-		t.Errorf("a second time: %v", err)
-	}
+	require.NoError(t, table.Forget(t.Context(), "main"))
+	err := table.Forget(t.Context(), "main")
+	assert.Equalf(t, workflow.NotFound, workflow.CodeOf(err), "a second time: %v", err)
 	for _, of := range []string{"outbox_sink WHERE name", "outbox_cursor WHERE sink", "outbox_dead WHERE sink"} {
 		for name, want := range map[string]int64{"main": 0, "other": 1} {
-			if got := number(t, pool, "SELECT count(*) FROM pawl."+of+" = $1", name); got != want {
-				t.Errorf("%s: %d rows of %s", of, got, name)
-			}
+			assert.Equalf(t, want, number(t, pool, "SELECT count(*) FROM pawl."+of+" = $1", name), "%s rows of %s", of, name)
 		}
 	}
 }

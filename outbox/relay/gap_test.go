@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -43,26 +45,18 @@ func TestRemovedEventsAreReported(t *testing.T) {
 			if info, err := table.Sinks(t.Context(), ""); err != nil || info[0].Stuck != 1 || info[0].Behind != 1 {
 				t.Errorf("%+v, %v", info, err)
 			}
-			if got := len(to.got()); got != 3 {
-				t.Errorf("%d events were delivered", got)
-			}
+			assert.Equal(t, 3, len(to.got()), "events were delivered")
 			forward := int64(3)
 			if kept == "false" {
 				forward = 6
 			}
-			if err := table.Move(t.Context(), "main", tenant, forward, "ann", "they are gone"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, table.Move(t.Context(), "main", tenant, forward, "ann", "they are gone"))
 			n.Wake()
 			head := publish(t, pool, tenant, "g", n)
 			cursorReaches(t, pool, "main", tenant, head)
 			list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
-			if err != nil || list[0].Failure != "" {
-				t.Errorf("%+v, %v", list, err)
-			}
-			if got := to.ids('g'); len(got) != 1 {
-				t.Errorf("the newest was not delivered: %v", to.ids(0))
-			}
+			assert.Truef(t, err == nil && list[0].Failure == "", "%+v, %v", list, err)
+			assert.Lenf(t, to.ids('g'), 1, "the newest was not delivered: %v", to.ids(0))
 		})
 	}
 }
@@ -91,12 +85,9 @@ func TestNewSinkStartsAtOldestEvent(t *testing.T) {
 	slices.Sort(got)
 	mustEqual(t, "delivered", got, []string{"acme 4-0", "acme 5-0", "acme 5-1", "acme 6-0", "empty 4-0", "whole 1-0", "whole 2-0",
 		"whole 3-0"})
-	if lines := n.log.Count("new sink starts with the oldest stored events"); lines != 1 {
-		t.Errorf("the log says so %d times", lines)
-	}
-	if cursors := number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure IS NOT NULL OR tenant = 'not mine'"); cursors != 0 {
-		t.Errorf("%d cursors are stuck, or not this sink's", cursors)
-	}
+	assert.Equal(t, 1, n.log.Count("new sink starts with the oldest stored events"), "the log says so times")
+	assert.Equal(t, int64(0), number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure IS NOT NULL OR tenant = 'not mine'"),
+		"cursors are stuck, or not this sink's")
 }
 
 func TestDeadLetterSurvivesRemovedEvent(t *testing.T) {
@@ -112,9 +103,8 @@ func TestDeadLetterSurvivesRemovedEvent(t *testing.T) {
 			cursorReaches(t, n.pool, "main", tenant, head)
 			exec(t, n.pool, "DELETE FROM pawl.outbox WHERE position = 1")
 			to.mends()
-			if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); err != nil {
-				t.Fatal(err)
-			}
+			_, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
+			require.NoError(t, err)
 			n.Wake()
 			eventually(t, "it waits again", func() bool {
 				list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
@@ -123,9 +113,8 @@ func TestDeadLetterSurvivesRemovedEvent(t *testing.T) {
 			want := []string{"2-0"}
 			if exhausted == relay.HoldInstance {
 				mustEqual(t, "delivered", to.ids('a'), nil)
-				if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "gone"); err != nil {
-					t.Fatal(err)
-				}
+				_, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "gone")
+				require.NoError(t, err)
 				n.Wake()
 			}
 			eventually(t, "the other one arrives", func() bool { return slices.Equal(to.ids('a'), want) })
@@ -144,9 +133,7 @@ func TestLateCommitKeepsOrder(t *testing.T) {
 	publish(t, pool, tenant, "a", n)
 
 	late, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = late.Rollback(context.Background()) }() // no-op after commit
 	for i := range 3 {
 		provisional(t, late, 'z', int64(i+1))
@@ -156,20 +143,13 @@ func TestLateCommitKeepsOrder(t *testing.T) {
 		head = publish(t, pool, tenant, strings.Repeat("abcde", 20), n)
 	}
 	cursorReaches(t, pool, "main", tenant, head)
-	if got := to.ids('z'); len(got) != 0 {
-		t.Errorf("before its commit %v are delivered", got)
-	}
-	if err := late.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Empty(t, to.ids('z'), "before its commit are delivered")
+	require.NoError(t, late.Commit(t.Context()))
 	head = publish(t, pool, tenant, strings.Repeat("abcde", 20), n)
 	cursorReaches(t, pool, "main", tenant, head)
-	if got := to.got(); int64(len(got)) < head {
-		t.Errorf("%d events of %d positions", len(got), head)
-	}
-	if got := len(to.ids('z')); got != 3 {
-		t.Errorf("%d of the late events arrived", got)
-	}
+	got := to.got()
+	assert.Truef(t, int64(len(got)) >= head, "%d events of %d positions", len(got), head)
+	assert.Equal(t, 3, len(to.ids('z')), "the late events arrived")
 	to.inOrder(t)
 }
 
@@ -178,9 +158,7 @@ func TestLateCommitKeepsOrder(t *testing.T) {
 func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 	t.Helper()
 	var position int64
-	if err := tx.QueryRow(t.Context(), "SELECT nextval('pawl.provisional')").Scan(&position); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT nextval('pawl.provisional')").Scan(&position))
 	for _, sql := range []string{
 		`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data,
 			scope, key, at, hash) SELECT $1, $2, $4::bigint, $3, 'order', 'place', CASE WHEN $4::bigint > 1 THEN 's' END, 's', 'ann', '{}', '{}',
@@ -188,9 +166,8 @@ func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 		`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 			VALUES ($1, $3, 'order.placed', 0, 'order', $2, $4, 'place', 's', now())`,
 	} {
-		if _, err := tx.Exec(t.Context(), sql, tenant, instanceOf(name), position, version); err != nil {
-			t.Fatal(err)
-		}
+		_, err := tx.Exec(t.Context(), sql, tenant, instanceOf(name), position, version)
+		require.NoError(t, err)
 	}
 }
 
@@ -235,9 +212,7 @@ func TestUnreadableTenantsDoNotBlockOthers(t *testing.T) {
 	})
 	head := publish(t, pool, tenant, "abc", n)
 	cursorReaches(t, pool, "main", tenant, head)
-	if stuck := number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''"); stuck != gone {
-		t.Errorf("%d are stuck", stuck)
-	}
+	assert.Equal(t, int64(gone), number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''"), "stuck")
 }
 
 // A failover may lose the end of a log that a sink has already received. Later events at these
@@ -252,28 +227,20 @@ func TestCursorPastEndOfLogIsReported(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, head)
 	status := func() (stuck int64, failure string) {
 		sinks, err := table.Sinks(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cursors, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return sinks[0].Stuck, cursors[0].Failure
 	}
-	if stuck, failure := status(); stuck != 0 || failure != "" {
-		t.Errorf("at the end: %d are stuck, %q", stuck, failure)
-	}
+	stuck, failure := status()
+	assert.Truef(t, stuck == 0 && failure == "", "at the end: %d are stuck, %q", stuck, failure)
 	exec(t, n.pool, "DELETE FROM pawl.outbox WHERE position > 1; UPDATE pawl.log SET head = 1")
 	if stuck, failure := status(); stuck != 1 || !strings.Contains(failure, "past the end of the log") {
 		t.Errorf("past the end: %d are stuck, %q", stuck, failure)
 	}
-	if err := table.Move(t.Context(), "main", tenant, 1, "ann", "failover"); err != nil {
-		t.Fatal(err)
-	}
-	if stuck, failure := status(); stuck != 0 || failure != "" {
-		t.Errorf("moved back: %d are stuck, %q", stuck, failure)
-	}
+	require.NoError(t, table.Move(t.Context(), "main", tenant, 1, "ann", "failover"))
+	stuck, failure = status()
+	assert.Truef(t, stuck == 0 && failure == "", "moved back: %d are stuck, %q", stuck, failure)
 	n.Wake()
 	head = publish(t, n.pool, tenant, "d", n)
 	cursorReaches(t, n.pool, "main", tenant, head)

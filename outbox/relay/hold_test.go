@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -32,13 +35,10 @@ func TestWaitingInstancesDoNotBlockOtherTenants(t *testing.T) {
 		list, err := table.Sinks(t.Context(), "")
 		return err == nil && strings.Contains(list[0].Failure, `"big"`)
 	})
-	if at := cursor(t, pool, "main", "big"); at != held {
-		t.Errorf("the tenant's cursor is at %d", at)
-	}
+	assert.Equal(t, int64(held), cursor(t, pool, "main", "big"), "the tenant's cursor is at")
 	exec(t, pool, "DELETE FROM pawl.outbox_dead WHERE position > 10")
-	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "big", Position: 1}, "ann", "gone"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "big", Position: 1}, "ann", "gone")
+	require.NoError(t, err)
 	n.Wake()
 	cursorReaches(t, pool, "main", "big", held+3)
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -20,9 +23,7 @@ func TestNodeWithoutSinksRunsNoQueries(t *testing.T) {
 	n.Wake()
 	n.committed(tenant, 1)
 	await.Pass("nothing happens", 1500*time.Millisecond)
-	if got := n.asked.Count(""); got != 0 {
-		t.Errorf("%d queries", got)
-	}
+	assert.Equal(t, 0, n.asked.Count(""), "queries")
 }
 
 // While its receiver fails, a sink loads no further tenants, and commits of new ones cause no extra
@@ -46,9 +47,7 @@ func TestFailingSinkDoesNotPollNewTenants(t *testing.T) {
 		<-tick.C
 	}
 	polls, took := n.Stats().Polls-before, time.Since(begun)
-	if polls > 10+2*int64(took/time.Second) {
-		t.Errorf("it polled %d times in %s", polls, took)
-	}
+	assert.Truef(t, polls <= 10+2*int64(took/time.Second), "it polled %d times in %s", polls, took)
 	to.set(func(r *receiver) { r.fail = nil })
 	cursorReaches(t, n.pool, "main", tenant, 1)
 	if away, back := n.log.Count("the receiver of a sink fails"), n.log.Count("accepts events again"); away != 1 || back != 1 {
@@ -96,12 +95,9 @@ func TestLockedSinkIsNotPolledInALoop(t *testing.T) {
 	startNode(t, url, quick("main", &receiver{})).stop()
 	pool := poolOf(t, url, nil)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE")
+	require.NoError(t, err)
 	n := startNode(t, url, quick("main", &receiver{}))
 	eventually(t, "it polls", func() bool { return n.Stats().Polls > 0 })
 	before, begun := n.Stats().Polls, time.Now()
@@ -109,8 +105,6 @@ func TestLockedSinkIsNotPolledInALoop(t *testing.T) {
 	if polls, took := n.Stats().Polls-before, time.Since(begun); polls > 2+2*int64(took/time.Second) {
 		t.Errorf("it polled %d times in %s", polls, took)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Rollback(t.Context()))
 	cursorReaches(t, pool, "main", tenant, publish(t, pool, tenant, "abc", n))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -22,9 +24,7 @@ func TestBackoffStaysInDuplicateWindow(t *testing.T) {
 	server := natstest.Start(t)
 	proxy := natstest.NewProxy(t, server.Addr())
 	to, err := jetstream.New(jetstream.Config{URL: proxy.URL(), Duplicates: 20 * time.Second, Timeout: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := startNode(t, pgtest.URL(t), quick("main", to, func(s *relay.Sink) {
 		s.Retry = workflow.Retry{Attempts: 3, First: time.Hour, Max: time.Hour}
 	}))
@@ -40,28 +40,20 @@ func TestBackoffStaysInDuplicateWindow(t *testing.T) {
 	})
 	proxy.Resume()
 	cursorReaches(t, n.pool, "main", tenant, head)
-	if got := stored(); got != 2 {
-		t.Errorf("the stream has %d messages of 2 events", got)
-	}
+	assert.Equal(t, uint64(2), stored(), "the stream has messages of 2 events")
 }
 
 // storedIn counts what is in the stream.
 func storedIn(t *testing.T, url string) func() uint64 {
 	t.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := upstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return func() uint64 {
 		stream, err := js.Stream(t.Context(), "PAWL")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return stream.CachedInfo().State.Msgs
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -54,9 +57,8 @@ func TestMovesDoNotBlockOtherTenants(t *testing.T) {
 	n.Wake()
 	cursorReaches(t, n.pool, "main", "mean", end) // its own events arrive eventually
 	to.inOrder(t)
-	if s := n.Stats(); s.Claimed != 1 || s.Lost != 0 {
-		t.Errorf("the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Claimed == 1 && s.Lost == 0, "the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
 }
 
 // A delivery in progress during a move ends before other events of its instance are delivered, and
@@ -78,29 +80,19 @@ func TestMoveWaitsForDeliveries(t *testing.T) {
 		}
 	})
 	publish(t, n.pool, tenant, "a", n)
-	if got := await.Receive(t, "the delivery begins", inside); got != "7-0" {
-		t.Fatal(got)
-	}
+	require.Equal(t, "7-0", await.Receive(t, "the delivery begins", inside))
 	before := len(to.ids('a'))
-	if err := relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 1, "ann", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 1, "ann", ""))
 	n.Wake()
 	eventually(t, "the log is read anew", func() bool { return len(to.ids('b')) == 2*3 })
-	if got := to.ids('a'); len(got) != before {
-		t.Errorf("meanwhile of the same instance came %v", got[before:])
-	}
-	if at := cursor(t, n.pool, "main", tenant); at != 1 {
-		t.Errorf("the cursor is at %d", at)
-	}
-	if dead := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); dead != 0 {
-		t.Errorf("%d rows are deferred", dead)
-	}
+	got := to.ids('a')
+	assert.Lenf(t, got, before, "meanwhile of the same instance came %v", got[before:])
+	assert.Equal(t, int64(1), cursor(t, n.pool, "main", tenant), "the cursor is at")
+	assert.Equal(t, int64(0), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"), "rows are deferred")
 	close(goOn)
 	cursorReaches(t, n.pool, "main", tenant, 7)
-	if got := to.ids('a')[before:]; !slices.Equal(got, []string{"2-0", "5-0", "5-1"}) {
-		t.Errorf("after it of the same instance came %v", got)
-	}
+	got = to.ids('a')[before:]
+	assert.Truef(t, slices.Equal(got, []string{"2-0", "5-0", "5-1"}), "after it of the same instance came %v", got)
 	mustEqual(t, "dead letters", deadLetters(t, relay.NewTable(n.pool, same), inspect.DeadFilter{Sink: "main"}), []string{"7-0"})
 	to.inOrder(t)
 }
@@ -119,9 +111,7 @@ func TestMoveOfUnreadLog(t *testing.T) {
 		r.fail = func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
 	})
 	move := func(position int64) {
-		if err := table.Move(t.Context(), "main", tenant, position, "ann", "because"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, table.Move(t.Context(), "main", tenant, position, "ann", "because"))
 		before := n.Stats().Stored
 		n.Wake()
 		eventually(t, "the node hears of it", func() bool { return n.Stats().Stored > before })
@@ -135,9 +125,8 @@ func TestMoveOfUnreadLog(t *testing.T) {
 	to.mends()
 	cursorReaches(t, n.pool, "main", tenant, head)
 	mustEqual(t, "delivered after the last move", to.ids('a')[before:], []string{"3-0", "4-0"})
-	if s := n.Stats(); s.Claimed != 1 || s.Lost != 0 {
-		t.Errorf("the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Claimed == 1 && s.Lost == 0, "the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
 }
 
 // Moving the cursor past a blocking event unblocks the tenant, even without later events.
@@ -152,9 +141,7 @@ func TestMoveToEndClearsBlock(t *testing.T) {
 		list, err := table.Sinks(t.Context(), "")
 		return err == nil && list[0].Stuck == 1
 	})
-	if err := table.Move(t.Context(), "main", tenant, head, "ann", "nobody needs them"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Move(t.Context(), "main", tenant, head, "ann", "nobody needs them"))
 	n.Wake()
 	tries := func() (count int) {
 		to.set(func(r *receiver) { count = r.tries[tenant+":2-0"] })
@@ -166,12 +153,9 @@ func TestMoveToEndClearsBlock(t *testing.T) {
 	head = publish(t, n.pool, tenant, "a", n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	mustEqual(t, "delivered", to.ids('a'), []string{"1-0", "4-0", "5-0", "5-1"})
-	if after := tries(); after != before {
-		t.Errorf("the event that blocked was tried %d times after the move", after-before)
-	}
-	if stuck := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''"); stuck != 0 {
-		t.Errorf("%d tenants are stuck", stuck)
-	}
+	after := tries()
+	assert.Equalf(t, before, after, "the event that blocked was tried %d times after the move", after-before)
+	assert.Equal(t, int64(0), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''"), "tenants are stuck")
 }
 
 // A failing receiver is probed with the available events. After an operator skipped them, the next
@@ -187,9 +171,7 @@ func TestProbeAfterOnlyEventIsSkipped(t *testing.T) {
 		list, err := table.Sinks(t.Context(), "")
 		return err == nil && list[0].Failures > 0
 	})
-	if err := table.Move(t.Context(), "main", tenant, head, "ann", "nobody needs it"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Move(t.Context(), "main", tenant, head, "ann", "nobody needs it"))
 	n.Wake()
 	tries := func() (count int) {
 		to.set(func(r *receiver) { count = r.tries[tenant+":1-0"] })

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -33,9 +36,7 @@ func (r *receiver) mends() { r.set(func(r *receiver) { r.fail = nil }) }
 func deadLetters(t testing.TB, table *relay.Table, f inspect.DeadFilter) (ids []string) {
 	t.Helper()
 	list, _, err := table.DeadLetters(t.Context(), f, inspect.DeadPage{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, d := range list {
 		ids = append(ids, fmt.Sprintf("%d-%d", d.Position, d.Ordinal))
 	}
@@ -44,9 +45,7 @@ func deadLetters(t testing.TB, table *relay.Table, f inspect.DeadFilter) (ids []
 
 func mustEqual(t testing.TB, what string, got, want []string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	assert.Truef(t, slices.Equal(got, want), "%s: got %v, want %v", what, got, want)
 }
 
 func TestParkedEventDoesNotBlockInstance(t *testing.T) {
@@ -59,9 +58,7 @@ func TestParkedEventDoesNotBlockInstance(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, head)
 	mustEqual(t, "delivered", to.ids('a'), []string{"2-0"})
 	list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
-	if err != nil || len(list) != 2 {
-		t.Fatal(list, err)
-	}
+	require.Truef(t, err == nil && len(list) == 2, "%v %v", list, err)
 	d := list[0]
 	if d.Tenant != tenant || d.Position != 1 || d.Type != "order.0" || d.Workflow != "order" || d.Instance != instanceOf('a') ||
 		d.Status != inspect.DeadWaiting || d.Kind != string(sink.Permanent) || d.Failure != "not this one" || d.Attempts != 1 ||
@@ -83,9 +80,7 @@ func TestParkedEventDoesNotBlockInstance(t *testing.T) {
 		return len(deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven})) == 2
 	})
 	list, _, err = table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven}, inspect.DeadPage{})
-	if err != nil || list[0].By != "ann" || list[0].Reason != "mended" {
-		t.Errorf("%+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && list[0].By == "ann" && list[0].Reason == "mended", "%+v, %v", list, err)
 }
 
 func TestDeadLetterHoldsItsInstance(t *testing.T) {
@@ -118,10 +113,9 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			if how == "redriven" {
 				act, want = table.Redrive, slices.Insert(want, 1, "2-0")
 			}
-			if count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2},
-				"ann", "known"); count != 1 || err != nil {
-				t.Fatal(count, err)
-			}
+			count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2},
+				"ann", "known")
+			require.Truef(t, count == 1 && err == nil, "%v %v", count, err)
 			n.Wake()
 			eventually(t, "the instance goes on", func() bool { return len(to.ids('a')) == len(want) })
 			mustEqual(t, "delivered", to.ids('a'), want)
@@ -156,12 +150,8 @@ func TestBlockStopsCursorUntilDelivery(t *testing.T) {
 	}
 	to.mends()
 	cursorReaches(t, n.pool, "main", tenant, head)
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
-	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("%d rows are deferred", rows)
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
+	assert.Equal(t, int64(0), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"), "rows are deferred")
 }
 
 // More tenants are blocked than there are readers, each with more events than the window. The
@@ -191,9 +181,8 @@ func TestBlockedTenantsDoNotBlockOthers(t *testing.T) {
 	for range 3 { // together more than the window, a few at a time
 		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 8), n))
 	}
-	if passed := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position > 1"); passed != 0 {
-		t.Errorf("%d blocked tenants have gone on", passed)
-	}
+	assert.Equal(t, int64(0), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position > 1"),
+		"blocked tenants have gone on")
 	to.mends()
 	eventually(t, "the others go on when they can", func() bool {
 		return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position = $1 AND failure IS NULL",
@@ -215,9 +204,8 @@ func TestRemovedTenantKeepsDeferredEvents(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, head)
 	n.stop()
 	to.mends()
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); count != 1 || err != nil {
-		t.Fatal(count, err)
-	}
+	count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
+	require.Truef(t, count == 1 && err == nil, "%v %v", count, err)
 	n = startNode(t, url, quick("main", to, of("other")))
 	for range 3 { // deferred instances were read before the first of these
 		head = publish(t, n.pool, "other", "b", n)
@@ -263,37 +251,26 @@ func TestPausedSinkReceivesNothing(t *testing.T) {
 	head := publish(t, n.pool, tenant, "abc", n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	for _, by := range []string{"ann", "bob"} { // the second pause is a no-op
-		if err := table.Pause(t.Context(), "main", by, "maintenance"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, table.Pause(t.Context(), "main", by, "maintenance"))
 	}
 	n.Wake()
 	info := func() inspect.SinkInfo {
 		list, err := table.Sinks(t.Context(), "")
-		if err != nil || len(list) != 2 {
-			t.Fatal(list, err)
-		}
+		require.Truef(t, err == nil && len(list) == 2, "%v %v", list, err)
 		return list[0]
 	}
 	eventually(t, "its lease is given back", func() bool { return info().Node == "" })
-	if p := info().Paused; p == nil || p.By != "ann" || p.Reason != "maintenance" || p.At.IsZero() {
-		t.Errorf("paused: %+v", p)
-	}
+	p := info().Paused
+	assert.Truef(t, p != nil && p.By == "ann" && p.Reason == "maintenance" && !p.At.IsZero(), "paused: %+v", p)
 	head = publish(t, n.pool, tenant, "abc", n)
 	cursorReaches(t, n.pool, "other", tenant, head)
-	if got := len(to.got()); got != 3 {
-		t.Errorf("a paused sink got %d events", got)
-	}
+	assert.Equal(t, 3, len(to.got()), "a paused sink events")
 	for range 2 {
-		if err := table.Resume(t.Context(), "main"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, table.Resume(t.Context(), "main"))
 	}
 	n.Wake()
 	cursorReaches(t, n.pool, "main", tenant, head)
-	if info().Paused != nil || info().Node != n.name {
-		t.Errorf("after it was resumed: %+v", info())
-	}
+	assert.Truef(t, info().Paused == nil && info().Node == n.name, "after it was resumed: %+v", info())
 }
 
 // A receiver may ask for a delay of a day. Pausing and resuming the sink tries it at once, even if
@@ -318,16 +295,12 @@ func TestResumeEndsRetryAfter(t *testing.T) {
 				list, err := table.Sinks(t.Context(), "")
 				return err == nil && list[0].Failures == 1
 			})
-			if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, table.Pause(t.Context(), "main", "ann", ""))
 			if noticed {
 				n.Wake()
 				eventually(t, "nobody delivers", func() bool { return holder(t, n.pool, "main") == "" })
 			}
-			if err := table.Resume(t.Context(), "main"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, table.Resume(t.Context(), "main"))
 			n.Wake()
 			cursorReaches(t, n.pool, "main", tenant, head)
 		})
@@ -361,9 +334,7 @@ func TestGonePausesSink(t *testing.T) {
 			})
 			cursorReaches(t, n.pool, "main", tenant, 2)
 			to.mends()
-			if err := table.Resume(t.Context(), "main"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, table.Resume(t.Context(), "main"))
 			n.Wake()
 			cursorReaches(t, n.pool, "main", tenant, 5)
 			to.inOrder(t)
@@ -382,9 +353,7 @@ func TestMoveRepeatsOrSkipsEvents(t *testing.T) {
 	before := len(to.got())
 
 	for range 2 { // the second time is a no-op
-		if err := table.Move(t.Context(), "main", tenant, 6, "ann", "lost by the receiver"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, table.Move(t.Context(), "main", tenant, 6, "ann", "lost by the receiver"))
 	}
 	mustEqual(t, "dead letters before the position stay", deadLetters(t, table, inspect.DeadFilter{Sink: "main"}), []string{"2-0"})
 	to.mends()
@@ -392,14 +361,11 @@ func TestMoveRepeatsOrSkipsEvents(t *testing.T) {
 	eventually(t, "they are delivered again", func() bool { return len(to.got()) == before+5 })
 	cursorReaches(t, n.pool, "main", tenant, head)
 	list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
-	if err != nil || len(list) != 1 || list[0].Moved == nil || list[0].Moved.From != head || list[0].Moved.By != "ann" ||
-		list[0].Moved.Reason != "lost by the receiver" {
-		t.Errorf("%+v, %v", list, err)
-	}
+	assert.Truef(t, err == nil && len(list) == 1 && list[0].Moved != nil && list[0].Moved.From == head && list[0].Moved.By == "ann" &&
+		list[0].Moved.Reason == "lost by the receiver",
+		"%+v, %v", list, err)
 
-	if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Pause(t.Context(), "main", "ann", ""))
 	n.Wake()
 	eventually(t, "it is paused", func() bool {
 		list, err := table.Sinks(t.Context(), "")
@@ -414,18 +380,13 @@ func TestMoveRepeatsOrSkipsEvents(t *testing.T) {
 			t.Errorf("to %d: %v", bad.position, err)
 		}
 	}
-	if err := table.Move(t.Context(), "main", tenant, end-1, "ann", "they are tests"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Move(t.Context(), "main", tenant, end-1, "ann", "they are tests"))
 	before = len(to.got())
-	if err := table.Resume(t.Context(), "main"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Resume(t.Context(), "main"))
 	n.Wake()
 	cursorReaches(t, n.pool, "main", tenant, end)
-	if got := to.ids(0)[before:]; len(got) != 1 || got[0] != fmt.Sprintf("%d-0", end) {
-		t.Errorf("after it went forward it got %v", got)
-	}
+	got := to.ids(0)[before:]
+	assert.Truef(t, len(got) == 1 && got[0] == fmt.Sprintf("%d-0", end), "after it went forward it got %v", got)
 }
 
 // A cursor that is moved during deliveries keeps its new position: the holder reads from there and
@@ -446,15 +407,11 @@ func TestMoveDuringDeliveryPersists(t *testing.T) {
 	})
 	end := publish(t, n.pool, tenant, "a", n)
 	await.Receive(t, "the delivery begins", inside)
-	if err := relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 2, "ann", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 2, "ann", ""))
 	close(goOn)
 	eventually(t, "everything after the position arrives again", func() bool { return len(to.got()) >= events(end)+events(end)-2 })
 	cursorReaches(t, n.pool, "main", tenant, end)
-	if lost := n.Stats().Lost; lost != 0 {
-		t.Errorf("it lost its lease %d times", lost)
-	}
+	assert.Equal(t, int64(0), n.Stats().Lost, "it lost its lease times")
 }
 
 func TestFiltersSelectDeadLetters(t *testing.T) {
@@ -490,9 +447,7 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 	var page inspect.DeadPage
 	for page.Limit = 3; ; {
 		list, more, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, d := range list {
 			paged = append(paged, fmt.Sprintf("%d-%d", d.Position, d.Ordinal))
 		}
@@ -503,17 +458,15 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 	}
 	mustEqual(t, "page by page", paged, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"})
 
-	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
-		"ann", "tests"); err != nil || count != 3 {
-		t.Errorf("%d were skipped, %v", count, err)
-	}
+	count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		"ann", "tests")
+	assert.Truef(t, err == nil && count == 3, "%d were skipped, %v", count, err)
 	mustEqual(t, "the other sink's", deadLetters(t, table, inspect.DeadFilter{Sink: "other", Instance: instanceOf('a')}),
 		[]string{"1-0", "4-0", "1-0"})
 	to.mends()
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadSkipped, Tenant: "globex"},
-		"ann", "by mistake"); err != nil || count != 1 {
-		t.Errorf("%d of those that were skipped were redriven, %v", count, err)
-	}
+	count, err = table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadSkipped, Tenant: "globex"},
+		"ann", "by mistake")
+	assert.Truef(t, err == nil && count == 1, "%d of those that were skipped were redriven, %v", count, err)
 	n.Wake()
 	eventually(t, "it arrives", func() bool { return slices.Equal(to.ids('a'), []string{"1-0"}) })
 }
@@ -527,14 +480,11 @@ func TestRedriveWorksInBatches(t *testing.T) {
 	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnopqrst", 125), n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	to.mends()
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); err != nil || count != int64(events(head)) {
-		t.Errorf("%d of %d were redriven, %v", count, events(head), err)
-	}
+	count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
+	assert.Truef(t, err == nil && count == int64(events(head)), "%d of %d were redriven, %v", count, events(head), err)
 	n.Wake()
 	to.wants(t, events(head))
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
 }
 
 func TestErrorsOfOperations(t *testing.T) {
@@ -558,29 +508,21 @@ func TestErrorsOfOperations(t *testing.T) {
 		return errs
 	}
 	for name, err := range operations(table, "unknown", "ann", inspect.DeadFilter{Sink: "unknown"}, 0) {
-		if workflow.CodeOf(err) != workflow.NotFound {
-			t.Errorf("%s of an unknown sink: %v", name, err)
-		}
+		assert.Equalf(t, workflow.NotFound, workflow.CodeOf(err), "%s of an unknown sink: %v", name, err)
 	}
 	for name, err := range operations(gone, "main", "ann", inspect.DeadFilter{Sink: "main"}, 0) {
-		if workflow.CodeOf(err) != workflow.Unavailable {
-			t.Errorf("%s without a database: %v", name, err)
-		}
+		assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "%s without a database: %v", name, err)
 	}
 	for _, f := range []inspect.DeadFilter{{Sink: "main", Status: "odd"}, {Sink: "main", Position: 1}, {Sink: "main", Tenant: "\x00"},
 		{Sink: "a\x00"}} {
 		for name, err := range operations(table, "main", "a\x00b", f, 1001) {
-			if name != "resume" && workflow.CodeOf(err) != workflow.InvalidRequest {
-				t.Errorf("%s of %+v: %v", name, f, err)
-			}
+			assert.Falsef(t, name != "resume" && workflow.CodeOf(err) != workflow.InvalidRequest, "%s of %+v: %v", name, f, err)
 		}
 	}
-	if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
-		"", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Errorf("redrive what is queued: %v", err)
-	}
-	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven},
-		"", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Errorf("skip what was redriven: %v", err)
-	}
+	_, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
+		"", "")
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "redrive what is queued: %v", err)
+	_, err = table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven},
+		"", "known")
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "skip what was redriven: %v", err)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -32,14 +34,11 @@ func TestTotalFailureLosesNothing(t *testing.T) {
 		list, err := table.Sinks(t.Context(), "")
 		return err == nil && list[0].Failures > 1
 	})
-	if dead := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status = 'waiting'"); dead != 0 {
-		t.Errorf("%d dead letters while nothing is accepted", dead)
-	}
+	assert.Equal(t, int64(0), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status = 'waiting'"),
+		"dead letters while nothing is accepted")
 	to.mends()
 	cursorReaches(t, n.pool, "main", tenant, head)
 	to.wants(t, events(head))
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
 	eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -115,9 +117,7 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() { _ = tx.Rollback(context.Background()) }() // discard changes
 			for _, step := range pgtest.Explain(t, tx, "ANALYZE, ", s.sql, append([]any{pgx.QueryExecModeExec}, s.args...)...) {
 				check(t, step, s.whole)
@@ -132,26 +132,19 @@ func TestLookUpReadsFewPagesWithOldSnapshot(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	execAll(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('s'); SELECT pawl.advance('acme', 1)")
 	snapshot, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = snapshot.Rollback(context.Background()) }()
-	if _, err := snapshot.Exec(t.Context(), "SELECT FROM pawl.log"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = snapshot.Exec(t.Context(), "SELECT FROM pawl.log")
+	require.NoError(t, err)
 	execAll(t, pool, "DO $$ BEGIN FOR n IN 1..20000 LOOP PERFORM pawl.advance('acme', 1); END LOOP; END $$")
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	pages := 0
 	for range 2 { // the first run fills the session's caches
 		pages = pgtest.Pages(t, conn, lookUpSQL, pgx.QueryExecModeExec, []string{"s"}, []string{"acme"})
 	}
-	if pages > 25 {
-		t.Errorf("it reads %d pages", pages)
-	}
+	assert.Truef(t, pages <= 25, "it reads %d pages", pages)
 }
 
 // Every statement contains the configured schema.
@@ -161,9 +154,7 @@ func TestStatementsUseConfiguredSchema(t *testing.T) {
 		v := reflect.ValueOf(all)
 		for i := range v.NumField() {
 			sql, name := v.Field(i).String(), v.Type().Field(i).Name
-			if strings.Contains(sql, "pawl.") || !strings.Contains(sql, `"shop".outbox`) {
-				t.Errorf("%s: %s", name, sql)
-			}
+			assert.Truef(t, !strings.Contains(sql, "pawl.") && strings.Contains(sql, `"shop".outbox`), "%s: %s", name, sql)
 		}
 	}
 }
@@ -172,26 +163,20 @@ func check(t *testing.T, p pgtest.Step, whole []string) {
 	t.Helper()
 	switch p.Type {
 	case "Seq Scan":
-		if !slices.Contains(whole, p.Relation) {
-			t.Errorf("%s on %s", p.Type, p.Relation)
-		}
+		assert.Containsf(t, whole, p.Relation, "%s on", p.Type)
 	case "Index Scan", "Index Only Scan", "Bitmap Index Scan":
 		bound, ok := probed[week.ReplaceAllString(p.Index, "")]
-		if !ok {
-			t.Errorf("it uses %s: %s", p.Index, p.Cond)
-		}
+		assert.Truef(t, ok, "it uses %s: %s", p.Index, p.Cond)
 		for _, column := range bound {
 			read := slices.ContainsFunc(whole, func(table string) bool { return p.Relation == table || p.Index == table+"_pkey" })
-			if !read && !strings.Contains(strings.ReplaceAll(p.Cond, `"`, ""), column) {
-				t.Errorf("%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
-			}
+			assert.Falsef(t, !read && !strings.Contains(strings.ReplaceAll(p.Cond, `"`, ""), column),
+				"%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
 		}
 	}
 }
 
 func execAll(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
 }

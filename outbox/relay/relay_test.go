@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -25,17 +27,13 @@ func TestEveryEventIsDeliveredOnceInOrder(t *testing.T) {
 	head := publish(t, n.pool, tenant, strings.Repeat("abcabd", 100), n)
 	publish(t, n.pool, "other", "aab", n)
 	to.wants(t, events(head)+events(3))
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
 	cursorReaches(t, n.pool, "main", tenant, head)
 	cursorReaches(t, n.pool, "main", "other", 3)
 	head = publish(t, n.pool, tenant, "ab", n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	n.stop()
-	if to.closed != 1 {
-		t.Errorf("the sink was closed %d times", to.closed)
-	}
+	assert.Equal(t, 1, to.closed, "the sink was closed times")
 }
 
 // Delivery works behind a pooler without prepared statements.
@@ -43,14 +41,10 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	to := refuses("1-0")
 	n := newNode(t, url, func(c *relay.Config) { c.Pool = pool }, quick("main", to, func(s *relay.Sink) {
@@ -61,27 +55,19 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 	to.mends()
 	table := relay.NewTable(pool, same)
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
-		"ann", ""); err != nil || count != 1 {
-		t.Fatal(count, err)
-	}
+	count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		"ann", "")
+	require.Truef(t, err == nil && count == 1, "%v %v", count, err)
 	n.Wake()
 	to.wants(t, events(head))
 	to.inOrder(t)
-	if err := table.Move(t.Context(), "main", tenant, 0, "ann", "again"); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.Resume(t.Context(), "main"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Move(t.Context(), "main", tenant, 0, "ann", "again"))
+	require.NoError(t, table.Pause(t.Context(), "main", "ann", ""))
+	require.NoError(t, table.Resume(t.Context(), "main"))
 	n.Wake()
 	eventually(t, "everything arrives again", func() bool { return len(to.got()) >= 2*events(head) })
-	if list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"}); err != nil || len(list) != 1 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
+	assert.Truef(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 	if list, err := table.Sinks(t.Context(), ""); err != nil || len(list) != 1 || len(list[0].Tenants) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -136,9 +122,7 @@ func TestOrderHoldsUnderFailures(t *testing.T) {
 			}
 			to.wants(t, events(head))
 			cursorReaches(t, n.pool, "main", tenant, head)
-			if repeated := to.inOrder(t); repeated != 0 {
-				t.Errorf("%d were delivered twice", repeated)
-			}
+			assert.Equal(t, 0, to.inOrder(t), "delivered twice")
 			eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 		})
 	}
@@ -163,22 +147,15 @@ func TestFilterSkipsOtherEvents(t *testing.T) {
 	cursorReaches(t, n.pool, "declared", tenant, head)
 	cursorReaches(t, n.pool, "both", tenant, head)
 	for _, e := range append(declared.got(), both.got()...) {
-		if e.Instance != instanceOf('b') {
-			t.Fatalf("an event of another instance passed: %+v", e)
-		}
+		require.Equalf(t, instanceOf('b'), e.Instance, "an event of another instance passed: %+v", e)
 	}
 	if all, firsts := len(declared.got()), len(both.got()); all <= 500 || firsts != 500 {
 		t.Errorf("%d events passed the declared filter, %d both", all, firsts)
 	}
-	if got := len(some.got()); got != 500 {
-		t.Errorf("%d events passed the filter, not 500", got)
-	}
-	if got := one.got(); len(got) != 3 || got[0].Tenant != "other" {
-		t.Errorf("the sink of one tenant has %d events", len(got))
-	}
-	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE sink = 'one'"); rows != 1 {
-		t.Errorf("it has %d cursors", rows)
-	}
+	assert.Equal(t, 500, len(some.got()), "events passed the filter, not 500")
+	got := one.got()
+	assert.Truef(t, len(got) == 3 && got[0].Tenant == "other", "the sink of one tenant has %d events", len(got))
+	assert.Equal(t, int64(1), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE sink = 'one'"), "it has cursors")
 }
 
 func TestPanickingFilterStopsTenant(t *testing.T) {
@@ -277,26 +254,19 @@ func TestHangingSinkDoesNotSlowOthers(t *testing.T) {
 	cursorReaches(t, n.pool, "lives", tenant, head)
 	lives.inOrder(t)
 	for _, dead := range []string{"hangs", "fails", "panics"} {
-		if at := cursor(t, n.pool, dead, tenant); at != 0 {
-			t.Errorf("the cursor of the sink that %s is at %d", dead, at)
-		}
+		assert.Equalf(t, int64(0), cursor(t, n.pool, dead, tenant), "the cursor of the sink that %s is at", dead)
 	}
-	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("%d events were deferred because their receivers were down", rows)
-	}
+	assert.Equal(t, int64(0), number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"),
+		"events were deferred because their receivers were down")
 	eventually(t, "the failures are known", func() bool {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
-		if err != nil || len(list) != 4 {
-			t.Fatal(list, err)
-		}
+		require.Truef(t, err == nil && len(list) == 4, "%v %v", list, err)
 		return list[0].Failures > 1 && list[0].Failure == "down" && list[0].Lag == head && list[3].Failures > 1 &&
 			strings.Contains(list[3].Failure, "oops") && list[2].Failures == 0 && list[2].Lag == 0 && list[2].Delivered == int64(events(head))
 	})
 	fails.set(func(r *receiver) { r.fail = nil })
 	cursorReaches(t, n.pool, "fails", tenant, head)
-	if repeated := fails.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
+	assert.Equal(t, 0, fails.inOrder(t), "delivered twice")
 	eventually(t, "it has recovered", func() bool {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
 		return err == nil && list[0].Failures == 0

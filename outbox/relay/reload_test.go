@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -41,17 +43,15 @@ func TestFullTenantIsReloadedOnCapacity(t *testing.T) {
 				return h.flow.takeBatch()
 			}
 			b := store(&storeBatch{reload: true})
-			if len(b.fetch) != 1 || h.store.reload {
-				t.Fatalf("rows of %d instances are to be read; everything: %t", len(b.fetch), h.store.reload)
-			}
+			require.Truef(t, len(b.fetch) == 1 && !h.store.reload,
+				"rows of %d instances are to be read; everything: %t", len(b.fetch), h.store.reload)
 			h.flow.addRows(b.fetch[0], []queuedRow{{event: e}}, false, now)
 			h.flow.applyResults(h.flow.next(now), []*sink.Failure{tt.says}, now)
 			for range 3 {
 				store(store(h.flow.takeBatch()))
 			}
-			if changes := tt.says == nil || tt.says.Kind == sink.Permanent; h.store.reload != changes {
-				t.Errorf("it is read again: %t", h.store.reload)
-			}
+			changes := tt.says == nil || tt.says.Kind == sink.Permanent
+			assert.Equal(t, changes, h.store.reload, "it is read again")
 		})
 	}
 }
@@ -72,9 +72,7 @@ INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, i
 	updated_at)
 SELECT 'small', 's', p, 'e', 0, 'w', md5(p::text)::uuid, 'waiting', 'temporary', 'no', 1, now(), now() FROM generate_series(1, 5) p`)
 	rows, err := pool.Query(t.Context(), pgtest.SQL(deferredSQL), "s", true, 30, []string(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type found struct {
 		Tenant, Instance string
 		Waits, Full      bool
@@ -83,22 +81,17 @@ SELECT 'small', 's', p, 'e', 0, 'w', md5(p::text)::uuid, 'waiting', 'temporary',
 		err = row.Scan(&f.Tenant, &f.Instance, &f.Waits, &f.Full)
 		return f, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	known, last, full := map[string]int{}, map[string]string{}, 0
 	for _, f := range list {
 		if f.Full {
 			full++
 			continue
 		}
-		if f.Tenant != "small" && (f.Waits || f.Instance <= last[f.Tenant]) {
-			t.Errorf("%+v comes after %s", f, last[f.Tenant])
-		}
+		assert.Falsef(t, f.Tenant != "small" && (f.Waits || f.Instance <= last[f.Tenant]), "%+v comes after %s", f, last[f.Tenant])
 		known[f.Tenant]++
 		last[f.Tenant] = f.Instance
 	}
-	if full != 3 || known["small"] != 5 || known["t1"] != 10 || known["t2"] != 10 || known["t3"] != 10 {
-		t.Errorf("%d are full; known are %v", full, known)
-	}
+	assert.Truef(t, full == 3 && known["small"] == 5 && known["t1"] == 10 && known["t2"] == 10 && known["t3"] == 10,
+		"%d are full; known are %v", full, known)
 }

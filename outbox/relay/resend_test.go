@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -49,9 +52,7 @@ func TestResentBatchKeepsOperatorChanges(t *testing.T) {
 			table := NewTable(pool, same)
 			store := func(b *storeBatch) *storeReply {
 				r := h.storeBatch(b, time.Minute)
-				if r.err != nil || r.lost {
-					t.Fatal(r.err, r.lost)
-				}
+				require.Truef(t, r.err == nil && !r.lost, "%v %v", r.err, r.lost)
 				return r
 			}
 
@@ -79,9 +80,7 @@ func TestResentBatchKeepsOperatorChanges(t *testing.T) {
 			}
 			store(f.takeBatch())
 			list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: tt.want}, inspect.DeadPage{})
-			if err != nil || len(list) != 1 {
-				t.Errorf("it is not %s any more: %+v, %v", tt.want, list, err)
-			}
+			assert.Truef(t, err == nil && len(list) == 1, "it is not %s any more: %+v, %v", tt.want, list, err)
 		})
 	}
 }
@@ -90,8 +89,6 @@ func TestResentBatchKeepsOperatorChanges(t *testing.T) {
 func revision(t *testing.T, h *holder) int64 {
 	t.Helper()
 	r := h.storeBatch(&storeBatch{}, time.Minute)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	require.NoError(t, r.err)
 	return r.revision
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
@@ -17,9 +20,8 @@ func TestHoldsUsesIndexesAndStopsEarly(t *testing.T) {
 	const tenants, events = 1000, 20
 	execute := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql, args...)
+		require.NoError(t, err)
 	}
 	at := time.Date(2040, 1, 2, 0, 0, 0, 0, time.UTC)
 	execute("SELECT pawl.make_partition('outbox', $1)", at)
@@ -32,19 +34,14 @@ func TestHoldsUsesIndexesAndStopsEarly(t *testing.T) {
 	holds := func() string {
 		t.Helper()
 		why, err := Holds(t.Context(), pool, schema.For(schema.Default), "outbox_2040w01")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return why
 	}
 	check := func(what, want string, most float64) {
 		t.Helper()
-		if got := holds(); got != want {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
-		if got := pgtest.RowsRead(t, pool, sql); got > most {
-			t.Errorf("%s: %v rows are read, more than %v", what, got, most)
-		}
+		assert.Equal(t, want, holds(), what)
+		got := pgtest.RowsRead(t, pool, sql)
+		assert.Truef(t, !(got > most), "%s: %v rows are read, more than %v", what, got, most)
 	}
 	for _, analyzed := range []string{"as it grew", "analyzed"} {
 		check("a sink that has got nothing, "+analyzed, `sink "s1" is at position 0 of tenant "t0001"`, 10)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -35,26 +37,18 @@ func arrived(t *testing.T, bodies [][]byte, head int64) (repeated int) {
 	seen, last := map[string]bool{}, map[string]int64{}
 	for _, body := range bodies {
 		var e struct{ ID, Instance, Position string }
-		if err := json.Unmarshal(body, &e); err != nil {
-			t.Fatalf("%v: %s", err, body)
-		}
+		require.NoError(t, json.Unmarshal(body, &e), body)
 		if seen[e.ID] {
 			repeated++
 			continue
 		}
 		seen[e.ID] = true
 		position, err := strconv.ParseInt(e.Position, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if position < last[e.Instance] {
-			t.Errorf("%s: %s came after position %d", e.Instance, e.ID, last[e.Instance])
-		}
+		require.NoError(t, err)
+		assert.Truef(t, position >= last[e.Instance], "%s: %s came after position %d", e.Instance, e.ID, last[e.Instance])
 		last[e.Instance] = position
 	}
-	if len(seen) != events(head) {
-		t.Errorf("%d events of %d arrived", len(seen), events(head))
-	}
+	assert.Len(t, seen, events(head), "events of arrived")
 	return repeated
 }
 
@@ -65,9 +59,7 @@ func TestJetStreamReceivesEveryEventOnce(t *testing.T) {
 	server := natstest.Start(t)
 	start := func() *node {
 		to, err := jetstream.New(jetstream.Config{URL: server.URL(), Timeout: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return startNode(t, url, quick("nats", to, func(s *relay.Sink) { s.Batch, s.Window, s.Retry.Max = 20, 200, 50*time.Millisecond }))
 	}
 	var head int64
@@ -78,9 +70,7 @@ func TestJetStreamReceivesEveryEventOnce(t *testing.T) {
 		if round%2 == 1 {
 			server.Down()
 			head = publish(t, pool, tenant, "abcdef", n)
-			if err := server.Up(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Up())
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // cancels the calls
@@ -90,29 +80,19 @@ func TestJetStreamReceivesEveryEventOnce(t *testing.T) {
 	cursorReaches(t, pool, "nats", tenant, head)
 
 	conn, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := upstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "PAWL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var bodies [][]byte
 	for n := uint64(1); n <= stream.CachedInfo().State.LastSeq; n++ {
 		m, err := stream.GetMsg(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		bodies = append(bodies, m.Data)
 	}
-	if repeated := arrived(t, bodies, head); repeated != 0 {
-		t.Errorf("%d are in the stream twice", repeated)
-	}
+	assert.Equal(t, 0, arrived(t, bodies, head), "in the stream twice")
 }
 
 func TestFileReceivesEveryEvent(t *testing.T) {
@@ -123,27 +103,21 @@ func TestFileReceivesEveryEvent(t *testing.T) {
 	var head int64
 	for range 4 {
 		to, err := file.New(file.Config{Path: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n := startNode(t, url, quick("file", to))
 		head = publish(t, pool, tenant, strings.Repeat("abcdefgh", 50), n)
 		cursorReaches(t, pool, "file", tenant, head)
 		n.stop()
 	}
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	var bodies [][]byte
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		bodies = append(bodies, append([]byte(nil), lines.Bytes()...))
 	}
-	if repeated := arrived(t, bodies, head); repeated != 0 {
-		t.Errorf("%d are in the file twice", repeated)
-	}
+	assert.Equal(t, 0, arrived(t, bodies, head), "in the file twice")
 }
 
 // A webhook that fails, responds late or disconnects after processing receives every event, in
@@ -180,16 +154,12 @@ func TestFailingWebhookReceivesEveryEvent(t *testing.T) {
 	t.Cleanup(server.Close)
 	to, err := webhook.New(webhook.Config{URL: server.URL, Secrets: []signature.Secret{signature.NewSecret()}, PlainHTTP: true,
 		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := startNode(t, url, quick("hook", to, func(s *relay.Sink) { s.Batch, s.Calls, s.Retry.Attempts = 4, 8, 1_000_000 }))
 	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnop", 20), n)
 	cursorReaches(t, n.pool, "hook", tenant, head)
 	eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
 	mu.Lock()
 	defer mu.Unlock()
-	if repeated := arrived(t, bodies, head); repeated == 0 {
-		t.Error("nothing was repeated: the receiver did not do what it should")
-	}
+	assert.NotEqual(t, 0, arrived(t, bodies, head), "nothing was repeated: the receiver did not do what it should")
 }

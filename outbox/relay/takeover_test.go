@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -86,9 +88,7 @@ func startFrosty(t testing.TB, url string, lease time.Duration, sinks ...relay.S
 func holder(t testing.TB, pool *pgxpool.Pool, name string) string {
 	t.Helper()
 	list, err := relay.NewTable(pool, same).Sinks(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	i := slices.IndexFunc(list, func(i inspect.SinkInfo) bool { return i.Name == name })
 	return list[i].Node
 }
@@ -109,12 +109,8 @@ func TestFrozenNodeIsFenced(t *testing.T) {
 	first.committed(tenant, head)           // except this one
 	second := startNode(t, url, quick("main", to))
 	cursorReaches(t, pool, "main", tenant, head)
-	if got := holder(t, pool, "main"); got != second.name {
-		t.Errorf("the holder is %q", got)
-	}
-	if second.Stats().TakenOver != 1 || second.log.Count("took over a sink") != 1 {
-		t.Errorf("it was not told: %+v", second.Stats())
-	}
+	assert.Equal(t, second.name, holder(t, pool, "main"), "the holder")
+	assert.Truef(t, second.Stats().TakenOver == 1 && second.log.Count("took over a sink") == 1, "it was not told: %+v", second.Stats())
 	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), second)
 	cursorReaches(t, pool, "main", tenant, head)
 
@@ -122,9 +118,7 @@ func TestFrozenNodeIsFenced(t *testing.T) {
 	eventually(t, "the first one knows", func() bool { return first.Stats().Lost > 0 })
 	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), first, second)
 	cursorReaches(t, pool, "main", tenant, head)
-	if got := holder(t, pool, "main"); got != second.name {
-		t.Errorf("the holder is %q", got)
-	}
+	assert.Equal(t, second.name, holder(t, pool, "main"), "the holder")
 	to.inOrder(t)
 }
 
@@ -169,15 +163,10 @@ func TestLateBatchIsFenced(t *testing.T) {
 	frost.thaw()
 	eventually(t, "the late batch is answered", func() bool { return frost.done.Load() > answered })
 	eventually(t, "the first one knows", func() bool { return first.Stats().Lost >= 1 })
-	if rows := number(t, pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("the late batch parked %d events", rows)
-	}
-	if after := number(t, pool, "SELECT delivered FROM pawl.outbox_sink"); after != before {
-		t.Errorf("the late batch counted %d deliveries", after-before)
-	}
-	if got := holder(t, pool, "main"); got != second.name {
-		t.Errorf("the holder is %q", got)
-	}
+	assert.Equal(t, int64(0), number(t, pool, "SELECT count(*) FROM pawl.outbox_dead"), "the late batch parked events")
+	after := number(t, pool, "SELECT delivered FROM pawl.outbox_sink")
+	assert.Equalf(t, before, after, "the late batch counted %d deliveries", after-before)
+	assert.Equal(t, second.name, holder(t, pool, "main"), "the holder")
 }
 
 func TestStopFinishesAndHandsOver(t *testing.T) {
@@ -218,17 +207,11 @@ func TestStopFinishesAndHandsOver(t *testing.T) {
 	to.set(func(r *receiver) { r.enter = nil })
 	close(goOn)
 	await.Receive(t, "it stops", stopped)
-	if got := holder(t, pool, "main"); got == first.name {
-		t.Errorf("the lease was not given back")
-	}
+	assert.NotEqual(t, first.name, holder(t, pool, "main"), "the lease was not given back")
 	other.Wake()
 	cursorReaches(t, pool, "main", tenant, head)
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
-	if other.Stats().TakenOver != 0 {
-		t.Error("it had to wait for the lease to run out")
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
+	assert.Equal(t, int64(0), other.Stats().TakenOver, "it had to wait for the lease to run out")
 	first.stop() // second stop
 }
 
@@ -250,9 +233,7 @@ func TestStopHandsOverRetries(t *testing.T) {
 	head := publish(t, pool, tenant, "abcabc", n)
 	to.wants(t, events(head)-3)
 	n.stop()
-	if at := cursor(t, pool, "main", tenant); at != head {
-		t.Errorf("the cursor is at %d", at)
-	}
+	assert.Equal(t, head, cursor(t, pool, "main", tenant), "the cursor is at")
 	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
 		inspect.DeadPage{})
 	if err != nil || len(list) != 3 || list[0].Attempts == 0 || list[0].Failure != "not now" || list[1].Kind != string(sink.Held) {
@@ -261,9 +242,7 @@ func TestStopHandsOverRetries(t *testing.T) {
 	to.mends()
 	startNode(t, url, quick("main", to))
 	to.wants(t, events(head))
-	if repeated := to.inOrder(t); repeated != 0 {
-		t.Errorf("%d were delivered twice", repeated)
-	}
+	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
 }
 
 func TestStopCancelsCallsAtDeadline(t *testing.T) {
@@ -282,9 +261,7 @@ func TestStopCancelsCallsAtDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if got := holder(t, pool, "main"); got != "" {
-		t.Errorf("the lease was not given back: %q", got)
-	}
+	assert.Equal(t, "", holder(t, pool, "main"), "the lease was not given back")
 	to.set(func(r *receiver) { r.enter, r.fail = nil, nil })
 	startNode(t, url, quick("main", to))
 	to.wants(t, events(head))
@@ -352,9 +329,8 @@ func TestOneNodeDeliversDespiteCutConnections(t *testing.T) {
 	for _, n := range nodes {
 		claimed += n.Stats().Claimed
 	}
-	if token := number(t, pool, "SELECT token FROM pawl.outbox_sink"); token < claimed {
-		t.Errorf("%d claims, and the token is %d", claimed, token)
-	}
+	token := number(t, pool, "SELECT token FROM pawl.outbox_sink")
+	assert.Truef(t, token >= claimed, "%d claims, and the token is %d", claimed, token)
 }
 
 // Stop abandons a sink that ignores its cancelled context.
@@ -373,12 +349,8 @@ func TestStopAbandonsHangingSink(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if n.log.Count("calls of a sink ignore their cancellation") != 1 {
-		t.Error("nobody is told")
-	}
-	if got := holder(t, poolOf(t, url, nil), "main"); got != "" {
-		t.Errorf("the lease was not given back: %q", got)
-	}
+	assert.Equal(t, 1, n.log.Count("calls of a sink ignore their cancellation"), "nobody is told")
+	assert.Equal(t, "", holder(t, poolOf(t, url, nil), "main"), "the lease was not given back")
 	close(goOn)
 }
 
@@ -400,9 +372,7 @@ func TestHangingCallBlocksOnlyItsInstance(t *testing.T) {
 	head := publish(t, n.pool, tenant, "z"+strings.Repeat("abcdz", 20), n)
 	await.Receive(t, "a delivery begins", inside)
 	cursorReaches(t, n.pool, "main", tenant, head)
-	if got := len(to.ids('z')); got != 0 {
-		t.Errorf("%d events of its instance were delivered", got)
-	}
+	assert.Equal(t, 0, len(to.ids('z')), "events of its instance were delivered")
 	close(goOn)
 	to.wants(t, events(head))
 	to.inOrder(t)
@@ -425,14 +395,10 @@ func TestHangingCallDoesNotBlockPause(t *testing.T) {
 	head := publish(t, n.pool, tenant, "aa", n)
 	await.Receive(t, "a delivery begins", inside)
 	table := relay.NewTable(n.pool, same)
-	if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Pause(t.Context(), "main", "ann", ""))
 	n.Wake()
 	eventually(t, "nobody delivers", func() bool { return holder(t, n.pool, "main") == "" })
-	if err := table.Resume(t.Context(), "main"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Resume(t.Context(), "main"))
 	n.Wake()
 	to.wants(t, events(head))
 	cursorReaches(t, n.pool, "main", tenant, head)
@@ -455,17 +421,12 @@ func TestLostLeaseIsNotRenewed(t *testing.T) {
 		return stuck.calls == 1
 	})
 	tx, err := poolOf(t, url, nil).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE")
+	require.NoError(t, err)
 	eventually(t, "the lease is lost", func() bool { return first.Stats().Lost >= 1 })
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Rollback(t.Context()))
 	polls := first.Stats().Polls
 	eventually(t, "it has polled twice", func() bool { return first.Stats().Polls >= polls+2 })
 	second := newNode(t, url, short, quick("main", to))
@@ -494,13 +455,9 @@ func TestStopAbandonsUnreadStream(t *testing.T) {
 	}()
 	await.Receive(t, "the node has stopped", stopped)
 	other.set(func(r *receiver) {
-		if r.closed != 1 {
-			t.Errorf("the other sink was closed %d times", r.closed)
-		}
+		assert.Equal(t, 1, r.closed, "the other sink was closed times")
 	})
-	if n.log.Count("cannot close a sink") != 1 {
-		t.Error("nobody is told")
-	}
+	assert.Equal(t, 1, n.log.Count("cannot close a sink"), "nobody is told")
 }
 
 // blockedIn reports whether a goroutine is in a function.
@@ -523,22 +480,17 @@ func TestLockedSinkDoesNotBlockOthers(t *testing.T) {
 	head := publish(t, pool, tenant, "abc", n)
 	cursorReaches(t, pool, "one", tenant, head)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
-	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink WHERE name = 'one' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink WHERE name = 'one' FOR UPDATE")
+	require.NoError(t, err)
 	head = publish(t, pool, tenant, "abc", n)
 	pgtest.WaitBlocked(t, pool, "delivered = delivered")
 	for range 20 {
 		head = publish(t, pool, tenant, "abc", n)
 	}
 	cursorReaches(t, pool, "two", tenant, head)
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Rollback(t.Context()))
 	cursorReaches(t, pool, "one", tenant, head)
 	one.inOrder(t)
 }

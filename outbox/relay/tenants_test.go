@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -58,9 +60,8 @@ func TestUnknownTenantCostsOneLookup(t *testing.T) {
 	for _, r := range to {
 		r.wants(t, 1)
 	}
-	if n.lookUps() == 0 || n.passes() != len(names) || n.allHeads() != 1 || n.Stats().Polls != polls {
-		t.Errorf("%d looks, %d passes, the heads %d times, %d polls more", n.lookUps(), n.passes(), n.allHeads(), n.Stats().Polls-polls)
-	}
+	assert.Truef(t, n.lookUps() != 0 && n.passes() == len(names) && n.allHeads() == 1 && n.Stats().Polls == polls,
+		"%d looks, %d passes, the heads %d times, %d polls more", n.lookUps(), n.passes(), n.allHeads(), n.Stats().Polls-polls)
 }
 
 // The poll detects logs that grew without a notification, for all sinks with one read of the last
@@ -87,13 +88,9 @@ func TestPollDetectsUnnoticedGrowth(t *testing.T) {
 			return int64(n.asked.Count("")-asked) <= n.Stats().Polls-polls+1 && n.allHeads() == heads
 		})
 	}
-	if n.passes() != len(names) {
-		t.Errorf("%d passes over all tenants", n.passes())
-	}
+	assert.Equal(t, len(names), n.passes(), "passes over all tenants")
 	for _, r := range to {
-		if repeated := r.inOrder(t); repeated != 0 {
-			t.Errorf("%d were delivered twice", repeated)
-		}
+		assert.Equal(t, 0, r.inOrder(t), "delivered twice")
 	}
 }
 
@@ -111,9 +108,7 @@ func TestScanTakesSeveralSteps(t *testing.T) {
 	to[0].wants(t, 2500)
 	to[1].wants(t, 2)
 	eventually(t, "no log is in memory", func() bool { return n.Logs() == 0 })
-	if got := len(to[1].got()); got != 2 {
-		t.Errorf("the one that is for two tenants got %d events", got)
-	}
+	assert.Equal(t, 2, len(to[1].got()), "the one that is for two tenants events")
 }
 
 // A moved cursor of a log that is not in memory is noticed.
@@ -126,9 +121,7 @@ func TestMoveOfUnloadedLog(t *testing.T) {
 	n.start(t)
 	eventually(t, "it has passed over the tenants", func() bool { return n.passes() == 1 })
 	for round := range 2 {
-		if err := relay.NewTable(n.pool, same).Move(t.Context(), "main", "t0004", 0, "ann", ""); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, relay.NewTable(n.pool, same).Move(t.Context(), "main", "t0004", 0, "ann", ""))
 		n.Wake()
 		eventually(t, "it is delivered again", func() bool { return len(to[0].got()) == 2*(round+1) })
 		cursorReaches(t, n.pool, "main", "t0004", 2)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -63,14 +65,10 @@ func TestBatchHoldsAfterFailure(t *testing.T) {
 				}
 				return nil
 			})
-			if !slices.Equal(kinds(got), tt.want) {
-				t.Errorf("got %q, want %q", kinds(got), tt.want)
-			}
+			assert.Truef(t, slices.Equal(kinds(got), tt.want), "got %q, want %q", kinds(got), tt.want)
 			for i := range batch {
 				wasHeld := tt.want != nil && tt.want[i] == held
-				if slices.Contains(tried, batch[i].Position) == wasHeld {
-					t.Errorf("event %d: held %v, but tried %v", i, wasHeld, !wasHeld)
-				}
+				assert.NotEqualf(t, wasHeld, slices.Contains(tried, batch[i].Position), "event %d: held, but tried %v", i, !wasHeld)
 			}
 		})
 	}
@@ -86,39 +84,28 @@ func TestInOrderHoldsAfterContext(t *testing.T) {
 		}
 		return nil
 	})
-	if want := []sink.Kind{"", sink.Temporary, sink.Held}; !slices.Equal(kinds(got), want) {
-		t.Fatalf("got %q, want %q", kinds(got), want)
-	}
-	if !errors.Is(got[1], reason) {
-		t.Errorf("the failure %v does not tell why the context ended", got[1])
-	}
+	want := []sink.Kind{"", sink.Temporary, sink.Held}
+	require.Truef(t, slices.Equal(kinds(got), want), "got %q, want %q", kinds(got), want)
+	assert.ErrorIs(t, got[1], reason, "the failure does not tell why the context ended")
 }
 
 func TestTogetherHoldsAllButFirst(t *testing.T) {
 	got := sink.Together(t.Context(), events("aab"), sink.Fail(sink.Unavailable, nil, "disk full"))
-	if want := []sink.Kind{sink.Unavailable, sink.Held, sink.Held}; !slices.Equal(kinds(got), want) {
-		t.Errorf("got %q, want %q", kinds(got), want)
-	}
+	want := []sink.Kind{sink.Unavailable, sink.Held, sink.Held}
+	assert.Truef(t, slices.Equal(kinds(got), want), "got %q, want %q", kinds(got), want)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got = sink.Together(ctx, events("ab"), sink.Fail(sink.Unavailable, nil, "not asked"))
-	if want := []sink.Kind{sink.Held, sink.Held}; !slices.Equal(kinds(got), want) {
-		t.Errorf("after the context: %q, want %q", kinds(got), want)
-	}
+	want = []sink.Kind{sink.Held, sink.Held}
+	assert.Truef(t, slices.Equal(kinds(got), want), "after the context: %q, want %q", kinds(got), want)
 }
 
 func TestWavesSeparateInstances(t *testing.T) {
 	got := sink.Waves(events("abaacb"))
 	want := [][]int{{0, 1, 4}, {2, 5}, {3}}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := sink.Waves(nil); len(got) != 0 {
-		t.Errorf("waves of nothing: %v", got)
-	}
+	assert.Truef(t, slices.EqualFunc(got, want, slices.Equal), "got %v, want %v", got, want)
+	assert.Empty(t, sink.Waves(nil), "waves of nothing")
 	twoTenants := events("aa")
 	twoTenants[1].Tenant = "other"
-	if got := sink.Waves(twoTenants); len(got) != 1 {
-		t.Errorf("one id in two tenants is two instances: %v", got)
-	}
+	assert.Len(t, sink.Waves(twoTenants), 1, "one id in two tenants is two instances")
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -33,9 +35,7 @@ func TestMessageIDFormat(t *testing.T) {
 	}
 	for _, tt := range tests {
 		e := transitions.Event{Source: tt.source, Tenant: tt.tenant, Position: 42, Ordinal: tt.ordinal}
-		if got := sink.MessageID(&e); got != tt.want {
-			t.Errorf("tenant %q of %q: %q, want %q", tt.tenant, tt.source, got, tt.want)
-		}
+		assert.Equalf(t, tt.want, sink.MessageID(&e), "tenant %q of %q", tt.tenant, tt.source)
 	}
 }
 
@@ -44,12 +44,9 @@ func FuzzEscapeIsReversible(f *testing.F) {
 	f.Add("a.b *>%41")
 	f.Fuzz(func(t *testing.T, s string) {
 		token := sink.Escape(s)
-		if strings.ContainsAny(token, ".*> \t\r\n:") {
-			t.Errorf("%q is no token", token)
-		}
-		if back, err := url.PathUnescape(token); err != nil || back != s {
-			t.Errorf("%q came back as %q, %v", s, back, err)
-		}
+		assert.Falsef(t, strings.ContainsAny(token, ".*> \t\r\n:"), "%q is no token", token)
+		back, err := url.PathUnescape(token)
+		assert.Truef(t, err == nil && back == s, "%q came back as %q, %v", s, back, err)
 	})
 }
 
@@ -81,25 +78,18 @@ func TestAttributesMatchCloudEvent(t *testing.T) {
 func attributesAreThoseOf(t *testing.T, e *transitions.Event) {
 	t.Helper()
 	var body map[string]any
-	if err := json.Unmarshal(e.AppendCloudEvent(nil), &body); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(e.AppendCloudEvent(nil), &body))
 	delete(body, "data")
 	delete(body, "datacontenttype") // describes the data, not the body
 	for name, value := range sink.Attributes(e) {
-		if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || r > '~' }) {
-			t.Errorf("%s is %q, which is not fit for a header", name, value)
-		}
+		assert.Falsef(t, strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || r > '~' }),
+			"%s is %q, which is not fit for a header", name, value)
 		decoded, err := url.PathUnescape(value)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, err, name)
 		if name == "source" {
 			decoded = value // a URI, unencoded
 		}
-		if got := fmt.Sprint(body[name]); got != decoded {
-			t.Errorf("%s is %q, and %q in the body", name, decoded, got)
-		}
+		assert.Equalf(t, decoded, fmt.Sprint(body[name]), "%s, and in the body", name)
 		delete(body, name)
 	}
 	for name := range body {
@@ -109,10 +99,7 @@ func attributesAreThoseOf(t *testing.T, e *transitions.Event) {
 
 func TestMessagesCanBeStored(t *testing.T) {
 	f := sink.Fail(sink.Temporary, nil, "answered %s", "a\x00b\r\nc\xff\u202e"+strings.Repeat("ü", sink.MaxMessage))
-	if !strings.HasPrefix(f.Message, "answered a\uFFFDb  c\uFFFD\uFFFDü") {
-		t.Errorf("message begins %q", f.Message[:40])
-	}
-	if len(f.Message) > sink.MaxMessage || len(f.Message) < sink.MaxMessage-1 || !utf8.ValidString(f.Message) {
-		t.Errorf("message has %d bytes, valid %v", len(f.Message), utf8.ValidString(f.Message))
-	}
+	assert.Truef(t, strings.HasPrefix(f.Message, "answered a\uFFFDb  c\uFFFD\uFFFDü"), "message begins %q", f.Message[:40])
+	assert.Truef(t, len(f.Message) <= sink.MaxMessage && len(f.Message) >= sink.MaxMessage-1 && utf8.ValidString(f.Message),
+		"message has %d bytes, valid %v", len(f.Message), utf8.ValidString(f.Message))
 }

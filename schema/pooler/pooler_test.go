@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -20,14 +22,10 @@ var prepares = map[pgx.QueryExecMode]bool{
 func check(t *testing.T, url string, mode pgx.QueryExecMode) error {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.ConnConfig.DefaultQueryExecMode = mode
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer pool.Close()
 	return Check(t.Context(), pool)
 }
@@ -37,9 +35,8 @@ func TestUnexpectedPoolerIsDetected(t *testing.T) {
 	url := pgtest.BouncerURL(t)
 	for mode, found := range prepares {
 		for range 5 {
-			if err := check(t, url, mode); errors.Is(err, ErrPrepares) != found || !found && err != nil {
-				t.Errorf("%v: %v", mode, err)
-			}
+			err := check(t, url, mode)
+			assert.Truef(t, errors.Is(err, ErrPrepares) == found && (found || err == nil), "%v: %v", mode, err)
 		}
 	}
 }
@@ -47,8 +44,6 @@ func TestUnexpectedPoolerIsDetected(t *testing.T) {
 func TestWithoutPoolerAllModesWork(t *testing.T) {
 	url := pgtest.DirectURL(t)
 	for mode := range prepares {
-		if err := check(t, url, mode); err != nil {
-			t.Errorf("%v: %v", mode, err)
-		}
+		assert.NoError(t, check(t, url, mode), mode)
 	}
 }

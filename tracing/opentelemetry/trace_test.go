@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -204,17 +206,14 @@ func TestTheTraceOfAnOrder(t *testing.T) {
 		return slices.ContainsFunc(all, ended("send warehouse")) && slices.ContainsFunc(all, ended("attempt order.pay")) && commits == 3
 	})
 	inst, err := s.Engine().Read().Instance(t.Context(), "", transitions.InstanceID("default", "order", "A-17"))
-	if err != nil || inst.State != "shipped" {
-		t.Fatalf("%+v, %v", inst, err)
-	}
+	require.Truef(t, err == nil && inst.State == "shipped", "%+v, %v", inst, err)
 	all := x.spans.GetSpans()
 	tree := newTree(t, all)
 	tree.checkCommits()
 	attempt := all[slices.IndexFunc(all, ended("attempt order.pay"))].SpanContext
 	want := fmt.Sprintf("00-%s-%s-01", attempt.TraceID(), attempt.SpanID())
-	if event := <-x.deliveries; event["traceparent"] != want {
-		t.Errorf("the event was made in %v, and its traceparent is %v", want, event["traceparent"])
-	}
+	event := <-x.deliveries
+	assert.Truef(t, event["traceparent"] == want, "the event was made in %v, and its traceparent is %v", want, event["traceparent"])
 	docs.Part(t, "../../docs/tracing.md", "trace", "```mermaid\n"+tree.mermaid()+"```\n")
 }
 
@@ -231,9 +230,8 @@ func TestARetryInAnotherTraceHasTheSameAnswer(t *testing.T) {
 	})
 	x.spans.Reset()
 	status, first := x.buy(s)
-	if _, second := x.buy(s); status != 200 || first != second {
-		t.Errorf("%d %s, and then %s", status, first, second)
-	}
+	_, second := x.buy(s)
+	assert.Truef(t, status == 200 && first == second, "%d %s, and then %s", status, first, second)
 	traces := map[trace.TraceID]bool{}
 	await.Eventually(t, "two replays", func() bool {
 		for _, s := range x.spans.GetSpans() {
@@ -273,9 +271,8 @@ func newTree(t *testing.T, all tracetest.SpanStubs) *tree {
 		}
 	}
 	x.draw(x.root)
-	if len(x.drawn)+len(x.commits) != len(all) {
-		t.Fatalf("of %d spans, %d hang together and %d are transactions", len(all), len(x.drawn), len(x.commits))
-	}
+	require.Equalf(t, len(all), len(x.drawn)+len(x.commits),
+		"spans, %d hang together and %d are transactions", len(x.drawn), len(x.commits))
 	slices.SortFunc(x.commits, func(a, b *tracetest.SpanStub) int { return x.first(a) - x.first(b) })
 	return x
 }

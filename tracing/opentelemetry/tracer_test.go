@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -62,9 +63,7 @@ func TestNamesKindsAndAttributes(t *testing.T) {
 		tracer, spans := recorded(parentBased())
 		_, span := tracer.Start(t.Context(), tt.step)
 		span.End(tracing.Outcome{})
-		if got := text(spans.Ended()[0]); got != tt.want {
-			t.Errorf("got  %s\nwant %s", got, tt.want)
-		}
+		assert.Equal(t, tt.want, text(spans.Ended()[0]))
 	}
 }
 
@@ -93,9 +92,8 @@ func TestOutcomes(t *testing.T) {
 		_, span := tracer.Start(t.Context(), tracing.Step{Kind: tt.kind})
 		span.End(tt.end)
 		s := spans.Ended()[0]
-		if got := text(s); !strings.HasSuffix(got, tt.want) || s.Status().Code != tt.status {
-			t.Errorf("%+v: got %s, %v", tt.end, got, s.Status())
-		}
+		got := text(s)
+		assert.Truef(t, strings.HasSuffix(got, tt.want) && s.Status().Code == tt.status, "%+v: got %s, %v", tt.end, got, s.Status())
 	}
 }
 
@@ -106,16 +104,13 @@ func TestStepContinuesParentTrace(t *testing.T) {
 	_, inner := tracer.Start(ctx, tracing.Step{Kind: tracing.Submit})
 	_, later := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Attempt, Parent: inner.Context()})
 	for _, s := range []tracing.Span{later, inner, outer} {
-		if !strings.HasPrefix(string(s.Context()), theirs[:36]) || s.Context().Tracestate() != "congo=t61" {
-			t.Errorf("it is at %q", s.Context())
-		}
+		assert.Truef(t, strings.HasPrefix(string(s.Context()), theirs[:36]) && s.Context().Tracestate() == "congo=t61",
+			"it is at %q", s.Context())
 		s.End(tracing.Outcome{})
 	}
 	ended := spans.Ended()
 	for i, parent := range []string{ended[1].SpanContext().SpanID().String(), ended[2].SpanContext().SpanID().String(), theirs[36:52]} {
-		if got := ended[i].Parent().SpanID().String(); got != parent {
-			t.Errorf("the parent of %q is %s, not %s", ended[i].Name(), got, parent)
-		}
+		assert.Equalf(t, parent, ended[i].Parent().SpanID().String(), "the parent of %q", ended[i].Name())
 	}
 }
 
@@ -127,13 +122,9 @@ func TestUnsampledStepRecordsNothing(t *testing.T) {
 	for _, s := range []tracing.Span{inner, request} {
 		s.Link(theirs)
 		s.End(tracing.Outcome{Status: 200})
-		if s.Context() != "" {
-			t.Errorf("it is at %q", s.Context())
-		}
+		assert.Equal(t, tracing.Context(""), s.Context(), "it is at")
 	}
-	if n := len(spans.Ended()); n != 0 {
-		t.Errorf("%d spans", n)
-	}
+	assert.Equal(t, 0, len(spans.Ended()), "spans")
 }
 
 // Callers of a public service cannot force sampling.
@@ -144,17 +135,14 @@ func TestPublicStartsNewTraces(t *testing.T) {
 		_, span := tracer.Start(t.Context(), tracing.Step{Kind: kind, Parent: theirs})
 		span.End(tracing.Outcome{})
 		s := spans.Ended()[0]
-		if s.Parent().IsValid() || s.SpanContext().TraceID().String() == theirs[3:35] || !linked(s, theirs) {
-			t.Errorf("parent %v, links %v", s.Parent(), s.Links())
-		}
+		assert.Truef(t, !s.Parent().IsValid() && s.SpanContext().TraceID().String() != theirs[3:35] && linked(s, theirs),
+			"parent %v, links %v", s.Parent(), s.Links())
 		none, _ := recorded(sdktrace.ParentBased(sampler.Linked(sdktrace.NeverSample())), opentelemetry.Public)
 		if _, span := none.Start(t.Context(), tracing.Step{Kind: kind, Parent: theirs}); span.Context() != "" {
 			t.Error("they have decided that it is sampled")
 		}
 		_, span = tracer.Start(t.Context(), tracing.Step{Kind: tracing.Attempt, Parent: theirs})
-		if span.Context().ID() != theirs[3:35] {
-			t.Error("an attempt does not go on the trace of its command")
-		}
+		assert.Equal(t, theirs[3:35], span.Context().ID(), "an attempt does not go on the trace of its command")
 	}
 }
 
@@ -192,12 +180,9 @@ func TestLinkedSampler(t *testing.T) {
 		s := sdktrace.ParentBased(sampler.Linked(sdktrace.NeverSample()))
 		tracer, _ := recorded(s)
 		_, span := tracer.Start(t.Context(), tt.step)
-		if got := span.Context() != ""; got != tt.want {
-			t.Errorf("%s: sampled is %v", name, got)
-		}
-		if !strings.Contains(s.Description(), "root:Linked{AlwaysOffSampler}") {
-			t.Errorf("it is called %s", s.Description())
-		}
+		got := span.Context() != ""
+		assert.Equalf(t, tt.want, got, "%s: sampled", name)
+		assert.Contains(t, s.Description(), "root:Linked{AlwaysOffSampler}", "it is called")
 	}
 }
 
@@ -225,8 +210,7 @@ func TestInvalidContextIsIgnored(t *testing.T) {
 		_, span := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Submit, Parent: c, Links: []tracing.Context{c}})
 		span.Link(c)
 		span.End(tracing.Outcome{})
-		if got := spans.Ended()[0]; got.Parent().IsValid() || len(got.Links()) > 0 {
-			t.Errorf("%q is %v, linked to %v", c, got.Parent(), got.Links())
-		}
+		got := spans.Ended()[0]
+		assert.Truef(t, !got.Parent().IsValid() && len(got.Links()) <= 0, "%q is %v, linked to %v", c, got.Parent(), got.Links())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -29,7 +31,5 @@ func TestAnActivityThatGoesBackIsDrawnToWhereItMayHaveComeFrom(t *testing.T) {
 		" begin open", "open ask asking", "waiting ask asking", "asking ask done open", "asking ask done waiting", "asking ask failed waiting",
 		"open send sending", "waiting send sending", "sending send done closed", "sending send failed open", "sending send failed waiting",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	assert.Truef(t, slices.Equal(got, want), "got %q", got)
 }

@@ -3,12 +3,14 @@ package diagram
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -31,44 +33,26 @@ func tangle(states int) *workflow.Workflow {
 
 func TestSVG_LargeWorkflowIsAList(t *testing.T) {
 	t.Parallel()
-	if newDrawing(pictureOf(tangle(100)), Options{}).layout == nil {
-		t.Error("a workflow of 100 states has no layout")
-	}
+	assert.NotNil(t, newDrawing(pictureOf(tangle(100)), Options{}).layout, "a workflow of 100 states has no layout")
 	sizes := map[int]int{}
 	for _, states := range []int{300, 1000, 3000} {
 		w := tangle(states)
 		p := pictureOf(w)
-		if d := newDrawing(p, Options{}); d.layout != nil {
-			t.Fatalf("a tangle of %d states is laid out", states)
-		}
+		require.Nilf(t, newDrawing(p, Options{}).layout, "a tangle of %d states is laid out", states)
 		out, err := SVG(w, Options{Current: "state-7"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for d := xml.NewDecoder(bytes.NewReader(out)); err == nil; {
 			_, err = d.Token()
 		}
-		if !errors.Is(err, io.EOF) {
-			t.Fatal(err)
-		}
+		require.ErrorIs(t, err, io.EOF)
 		text := string(out)
-		if n := strings.Count(text, "data-state="); n != states {
-			t.Errorf("the list of %d states has %d", states, n)
-		}
-		if n := strings.Count(text, "data-from="); n != len(p.arrows) {
-			t.Errorf("the list of %d arrows has %d", len(p.arrows), n)
-		}
-		if n := strings.Count(text, `"pawl-state pawl-current"`); n != 1 {
-			t.Errorf("%d states are marked", n)
-		}
-		if !strings.Contains(text, "step-1-0 → state-2") {
-			t.Error("a transition does not say where it leads")
-		}
+		assert.Equal(t, states, strings.Count(text, "data-state="), "the list of states has")
+		assert.Equal(t, len(p.arrows), strings.Count(text, "data-from="), "the list of arrows has")
+		assert.Equal(t, 1, strings.Count(text, `"pawl-state pawl-current"`), "states are marked")
+		assert.Contains(t, text, "step-1-0 → state-2", "a transition does not say where it leads")
 		sizes[states] = len(out)
 	}
-	if sizes[1000] > 1_500_000 || sizes[3000] > 4*sizes[1000] {
-		t.Errorf("the lists have %v bytes by their states", sizes)
-	}
+	assert.Truef(t, sizes[1000] <= 1_500_000 && sizes[3000] <= 4*sizes[1000], "the lists have %v bytes by their states", sizes)
 }
 
 // Two ranks with thousands of nodes have few pieces, and very many pairs of them.
@@ -82,13 +66,10 @@ func TestLayout_OrderIsBounded(t *testing.T) {
 		w.Steps = append(w.Steps, &workflow.Step{Name: fmt.Sprintf("step-%d", i), From: []workflow.State{"a", "b"}, To: []workflow.State{s}})
 	}
 	small := newDrawing(pictureOf(tangle(100)), Options{}).layout
-	if n := small.affordable(); n != sweeps {
-		t.Errorf("100 states have %d sweeps", n)
-	}
+	assert.Equal(t, sweeps, small.affordable(), "100 states have sweeps")
 	wide := newDrawing(pictureOf(w), Options{}).layout
-	if n := wide.affordable(); n >= sweeps {
-		t.Errorf("ranks of 2,400 labels have %d sweeps", n)
-	}
+	n := wide.affordable()
+	assert.Truef(t, n < sweeps, "ranks of 2,400 labels have %d sweeps", n)
 }
 
 func TestDraw_MarksAsSVG(t *testing.T) {
@@ -106,8 +87,6 @@ func TestDraw_MarksAsSVG(t *testing.T) {
 				t.Errorf("%s is not marked, %v", s, err)
 			}
 		}
-		if drawn.Size() < len(plain) {
-			t.Errorf("the size is %d, the text has %d bytes", drawn.Size(), len(plain))
-		}
+		assert.Truef(t, drawn.Size() >= len(plain), "the size is %d, the text has %d bytes", drawn.Size(), len(plain))
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -31,9 +34,7 @@ func on(name string, to workflow.State, from ...workflow.State) *workflow.Transi
 func build(t testing.TB, d *workflow.Definition[data]) *workflow.Workflow {
 	t.Helper()
 	w, err := d.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -97,9 +98,7 @@ func TestGolden(t *testing.T) {
 	svg := func(w *workflow.Workflow, o Options) string {
 		t.Helper()
 		out, err := SVG(w, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(out)
 	}
 	for file, draw := range map[string]func() string{
@@ -120,22 +119,14 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			got := draw()
-			if again := draw(); again != got {
-				t.Error("it is drawn in two ways")
-			}
+			assert.Equal(t, got, draw(), "it is drawn in two ways")
 			golden := filepath.Join("testdata", file)
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !alike(got, string(want)) {
-				t.Errorf("it has changed; look at it, then run with -update\n%s", got)
-			}
+			require.NoError(t, err)
+			assert.Truef(t, alike(got, string(want)), "it has changed; look at it, then run with -update\n%s", got)
 		})
 	}
 }
@@ -166,24 +157,16 @@ func TestSpans(t *testing.T) {
 		time.Hour: "1h", time.Hour + time.Second: "1h0m1s", 10 * time.Second: "10s", 20 * time.Hour: "20h",
 		24 * time.Hour: "24h", 48 * time.Hour: "2d", 60 * 24 * time.Hour: "60d", 36 * time.Hour: "36h",
 	} {
-		if got := span(d); got != want {
-			t.Errorf("%d is %s, want %s", d, got, want)
-		}
+		assert.Equalf(t, want, span(d), "%d", d)
 	}
 }
 
 func TestUnknownCurrentState(t *testing.T) {
 	w := order(t)
 	_, err := SVG(w, Options{Current: "lost"})
-	if err == nil || err.Error() != `diagram: workflow "order" has no state "lost"` {
-		t.Errorf("SVG: %v", err)
-	}
-	if Mermaid(w, Options{Current: "lost"}) != Mermaid(w, Options{}) {
-		t.Error("Mermaid marks something")
-	}
-	if DOT(w, Options{Current: "lost"}) != DOT(w, Options{}) {
-		t.Error("DOT marks something")
-	}
+	assert.EqualError(t, err, `diagram: workflow "order" has no state "lost"`, "SVG")
+	assert.Equal(t, Mermaid(w, Options{}), Mermaid(w, Options{Current: "lost"}), "Mermaid marks something")
+	assert.Equal(t, DOT(w, Options{}), DOT(w, Options{Current: "lost"}), "DOT marks something")
 }
 
 // hostile is a workflow whose texts try to break out of every format.
@@ -199,9 +182,7 @@ func TestSVGIsWellFormedAndHarmless(t *testing.T) {
 	for _, w := range []*workflow.Workflow{order(t), fine(t), payment(t), hostile(t)} {
 		for _, direction := range []Direction{TopDown, LeftRight} {
 			out, err := SVG(w, Options{Direction: direction})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			allowed := map[string]bool{
 				"svg": true, "title": true, "desc": true, "style": true, "g": true, "path": true,
 				"rect": true, "circle": true, "text": true,
@@ -213,28 +194,21 @@ func TestSVGIsWellFormedAndHarmless(t *testing.T) {
 				if errors.Is(err, io.EOF) {
 					break
 				}
-				if err != nil {
-					t.Fatalf("%s: %v", w.Name, err)
-				}
+				require.NoError(t, err, w.Name)
 				element, ok := token.(xml.StartElement)
 				if !ok {
 					continue
 				}
-				if !allowed[element.Name.Local] {
-					t.Errorf("%s: element %s", w.Name, element.Name.Local)
-				}
+				assert.Truef(t, allowed[element.Name.Local], "%s: element %s", w.Name, element.Name.Local)
 				if element.Name.Local == "title" {
 					titles++
 				}
 				for _, a := range element.Attr {
-					if strings.HasPrefix(a.Name.Local, "on") || strings.Contains(a.Name.Local, "href") {
-						t.Errorf("%s: attribute %s", w.Name, a.Name.Local)
-					}
+					assert.Truef(t, !strings.HasPrefix(a.Name.Local, "on") && !strings.Contains(a.Name.Local, "href"),
+						"%s: attribute %s", w.Name, a.Name.Local)
 				}
 			}
-			if titles != 1+len(pictureOf(w).arrows) {
-				t.Errorf("%s: %d titles", w.Name, titles)
-			}
+			assert.Equalf(t, 1+len(pictureOf(w).arrows), titles, "%s titles", w.Name)
 		}
 	}
 }
@@ -246,9 +220,7 @@ func TestDOTQuotes(t *testing.T) {
 	plain := regexp.MustCompile(`^[\w {}\[\]=,.>;-]*$`)
 	for line := range strings.Lines(DOT(hostile(t), Options{})) {
 		rest := quoted.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
-		if !plain.MatchString(rest) {
-			t.Errorf("outside of quotes: %q in %q", rest, line)
-		}
+		assert.Truef(t, plain.MatchString(rest), "outside of quotes: %q in %q", rest, line)
 	}
 }
 
@@ -263,9 +235,7 @@ func TestMermaidHasNoTexts(t *testing.T) {
     s_state --> s_end : on
     s_end --> [*]
 `
-	if got := Mermaid(hostile(t), Options{}); got != want {
-		t.Errorf("got\n%s", got)
-	}
+	assert.Equal(t, want, Mermaid(hostile(t), Options{}))
 }
 
 func TestMermaidIDs(t *testing.T) {
@@ -273,8 +243,6 @@ func TestMermaidIDs(t *testing.T) {
 	want := []string{"paid", "in_court_", "in_court", "s_1st_", "s_1st", "s_end", "s_state", "a_b___", "a_b_", "a_b__"}
 	ids := mermaidIDs(states)
 	for i, s := range states {
-		if ids[s] != want[i] {
-			t.Errorf("%s became %s, want %s", s, ids[s], want[i])
-		}
+		assert.Equalf(t, want[i], ids[s], "%s became", s)
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -55,39 +58,24 @@ func TestNothingOverlaps(t *testing.T) {
 			d := newDrawing(pictureOf(w), Options{Direction: direction})
 			for r, rank := range d.layout.ranks {
 				for i, n := range rank {
-					if n.rank != r || n.index != i {
-						t.Fatalf("seed %d: a node is not where it thinks", seed)
-					}
-					if n.at-n.before < -1e-6 {
-						t.Errorf("seed %d: a node begins at %g", seed, n.at-n.before)
-					}
-					if i > 0 && n.at-rank[i-1].at < distance(rank[i-1], n)-1e-6 {
-						t.Errorf("seed %d: two nodes of rank %d are %g apart", seed, r, n.at-rank[i-1].at)
-					}
-					if n.along > d.thick[r]+1e-6 {
-						t.Errorf("seed %d: a node is higher than its rank", seed)
-					}
+					require.Truef(t, n.rank == r && n.index == i, "seed %d: a node is not where it thinks", seed)
+					assert.Truef(t, !(n.at-n.before < -1e-6), "seed %d: a node begins at %g", seed, n.at-n.before)
+					assert.Falsef(t, i > 0 && n.at-rank[i-1].at < distance(rank[i-1], n)-1e-6,
+						"seed %d: two nodes of rank %d are %g apart", seed, r, n.at-rank[i-1].at)
+					assert.Truef(t, !(n.along > d.thick[r]+1e-6), "seed %d: a node is higher than its rank", seed)
 				}
-				if r > 0 && d.middle[r]-d.thick[r]/2 < d.middle[r-1]+d.thick[r-1]/2+17 {
-					t.Errorf("seed %d: ranks %d and %d touch", seed, r-1, r)
-				}
+				assert.Falsef(t, r > 0 && d.middle[r]-d.thick[r]/2 < d.middle[r-1]+d.thick[r-1]/2+17,
+					"seed %d: ranks %d and %d touch", seed, r-1, r)
 			}
 			for _, k := range d.layout.links {
-				if !slices.Contains(k.chain, k.label) {
-					t.Errorf("seed %d: a label is not on its link", seed)
-				}
+				assert.Containsf(t, k.chain, k.label, "seed %d: a label is not on its link", seed)
 				for i, n := range k.chain[1:] {
-					if n.rank != k.chain[i].rank+1 {
-						t.Errorf("seed %d: a link jumps", seed)
-					}
+					assert.Equalf(t, k.chain[i].rank+1, n.rank, "seed %d: a link jumps", seed)
 				}
 				upper, lower := k.ends()
-				if k.chain[0] != upper || k.chain[len(k.chain)-1] != lower {
-					t.Errorf("seed %d: a link has other ends", seed)
-				}
-				if shared := len(lower.up) + len(upper.down); shared < 2 {
-					t.Errorf("seed %d: a link is not connected", seed)
-				}
+				assert.Truef(t, k.chain[0] == upper && k.chain[len(k.chain)-1] == lower, "seed %d: a link has other ends", seed)
+				shared := len(lower.up) + len(upper.down)
+				assert.Truef(t, shared >= 2, "seed %d: a link is not connected", seed)
 			}
 		}
 	}
@@ -126,9 +114,8 @@ func TestNoLineCrossesAStateOrALabel(t *testing.T) {
 			for _, path := range drawnPaths(d.out.String()) {
 				follow(path, func(x, y float64) {
 					for _, a := range areas {
-						if a.holds(x, y) {
-							t.Errorf("seed %d, direction %d: a line is at %.0f,%.0f inside of %.0f", seed, direction, x, y, a)
-						}
+						assert.Falsef(t, a.holds(x, y),
+							"seed %d, direction %d: a line is at %.0f,%.0f inside of %.0f", seed, direction, x, y, a)
 					}
 				})
 			}

@@ -2,9 +2,11 @@ package budget
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,17 +19,13 @@ func tenant(bytes int64) Share { return Share{Key: "tenant a", Whose: "the tenan
 func open(t *testing.T, b *Budget, shares ...Share) *Holder {
 	t.Helper()
 	h, err := b.Open(t.Context(), shares...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return h
 }
 
 func wantCode(t *testing.T, err error, code workflow.Code) {
 	t.Helper()
-	if workflow.CodeOf(err) != code {
-		t.Errorf("%v, want %s", err, code)
-	}
+	assert.Equal(t, code, workflow.CodeOf(err), err)
 }
 
 // A share that is used up refuses its holders, and nobody else.
@@ -37,24 +35,17 @@ func TestShares(t *testing.T) {
 	defer of.Done()
 	also := open(t, b, tenant(2*mib))
 	wantCode(t, of.TryTake(2*mib), workflow.RateLimited)
-	if err := of.TryTake(mib); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, of.TryTake(mib))
 	wantCode(t, also.TryTake(mib), workflow.RateLimited)
 	other := open(t, b)
 	wantCode(t, other.TryTake(3*mib), workflow.Overloaded)
-	if err := other.TryTake(2 * mib); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, other.TryTake(2*mib))
 	other.Done()
 	of.Free(mib)
-	if err := also.TryTake(mib); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, also.TryTake(mib))
 	also.Done()
-	if s := b.Stats(); s.Held != Request || s.Refused != 3 || s.Size != 4*mib {
-		t.Errorf("%+v", s)
-	}
+	s := b.Stats()
+	assert.Truef(t, s.Held == Request && s.Refused == 3 && s.Size == 4*mib, "%+v", s)
 }
 
 // A share has so many holders.
@@ -73,9 +64,7 @@ func TestHolders(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	b := New(4 * mib)
 	of := open(t, b)
-	if err := of.TryTake(3 * mib); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, of.TryTake(3*mib))
 	large, small := open(t, b), open(t, b)
 	got := make(chan error, 2)
 	ctx, giveUp := context.WithCancel(t.Context())
@@ -91,19 +80,13 @@ func TestWaiting(t *testing.T) {
 	go func() { got <- small.Await(t.Context(), mib) }()
 	await.Eventually(t, "both wait", waiting(2))
 	of.Free(mib)
-	if err := await.Receive(t, "the small one", got); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, await.Receive(t, "the small one", got))
 	giveUp()
-	if err := await.Receive(t, "the large one", got); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, await.Receive(t, "the large one", got), context.Canceled)
 	of.Done()
 	large.Done()
 	small.Done()
-	if held := b.Stats().Held; held != 0 {
-		t.Errorf("%d bytes are held by nobody", held)
-	}
+	assert.Equal(t, int64(0), b.Stats().Held, "bytes are held by nobody")
 }
 
 // A request waits for a moment, and is then refused.
@@ -114,9 +97,7 @@ func TestPatience(t *testing.T) {
 	wantCode(t, h.Take(t.Context(), mib/2), workflow.RateLimited)
 	b.limited = maxWaiting
 	wantCode(t, h.Take(t.Context(), mib/2), workflow.RateLimited) // at once
-	if n := b.Stats().Refused; n != 2 {
-		t.Errorf("%d were refused", n)
-	}
+	assert.Equal(t, int64(2), b.Stats().Refused, "refused")
 }
 
 // However many take, free and leave at once, nothing stays held, and never more than there is.
@@ -131,9 +112,8 @@ func TestConcurrent(t *testing.T) {
 					continue
 				}
 				if h.TryTake(mib/4) == nil {
-					if s := b.Stats(); s.Held > mib/2 {
-						t.Errorf("%d bytes are held", s.Held)
-					}
+					s := b.Stats()
+					assert.Truef(t, s.Held <= mib/2, "%d bytes are held", s.Held)
 					h.Free(mib / 8)
 				}
 				h.Done()
@@ -141,7 +121,6 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if b.Stats().Held != 0 || len(b.shares) != 0 || len(b.waiting) != 0 || b.limited != 0 {
-		t.Errorf("%+v, %d shares, %d wait", b.Stats(), len(b.shares), len(b.waiting))
-	}
+	assert.Truef(t, b.Stats().Held == 0 && len(b.shares) == 0 && len(b.waiting) == 0 && b.limited == 0,
+		"%+v, %d shares, %d wait", b.Stats(), len(b.shares), len(b.waiting))
 }

@@ -1,6 +1,10 @@
 package contracttest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestShapesDifferWhereADocumentCouldTellThemApart(t *testing.T) {
 	shape := func(text string) string { return string(appendShape(nil, []byte(text))) }
@@ -15,16 +19,12 @@ func TestShapesDifferWhereADocumentCouldTellThemApart(t *testing.T) {
 		{`"` + hash + `"`, `"` + hash2 + `"`},
 		{id, other}, {"", ""},
 	} {
-		if shape(alike[0]) != shape(alike[1]) {
-			t.Errorf("%q and %q have two shapes, %q", alike[0], alike[1], shape(alike[0]))
-		}
+		assert.Equalf(t, shape(alike[1]), shape(alike[0]), "%q and %q have two shapes", alike[0], alike[1])
 	}
 	for _, text := range []string{
 		id[1:], id + "0", id[:35] + "g", "x" + id, id + "-" + id, "2026-02-30T03:04:05Z", "2026-01-02T03:04:05", "2026-01-02 03:04:05Z",
 		"2026-01-02T03:04:05Zulu", hash[1:], hash + "0", `{"status":404}`, `"guard_refused"`, "-", "01936B0E-0000-7000-8000-000000000001",
 	} {
-		if shape(text) != text {
-			t.Errorf("%q has the shape %q", text, shape(text))
-		}
+		assert.Equal(t, text, shape(text), "has the shape")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -24,9 +26,7 @@ func TestADeliveryAllocatesNothing(t *testing.T) {
 					CloudEvent: []byte(`"` + strings.Repeat("x", 500) + `"`)})
 			}
 			if got := testing.AllocsPerRun(200, func() {
-				if err := w.put(outgoing{pump: p, batch: b}); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, w.put(outgoing{pump: p, batch: b}))
 			}); got >= 1 {
 				t.Errorf("to write %d events to the subscription %q allocates %.0f times", n, m.id, got)
 			}

@@ -16,6 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -46,18 +48,15 @@ func socketPair(t testing.TB) (net.Conn, *websocket.Conn) {
 		server.Close()
 	})
 	client, _, err := (&websocket.Dialer{NetDialContext: streamtest.Dial}).Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return <-sockets, client
 }
 
 func write(t testing.TB, to net.Conn, b []byte) {
 	t.Helper()
-	if _, err := to.Write(b); err != nil {
-		t.Fatal(err)
-	}
+	_, err := to.Write(b)
+	require.NoError(t, err)
 }
 
 func TestFramesAreReadByGorillaAsTheyWereMeant(t *testing.T) {
@@ -81,12 +80,9 @@ func TestFramesAreReadByGorillaAsTheyWereMeant(t *testing.T) {
 	b = appendFrame(b, framePong, []byte("pong"))
 	write(t, server, appendClose(b, closeSlow, "resume after 17"))
 	_, _, err := client.ReadMessage()
-	if !websocket.IsCloseError(err, closeSlow) || !strings.HasSuffix(err.Error(), "resume after 17") {
-		t.Errorf("the close frame was read as %v", err)
-	}
-	if pings != ";" || pongs != "pong;" {
-		t.Errorf("pings %q, pongs %q", pings, pongs)
-	}
+	assert.Truef(t, websocket.IsCloseError(err, closeSlow) && strings.HasSuffix(err.Error(), "resume after 17"),
+		"the close frame was read as %v", err)
+	assert.Truef(t, pings == ";" && pongs == "pong;", "pings %q, pongs %q", pings, pongs)
 }
 
 func TestCloseFramesAreShortEnough(t *testing.T) {
@@ -100,9 +96,8 @@ func TestCloseFramesAreShortEnough(t *testing.T) {
 	} {
 		server, client := socketPair(t)
 		write(t, server, appendClose(nil, c.code, c.reason))
-		if _, _, err := client.ReadMessage(); err == nil || err.Error() != c.want {
-			t.Errorf("%d: %v, want %s", c.code, err, c.want)
-		}
+		_, _, err := client.ReadMessage()
+		assert.EqualErrorf(t, err, c.want, "%d", c.code)
 	}
 }
 
@@ -121,13 +116,9 @@ func TestEventFramesAreJSONMessages(t *testing.T) {
 				cloudEvent := []byte(`"` + strings.Repeat("c", size) + `"`)
 				e := transitions.Logged{Event: transitions.Event{Position: 1<<62 + int64(i)}, CloudEvent: cloudEvent}
 				frame := appendEvent(nil, eventHead(id), &e, more)
-				if end := frameEnd(frame, 1); end != len(frame) {
-					t.Fatalf("the frame says that it has %d bytes, and has %d", end, len(frame))
-				}
+				require.Equal(t, len(frame), frameEnd(frame, 1), "the frame says that it has bytes, and has")
 				var got eventMessage
-				if err := json.Unmarshal(frame[len(frame)-payloadLength(frame):], &got); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, json.Unmarshal(frame[len(frame)-payloadLength(frame):], &got))
 				if got.Op != "event" || got.ID != id || got.Position != e.Position || got.More != more || !bytes.Equal(got.Event, cloudEvent) {
 					t.Errorf("id %q, %d bytes: read as %.200v", id, size, got)
 				}
@@ -158,9 +149,7 @@ func TestAnswersAreJSONMessages(t *testing.T) {
 		`{"op":"error","id":"b","code":"database_unavailable","detail":"later"}`: errorFrame("b",
 			transitions.Problem{Code: workflow.Unavailable, Detail: `later`}),
 	} {
-		if got := string(frame[len(frame)-payloadLength(frame):]); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		assert.Equal(t, want, string(frame[len(frame)-payloadLength(frame):]))
 	}
 }
 
@@ -178,9 +167,7 @@ func FuzzFrameEndFindsTheFrame(f *testing.F) {
 		for i := 0; want < n; i++ {
 			want = ends[i]
 		}
-		if got := frameEnd(b, n); got != want {
-			t.Errorf("byte %d is in the frame that ends at %d, want %d", n, got, want)
-		}
+		assert.Equalf(t, want, frameEnd(b, n), "byte %d is in the frame that ends at", n)
 	})
 }
 
@@ -210,13 +197,9 @@ func TestWriterSplitsABatchIntoChunksAndKeepsTheOrder(t *testing.T) {
 	var ops []string
 	for position := int64(1); len(ops) < 2; {
 		_, text, err := client.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got eventMessage
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &got))
 		if got.Op != "event" {
 			ops = append(ops, got.Op+strconv.FormatInt(position, 10))
 			continue
@@ -226,12 +209,9 @@ func TestWriterSplitsABatchIntoChunksAndKeepsTheOrder(t *testing.T) {
 		}
 		position++
 	}
-	if strings.Join(ops, ",") != "subscribed1,caught_up501" {
-		t.Errorf("the other messages came as %q", ops)
-	}
-	if err := <-failed; err != nil || w.written[p] != events {
-		t.Errorf("put: %v, written up to %d", err, w.written[p])
-	}
+	assert.Equalf(t, "subscribed1,caught_up501", strings.Join(ops, ","), "the other messages came as %q", ops)
+	err := <-failed
+	assert.Truef(t, err == nil && w.written[p] == events, "put: %v, written up to %d", err, w.written[p])
 }
 
 func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
@@ -247,9 +227,7 @@ func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
 	}
 	b.Last = events
 	err := w.put(outgoing{pump: p, batch: b})
-	if closingAfter(err) != tooSlow {
-		t.Fatalf("put to a reader that does not read: %v", err)
-	}
+	require.Truef(t, closingAfter(err) == tooSlow, "put to a reader that does not read: %v", err)
 	// The reader wakes up in time for the goodbye.
 	lastRead := make(chan int64, 1)
 	closed := make(chan error, 1)
@@ -263,9 +241,8 @@ func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
 				return
 			}
 			var got eventMessage
-			if err := json.Unmarshal(text, &got); err != nil || got.Position != last+1 {
-				t.Errorf("after position %d came %d, %v", last, got.Position, err)
-			}
+			err = json.Unmarshal(text, &got)
+			assert.Truef(t, err == nil && got.Position == last+1, "after position %d came %d, %v", last, got.Position, err)
 			last = got.Position
 		}
 	}()
@@ -274,9 +251,8 @@ func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
 	w.close(context.Cause(ctx))
 	last, reason := <-lastRead, <-closed
 	want := "websocket: close 4408: resume after " + strconv.FormatInt(w.written[p], 10)
-	if reason.Error() != want || w.written[p] > last {
-		t.Errorf("the reader got events up to %d and %v, want %s", last, reason, want)
-	}
+	assert.Truef(t, reason.Error() == want && w.written[p] <= last,
+		"the reader got events up to %d and %v, want %s", last, reason, want)
 	w.hangUp()
 }
 
@@ -285,12 +261,10 @@ func TestWriterSaysNothingToAPeerThatIsGone(t *testing.T) {
 	w, ctx := newTestWriter(server, time.Minute)
 	w.cancel(gone)
 	w.run(ctx)
-	if _, _, err := client.ReadMessage(); err == nil || websocket.IsCloseError(err, websocket.CloseNormalClosure) {
-		t.Errorf("the peer was told %v", err)
-	}
-	if _, err := server.Write([]byte("x")); err == nil || err == io.EOF {
-		t.Error("the socket is still open")
-	}
+	_, _, err := client.ReadMessage()
+	assert.Truef(t, err != nil && !websocket.IsCloseError(err, websocket.CloseNormalClosure), "the peer was told %v", err)
+	_, err = server.Write([]byte("x"))
+	assert.True(t, err != nil && err != io.EOF, "the socket is still open")
 }
 
 func BenchmarkEventFrames(b *testing.B) {

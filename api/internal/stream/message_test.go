@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api/internal/streamtest"
 )
@@ -23,24 +24,18 @@ func TestMessages(t *testing.T) {
 		`{"op":"unsubscribe","id":"a"}`:                                               {},
 	} {
 		m, err := parseMessage([]byte(text))
-		if err != nil || m.after != want || m.id != "a" {
-			t.Errorf("%s: %+v, %v", text, m, err)
-		}
+		assert.Truef(t, err == nil && m.after == want && m.id == "a", "%s: %+v, %v", text, m, err)
 	}
 }
 
 func TestAWatchNamesACommand(t *testing.T) {
 	m, err := parseMessage([]byte(`{"op":"watch","id":"w","scope":"order:pay","key":"k/\u00e4"}`))
-	if err != nil || m.op != Watch || m.id != "w" || m.scope != "order:pay" || m.key != "k/ä" {
-		t.Errorf("%+v, %v", m, err)
-	}
+	assert.Truef(t, err == nil && m.op == Watch && m.id == "w" && m.scope == "order:pay" && m.key == "k/ä", "%+v, %v", m, err)
 }
 
 func TestAnotherCredentialIsRead(t *testing.T) {
 	m, err := parseMessage([]byte(`{"op":"authenticate","id":"c","credential":"pawlt_a.b.c"}`))
-	if err != nil || m.op != Authenticate || m.id != "c" || m.credential != "pawlt_a.b.c" {
-		t.Errorf("%+v, %v", m, err)
-	}
+	assert.Truef(t, err == nil && m.op == Authenticate && m.id == "c" && m.credential == "pawlt_a.b.c", "%+v, %v", m, err)
 }
 
 func TestBadMessagesAreRefusedInFewWords(t *testing.T) {

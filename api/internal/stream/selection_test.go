@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -53,9 +54,7 @@ func TestSelectionMarksEventsThatOthersOfTheirTransitionFollow(t *testing.T) {
 			}
 			got = append(got, mark)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		assert.Truef(t, slices.Equal(got, c.want), "%s: %q, want %q", name, got, c.want)
 	}
 	for range (&selection{}).from(someLog()) {
 		break // must not go on
@@ -69,16 +68,11 @@ func TestPagesHoldWholeTransitions(t *testing.T) {
 	}{1: {1, 1}, 2: {4, 2}, 3: {4, 2}, 4: {4, 2}, 5: {5, 9}, 100: {5, 9}} {
 		p := &Page{limit: limit}
 		p.add(transitions.Batch{Events: someLog(), Last: 9, Head: 9})
-		if len(p.Events) != want.events || p.Last != want.last {
-			t.Errorf("limit %d: %d events up to %d, want %+v", limit, len(p.Events), p.Last, want)
-		}
-		if p.full() != (p.Last < 9 || len(p.Events) >= limit) {
-			t.Errorf("limit %d: full is %t", limit, p.full())
-		}
+		assert.Truef(t, len(p.Events) == want.events && p.Last == want.last,
+			"limit %d: %d events up to %d, want %+v", limit, len(p.Events), p.Last, want)
+		assert.Equalf(t, (p.Last < 9 || len(p.Events) >= limit), p.full(), "limit %d: full", limit)
 	}
 	p := &Page{limit: 1, selected: selection{transitions.EventFilter{Workflow: "none"}}}
 	p.add(transitions.Batch{Events: someLog(), Last: 9, Head: 9})
-	if len(p.Events) != 0 || p.Last != 9 || p.full() {
-		t.Errorf("a filter that selects nothing: %+v", p)
-	}
+	assert.Truef(t, len(p.Events) == 0 && p.Last == 9 && !p.full(), "a filter that selects nothing: %+v", p)
 }

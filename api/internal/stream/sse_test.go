@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // readServerSent reads one event as the HTML standard says, section 9.2.6, and
@@ -43,14 +45,12 @@ func TestServerSentEventsGiveThePositionWhenTheTransitionIsWhole(t *testing.T) {
 	last := ""
 	for i, want := range []string{"1", "1", "1", "2", "3"} {
 		data, id, ok := readServerSent(in, last)
-		if !ok || data != string(someLog()[i].CloudEvent) || id != want {
-			t.Errorf("event %d: %s, id %s, %t; want id %s", i, data, id, ok, want)
-		}
+		assert.Truef(t, ok && data == string(someLog()[i].CloudEvent) && id == want,
+			"event %d: %s, id %s, %t; want id %s", i, data, id, ok, want)
 		last = id
 	}
-	if _, id, ok := readServerSent(in, last); ok || id != "99" {
-		t.Errorf("after the comment: id %s, event %t", id, ok)
-	}
+	_, id, ok := readServerSent(in, last)
+	assert.Truef(t, !ok && id == "99", "after the comment: id %s, event %t", id, ok)
 }
 
 func TestServerSentEventsSurviveLineBreaks(t *testing.T) {
@@ -58,8 +58,7 @@ func TestServerSentEventsSurviveLineBreaks(t *testing.T) {
 		b := appendServerSent(nil, []byte(text), 7, false)
 		in := bufio.NewScanner(strings.NewReader(strings.ReplaceAll(string(b), "\r", "!")))
 		data, id, ok := readServerSent(in, "")
-		if compact := strings.NewReplacer("\n", "").Replace(data); !ok || compact != "{}" || id != strconv.Itoa(7) {
-			t.Errorf("%q was read as %q, id %s, %t", text, data, id, ok)
-		}
+		compact := strings.NewReplacer("\n", "").Replace(data)
+		assert.Truef(t, ok && compact == "{}" && id == strconv.Itoa(7), "%q was read as %q, id %s, %t", text, data, id, ok)
 	}
 }

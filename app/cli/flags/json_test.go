@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/app/usage"
 )
 
@@ -20,11 +22,9 @@ func TestWhereATextIsNotJSON(t *testing.T) {
 		strings.Repeat("[", 100000): "X is not JSON: line 1, column 10001: exceeded max depth",
 	} {
 		_, err := JSON("X", []byte(text))
-		if _, is := errors.AsType[*usage.Error](err); !is || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%.20q: %v, want %s", text, err, want)
-		}
+		_, is := errors.AsType[*usage.Error](err)
+		assert.Truef(t, is && strings.HasPrefix(err.Error(), want), "%.20q: %v, want %s", text, err, want)
 	}
-	if v, err := JSON("X", []byte(` {"a":1,"a":2} `)); err != nil || string(v) != ` {"a":1,"a":2} ` && string(v) != `{"a":1,"a":2}` {
-		t.Errorf("%q, %v", v, err)
-	}
+	v, err := JSON("X", []byte(` {"a":1,"a":2} `))
+	assert.Truef(t, err == nil && (string(v) == ` {"a":1,"a":2} ` || string(v) == `{"a":1,"a":2}`), "%q, %v", v, err)
 }

@@ -1,6 +1,10 @@
 package flags
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 func TestNearest(t *testing.T) {
 	states := []string{"placed", "paid", "shipped"}
@@ -9,16 +13,10 @@ func TestNearest(t *testing.T) {
 		"elephant": "there are: paid, placed, shipped",
 		"x":        "there are: paid, placed, shipped",
 	} {
-		if got := Nearest(name, states); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		assert.Equal(t, want, Nearest(name, states), name)
 	}
-	if got := Nearest("x", nil); got != "there is none" {
-		t.Error(got)
-	}
+	assert.Equal(t, "there is none", Nearest("x", nil))
 	for pair, want := range map[[2]string]int{{"", ""}: 0, {"", "ab"}: 2, {"kitten", "sitting"}: 3, {"ab", "ba"}: 2} {
-		if got := distance(pair[0], pair[1]); got != want {
-			t.Errorf("%q: %d, want %d", pair, got, want)
-		}
+		assert.Equalf(t, want, distance(pair[0], pair[1]), "%q", pair)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -19,9 +21,7 @@ func asking(t *testing.T, database, args string) *cobra.Command {
 	Servers(c, &urls, new(bool), "http://127.0.0.1:8080")
 	root.AddCommand(c)
 	root.SetArgs(append([]string{"list"}, strings.Fields(args)...))
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, root.ExecuteContext(t.Context()))
 	return c
 }
 
@@ -40,13 +40,11 @@ func TestACommandAsksTheServerOrTheDatabase(t *testing.T) {
 	} {
 		t.Setenv(EnvURL, x.url)
 		t.Setenv(EnvToken, x.token)
-		if got, err := ByDatabase(asking(t, x.database, x.args)); err != nil || got != x.byDatabase {
-			t.Errorf("%+v: %t, %v", x, got, err)
-		}
+		got, err := ByDatabase(asking(t, x.database, x.args))
+		assert.Truef(t, err == nil && got == x.byDatabase, "%+v: %t, %v", x, got, err)
 	}
-	if _, err := ByDatabase(asking(t, "", "--server http://u --database d")); err == nil {
-		t.Error("both are taken")
-	}
+	_, err := ByDatabase(asking(t, "", "--server http://u --database d"))
+	assert.Error(t, err, "both are taken")
 }
 
 func TestVariablesThatMayBeTheReasonAreNamed(t *testing.T) {
@@ -67,8 +65,7 @@ func TestVariablesThatMayBeTheReasonAreNamed(t *testing.T) {
 		t.Setenv(EnvURL, x.url)
 		t.Setenv(EnvToken, x.token)
 		err := AnsweredByServer(asking(t, "", x.args), workflow.Errorf(x.code, "no"))
-		if _, hint, _ := strings.Cut(err.Error(), "; "); !strings.Contains(hint, x.want) || x.want == "" && hint != "" {
-			t.Errorf("%+v: %v", x, err)
-		}
+		_, hint, _ := strings.Cut(err.Error(), "; ")
+		assert.Truef(t, strings.Contains(hint, x.want) && (x.want != "" || hint == ""), "%+v: %v", x, err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,22 +19,16 @@ func TestOpsCorrectsOneInstance(t *testing.T) {
 	var id string
 	p.serve(func(e *engine.Engine) {
 		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "sack", Transition: "fill", Key: "1", Payload: []byte(`{"weight":7}`)})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		id = r.Instance.String()
 	})
 	about := "correct --instance " + id
-	if got := p.run(about+" --state shipped --dry-run --reason", "seen in Graz"); got != "state shipped\ndata  {\"weight\":7}\nopen  false\n" {
-		t.Errorf("%q", got)
-	}
-	if got := p.run(about + ` --data {"weight":8} --by ann --reason weighed`); !strings.Contains(got, `"version":2`) {
-		t.Error(got)
-	}
-	if got := p.run("show " + id); !strings.Contains(got, `{"weight":8}`) || !strings.Contains(got, "pawl.corrected") ||
-		!strings.Contains(got, "weighed") {
-		t.Error(got)
-	}
+	assert.Equal(t, "state shipped\ndata  {\"weight\":7}\nopen  false\n", p.run(about+" --state shipped --dry-run --reason",
+		"seen in Graz"))
+	assert.Contains(t, p.run(about+` --data {"weight":8} --by ann --reason weighed`), `"version":2`)
+	got := p.run("show " + id)
+	assert.True(t, strings.Contains(got, `{"weight":8}`) && strings.Contains(got, "pawl.corrected") && strings.Contains(got, "weighed"),
+		got)
 	p.fails("correct --workflow sack --business-key ZZ --state shipped --reason x", `workflow "sack" has no instance`, `"ZZ"`)
 	p.fails(about+" --state shipped", "--reason")
 	p.fails(about+" --reason x", "--state or --data")
@@ -59,10 +55,6 @@ func TestOpsTellsOfTheTimersThatACorrectionFindsOverdue(t *testing.T) {
 	})
 	const about = `correct --workflow tin --business-key T-1 --reason misread --data {"until":"2020-01-01T00:00:00Z"}`
 	const timer = "timer spoils was due at 2020-01-01T00:00:00Z, and fires at once: spoil\n"
-	if got := p.run(about + " --dry-run"); !strings.Contains(got, timer) {
-		t.Error(got)
-	}
-	if got := p.run(about); !strings.Contains(got, `"overdue":[{"timer":"spoils","transition":"spoil","due":"2020-01-01T00:00:00Z"`) {
-		t.Error(got)
-	}
+	assert.Contains(t, p.run(about+" --dry-run"), timer)
+	assert.Contains(t, p.run(about), `"overdue":[{"timer":"spoils","transition":"spoil","due":"2020-01-01T00:00:00Z"`)
 }

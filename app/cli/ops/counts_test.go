@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/inspect"
 )
 
@@ -26,9 +28,8 @@ all                                      3`)
 		"--tenant default --workflow order --open": 1,
 	} {
 		var c inspect.Counts
-		if err := json.Unmarshal([]byte(p.run("counts -o json "+args)), &c); err != nil || !c.Exact || c.Total != want {
-			t.Errorf("%s: %+v, %v", args, c, err)
-		}
+		err := json.Unmarshal([]byte(p.run("counts -o json "+args)), &c)
+		assert.Truef(t, err == nil && c.Exact && c.Total == want, "%s: %+v, %v", args, c, err)
 	}
 	p.fails("counts --definition 0", "--definition")
 	p.fails("counts --definition 5000000000", "definition")

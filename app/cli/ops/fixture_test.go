@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/cli/ops"
 	"github.com/pawlhq/pawl/engine"
@@ -117,9 +119,7 @@ func submit(t *testing.T, e *engine.Engine, c transitions.Command) {
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // orders places n orders and cancels them.
@@ -153,7 +153,6 @@ func wantTable(t *testing.T, got, want string) {
 	for line := range strings.Lines(got) {
 		lines = append(lines, strings.TrimRight(line, " \n"))
 	}
-	if got = strings.Join(lines, "\n"); got != strings.TrimPrefix(want, "\n") {
-		t.Errorf("got\n%s\nwant%s", got, want)
-	}
+	got = strings.Join(lines, "\n")
+	assert.Equalf(t, strings.TrimPrefix(want, "\n"), got, "got\n \nwant%s", want)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -18,16 +20,11 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 		_, _ = e.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: "m-4", Body: make([]byte, transitions.MaxMessage+1)})
 		submit(t, e, write("7")) // too late for m-1
 	})
-	if got := p.run("inbox list"); strings.Count(got, " bank ") != 3 || !strings.Contains(got, "invalid_payload") {
-		t.Error(got)
-	}
-	if got := p.run("inbox list --workflow bill --business-key 7"); strings.Count(got, " bank ") != 1 ||
-		!strings.Contains(got, "  paid  bill      7             waiting  ") {
-		t.Error(got)
-	}
-	if got := p.run("inbox list --workflow bill --business-key 8 -o json"); got != "{\n  \"messages\": []\n}\n" {
-		t.Error(got)
-	}
+	got := p.run("inbox list")
+	assert.True(t, strings.Count(got, " bank ") == 3 && strings.Contains(got, "invalid_payload"), got)
+	got = p.run("inbox list --workflow bill --business-key 7")
+	assert.True(t, strings.Count(got, " bank ") == 1 && strings.Contains(got, "  paid  bill      7             waiting  "), got)
+	assert.Equal(t, "{\n  \"messages\": []\n}\n", p.run("inbox list --workflow bill --business-key 8 -o json"))
 	p.fails("inbox list --business-key 7", "needs the workflow")
 	for _, step := range []struct{ args, says string }{
 		{"inbox body bank m-1", `{"number":"7"}`},
@@ -41,9 +38,7 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 		if step.says == "" && strings.Contains(step.args, "json") && json.Valid([]byte(got)) {
 			continue
 		}
-		if got != step.says {
-			t.Errorf("%s: %s", step.args, got)
-		}
+		assert.Equal(t, step.says, got, step.args)
 	}
 	p.fails("inbox retry bank m-4", "has 1048577 bytes")
 	p.fails("inbox body bank m-4", "has 1048577 bytes")

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -24,12 +27,10 @@ func TestOpsInboxReadsKeptMessages(t *testing.T) {
 			_, _ = e.Consume(t.Context(), m)
 		}
 	})
-	if got := p.run("inbox kept"); strings.Count(got, " bank ") != 3 || strings.Contains(got, "m-3") {
-		t.Error(got)
-	}
-	if got := p.run("inbox kept --consumer bank --id m-2"); strings.Count(got, " bank ") != 1 || !strings.Contains(got, " m-2 ") {
-		t.Error(got)
-	}
+	got := p.run("inbox kept")
+	assert.True(t, strings.Count(got, " bank ") == 3 && !strings.Contains(got, "m-3"), got)
+	got = p.run("inbox kept --consumer bank --id m-2")
+	assert.True(t, strings.Count(got, " bank ") == 1 && strings.Contains(got, " m-2 "), got)
 	if got, want := p.run("inbox raw bank m-2"), "Id: m-2\nSignature: a\nSignature: b\uFFFD[2J\uFFFD\n\n\x00\xff"; got != want {
 		t.Errorf("%q", got)
 	}
@@ -40,12 +41,10 @@ func TestOpsInboxReadsKeptMessages(t *testing.T) {
 	}
 	p.fails("inbox raw bank m-1", "several messages have this id")
 	var page api.KeptMessagePage
-	if err := json.Unmarshal([]byte(p.run("inbox kept --consumer bank --id m-1 -o json")), &page); err != nil || len(page.Messages) != 2 {
-		t.Fatalf("%+v, %v", page, err)
-	}
-	if got := p.run("inbox raw bank m-1 --hash " + page.Messages[1].Hash); !strings.HasSuffix(got, "\n\n"+`{"number":"8"}`) {
-		t.Errorf("%q", got)
-	}
+	err := json.Unmarshal([]byte(p.run("inbox kept --consumer bank --id m-1 -o json")), &page)
+	require.Truef(t, err == nil && len(page.Messages) == 2, "%+v, %v", page, err)
+	got = p.run("inbox raw bank m-1 --hash " + page.Messages[1].Hash)
+	assert.Truef(t, strings.HasSuffix(got, "\n\n"+`{"number":"8"}`), "%q", got)
 	p.fails("inbox raw bank m-3", "is kept")
 	p.fails("inbox kept --id m-1", "needs its consumer")
 }

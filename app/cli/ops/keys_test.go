@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/inspect"
 )
 
@@ -57,8 +59,6 @@ scope         tenant   attempts  new  replayed  active  mismatched  expired  sup
 order:cancel  default         2    2         0       0           0        0       0.0 %
 order:place   default         2    2         0       0           0        0       0.0 %`)
 	var k inspect.Keys
-	if err := json.Unmarshal([]byte(p.run("keys -o json --tenant other")), &k); err != nil || k.Tenant != "other" || k.Due != 0 ||
-		len(k.Statuses) != 6 {
-		t.Errorf("%+v, %v", k, err)
-	}
+	err := json.Unmarshal([]byte(p.run("keys -o json --tenant other")), &k)
+	assert.Truef(t, err == nil && k.Tenant == "other" && k.Due == 0 && len(k.Statuses) == 6, "%+v, %v", k, err)
 }

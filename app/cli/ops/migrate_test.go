@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -40,27 +42,21 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 			submit(t, e, transitions.Command{Workflow: "sack", Transition: "fill", Key: fmt.Sprint(weight),
 				Payload: fmt.Appendf(nil, `{"weight":%d}`, weight)})
 		}
-		if got := p.run("migrate sack 1 2 --dry-run"); !strings.Contains(got, "packed") || !strings.Contains(got, "it is too heavy") {
-			t.Error(got)
-		}
+		got := p.run("migrate sack 1 2 --dry-run")
+		assert.True(t, strings.Contains(got, "packed") && strings.Contains(got, "it is too heavy"), got)
 		stdout, stderr, err := p.try("migrate sack 1 2 --by ann --reason", "new sacks")
-		if err != nil || strings.Contains(stderr, "no node") ||
-			!strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
-			t.Errorf("%v, %s%s", err, stdout, stderr)
-		}
+		assert.Truef(t, err == nil && !strings.Contains(stderr, "no node") && strings.Contains(stdout, "migrated  2") &&
+			strings.Contains(stdout, "rejected  1") && strings.Contains(stdout, "it is too heavy"),
+			"%v, %s%s", err, stdout, stderr)
 	})
-	if got := p.run("migrations"); !strings.Contains(got, "ended") || !strings.Contains(got, "sack") {
-		t.Error(got)
-	}
+	got := p.run("migrations")
+	assert.True(t, strings.Contains(got, "ended") && strings.Contains(got, "sack"), got)
 	// Nobody serves: it is begun, and waits for a node.
 	var m inspect.Migration
 	stdout, stderr, err := p.try("migrate sack 1 2 --background -o json")
-	if err != nil || !strings.Contains(stderr, "no node serves that knows both versions") {
-		t.Errorf("%v, %s", err, stderr)
-	}
-	if err := json.Unmarshal([]byte(stdout), &m); err != nil || m.ID == 0 || !m.EndedAt.IsZero() || m.Expected != 1 {
-		t.Errorf("%+v, %v", m, err)
-	}
+	assert.Truef(t, err == nil && strings.Contains(stderr, "no node serves that knows both versions"), "%v, %s", err, stderr)
+	err = json.Unmarshal([]byte(stdout), &m)
+	assert.Truef(t, err == nil && m.ID != 0 && m.EndedAt.IsZero() && m.Expected == 1, "%+v, %v", m, err)
 	p.fails("migrate sack 1 2 --background", "is under way")
 	if stdout, _, err := p.try(fmt.Sprint("stop-migration ", m.ID, " --by olga --reason"), "wrong sacks"); err != nil ||
 		!strings.Contains(stdout, "stopped by olga: wrong sacks") {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -20,29 +23,20 @@ func TestOpsPausesAWorkflowUntilItIsResumed(t *testing.T) {
 		{"pause order --by bob", "order: paused\n"}, // and stays as it is
 		{"resume order --tenant other", "order: resumed\n"},
 	} {
-		if got := p.run(step.args); got != step.says {
-			t.Errorf("%s: %q", step.args, got)
-		}
+		assert.Equal(t, step.says, p.run(step.args), step.args)
 	}
 	wantTable(t, p.run("paused"), `
 since                 workflow  by   reason
 (a time in UTC)       order     ann  upgrade`)
 	p.serve(func(e *engine.Engine) {
-		if _, err := e.Submit(t.Context(), place(1)); workflow.CodeOf(err) != workflow.Paused {
-			t.Errorf("while it is paused: %v", err)
-		}
+		_, err := e.Submit(t.Context(), place(1))
+		assert.Equalf(t, workflow.Paused, workflow.CodeOf(err), "while it is paused: %v", err)
 	})
 	var list api.PausedList
-	if err := json.Unmarshal([]byte(p.run("paused -o json")), &list); err != nil || len(list.Workflows) != 1 ||
-		list.Workflows[0].Actor != "ann" {
-		t.Errorf("%+v, %v", list, err)
-	}
-	if got := p.run("resume order -o json"); !strings.Contains(got, `"done": "resumed"`) {
-		t.Error(got)
-	}
-	if got := p.run("paused -o json"); got != nothingPaused {
-		t.Error(got)
-	}
+	err := json.Unmarshal([]byte(p.run("paused -o json")), &list)
+	assert.Truef(t, err == nil && len(list.Workflows) == 1 && list.Workflows[0].Actor == "ann", "%+v, %v", list, err)
+	assert.Contains(t, p.run("resume order -o json"), `"done": "resumed"`)
+	assert.Equal(t, nothingPaused, p.run("paused -o json"))
 	p.fails("pause ordre", "workflow_not_found")
 }
 
@@ -61,20 +55,15 @@ func TestOpsPausedListsInstances(t *testing.T) {
 		if err == nil {
 			err = r.Err()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	})
 	var all api.PausedList
 	if err := json.Unmarshal([]byte(p.run("paused --instances -o json --workflow order")), &all); err != nil || len(all.Instances) != 1 ||
 		all.Instances[0].Actor != "ann" || all.Instances[0].Reason != "flood" || all.Instances[0].BusinessKey != "c:1" {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if got := p.run("paused --instances"); !strings.Contains(got, "flood") || !strings.Contains(got, all.Instances[0].Instance.String()) {
-		t.Error(got)
-	}
-	if got := p.run("paused --instances -o json --tenant other"); got != nothingPaused {
-		t.Error(got)
-	}
+	got := p.run("paused --instances")
+	assert.True(t, strings.Contains(got, "flood") && strings.Contains(got, all.Instances[0].Instance.String()), got)
+	assert.Equal(t, nothingPaused, p.run("paused --instances -o json --tenant other"))
 	p.fails("paused --instances --workflow ordre", "workflow_not_found")
 }

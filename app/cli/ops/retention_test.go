@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/inspect"
 )
 
@@ -19,30 +21,22 @@ func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
 	got := p.run("retention")
 	for _, want := range []string{"node   n-1\n", "until  2040-01-02T03:04:05Z, unless it goes on\n", "next   20", "partition  ", "outbox_",
 		"command_history_", "  in use\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		assert.Contains(t, got, want, "no in")
 	}
-	if line := onlyLine(got, "keeps"); line != "keeps  events for 720h0m0s, it is assumed; --keep-events where the nodes have another" {
-		t.Errorf("%q", line)
-	}
+	assert.Equal(t, "keeps  events for 720h0m0s, it is assumed; --keep-events where the nodes have another", onlyLine(got, "keeps"))
 	var r inspect.Retention
-	if err := json.Unmarshal([]byte(p.run("retention -o json")), &r); err != nil || len(r.Partitions) == 0 || r.KeepEvents != 30*24*3600 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	err := json.Unmarshal([]byte(p.run("retention -o json")), &r)
+	assert.Truef(t, err == nil && len(r.Partitions) != 0 && r.KeepEvents == 30*24*3600, "%+v, %v", r, err)
 }
 
 // The nodes may keep events for another time than the default.
 func TestOpsRetentionJudgesByTheAgeThatItIsTold(t *testing.T) {
 	p := behind(t)
 	p.script("SELECT pawl.make_partition('outbox', now() - interval '21 days')")
-	if got := p.run("retention"); strings.Contains(got, "to be dropped") {
-		t.Errorf("by 30 days nothing is over:\n%s", got)
-	}
+	assert.NotContains(t, p.run("retention"), "to be dropped", "by 30 days nothing is over")
 	got := p.run("retention --keep-events 168h")
-	if !strings.Contains(got, "  to be dropped\n") || onlyLine(got, "keeps") != "keeps  events for 168h0m0s" {
-		t.Errorf("by a week the week before last is over:\n%s", got)
-	}
+	assert.Truef(t, strings.Contains(got, "  to be dropped\n") && onlyLine(got, "keeps") == "keeps  events for 168h0m0s",
+		"by a week the week before last is over:\n%s", got)
 	p.fails("retention --keep-events 23h", "--keep-events 23h0m0s is less than a day")
 }
 

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -51,9 +54,7 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 		}
 		await.Eventually(t, "three commands are stuck", func() bool {
 			list, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return len(list) == 3
 		})
 	})
@@ -65,17 +66,13 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 		{[]string{"abandon till 2 --by ann"}, `"operation":"abandon"`},
 		{[]string{"retry --workflow bill --business-key 3 --by ann"}, `"operation":"retry"`},
 	} {
-		if got := p.run(step.args[0], step.args[1:]...); !strings.Contains(got, step.says) {
-			t.Errorf("%v: %s", step.args, got)
-		}
+		assert.Contains(t, p.run(step.args[0], step.args[1:]...), step.says, step.args)
 	}
 	p.fails("retry --workflow bill --business-key 3", "command_not_found", "no command on this instance waits")
 	p.fails("retry --workflow bill --business-key 3 till", "one argument too many")
 	p.fails("retry --workflow bill", "SCOPE is missing")
 	p.fails("abandon till 1", string(workflow.NotStuck))
-	if got := p.run("stuck -o json"); got != "{\n  \"commands\": []\n}\n" {
-		t.Errorf("still stuck: %s", got)
-	}
+	assert.Equal(t, "{\n  \"commands\": []\n}\n", p.run("stuck -o json"), "still stuck")
 }
 
 // A variable of the shell that is not set must not name the only command that is
@@ -88,23 +85,18 @@ func TestOpsSettlesNothingForAnEmptyName(t *testing.T) {
 		"sinks skip s --tenant default"} {
 		for _, args := range empty {
 			stdout, _, err := p.try(name, args...)
-			if err == nil || !strings.Contains(err.Error(), "--instance is not") &&
-				!strings.Contains(err.Error(), "is empty") && !strings.Contains(err.Error(), "SCOPE is missing") {
-				t.Errorf("%s %q: %v, %s", name, args, err, stdout)
-			}
+			assert.Truef(t, err != nil && (strings.Contains(err.Error(), "--instance is not") ||
+				strings.Contains(err.Error(), "is empty") || strings.Contains(err.Error(), "SCOPE is missing")),
+				"%s %q: %v, %s", name, args, err, stdout)
 		}
 	}
 	for _, args := range []string{"sinks redrive s --tenant default --type", "sinks skip s --all --tenant", "pause bill --tenant",
 		"keys --tenant", "counts --workflow", "show 7 --workflow", "inbox list --business-key", "inbox list --consumer", "inbox kept --id"} {
 		flag := args[strings.LastIndex(args, "--"):]
-		if _, _, err := p.try(args, ""); err == nil || err.Error() != flag+" is empty" {
-			t.Errorf("%s: %v", args, err)
-		}
+		_, _, err := p.try(args, "")
+		assert.EqualError(t, err, flag+" is empty", args)
 	}
-	if _, _, err := p.try("abandon", "till", ""); err == nil || err.Error() != "KEY is empty" {
-		t.Error(err)
-	}
-	if got := p.run("stuck"); !strings.Contains(got, "till") {
-		t.Errorf("it was settled: %s", got)
-	}
+	_, _, err := p.try("abandon", "till", "")
+	assert.EqualError(t, err, "KEY is empty")
+	assert.Contains(t, p.run("stuck"), "till", "it was settled")
 }

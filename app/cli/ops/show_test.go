@@ -3,8 +3,10 @@ package ops_test
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
@@ -22,9 +24,7 @@ func unpaid(t *testing.T, number string) *program {
 		submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: "1"})
 		await.Eventually(t, "the payment is stuck", func() bool {
 			list, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return len(list) == 1
 		})
 	})
@@ -58,18 +58,13 @@ at                    version  transition    from  to      actor  key  reason
 
 audit chain: intact, 2 entries`)
 	var c api.Case
-	if err := json.Unmarshal([]byte(p.run("show 7 -o json --workflow bill")), &c); err != nil ||
-		c.Instance.State != "paying" || len(c.Instance.Stuck) != 1 ||
-		len(c.InFlight) != 1 || len(c.Timeline) != 2 || !c.Chain.Intact {
-		t.Fatalf("%+v, %v", c, err)
-	}
-	if got := p.run("show " + c.Instance.ID.String()); !strings.Contains(got, "business key  7\n") {
-		t.Error(got)
-	}
+	err := json.Unmarshal([]byte(p.run("show 7 -o json --workflow bill")), &c)
+	require.Truef(t, err == nil && c.Instance.State == "paying" && len(c.Instance.Stuck) == 1 && len(c.InFlight) == 1 &&
+		len(c.Timeline) == 2 && c.Chain.Intact,
+		"%+v, %v", c, err)
+	assert.Contains(t, p.run("show "+c.Instance.ID.String()), "business key  7\n")
 	p.script(`UPDATE pawl.audit SET reason = 'another' WHERE version = 2`)
-	if got := p.run("show 7"); !strings.Contains(got, "audit chain: broken at version 2: ") {
-		t.Error(got)
-	}
+	assert.Contains(t, p.run("show 7"), "audit chain: broken at version 2: ")
 }
 
 func TestOpsShowFindsTheCase(t *testing.T) {
@@ -81,9 +76,7 @@ func TestOpsShowFindsTheCase(t *testing.T) {
 	})
 	p.fails("show c:0", "instances of bill, order have this business key", "--workflow")
 	for workflow, state := range map[string]string{"bill": "open", "order": "placed"} {
-		if got := p.run("show c:0 --workflow " + workflow); !strings.Contains(got, fmt.Sprintf("state         %s (open), version 1\n", state)) {
-			t.Error(got)
-		}
+		assert.Contains(t, p.run("show c:0 --workflow "+workflow), fmt.Sprintf("state         %s (open), version 1\n", state))
 	}
 	p.fails("show nothing", "instance_not_found")
 	p.fails("show 8 --workflow order", "instance_not_found")
@@ -91,7 +84,6 @@ func TestOpsShowFindsTheCase(t *testing.T) {
 	p.fails("show 8 --workflow ordre", "workflow_not_found")
 	p.fails("show 01936b0e-0000-7000-8000-000000000001", "instance_not_found")
 	p.fails("show", "KEY is missing")
-	if _, _, err := p.try("show", ""); err == nil || err.Error() != "KEY is empty" {
-		t.Errorf("an empty key: %v", err)
-	}
+	_, _, err := p.try("show", "")
+	assert.EqualError(t, err, "KEY is empty", "an empty key")
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 )
 
@@ -35,18 +37,14 @@ crm   its node is gone    1        1     1      0          2      20       1  1h
 	shown := p.run("sinks show crm")
 	for _, want := range []string{"state     its node is gone\n", "node      gone-1-2\n", " no route to the host\n",
 		"default         3     4    1  1h1m  -        -\n"} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("no %q in\n%s", want, shown)
-		}
+		assert.Contains(t, shown, want, "no in")
 	}
 	wantTable(t, p.run("sinks dead crm"), `
 since                 tenant   position  type          business key  instance                              status   kind       attempts  failure
 (a time in UTC)       default         2  order.cancel  c:0           (its id)                              waiting  permanent        15  422 what is that?`)
 	var list api.SinkList
-	if err := json.Unmarshal([]byte(p.run("sinks list -o json --tenant other")), &list); err != nil || len(list.Sinks) != 1 ||
-		list.Sinks[0].Lag != 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	err := json.Unmarshal([]byte(p.run("sinks list -o json --tenant other")), &list)
+	assert.Truef(t, err == nil && len(list.Sinks) == 1 && list.Sinks[0].Lag == 0, "%+v, %v", list, err)
 	p.fails("sinks show mail", `there is no sink "mail"`)
 }
 
@@ -62,18 +60,14 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 		{"move crm --to 4 --reason obsolete", "crm: moved to 4 in the log of default\n", `"lag": 0`},
 		{"move crm --to 0", "crm: moved to 0 in the log of default\n", `"lag": 4`},
 	} {
-		if got := p.run("sinks " + step.args); got != step.says {
-			t.Errorf("%s: %q", step.args, got)
-		}
+		assert.Equal(t, step.says, p.run("sinks "+step.args), step.args)
 		shown := p.run("sinks show crm -o json")
-		if !strings.Contains(shown, step.then) || strings.Contains(shown, `"paused"`) != strings.HasPrefix(step.args, "pause") {
-			t.Errorf("after %s: want %s in\n%s", step.args, step.then, shown)
-		}
+		assert.Truef(t, strings.Contains(shown, step.then) && strings.Contains(shown, `"paused"`) == strings.HasPrefix(step.args, "pause"),
+			"after %s: want %s in\n%s", step.args, step.then, shown)
 	}
 	p.fails("sinks move crm --to 4", "a reason is required")
 	p.fails("sinks skip crm --all", "a reason is required")
 	p.fails("sinks skip crm --workflow order --business-key c:0", "--business-key needs --tenant")
-	if got := p.run("sinks forget crm"); got != "crm: forgotten\n" || strings.Contains(p.run("sinks list"), "crm") {
-		t.Errorf("forget: %q", got)
-	}
+	got := p.run("sinks forget crm")
+	assert.Truef(t, got == "crm: forgotten\n" && !strings.Contains(p.run("sinks list"), "crm"), "forget: %q", got)
 }

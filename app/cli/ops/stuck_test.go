@@ -2,8 +2,10 @@ package ops_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -19,22 +21,14 @@ since                 workflow  business key  transition  scope                 
 			Status             transitions.Status
 		}
 	}
-	if err := json.Unmarshal([]byte(p.run("stuck -o json --workflow order")), &page); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(p.run("stuck -o json --workflow order")), &page))
 	if list := page.Commands; len(list) != 1 || list[0].Key != "asked" || list[0].Status != transitions.FailedRetryable ||
 		list[0].Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: list[0].Scope, Key: "asked"}) {
 		t.Errorf("%+v", list)
 	}
-	if got := p.run("stuck -o json --tenant other"); got != "{\n  \"commands\": []\n}\n" {
-		t.Error(got)
-	}
-	if got := p.run("stuck --workflow order --business-key c:0"); !strings.Contains(got, " asked ") {
-		t.Error(got)
-	}
-	if got := p.run("stuck -o json --workflow order --business-key c:1"); got != "{\n  \"commands\": []\n}\n" {
-		t.Error(got)
-	}
+	assert.Equal(t, "{\n  \"commands\": []\n}\n", p.run("stuck -o json --tenant other"))
+	assert.Contains(t, p.run("stuck --workflow order --business-key c:0"), " asked ")
+	assert.Equal(t, "{\n  \"commands\": []\n}\n", p.run("stuck -o json --workflow order --business-key c:1"))
 	p.fails("stuck --business-key c:0", "--business-key needs --workflow")
 	p.fails("stuck --instance c:0", "--instance is not a UUID")
 	p.fails("stuck --workflow ordre", "workflow_not_found")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -45,7 +47,5 @@ func TestOpsShowsNothingThatATerminalObeys(t *testing.T) {
 			Payload: []byte(`{"number":"7\u001b[2J\u202e8"}`)})
 	})
 	got := p.run("show", "7\x1b[2J\u202e8")
-	if strings.ContainsAny(got, "\x1b\u202e") || !strings.Contains(got, "7\ufffd[2J\ufffd8") {
-		t.Errorf("%q", got)
-	}
+	assert.Truef(t, !strings.ContainsAny(got, "\x1b\u202e") && strings.Contains(got, "7\ufffd[2J\ufffd8"), "%q", got)
 }

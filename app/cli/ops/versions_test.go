@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 )
@@ -13,31 +16,22 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
 	p.serve(func(e *engine.Engine) {
-		if _, err := e.Submit(t.Context(), place(1)); err != nil {
-			t.Error(err)
-		}
+		_, err := e.Submit(t.Context(), place(1))
+		assert.NoError(t, err)
 	})
-	if got := p.run("begin order 1 --by ann"); got != "order: new instances begin with version 1\n" {
-		t.Error(got)
-	}
+	assert.Equal(t, "order: new instances begin with version 1\n", p.run("begin order 1 --by ann"))
 	var list api.VersionList
-	if err := json.Unmarshal([]byte(p.run("versions -o json")), &list); err != nil || len(list.Versions) == 0 {
-		t.Fatalf("%+v, %v", list, err)
-	}
+	err := json.Unmarshal([]byte(p.run("versions -o json")), &list)
+	require.Truef(t, err == nil && len(list.Versions) != 0, "%+v, %v", list, err)
 	for _, v := range list.Versions {
-		if v.Workflow == "order" && (!v.Begins || v.Open != 1 || len(v.States) != 1 || len(v.Nodes) != 0) {
-			t.Errorf("%+v", v)
-		}
+		assert.Falsef(t, v.Workflow == "order" && (!v.Begins || v.Open != 1 || len(v.States) != 1 || len(v.Nodes) != 0), "%+v", v)
 	}
-	if got := p.run("versions"); !strings.Contains(got, "nodes without it") || !strings.Contains(got, "new ones, as said") {
-		t.Error(got)
-	}
-	if got := p.run("begin order newest -o json"); !strings.Contains(got, `"version": 0`) || !strings.Contains(got, `"begins": 1`) {
-		t.Error(got)
-	}
-	if got := p.run("versions"); strings.Contains(got, "as said") || !strings.Contains(got, "new ones") {
-		t.Error(got)
-	}
+	got := p.run("versions")
+	assert.True(t, strings.Contains(got, "nodes without it") && strings.Contains(got, "new ones, as said"), got)
+	got = p.run("begin order newest -o json")
+	assert.True(t, strings.Contains(got, `"version": 0`) && strings.Contains(got, `"begins": 1`), got)
+	got = p.run("versions")
+	assert.True(t, !strings.Contains(got, "as said") && strings.Contains(got, "new ones"), got)
 }
 
 // Who goes back to the newest version hears which one that is.
@@ -46,10 +40,6 @@ func TestOpsSaysWhichVersionTheNewestIs(t *testing.T) {
 	p := newProgram(t)
 	p.more = sacks()
 	p.serve(func(*engine.Engine) {})
-	if got := p.run("begin sack 1"); got != "sack: new instances begin with version 1\n" {
-		t.Error(got)
-	}
-	if got := p.run("begin sack newest"); got != "sack: new instances begin with the newest version that a node knows, now 2\n" {
-		t.Error(got)
-	}
+	assert.Equal(t, "sack: new instances begin with version 1\n", p.run("begin sack 1"))
+	assert.Equal(t, "sack: new instances begin with the newest version that a node knows, now 2\n", p.run("begin sack newest"))
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Callers choose keys and payloads, receivers the words of a failure: a terminal is not to obey them.
@@ -22,19 +25,15 @@ func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
 		},
 	} {
 		var b bytes.Buffer
-		if err := print(&b); err != nil {
-			t.Fatal(err)
-		}
-		if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
-			t.Errorf("%s prints %q", name, b.String())
-		}
+		require.NoError(t, print(&b))
+		i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) })
+		assert.Truef(t, i < 0, "%s prints %q", name, b.String())
 		if name == "Text" {
 			continue
 		}
 		var read map[string]string
-		if err := json.Unmarshal(b.Bytes(), &read); err != nil || len(read) != 1 ||
-			read["a\x1b[2Jb\u009b31m\x7f"] != given["a\x1b[2Jb\u009b31m\x7f"] {
-			t.Errorf("%s is read as %q, %v", name, read, err)
-		}
+		err := json.Unmarshal(b.Bytes(), &read)
+		assert.Truef(t, err == nil && len(read) == 1 && read["a\x1b[2Jb\u009b31m\x7f"] == given["a\x1b[2Jb\u009b31m\x7f"],
+			"%s is read as %q, %v", name, read, err)
 	}
 }

@@ -3,6 +3,8 @@ package output
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -20,8 +22,6 @@ func TestAnImportAndAMigrationAreSeenInTheReason(t *testing.T) {
 		{"pawl.migrated", "", `{"from":1,"to":2}`, "in cents", "version 1 to 2: in cents", transitions.CausedByOperator},
 		{"pawl.migrated", "", "", "in cents", "in cents", transitions.CausedByOperator},
 	} {
-		if got := Why(c.transition, c.cause, c.by, []byte(c.payload), c.reason); got != c.want {
-			t.Errorf("%+v: %q", c, got)
-		}
+		assert.Equalf(t, c.want, Why(c.transition, c.cause, c.by, []byte(c.payload), c.reason), "%+v", c)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/auth/ticket/keyset"
@@ -39,40 +41,31 @@ func always(c *keyset.Config) { c.Unsure = time.Nanosecond }
 func newest(t testing.TB, r *keyset.Set) *ticket.Key {
 	t.Helper()
 	k, err := r.Newest(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return k
 }
 
 func find(t testing.TB, r *keyset.Set, id string) *ticket.Key {
 	t.Helper()
 	k, err := r.Find(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return k
 }
 
 func rotate(t testing.TB, r *keyset.Set, drop bool) {
 	t.Helper()
-	if err := r.Rotate(t.Context(), drop); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Rotate(t.Context(), drop))
 }
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
 }
 
 func count(t testing.TB, pool *pgxpool.Pool) (n int) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.ticket_key").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.ticket_key").Scan(&n))
 	return n
 }
 
@@ -80,22 +73,15 @@ func TestKeyVerifiesOnOtherNode(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	ann, bob := node(t, pool), node(t, pool)
-	if ann.Reads() != 0 {
-		t.Error("it reads before there is anything to do")
-	}
+	assert.Equal(t, int64(0), ann.Reads(), "it reads before there is anything to do")
 	k := newest(t, ann)
-	if len(k.Secret) != 32 || newest(t, ann) != k || count(t, pool) != 1 {
-		t.Errorf("%d bytes, %d keys", len(k.Secret), count(t, pool))
-	}
-	if same := find(t, bob, k.ID); same == nil || string(same.Secret) != string(k.Secret) {
-		t.Errorf("%v", same)
-	}
-	if newest(t, bob).ID != k.ID || count(t, pool) != 1 {
-		t.Error("there are two keys")
-	}
-	if off := time.Until(bob.Now()).Abs(); off > time.Minute {
-		t.Errorf("its clock is off by %s", off)
-	}
+	assert.Truef(t, len(k.Secret) == 32 && newest(t, ann) == k && count(t, pool) == 1,
+		"%d bytes, %d keys", len(k.Secret), count(t, pool))
+	same := find(t, bob, k.ID)
+	assert.True(t, same != nil && string(same.Secret) == string(k.Secret), same)
+	assert.True(t, newest(t, bob).ID == k.ID && count(t, pool) == 1, "there are two keys")
+	off := time.Until(bob.Now()).Abs()
+	assert.Truef(t, off <= time.Minute, "its clock is off by %s", off)
 }
 
 // Concurrent nodes without a key wait for the first of them to create one.
@@ -103,13 +89,10 @@ func TestConcurrentNodesCreateOneKey(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key IN SHARE ROW EXCLUSIVE MODE")
+	require.NoError(t, err)
 	var all sync.WaitGroup
 	ids := make([]string, 2)
 	for i := range ids {
@@ -123,13 +106,9 @@ func TestConcurrentNodesCreateOneKey(t *testing.T) {
 		})
 	}
 	pgtest.WaitBlockedTimes(t, pool, "LOCK TABLE", 2)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 	all.Wait()
-	if ids[0] != ids[1] || count(t, pool) != 1 {
-		t.Errorf("%v, %d keys", ids, count(t, pool))
-	}
+	assert.Truef(t, ids[0] == ids[1] && count(t, pool) == 1, "%v, %d keys", ids, count(t, pool))
 }
 
 func TestKeyLifetime(t *testing.T) {
@@ -140,23 +119,17 @@ func TestKeyLifetime(t *testing.T) {
 	}
 	first := newest(t, node(t, pool))
 	age(first.ID, keyset.Signs-time.Minute)
-	if k := newest(t, node(t, pool)); k.ID != first.ID {
-		t.Error("a key of less than a day does not sign")
-	}
+	k := newest(t, node(t, pool))
+	assert.Equal(t, first.ID, k.ID, "a key of less than a day does not sign")
 	age(first.ID, keyset.Signs+time.Minute)
 	r := node(t, pool)
 	second := newest(t, r)
-	if second.ID == first.ID || find(t, r, first.ID) == nil || count(t, pool) != 2 {
-		t.Errorf("after a day: %s, %s, %d keys", first.ID, second.ID, count(t, pool))
-	}
+	assert.Truef(t, second.ID != first.ID && find(t, r, first.ID) != nil && count(t, pool) == 2,
+		"after a day: %s, %s, %d keys", first.ID, second.ID, count(t, pool))
 	age(first.ID, keyset.Verifies+time.Minute)
 	late := node(t, pool, often)
-	if find(t, late, first.ID) != nil || find(t, late, second.ID) == nil {
-		t.Error("after a day and an hour it verifies")
-	}
-	if n := count(t, pool); n != 1 {
-		t.Errorf("there are %d keys", n)
-	}
+	assert.True(t, find(t, late, first.ID) == nil && find(t, late, second.ID) != nil, "after a day and an hour it verifies")
+	assert.Equal(t, 1, count(t, pool), "there keys")
 }
 
 // A running node notices, and holders of the key are notified.
@@ -176,24 +149,18 @@ func TestDroppedKeyIsGone(t *testing.T) {
 		t.Error("a key that verifies is gone")
 	default:
 	}
-	if find(t, r, first.ID) != first {
-		t.Error("it is another one")
-	}
+	assert.True(t, find(t, r, first.ID) == first, "it is another one")
 	rotate(t, operator, true)
 	for _, k := range []*ticket.Key{first, second} {
 		await.Receive(t, "it is told", k.Gone)
-		if find(t, r, k.ID) != nil {
-			t.Error("a key that was dropped verifies")
-		}
+		assert.Nil(t, find(t, r, k.ID), "a key that was dropped verifies")
 	}
-	if k := newest(t, r); k.ID == second.ID || count(t, pool) != 1 {
-		t.Errorf("%s signs, %d keys", k.ID, count(t, pool))
-	}
+	k := newest(t, r)
+	assert.Truef(t, k.ID != second.ID && count(t, pool) == 1, "%s signs, %d keys", k.ID, count(t, pool))
 	exec(t, pool, "UPDATE pawl.ticket_key SET created_at = clock_timestamp() + interval '1 year'") // the clock was set back
 	rotate(t, operator, true)
-	if operator.Now().Year() < time.Now().Year() || count(t, pool) != 1 || find(t, node(t, pool), second.ID) != nil {
-		t.Errorf("%d keys", count(t, pool))
-	}
+	assert.Truef(t, operator.Now().Year() >= time.Now().Year() && count(t, pool) == 1 && find(t, node(t, pool), second.ID) == nil,
+		"%d keys", count(t, pool))
 }
 
 // A node that crashes with the lock does not block the removal of keys.
@@ -203,9 +170,7 @@ func TestCrashedNodeDoesNotBlockRotation(t *testing.T) {
 	r := node(t, pool)
 	first := newest(t, r)
 	lost, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
 	for _, sql := range []string{keyset.BoundSQL, keyset.LockSQL} {
 		if _, err := lost.Exec(t.Context(), pgtest.SQL(sql)); err != nil {
@@ -226,23 +191,19 @@ func TestUnknownKeysCauseFewReads(t *testing.T) {
 	for range 100 {
 		all.Go(func() {
 			for _, id := range []string{uuid.NewString(), "x", "", uuid.Nil.String() + "x"} {
-				if k, err := r.Find(t.Context(), id); k != nil || err != nil {
-					t.Errorf("%v, %v", k, err)
-				}
+				k, err := r.Find(t.Context(), id)
+				assert.Truef(t, k == nil && err == nil, "%v, %v", k, err)
 			}
 		})
 	}
 	all.Wait()
-	if n := r.Reads() - before; n != 1 {
-		t.Errorf("it has read %d times", n)
-	}
+	n := r.Reads() - before
+	assert.Equal(t, int64(1), n, "it has read times")
 	// After that time it reads again and finds the key of another node.
 	again := node(t, pool, always)
 	newest(t, again)
 	rotate(t, r, false)
-	if find(t, again, newest(t, r).ID) == nil {
-		t.Error("a new key is not found")
-	}
+	assert.NotNil(t, find(t, again, newest(t, r).ID), "a new key is not found")
 }
 
 // Concurrent callers share the wait for an unreadable table.
@@ -250,13 +211,10 @@ func TestConcurrentCallersShareFailure(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key")
+	require.NoError(t, err)
 	r := node(t, pool, func(c *keyset.Config) { c.Patience = time.Second })
 	var all sync.WaitGroup
 	for i := range 20 {
@@ -267,15 +225,11 @@ func TestConcurrentCallersShareFailure(t *testing.T) {
 			} else {
 				_, err = r.Newest(t.Context())
 			}
-			if workflow.CodeOf(err) != workflow.Unavailable {
-				t.Error(err)
-			}
+			assert.Equal(t, workflow.Unavailable, workflow.CodeOf(err), err)
 		})
 	}
 	all.Wait()
-	if n := r.Reads(); n != 1 {
-		t.Errorf("the table was tried %d times", n)
-	}
+	assert.Equal(t, int64(1), r.Reads(), "the table was tried times")
 }
 
 func TestUnreadableKeysAreUnavailable(t *testing.T) {
@@ -284,13 +238,9 @@ func TestUnreadableKeysAreUnavailable(t *testing.T) {
 	r, known := node(t, pool, always), node(t, pool, always)
 	k := newest(t, known)
 	exec(t, pool, "ALTER TABLE pawl.ticket_key RENAME TO away")
-	if _, err := r.Newest(t.Context()); workflow.CodeOf(err) != workflow.Unavailable {
-		t.Error(err)
-	}
-	if _, err := r.Find(t.Context(), k.ID); workflow.CodeOf(err) != workflow.Unavailable {
-		t.Error(err)
-	}
-	if find(t, known, k.ID) != k || newest(t, known) != k {
-		t.Error("what is known does not survive a moment")
-	}
+	_, err := r.Newest(t.Context())
+	assert.Equal(t, workflow.Unavailable, workflow.CodeOf(err), err)
+	_, err = r.Find(t.Context(), k.ID)
+	assert.Equal(t, workflow.Unavailable, workflow.CodeOf(err), err)
+	assert.True(t, find(t, known, k.ID) == k && newest(t, known) == k, "what is known does not survive a moment")
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
@@ -28,8 +30,7 @@ func TestExitCodes(t *testing.T) {
 	for _, tt := range tests {
 		var out, errs bytes.Buffer
 		code := execute(t.Context(), append([]string{"--database", url}, tt.args...), &out, &errs)
-		if code != tt.code || !strings.Contains(errs.String(), tt.want) || out.Len() > 0 {
-			t.Errorf("%q: exit %d, %q, %q; want exit %d and %q", tt.args, code, &out, &errs, tt.code, tt.want)
-		}
+		assert.Truef(t, code == tt.code && strings.Contains(errs.String(), tt.want) && out.Len() <= 0,
+			"%q: exit %d, %q, %q; want exit %d and %q", tt.args, code, &out, &errs, tt.code, tt.want)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
@@ -33,9 +35,7 @@ func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
 	c := Config{Database: pgtest.URL(t), Once: true}
 	var out bytes.Buffer
 	c.Out = &out
-	if err := Run(t.Context(), c); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
+	require.NoError(t, Run(t.Context(), c), out.String())
 	for _, want := range []string{
 		"= a replay: the stored answer, byte for byte", "422 Unprocessable Entity", "the screen saw each of them once",
 		"= it took three attempts", "= c-1:k-10 was charged once", "= c-1:k-11 was charged once and refunded once",
@@ -47,37 +47,23 @@ func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
 		"= the only open case would go on where it is", "= begun under version 1, ended under version 2",
 		"= found: the row of version 2", "steps were as told",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the story does not tell %q\n%s", want, out.String())
-		}
+		assert.Contains(t, out.String(), want, "the story does not tell")
 	}
-	if strings.Contains(out.String(), "\x1b") {
-		t.Error("colours, but not on a terminal")
-	}
+	assert.NotContains(t, out.String(), "\x1b", "colours, but not on a terminal")
 	again, err := openStage(t.Context(), c.Database, &printer{out: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.close(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
+	assert.NoError(t, again.close())
 }
 
 func TestSecondDemoOnADatabaseIsRefused(t *testing.T) {
 	url := pgtest.URL(t)
 	first, err := openStage(t.Context(), url, &printer{out: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := first.close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, first.close())
 	}()
 	err = Run(t.Context(), Config{Database: url, Once: true, Out: io.Discard})
-	if err == nil || !strings.Contains(err.Error(), "another demo is running") {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorContains(t, err, "another demo is running")
 }
 
 func TestASchemaThatNoDemoMadeIsNotDropped(t *testing.T) {
@@ -87,12 +73,9 @@ func TestASchemaThatNoDemoMadeIsNotDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	st, err := openStage(t.Context(), pool.Config().ConnString(), &printer{out: io.Discard})
-	if err == nil || !strings.Contains(err.Error(), "was not made by this demo") {
-		t.Errorf("got %v, %v", st, err)
-	}
-	if _, err := pool.Exec(t.Context(), "TABLE pawl_demo.mine"); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, err, "was not made by this demo", st)
+	_, err = pool.Exec(t.Context(), "TABLE pawl_demo.mine")
+	assert.NoError(t, err)
 }
 
 // Without Once the service stays up until it is told to end.
@@ -129,9 +112,7 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 			break
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("%v\n%s", err, out.String())
-	}
+	assert.NoError(t, <-ended, out.String())
 }
 
 // A server that does something else than is told ends the story.
@@ -190,18 +171,13 @@ func TestWhatIsNotAsToldEndsTheStory(t *testing.T) {
 // What a second node says when it does not serve is in the error.
 func TestSecondNodeThatDoesNotServeEndsTheStory(t *testing.T) {
 	bank, err := shop.StartProvider(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := bank.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, bank.Stop())
 	}()
 	s := &story{printer: &printer{out: io.Discard}, stage: &stage{}, bank: bank}
-	if _, _, err := s.startNode(t.Context(), "1ms"); err == nil || !strings.Contains(err.Error(), "--lease 1ms is less than a second") {
-		t.Errorf("%v", err)
-	}
+	_, _, err = s.startNode(t.Context(), "1ms")
+	assert.ErrorContains(t, err, "--lease 1ms is less than a second")
 }
 
 // Nobody listens: that is a failure, and not a story without end.
@@ -211,18 +187,15 @@ func TestOutputThatCannotBeWrittenEndsTheDemo(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.CloseWithError(broken)
 	err := Run(t.Context(), Config{Database: pgtest.URL(t), Once: true, Out: w})
-	if !errors.Is(err, broken) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, err, broken)
 }
 
 func TestColoursAreForTerminals(t *testing.T) {
 	var plain, painted bytes.Buffer
 	(&printer{out: &plain}).received("x")
 	(&printer{out: &painted, color: true}).received("x")
-	if plain.String() != "     < x\n" || painted.String() != "     \x1b[32m<\x1b[0m x\n" {
-		t.Errorf("%q, %q", plain.String(), painted.String())
-	}
+	assert.Truef(t, plain.String() == "     < x\n" && painted.String() == "     \x1b[32m<\x1b[0m x\n",
+		"%q, %q", plain.String(), painted.String())
 }
 
 // Without a database the demo starts a server that nobody else uses, and that is gone
@@ -232,13 +205,9 @@ func TestTheDemoHasAPrivateServerOfItsOwn(t *testing.T) {
 	var urls []string
 	for range 2 {
 		st, err := openStage(t.Context(), "", &printer{out: io.Discard})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() {
-			if err := st.close(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, st.close())
 			if conn, err := pgx.Connect(context.Background(), st.url); err == nil {
 				_ = conn.Close(context.Background())
 				t.Error("its server goes on without it")
@@ -246,7 +215,5 @@ func TestTheDemoHasAPrivateServerOfItsOwn(t *testing.T) {
 		}()
 		urls = append(urls, st.url)
 	}
-	if urls[0] == urls[1] {
-		t.Errorf("two demos share the server %s", urls[0])
-	}
+	assert.NotEqual(t, urls[1], urls[0], "two demos share the server")
 }

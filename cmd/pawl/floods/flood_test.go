@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -133,9 +136,7 @@ func TestFloods(t *testing.T) {
 	}
 	peak := n.peak(t)
 	t.Logf("the most memory: %d MiB", peak>>20)
-	if peak > memoryLimit {
-		t.Errorf("the node had %d MiB", peak>>20)
-	}
+	assert.Truef(t, peak <= memoryLimit, "the node had %d MiB", peak>>20)
 }
 
 // dribble sends a body, of which nothing but the first byte comes.
@@ -169,25 +170,19 @@ func prepare(t *testing.T, c *client) {
 func (c *client) submit(t *testing.T, path, key, body string) {
 	t.Helper()
 	status, answer, err := c.ask(t.Context(), "POST", path, []byte(body), "Idempotency-Key", key)
-	if err != nil || status >= 300 {
-		t.Fatalf("%s %s: %d %.300s %v", path, key, status, answer, err)
-	}
+	require.Truef(t, err == nil && status < 300, "%s %s: %d %.300s %v", path, key, status, answer, err)
 }
 
 // ticketOf is a ticket with some grants of the caller's.
 func ticketOf(t *testing.T, c *client, grants ...string) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"grants": grants, "seconds": 3600})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	status, answer, err := c.ask(t.Context(), "POST", "/v1/tickets", body)
 	var out struct {
 		Ticket string `json:"ticket"`
 	}
-	if err != nil || status >= 300 || json.Unmarshal(answer, &out) != nil {
-		t.Fatalf("a ticket: %d %s %v", status, answer, err)
-	}
+	require.Truef(t, err == nil && status < 300 && json.Unmarshal(answer, &out) == nil, "a ticket: %d %s %v", status, answer, err)
 	return out.Ticket
 }
 
@@ -223,9 +218,7 @@ func (n *node) endure(t *testing.T, f *flood, good *client, quiet served) {
 		t.Fatalf("%s: the node ended: %v", f.name, err)
 	default:
 	}
-	if during.p99 > *longest {
-		t.Errorf("%s: the good client waits %s, %s alone", f.name, during.p99, quiet.p99)
-	}
+	assert.Truef(t, during.p99 <= *longest, "%s: the good client waits %s, %s alone", f.name, during.p99, quiet.p99)
 }
 
 // served is how a client was served.

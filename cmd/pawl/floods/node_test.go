@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
@@ -54,21 +56,15 @@ func start(t *testing.T) *node {
 	}
 	cert, key := certificate(t, dir)
 	authFile := filepath.Join(dir, "auth.json")
-	if err := os.WriteFile(authFile, []byte(`{"keys":true}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(authFile, []byte(`{"keys":true}`), 0o600))
 	n := &node{ended: make(chan error, 1)}
 	n.command = exec.Command("/bin/sh", "-c", inCgroup(t)+`exec "$0" "$@"`, program, "serve", "--address", "127.0.0.1:0", "--auth", authFile,
 		"--tls-cert", cert, "--tls-key", key, "--inbox", "hooks")
 	n.command.Env = append(os.Environ(), "DATABASE_URL="+database, "GOMEMLIMIT="+goLimit,
 		"PAWL_INBOX_HOOKS_SECRET="+signature.NewSecret().Reveal())
 	output, err := n.command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, n.command.Start())
 	said := make(chan string, 1)
 	go func() {
 		lines := bufio.NewScanner(output)
@@ -88,9 +84,7 @@ func start(t *testing.T) *node {
 		<-n.ended
 	})
 	url, serves := <-said
-	if !serves {
-		t.Fatal("the node does not serve")
-	}
+	require.True(t, serves, "the node does not serve")
 	n.url = url
 	n.keys = func(tenant, name, grants string) (text string) { return makeKey(t, database, tenant, name, grants) }
 	return n
@@ -127,9 +121,7 @@ func (n *node) peak(t *testing.T) int {
 	}
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return kib << 10
 }
 
@@ -137,17 +129,14 @@ func makeKey(t *testing.T, database, tenant, name, grants string) (text string) 
 	t.Helper()
 	k := apikey.Key{Tenant: tenant, Name: name, Actor: name, CreatedBy: "test", Roles: []string{"*"}}
 	var err error
-	if k.Grants, err = auth.ParseGrants(grants); err != nil {
-		t.Fatal(err)
-	}
+	k.Grants, err = auth.ParseGrants(grants)
+	require.NoError(t, err)
 	c := service.Config{Database: database, Schema: schema.Default, Log: slog.New(slog.DiscardHandler)}
 	err = service.WithKeys(t.Context(), c, func(ctx context.Context, table *apikey.Table) (err error) {
 		_, text, err = table.Create(ctx, k)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -158,16 +147,12 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 	defer server.Close()
 	pair := server.TLS.Certificates[0]
 	secret, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for file, block := range map[string]*pem.Block{
 		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: secret},
 	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 	return cert, key
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -34,9 +37,7 @@ func serve(t *testing.T, args ...string) (log, url string) {
 	t.Cleanup(func() {
 		cancel()
 		_, _ = io.Copy(io.Discard, r)
-		if err := <-ended; err != nil {
-			t.Errorf("serve ended with %v", err)
-		}
+		assert.NoError(t, <-ended, "serve ended with")
 	})
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		if _, rest, ok := strings.Cut(lines.Text(), "msg=serving url="); ok {
@@ -53,21 +54,15 @@ func serve(t *testing.T, args ...string) (log, url string) {
 func command(t *testing.T, url, body string, status int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, value := range map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k", "Prefer": "wait=60"} {
 		req.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != status {
-		t.Fatalf("%s: %d %s, %v", url, resp.StatusCode, text, err)
-	}
+	require.Truef(t, err == nil && resp.StatusCode == status, "%s: %d %s, %v", url, resp.StatusCode, text, err)
 }
 
 // shopping places an order at a service and pays it.
@@ -90,19 +85,14 @@ func TestOrdersArePaidAtTheProviderThatIsNamed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bank, err := StartProvider(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() {
-				if err := bank.Stop(); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, bank.Stop())
 			}()
 			log, url := serve(t, tt.args(bank.URL())...)
 			shopping(t, url)
-			if len(bank.Ledger()) != 1 || strings.Contains(log, "payments") {
-				t.Errorf("the provider has %v, and the log says\n%s", bank.Ledger(), log)
-			}
+			assert.Truef(t, len(bank.Ledger()) == 1 && !strings.Contains(log, "payments"),
+				"the provider has %v, and the log says\n%s", bank.Ledger(), log)
 		})
 	}
 }
@@ -111,17 +101,12 @@ func TestOrdersArePaidInTheProcessWhereNoProviderIsNamed(t *testing.T) {
 	log, url := serve(t)
 	shopping(t, url)
 	_, bank, ok := strings.Cut(log, `msg="payments go to a provider in this process, which forgets them when it ends" url=`)
-	if !ok {
-		t.Fatalf("the log says\n%s", log)
-	}
+	require.Truef(t, ok, "the log says\n%s", log)
 	resp, err := http.Get(strings.Fields(bank)[0] + "/ledger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	if ledger, err := io.ReadAll(resp.Body); err != nil || !bytes.Contains(ledger, []byte(`"charges":1`)) {
-		t.Errorf("the ledger is %s, %v", ledger, err)
-	}
+	ledger, err := io.ReadAll(resp.Body)
+	assert.Truef(t, err == nil && bytes.Contains(ledger, []byte(`"charges":1`)), "the ledger is %s, %v", ledger, err)
 }
 
 func TestProviderThatCannotBeIsAMistakeInTheCall(t *testing.T) {
@@ -130,9 +115,8 @@ func TestProviderThatCannotBeIsAMistakeInTheCall(t *testing.T) {
 		root.SetArgs([]string{"serve", "--payments", url})
 		var stderr bytes.Buffer
 		root.SetErr(&stderr)
-		if code := pawl.Execute(root); code != 2 || !strings.Contains(stderr.String(), "--payments: ") {
-			t.Errorf("%s: exit %d, %s", url, code, stderr.String())
-		}
+		code := pawl.Execute(root)
+		assert.Truef(t, code == 2 && strings.Contains(stderr.String(), "--payments: "), "%s: exit %d, %s", url, code, stderr.String())
 	}
 }
 
@@ -149,20 +133,14 @@ func TestHelpDoesNotShowThePasswordOfTheProvider(t *testing.T) {
 
 func TestProviderIsGoneWhenItIsStopped(t *testing.T) {
 	p, err := StartProvider(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	charge := provider.Charge{Amount: 1, Currency: "EUR", Method: "card", Reference: "r"}
 	c := provider.Client{URL: p.URL()}
-	if _, err := c.Charge(t.Context(), "k", charge); err != nil {
-		t.Error(err)
-	}
+	_, err = c.Charge(t.Context(), "k", charge)
+	assert.NoError(t, err)
 	for range 2 {
-		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, p.Stop())
 	}
-	if _, err := c.Charge(t.Context(), "k", charge); err == nil || provider.IsFinal(err) {
-		t.Errorf("a provider that was stopped answers %v", err)
-	}
+	_, err = c.Charge(t.Context(), "k", charge)
+	assert.Truef(t, err != nil && !provider.IsFinal(err), "a provider that was stopped answers %v", err)
 }

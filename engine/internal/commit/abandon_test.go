@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -18,30 +20,21 @@ func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
 	id := b.opened()
 	later, err := decide.Prepare(transitions.Command{Key: "later", Workflow: "deal", Transition: "cancel", Instance: id,
 		Payload: []byte(`{"text":"later"}`), NotBefore: b.now.Add(time.Hour)}, b.w, uuid.New)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.one(later)
-	if _, err := b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable'
-		WHERE key = 'later'`); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable'
+		WHERE key = 'later'`)
+	require.NoError(t, err)
 	abandon, err := decide.Operate(transitions.Command{Key: "abandon", Workflow: "deal", Instance: id},
 		transitions.Operation{Action: transitions.Abandon, Target: transitions.CommandRef{Scope: later.Scope, Key: later.Key}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done := b.one(abandon); done.Position == 0 {
-		t.Error("the operation has no place in the log")
-	}
+	require.NoError(t, err)
+	done := b.one(abandon)
+	assert.NotEqual(t, int64(0), done.Position, "the operation has no place in the log")
 	list := b.worker.landed("later")
 	told := list[len(list)-1].Receipt
-	if told == nil {
-		t.Fatal("who awaits it is told nothing")
-	}
+	require.NotNil(t, told, "who awaits it is told nothing")
 	replay := b.one(later)
-	if string(told.Body) != string(replay.Body) || told.Position != replay.Position || told.Status != replay.Status ||
-		told.Version != replay.Version {
-		t.Errorf("told:     %d %s\nreplayed: %d %s", told.Position, told.Body, replay.Position, replay.Body)
-	}
+	assert.Truef(t, string(told.Body) == string(replay.Body) && told.Position == replay.Position && told.Status == replay.Status &&
+		told.Version == replay.Version,
+		"told:     %d %s\nreplayed: %d %s", told.Position, told.Body, replay.Position, replay.Body)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
@@ -72,9 +74,7 @@ func dealWorkflow(t *testing.T) *workflow.Workflow {
 	).Final("gone").
 		After("reminder", workflow.From("opened"), time.Hour, "remind").
 		After("expiry", workflow.From("opened", "unpaid"), 24*time.Hour, "expire").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -157,9 +157,7 @@ func newBench(t *testing.T, change ...func(*Config)) *bench {
 	})
 	b.p.config.Flights, b.p.config.Node, b.p.config.Lease = b.worker, "node-a", 30*time.Second
 	b.p.config.Clock = clock.New(func() time.Time { return b.now })
-	if err := b.p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.p.Start(t.Context()))
 	t.Cleanup(func() { b.p.Stop(context.Background()) })
 	return b
 }
@@ -314,23 +312,19 @@ func TestAcceptedThenDoneIsTwoCommitsAndOneCommand(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
 	r := b.one(b.command("pay", "p1", id))
-	if !r.InFlight() || r.Record.Status != transitions.Processing || r.Record.Attempt != 1 || r.Version != 2 || r.Position != 2 {
-		t.Errorf("accepted with %+v, %+v", r, r.Record)
-	}
+	assert.Truef(t, r.InFlight() && r.Record.Status == transitions.Processing && r.Record.Attempt == 1 && r.Version == 2 && r.Position == 2,
+		"accepted with %+v, %+v", r, r.Record)
 	b.wantRow("p1", "processing working attempt 1")
 	if dup := b.one(b.command("pay", "p1", id)); !dup.InFlight() || !dup.Replayed || dup.Record.ClaimedBy != "node-a" || dup.Position != 2 {
 		t.Errorf("a duplicate in flight got %+v", dup)
 	}
 	done := b.one(b.ending("p1", succeeded("ok")))
 	result, err := done.Result()
-	if err != nil || result.State != "paid" || result.Position != 3 {
-		t.Errorf("done with %+v, %v", result, err)
-	}
+	assert.Truef(t, err == nil && result.State == "paid" && result.Position == 3, "done with %+v, %v", result, err)
 	b.wantRow("p1", "succeeded attempt 1 200")
 	replay := b.one(b.command("pay", "p1", id))
-	if !replay.Replayed || string(replay.Body) != string(done.Body) || replay.Position != 3 {
-		t.Errorf("replayed %+v, want the body of %+v", replay, done)
-	}
+	assert.Truef(t, replay.Replayed && string(replay.Body) == string(done.Body) && replay.Position == 3,
+		"replayed %+v, want the body of %+v", replay, done)
 	b.wantHistory(id, "open:opened pay.accepted:paying pay:paid")
 }
 
@@ -340,18 +334,16 @@ func TestALeaseIsFromBeforeItsCommitIsSent(t *testing.T) {
 	b := newBench(t)
 	b.one(b.command("pay", "p1", b.opened()))
 	landed := b.worker.landed("p1")
-	if len(landed) != 1 || landed[0].Since.IsZero() || landed[0].Since.After(b.worker.reserved) {
-		t.Errorf("a worker was asked for at %s, before the commit was sent; the lease is from %v", b.worker.reserved, landed)
-	}
+	assert.Truef(t, len(landed) == 1 && !landed[0].Since.IsZero() && !landed[0].Since.After(b.worker.reserved),
+		"a worker was asked for at %s, before the commit was sent; the lease is from %v", b.worker.reserved, landed)
 }
 
 func TestWithoutAFreeWorkerTheCommandWaits(t *testing.T) {
 	b := newBench(t)
 	b.worker.free = 0
 	id := b.opened()
-	if r := b.one(b.command("pay", "p1", id)); r.Record.Status != transitions.Pending || !r.Record.RunAt.Equal(b.now) {
-		t.Errorf("accepted with %+v", r.Record)
-	}
+	r := b.one(b.command("pay", "p1", id))
+	assert.Truef(t, r.Record.Status == transitions.Pending && r.Record.RunAt.Equal(b.now), "accepted with %+v", r.Record)
 	b.wantRow("p1", "pending working attempt 0")
 }
 
@@ -362,9 +354,8 @@ func TestALostAttemptCompletesNothing(t *testing.T) {
 	zombie := b.ending("p1", succeeded("zombie"))
 	b.claim("deal:" + id.String())
 	before := b.history(id)
-	if r := b.do(zombie)[0]; codeOf(r.Err) != workflow.LeaseLost {
-		t.Errorf("a zombie's completion was answered with %+v, %v", r.Receipt, r.Err)
-	}
+	r := b.do(zombie)[0]
+	assert.Equalf(t, workflow.LeaseLost, codeOf(r.Err), "a zombie's completion was answered with %+v, %v", r.Receipt, r.Err)
 	b.wantRow("p1", "processing working attempt 2")
 	b.wantHistory(id, before)
 }
@@ -374,9 +365,8 @@ func TestAFailureGoesToItsStateAndIsStored(t *testing.T) {
 	id := b.opened()
 	b.one(b.command("pay", "p1", id))
 	r := b.one(b.ending("p1", failure(false)))
-	if e := r.Err(); codeOf(e) != workflow.ActivityFailed {
-		t.Errorf("failed with %v", e)
-	}
+	e := r.Err()
+	assert.Equalf(t, workflow.ActivityFailed, codeOf(e), "failed with %v", e)
 	b.wantRow("p1", "failed_final attempt 1 409")
 	b.wantHistory(id, "open:opened pay.accepted:paying pay.failed:unpaid")
 	b.wantRow("pawl:undo:"+id.String(), "none")
@@ -426,9 +416,7 @@ func TestWhatMayHaveHappenedIsUndone(t *testing.T) {
 				t.Errorf("the undo is of effect %q, %v", key, err)
 			}
 			p, err := f.Ending(decide.Outcome{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			b.one(p)
 			if !strings.HasSuffix(b.history(id), " pay.undone:"+strings.Split(test.want, ":")[len(strings.Split(test.want, ":"))-1]) {
 				t.Errorf("the history is %q", b.history(id))
@@ -457,47 +445,30 @@ func TestAcceptAndCancelInOneGroup(t *testing.T) {
 	id := b.opened()
 	replies := b.do(b.command("pay", "p1", id), b.command("cancel", "c1", id), b.command("pay", "p1", id))
 	for i, r := range replies {
-		if r.Err != nil {
-			t.Fatalf("%d: %v", i, r.Err)
-		}
+		require.NoErrorf(t, r.Err, "%d", i)
 	}
-	if !replies[0].Receipt.InFlight() || !replies[2].Receipt.InFlight() {
-		t.Errorf("%+v", replies)
-	}
+	assert.Truef(t, replies[0].Receipt.InFlight() && replies[2].Receipt.InFlight(), "%+v", replies)
 	b.wantHistory(id, "open:opened pay.accepted:paying cancel:gone")
 	var by string
-	if err := b.pool.QueryRow(t.Context(), `SELECT cancelled_by FROM pawl.command WHERE key = 'p1'`).Scan(&by); err != nil || by != "local" {
-		t.Errorf("cancelled by %q, %v", by, err)
-	}
-	if b.worker.free != 100 && b.row("p1") == "pending working attempt 0" {
-		t.Errorf("%d workers are free", b.worker.free)
-	}
+	err := b.pool.QueryRow(t.Context(), `SELECT cancelled_by FROM pawl.command WHERE key = 'p1'`).Scan(&by)
+	assert.Truef(t, err == nil && by == "local", "cancelled by %q, %v", by, err)
+	assert.Falsef(t, b.worker.free != 100 && b.row("p1") == "pending working attempt 0", "%d workers are free", b.worker.free)
 }
 
 func TestTimersFollowTheState(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
-	if got := b.timers(id); got != "expiry@02 12 reminder@01 13" {
-		t.Errorf("after open: %q", got)
-	}
+	assert.Equal(t, "expiry@02 12 reminder@01 13", b.timers(id), "after open")
 	b.now = b.now.Add(time.Hour)
 	b.one(b.due("pawl:timer:" + id.String() + ":reminder"))
 	b.wantHistory(id, "open:opened remind:opened")
-	if got := b.timers(id); got != "expiry@02 12" {
-		t.Errorf("after the reminder: %q", got)
-	}
+	assert.Equal(t, "expiry@02 12", b.timers(id), "after the reminder")
 	b.one(b.command("pay", "p1", id)) // leaves the states of both
-	if got := b.timers(id); got != "" {
-		t.Errorf("while paying: %q", got)
-	}
+	assert.Equal(t, "", b.timers(id), "while paying")
 	b.one(b.ending("p1", failure(false)))
-	if got := b.timers(id); got != "expiry@02 13" {
-		t.Errorf("unpaid: %q", got)
-	}
+	assert.Equal(t, "expiry@02 13", b.timers(id), "unpaid")
 	b.one(b.due("pawl:timer:" + id.String() + ":expiry"))
-	if got := b.timers(id); got != "" {
-		t.Errorf("gone: %q", got)
-	}
+	assert.Equal(t, "", b.timers(id), "gone")
 	b.wantHistory(id, "open:opened remind:opened pay.accepted:paying pay.failed:unpaid expire:gone")
 }
 
@@ -507,17 +478,12 @@ func TestATimerWhoseStateWasLeftFiresNoMore(t *testing.T) {
 	scope := "pawl:timer:" + id.String() + ":expiry"
 	firing := b.due(scope)
 	replies := b.do(b.command("pay", "p1", id), firing) // left in the very group
-	if replies[0].Err != nil || codeOf(replies[1].Err) != workflow.LeaseLost {
-		t.Errorf("%+v", replies)
-	}
+	assert.Truef(t, replies[0].Err == nil && codeOf(replies[1].Err) == workflow.LeaseLost, "%+v", replies)
 	b.one(b.ending("p1", failure(false))) // armed again
-	if r := b.do(firing)[0]; codeOf(r.Err) != workflow.LeaseLost {
-		t.Errorf("the timer of the first stay fired in the second: %+v", r)
-	}
+	r := b.do(firing)[0]
+	assert.Equalf(t, workflow.LeaseLost, codeOf(r.Err), "the timer of the first stay fired in the second: %+v", r)
 	b.wantHistory(id, "open:opened pay.accepted:paying pay.failed:unpaid")
-	if got := b.timers(id); got != "expiry@02 12" {
-		t.Errorf("timers: %q", got)
-	}
+	assert.Equal(t, "expiry@02 12", b.timers(id), "timers")
 }
 
 func TestOneGroupThatLeavesAndReturnsArmsAnew(t *testing.T) {
@@ -527,14 +493,10 @@ func TestOneGroupThatLeavesAndReturnsArmsAnew(t *testing.T) {
 	b.now = b.now.Add(3 * time.Hour)
 	ending := b.ending("p1", failure(false))
 	for _, r := range b.do(ending, b.command("remind", "r1", id), b.command("pay", "p2", id)) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 	}
 	b.wantHistory(id, "open:opened pay.accepted:paying pay.failed:unpaid remind:unpaid pay.accepted:paying")
-	if got := b.timers(id); got != "" {
-		t.Errorf("timers: %q", got)
-	}
+	assert.Equal(t, "", b.timers(id), "timers")
 }
 
 func TestAScheduledCommandIsDecidedAtItsTime(t *testing.T) {
@@ -542,17 +504,14 @@ func TestAScheduledCommandIsDecidedAtItsTime(t *testing.T) {
 	id := b.opened()
 	later := b.command("cancel", "c1", id)
 	later.NotBefore = b.now.Add(time.Minute)
-	if r := b.one(later); !r.InFlight() || r.Record.Phase != transitions.Scheduled || r.Version != 0 {
-		t.Errorf("scheduled with %+v %+v", r, r.Record)
-	}
+	r := b.one(later)
+	assert.Truef(t, r.InFlight() && r.Record.Phase == transitions.Scheduled && r.Version == 0, "scheduled with %+v %+v", r, r.Record)
 	b.wantRow("c1", "pending scheduled attempt 0")
 	b.now = b.now.Add(time.Minute)
 	done := b.one(b.due("deal:" + id.String()))
 	b.wantHistory(id, "open:opened cancel:gone")
 	replay := b.one(later)
-	if !replay.Replayed || string(replay.Body) != string(done.Body) {
-		t.Errorf("replayed %s, want %s", replay.Body, done.Body)
-	}
+	assert.Truef(t, replay.Replayed && string(replay.Body) == string(done.Body), "replayed %s, want %s", replay.Body, done.Body)
 }
 
 func TestAScheduledRefusalIsStored(t *testing.T) {
@@ -562,9 +521,8 @@ func TestAScheduledRefusalIsStored(t *testing.T) {
 	later.NotBefore = b.now.Add(time.Minute)
 	b.one(later)
 	b.now = b.now.Add(time.Minute)
-	if r := b.one(b.due("deal:" + id.String())); codeOf(r.Err()) != workflow.IllegalTransition {
-		t.Errorf("got %s", r.Body)
-	}
+	r := b.one(b.due("deal:" + id.String()))
+	assert.Equalf(t, workflow.IllegalTransition, codeOf(r.Err()), "got %s", r.Body)
 	b.wantRow("c1", "failed_final attempt 1 409")
 }
 
@@ -573,22 +531,17 @@ func TestAChildIsBornWithItsParentsTransitionAndTellsItsEnd(t *testing.T) {
 	parent := b.opened()
 	b.one(b.command("branch", "b1", parent))
 	var child uuid.UUID
-	if err := b.pool.QueryRow(t.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'deal' AND id <> $1`,
-		parent).Scan(&child); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.pool.QueryRow(t.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'deal' AND id <> $1`,
+		parent).Scan(&child))
 	b.wantHistory(child, "open:opened")
-	if got := b.timers(child); got != "expiry@02 12 reminder@01 13" {
-		t.Errorf("the child's timers: %q", got)
-	}
+	assert.Equal(t, "expiry@02 12 reminder@01 13", b.timers(child), "the child's timers")
 	b.one(b.command("cancel", "c1", child))
 	b.one(b.due("pawl:end:" + child.String()))
 	b.wantHistory(parent, "open:opened branch:branched joined:gone")
 	var positions int
-	if err := b.pool.QueryRow(t.Context(),
-		`SELECT count(DISTINCT position) FROM pawl.audit WHERE position BETWEEN 1 AND 5`).Scan(&positions); err != nil || positions != 5 {
-		t.Errorf("%d positions, %v", positions, err)
-	}
+	err := b.pool.QueryRow(t.Context(),
+		`SELECT count(DISTINCT position) FROM pawl.audit WHERE position BETWEEN 1 AND 5`).Scan(&positions)
+	assert.Truef(t, err == nil && positions == 5, "%d positions, %v", positions, err)
 }
 
 func (b *bench) stick(key string) {
@@ -636,14 +589,12 @@ func TestOperationsOnAStuckCommandAreAuditedAndReplayed(t *testing.T) {
 			if again := b.one(b.operation(id, "op1", o)); !again.Replayed || string(again.Body) != string(first.Body) {
 				t.Errorf("replayed %s, want %s", again.Body, first.Body)
 			}
-			if other := b.one(b.operation(id, "op2", o)); codeOf(other.Err()) != workflow.NotStuck {
-				t.Errorf("a second operation got %s", other.Body)
-			}
+			other := b.one(b.operation(id, "op2", o))
+			assert.Equalf(t, workflow.NotStuck, codeOf(other.Err()), "a second operation got %s", other.Body)
 			var actor, reason string
-			if err := b.pool.QueryRow(t.Context(), `SELECT actor, reason FROM pawl.audit WHERE version = 3`).Scan(&actor, &reason); err != nil ||
-				actor != "ann" || !strings.Contains(reason, "I looked") {
-				t.Errorf("audited as %q, %q, %v", actor, reason, err)
-			}
+			err := b.pool.QueryRow(t.Context(), `SELECT actor, reason FROM pawl.audit WHERE version = 3`).Scan(&actor, &reason)
+			assert.Truef(t, err == nil && actor == "ann" && strings.Contains(reason, "I looked"),
+				"audited as %q, %q, %v", actor, reason, err)
 		})
 	}
 }
@@ -655,12 +606,9 @@ func TestTwoOperationsOnOneCommandInOneGroup(t *testing.T) {
 	b.stick("p1")
 	o := transitions.Operation{Action: transitions.Abandon, Target: transitions.CommandRef{Scope: "deal:" + id.String(), Key: "p1"}}
 	replies := b.do(b.operation(id, "op1", o), b.operation(id, "op2", o))
-	if replies[0].Err != nil || replies[0].Receipt.Refused() {
-		t.Errorf("%+v", replies[0])
-	}
-	if codeOf(replies[1].Err) != workflow.Locked && codeOf(replies[1].Receipt.Err()) != workflow.NotStuck {
-		t.Errorf("%+v", replies[1])
-	}
+	assert.Truef(t, replies[0].Err == nil && !replies[0].Receipt.Refused(), "%+v", replies[0])
+	assert.Falsef(t, codeOf(replies[1].Err) != workflow.Locked && codeOf(replies[1].Receipt.Err()) != workflow.NotStuck,
+		"%+v", replies[1])
 }
 
 func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
@@ -668,9 +616,8 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 	id := b.opened()
 	b.one(b.command("pay", "p1", id))
 	b.one(b.operation(id, "stop", transitions.Operation{Action: transitions.Pause, Reason: "audit"}))
-	if r := b.do(b.command("cancel", "c1", id))[0]; codeOf(r.Err) != workflow.Paused {
-		t.Errorf("a command on a paused instance got %+v", r)
-	}
+	r := b.do(b.command("cancel", "c1", id))[0]
+	assert.Equalf(t, workflow.Paused, codeOf(r.Err), "a command on a paused instance got %+v", r)
 	b.one(b.ending("p1", succeeded("ok")))
 	b.one(b.operation(id, "go", transitions.Operation{Action: transitions.Resume}))
 	b.one(b.command("send", "s1", id))
@@ -687,9 +634,8 @@ func TestWhatALaterRunHasWrittenWasNotLeasedUnheard(t *testing.T) {
 		o := &op{p: p, route: routeOf(p), batch: newBatch(), uncertain: true, unheard: []decide.InFlight{
 			{Ref: transitions.Ref{Scope: scope, Key: "p1"}, Attempt: 1, CreatedAt: b.now}}}
 		b.p.commit(t.Context(), []*op{o})
-		if receipt, err := o.outcome(); err != nil || receipt.Refused() {
-			t.Fatalf("%+v, %v", receipt, err)
-		}
+		receipt, err := o.outcome()
+		require.Truef(t, err == nil && !receipt.Refused(), "%+v, %v", receipt, err)
 		for _, l := range b.worker.landed("p1") {
 			if l.Unheard {
 				list = append(list, l)
@@ -697,9 +643,7 @@ func TestWhatALaterRunHasWrittenWasNotLeasedUnheard(t *testing.T) {
 		}
 		return list
 	}
-	if list := unheard(); len(list) != 0 {
-		t.Errorf("told of the accept that was written: %+v", list)
-	}
+	assert.Empty(t, unheard(), "told of the accept that was written")
 	if list := unheard(); len(list) != 1 || list[0].Attempt != 1 || list[0].Scope != scope || !list[0].CreatedAt.Equal(b.now) {
 		t.Errorf("told of the one that was found: %+v", list)
 	}

@@ -2,8 +2,10 @@ package commit
 
 import (
 	"context"
-	"errors"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
@@ -11,22 +13,16 @@ import (
 func TestGateWaitsForEarlierDecisions(t *testing.T) {
 	t.Parallel()
 	var g gate
-	if err := g.drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.drain(t.Context()))
 	leave := g.enter()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 2 { // also where an earlier drain has given up
-		if err := g.drain(ended); !errors.Is(err, context.Canceled) {
-			t.Fatalf("it does not wait: %v", err)
-		}
+		require.ErrorIs(t, g.drain(ended), context.Canceled, "it does not wait")
 	}
 	done := make(chan error, 1)
 	go func() { done <- g.drain(t.Context()) }()
 	leave()
-	if err := await.Receive(t, "the drain", done); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, await.Receive(t, "the drain", done))
 	defer g.enter()()
 }

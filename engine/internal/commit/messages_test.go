@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 )
 
 // counted counts the messages that go to the database on its connections.
@@ -59,8 +60,7 @@ func TestMessagesOfASingleCaller(t *testing.T) {
 		opens := took(func() { b.one(b.command("open", key, uuid.Nil)) })
 		accepts := took(func() { b.one(b.command("pay", key, id)) })
 		ends := took(func() { b.one(b.ending(key, succeeded("x"))) })
-		if round > 0 && (opens != 1 || accepts != 2 || ends != 2) {
-			t.Errorf("a creation with timers takes %d messages, an accept %d, an ending %d", opens, accepts, ends)
-		}
+		assert.Falsef(t, round > 0 && (opens != 1 || accepts != 2 || ends != 2),
+			"a creation with timers takes %d messages, an accept %d, an ending %d", opens, accepts, ends)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -30,9 +33,7 @@ func TestNoMoreMayWaitThanAreDoneInTime(t *testing.T) {
 	} {
 		q := slowed(c.group)
 		n, _ := q.push(testOps(2000, 0))
-		if n < c.want-1 || n > c.want+1 {
-			t.Errorf("groups of 10 that take %v each: %d may wait, want %d", c.group, n, c.want)
-		}
+		assert.Truef(t, n >= c.want-1 && n <= c.want+1, "groups of 10 that take %v each: %d may wait, want %d", c.group, n, c.want)
 	}
 }
 
@@ -40,9 +41,8 @@ func TestWhereAllIsTakenNothingIsKnownOfThePace(t *testing.T) {
 	q := slowed(time.Minute)
 	q.push(testOps(5, 0))
 	take(q, 10, 1<<20)
-	if n, _ := q.push(testOps(2000, 0)); n != 1000 {
-		t.Errorf("%d may wait", n)
-	}
+	n, _ := q.push(testOps(2000, 0))
+	assert.Equal(t, 1000, n, "may wait")
 }
 
 // What is left of a queue whose callers have left is no pace either: until the next group nobody waits.
@@ -54,9 +54,7 @@ func TestARestIsNoPace(t *testing.T) {
 	close(left)
 	ops[0].canceled = left
 	q.leave(ops)
-	if q.depth() != 0 || q.pace != (pace{}) {
-		t.Errorf("%d wait, and the pace is %+v", q.depth(), q.pace)
-	}
+	assert.Truef(t, q.depth() == 0 && q.pace == (pace{}), "%d wait, and the pace is %+v", q.depth(), q.pace)
 }
 
 // An import fills half of the time for which a command may wait, and those who cannot wait are not refused for it.
@@ -70,20 +68,15 @@ func TestWhoCanWaitLeavesRoomForWhoCannot(t *testing.T) {
 		soon, cancel := context.WithCancel(t.Context())
 		cancel()
 		bulk, _ := p.queue.pushAll(soon, testOps(2000, 0))
-		if err := p.Admit(); err != nil {
-			t.Errorf("while others wait for room: %v", err)
-		}
+		assert.NoError(t, p.Admit(), "while others wait for room")
 		single := 0
 		for range 2000 {
 			n, _ := p.queue.push(testOps(1, 0))
 			single += n
 		}
-		if bulk < c.bulk-1 || bulk > c.bulk+1 || bulk+single < c.all-1 || bulk+single > c.all+1 {
-			t.Errorf("groups of 10 that take %v each: %d of those that can wait, and %d others; want %d of %d", c.group, bulk, single, c.bulk, c.all)
-		}
-		if p.Admit() == nil {
-			t.Error("it was refused, and the next is looked at")
-		}
+		assert.Truef(t, bulk >= c.bulk-1 && bulk <= c.bulk+1 && bulk+single >= c.all-1 && bulk+single <= c.all+1,
+			"groups of 10 that take %v each: %d of those that can wait, and %d others; want %d of %d", c.group, bulk, single, c.bulk, c.all)
+		assert.Error(t, p.Admit(), "it was refused, and the next is looked at")
 	}
 }
 
@@ -95,38 +88,28 @@ func TestThePaceIsOfManyGroups(t *testing.T) {
 		now = now.Add(10 * time.Millisecond)
 		p.took(100, true, now)
 	}
-	if got := p.wait(10_000); got < 990*time.Millisecond || got > 1010*time.Millisecond {
-		t.Errorf("10,000 commands at 10,000 a second will take %v", got)
-	}
+	got := p.wait(10_000)
+	assert.Truef(t, got >= 990*time.Millisecond && got <= 1010*time.Millisecond, "10,000 commands at 10,000 a second will take %v", got)
 	p.took(100, true, now.Add(time.Second))
-	if got := p.wait(10_000); got < 2*time.Second || got > 10*time.Second {
-		t.Errorf("after a second without progress they will take %v", got)
-	}
+	got = p.wait(10_000)
+	assert.Truef(t, got >= 2*time.Second && got <= 10*time.Second, "after a second without progress they will take %v", got)
 	for range 100 {
 		now = now.Add(10 * time.Millisecond)
 		p.took(100, true, now.Add(time.Second))
 	}
-	if got := p.wait(10_000); got > 1100*time.Millisecond {
-		t.Errorf("a second later they will take %v", got)
-	}
+	got = p.wait(10_000)
+	assert.Truef(t, got <= 1100*time.Millisecond, "a second later they will take %v", got)
 }
 
 func TestAFullQueueRefusesBeforeACommandIsLookedAt(t *testing.T) {
 	p := New(Config{Limits: Limits{QueueSize: 1, QueueBytes: 1 << 20}})
-	if err := p.Admit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Admit())
 	p.queue.push(testOps(2, 0))
-	if err := p.Admit(); workflow.CodeOf(err) != workflow.Overloaded || p.Stats().Refused != 1 {
-		t.Errorf("%v, %d refused", err, p.Stats().Refused)
-	}
+	err := p.Admit()
+	assert.Truef(t, workflow.CodeOf(err) == workflow.Overloaded && p.Stats().Refused == 1, "%v, %d refused", err, p.Stats().Refused)
 	take(p.queue, 1, 1<<20)
-	if err := p.Admit(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Admit())
 	p.queue.push(testOps(2, 0))
 	p.queue.close() // whoever submits then is told that
-	if err := p.Admit(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Admit())
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -30,9 +32,8 @@ var flightIndexes = map[string]string{"command_pkey": "AND (scope = u.", "comman
 func TestEveryStatementProbesWholeKeysOnEmptyAndOnFullTables(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	ctx := t.Context()
-	if _, err := schema.Migrate(ctx, pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(ctx, pool, schema.Default)
+	require.NoError(t, err)
 	t.Run("empty", func(t *testing.T) { explainAll(t, pool) })
 
 	exec(t, pool, "VACUUM ANALYZE")
@@ -57,9 +58,7 @@ INSERT INTO pawl.log SELECT 't' || n, 10000 FROM generate_series(0, 2) n;`)
 func explainAll(t *testing.T, pool *pgxpool.Pool) {
 	p := testPipeline(pool)
 	r := p.newRunner("explain", committerLockTimeout)
-	if err := r.dial(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.dial(t.Context()))
 	defer r.drop()
 	stmts := NewStatements(schema.For(schema.Default))
 	for name, s := range stmts.Named() {
@@ -86,15 +85,12 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 	// what is in flight on an instance
 	if strings.HasPrefix(statement, "migrate_flights") && n.Relation == "command" && n.Type == "Index Scan" {
 		begins := flightIndexes[n.Index]
-		if begins == "" || !strings.Contains(n.Cond, begins) {
-			t.Errorf("%s of %s: %s", n.Type, n.Index, n.Cond)
-		}
+		assert.Truef(t, begins != "" && strings.Contains(n.Cond, begins), "%s of %s: %s", n.Type, n.Index, n.Cond)
 		return
 	}
 	if n.Relation == "log" { // the newest version comes first
-		if !strings.Contains(n.Cond, "tenant >= ") || !strings.Contains(n.Cond, "tenant <= ") || n.Goes != "Backward" {
-			t.Errorf("%s of %s, %s: %s", n.Type, n.Relation, n.Goes, n.Cond)
-		}
+		assert.Truef(t, strings.Contains(n.Cond, "tenant >= ") && strings.Contains(n.Cond, "tenant <= ") && n.Goes == "Backward",
+			"%s of %s, %s: %s", n.Type, n.Relation, n.Goes, n.Cond)
 		return
 	}
 	switch n.Type {
@@ -102,16 +98,11 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 		t.Errorf("%s on %s", n.Type, n.Relation)
 	case "Index Scan", "Index Only Scan":
 		for _, column := range bound {
-			if !strings.Contains(n.Cond, column+" = ") {
-				t.Errorf("%s of %s does not bind %s: %s", n.Type, n.Index, column, n.Cond)
-			}
+			assert.Containsf(t, n.Cond, column+" = ", "%s of %s does not bind %s", n.Type, n.Index, column)
 		}
-		if n.Relation == "instance" && n.Goes != "Backward" {
-			t.Errorf("%s of %s, %s: the oldest version comes first: %s", n.Type, n.Index, n.Goes, n.Cond)
-		}
-		if bound == nil {
-			t.Errorf("unexpected scan of %s", n.Relation)
-		}
+		assert.Falsef(t, n.Relation == "instance" && n.Goes != "Backward",
+			"%s of %s, %s: the oldest version comes first: %s", n.Type, n.Index, n.Goes, n.Cond)
+		assert.NotNilf(t, bound, "unexpected scan of %s", n.Relation)
 		// another may have the columns too, but not as its first ones
 		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" && !(strings.HasPrefix(statement, "resume") && n.Index == "command_paused") {
 			t.Errorf("%s is probed by %s", n.Relation, n.Index)
@@ -121,9 +112,8 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 
 func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
 }
 
 // Every statement is named: the schema's name is put into those that are, and their plans are checked.
@@ -138,13 +128,9 @@ func TestStatements_AllNamed(t *testing.T) {
 		name := v.Type().Field(i).Name
 		switch field := v.Field(i).Addr().Interface().(type) {
 		case *rows.Statement:
-			if !named[field] {
-				t.Errorf("%s is not named", name)
-			}
+			assert.Truef(t, named[field], "%s is not named", name)
 		case *Forms:
-			if !named[&field.One] || !named[&field.Many] {
-				t.Errorf("%s is not named", name)
-			}
+			assert.Truef(t, named[&field.One] && named[&field.Many], "%s is not named", name)
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 )
 
@@ -40,12 +43,10 @@ func take(q *queue, maxOps, maxBytes int) []*op {
 
 func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
 	q := testQueue(3, 1<<20)
-	if n, closed := q.push(testOps(5, 0)); n != 3 || closed {
-		t.Errorf("took %d, closed %v; want 3 of 5, open", n, closed)
-	}
-	if n, _ := q.push(testOps(1, 0)); n != 0 {
-		t.Errorf("a full queue took %d", n)
-	}
+	n, closed := q.push(testOps(5, 0))
+	assert.Truef(t, n == 3 && !closed, "took %d, closed %v; want 3 of 5, open", n, closed)
+	n, _ = q.push(testOps(1, 0))
+	assert.Equal(t, 0, n, "a full queue took")
 }
 
 // All of a bulk is in the queue when it turns out that its tenant's head is held.
@@ -64,24 +65,18 @@ func TestABulkWhoseHeadIsFoundToBeHeldLeavesRoomForOthers(t *testing.T) {
 		bulk := of("held", 0)
 		all, _ := q.push(bulk)
 		lane.push(take(q, all, 1<<30)...)
-		if n, _ := q.push(of("free", 1000)); 2*n < all-1 {
-			t.Errorf("of %d others have room for %d, while all of a bulk waits aside", all, n)
-		}
-		if n, _ := q.push(bulk[:1]); n != 0 {
-			t.Error("more is taken that would wait aside")
-		}
+		n, _ := q.push(of("free", 1000))
+		assert.Truef(t, 2*n >= all-1, "of %d others have room for %d, while all of a bulk waits aside", all, n)
+		n, _ = q.push(bulk[:1])
+		assert.Equal(t, 0, n, "more is taken that would wait aside")
 	}
 }
 
 func TestQueueIsBoundedInBytes(t *testing.T) {
 	q := testQueue(1000, 10_000)
 	n, _ := q.push(testOps(100, 1000))
-	if n != 3 {
-		t.Errorf("took %d commands of about 3.5 kB into 10 kB; want 3", n)
-	}
-	if got := len(take(q, 1000, 1<<20)); got != 3 {
-		t.Fatalf("gave back %d", got)
-	}
+	assert.Equal(t, 3, n, "took commands of about 3.5 kB into 10 kB; want 3")
+	require.Equal(t, 3, len(take(q, 1000, 1<<20)), "gave back")
 	if n, _ := q.push(testOps(100, 1000)); n != 3 {
 		t.Errorf("after all was taken there is room for %d; want 3 again", n)
 	}
@@ -95,13 +90,9 @@ func TestQueueGivesEverythingThatWaitsInOrderUpToTheBounds(t *testing.T) {
 	got = append(got, take(q, 4, 1<<20)...)
 	got = append(got, take(q, 100, 1)...) // one, however small the bound
 	got = append(got, take(q, 100, 1<<20)...)
-	if len(got) != 10 {
-		t.Fatalf("got %d of 10", len(got))
-	}
+	require.Len(t, got, 10)
 	for i := range got {
-		if got[i] != ops[i] {
-			t.Fatalf("number %d is out of order", i)
-		}
+		require.Truef(t, got[i] == ops[i], "number %d is out of order", i)
 	}
 }
 
@@ -119,9 +110,7 @@ func TestQueueSendersWaitForRoomAndNoneIsForgotten(t *testing.T) {
 		received += len(take(q, 100, 1<<20))
 	}
 	for range senders {
-		if n := <-taken; n != 3 {
-			t.Errorf("a sender got %d of 3 in", n)
-		}
+		assert.Equal(t, 3, <-taken, "a sender of 3 in")
 	}
 }
 
@@ -141,17 +130,12 @@ func TestClosedQueueLetsEverybodyGoAndGivesWhatItHas(t *testing.T) {
 	for range senders {
 		select {
 		case closed := <-left:
-			if !closed {
-				t.Error("a sender was not told that the queue is closed")
-			}
+			assert.True(t, closed, "a sender was not told that the queue is closed")
 		case <-timeout:
 			t.Fatal("a sender still waits for room")
 		}
 	}
-	if got := len(take(q, 10, 1<<20)); got != 2 {
-		t.Errorf("got %d of the 2 that waited", got)
-	}
-	if got := take(q, 10, 1<<20); got != nil {
-		t.Errorf("an empty closed queue gave %d", len(got))
-	}
+	assert.Equal(t, 2, len(take(q, 10, 1<<20)), "the 2 that waited")
+	got := take(q, 10, 1<<20)
+	assert.Nilf(t, got, "an empty closed queue gave %d", len(got))
 }

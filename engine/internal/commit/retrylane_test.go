@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -95,14 +97,10 @@ func TestWhatWaitsAsideTakesHalfOfTheQueueAndOthersGoOn(t *testing.T) {
 		answer := b.submit(t.Context(), b.theirs("held", fmt.Sprint(i), ""))
 		await.Eventually(t, "it waits aside, or is refused", func() bool {
 			aside, all, _ := b.waiting()
-			if all.n > 20 {
-				t.Errorf("%d wait in a queue of 20", all.n)
-			}
+			assert.Truef(t, all.n <= 20, "%d wait in a queue of 20", all.n)
 			select {
 			case err := <-answer:
-				if codeOf(err) != workflow.Overloaded {
-					t.Errorf("got %v", err)
-				}
+				assert.Equalf(t, workflow.Overloaded, codeOf(err), "got %v", err)
 				refused++
 				return true
 			default:
@@ -112,9 +110,7 @@ func TestWhatWaitsAsideTakesHalfOfTheQueueAndOthersGoOn(t *testing.T) {
 		aside, _, _ := b.waiting()
 		waiting = aside.n
 	}
-	if refused < 20 {
-		t.Errorf("%d of 40 were refused, more than half of the queue is taken", refused)
-	}
+	assert.Truef(t, refused >= 20, "%d of 40 were refused, more than half of the queue is taken", refused)
 	for i := range 50 { // by all means while they wait: nobody lets go
 		b.one(b.theirs("free", fmt.Sprint(i), ""))
 	}
@@ -140,20 +136,17 @@ func TestWhoLeavesTheRetryLaneLeavesNothingThere(t *testing.T) {
 		await.Eventually(t, "all wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= callers-1 })
 		leave()
 		for _, a := range answers {
-			if err := await.Receive(t, "the answer of who left", a); codeOf(err) != workflow.TimedOut {
-				t.Errorf("got %v", err)
-			}
+			err := await.Receive(t, "the answer of who left", a)
+			assert.Equalf(t, workflow.TimedOut, codeOf(err), "got %v", err)
 		}
-		if aside, _, _ := b.waiting(); aside.n > 0 {
-			t.Fatalf("%d commands wait for nobody", aside.n)
-		}
+		aside, _, _ := b.waiting()
+		require.Truef(t, aside.n <= 0, "%d commands wait for nobody", aside.n)
 	}
 	await.Eventually(t, "what was under way ends", func() bool { _, all, routes := b.waiting(); return all == charge{} && routes == 0 })
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
-		t.Errorf("%d MB are left of commands whose callers have left", grown>>20)
-	}
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	assert.Truef(t, grown <= 16<<20, "%d MB are left of commands whose callers have left", grown>>20)
 }
 
 // The commands of a route keep their order where one in the middle is let go.
@@ -164,9 +157,7 @@ func TestACommandThatIsLetGoTakesItsCallersLaterOnesAlong(t *testing.T) {
 	id := first.Instance
 	on := func(key string) *decide.Prepared {
 		p, err := decide.Prepare(transitionsOf(b.command("remind", key, id), "held", key), b.w, uuid.New)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return p
 	}
 	stays, comes := b.p.Ticket(), b.p.Ticket()
@@ -178,22 +169,17 @@ func TestACommandThatIsLetGoTakesItsCallersLaterOnesAlong(t *testing.T) {
 	await.Eventually(t, "they wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= 3 })
 	leave()
 	for _, r := range leaves.Wait(ctx) {
-		if codeOf(r.Err) != workflow.TimedOut || !strings.Contains(r.Err.Error(), "nothing was done") {
-			t.Errorf("who left got %v", r.Err)
-		}
+		assert.Truef(t, codeOf(r.Err) == workflow.TimedOut && strings.Contains(r.Err.Error(), "nothing was done"),
+			"who left got %v", r.Err)
 	}
 	release()
-	if r := stays.Wait(t.Context())[0]; r.Err != nil {
-		t.Error(r.Err)
-	}
-	if r := comes.Wait(t.Context())[0]; r.Err != nil || r.Receipt.Version == 0 {
-		t.Errorf("who stayed got %+v", r)
-	}
+	assert.NoError(t, stays.Wait(t.Context())[0].Err)
+	r := comes.Wait(t.Context())[0]
+	assert.Truef(t, r.Err == nil && r.Receipt.Version != 0, "who stayed got %+v", r)
 	var keys string
 	const done = `SELECT string_agg(key, ' ' ORDER BY version) FROM pawl.audit WHERE instance = $1`
-	if err := b.pool.QueryRow(t.Context(), done, id).Scan(&keys); err != nil || keys != "first of many c" {
-		t.Errorf("done were %q, %v", keys, err)
-	}
+	err := b.pool.QueryRow(t.Context(), done, id).Scan(&keys)
+	assert.Truef(t, err == nil && keys == "first of many c", "done were %q, %v", keys, err)
 }
 
 // One command of a held tenant tries; however many wait, others have the workers.
@@ -217,7 +203,5 @@ func TestOneCommandTriesAHeadThatIsHeld(t *testing.T) {
 		most = max(most, busy)
 		return len(b.p.retry.routes) == 0
 	})
-	if most > 1 {
-		t.Errorf("%d tried at once", most)
-	}
+	assert.Truef(t, most <= 1, "%d tried at once", most)
 }

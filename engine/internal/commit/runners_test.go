@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
@@ -17,9 +19,7 @@ func TestOneCommandAtATimeTakesOneConnectionOfEach(t *testing.T) {
 		answer := b.submit(t.Context(), b.command("remind", fmt.Sprint(i), id))
 		await.Eventually(t, "it waits aside", func() bool { aside, _, _ := b.waiting(); return aside.n == 1 })
 		release()
-		if err := await.Receive(t, "it is done", answer); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, await.Receive(t, "it is done", answer))
 		for _, s := range []*runners{b.p.committers, b.p.retries} {
 			await.Eventually(t, "nobody has a connection", func() bool { return len(s.open)+len(s.closed) == cap(s.open) })
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -30,12 +32,8 @@ func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {
 		{Tenant: "a", Scope: "inbox:bank", New: 1},
 		{Tenant: "a", Scope: "till 7", Named: true, Mismatched: 1},
 	})
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if all := p.Scopes(""); len(all) != 4 {
-		t.Errorf("of all tenants: %+v", all)
-	}
+	assert.Equal(t, want, got)
+	assert.Len(t, p.Scopes(""), 4, "all tenants")
 }
 
 // Whoever makes up scopes gets no more memory, and hides nobody.
@@ -50,9 +48,7 @@ func TestScopesWithoutEndAreCountedTogether(t *testing.T) {
 		})
 	}
 	list := p.Scopes("")
-	if len(list) > maxScopes+2 {
-		t.Errorf("%d scopes are kept", len(list))
-	}
+	assert.Truef(t, len(list) <= maxScopes+2, "%d scopes are kept", len(list))
 	var till, total int64
 	rest := map[string]int64{}
 	for _, s := range list {
@@ -64,12 +60,8 @@ func TestScopesWithoutEndAreCountedTogether(t *testing.T) {
 			rest[s.Scope] = s.New
 		}
 	}
-	if till != made || total != 3*made {
-		t.Errorf("till 7 has %d of %d, all together %d of %d", till, made, total, 3*made)
-	}
-	if rest[inspect.OtherScopes] == 0 || rest["order:pay"] == 0 {
-		t.Errorf("the rest: %v", rest)
-	}
+	assert.Truef(t, till == made && total == 3*made, "till 7 has %d of %d, all together %d of %d", till, made, total, 3*made)
+	assert.Truef(t, rest[inspect.OtherScopes] != 0 && rest["order:pay"] != 0, "the rest: %v", rest)
 }
 
 // Scopes are merged into the rest between two calls.
@@ -96,9 +88,7 @@ func TestTakeScopesReturnsEachAttemptOnce(t *testing.T) {
 	for _, s := range p.Scopes("") {
 		all += s.Attempts()
 	}
-	if all != made {
-		t.Errorf("%d of %d are counted", all, made)
-	}
+	assert.Equal(t, int64(made), all, "are counted")
 }
 
 func BenchmarkScopesOfAGroup(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 )
@@ -36,9 +37,8 @@ func TestAGroupHoldsNoMoreDataThanItMay(t *testing.T) {
 				}
 			}
 			// Read once, and written three times, two of them exceed the bound.
-			if took := b.p.Stats().Groups - groups; took < n/2 {
-				t.Errorf("%d commands on %d bytes each went in %d groups, each of which may have 2 MiB", n, size, took)
-			}
+			took := b.p.Stats().Groups - groups
+			assert.Truef(t, took >= n/2, "%d commands on %d bytes each went in %d groups, each of which may have 2 MiB", n, size, took)
 		})
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
@@ -15,25 +18,17 @@ func TestAsFewCommittersAreAtWorkAsTheLoadNeeds(t *testing.T) {
 	q.siblings.others = 1
 	var first, second work
 	q.push(testOps(2, 0))
-	if !q.next(&first) || len(first.ops) != 2 {
-		t.Fatalf("the first has %d", len(first.ops))
-	}
+	require.Truef(t, q.next(&first) && len(first.ops) == 2, "the first has %d", len(first.ops))
 	ops := testOps(4, 0)
 	for i, o := range ops {
 		o.route = uint64(10 + i)
 	}
 	<-q.filled // of the first
 	q.push(ops[:3])
-	if len(q.filled) > 0 || q.begins() {
-		t.Error("a second committer begins for three commands, where a group takes four")
-	}
+	assert.True(t, len(q.filled) <= 0 && !q.begins(), "a second committer begins for three commands, where a group takes four")
 	q.push(ops[3:])
-	if len(q.filled) == 0 {
-		t.Error("nobody is told that a group is full")
-	}
-	if !q.next(&second) || len(second.ops) != 4 {
-		t.Errorf("the second has %d", len(second.ops))
-	}
+	assert.NotEqual(t, 0, len(q.filled), "nobody is told that a group is full")
+	assert.Truef(t, q.next(&second) && len(second.ops) == 4, "the second has %d", len(second.ops))
 }
 
 func TestACommitterThatIsLateHasAnotherBegin(t *testing.T) {
@@ -62,22 +57,16 @@ func TestARouteIsWithOneCommitterAtATime(t *testing.T) {
 	var first, second work
 	q.next(&first)
 	q.next(&second)
-	if len(second.ops) != 2 || second.ops[0] != ops[3] || second.ops[1] != ops[5] {
-		t.Fatalf("the second has routes %v, want 3 and 4", second.routes)
-	}
-	if q.depth() != 2 {
-		t.Errorf("%d wait, want 2", q.depth())
-	}
+	require.Truef(t, len(second.ops) == 2 && second.ops[0] == ops[3] && second.ops[1] == ops[5],
+		"the second has routes %v, want 3 and 4", second.routes)
+	assert.Equal(t, 2, q.depth(), "wait, want 2")
 	q.mu.Lock()
 	q.end(&second)
 	q.mu.Unlock()
 	q.next(&first)
-	if len(first.ops) != 2 || first.ops[0] != ops[2] || first.ops[1] != ops[4] {
-		t.Errorf("then the first has routes %v, want what waited, in order", first.routes)
-	}
-	if q.charged != (charge{}) {
-		t.Errorf("%+v is counted, and nothing waits", q.charged)
-	}
+	assert.Truef(t, len(first.ops) == 2 && first.ops[0] == ops[2] && first.ops[1] == ops[4],
+		"then the first has routes %v, want what waited, in order", first.routes)
+	assert.Equal(t, (charge{}), q.charged, "counted, and nothing waits")
 }
 
 // Who leaves takes the command out, wherever it waits.
@@ -96,17 +85,12 @@ func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
 	q.park(q.busy[1], q.items.popFront())
 	q.mu.Unlock()
 	q.leave(ops)
-	if q.depth() != 2 {
-		t.Errorf("%d wait; nobody has left yet", q.depth())
-	}
+	assert.Equal(t, 2, q.depth(), "wait; nobody has left yet")
 	close(gone)
 	q.leave(ops)
-	if q.depth() != 0 || q.charged != (charge{}) {
-		t.Errorf("%d wait, %+v", q.depth(), q.charged)
-	}
-	if ops[0].settled.Load() || !ops[1].settled.Load() || !ops[2].settled.Load() {
-		t.Error("settled must be those that waited, and not the one under way")
-	}
+	assert.Truef(t, q.depth() == 0 && q.charged == (charge{}), "%d wait, %+v", q.depth(), q.charged)
+	assert.True(t, !ops[0].settled.Load() && ops[1].settled.Load() && ops[2].settled.Load(),
+		"settled must be those that waited, and not the one under way")
 }
 
 func TestANodeThatIsAloneHasAllItsCommittersBegin(t *testing.T) {
@@ -117,9 +101,7 @@ func TestANodeThatIsAloneHasAllItsCommittersBegin(t *testing.T) {
 	q.push(ops[:1])
 	q.next(&first)
 	q.push(ops[1:])
-	if !q.next(&second) || second.ops[0] != ops[1] {
-		t.Error("what waits was not taken")
-	}
+	assert.True(t, q.next(&second) && second.ops[0] == ops[1], "what waits was not taken")
 }
 
 // That others write a log is seen by the numbers of its transitions.
@@ -129,21 +111,15 @@ func TestANodeSeesThatOthersWriteItsLogs(t *testing.T) {
 	for i := range 20 {
 		wrote(int64(2 + 2*i))
 	}
-	if q.siblings.shared() {
-		t.Error("nobody else has written")
-	}
+	assert.False(t, q.siblings.shared(), "nobody else has written")
 	for i := range 20 {
 		wrote(int64(100 + 3*i))
 	}
-	if !q.siblings.shared() {
-		t.Error("others have written")
-	}
+	assert.True(t, q.siblings.shared(), "others have written")
 	for i := range 20 {
 		wrote(int64(159 + 2*i))
 	}
-	if q.siblings.shared() {
-		t.Error("the others have ended")
-	}
+	assert.False(t, q.siblings.shared(), "the others have ended")
 }
 
 // Who shares a log waits for those whom it has just answered, and does not for one caller.
@@ -155,9 +131,7 @@ func TestACommitterWaitsForThoseWhomItHasAnswered(t *testing.T) {
 	q.next(&w)
 	q.push(testOps(20, 0))
 	q.next(&w) // at once: one was answered
-	if len(w.ops) != 20 {
-		t.Fatalf("took %d", len(w.ops))
-	}
+	require.Len(t, w.ops, 20, "took")
 	q.leastPatience, q.mostPatience = time.Hour, time.Hour
 	took := make(chan int)
 	go func() {
@@ -174,7 +148,5 @@ func TestACommitterWaitsForThoseWhomItHasAnswered(t *testing.T) {
 		return q.siblings.expected == 20 || q.siblings.vain > 0
 	})
 	q.push(back)
-	if n := await.Receive(t, "the next group", took); n != 20 {
-		t.Errorf("took %d of the 20 that came back", n)
-	}
+	assert.Equal(t, 20, await.Receive(t, "the next group", took), "took of the 20 that came back")
 }

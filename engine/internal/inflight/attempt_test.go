@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -37,19 +40,15 @@ func TestFailedAttemptsAreRetriedAndExhausted(t *testing.T) {
 		})
 		wait := got.RunAt.Sub(clock.now())
 		clock.skip(ceiling) // it is due then, at the latest
-		if got.Failure != fmt.Sprintf("failure %d", i+1) || got.Attempt != i+1 || wait > ceiling {
-			t.Errorf("attempt %d is followed by another in %s: %s", got.Attempt, wait, got.Failure)
-		}
+		assert.Truef(t, got.Failure == fmt.Sprintf("failure %d", i+1) && got.Attempt == i+1 && wait <= ceiling,
+			"attempt %d is followed by another in %s: %s", got.Attempt, wait, got.Failure)
 		n.Wake()
 	}
 	want := workflow.Failure{Kind: workflow.FailureError, Message: "failure 3", Attempts: 3, Unknown: true}
-	if got := n.failure(t); got != want {
-		t.Errorf("it failed as %+v", got)
-	}
+	assert.Equal(t, want, n.failure(t), "it failed as")
 	n.atRest(t)
-	if s := n.Stats(); s.Retried != 2 || s.Failed != 1 || calls.Load() != 3 {
-		t.Errorf("counted %+v and %d calls", s, calls.Load())
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Retried == 2 && s.Failed == 1 && calls.Load() == 3, "counted %+v and %d calls", s, calls.Load())
 }
 
 // The retry comes when it is due, not with the next of the looks that are made
@@ -89,9 +88,7 @@ func TestFinalErrorsAreNotRetried(t *testing.T) {
 			n.accept(t, w, "a")
 			want := workflow.Failure{Kind: workflow.FailureError, Message: "charge: the card is refused", Attempts: 1,
 				Unknown: name == "the only attempt"}
-			if got := n.failure(t); got != want {
-				t.Errorf("it failed as %+v", got)
-			}
+			assert.Equal(t, want, n.failure(t), "it failed as")
 		})
 	}
 }
@@ -103,12 +100,10 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 	w := job(t, g.work, func(a *activityOfText) { a.Timeout(50 * time.Millisecond).Retry(workflow.Retry{Attempts: 1}) })
 	n := startNode(t, pool, w)
 	n.accept(t, w, "a")
-	if got := n.failure(t); got.Message != "no result within 50ms: context deadline exceeded" || !got.Unknown {
-		t.Errorf("it failed as %+v", got)
-	}
-	if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrTimeout {
-		t.Errorf("its context is done because %v", cause)
-	}
+	got := n.failure(t)
+	assert.Truef(t, got.Message == "no result within 50ms: context deadline exceeded" && got.Unknown, "it failed as %+v", got)
+	cause := await.Receive(t, "its context is done", g.cause)
+	assert.Truef(t, cause == decide.ErrTimeout, "its context is done because %v", cause)
 }
 
 func TestAPanicIsAFailureOfItsAttempt(t *testing.T) {
@@ -123,9 +118,8 @@ func TestAPanicIsAFailureOfItsAttempt(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	got := becomes(t, pool, ref, "the second attempt succeeds", func(r row) bool { return r.Status == transitions.Succeeded })
-	if got.Failures != 1 || got.Failure != "the activity panicked; the log says where" {
-		t.Errorf("%d failures: %s", got.Failures, got.Failure)
-	}
+	assert.Truef(t, got.Failures == 1 && got.Failure == "the activity panicked; the log says where",
+		"%d failures: %s", got.Failures, got.Failure)
 	if n.log.Count("an activity panicked tenant=acme scope=job:1 key=a") != 1 || n.log.Count("panic=a secret stack=goroutine") != 1 {
 		t.Errorf("logged %q", n.log.List())
 	}
@@ -217,12 +211,10 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 	insert(t, pool, r)
 	n := startNode(t, pool, w)
 	got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
-	if got.Status != transitions.FailedRetryable || got.Stuck != "unknown_outcome" || !got.RunAt.IsZero() || got.Failures != 1 {
-		t.Errorf("it is %+v", got.Record)
-	}
-	if s := n.Stats(); s.Stuck != 1 {
-		t.Errorf("counted %+v", s)
-	}
+	assert.Truef(t, got.Status == transitions.FailedRetryable && got.Stuck == "unknown_outcome" && got.RunAt.IsZero() && got.Failures == 1,
+		"it is %+v", got.Record)
+	s := n.Stats()
+	assert.Equalf(t, int64(1), s.Stuck, "counted %+v", s)
 }
 
 // Whoever takes over may be stopped, or not know the version, before it has begun:
@@ -240,10 +232,8 @@ func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
 	startNode(t, pool, w)
 	becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 1 && r.Status == transitions.Pending })
 	exec(t, pool, "UPDATE pawl.instance SET definition = 1") // as another node sees it
-	if got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" }); got.Stuck != transitions.StuckUnknown ||
-		got.Attempt < 3 {
-		t.Errorf("it is %+v", got.Record)
-	}
+	got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
+	assert.Truef(t, got.Stuck == transitions.StuckUnknown && got.Attempt >= 3, "it is %+v", got.Record)
 }
 
 func TestAFinalErrorSaysNothingAboutAnAttemptThatWasStopped(t *testing.T) {
@@ -257,9 +247,8 @@ func TestAFinalErrorSaysNothingAboutAnAttemptThatWasStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if got := read(t, pool, ref); got.Status != transitions.Pending || got.Failures != 0 {
-		t.Fatalf("it is %+v", got.Record)
-	}
+	got := read(t, pool, ref)
+	require.Truef(t, got.Status == transitions.Pending && got.Failures == 0, "it is %+v", got.Record)
 	other := startNode(t, pool, job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		return "", workflow.Final(errors.New("the shop has closed"))
 	}))
@@ -291,9 +280,8 @@ func TestAResultThatCannotBeEncodedIsNotGotAgain(t *testing.T) {
 			if got.Stuck != c.want || got.Failure != "internal_error: the activity's result cannot be encoded" || ran.Load() != 1 {
 				t.Errorf("it ran %d times and is %+v", ran.Load(), got.Record)
 			}
-			if n.log.Count("its result cannot be encoded tenant=acme") != 1 || n.log.Count("UTF-8") != 1 {
-				t.Errorf("logged %q", n.log.List())
-			}
+			assert.Truef(t, n.log.Count("its result cannot be encoded tenant=acme") == 1 && n.log.Count("UTF-8") == 1,
+				"logged %q", n.log.List())
 		})
 	}
 }
@@ -325,18 +313,14 @@ func TestAnUndoIsRetriedAndThenWaitsForAPerson(t *testing.T) {
 	becomes(t, pool, good.ref(), "it is undone", func(r row) bool { return r.Status == transitions.Succeeded })
 	insert(t, pool, bad)
 	got := becomes(t, pool, bad.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
-	if got.Stuck != "undo_failed" || got.Failures != 2 || got.Failure != "no refund" {
-		t.Errorf("it is %+v", got.Record)
-	}
+	assert.Truef(t, got.Stuck == "undo_failed" && got.Failures == 2 && got.Failure == "no refund", "it is %+v", got.Record)
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"e1datagood&{r}", "e2databad<nil>", "e2databad<nil>"}; fmt.Sprint(calls) != fmt.Sprint(want) {
-		t.Errorf("called %q", calls)
-	}
+	want := []string{"e1datagood&{r}", "e2databad<nil>", "e2databad<nil>"}
+	assert.Equalf(t, fmt.Sprint(want), fmt.Sprint(calls), "called %q", calls)
 	n.atRest(t)
-	if s := n.Stats(); s.Undone != 1 || s.Retried != 1 || s.Stuck != 1 {
-		t.Errorf("counted %+v", s)
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Undone == 1 && s.Retried == 1 && s.Stuck == 1, "counted %+v", s)
 }
 
 // The pipeline cannot commit for a while: the outcome is known here alone, so
@@ -360,12 +344,9 @@ func TestAnOutcomeIsKeptUntilItCanBeCommitted(t *testing.T) {
 	})
 	ref := n.accept(t, w, "a")
 	got := becomes(t, pool, ref, "it is done", func(r row) bool { return r.Status == transitions.Succeeded })
-	if got.Attempt != 1 || ran.Load() != 1 {
-		t.Errorf("attempt %d, %d runs, %d tries", got.Attempt, ran.Load(), tries.Load())
-	}
-	if s := n.Stats(); s.Lost != 0 {
-		t.Errorf("counted %+v", s)
-	}
+	assert.Truef(t, got.Attempt == 1 && ran.Load() == 1, "attempt %d, %d runs, %d tries", got.Attempt, ran.Load(), tries.Load())
+	s := n.Stats()
+	assert.Equalf(t, int64(0), s.Lost, "counted %+v", s)
 }
 
 func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
@@ -380,10 +361,6 @@ func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
 	r := due("a")
 	insert(t, pool, r)
 	got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
-	if got.Stuck != "undecidable" || got.Failure != "internal_error: the workflow's code failed" {
-		t.Errorf("it is %+v", got.Record)
-	}
-	if n.log.Count("a secret") != 1 {
-		t.Errorf("logged %q", n.log.List())
-	}
+	assert.Truef(t, got.Stuck == "undecidable" && got.Failure == "internal_error: the workflow's code failed", "it is %+v", got.Record)
+	assert.Equalf(t, 1, n.log.Count("a secret"), "logged %q", n.log.List())
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -81,13 +83,10 @@ func TestALookReadsNothingAgainThatWasTakenUnderAnOldSnapshot(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	old, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = old.Rollback(context.Background()) }()
-	if _, err := old.Exec(t.Context(), "SELECT count(*) FROM pawl.command"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = old.Exec(t.Context(), "SELECT count(*) FROM pawl.command")
+	require.NoError(t, err)
 	now := time.Now()
 	var before, whole []int
 	for _, more := range []int{500, 9500} {
@@ -110,9 +109,8 @@ func TestALookReadsNothingAgainThatWasTakenUnderAnOldSnapshot(t *testing.T) {
 		before = append(before, pagesOf(t, pool, l))
 	}
 	t.Logf("pages of the next look: %v; of a whole one: %v", before, whole)
-	if before[1] > before[0]+10 || before[1] > 60 {
-		t.Errorf("a look reads %d pages after 20 times as many commands, and %d before", before[1], before[0])
-	}
+	assert.Truef(t, before[1] <= before[0]+10 && before[1] <= 60,
+		"a look reads %d pages after 20 times as many commands, and %d before", before[1], before[0])
 }
 
 func TestAPollBeginsWhereTheLastHasEnded(t *testing.T) {
@@ -135,23 +133,15 @@ func TestAPollBeginsWhereTheLastHasEnded(t *testing.T) {
 	work := store.Candidate{Workflow: "job", Transition: "run", Phase: transitions.Working, Since: old}
 	q := poll(now.Add(time.Second), true, work, store.Candidate{Phase: transitions.Scheduled, Since: old.Add(1)},
 		store.Candidate{Kind: store.Lapsed, Since: old.Add(2)})
-	if end := now.Add(-lateness); q.Whole || !q.Since.Equal(end) || !q.Lapsed.Equal(end) || !q.Oldest.Equal(end) ||
-		!q.Activities[0].Since.Equal(end) {
-		t.Errorf("the second, too soon for a whole one, is %+v", q)
-	}
-	if !b.later.Equal(old.Add(1)) || !b.lapsed.Equal(old.Add(2)) || !b.work[run].Equal(old) ||
-		!b.work[rest].Equal(now.Add(time.Second-lateness)) ||
-		!b.oldest().Equal(old) {
-		t.Errorf("what is found stays in sight: %+v", b)
-	}
+	end := now.Add(-lateness)
+	assert.Truef(t, !q.Whole && q.Since.Equal(end) && q.Lapsed.Equal(end) && q.Oldest.Equal(end) && q.Activities[0].Since.Equal(end),
+		"the second, too soon for a whole one, is %+v", q)
+	assert.Truef(t, b.later.Equal(old.Add(1)) && b.lapsed.Equal(old.Add(2)) && b.work[run].Equal(old) &&
+		b.work[rest].Equal(now.Add(time.Second-lateness)) && b.oldest().Equal(old),
+		"what is found stays in sight: %+v", b)
 	poll(now.Add(2*time.Second), false, work, work)
-	if !b.work[rest].Equal(now.Add(time.Second - lateness)) {
-		t.Error("what may be behind is passed")
-	}
-	if q := poll(now.Add(-time.Minute), false); !q.Whole {
-		t.Error("the clock has jumped back, and it is not whole")
-	}
-	if wait := time.Until(b.whole); wait <= 0 || wait > wholeShare*time.Second {
-		t.Errorf("the next whole one is in %s", wait)
-	}
+	assert.True(t, b.work[rest].Equal(now.Add(time.Second-lateness)), "what may be behind is passed")
+	assert.True(t, poll(now.Add(-time.Minute), false).Whole, "the clock has jumped back, and it is not whole")
+	wait := time.Until(b.whole)
+	assert.Truef(t, wait > 0 && wait <= wholeShare*time.Second, "the next whole one is in %s", wait)
 }

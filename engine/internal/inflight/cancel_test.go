@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -24,25 +26,16 @@ func TestCancelStopsARunningAttemptHere(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	if err := n.Cancel(t.Context(), ref, "bob"); err != nil {
-		t.Fatal(err)
-	}
-	if cause := await.Receive(t, "its context is done", g.cause); cause.Error() != "cancelled by bob" {
-		t.Errorf("its context is done because %v", cause)
-	}
+	require.NoError(t, n.Cancel(t.Context(), ref, "bob"))
+	cause := await.Receive(t, "its context is done", g.cause)
+	assert.Equalf(t, "cancelled by bob", cause.Error(), "its context is done because %v", cause)
 	want := workflow.Failure{Kind: workflow.FailureCancelled, Message: "cancelled by bob", Attempts: 1, Unknown: true}
-	if got := n.failure(t); got != want {
-		t.Errorf("it failed as %+v", got)
-	}
-	if got := read(t, pool, ref); got.CancelledBy != "bob" || got.Status != transitions.FailedFinal {
-		t.Errorf("it is %+v", got.Record)
-	}
-	if err := n.Cancel(t.Context(), ref, "eve"); err != nil {
-		t.Errorf("one that is finished: %v", err)
-	}
-	if got := read(t, pool, ref); got.CancelledBy != "bob" {
-		t.Errorf("it was cancelled by %s", got.CancelledBy)
-	}
+	assert.Equal(t, want, n.failure(t), "it failed as")
+	got := read(t, pool, ref)
+	assert.Truef(t, got.CancelledBy == "bob" && got.Status == transitions.FailedFinal, "it is %+v", got.Record)
+	assert.NoError(t, n.Cancel(t.Context(), ref, "eve"), "one that is finished")
+	got = read(t, pool, ref)
+	assert.Equal(t, "bob", got.CancelledBy, "it was cancelled by")
 }
 
 // afterCommit calls what it is when a COMMIT has been answered.
@@ -67,18 +60,15 @@ func TestACancelThatIsCommittedIsNotTimedOut(t *testing.T) {
 	config := pool.Config().Copy()
 	config.ConnConfig.Tracer = afterCommit(leave)
 	callers, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(callers.Close)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w, func(c *Config) { c.Callers, c.Lease = callers, time.Hour })
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	if err := n.Cancel(ctx, ref, "bob"); err != nil || ctx.Err() == nil {
-		t.Errorf("got %v; the caller has left: %v", err, ctx.Err())
-	}
+	err = n.Cancel(ctx, ref, "bob")
+	assert.Truef(t, err == nil && ctx.Err() != nil, "got %v; the caller has left: %v", err, ctx.Err())
 	await.Receive(t, "its context is done", g.cause)
 }
 
@@ -91,12 +81,9 @@ func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
 	other := newNode(t, pool, w)
-	if err := other.Cancel(t.Context(), ref, "bob"); err != nil {
-		t.Fatal(err)
-	}
-	if got := n.failure(t); got.Kind != workflow.FailureCancelled || got.Message != "cancelled by bob" || !got.Unknown {
-		t.Errorf("it failed as %+v", got)
-	}
+	require.NoError(t, other.Cancel(t.Context(), ref, "bob"))
+	got := n.failure(t)
+	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Message == "cancelled by bob" && got.Unknown, "it failed as %+v", got)
 }
 
 func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
@@ -115,9 +102,8 @@ func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
 	<-done
 	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
 	got := read(t, pool, ref)
-	if o := n.ended()[0].Resumed.Outcome; (o.Failure == nil) != (got.Status == transitions.Succeeded) {
-		t.Errorf("the outcome is %+v", o)
-	}
+	o := n.ended()[0].Resumed.Outcome
+	assert.Equalf(t, (got.Status == transitions.Succeeded), (o.Failure == nil), "the outcome is %+v", o)
 }
 
 func TestACommandThatWaitsIsCancelledWithoutAnAttempt(t *testing.T) {
@@ -136,13 +122,9 @@ func TestACommandThatWaitsIsCancelledWithoutAnAttempt(t *testing.T) {
 			pool := pgtest.Pool(t)
 			insert(t, pool, c.row)
 			n := startNode(t, pool, job(t, func() work { return newGated().work }()))
-			if err := n.Cancel(t.Context(), c.row.ref(), "bob"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, n.Cancel(t.Context(), c.row.ref(), "bob"))
 			want := workflow.Failure{Kind: workflow.FailureCancelled, Message: "cancelled by bob", Attempts: c.begun, Unknown: c.unknown}
-			if got := n.failure(t); got != want {
-				t.Errorf("it failed as %+v", got)
-			}
+			assert.Equal(t, want, n.failure(t), "it failed as")
 		})
 	}
 }
@@ -154,12 +136,9 @@ func TestAStuckCommandCanBeCancelled(t *testing.T) {
 	insert(t, pool, r)
 	exec(t, pool, "UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'unknown_outcome'")
 	n := startNode(t, pool, job(t, atOnce))
-	if err := n.Cancel(t.Context(), r.ref(), "bob"); err != nil {
-		t.Fatal(err)
-	}
-	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown {
-		t.Errorf("it failed as %+v", got)
-	}
+	require.NoError(t, n.Cancel(t.Context(), r.ref(), "bob"))
+	got := n.failure(t)
+	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Unknown, "it failed as %+v", got)
 }
 
 // Somebody asks while the attempt is failing: it is not left for its retry.
@@ -173,13 +152,10 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	f.CancelledBy = "" // at its claim
 	n.held[f.Ref] = f
 	n.giveBack(f, decide.Undecidable(errors.New("no")).Back)
-	if !n.write(t.Context(), n.gather(time.Now(), false)) {
-		t.Fatal("it was not written")
-	}
+	require.True(t, n.write(t.Context(), n.gather(time.Now(), false)), "it was not written")
 	got := read(t, pool, r.ref())
-	if got.Stuck != "" || got.RunAt.IsZero() || got.RunAt.After(time.Now()) || got.Status != transitions.FailedRetryable {
-		t.Errorf("it is %+v", got.Record)
-	}
+	assert.Truef(t, got.Stuck == "" && !got.RunAt.IsZero() && !got.RunAt.After(time.Now()) && got.Status == transitions.FailedRetryable,
+		"it is %+v", got.Record)
 }
 
 // Who gives it back knew, and has a reason to wait: at once it would be the same
@@ -199,13 +175,9 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 		})
 		ref := n.accept(t, w, "a")
 		await.Receive(t, "it runs", g.begun)
-		if err := n.Cancel(t.Context(), ref, "bob"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, n.Cancel(t.Context(), ref, "bob"))
 		got := becomes(t, pool, ref, "it is stuck", func(r row) bool { return r.Stuck != "" })
-		if got.Stuck != transitions.StuckUndecidable || got.Attempt != 2 || !got.RunAt.IsZero() {
-			t.Errorf("it is %+v", got.Record)
-		}
+		assert.Truef(t, got.Stuck == transitions.StuckUndecidable && got.Attempt == 2 && got.RunAt.IsZero(), "it is %+v", got.Record)
 	})
 	t.Run("it is of a version that is not known here", func(t *testing.T) {
 		t.Parallel()
@@ -220,9 +192,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 			})
 			n.Start()
 			got := becomes(t, pool, c.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
-			if got.Failures != 0 || !got.RunAt.After(got.ClaimedAt.Add(time.Second/2)) {
-				t.Errorf("%s: it is %+v", name, got.Record)
-			}
+			assert.Truef(t, got.Failures == 0 && got.RunAt.After(got.ClaimedAt.Add(time.Second/2)), "%s: it is %+v", name, got.Record)
 		}
 	})
 }
@@ -236,12 +206,9 @@ func TestACancelDoesNotWaitLongForALock(t *testing.T) {
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) { c.Callers = pool })
 	n.lockWait = lockWait
 	lock(t, pool, r.ref())
-	if err := n.Cancel(t.Context(), r.ref(), "bob"); workflow.CodeOf(err) != workflow.Locked {
-		t.Errorf("one whose row is locked: %v", err)
-	}
-	if n.asked.Count("WITH asked") != 0 {
-		t.Error("it waited on a connection of the leases")
-	}
+	err := n.Cancel(t.Context(), r.ref(), "bob")
+	assert.Equalf(t, workflow.Locked, workflow.CodeOf(err), "one whose row is locked: %v", err)
+	assert.Equal(t, 0, n.asked.Count("WITH asked"), "it waited on a connection of the leases")
 }
 
 func TestCancelRefusesWhatItCannotDo(t *testing.T) {
@@ -251,26 +218,20 @@ func TestCancelRefusesWhatItCannotDo(t *testing.T) {
 	locked := due("locked", func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
 	insert(t, pool, undo, locked)
 	n := startNode(t, pool, job(t, atOnce))
-	if err := n.Cancel(t.Context(), undo.ref(), "bob"); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Errorf("an undo: %v", err)
-	}
-	if got := read(t, pool, undo.ref()); got.CancelledBy != "" {
-		t.Error("the undo was cancelled")
-	}
-	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"},
-		"bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
-		t.Errorf("an unknown command: %v", err)
-	}
-	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key},
-		"bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
-		t.Errorf("another tenant's command: %v", err)
-	}
+	err := n.Cancel(t.Context(), undo.ref(), "bob")
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "an undo: %v", err)
+	got := read(t, pool, undo.ref())
+	assert.Equal(t, "", got.CancelledBy, "the undo was cancelled")
+	err = n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"},
+		"bob")
+	assert.Equalf(t, workflow.CommandNotFound, workflow.CodeOf(err), "an unknown command: %v", err)
+	err = n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key},
+		"bob")
+	assert.Equalf(t, workflow.CommandNotFound, workflow.CodeOf(err), "another tenant's command: %v", err)
 	unlock := lock(t, pool, locked.ref())
 	done := make(chan error, 1)
 	go func() { done <- n.Cancel(t.Context(), locked.ref(), "bob") }()
 	pgtest.WaitBlocked(t, pool, "WITH asked")
 	unlock()
-	if err := await.Receive(t, "it is cancelled", done); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, await.Receive(t, "it is cancelled", done))
 }

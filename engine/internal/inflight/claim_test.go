@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/kernel/store"
@@ -30,20 +32,16 @@ func TestDueWorkIsDoneAndEnded(t *testing.T) {
 	insert(t, pool, r)
 	n := startNode(t, pool, w)
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 && n.Stats().Busy == 0 })
-	if got := read(t, pool, r.ref()); got.Status != transitions.Succeeded {
-		t.Errorf("it is %+v", got.Record)
-	}
+	got := read(t, pool, r.ref())
+	assert.Equalf(t, transitions.Succeeded, got.Status, "it is %+v", got.Record)
 	o := n.ended()[0].Resumed
-	if string(o.Outcome.Result) != `{"text":"did a"}` || o.Attempt != 1 || o.Phase != transitions.Working {
-		t.Errorf("ended by attempt %d in phase %s with %s", o.Attempt, o.Phase, o.Outcome.Result)
-	}
-	if seen.Key != transitions.EffectKey(r.ref()) || seen.Number != 1 || seen.Tenant != "acme" || seen.Instance != r.Instance ||
-		seen.Actor != "ann" {
-		t.Errorf("the activity saw %+v", seen)
-	}
-	if s := n.Stats(); s.Claimed != 1 || s.Succeeded != 1 || s.Held != 0 {
-		t.Errorf("counted %+v", s)
-	}
+	assert.Truef(t, string(o.Outcome.Result) == `{"text":"did a"}` && o.Attempt == 1 && o.Phase == transitions.Working,
+		"ended by attempt %d in phase %s with %s", o.Attempt, o.Phase, o.Outcome.Result)
+	assert.Truef(t, seen.Key == transitions.EffectKey(r.ref()) && seen.Number == 1 && seen.Tenant == "acme" &&
+		seen.Instance == r.Instance && seen.Actor == "ann",
+		"the activity saw %+v", seen)
+	s := n.Stats()
+	assert.Truef(t, s.Claimed == 1 && s.Succeeded == 1 && s.Held == 0, "counted %+v", s)
 }
 
 // The claim of another node is not committed when this one looks: it finds the
@@ -55,31 +53,23 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 	r := due("a")
 	insert(t, pool, r)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows, err := tx.Query(t.Context(), pgtest.SQL(store.ClaimSQL), r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key},
 		[]int32{0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (decide.InFlight,
+	require.NoError(t, err)
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (decide.InFlight,
 		error) {
 		return store.ScanClaim(row, r.Tenant)
-	}); err != nil || len(got) != 1 {
-		t.Fatalf("the other claimed %d: %v", len(got), err)
-	}
+	})
+	require.Truef(t, err == nil && len(got) == 1, "the other claimed %d: %v", len(got), err)
 	n := startNode(t, pool, w)
 	eventually(t, "it has tried to claim", func() bool { return n.asked.Count("WITH claimed") > 0 && n.Stats().Polls > 1 })
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 	looks := n.Stats().Polls
 	n.Wake()
 	eventually(t, "it has looked again", func() bool { return n.Stats().Polls > looks })
-	if s := n.Stats(); s.Claimed != 0 || s.Busy != 0 {
-		t.Errorf("it claimed %d, and %d are busy", s.Claimed, s.Busy)
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Claimed == 0 && s.Busy == 0, "it claimed %d, and %d are busy", s.Claimed, s.Busy)
 	if got := read(t, pool, r.ref()); got.ClaimedBy != "other" || got.Attempt != 1 {
 		t.Errorf("the row is at attempt %d of %s", got.Attempt, got.ClaimedBy)
 	}
@@ -109,13 +99,9 @@ func TestOfSeveralNodesOneHasEachAttempt(t *testing.T) {
 	eventually(t, "all are done", func() bool {
 		return endedSoFar(nodes...) == count
 	})
-	if len(attempts) != count {
-		t.Errorf("%d different attempts at %d commands", len(attempts), count)
-	}
+	assert.Len(t, attempts, count, "different attempts at commands")
 	for attempt, n := range attempts {
-		if n != 1 {
-			t.Errorf("attempt %s was made %d times", attempt, n)
-		}
+		assert.Equalf(t, 1, n, "attempt %s was made times", attempt)
 	}
 	for i, n := range nodes {
 		t.Logf("node %d ended %d with %d looks", i, len(n.ended()), n.Stats().Polls)
@@ -147,12 +133,10 @@ func TestALeaseThatRunsOutIsTakenOverWithinTwoLooks(t *testing.T) {
 	if got.ClaimedAt.Before(dead.LockedUntil) || len(looks) > 3 { // one may have been in that very moment
 		t.Errorf("taken over at %s, after the lease ran out at %s, and looks at %s", got.ClaimedAt, dead.LockedUntil, looks)
 	}
-	if got.Attempt != 2 || got.Failures != 1 || got.Failure != "the worker was lost: the lease of dead ran out" {
-		t.Errorf("attempt %d after %d failures: %s", got.Attempt, got.Failures, got.Failure)
-	}
-	if s := n.Stats(); s.TakenOver != 1 || s.Claimed != 1 {
-		t.Errorf("counted %+v", s)
-	}
+	assert.Truef(t, got.Attempt == 2 && got.Failures == 1 && got.Failure == "the worker was lost: the lease of dead ran out",
+		"attempt %d after %d failures: %s", got.Attempt, got.Failures, got.Failure)
+	s := n.Stats()
+	assert.Truef(t, s.TakenOver == 1 && s.Claimed == 1, "counted %+v", s)
 	if n.log.Count("took over a command whose lease had run out tenant=acme scope=job:1 key=a") != 1 || n.log.Count("from=dead") != 1 {
 		t.Errorf("logged %q", n.log.List())
 	}
@@ -174,9 +158,8 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	n := newNode(t, pool, job(t, g.work), workers(1))
 	n.poller.contact.lapsed = map[transitions.Ref]int{lost.ref(): 1} // a look before has seen it
 	n.Start()
-	if first := await.Receive(t, "the first attempt", g.begun); first.Key != transitions.EffectKey(lost.ref()) {
-		t.Error("something else was done first")
-	}
+	first := await.Receive(t, "the first attempt", g.begun)
+	assert.Equal(t, transitions.EffectKey(lost.ref()), first.Key, "something else was done first")
 	for range 21 {
 		g.tell <- ""
 	}
@@ -202,18 +185,15 @@ func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
 	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"},
 		Workflows: n.config.Workflows,
 		Turns:     store.Turns{Most: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	turns := map[string]activity{}
 	for _, c := range found {
 		if c.Kind == store.Turn {
 			turns[c.Tenant] = slotOf(&c)
 		}
 	}
-	if len(turns) != 2 || turns["b"].transition != "run" || turns["c"] != (activity{"job", "run"}) {
-		t.Errorf("the turns are %+v", turns)
-	}
+	assert.Truef(t, len(turns) == 2 && turns["b"].transition == "run" && turns["c"] == (activity{"job", "run"}),
+		"the turns are %+v", turns)
 }
 
 // A tenant's single command is not behind the thousands of another, which have been
@@ -245,9 +225,7 @@ func TestTenantsHaveTheirTurns(t *testing.T) {
 		for await.Receive(t, "the small one is begun", order) != tenant {
 			seen++
 		}
-		if seen > 20 {
-			t.Errorf("%s was begun after %d of another", tenant, seen)
-		}
+		assert.Truef(t, seen <= 20, "%s was begun after %d of another", tenant, seen)
 	}
 	t.Logf("%d looks", n.Stats().Polls)
 }
@@ -276,9 +254,8 @@ func TestTenantsHaveTheirTurnsWithScheduledCommands(t *testing.T) {
 	eventually(t, "all are decided", func() bool { return len(n.ended()) == many+len(small) })
 	for _, tenant := range small {
 		before := slices.IndexFunc(n.ended(), func(p *decide.Prepared) bool { return p.Tenant == tenant })
-		if most := 2*dueAtOnce + dueBatch; before > most {
-			t.Errorf("%s was decided after %d of another, and not after %d at most", tenant, before, most)
-		}
+		most := 2*dueAtOnce + dueBatch
+		assert.Truef(t, before <= most, "%s was decided after %d of another, and not after %d at most", tenant, before, most)
 	}
 	t.Logf("%d looks", n.Stats().Polls)
 }
@@ -289,23 +266,15 @@ func TestTurnsGoOnWhereTheyEnded(t *testing.T) {
 		return store.Candidate{Ref: transitions.Ref{Tenant: tenant, Key: key}, Kind: store.LaterTurn, Pause: pause}
 	}
 	u := turns{kind: store.LaterTurn}
-	if first := u.next(100); first != (store.Turns{}) {
-		t.Errorf("without a backlog a poll asks for %+v", first)
-	}
+	assert.Equal(t, (store.Turns{}), u.next(100), "without a backlog a poll asks for")
 	u.taken(store.Turns{}, nil, nil, true)
 	asked := u.next(dueBatch)
-	if asked != (store.Turns{Most: mostTurns}) {
-		t.Errorf("the first turns are %+v", asked)
-	}
+	assert.Equal(t, (store.Turns{Most: mostTurns}), asked, "the first turns")
 	found := []store.Candidate{turn("a", "", ""), turn("b", "k", ""), turn("c", "k", "workflow:w"), turn("d", "k", ""), turn("e", "k", "")}
 	u.taken(store.Turns{Most: 5}, found, []store.Candidate{found[1]}, true)
-	if u.last != "c" {
-		t.Errorf("b was served, c is paused and d was not taken; the turns go on after %q", u.last)
-	}
+	assert.Equal(t, "c", u.last, "b was served, c is paused and d was not taken; the turns go on after")
 	u.taken(store.Turns{After: "c", Most: 5}, found[3:], found[3:], true)
-	if u.last != "" {
-		t.Errorf("there was nobody after e; the turns go on after %q", u.last)
-	}
+	assert.Equal(t, "", u.last, "there was nobody after e; the turns go on after")
 }
 
 func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
@@ -320,13 +289,11 @@ func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
 		n.Wake()
 	}
 	for _, r := range rows {
-		if got := read(t, pool, r.ref()); got.Revision != 1 {
-			t.Errorf("%s is %+v", r.Key, got.Record)
-		}
+		got := read(t, pool, r.ref())
+		assert.Equalf(t, 1, got.Revision, "%s is %+v", r.Key, got.Record)
 	}
-	if s := n.Stats(); s.Claimed != 0 {
-		t.Errorf("counted %+v", s)
-	}
+	s := n.Stats()
+	assert.Equalf(t, int64(0), s.Claimed, "counted %+v", s)
 }
 
 func TestWorkOfAnUnknownVersionIsLeftForOthers(t *testing.T) {
@@ -337,12 +304,10 @@ func TestWorkOfAnUnknownVersionIsLeftForOthers(t *testing.T) {
 	exec(t, pool, "UPDATE pawl.instance SET definition = 2")
 	n := startNode(t, pool, job(t, atOnce))
 	got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
-	if got.Failures != 0 || !got.RunAt.After(got.ClaimedAt) || got.LockedUntil != (time.Time{}) {
-		t.Errorf("it has %d failures and is due at %s", got.Failures, got.RunAt)
-	}
-	if s := n.Stats(); s.Returned < 1 || s.Retried != 0 {
-		t.Errorf("counted %+v", s)
-	}
+	assert.Truef(t, got.Failures == 0 && got.RunAt.After(got.ClaimedAt) && got.LockedUntil == (time.Time{}),
+		"it has %d failures and is due at %s", got.Failures, got.RunAt)
+	s := n.Stats()
+	assert.Truef(t, s.Returned >= 1 && s.Retried == 0, "counted %+v", s)
 }
 
 func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
@@ -380,14 +345,10 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 		func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
-	if n.Reserve(w.Name, w.Named("run")[0]) {
-		t.Error("a third worker was reserved")
-	}
+	assert.False(t, n.Reserve(w.Name, w.Named("run")[0]), "a third worker was reserved")
 	close(gate)
 	eventually(t, "all are done", func() bool { return len(n.ended()) == 41 })
-	if most != 2 {
-		t.Errorf("%d ran at once", most)
-	}
+	assert.Equal(t, 2, most, "ran at once")
 }
 
 // everything is a node's definitions where all workflows are the same but for their names.
@@ -405,9 +366,7 @@ func TestALeaseThatWasNotHeardIsGivenBackIfItIsTheOneThatIsMeant(t *testing.T) {
 	mine, others := due("a", leased(n.name, time.Hour)), due("b", leased(n.name, time.Hour))
 	insert(t, pool, mine, others)
 	var created time.Time
-	if err := pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command WHERE key = 'a'").Scan(&created); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command WHERE key = 'a'").Scan(&created))
 	unheard := func(r row, created time.Time) decide.FlightUpdate {
 		return decide.FlightUpdate{Unheard: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}
 	}
@@ -417,9 +376,8 @@ func TestALeaseThatWasNotHeardIsGivenBackIfItIsTheOneThatIsMeant(t *testing.T) {
 	if o := n.ended()[0]; len(n.ended()) != 1 || o.Key != "a" || o.Resumed.Attempt != 2 {
 		t.Errorf("attempt %d of %s has ended", o.Resumed.Attempt, o.Key)
 	}
-	if got := read(t, pool, others.ref()); got.Status != transitions.Processing || got.Attempt != 1 || got.Revision != 1 {
-		t.Errorf("another's lease is %+v", got.Record)
-	}
+	got := read(t, pool, others.ref())
+	assert.Truef(t, got.Status == transitions.Processing && got.Attempt == 1 && got.Revision == 1, "another's lease is %+v", got.Record)
 }
 
 // The commit of an accept may be seen when its answer has long been lost.
@@ -430,9 +388,7 @@ func TestALeaseThatWasNotHeardIsAskedForUntilItHasRunOut(t *testing.T) {
 	r := due("a", leased("somebody", time.Hour))
 	insert(t, pool, r)
 	var created time.Time
-	if err := pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command").Scan(&created); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command").Scan(&created))
 	n.Updated([]decide.FlightUpdate{{Unheard: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}})
 	eventually(t, "it has asked twice", func() bool { return n.asked.Count(heldAsked) > 1 })
 	exec(t, pool, "UPDATE pawl.command SET claimed_by = $1", n.name)

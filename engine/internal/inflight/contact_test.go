@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -53,9 +55,7 @@ func TestLeasesAreTakenOverWhenTheDatabaseWasInSightForALease(t *testing.T) {
 			e := newEyes()
 			e.until(1)
 			tt.happens(e)
-			if got := e.until(2); got != tt.want {
-				t.Errorf("after %s, not %s", got, tt.want)
-			}
+			assert.Equal(t, tt.want, e.until(2), "after")
 		})
 	}
 }
@@ -74,8 +74,6 @@ func TestALeaseMustHaveRunOutInTwoRegularLooks(t *testing.T) {
 		{one, true, 1}, {one, false, 1}, {nil, true, 0}, {one, false, 1}, {one, true, 1}, {one, true, 2}, {one, false, 2}, {nil, true, 0},
 		{one, false, 1},
 	} {
-		if got := e.takeable(step.found, step.tick); len(got) != step.want {
-			t.Errorf("look %d leaves %d", i+1, len(got))
-		}
+		assert.Lenf(t, e.takeable(step.found, step.tick), step.want, "look %d leaves", i+1)
 	}
 }

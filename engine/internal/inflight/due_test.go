@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -34,19 +36,13 @@ func TestTenThousandTimersOfOneSecondFireOnceOnThreeNodes(t *testing.T) {
 	seen := map[string]bool{}
 	for i, n := range nodes {
 		for _, p := range n.ended() {
-			if seen[p.Scope] {
-				t.Errorf("%s fired twice", p.Scope)
-			}
+			assert.Falsef(t, seen[p.Scope], "%s fired twice", p.Scope)
 			seen[p.Scope] = true
-			if p.Resumed.Attempt != 1 {
-				t.Errorf("%s fired by attempt %d", p.Scope, p.Resumed.Attempt)
-			}
+			assert.Equalf(t, 1, p.Resumed.Attempt, "%s fired by attempt", p.Scope)
 		}
 		t.Logf("node %d: %+v", i, n.Stats())
 	}
-	if len(seen) != count {
-		t.Errorf("%d fired", len(seen))
-	}
+	assert.Len(t, seen, count, "fired")
 }
 
 // The engine's clock jumps; leases know only the database's.
@@ -74,9 +70,7 @@ func TestAClockThatJumpsFiresNothingTwice(t *testing.T) {
 	}
 	g.tell <- ""
 	eventually(t, "both are done", func() bool { return len(n.ended())+len(other.ended()) == 2 })
-	if n.Stats().TakenOver+other.Stats().TakenOver != 0 {
-		t.Error("a lease was taken over")
-	}
+	assert.Equal(t, int64(0), n.Stats().TakenOver+other.Stats().TakenOver, "a lease was taken over")
 }
 
 // A timer that becomes due between two looks fires then, on a node that was told
@@ -97,13 +91,11 @@ func TestATimerFiresOnTime(t *testing.T) {
 			n.Wake()
 		}
 		got := becomes(t, pool, timer.ref(), "it fires", func(r row) bool { return r.Status == transitions.Succeeded })
-		if late := got.ClaimedAt.Sub(timer.RunAt); late < -time.Millisecond*100 {
-			t.Errorf("told %t: it fired %s late", told, late)
-		}
+		late := got.ClaimedAt.Sub(timer.RunAt)
+		assert.Truef(t, late >= -time.Millisecond*100, "told %t: it fired %s late", told, late)
 	}
-	if got := read(t, pool, far.ref()); got.Attempt != 0 {
-		t.Error("the other fired too")
-	}
+	got := read(t, pool, far.ref())
+	assert.Equal(t, 0, got.Attempt, "the other fired too")
 }
 
 // It was committed long after it was due: the looks between the ticks do not go
@@ -138,18 +130,13 @@ func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 	}
 	n.Start()
 	tried := func(r row) bool { return r.Attempt == 5 && r.Status != transitions.Processing }
-	if got := becomes(t, pool, rows["paused"].ref(), "the paused one is tried", tried); got.Status != transitions.Pending ||
-		got.Failures != 4 {
-		t.Errorf("the paused one is %+v", got.Record)
-	}
-	if got := becomes(t, pool, rows["no database"].ref(), "the unlucky one is tried", tried); got.Status != transitions.FailedRetryable ||
-		got.Failures != 5 || got.Stuck != "" || got.RunAt.IsZero() {
-		t.Errorf("the unlucky one is %+v", got.Record)
-	}
-	if got := becomes(t, pool, rows["defect"].ref(), "the defective one is tried", tried); got.Stuck != "undecidable" ||
-		got.Failure != "internal_error: a defect" {
-		t.Errorf("the defective one is %+v", got.Record)
-	}
+	got := becomes(t, pool, rows["paused"].ref(), "the paused one is tried", tried)
+	assert.Truef(t, got.Status == transitions.Pending && got.Failures == 4, "the paused one is %+v", got.Record)
+	got = becomes(t, pool, rows["no database"].ref(), "the unlucky one is tried", tried)
+	assert.Truef(t, got.Status == transitions.FailedRetryable && got.Failures == 5 && got.Stuck == "" && !got.RunAt.IsZero(),
+		"the unlucky one is %+v", got.Record)
+	got = becomes(t, pool, rows["defect"].ref(), "the defective one is tried", tried)
+	assert.Truef(t, got.Stuck == "undecidable" && got.Failure == "internal_error: a defect", "the defective one is %+v", got.Record)
 }
 
 // The claim is this node's, but while it decides the lease runs out and another
@@ -175,9 +162,8 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	eventually(t, "another decides", func() bool { return endedSoFar(other) == 1 })
 	close(proceed)
 	eventually(t, "it has noticed", func() bool { return slow.Stats().Lost == 1 && slow.Stats().Busy == 0 })
-	if got := read(t, pool, timer.ref()); got.Status != transitions.Succeeded {
-		t.Errorf("it is %+v", got.Record)
-	}
+	got := read(t, pool, timer.ref())
+	assert.Equalf(t, transitions.Succeeded, got.Status, "it is %+v", got.Record)
 }
 
 // What is due stays as it is: a claim and a give-back of each, again and again,
@@ -201,9 +187,8 @@ func TestAPausedWorkflowIsQuiet(t *testing.T) {
 		n.Wake()
 		eventually(t, "it looks", func() bool { return n.Stats().Polls > looks+more })
 	}
-	if got := read(t, pool, waits.ref()); got.Revision != 1 {
-		t.Errorf("it is %+v", got.Record)
-	}
+	got := read(t, pool, waits.ref())
+	assert.Equalf(t, 1, got.Revision, "it is %+v", got.Record)
 	exec(t, pool, "DELETE FROM pawl.paused")
 	becomes(t, pool, waits.ref(), "it fires", func(r row) bool { return r.Status == transitions.Succeeded })
 }

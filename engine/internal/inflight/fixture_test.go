@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -56,9 +57,7 @@ func job(t testing.TB, do work, options ...func(*activityOfText)) *workflow.Work
 		workflow.Start("begin", "ready", nothing), run,
 		workflow.On("expire", workflow.From("ready", "running"), "expired", nothing),
 	).Final("done", "failed", "expired").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -91,9 +90,8 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 	config.ConnConfig.Tracer = n.asked
 	config.MaxConns = 12
 	var err error
-	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	n.pool, err = pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
 	c := Config{
 		Pool: n.pool, Callers: n.pool, Workflows: []string{w.Name}, In: schema.For(schema.Default), Node: n.name,
@@ -264,12 +262,9 @@ func (n *node) failure(t testing.TB) workflow.Failure {
 	t.Helper()
 	eventually(t, "the command ends", func() bool { return len(n.ended()) > 0 })
 	list := n.ended()
-	if len(list) != 1 {
-		t.Fatalf("%d commands have ended", len(list))
-	}
-	if list[0].Resumed.Outcome == nil || list[0].Resumed.Outcome.Failure == nil {
-		t.Fatalf("the command has not failed: %+v", list[0].Resumed.Outcome)
-	}
+	require.Len(t, list, 1, "commands have ended")
+	require.Truef(t, list[0].Resumed.Outcome != nil && list[0].Resumed.Outcome.Failure != nil,
+		"the command has not failed: %+v", list[0].Resumed.Outcome)
 	return *list[0].Resumed.Outcome.Failure
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -70,9 +72,8 @@ func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 	}
 	g.tell <- "done"
 	becomes(t, pool, ref, "it is done", func(r row) bool { return r.Status == transitions.Succeeded })
-	if s := n.Stats(); s.Heartbeats < 2 || s.Lost != 0 || s.TakenOver != 0 {
-		t.Errorf("counted %+v", s)
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Heartbeats >= 2 && s.Lost == 0 && s.TakenOver == 0, "counted %+v", s)
 }
 
 func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
@@ -88,14 +89,12 @@ func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
 	before := read(t, pool, locked)
 	becomes(t, pool, free, "the other is prolonged", func(r row) bool { return r.Revision > 1 })
 	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
-	if got := read(t, pool, locked); got.Revision != before.Revision {
-		t.Fatal("the row was written while it was locked")
-	}
+	got := read(t, pool, locked)
+	require.Equal(t, before.Revision, got.Revision, "the row was written while it was locked")
 	unlock()
 	becomes(t, pool, locked, "it is prolonged when it can be", func(r row) bool { return r.LockedUntil.After(before.LockedUntil) })
-	if s := n.Stats(); s.Lost != 0 {
-		t.Errorf("%d leases were thought lost", s.Lost)
-	}
+	s := n.Stats()
+	assert.Equal(t, int64(0), s.Lost, "leases were thought lost")
 	g.tell <- ""
 	g.tell <- ""
 	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
@@ -118,9 +117,7 @@ func TestAGiveBackWaitsForNoLock(t *testing.T) {
 	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
 	unlock()
 	got := becomes(t, pool, locked, "it is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
-	if got.Failures != 1 || got.Failure != "not now" {
-		t.Errorf("it has %d failures: %s", got.Failures, got.Failure)
-	}
+	assert.Truef(t, got.Failures == 1 && got.Failure == "not now", "it has %d failures: %s", got.Failures, got.Failure)
 }
 
 // A is frozen for as long as its lease lasts, and then goes on in each of the
@@ -141,24 +138,20 @@ func TestAZombieChangesNothing(t *testing.T) {
 			await.Receive(t, "the first attempt", mine.begun)
 			lapse(t, zombie, ref)
 			other := startNode(t, pool, job(t, theirs.work))
-			if a := await.Receive(t, "the second attempt", theirs.begun); a.Number != 2 {
-				t.Fatalf("the second attempt has number %d", a.Number)
-			}
+			a := await.Receive(t, "the second attempt", theirs.begun)
+			require.Equal(t, 2, a.Number, "the second attempt has number")
 			before := read(t, pool, ref)
 			wake(mine, zombie, ref)
 			eventually(t, "the zombie knows", func() bool { return zombie.Stats().Lost == 1 && zombie.Stats().Busy == 0 })
 			if after := read(t, pool, ref); after.Revision != before.Revision || after.ClaimedBy != other.name || after.Attempt != 2 {
 				t.Errorf("the zombie changed the row: %+v", after.Record)
 			}
-			if name == "by its heartbeat" && await.Receive(t, "its context is done", mine.cause) != decide.ErrLost {
-				t.Error("its context ended for another reason")
-			}
+			assert.False(t, name == "by its heartbeat" && await.Receive(t, "its context is done", mine.cause) != decide.ErrLost,
+				"its context ended for another reason")
 			eventually(t, "it says so", func() bool { return zombie.log.Count("the lease of a command is gone") == 1 })
 			theirs.tell <- "ok"
 			eventually(t, "the other ends it", func() bool { return len(other.ended()) == 1 })
-			if len(zombie.ended()) != 0 {
-				t.Error("the zombie ended it")
-			}
+			assert.Empty(t, zombie.ended(), "the zombie ended it")
 		})
 	}
 }
@@ -199,9 +192,7 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 			var conns []*pgxpool.Conn
 			for range n.pool.Config().MaxConns {
 				c, err := n.pool.Acquire(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				conns = append(conns, c)
 			}
 			return sync.OnceFunc(func() {
@@ -221,9 +212,8 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 			await.Receive(t, "it runs", g.begun)
 			end := prevent(t, n, ref)
 			defer end()
-			if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrLapsed {
-				t.Errorf("its context is done: %v", cause)
-			}
+			cause := await.Receive(t, "its context is done", g.cause)
+			assert.Truef(t, cause == decide.ErrLapsed, "its context is done: %v", cause)
 			end()
 			g.tell <- ""
 			becomes(t, pool, ref, "it is given back, and done", func(r row) bool {
@@ -255,9 +245,7 @@ func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 			g.tell <- ""
 			w := job(t, g.work)
 			n := startAfterLook(t, pool, w, seldom)
-			if !n.Reserve(w.Name, w.Named("run")[0]) {
-				t.Fatal("no worker is free")
-			}
+			require.True(t, n.Reserve(w.Name, w.Named("run")[0]), "no worker is free")
 			r := due("a", leased(n.name, -time.Second))
 			insert(t, pool, r)
 			if tt.meanwhile != "" {
@@ -267,13 +255,10 @@ func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 			l.Since = time.Now().Add(-n.config.Lease - time.Second)
 			n.Updated([]decide.FlightUpdate{l})
 			n.atRest(t)
-			if len(g.begun) != tt.runs {
-				t.Errorf("it was begun %d times", len(g.begun))
-			}
+			assert.Len(t, g.begun, tt.runs, "it was begun times")
 			if name == "it was cancelled" {
-				if f := n.failure(t); f.Kind != workflow.FailureCancelled || f.Unknown {
-					t.Errorf("it failed with %+v", f)
-				}
+				f := n.failure(t)
+				assert.Truef(t, f.Kind == workflow.FailureCancelled && !f.Unknown, "it failed with %+v", f)
 			}
 		})
 	}
@@ -285,9 +270,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	n := startAfterLook(t, pool, w, seldom)
-	if !n.Reserve(w.Name, w.Named("run")[0]) {
-		t.Fatal("no worker is free")
-	}
+	require.True(t, n.Reserve(w.Name, w.Named("run")[0]), "no worker is free")
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
 	unlock := lock(t, pool, r.ref())
@@ -297,9 +280,8 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
 	unlock()
 	n.Stop(t.Context())
-	if got := read(t, pool, r.ref()); got.Status != transitions.Pending || got.Failures != 0 || len(n.ended()) != 0 {
-		t.Errorf("it is %+v", got.Record)
-	}
+	got := read(t, pool, r.ref())
+	assert.Truef(t, got.Status == transitions.Pending && got.Failures == 0 && len(n.ended()) == 0, "it is %+v", got.Record)
 }
 
 func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
@@ -316,13 +298,10 @@ func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
 	begun := time.Now()
 	other := startNode(t, pool, job(t, atOnce))
 	eventually(t, "another does it", func() bool { return len(other.ended()) == 1 })
-	if got := read(t, pool, ref); got.Attempt != 2 || got.Status != transitions.Succeeded {
-		t.Errorf("it is %s by attempt %d", got.Status, got.Attempt)
-	}
+	got := read(t, pool, ref)
+	assert.Truef(t, got.Attempt == 2 && got.Status == transitions.Succeeded, "it is %s by attempt %d", got.Status, got.Attempt)
 	t.Logf("taken over %s after its begin", time.Since(begun).Round(time.Millisecond))
-	if n.Reserve(deaf.Name, deaf.Named("run")[0]) {
-		t.Error("its worker is free, though it is not")
-	}
+	assert.False(t, n.Reserve(deaf.Name, deaf.Named("run")[0]), "its worker is free, though it is not")
 }
 
 // One node alone takes its own lost attempt over, too.
@@ -341,12 +320,10 @@ func TestANodeTakesOverFromItself(t *testing.T) {
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
 	close(free)
 	n.atRest(t) // the first attempt has ended
-	if list := n.ended(); len(list) != 1 || list[0].Resumed.Attempt != 2 {
-		t.Errorf("ended by %d attempts", len(list))
-	}
-	if s := n.Stats(); s.Lost != 1 || s.TakenOver != 1 {
-		t.Errorf("counted %+v", s)
-	}
+	list := n.ended()
+	assert.Truef(t, len(list) == 1 && list[0].Resumed.Attempt == 2, "ended by %d attempts", len(list))
+	s := n.Stats()
+	assert.Truef(t, s.Lost == 1 && s.TakenOver == 1, "counted %+v", s)
 }
 
 func TestProgressIsStoredSoonAndTogether(t *testing.T) {
@@ -359,19 +336,14 @@ func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 	a := await.Receive(t, "it runs", g.begun)
 	writes, begun := n.asked.Count("u.progress::json"), time.Now()
 	for i := range 1000 {
-		if err := a.Report(map[string]int{"done": i}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Report(map[string]int{"done": i}))
 	}
 	reported := time.Now()
 	got := becomes(t, pool, ref, "the newest is stored", func(r row) bool { return string(r.Progress) == `{"done":999}` })
 	t.Logf("stored %s after it", time.Since(reported).Round(time.Millisecond))
-	if more := n.asked.Count("u.progress::json") - writes; more > 3+int(time.Since(begun)/reportGap) {
-		t.Errorf("1000 reports were stored in %d writes", more)
-	}
-	if got.Revision < 2 || got.LockedUntil.Before(got.ClaimedAt) {
-		t.Errorf("it is %+v", got.Record)
-	}
+	more := n.asked.Count("u.progress::json") - writes
+	assert.Truef(t, more <= 3+int(time.Since(begun)/reportGap), "1000 reports were stored in %d writes", more)
+	assert.Truef(t, got.Revision >= 2 && !got.LockedUntil.Before(got.ClaimedAt), "it is %+v", got.Record)
 	eventually(t, "who watches is told", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -397,15 +369,11 @@ func TestReportsTakeATwentiethOfTheTime(t *testing.T) {
 	n.keeper.took = time.Second
 	n.Runner.mu.Unlock()
 	begun := time.Now()
-	if err := a.Report("slow"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Report("slow"))
 	n.Runner.mu.Lock()
 	wait := n.keeper.reportAt.Sub(begun)
 	n.Runner.mu.Unlock()
-	if wait < reportShare*time.Second {
-		t.Errorf("a report waits for %s after a write that took a second", wait)
-	}
+	assert.Truef(t, wait >= reportShare*time.Second, "a report waits for %s after a write that took a second", wait)
 	g.tell <- ""
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
 }
@@ -421,20 +389,16 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	a := await.Receive(t, "it runs", g.begun)
 	n.report(n.flights()[0], []byte(strings.Repeat("[", 30_000)+strings.Repeat("]", 30_000)))
 	eventually(t, "it is refused", func() bool { return n.log.Count("reports of progress were dropped") == 1 })
-	if err := a.Report(strings.Repeat("x", maxProgress)); err != nil || n.log.Count("too long") != 1 {
-		t.Errorf("a long report: %v, logged %q", err, n.log.List())
-	}
+	err := a.Report(strings.Repeat("x", maxProgress))
+	assert.Truef(t, err == nil && n.log.Count("too long") == 1, "a long report: %v, logged %q", err, n.log.List())
 	before := read(t, pool, ref)
 	becomes(t, pool, ref, "the lease is prolonged", func(r row) bool { return r.LockedUntil.After(before.LockedUntil) })
-	if err := a.Report(1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Report(1))
 	becomes(t, pool, ref, "the next report is stored", func(r row) bool { return string(r.Progress) == "1" })
 	g.tell <- ""
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
-	if n.log.Count("reports of progress were dropped") != 1 || n.log.Count("cannot prolong leases") != 0 {
-		t.Errorf("logged %q", n.log.List())
-	}
+	assert.Truef(t, n.log.Count("reports of progress were dropped") == 1 && n.log.Count("cannot prolong leases") == 0,
+		"logged %q", n.log.List())
 }
 
 // However often it reports: every message that is refused is sent again at once.
@@ -457,18 +421,14 @@ func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) 
 		if i == 2 {
 			n.giveBack(back, decide.Later(0).Back)
 		}
-		if !n.write(t.Context(), n.gather(time.Now().Add(n.config.Lease/2), true)) {
-			t.Fatal("it was not written")
-		}
+		require.True(t, n.write(t.Context(), n.gather(time.Now().Add(n.config.Lease/2), true)), "it was not written")
 		after := read(t, pool, good.Ref)
-		if !after.LockedUntil.After(before.LockedUntil) || n.Stats().Heartbeats < int64(i+1) {
-			t.Errorf("the lease of the other lasts until %s, after %s; %+v", after.LockedUntil, before.LockedUntil, n.Stats())
-		}
+		assert.Truef(t, after.LockedUntil.After(before.LockedUntil) && n.Stats().Heartbeats >= int64(i+1),
+			"the lease of the other lasts until %s, after %s; %+v", after.LockedUntil, before.LockedUntil, n.Stats())
 		before = after
 	}
-	if got := read(t, pool, back.Ref); got.Status != transitions.Pending {
-		t.Errorf("what was given back is %s", got.Status)
-	}
+	got := read(t, pool, back.Ref)
+	assert.Equal(t, transitions.Pending, got.Status, "what was given back")
 }
 
 // The storing took half of the lease or longer: the lease may have run out before
@@ -486,15 +446,12 @@ func TestWorkIsNotBegunByALeaseThatTookTooLongToStore(t *testing.T) {
 	exec(t, pool, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON pawl.command DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 		WHEN (OLD.revision = 1) EXECUTE FUNCTION slow()`)
-	if !n.Reserve(w.Name, w.Named("run")[0]) {
-		t.Fatal("no worker is free")
-	}
+	require.True(t, n.Reserve(w.Name, w.Named("run")[0]), "no worker is free")
 	r := due("a", leased(n.name, -time.Second))
 	insert(t, pool, r)
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
 	n.Updated([]decide.FlightUpdate{l})
-	if got := await.Receive(t, "it is begun", heartbeats); got < 2 {
-		t.Errorf("begun after %d heartbeats, the first of which took too long", got)
-	}
+	got := await.Receive(t, "it is begun", heartbeats)
+	assert.Truef(t, got >= 2, "begun after %d heartbeats, the first of which took too long", got)
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -39,15 +41,12 @@ func TestWhatThePauseOfAnInstanceHoldsIsNotClaimed(t *testing.T) {
 	})
 	polls := n.Stats().Polls
 	eventually(t, "it polls", func() bool { n.Wake(); return n.Stats().Polls > polls+5 })
-	if s := n.Stats(); s.Claimed != 2 || s.Parked != held || s.Returned != 0 {
-		t.Errorf("%+v", s)
-	}
+	s := n.Stats()
+	assert.Truef(t, s.Claimed == 2 && s.Parked == held && s.Returned == 0, "%+v", s)
 	other := newNode(t, pool, job(t, atOnce))
 	list, err := other.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows,
 		Whole: true})
-	if err != nil || len(list) != 0 {
-		t.Errorf("a poll finds %d, %v", len(list), err)
-	}
+	assert.Truef(t, err == nil && len(list) == 0, "a poll finds %d, %v", len(list), err)
 }
 
 // Whoever ends the pause comes before, or finds what was set aside: so nothing is set
@@ -62,14 +61,10 @@ func TestNothingIsSetAsideForAPauseThatHasEnded(t *testing.T) {
 	n := newNode(t, pool, job(t, atOnce))
 	found, err := n.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows,
 		Whole: true})
-	if err != nil || len(found) != 2 || found[0].Pause == "" || found[1].Pause == "" {
-		t.Fatalf("%+v, %v", found, err)
-	}
+	require.Truef(t, err == nil && len(found) == 2 && found[0].Pause != "" && found[1].Pause != "", "%+v, %v", found, err)
 	exec(t, pool, "UPDATE pawl.instance SET paused = false")
 	exec(t, pool, "DELETE FROM pawl.paused")
-	if n.park(t.Context(), n.config.Clock.Now(), found) {
-		t.Error("some are set aside")
-	}
+	assert.False(t, n.park(t.Context(), n.config.Clock.Now(), found), "some are set aside")
 }
 
 func TestWhatAPausedWorkflowHasHeldIsDueInItsOrderAfterIt(t *testing.T) {
@@ -83,20 +78,14 @@ func TestWhatAPausedWorkflowHasHeldIsDueInItsOrderAfterIt(t *testing.T) {
 		many, uuid.New())
 	n := newNode(t, pool, job(t, atOnce), newStill().set)
 	n.poller.pauses.seen(&store.PollResult{Ended: [][2]string{{"acme", "job"}}})
-	if more := n.resumePaused(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch}); !more {
-		t.Error("nothing is due")
-	}
+	assert.True(t, n.resumePaused(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch}), "nothing is due")
 	var some, disordered int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE before >= run_at) FROM (
+	err := pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE before >= run_at) FROM (
 			SELECT run_at, lag(run_at) OVER (ORDER BY waits_since) AS before FROM pawl.command WHERE paused IS NULL) AS c`).Scan(&some,
-		&disordered); err != nil ||
-		some != resumeBatch || disordered > 0 {
-		t.Errorf("of %d %d are out of order, %v", some, disordered, err)
-	}
+		&disordered)
+	assert.Truef(t, err == nil && some == resumeBatch && disordered <= 0, "of %d %d are out of order, %v", some, disordered, err)
 	other := startNode(t, pool, job(t, atOnce)) // which has never seen the pause
 	eventually(t, "all have fired", func() bool { return len(other.ended()) == many })
 	got := read(t, pool, transitions.Ref{Tenant: "acme", Scope: "pawl:timer:1", Key: "1"})
-	if got.Status != transitions.Succeeded || got.Attempt != 2 {
-		t.Errorf("it is %+v", got.Record)
-	}
+	assert.Truef(t, got.Status == transitions.Succeeded && got.Attempt == 2, "it is %+v", got.Record)
 }

@@ -2,12 +2,13 @@ package inflight
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -139,17 +140,11 @@ func check(t *testing.T, p pgtest.Step) {
 		}
 	case "Index Scan", "Index Only Scan":
 		bound, ok := probed[p.Index]
-		if !ok {
-			t.Errorf("it uses %s: %s", p.Index, p.Cond)
-		}
+		assert.Truef(t, ok, "it uses %s: %s", p.Index, p.Cond)
 		for _, column := range bound {
-			if !strings.Contains(p.Cond, column) {
-				t.Errorf("%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
-			}
+			assert.Containsf(t, p.Cond, column, "%s of %s does not bind", p.Type, p.Index)
 		}
-		if p.Index == "instance_pkey" && p.Goes != "Backward" {
-			t.Errorf("the oldest version comes first: %s", p.Cond)
-		}
+		assert.Falsef(t, p.Index == "instance_pkey" && p.Goes != "Backward", "the oldest version comes first: %s", p.Cond)
 		if read := p.Rows + p.Removed; read > mostRead {
 			t.Errorf("it reads %.0f rows of %s", read, p.Index)
 		}
@@ -158,7 +153,6 @@ func check(t *testing.T, p pgtest.Step) {
 
 func execAll(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -64,9 +65,7 @@ func insert(t testing.TB, pool *pgxpool.Pool, rows ...row) {
 			VALUES ($1, $2, $3, 1, 'running', 1, '{"text":"data"}', true, decode(repeat('00', 32), 'hex'), now(), now()) ON CONFLICT DO NOTHING`,
 			r.Tenant, r.Instance, r.Workflow)
 	}
-	if err := pool.SendBatch(t.Context(), &b).Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pool.SendBatch(t.Context(), &b).Close())
 }
 
 func timeOrNull(at time.Time) *time.Time {
@@ -88,9 +87,7 @@ func read(t testing.TB, pool *pgxpool.Pool, ref transitions.Ref) row {
 		FROM pawl.command WHERE tenant = $1 AND scope = $2 AND key = $3`, ref.Tenant, ref.Scope, ref.Key).
 		Scan(&r.Status, &r.Phase, &r.Attempt, &r.Failures, &r.Revision, &r.ClaimedBy, &claimedAt, &lockedUntil, &runAt, &r.Progress, &r.Failure,
 			&r.Stuck, &r.CancelledBy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for to, from := range map[*time.Time]*time.Time{&r.ClaimedAt: claimedAt, &r.LockedUntil: lockedUntil, &r.RunAt: runAt} {
 		if from != nil {
 			*to = *from
@@ -112,9 +109,7 @@ func becomes(t testing.TB, pool *pgxpool.Pool, ref transitions.Ref, what string,
 func (n *node) accept(t testing.TB, w *workflow.Workflow, key string) transitions.Ref {
 	t.Helper()
 	step := w.Named("run")[0]
-	if !n.Reserve(w.Name, step) {
-		t.Fatal("no worker is free")
-	}
+	require.True(t, n.Reserve(w.Name, step), "no worker is free")
 	r := due(key, leased(n.name, n.config.Lease))
 	insert(t, n.pool, r)
 	n.Updated([]decide.FlightUpdate{r.landed(w)})
@@ -130,22 +125,18 @@ func (r row) landed(w *workflow.Workflow) decide.FlightUpdate {
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
 }
 
 // lock locks a command's row until the returned function is called.
 func lock(t testing.TB, pool *pgxpool.Pool, ref transitions.Ref) (unlock func()) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `SELECT 1 FROM pawl.command WHERE tenant = $1 AND scope = $2 AND key = $3 FOR UPDATE`,
-		ref.Tenant, ref.Scope, ref.Key); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT 1 FROM pawl.command WHERE tenant = $1 AND scope = $2 AND key = $3 FOR UPDATE`,
+		ref.Tenant, ref.Scope, ref.Key)
+	require.NoError(t, err)
 	unlock = func() { _ = tx.Rollback(t.Context()) } // after the first time there is nothing to do
 	t.Cleanup(unlock)
 	return unlock

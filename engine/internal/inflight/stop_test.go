@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -27,9 +29,7 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 		n.Stop(t.Context())
 	}()
 	eventually(t, "it takes no more", n.stops)
-	if n.Reserve(w.Name, w.Named("run")[0]) {
-		t.Error("a worker was reserved")
-	}
+	assert.False(t, n.Reserve(w.Name, w.Named("run")[0]), "a worker was reserved")
 	insert(t, pool, waits)
 	n.Wake()
 	select {
@@ -41,12 +41,10 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 	}
 	g.tell <- "done"
 	await.Receive(t, "it stops", stopped)
-	if got := read(t, pool, ref); got.Status != transitions.Succeeded {
-		t.Errorf("the command is %s", got.Status)
-	}
-	if got := read(t, pool, waits.ref()); got.Attempt != 0 {
-		t.Error("it claimed while it stopped")
-	}
+	got := read(t, pool, ref)
+	assert.Equal(t, transitions.Succeeded, got.Status, "the command")
+	got = read(t, pool, waits.ref())
+	assert.Equal(t, 0, got.Attempt, "it claimed while it stopped")
 	n.Stop(t.Context())
 }
 
@@ -69,9 +67,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 		n.Stop(t.Context())
 	}()
 	eventually(t, "it takes no more", n.stops)
-	if n.Reserve(w.Name, w.Named("run")[0]) {
-		t.Error("a worker was reserved")
-	}
+	assert.False(t, n.Reserve(w.Name, w.Named("run")[0]), "a worker was reserved")
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
 	n.Updated([]decide.FlightUpdate{r.landed(w)})
@@ -104,9 +100,8 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrStopping {
-		t.Errorf("its context is done because %v", cause)
-	}
+	cause := await.Receive(t, "its context is done", g.cause)
+	assert.Truef(t, cause == decide.ErrStopping, "its context is done because %v", cause)
 	got := read(t, pool, ref)
 	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || got.Stuck != "" {
 		t.Errorf("the command is %+v", got.Record)
@@ -129,15 +124,11 @@ func TestStopKeepsToItsShareOfTheTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	n.Stop(ctx)
-	if err := ctx.Err(); err != nil {
-		t.Errorf("it has used up its time: %v", err)
-	}
-	if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrStopping {
-		t.Errorf("its context is done because %v", cause)
-	}
-	if got := read(t, pool, ref); got.Status != transitions.Pending || got.Failures != 0 {
-		t.Errorf("the command is %+v", got.Record)
-	}
+	assert.NoError(t, ctx.Err(), "it has used up its time")
+	cause := await.Receive(t, "its context is done", g.cause)
+	assert.Truef(t, cause == decide.ErrStopping, "its context is done because %v", cause)
+	got := read(t, pool, ref)
+	assert.Truef(t, got.Status == transitions.Pending && got.Failures == 0, "the command is %+v", got.Record)
 	for _, left := range []time.Duration{-time.Second, 0, time.Second, 8 * time.Second, time.Hour} {
 		grace := gracesOf(stopGrace, left)
 		if all := allGraces(grace); grace < 0 || all > max(left, 0)/2 || left > 9*time.Second && grace != stopGrace {
@@ -163,12 +154,9 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 	cancel()
 	n.Stop(ctx)
 	n.Stop(ctx)
-	if got := read(t, pool, ref); got.Status != transitions.Processing || got.Attempt != 1 {
-		t.Errorf("the command is %+v", got.Record)
-	}
-	if n.log.Count("ignores that it was told to end") == 0 {
-		t.Errorf("logged %q", n.log.List())
-	}
+	got := read(t, pool, ref)
+	assert.Truef(t, got.Status == transitions.Processing && got.Attempt == 1, "the command is %+v", got.Record)
+	assert.NotEqualf(t, 0, n.log.Count("ignores that it was told to end"), "logged %q", n.log.List())
 	close(free)
 	eventually(t, "it ends", func() bool { return n.Stats().Busy == 0 })
 }
@@ -180,7 +168,5 @@ func TestStopBeforeStart(t *testing.T) {
 	n := newNode(t, pool, w)
 	n.Stop(t.Context())
 	n.Start()
-	if n.Reserve(w.Name, w.Named("run")[0]) || n.asked.Count("") != 0 {
-		t.Error("it works")
-	}
+	assert.True(t, !n.Reserve(w.Name, w.Named("run")[0]) && n.asked.Count("") == 0, "it works")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -48,23 +50,18 @@ func TestWorkersAreReservedAndReleased(t *testing.T) {
 	step := w.Named("run")[0]
 	n := startNode(t, pool, w, workers(3))
 	limited := func() bool { return n.Reserve(w.Name, step) }
-	if got := []bool{limited(), limited(), limited()}; !slices.Equal(got, []bool{true, true, false}) {
-		t.Errorf("an activity with a limit of 2: %v", got)
-	}
+	got := []bool{limited(), limited(), limited()}
+	assert.Truef(t, slices.Equal(got, []bool{true, true, false}), "an activity with a limit of 2: %v", got)
 	n.Release(w.Name, step)
-	if !n.Reserve(w.Name, step) {
-		t.Error("a worker was not given back")
-	}
+	assert.True(t, n.Reserve(w.Name, step), "a worker was not given back")
 	free := func() bool { return n.Reserve("free", other.Named("run")[0]) }
-	if got := []bool{free(), free()}; !slices.Equal(got, []bool{true, false}) {
-		t.Errorf("another activity, with the third worker of three: %v", got)
-	}
+	got = []bool{free(), free()}
+	assert.Truef(t, slices.Equal(got, []bool{true, false}), "another activity, with the third worker of three: %v", got)
 	n.Release(w.Name, step)
 	n.Release(w.Name, step)
 	n.Release("free", other.Named("run")[0])
-	if s := n.Stats(); s.Busy != 0 {
-		t.Errorf("%d are busy", s.Busy)
-	}
+	s := n.Stats()
+	assert.Equal(t, 0, s.Busy, "busy")
 }
 
 // Whoever waits is served before who comes: a reservation is refused while there
@@ -84,15 +81,11 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
-	if hints != 1 {
-		t.Errorf("others were told %d times of work that waits", hints)
-	}
+	assert.Equal(t, 1, hints, "others were told times of work that waits")
 	n.Runner.mu.Lock() // the worker becomes free, and nobody has looked yet
 	n.slots.vacate(activity{"job", "run"})
 	n.Runner.mu.Unlock()
-	if n.Reserve(w.Name, step) {
-		t.Error("new work got the worker")
-	}
+	assert.False(t, n.Reserve(w.Name, step), "new work got the worker")
 	n.Runner.mu.Lock()
 	n.slots.take(activity{"job", "run"}, 0)
 	n.Runner.mu.Unlock()
@@ -114,10 +107,9 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
 	n.Updated([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
-	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown ||
-		got.Message != "cancelled: the instance went on without it" {
-		t.Errorf("it failed as %+v", got)
-	}
+	got := n.failure(t)
+	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Unknown && got.Message == "cancelled: the instance went on without it",
+		"it failed as %+v", got)
 }
 
 // A due command that another node's pipeline has begun is found by Wake, long
@@ -159,9 +151,8 @@ func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
 		last = next
 	}
 	looks := n.asked.Count(lookText)
-	if most := 1 + int(time.Since(begun)/lookEvery); looks > most {
-		t.Errorf("%d looks in %s", looks, time.Since(begun))
-	}
+	most := 1 + int(time.Since(begun)/lookEvery)
+	assert.Truef(t, looks <= most, "%d looks in %s", looks, time.Since(begun))
 	n.Stop(t.Context())
 	if all, looks := n.asked.Count(""), n.asked.Count(lookText); all != looks {
 		t.Errorf("%d queries beside the looks: %q", all-looks, n.asked.List())
@@ -184,9 +175,8 @@ func TestABusyNodeAsksOncePerSecond(t *testing.T) {
 	before, since := n.asked.Count(""), time.Now()
 	await.Pass("all workers are busy", 2500*time.Millisecond)
 	got := n.asked.Count("") - before
-	if busy := time.Since(since); got > 2*(2+int(busy/lookEvery)) {
-		t.Errorf("%d queries in %s: %q", got, busy, n.asked.List())
-	}
+	busy := time.Since(since)
+	assert.Truef(t, got <= 2*(2+int(busy/lookEvery)), "%d queries in %s: %q", got, busy, n.asked.List())
 	for range 10 {
 		g.tell <- ""
 	}
@@ -205,9 +195,8 @@ func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
 	before, since := n.Stats().Polls, time.Now()
 	await.Pass("the row is locked", 1500*time.Millisecond)
 	got := n.Stats().Polls - before
-	if locked := time.Since(since); got > 16+4*int64(locked/time.Second) {
-		t.Errorf("%d looks in %s", got, locked)
-	}
+	locked := time.Since(since)
+	assert.Truef(t, got <= 16+4*int64(locked/time.Second), "%d looks in %s", got, locked)
 	unlock()
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
 }

@@ -3,6 +3,8 @@ package migrate
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestAMigrationRestsLongerWhereItWaits(t *testing.T) {
@@ -19,8 +21,6 @@ func TestAMigrationRestsLongerWhereItWaits(t *testing.T) {
 		{"as the first was", 10, 1000, 4 * time.Millisecond, 6 * time.Millisecond},
 		{"of a slow rate", 10, 10, 24 * time.Millisecond, 976 * time.Millisecond},
 	} {
-		if rest := r.rest(page.n, page.rate, page.took); rest != page.want {
-			t.Errorf("%s: %v, not %v", page.name, rest, page.want)
-		}
+		assert.Equal(t, page.want, r.rest(page.n, page.rate, page.took), page.name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
@@ -43,9 +44,7 @@ func another(t testing.TB, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.
 	config := pool.Config().Copy()
 	config.ConnConfig.Tracer = tracer
 	p, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -85,9 +84,8 @@ func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	if len(args) == 0 {
 		args = []any{pgx.QueryExecModeSimpleProtocol}
 	}
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	_, err := pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
 }
 
 // querier is a pool or a transaction.
@@ -97,9 +95,7 @@ type querier interface {
 
 func ask[T any](t testing.TB, q querier, sql string, args ...any) (v T) {
 	t.Helper()
-	if err := q.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, q.QueryRow(t.Context(), sql, args...).Scan(&v), sql)
 	return v
 }
 

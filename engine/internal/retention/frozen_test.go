@@ -3,6 +3,8 @@ package retention_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
@@ -28,10 +30,7 @@ func TestANodeThatWakesAfterItsLeaseLeavesTheWorkToTheOther(t *testing.T) {
 	eventually(t, "the one that was frozen has tried, and asked for the lease again", func() bool { return i.asked.Load() > asked+1 })
 	before := other.Stats().Batches
 	woken(t, "the other works on", func() bool { return other.Stats().Batches > before+5 }, other)
-	if s := frozen.Stats(); s.Batches != 0 || s.Failures != 0 {
-		t.Errorf("the one that was frozen did %+v", s)
-	}
-	if who := ask[string](t, pool, "SELECT claimed_by || ' ' || token FROM pawl.leadership"); who != "other 2" {
-		t.Errorf("the lease is %s's", who)
-	}
+	s := frozen.Stats()
+	assert.Truef(t, s.Batches == 0 && s.Failures == 0, "the one that was frozen did %+v", s)
+	assert.Equal(t, "other 2", ask[string](t, pool, "SELECT claimed_by || ' ' || token FROM pawl.leadership"), "the lease 's")
 }

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -15,9 +18,8 @@ func TestALookForUnknownWorkReadsABatch(t *testing.T) {
 	pool, now := pgtest.Pool(t), time.Now()
 	run := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql, args...)
+		require.NoError(t, err)
 	}
 	run(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 			phase, attempt, failures, revision, run_at, request, updated_at)
@@ -33,8 +35,6 @@ func TestALookForUnknownWorkReadsABatch(t *testing.T) {
 				t.Errorf("after %s: it reads %.0f rows: %+v", first, s.Rows, s)
 			}
 		}
-		if !looked {
-			t.Errorf("after %s: it does not go along the index of what is due", first)
-		}
+		assert.Truef(t, looked, "after %s: it does not go along the index of what is due", first)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -26,19 +28,14 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 	traffic(t, pool, c.now(), 50)
 	r := runner(t, pool, "a", c)
 	eventually(t, "it has begun", func() bool { return r.Stats().Batches > 0 })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 0 {
-		t.Errorf("%d tombstones before their time", n)
-	}
+	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"), "tombstones before their time")
 	c.skip(day + time.Second)
 	eventually(t, "answers are dropped", func() bool { return r.Stats().Expired == 100 })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != 50 || r.Stats().Archived != 50 {
-		t.Errorf("%d in the history", n)
-	}
+	n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history")
+	assert.Truef(t, n == 50 && r.Stats().Archived == 50, "%d in the history", n)
 	c.skip(10 * day)
 	eventually(t, "the shorter tombstones are forgotten", func() bool { return r.Stats().Forgotten == 50 })
-	if got := weeks(t, pool); got != "2040w01" {
-		t.Errorf("weeks %s", got)
-	}
+	assert.Equal(t, "2040w01", weeks(t, pool), "weeks")
 	for _, table := range []string{"outbox_2040w04", "command_history_2040m02"} {
 		eventually(t, table+" is made ahead", func() bool {
 			return ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text",
@@ -49,9 +46,7 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 	eventually(t, "the others are forgotten", func() bool { return r.Stats().Forgotten == 100 })
 	c.skip(8 * day)
 	eventually(t, "the week is dropped", func() bool { return weeks(t, pool) == "" })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != 50 {
-		t.Errorf("%d in the history", n)
-	}
+	assert.Equal(t, 50, ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"), "in the history")
 	c.skip(60 * day)
 	eventually(t, "the month is dropped", func() bool { return ask[int](t, pool, "SELECT count(*) FROM pawl.command_history") == 0 })
 }
@@ -76,9 +71,7 @@ func TestSettledLettersAndMessagesAreForgotten(t *testing.T) {
 			"(SELECT count(*) FROM pawl.inbox_kept)")
 	}
 	eventually(t, "it has begun", func() bool { return r.Stats().Batches > 0 })
-	if n := left(); n != 9*15 {
-		t.Errorf("%d are left before their time", n)
-	}
+	assert.Equal(t, 9*15, left(), "left before their time")
 	c.skip(2 * day)
 	eventually(t, "they are forgotten", func() bool { return left() == 4*15 })
 }
@@ -107,24 +100,18 @@ func TestWhatASinkStillNeedsIsKept(t *testing.T) {
 		c.skip(11 * time.Minute)
 		before := r.Stats().Batches
 		eventually(t, "it has looked", func() bool { return r.Stats().Batches > before+1 })
-		if got := weeks(t, pool); got != want {
-			t.Errorf("weeks %s, want %s", got, want)
-		}
+		assert.Equal(t, want, weeks(t, pool), "weeks")
 	}
 	wait("2040w01 2040w02 2040w03 2040w04")
 	standing, err := r.Standing(t.Context())
-	if err != nil || standing.Node != "a" || standing.Since == nil {
-		t.Errorf("%+v, %v", standing, err)
-	}
+	assert.Truef(t, err == nil && standing.Node == "a" && standing.Since != nil, "%+v, %v", standing, err)
 	held := map[string]string{}
 	for _, p := range standing.Partitions {
 		held[p.Name] = p.Held
 	}
 	for week, want := range map[string]string{"outbox_2040w01": `a dead letter of sink "gone" waits, of position 3 of tenant "t1"`,
 		"outbox_2040w02": `sink "all" is at position 15 of tenant "t2"`, "outbox_2040w04": `sink "one" is at position 25 of tenant "t1"`} {
-		if held[week] != want {
-			t.Errorf("%s is held because %q, want %q", week, held[week], want)
-		}
+		assert.Equalf(t, want, held[week], "%s is held because", week)
 	}
 	exec(t, pool, "UPDATE pawl.outbox_dead SET status = 'skipped', changed_by = 'ann'")
 	wait("2040w02 2040w03 2040w04")
@@ -155,22 +142,15 @@ func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 	woken(t, "the first goes on, and the others look", func() bool {
 		return nodes[0].Stats().Batches > before+3 && looks.asked.Load() > looked+6
 	}, nodes...)
-	if n := nodes[1].Stats().Batches + nodes[2].Stats().Batches; n != 0 {
-		t.Errorf("the others have done %d batches", n)
-	}
+	n := nodes[1].Stats().Batches + nodes[2].Stats().Batches
+	assert.Equal(t, int64(0), n, "the others have done batches")
 	own.Close() // it dies, and gives nothing back
-	if left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.leadership"); left <= time.Hour ||
-		left > 3*time.Hour {
-		t.Errorf("its lease lasts for %s", left)
-	}
+	left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.leadership")
+	assert.Truef(t, left > time.Hour && left <= 3*time.Hour, "its lease lasts for %s", left)
 	exec(t, pool, "UPDATE pawl.leadership SET locked_until = clock_timestamp()")
 	woken(t, "another works", func() bool { return nodes[1].Stats().Batches+nodes[2].Stats().Batches > 1 }, nodes[1:]...)
-	if nodes[1].Stats().Batches > 0 == (nodes[2].Stats().Batches > 0) {
-		t.Error("both others work")
-	}
-	if ask[int64](t, pool, "SELECT token FROM pawl.leadership") != first+1 {
-		t.Error("the fencing token does not count")
-	}
+	assert.NotEqual(t, (nodes[2].Stats().Batches > 0), nodes[1].Stats().Batches > 0, "both others work")
+	assert.Equal(t, first+1, ask[int64](t, pool, "SELECT token FROM pawl.leadership"), "the fencing token does not count")
 	// A node that stops gives it back at once.
 	holder, other := nodes[1], nodes[2]
 	if nodes[2].Stats().Batches > 0 {
@@ -221,9 +201,8 @@ func TestADetachedPartitionThatIsNeededComesBack(t *testing.T) {
 	eventually(t, "both are back", func() bool {
 		return weeks(t, pool) == "2040w01 2040w15" && r.Stats().Batches > 0
 	})
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'late'"); n != 1 || r.Stats().Failures != 0 {
-		t.Errorf("%d late events, %+v", n, r.Stats())
-	}
+	n := ask[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'late'")
+	assert.Truef(t, n == 1 && r.Stats().Failures == 0, "%d late events, %+v", n, r.Stats())
 	exec(t, pool, "UPDATE pawl.outbox_cursor SET position = 21")
 	c.skip(11 * time.Minute)
 	r.Wake()
@@ -239,9 +218,8 @@ func TestAPartitionThatIsDroppedMeanwhileIsNoError(t *testing.T) {
 	c.skip(100 * day)
 	i := &intruder{before: "newest AS", do: func() { exec(t, pool, "DROP TABLE pawl.outbox_2040w01") }}
 	r := runner(t, another(t, pool, i), "a", c, func(c *retention.Config) { c.Off = true })
-	if _, err := r.Standing(t.Context()); err != nil {
-		t.Error(err)
-	}
+	_, err := r.Standing(t.Context())
+	assert.NoError(t, err)
 }
 
 // A batch that is too much for the database, or for the role's timeout, is tried
@@ -257,9 +235,7 @@ func TestABatchThatTakesTooLongIsMadeSmaller(t *testing.T) {
 	c.skip(2 * day)
 	r := runner(t, another(t, pool, nil), "a", c)
 	eventually(t, "all are seen to", func() bool { return r.Stats().Expired == 500 })
-	if r.Stats().Failures == 0 {
-		t.Error("nothing took too long")
-	}
+	assert.NotEqual(t, int64(0), r.Stats().Failures, "nothing took too long")
 }
 
 // A dump reads every table for hours, and no week can be detached meanwhile.
@@ -272,19 +248,15 @@ func TestKeysExpireWhileSomebodyReadsAnOldWeek(t *testing.T) {
 	traffic(t, pool, c.now(), 250)
 	c.skip(2 * day)
 	reader, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = reader.Rollback(context.Background()) }() // it has only read
-	if _, err := reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1")
+	require.NoError(t, err)
 	exec(t, pool, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1000', current_database()); END $$")
 	r := runner(t, another(t, pool, nil), "a", c, func(c *retention.Config) { c.Batch, c.Every = 100, time.Hour })
 	eventually(t, "all are seen to", func() bool { return r.Stats().Expired == 520 })
-	if s := r.Stats(); s.Failures == 0 || s.Dropped != 0 {
-		t.Errorf("nothing was in the way: %+v", s)
-	}
+	s := r.Stats()
+	assert.Truef(t, s.Failures != 0 && s.Dropped == 0, "nothing was in the way: %+v", s)
 }
 
 // A caller in SQL may commit late what was due soon. It is not found at once, for
@@ -322,13 +294,10 @@ func TestADeadLetterHoldsTheWeekThatItsEventIsIn(t *testing.T) {
 	r := runner(t, pool, "a", c)
 	eventually(t, "what nobody needs is dropped", func() bool { return weeks(t, pool) == "2040w02" })
 	s, err := r.Standing(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range s.Partitions {
-		if p.Name == "outbox_2040w02" && p.Held != `a dead letter of sink "gone" waits, of position 5 of tenant "t1"` {
-			t.Errorf("it is held because %q", p.Held)
-		}
+		assert.Falsef(t, p.Name == "outbox_2040w02" && p.Held != `a dead letter of sink "gone" waits, of position 5 of tenant "t1"`,
+			"it is held because %q", p.Held)
 	}
 }
 
@@ -366,9 +335,8 @@ func TestANodeWhoseLeaseIsLostDoesNothing(t *testing.T) {
 	c.skip(2 * day)
 	asked := i.asked.Load()
 	eventually(t, "it looks several times", func() bool { return i.asked.Load() > asked+20 })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 0 || r.Stats().Failures != 0 {
-		t.Errorf("%d rows were changed by a node without a lease: %+v", n, r.Stats())
-	}
+	n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'")
+	assert.Truef(t, n == 0 && r.Stats().Failures == 0, "%d rows were changed by a node without a lease: %+v", n, r.Stats())
 	exec(t, pool, "UPDATE pawl.leadership SET locked_until = now()")
 	eventually(t, "it takes over again", func() bool { return r.Stats().Expired == 20 })
 }
@@ -439,9 +407,7 @@ func TestARunnerThatIsKilledAtAnyStatementLeavesNothingHalfDone(t *testing.T) {
 		r.Stop()
 		t.Logf("%d: %.60s", n, strings.Join(strings.Fields(hit), " "))
 		if hit == "" {
-			if n < 10 {
-				t.Errorf("only %d statements", n)
-			}
+			assert.Truef(t, n >= 10, "only %d statements", n)
 			return
 		}
 	}
@@ -454,9 +420,7 @@ func whole(t testing.TB, pool *pgxpool.Pool) {
 	// What a statement reads may be committed after it was planned, and a partition
 	// with it that the plan does not know. So the snapshot comes before the plan.
 	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // it has only read
 	ask[int](t, tx, "SELECT 1")
 	// A commit is seen a moment before other sessions hear of the partition that it made.
@@ -475,16 +439,11 @@ func TestADetachThatWasInterruptedIsFinished(t *testing.T) {
 	c := newClock("2040-01-02")
 	traffic(t, pool, c.now(), 10)
 	reader, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1")
+	require.NoError(t, err)
 	conn, err := another(t, pool, nil).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	detached := make(chan error, 1)
 	go func() {
 		defer conn.Release()
@@ -493,12 +452,8 @@ func TestADetachThatWasInterruptedIsFinished(t *testing.T) {
 	}()
 	pgtest.WaitBlockedPID(t, pool, conn.Conn().PgConn().PID())
 	exec(t, pool, "SELECT pg_terminate_backend($1)", conn.Conn().PgConn().PID())
-	if err := <-detached; err == nil {
-		t.Fatal("it was not interrupted")
-	}
-	if err := reader.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.Error(t, <-detached, "it was not interrupted")
+	require.NoError(t, reader.Commit(t.Context()))
 	c.skip(60 * day)
 	runner(t, pool, "a", c)
 	eventually(t, "it is finished", func() bool { return ask[*string](t, pool, "SELECT to_regclass('pawl.outbox_2040w01')::text") == nil })
@@ -516,9 +471,8 @@ func TestAnIdleRunnerAsksOnceAPeriod(t *testing.T) {
 	before, begun := i.asked.Load(), time.Now()
 	await.Pass("nothing happens", 4*period)
 	n := i.asked.Load() - before
-	if took := time.Since(begun); n > int64(took/period)+1 {
-		t.Errorf("%d queries in %s", n, took)
-	}
+	took := time.Since(begun)
+	assert.Truef(t, n <= int64(took/period)+1, "%d queries in %s", n, took)
 }
 
 // With the same traffic every hour the tables get no larger, once the first keys

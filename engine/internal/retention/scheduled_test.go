@@ -3,6 +3,8 @@ package retention_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -22,9 +24,8 @@ func TestARunnerGoesOnBehindWhatStays(t *testing.T) {
 	c.skip(2 * day)
 	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Workflows, c.Batch = []string{"decided"}, 50 })
 	eventually(t, "they are ended", func() bool { return r.Stats().Abandoned == 20 })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND workflow = 'decided'"); n != 350 {
-		t.Errorf("%d of those that stay are left", n)
-	}
+	assert.Equal(t, 350, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND workflow = 'decided'"),
+		"those that stay are left")
 }
 
 // Nor does what is due and stays hide work that nobody knows.
@@ -50,21 +51,17 @@ func TestARunnerFindsUnknownWorkBehindWhatStays(t *testing.T) {
 	c.skip(2 * day)
 	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Workflows, c.Batch = []string{"known"}, 50 })
 	eventually(t, "they are ended", func() bool { return r.Stats().Abandoned == 20 })
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND scope IN ('known', 'pawl:timer:1:late', "+
-		"'inbox:bank')"); n != 600 {
-		t.Errorf("%d of those that stay are left", n)
-	}
-	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.tenant = c.tenant AND i.id = c.instance
+	n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND scope IN ('known', 'pawl:timer:1:late', "+
+		"'inbox:bank')")
+	assert.Equal(t, 600, n, "those that stay are left")
+	n = ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.tenant = c.tenant AND i.id = c.instance
 		WHERE c.status = 'pending' AND c.scope = 'pawl:late:' || i.id AND c.key = '2'
 			AND i.links::text = format('{ "in_flight" : {"transition" : "a", "scope" : "%s", "key" : "2"}, "effects" : [{"b":1,"a":1.50}] }',
-				c.scope)`); n != 20 {
-		t.Errorf("%d instances go on where their workflow is known", n)
-	}
-	if status := ask[string](t, pool, "SELECT status FROM pawl.command WHERE scope = 'gone' AND key = '21'"); status != "pending" {
-		t.Errorf("that whose links cannot be read is %s", status)
-	}
-	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 'gone' AND code = 408 AND expires_at = finished_at + "+
-		"interval '1 day'"); n != 20 {
-		t.Errorf("%d have the answer", n)
-	}
+				c.scope)`)
+	assert.Equal(t, 20, n, "instances go on where their workflow is known")
+	assert.Equal(t, "pending", ask[string](t, pool, "SELECT status FROM pawl.command WHERE scope = 'gone' AND key = '21'"),
+		"that whose links cannot be read")
+	n = ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 'gone' AND code = 408 AND expires_at = finished_at + "+
+		"interval '1 day'")
+	assert.Equal(t, 20, n, "have the answer")
 }

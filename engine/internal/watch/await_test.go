@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -32,9 +34,8 @@ func (n *node) await(t testing.TB, r transitions.Ref) <-chan reply {
 
 func wantAnswer(t testing.TB, got reply) {
 	t.Helper()
-	if got.err != nil || got.receipt.Status != 200 || string(got.receipt.Body) != answer || !got.receipt.Replayed {
-		t.Errorf("got %+v, %v", got.receipt, got.err)
-	}
+	assert.Truef(t, got.err == nil && got.receipt.Status == 200 && string(got.receipt.Body) == answer && got.receipt.Replayed,
+		"got %+v, %v", got.receipt, got.err)
 }
 
 // polls is how many polls there can have been since then.
@@ -68,9 +69,8 @@ func TestAnEndOnThisNodeNeedsNoRead(t *testing.T) {
 			slow++
 		}
 	}
-	if reads, _ := n.readsSoFar(); reads > slow+polls(first) {
-		t.Errorf("%d reads, though %d ends came late", reads, slow)
-	}
+	reads, _ := n.readsSoFar()
+	assert.Truef(t, reads <= slow+polls(first), "%d reads, though %d ends came late", reads, slow)
 }
 
 func TestAnEndBeforeTheCallIsFound(t *testing.T) {
@@ -82,9 +82,8 @@ func TestAnEndBeforeTheCallIsFound(t *testing.T) {
 	begun := time.Now()
 	wantAnswer(t, <-n.await(t, ref("k")))
 	t.Logf("it took %s", time.Since(begun))
-	if reads, _ := n.readsSoFar(); reads < 1 || reads > 1+polls(begun) {
-		t.Errorf("%d reads", reads)
-	}
+	reads, _ := n.readsSoFar()
+	assert.Truef(t, reads >= 1 && reads <= 1+polls(begun), "%d reads", reads)
 }
 
 func TestAnEndOnAnotherNodeIsHeardAndWithoutHintsPolled(t *testing.T) {

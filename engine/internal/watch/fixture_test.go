@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
@@ -59,14 +61,11 @@ type node struct {
 func startNode(t testing.TB, url string, quiet bool) *node {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.MaxConns = 8
 	n, direct := &node{}, pgtest.Direct(t, url)
-	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	n.pool, err = pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
 	log := slog.New(slog.DiscardHandler)
 	n.exchange = hints.New(hints.Config{Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
@@ -175,9 +174,8 @@ func (n *node) finish(t testing.TB, r transitions.Ref) {
 
 func (n *node) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	if _, err := n.pool.Exec(context.Background(), sql, args...); err != nil {
-		t.Error(err)
-	}
+	_, err := n.pool.Exec(context.Background(), sql, args...)
+	assert.NoError(t, err)
 }
 
 // watch watches a command until the test ends.
@@ -207,9 +205,7 @@ func mustNext(t testing.TB, w transitions.Watcher) transitions.Record {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	r, err := w.Next(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -217,17 +213,13 @@ func mustNext(t testing.TB, w transitions.Watcher) transitions.Record {
 func wantNext(t testing.TB, w transitions.Watcher, revision int) transitions.Record {
 	t.Helper()
 	r := mustNext(t, w)
-	if r.Revision != revision {
-		t.Fatalf("got revision %d, want %d", r.Revision, revision)
-	}
+	require.Equal(t, revision, r.Revision, "revision")
 	return r
 }
 
 func wantCode(t testing.TB, err error, want workflow.Code) {
 	t.Helper()
-	if got := workflow.CodeOf(err); got != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	assert.Equal(t, want, workflow.CodeOf(err), err)
 }
 
 // listening waits until so many nodes listen. A LISTEN is done when its
@@ -236,10 +228,8 @@ func (n *node) listening(t testing.TB, nodes int) {
 	t.Helper()
 	eventually(t, "every node listens", func() bool {
 		var count int
-		if err := n.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-			AND application_name = 'pawl listener' AND state = 'idle' AND query LIKE 'LISTEN%'`).Scan(&count); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, n.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'pawl listener' AND state = 'idle' AND query LIKE 'LISTEN%'`).Scan(&count))
 		return count == nodes
 	})
 }

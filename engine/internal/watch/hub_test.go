@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -56,9 +59,8 @@ func TestNothingIsKeptOfCommandsThatNobodyWatches(t *testing.T) {
 					cancel()
 				case 3:
 					w := h.Watch(ref)
-					if r, err := w.Next(t.Context()); err != nil || r.Key != ref.Key {
-						t.Errorf("%+v: got %+v, %v", ref, r, err)
-					}
+					r, err := w.Next(t.Context())
+					assert.Truef(t, err == nil && r.Key == ref.Key, "%+v: got %+v, %v", ref, r, err)
 					w.Close()
 				}
 			}
@@ -68,9 +70,7 @@ func TestNothingIsKeptOfCommandsThatNobodyWatches(t *testing.T) {
 	h.Stop() // the readers have ended
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.watched) != 0 {
-		t.Errorf("%d commands are kept", len(h.watched))
-	}
+	assert.Empty(t, h.watched, "commands are kept")
 }
 
 // Somebody who comes while a read is under way needs the next one, and gets its
@@ -93,14 +93,12 @@ func TestWhoComesDuringAReadGetsTheNext(t *testing.T) {
 	late := h.Watch(ref)
 	defer late.Close()
 	goOn <- true
-	if r, err := early.Next(ctx); err != nil || r.Revision != 1 {
-		t.Errorf("who was there before gets %+v, %v", r, err)
-	}
+	r, err := early.Next(ctx)
+	assert.Truef(t, err == nil && r.Revision == 1, "who was there before gets %+v, %v", r, err)
 	<-begun // another one
 	goOn <- true
-	if r, err := late.Next(ctx); err != nil || r.Revision != 1 {
-		t.Errorf("who came meanwhile gets %+v, %v", r, err)
-	}
+	r, err = late.Next(ctx)
+	assert.Truef(t, err == nil && r.Revision == 1, "who came meanwhile gets %+v, %v", r, err)
 }
 
 // Changes on this node before the end concern watchers, and not who waits for
@@ -120,22 +118,17 @@ func TestWhoWaitsForTheEndIsNotBotheredByChangesHere(t *testing.T) {
 		return was
 	}
 	h.Changed([]transitions.Ref{ref})
-	if touched() {
-		t.Error("a change here has it read for who waits for the end")
-	}
+	assert.False(t, touched(), "a change here has it read for who waits for the end")
 	h.Heard([]uint64{ref.Hash()})
-	if !touched() {
-		t.Error("a change elsewhere does not have it read")
-	}
+	assert.True(t, touched(), "a change elsewhere does not have it read")
 }
 
 func TestAReaderEndsWhenNothingIsWanted(t *testing.T) {
 	h := testHub(t)
 	w := h.Watch(transitions.Ref{Tenant: "t", Scope: "s", Key: "k"})
 	defer w.Close()
-	if _, err := w.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Next(t.Context())
+	require.NoError(t, err)
 	await.Eventually(t, "the reader ends", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -153,15 +146,11 @@ func TestCommandsOfOneHashStayApart(t *testing.T) {
 	delete(h.watched, second.hash)
 	second.hash = first.hash
 	h.watched[first.hash] = append(h.watched[first.hash], second)
-	if h.find(first.hash, a) != first || h.find(first.hash, b) != second {
-		t.Error("one is taken for the other")
-	}
+	assert.True(t, h.find(first.hash, a) == first && h.find(first.hash, b) == second, "one is taken for the other")
 	second.watchers++
 	h.left(first)
 	h.left(second)
-	if h.find(first.hash, a) != nil || h.find(first.hash, b) != second {
-		t.Error("the one who is left is not the one who is watched")
-	}
+	assert.True(t, h.find(first.hash, a) == nil && h.find(first.hash, b) == second, "the one who is left is not the one who is watched")
 }
 
 // Nodes of all versions must agree on the hash.
@@ -172,8 +161,6 @@ func TestTheHashIsFNVOfTheNamesParts(t *testing.T) {
 		for _, part := range []string{ref.Tenant, ref.Scope, ref.Key} {
 			want.Write(append([]byte(part), 0))
 		}
-		if got := ref.Hash(); got != want.Sum64() {
-			t.Errorf("%+v: got %#x, want %#x", ref, got, want.Sum64())
-		}
+		assert.Equalf(t, want.Sum64(), ref.Hash(), "%+v", ref)
 	}
 }

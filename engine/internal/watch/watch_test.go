@@ -2,12 +2,14 @@ package watch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -19,25 +21,22 @@ func TestAWatcherSeesTheCommandAtOnceAndThenEveryChange(t *testing.T) {
 	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	w := n.watch(t, ref("k"))
-	if r := wantNext(t, w, 0); r.Status != transitions.Pending || !r.InFlight() || r.Key != "k" {
-		t.Errorf("got %+v", r)
-	}
+	r := wantNext(t, w, 0)
+	assert.Truef(t, r.Status == transitions.Pending && r.InFlight() && r.Key == "k", "got %+v", r)
 	for revision := 1; revision <= 20; revision++ {
 		n.change(t, ref("k"))
 		wantNext(t, w, revision)
 	}
 	n.finish(t, ref("k"))
 	n.Changed([]transitions.Ref{ref("k")})
-	if r := wantNext(t, w, 21); r.Status != transitions.Succeeded || r.InFlight() || string(r.Body) != answer {
-		t.Errorf("got %+v", r)
-	}
+	r = wantNext(t, w, 21)
+	assert.Truef(t, r.Status == transitions.Succeeded && !r.InFlight() && string(r.Body) == answer, "got %+v", r)
 	// It changes no more, so that there is nothing to come.
 	n.Changed([]transitions.Ref{ref("k")})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if r, err := w.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := w.Next(ctx)
+	assert.ErrorIsf(t, err, context.DeadlineExceeded, "%+v", r)
 }
 
 // seen changes the command on one node, again and again, and says how long a
@@ -49,9 +48,7 @@ func seen(t *testing.T, here, there *node, enough func(delays []time.Duration, s
 	first := time.Now()
 	var list []time.Duration
 	for !enough(list, first) {
-		if time.Since(first) > limit {
-			t.Fatalf("changes were seen after %s", list)
-		}
+		require.Truef(t, time.Since(first) <= limit, "changes were seen after %s", list)
 		begun := time.Now()
 		here.change(t, ref("k"))
 		wantNext(t, w, len(list)+1)
@@ -127,9 +124,7 @@ func TestWatchersOnTwoNodesSeeRevisionsGrowUpToTheEnd(t *testing.T) {
 							t.Errorf("%s: revision %d of %s after %d", r.Key, got.Revision, got.Key, last)
 							return
 						case !got.InFlight():
-							if got.Revision != changes+1 {
-								t.Errorf("%s ended at revision %d", r.Key, got.Revision)
-							}
+							assert.Equalf(t, changes+1, got.Revision, "%s ended at revision", r.Key)
 							return
 						}
 						last = got.Revision
@@ -189,9 +184,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := w.Next(ctx); done <- err }()
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorIs(t, <-done, context.Canceled)
 	n.change(t, ref("k"))
 	wantNext(t, w, 1) // it is as good as before
 }
@@ -242,7 +235,5 @@ func TestADatabaseThatIsGoneFailsWhoBeginsAndNotWhoWaits(t *testing.T) {
 		r, err := fresh.Next(t.Context())
 		return err == nil && r.Revision == 1
 	})
-	if err := <-waiting; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-waiting)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/examples/fines/replay"
@@ -28,17 +30,11 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 	e, pool := start(t)
 	log := log.First(300)
 	report, err := replay.Run(t.Context(), replay.Config{Log: log, Targets: []replay.Target{e}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	intact := func() {
 		t.Helper()
-		if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e.Admin()}, report); err != nil {
-			t.Fatal(err)
-		}
-		if err := report.Err(); err != nil {
-			t.Fatalf("with nothing changed: %v", err)
-		}
+		require.NoError(t, replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e.Admin()}, report))
+		require.NoError(t, report.Err(), "with nothing changed")
 	}
 	intact()
 	const aCase = `business_key = 'G000003'`
@@ -70,28 +66,19 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() {
-				if err := tx.Rollback(t.Context()); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, tx.Rollback(t.Context()))
 			}()
-			if tag, err := tx.Exec(t.Context(), tt.sql); err != nil || tag.RowsAffected() != 1 {
-				t.Fatal(tag, err)
-			}
+			tag, err := tx.Exec(t.Context(), tt.sql)
+			require.Truef(t, err == nil && tag.RowsAffected() == 1, "%v %v", tag, err)
 			evidence := replay.Config{Log: log, Database: tx, Verifier: chains{verify.New(tx, asItIs)}}
-			if err := replay.Check(t.Context(), evidence, report); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, replay.Check(t.Context(), evidence, report))
 			d := report.Durable
-			if d.Differences == 0 || !strings.Contains(strings.Join(d.Examples, "\n"), tt.want) {
-				t.Errorf("%d differences: %q", d.Differences, d.Examples)
-			}
-			if report.Err() == nil || !strings.Contains(report.String(), d.Examples[0]) {
-				t.Errorf("the report does not say so: %v\n%v", report.Err(), report)
-			}
+			assert.Truef(t, d.Differences != 0 && strings.Contains(strings.Join(d.Examples, "\n"), tt.want),
+				"%d differences: %q", d.Differences, d.Examples)
+			assert.Truef(t, report.Err() != nil && strings.Contains(report.String(), d.Examples[0]),
+				"the report does not say so: %v\n%v", report.Err(), report)
 		})
 	}
 	intact()

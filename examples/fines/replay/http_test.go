@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/examples/fines/replay"
@@ -27,9 +29,7 @@ func TestHTTPAnswersAsTheEngineDoes(t *testing.T) {
 	t.Parallel()
 	e, _ := start(t)
 	handler, err := api.New(e, api.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	target := serve(t, handler)
 	dated := func(key, transition, on string) transitions.Command {
 		return transitions.Command{Tenant: "t", Workflow: "fine", Transition: transition, BusinessKey: "A1", Key: key,
@@ -52,21 +52,16 @@ func TestHTTPAnswersAsTheEngineDoes(t *testing.T) {
 	want := e.SubmitMany(t.Context(), cs) // replays, where something is stored
 	for i := range cs {
 		g, w := got[i], want[i]
-		if i == 0 && g.Receipt.Replayed || i == 1 && !g.Receipt.Replayed {
-			t.Errorf("%d: replayed %v", i, g.Receipt.Replayed)
-		}
+		assert.Truef(t, (i != 0 || !g.Receipt.Replayed) && (i != 1 || g.Receipt.Replayed), "%d: replayed %v", i, g.Receipt.Replayed)
 		if workflow.CodeOf(g.Err) != workflow.CodeOf(w.Err) || g.Receipt.Status != w.Receipt.Status ||
 			string(g.Receipt.Body) != string(w.Receipt.Body) || g.Receipt.Version != w.Receipt.Version || g.Receipt.Position != w.Receipt.Position {
 			t.Errorf("%d %s:\n got %+v %s %v\nwant %+v %s %v", i, cs[i].Transition, g.Receipt, g.Receipt.Body, g.Err, w.Receipt, w.Receipt.Body,
 				w.Err)
 		}
-		if !g.Receipt.Refused() && g.Receipt.Instance != w.Receipt.Instance {
-			t.Errorf("%d: instance %s", i, g.Receipt.Instance)
-		}
+		assert.Falsef(t, !g.Receipt.Refused() && g.Receipt.Instance != w.Receipt.Instance, "%d: instance %s", i, g.Receipt.Instance)
 	}
-	if got[0].Receipt.Instance == uuid.Nil || got[3].Receipt.Status != 409 {
-		t.Errorf("the commands did not do what they are here for: %+v", got)
-	}
+	assert.Truef(t, got[0].Receipt.Instance != uuid.Nil && got[3].Receipt.Status == 409,
+		"the commands did not do what they are here for: %+v", got)
 }
 
 // What is no answer of a server of ours is told apart: something that may pass,
@@ -92,11 +87,9 @@ func TestHTTPTellsOutagesFromMistakes(t *testing.T) {
 			w.WriteHeader(tt.status)
 			fmt.Fprint(w, tt.body)
 		}))
-		if err := target.SubmitMany(t.Context(), one)[0].Err; workflow.CodeOf(err) != tt.want {
-			t.Errorf("%s: got %v, want %s", name, err, tt.want)
-		}
+		err := target.SubmitMany(t.Context(), one)[0].Err
+		assert.Equalf(t, tt.want, workflow.CodeOf(err), "%s: got %v", name, err)
 	}
-	if err := replay.HTTP("http://127.0.0.1:1", nil).SubmitMany(t.Context(), one)[0].Err; workflow.CodeOf(err) != workflow.Unavailable {
-		t.Errorf("nobody there: %v", err)
-	}
+	err := replay.HTTP("http://127.0.0.1:1", nil).SubmitMany(t.Context(), one)[0].Err
+	assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "nobody there: %v", err)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/fines"
@@ -32,9 +34,7 @@ func TestOpenCasesOfTheRealLogGoToAnotherVersion(t *testing.T) {
 		events = 0
 	}
 	real, err := replay.Find(os.Getenv("PAWL_DATA"), events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	migrateAll(t, real)
 }
 
@@ -42,44 +42,31 @@ func migrateAll(t *testing.T, log replay.Log) {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{fines.Workflow, fines.Version2}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	defer e.Stop(t.Context())
-	if err := e.Admin().BeginVersion(t.Context(), "fine", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "fine", 1, ""))
 	played := func() *replay.Report {
 		report, err := replay.Run(t.Context(), replay.Config{Log: log, Targets: []replay.Target{e}})
 		if err == nil {
 			err = report.Err()
 		}
-		if err != nil {
-			t.Fatalf("%v\n%v", err, report)
-		}
+		require.NoError(t, err, report)
 		return report
 	}
 	first := played()
 	var open int64
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.instance WHERE open").Scan(&open); err != nil || open == 0 {
-		t.Fatalf("%d, %v", open, err)
-	}
+	err = pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.instance WHERE open").Scan(&open)
+	require.Truef(t, err == nil && open != 0, "%d, %v", open, err)
 	m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "fine", From: 1, To: 2, PerSecond: 100_000})
 	for err == nil && m.EndedAt.IsZero() {
 		await.Pass("the migration goes on", 20*time.Millisecond)
 		m, err = e.Admin().Migration(t.Context(), m.ID)
 	}
-	if err != nil || m.Migrated != open || m.Rejected+m.Skipped != 0 {
-		t.Errorf("%d cases are open: %+v, %v", open, m, err)
-	}
+	assert.Truef(t, err == nil && m.Migrated == open && m.Rejected+m.Skipped == 0, "%d cases are open: %+v, %v", open, m, err)
 	t.Logf("%d of %d cases in %s", open, first.Cases, m.EndedAt.Sub(m.CreatedAt))
-	if second := played(); second.Once != 0 || second.Found != first.Once {
-		t.Errorf("%v", second)
-	}
-	if v, err := e.Admin().Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 || v.Entries != first.Accepted+open {
-		t.Errorf("%+v, %v", v, err)
-	}
+	second := played()
+	assert.True(t, second.Once == 0 && second.Found == first.Once, second)
+	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
+	assert.Truef(t, err == nil && len(v.Broken) <= 0 && v.Entries == first.Accepted+open, "%+v, %v", v, err)
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/fines"
@@ -29,12 +30,8 @@ func start(t testing.TB) (*engine.Engine, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{fines.Workflow}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() { e.Stop(context.Background()) })
 	return e, pool
 }
@@ -43,17 +40,13 @@ func run(t testing.TB, c replay.Config) *replay.Report {
 	t.Helper()
 	c.Log = log
 	report, err := replay.Run(t.Context(), c)
-	if err != nil {
-		t.Fatalf("%v\n%v", err, report)
-	}
+	require.NoError(t, err, report)
 	return report
 }
 
 func check(t testing.TB, report *replay.Report, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
-	if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e.Admin()}, report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e.Admin()}, report))
 }
 
 func TestEveryEventHasOneEffectAndOneReplay(t *testing.T) {
@@ -62,24 +55,19 @@ func TestEveryEventHasOneEffectAndOneReplay(t *testing.T) {
 	var last int64
 	report := run(t, replay.Config{Targets: []replay.Target{e}, Batch: 100, Progress: func(events int64) { last = events }})
 	check(t, report, e, pool)
-	if err := report.Err(); err != nil {
-		t.Errorf("%v\n%v", err, report)
-	}
+	assert.NoError(t, report.Err(), report)
 	var refused int64
 	for _, n := range report.Refused {
 		refused += n
 	}
-	if report.Cases != 600 || refused == 0 || report.Once != report.Accepted+refused || last != report.Events {
-		t.Errorf("progress %d\n%v", last, report)
-	}
+	assert.Truef(t, report.Cases == 600 && refused != 0 && report.Once == report.Accepted+refused && last == report.Events,
+		"progress %d\n%v", last, report)
 	d := report.Durable
 	if d.Cases != 600 || d.Head != report.Accepted || d.Rows != report.Accepted || d.Chains != 600 || d.Commands != report.Once {
 		t.Errorf("%+v", d)
 	}
 	for _, want := range []string{"600 cases", " executed twice", "\n  0 replayed to both", "0 differences"} {
-		if !strings.Contains(report.String(), want) {
-			t.Errorf("the report does not say %q:\n%v", want, report)
-		}
+		assert.Containsf(t, report.String(), want, "the report does not say:\n%v", report)
 	}
 }
 
@@ -90,9 +78,8 @@ func TestSecondReplayIsAllReplays(t *testing.T) {
 	first := run(t, replay.Config{Targets: []replay.Target{e}})
 	second := run(t, replay.Config{Targets: []replay.Target{e}})
 	check(t, second, e, pool)
-	if err := second.Err(); err != nil || second.Once != 0 || second.Found != first.Once {
-		t.Errorf("%v\n%v", err, second)
-	}
+	err := second.Err()
+	assert.Truef(t, err == nil && second.Once == 0 && second.Found == first.Once, "%v\n%v", err, second)
 }
 
 func TestTenantsAreApart(t *testing.T) {
@@ -101,12 +88,9 @@ func TestTenantsAreApart(t *testing.T) {
 	for _, tenant := range []string{"a", "b"} {
 		report := run(t, replay.Config{Targets: []replay.Target{e}, Tenant: tenant})
 		evidence := replay.Config{Log: log, Database: pool, Verifier: e.Admin(), Tenant: tenant}
-		if err := replay.Check(t.Context(), evidence, report); err != nil {
-			t.Fatal(err)
-		}
-		if err := report.Err(); err != nil || report.Found != 0 {
-			t.Errorf("tenant %s: %v\n%v", tenant, err, report)
-		}
+		require.NoError(t, replay.Check(t.Context(), evidence, report))
+		err := report.Err()
+		assert.Truef(t, err == nil && report.Found == 0, "tenant %s: %v\n%v", tenant, err, report)
 	}
 }
 
@@ -138,9 +122,8 @@ func TestRunSurvivesOutages(t *testing.T) {
 	})
 	report := run(t, replay.Config{Targets: []replay.Target{unsteady}, Batch: 50})
 	check(t, report, e, pool)
-	if err := report.Err(); err != nil || report.Again == 0 || report.Found == 0 {
-		t.Errorf("%v\n%v", err, report)
-	}
+	err := report.Err()
+	assert.Truef(t, err == nil && report.Again != 0 && report.Found != 0, "%v\n%v", err, report)
 }
 
 func allFail(cs []transitions.Command, err error) []transitions.Reply {
@@ -208,12 +191,8 @@ func TestRunSeesWhatATargetDoesWrong(t *testing.T) {
 				return replies
 			})
 			report := run(t, replay.Config{Targets: []replay.Target{spoiled}})
-			if !tt.seen(report) {
-				t.Errorf("not seen:\n%v", report)
-			}
-			if (report.Err() == nil) != (report.Twice+report.Unequal+report.Wrong == 0) {
-				t.Errorf("the error is %v", report.Err())
-			}
+			assert.Truef(t, tt.seen(report), "not seen:\n%v", report)
+			assert.Equalf(t, (report.Twice+report.Unequal+report.Wrong == 0), (report.Err() == nil), "the error is %v", report.Err())
 		})
 	}
 }
@@ -239,9 +218,7 @@ func TestRunEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := replay.Run(tt.ctx, tt.config)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
+			assert.ErrorContains(t, err, tt.want)
 		})
 	}
 }

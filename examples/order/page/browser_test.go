@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
@@ -24,14 +25,11 @@ func wantInOrder(t *testing.T, s *stand, p *chromium.Page) {
 		t.Errorf("the page: %s", problem)
 	}
 	for _, r := range seen.Requests {
-		if _, url, _ := strings.Cut(r, " "); !strings.HasPrefix(url, s.origin()+"/") {
-			t.Errorf("the page asks elsewhere: %s", r)
-		}
+		_, url, _ := strings.Cut(r, " ")
+		assert.Truef(t, strings.HasPrefix(url, s.origin()+"/"), "the page asks elsewhere: %s", r)
 	}
 	for _, url := range seen.WebSockets {
-		if url != "ws"+strings.TrimPrefix(s.origin(), "http")+"/v1/stream" {
-			t.Errorf("the page opens %s", url)
-		}
+		assert.Equal(t, "ws"+strings.TrimPrefix(s.origin(), "http")+"/v1/stream", url, "the page opens")
 	}
 }
 
@@ -82,9 +80,7 @@ func TestTwoClicksAreOneOrderThatIsFollowedLive(t *testing.T) {
 	p.WaitText("#state", "paid")
 	wantHistory(t, p, "place: placed", "pay.accepted: paying", "pay: paid")
 	await.Eventually(t, "it cannot be paid or cancelled any more", func() bool { return len(offered(p)) == 0 })
-	if n := count(p.Seen().Requests, "GET "+s.origin()+"/shop/page.js"); n != 1 {
-		t.Errorf("the page was loaded %d times", n)
-	}
+	assert.Equal(t, 1, count(p.Seen().Requests, "GET "+s.origin()+"/shop/page.js"), "the page was loaded times")
 
 	// A screen that is behind asks for it all the same.
 	chromium.Eval[any](p, `document.querySelector('#cancel fieldset').disabled = false, document.querySelector('#cancel').requestSubmit()`)
@@ -111,13 +107,9 @@ func TestCustomerPaysAndCancelsWithATicket(t *testing.T) {
 	chromium.Eval[any](p, `document.querySelector('[name=method]').value = 'invoice'`)
 	p.Click("#pay button", 2)
 	p.WaitText("#state", "payment failed")
-	if why := p.Text("#why"); !strings.Contains(why, "no invoice above") {
-		t.Errorf("the customer reads %q", why)
-	}
+	assert.Contains(t, p.Text("#why"), "no invoice above", "the customer reads")
 	picture(p, "failed")
-	if n := len(s.history(t, s.onlyOrder(t))); n != 3 {
-		t.Errorf("two clicks are %d transitions with the order's first", n)
-	}
+	assert.Equal(t, 3, len(s.history(t, s.onlyOrder(t))), "two clicks transitions with the order's first")
 
 	// What somebody writes is text, whatever it looks like.
 	const reason = `<img src="/x" onerror="alert(1)"><b>no</b>`
@@ -150,9 +142,7 @@ func TestPageResumesAfterItWasCutOff(t *testing.T) {
 	p.WaitText("#live", "live")
 	wantHistory(t, p, "place: placed", "pay.accepted: paying", "pay: paid", "ship: shipped")
 	messages := p.Seen().Messages
-	if last := messages[len(messages)-1]; !strings.Contains(last, fmt.Sprintf(`"after":%d`, s.history(t, number)[0].Position)) {
-		t.Errorf("it resumes with %s", last)
-	}
+	assert.Contains(t, messages[len(messages)-1], fmt.Sprintf(`"after":%d`, s.history(t, number)[0].Position), "it resumes with")
 	wantInOrder(t, s, p)
 }
 
@@ -185,24 +175,20 @@ func TestPageIsUsableOnEveryScreen(t *testing.T) {
 		for _, width := range []int{360, 768, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				p.Resize(width, 900, scheme)
-				if over := chromium.Eval[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
-					t.Errorf("%s, %d pixels wide: %d pixels are cut", name, width, over)
-				}
+				over := chromium.Eval[int](p, `document.documentElement.scrollWidth - innerWidth`)
+				assert.Truef(t, over <= 0, "%s, %d pixels wide: %d pixels are cut", name, width, over)
 				picture(p, fmt.Sprintf("%s-%d-%s", name, width, scheme))
 			}
 		}
 	}
 	fits("form")
 	const nameless = `Array.from(document.querySelectorAll('input, select')).filter((e) => !e.labels.length).map((e) => e.name)`
-	if names := chromium.Eval[[]string](p, nameless); len(names) > 0 {
-		t.Errorf("these have no label: %q", names)
-	}
+	names := chromium.Eval[[]string](p, nameless)
+	assert.Truef(t, len(names) <= 0, "these have no label: %q", names)
 	const focused = `document.activeElement.name || document.activeElement.textContent`
 	for _, want := range []string{"item", "quantity", "Place the order"} {
 		p.Type("\t")
-		if got := chromium.Eval[string](p, focused); got != want {
-			t.Errorf("the keyboard leads to %q, want %q", got, want)
-		}
+		assert.Equal(t, want, chromium.Eval[string](p, focused), "the keyboard leads to")
 	}
 	p.Type("\r")
 	p.WaitText("#live", "live")

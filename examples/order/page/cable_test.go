@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // cable is a network between the browser and Pawl, which can be cut.
@@ -23,9 +25,7 @@ type cable struct {
 func newCable(t *testing.T, to string) *cable {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &cable{listener: listener, to: to, conns: map[net.Conn]bool{}}
 	c.users.Go(c.accept)
 	t.Cleanup(func() {

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/order/page"
 )
 
@@ -24,35 +27,26 @@ type visitor struct {
 func newVisitor(t *testing.T, s *stand) visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v := visitor{&http.Client{Jar: jar}, s.origin()}
-	if status, text, _ := v.send(t, http.MethodGet, "/shop/", ""); status != 200 || !strings.Contains(text, "Place the order") {
-		t.Fatalf("%d %s", status, text)
-	}
+	status, text, _ := v.send(t, http.MethodGet, "/shop/", "")
+	require.Truef(t, status == 200 && strings.Contains(text, "Place the order"), "%d %s", status, text)
 	return v
 }
 
 func (v visitor) send(t *testing.T, method, path, body string, header ...string) (status int, text string, h http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, v.origin+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
 	answer, err := v.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	all, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return answer.StatusCode, string(all), answer.Header
 }
 
@@ -63,9 +57,8 @@ type followed struct{ Number, Ticket string }
 func (v visitor) ask(t *testing.T, path, cart string) (f followed) {
 	t.Helper()
 	status, text, _ := v.send(t, http.MethodPost, path, fmt.Sprintf(`{"cart":%q,"item":"lamp","quantity":2}`, cart))
-	if err := json.Unmarshal([]byte(text), &f); status != 200 || err != nil || f.Ticket == "" {
-		t.Fatalf("%s: %d %s, %v", path, status, text, err)
-	}
+	err := json.Unmarshal([]byte(text), &f)
+	require.Truef(t, status == 200 && err == nil && f.Ticket != "", "%s: %d %s, %v", path, status, text, err)
 	return f
 }
 
@@ -76,15 +69,11 @@ func TestACartIsOneOrderOfItsCustomer(t *testing.T) {
 	s := newStand(t, 0)
 	ann, ben := newVisitor(t, s), newVisitor(t, s)
 	first, again, other := ann.ask(t, "/shop/orders", cart), ann.ask(t, "/shop/orders", cart), ben.ask(t, "/shop/orders", cart)
-	if first.Number != again.Number || first.Number == other.Number {
-		t.Errorf("Ann's order is %s, then %s, and Ben's %s", first.Number, again.Number, other.Number)
-	}
-	if n := len(s.list(t)); n != 2 {
-		t.Errorf("there are %d orders", n)
-	}
-	if fresh := ann.ask(t, "/shop/tickets", cart); fresh.Number != first.Number {
-		t.Errorf("the ticket is for %s", fresh.Number)
-	}
+	assert.Truef(t, first.Number == again.Number && first.Number != other.Number,
+		"Ann's order is %s, then %s, and Ben's %s", first.Number, again.Number, other.Number)
+	assert.Equal(t, 2, len(s.list(t)), "there orders")
+	fresh := ann.ask(t, "/shop/tickets", cart)
+	assert.Equal(t, first.Number, fresh.Number, "the ticket is for")
 }
 
 func TestATicketOfThePageIsForOneOrder(t *testing.T) {
@@ -107,9 +96,7 @@ func TestATicketOfThePageIsForOneOrder(t *testing.T) {
 	} {
 		status, text, _ := ann.send(t, c.method, "/v1/workflows/order"+c.path, c.body,
 			"Authorization", "Bearer "+mine.Ticket, "Idempotency-Key", "k")
-		if status != c.status {
-			t.Errorf("%s %s: %d %s", c.method, c.path, status, text)
-		}
+		assert.Equalf(t, c.status, status, "%s %s %s", c.method, c.path, text)
 	}
 }
 
@@ -137,9 +124,7 @@ func TestTheBackendRefusesWhatNoPageOfItsOwnSends(t *testing.T) {
 			ann.ask(t, "/shop/orders", cart)
 		}
 		status, text, _ := c.who.send(t, http.MethodPost, "/shop/orders", c.body, c.header...)
-		if status != c.status || strings.Contains(text, "pawl_") {
-			t.Errorf("%s: %d %s", name, status, text)
-		}
+		assert.Truef(t, status == c.status && !strings.Contains(text, "pawl_"), "%s: %d %s", name, status, text)
 	}
 }
 
@@ -155,25 +140,21 @@ func TestThePageAllowsNothingButItself(t *testing.T) {
 			t.Errorf("%s: %d %v", path, status, h)
 		}
 	}
-	if status, _, _ := ann.send(t, http.MethodGet, page.Path+"page.go", ""); status != 404 {
-		t.Errorf("its source: %d", status)
-	}
+	status, _, _ := ann.send(t, http.MethodGet, page.Path+"page.go", "")
+	assert.Equal(t, 404, status, "its source")
 }
 
 // Behind a proxy that ends TLS the session is still for TLS alone.
 func TestTheSessionIsSentWithoutTLSOnThisMachineAlone(t *testing.T) {
 	h, err := page.New(page.Config{Pawl: "http://127.0.0.1:1", Key: "pawl_none", Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for host, secure := range map[string]bool{"shop.example": true, "10.0.0.1:8080": true, "localhost:8080": false, "127.0.0.1": false,
 		"[::1]:8080": false} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+page.Path, nil))
-		if all := w.Result().Cookies(); len(all) != 1 || all[0].Secure != secure || !all[0].HttpOnly ||
-			all[0].SameSite != http.SameSiteStrictMode {
-			t.Errorf("%s: %v", host, all)
-		}
+		all := w.Result().Cookies()
+		assert.Truef(t, len(all) == 1 && all[0].Secure == secure && all[0].HttpOnly && all[0].SameSite == http.SameSiteStrictMode,
+			"%s: %v", host, all)
 	}
 }
 
@@ -183,9 +164,7 @@ func TestPricesAreThoseOfThePage(t *testing.T) {
 	s := newStand(t, 0)
 	ann := newVisitor(t, s)
 	shown, err := os.ReadFile("static/index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for n, item := range []string{"lamp", "chair", "desk"} {
 		status, text, _ := ann.send(t, http.MethodPost, "/shop/orders", fmt.Sprintf(`{"cart":"%012x","item":%q,"quantity":1}`, n, item))
 		var f followed
@@ -193,10 +172,9 @@ func TestPricesAreThoseOfThePage(t *testing.T) {
 			t.Fatalf("%d %s, %v", status, text, err)
 		}
 		cents := s.total(t, f.Number)
-		if want := fmt.Sprintf(`<option value=%q>%s, %d.%02d EUR<`, item, strings.ToUpper(item[:1])+item[1:], cents/100,
-			cents%100); !strings.Contains(string(shown), want) {
-			t.Errorf("the page does not say %s", want)
-		}
+		want := fmt.Sprintf(`<option value=%q>%s, %d.%02d EUR<`, item, strings.ToUpper(item[:1])+item[1:], cents/100,
+			cents%100)
+		assert.Contains(t, string(shown), want, "the page does not say")
 	}
 }
 
@@ -205,18 +183,15 @@ func TestABackendWithoutItsKeySaysNothingOfIt(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, 0)
 	h, err := page.New(page.Config{Pawl: s.guarded.URL(), Key: "pawl_wrong", Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken := httptest.NewServer(h)
 	defer broken.Close()
 	v := newVisitor(t, s)
 	v.origin = broken.URL
 	v.send(t, http.MethodGet, "/shop/", "")
 	status, text, _ := v.send(t, http.MethodPost, "/shop/orders", `{"cart":"`+cart+`","item":"lamp","quantity":1}`)
-	if status != 502 || text != `{"status":502,"detail":"the shop has a problem: try again in a moment"}` {
-		t.Errorf("%d %s", status, text)
-	}
+	assert.Truef(t, status == 502 && text == `{"status":502,"detail":"the shop has a problem: try again in a moment"}`,
+		"%d %s", status, text)
 	for _, c := range []page.Config{{}, {Pawl: "http://127.0.0.1"}, {Key: "k"}} {
 		if _, err := page.New(c); err == nil {
 			t.Errorf("%+v is taken", c)

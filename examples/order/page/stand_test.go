@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
@@ -44,9 +47,7 @@ func newStand(t *testing.T, ticketFor time.Duration) *stand {
 	key := newKey(t, database)
 	serving := func(node *service.Service) map[string]http.Handler {
 		h, err := page.New(page.Config{Pawl: node.URL(), Key: key, TicketFor: ticketFor, Log: quiet})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		return map[string]http.Handler{page.Path: h}
 	}
 	s.guarded = s.node(t, service.Config{Database: database, Auth: service.Auth{Keys: true}, Routes: serving})
@@ -58,13 +59,9 @@ func (s *stand) node(t *testing.T, c service.Config) *service.Service {
 	t.Helper()
 	c.Workflows, c.Address, c.Log = []workflow.Source{order.Workflow(s.bank)}, "127.0.0.1:0", quiet
 	node, err := service.Start(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := node.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, node.Stop(context.Background()))
 	})
 	return node
 }
@@ -73,18 +70,14 @@ func (s *stand) node(t *testing.T, c service.Config) *service.Service {
 func newKey(t *testing.T, database string) (text string) {
 	t.Helper()
 	grants, err := auth.ParseGrants(page.Grants)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := service.Config{Database: database, Schema: schema.Default, Log: quiet}
 	err = service.WithKeys(t.Context(), c, func(ctx context.Context, keys *apikey.Table) (err error) {
 		_, text, err = keys.Create(ctx, apikey.Key{Tenant: transitions.DefaultTenant, Name: "shop", Actor: "shop", Grants: grants,
 			CreatedBy: "test"})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -104,18 +97,14 @@ func (s *stand) submit(t *testing.T, number, transition, payload string) {
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		t.Fatal(transition, err)
-	}
+	require.NoError(t, err, transition)
 }
 
 // list is all orders.
 func (s *stand) list(t *testing.T) []transitions.Instance {
 	t.Helper()
 	p, err := s.other.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "order"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p.Instances
 }
 
@@ -123,9 +112,7 @@ func (s *stand) list(t *testing.T) []transitions.Instance {
 func (s *stand) onlyOrder(t *testing.T) string {
 	t.Helper()
 	list := s.list(t)
-	if len(list) != 1 {
-		t.Fatalf("there are %d orders", len(list))
-	}
+	require.Len(t, list, 1, "there orders")
 	return list[0].BusinessKey
 }
 
@@ -133,13 +120,9 @@ func (s *stand) onlyOrder(t *testing.T) string {
 func (s *stand) history(t *testing.T, number string) []transitions.Entry {
 	t.Helper()
 	inst, err := s.other.Engine().Read().InstanceByKey(t.Context(), "", "order", number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := s.other.Engine().Read().History(t.Context(), "", inst.ID, 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -148,8 +131,6 @@ func (s *stand) total(t *testing.T, number string) int64 {
 	t.Helper()
 	var o order.Order
 	all := s.history(t, number)
-	if err := json.Unmarshal(all[len(all)-1].Data, &o); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(all[len(all)-1].Data, &o))
 	return o.Total
 }

@@ -2,12 +2,14 @@ package provider_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
@@ -24,9 +26,7 @@ func first(op provider.Op, b provider.Behaviour) func(provider.Request) provider
 
 func wantRetryable(t *testing.T, err error) {
 	t.Helper()
-	if err == nil || provider.IsFinal(err) {
-		t.Errorf("got %v, want an error that is not final", err)
-	}
+	assert.Truef(t, err != nil && !provider.IsFinal(err), "got %v, want an error that is not final", err)
 }
 
 func TestFailedRequestIsNotDone(t *testing.T) {
@@ -39,22 +39,16 @@ func TestFailedRequestIsNotDone(t *testing.T) {
 			wantEntry(t, p, "k", provider.Entry{Requests: 1})
 			_, err = c.Charge(t.Context(), "k", books)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if op == provider.OpCharged {
 			r, err := c.Charged(t.Context(), "k")
 			wantRetryable(t, err) // and never "it has not happened"
-			if r != nil {
-				t.Errorf("a failed question was answered with %v", r)
-			}
+			assert.Nil(t, r, "a failed question was answered with")
 		}
 		if op == provider.OpRefund {
 			wantRetryable(t, c.Refund(t.Context(), "k"))
 			wantEntry(t, p, "k", provider.Entry{Charges: 1})
-			if err := c.Refund(t.Context(), "k"); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, c.Refund(t.Context(), "k"))
 			wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
 		}
 	}
@@ -72,20 +66,16 @@ func TestLostRequestIsDone(t *testing.T) {
 	_, err := c.Charge(t.Context(), "k", books)
 	wantRetryable(t, err)
 	wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1})
-	if r, err := c.Charged(t.Context(), "k"); err != nil || r == nil {
-		t.Errorf("asked whether it has happened: %v, %v", r, err)
-	}
-	if _, err := c.Charge(t.Context(), "k", books); err != nil {
-		t.Error(err)
-	}
+	r, err := c.Charged(t.Context(), "k")
+	assert.Truef(t, err == nil && r != nil, "asked whether it has happened: %v, %v", r, err)
+	_, err = c.Charge(t.Context(), "k", books)
+	assert.NoError(t, err)
 	wantEntry(t, p, "k", provider.Entry{Charges: 1})
 
 	p.Misbehave(first(provider.OpRefund, provider.Behaviour{Lose: true}))
 	wantRetryable(t, c.Refund(t.Context(), "k"))
 	wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
-	if err := c.Refund(t.Context(), "k"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.Refund(t.Context(), "k"))
 	wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
 }
 
@@ -100,13 +90,10 @@ func TestHangingRequestEndsWithItsClient(t *testing.T) {
 	})
 	_, err := c.Charge(ctx, "k", books)
 	wantRetryable(t, err)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want that its client has left", err)
-	}
+	assert.ErrorIs(t, err, context.Canceled, "want that its client has left")
 	wantEntry(t, p, "k", provider.Entry{Requests: 1})
-	if _, err := c.Charge(t.Context(), "k", books); err != nil {
-		t.Error(err)
-	}
+	_, err = c.Charge(t.Context(), "k", books)
+	assert.NoError(t, err)
 }
 
 // A charge is stuck on its way, its client gives it up and voids the key. When
@@ -133,9 +120,7 @@ func TestChargeThatComesAfterItsRefundTakesNothing(t *testing.T) {
 	<-arrived
 	leave()
 	<-done
-	if err := c.Refund(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Refund(t.Context(), "k"))
 	close(release)
 	server.Close() // waits for it
 	wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 1, Voided: true})
@@ -169,13 +154,9 @@ func TestPatienceIsChargedOnce(t *testing.T) {
 	requests := 0
 	for key, e := range p.Ledger() {
 		requests += e.Requests
-		if e.Charges != 1 || e.Refunds != 0 {
-			t.Errorf("%s: %+v", key, e)
-		}
+		assert.Truef(t, e.Charges == 1 && e.Refunds == 0, "%s: %+v", key, e)
 	}
-	if requests < keys*3/2 {
-		t.Errorf("%d requests for %d charges: too little went wrong to prove anything", requests, keys)
-	}
+	assert.Truef(t, requests >= keys*3/2, "%d requests for %d charges: too little went wrong to prove anything", requests, keys)
 }
 
 func TestChancesAreSharesAndRepeatable(t *testing.T) {
@@ -189,19 +170,14 @@ func TestChancesAreSharesAndRepeatable(t *testing.T) {
 		r := provider.Request{Op: provider.OpCharge, Key: fmt.Sprint("k", i/4), N: i%4 + 1}
 		b := chances.Behave(r)
 		counts[b]++
-		if b != chances.Behave(r) {
-			t.Fatalf("%+v is treated in two ways", r)
-		}
+		require.Equalf(t, chances.Behave(r), b, "%+v is treated in two ways", r)
 		if b == other.Behave(r) {
 			same++
 		}
 	}
 	for b, share := range map[provider.Behaviour]float64{{Fail: true}: 0.1, {Lose: true}: 0.2, {Hang: true}: 0.3, {}: 0.4} {
-		if got := float64(counts[b]) / n; got < share-0.02 || got > share+0.02 {
-			t.Errorf("%+v has the share %.3f, want %.1f", b, got, share)
-		}
+		got := float64(counts[b]) / n
+		assert.Truef(t, !(got < share-0.02) && !(got > share+0.02), "%+v has the share %.3f, want %.1f", b, got, share)
 	}
-	if same > n*2/5 {
-		t.Errorf("another seed treats %d of %d requests alike", same, n)
-	}
+	assert.Truef(t, same <= n*2/5, "another seed treats %d of %d requests alike", same, n)
 }

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
 
@@ -31,9 +33,7 @@ func TestStrangersAnswersAreNotFinal(t *testing.T) {
 		wantRetryable(t, c.Refund(t.Context(), "k"))
 		receipt, err := c.Charged(t.Context(), "k")
 		wantRetryable(t, err)
-		if receipt != nil {
-			t.Errorf("%d %s was taken for the receipt %v", answer.status, answer.body, receipt)
-		}
+		assert.Nilf(t, receipt, "%d %s was taken for the receipt", answer.status, answer.body)
 		server.Close()
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
@@ -61,9 +63,8 @@ func codeOf(err error) string {
 
 func wantRefused(t *testing.T, err error, code string) {
 	t.Helper()
-	if codeOf(err) != code || !provider.IsFinal(err) {
-		t.Errorf("got %v, final: %v; want %s, and final", err, provider.IsFinal(err), code)
-	}
+	assert.Truef(t, codeOf(err) == code && provider.IsFinal(err),
+		"got %v, final: %v; want %s, and final", err, provider.IsFinal(err), code)
 }
 
 // wantEntry compares what the ledger says of a key. Requests are not compared
@@ -77,25 +78,20 @@ func wantEntry(t *testing.T, p *provider.Provider, key string, want provider.Ent
 	if want.Reference == "" {
 		got.Reference, got.Amount = "", 0
 	}
-	if got != want {
-		t.Errorf("the ledger has %+v of %s, want %+v", got, key, want)
-	}
+	assert.Equalf(t, want, got, "the ledger has of %s", key)
 }
 
 func TestChargeHappensOncePerKey(t *testing.T) {
 	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
-		if r, err := pay.Charged(t.Context(), "k"); r != nil || err != nil {
-			t.Errorf("before it was charged: %v, %v", r, err)
-		}
+		r, err := pay.Charged(t.Context(), "k")
+		assert.Truef(t, r == nil && err == nil, "before it was charged: %v, %v", r, err)
 		want := provider.Receipt{Key: "k", Charge: books}
 		for range 3 {
-			if got, err := pay.Charge(t.Context(), "k", books); got != want || err != nil {
-				t.Errorf("got %+v, %v; want %+v", got, err, want)
-			}
+			got, err := pay.Charge(t.Context(), "k", books)
+			assert.Truef(t, got == want && err == nil, "got %+v, %v; want %+v", got, err, want)
 		}
-		if r, err := pay.Charged(t.Context(), "k"); err != nil || r == nil || *r != want {
-			t.Errorf("after it was charged: %v, %v", r, err)
-		}
+		r, err = pay.Charged(t.Context(), "k")
+		assert.Truef(t, err == nil && r != nil && *r == want, "after it was charged: %v, %v", r, err)
 		wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 3, Charges: 1})
 	})
 }
@@ -105,14 +101,12 @@ func TestManyAtOnceChargeOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 20 {
 			group.Go(func() {
-				if _, err := pay.Charge(t.Context(), "k", books); err != nil {
-					t.Error(err)
-				}
+				_, err := pay.Charge(t.Context(), "k", books)
+				assert.NoError(t, err)
 			})
 			group.Go(func() {
-				if _, err := pay.Charged(t.Context(), "k"); err != nil {
-					t.Error(err)
-				}
+				_, err := pay.Charged(t.Context(), "k")
+				assert.NoError(t, err)
 				p.Ledger()
 			})
 		}
@@ -128,9 +122,8 @@ func TestKeyBelongsToItsFirstCharge(t *testing.T) {
 		}
 		_, err := pay.Charge(t.Context(), "k", books)
 		wantRefused(t, err, provider.KeyReused)
-		if _, err := pay.Charge(t.Context(), "k", by("transfer")); err != nil {
-			t.Errorf("the first charge again: %v", err)
-		}
+		_, err = pay.Charge(t.Context(), "k", by("transfer"))
+		assert.NoError(t, err, "the first charge again")
 		wantEntry(t, p, "k", provider.Entry{Charges: 1})
 	})
 }
@@ -141,39 +134,31 @@ func TestInvoiceAboveTheLimitIsDeclinedForGood(t *testing.T) {
 			_, err := pay.Charge(t.Context(), "k", by("invoice"))
 			wantRefused(t, err, provider.Declined)
 		}
-		if r, err := pay.Charged(t.Context(), "k"); r != nil || err != nil {
-			t.Errorf("a declined charge has the receipt %v, %v", r, err)
-		}
+		r, err := pay.Charged(t.Context(), "k")
+		assert.Truef(t, r == nil && err == nil, "a declined charge has the receipt %v, %v", r, err)
 		wantEntry(t, p, "k", provider.Entry{Requests: 2})
 
 		small := by("invoice")
 		small.Amount = provider.InvoiceLimit
-		if _, err := pay.Charge(t.Context(), "small", small); err != nil {
-			t.Errorf("an invoice of the limit: %v", err)
-		}
-		if _, err := pay.Charge(t.Context(), "card", books); err != nil {
-			t.Errorf("the same by card, with a new key: %v", err)
-		}
+		_, err = pay.Charge(t.Context(), "small", small)
+		assert.NoError(t, err, "an invoice of the limit")
+		_, err = pay.Charge(t.Context(), "card", books)
+		assert.NoError(t, err, "the same by card, with a new key")
 	})
 }
 
 func TestRefundHappensOnce(t *testing.T) {
 	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
-		if _, err := pay.Charge(t.Context(), "k", books); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pay.Charge(t.Context(), "k", books)
+		require.NoError(t, err)
 		for range 3 {
-			if err := pay.Refund(t.Context(), "k"); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, pay.Refund(t.Context(), "k"))
 		}
 		wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
-		if _, err := pay.Charge(t.Context(), "k", books); err != nil {
-			t.Errorf("a retry of the charge: %v; want the answer that it had", err)
-		}
-		if r, err := pay.Charged(t.Context(), "k"); r == nil || err != nil {
-			t.Errorf("it has happened, but: %v, %v", r, err)
-		}
+		_, err = pay.Charge(t.Context(), "k", books)
+		assert.NoError(t, err, "a retry of the charge; want the answer that it had")
+		r, err := pay.Charged(t.Context(), "k")
+		assert.Truef(t, r != nil && err == nil, "it has happened, but: %v, %v", r, err)
 		wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
 	})
 }
@@ -182,19 +167,14 @@ func TestRefundHappensOnce(t *testing.T) {
 // does not happen later.
 func TestRefundBeforeTheChargeVoidsItsKey(t *testing.T) {
 	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
-		if err := pay.Refund(t.Context(), "k"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pay.Refund(t.Context(), "k"))
 		for range 2 {
 			_, err := pay.Charge(t.Context(), "k", books)
 			wantRefused(t, err, provider.Voided)
 		}
-		if err := pay.Refund(t.Context(), "k"); err != nil {
-			t.Error(err)
-		}
-		if r, err := pay.Charged(t.Context(), "k"); r != nil || err != nil {
-			t.Errorf("a voided charge has the receipt %v, %v", r, err)
-		}
+		assert.NoError(t, pay.Refund(t.Context(), "k"))
+		r, err := pay.Charged(t.Context(), "k")
+		assert.Truef(t, r == nil && err == nil, "a voided charge has the receipt %v, %v", r, err)
 		wantEntry(t, p, "k", provider.Entry{Requests: 2, Voided: true})
 	})
 }
@@ -209,24 +189,17 @@ type exchange struct {
 func (e exchange) check(t *testing.T, url string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), e.method, url+e.path, strings.NewReader(e.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if e.key != "" {
 		r.Header.Set("Idempotency-Key", e.key)
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answer.StatusCode != e.status || !strings.Contains(string(body), e.answer) {
-		t.Errorf("%s %s of %q with %s: %d %s; want %d %s", e.method, e.path, e.key, e.body, answer.StatusCode, body, e.status, e.answer)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, answer.StatusCode == e.status && strings.Contains(string(body), e.answer),
+		"%s %s of %q with %s: %d %s; want %d %s", e.method, e.path, e.key, e.body, answer.StatusCode, body, e.status, e.answer)
 }
 
 func TestAnswersOnTheWire(t *testing.T) {
@@ -271,18 +244,12 @@ func TestLedgerOnTheWireIsTheLedger(t *testing.T) {
 	for _, key := range []string{"a", "b", "failed"} {
 		_, _ = c.Charge(t.Context(), key, books)
 	}
-	if err := errors.Join(c.Refund(t.Context(), "b"), c.Refund(t.Context(), "never")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(c.Refund(t.Context(), "b"), c.Refund(t.Context(), "never")))
 	answer, err := http.Get(c.URL + "/ledger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	var got map[string]provider.Entry
-	if err := json.UnmarshalRead(answer.Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.UnmarshalRead(answer.Body, &got))
 	want := map[string]provider.Entry{
 		"a":      {Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1},
 		"b":      {Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1, Refunds: 1},
@@ -290,11 +257,8 @@ func TestLedgerOnTheWireIsTheLedger(t *testing.T) {
 		"never":  {Voided: true},
 	}
 	for key, e := range want {
-		if got[key] != e || p.Ledger()[key] != e {
-			t.Errorf("of %s the wire says %+v, the provider %+v; want %+v", key, got[key], p.Ledger()[key], e)
-		}
+		assert.Truef(t, got[key] == e && p.Ledger()[key] == e,
+			"of %s the wire says %+v, the provider %+v; want %+v", key, got[key], p.Ledger()[key], e)
 	}
-	if len(got) != len(want) {
-		t.Errorf("the ledger has %v", got)
-	}
+	assert.Len(t, got, len(want), "the ledger has")
 }

@@ -1,12 +1,13 @@
 package audit_test
 
 import (
-	"bytes"
 	"encoding/hex"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/audit"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
@@ -24,21 +25,16 @@ func TestLinkGolden(t *testing.T) {
 		wantZero  = "9bd939aac4723b9b405dd06f30da1ce9873737682d500f3381e016432da552f0"
 		wantAgain = "efaf64d65631145a24e5ee7fbb02be2dab366b30f940f282ae0655b7ebd0b78e"
 	)
-	if got := hex.EncodeToString(zero[:]); got != wantZero {
-		t.Errorf("got %s, want %s", got, wantZero)
-	}
-	if got := hex.EncodeToString(again[:]); got != wantAgain {
-		t.Errorf("after it: got %s, want %s", got, wantAgain)
-	}
+	assert.Equal(t, wantZero, hex.EncodeToString(zero[:]))
+	assert.Equal(t, wantAgain, hex.EncodeToString(again[:]), "after it")
 }
 
 func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 	t.Parallel()
 	base := entry(second, 2, 5)
 	seen := map[[32]byte]string{audit.Link([32]byte{}, &base): "the base"}
-	if h := audit.Link([32]byte{1}, &base); seen[h] != "" {
-		t.Error("the hash before does not count")
-	}
+	h := audit.Link([32]byte{1}, &base)
+	assert.Equal(t, "", seen[h], "the hash before does not count")
 	for name, change := range map[string]func(*transitions.Entry){
 		"tenant": func(e *transitions.Entry) { e.Tenant += "x" }, "instance": func(e *transitions.Entry) { e.Instance = uuid.Nil },
 		"version": func(e *transitions.Entry) { e.Version++ }, "workflow": func(e *transitions.Entry) { e.Workflow += "x" },
@@ -55,21 +51,16 @@ func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 		e := base
 		change(&e)
 		h := audit.Link([32]byte{}, &e)
-		if other, taken := seen[h]; taken {
-			t.Errorf("%s: the same hash as %s", name, other)
-		}
+		other, taken := seen[h]
+		assert.Falsef(t, taken, "%s: the same hash as %s", name, other)
 		seen[h] = name
 	}
 	moved := base
 	moved.Position++
-	if seen[audit.Link([32]byte{}, &moved)] != "the base" {
-		t.Error("the position counts, which is not known when the hash is taken")
-	}
+	assert.Equal(t, "the base", seen[audit.Link([32]byte{}, &moved)], "the position counts, which is not known when the hash is taken")
 	local := base
 	local.At = base.At.In(time.FixedZone("", 3600))
-	if seen[audit.Link([32]byte{}, &local)] != "the base" {
-		t.Error("the zone of the time counts, which the database does not keep")
-	}
+	assert.Equal(t, "the base", seen[audit.Link([32]byte{}, &local)], "the zone of the time counts, which the database does not keep")
 }
 
 // The functions in SQL write the same chain.
@@ -81,13 +72,10 @@ func TestAnInstanceStandsTheSameInSQL(t *testing.T) {
 		t.Helper()
 		b.exec(t, "UPDATE pawl.instance SET "+change+" WHERE id = $1", second)
 		var got []byte
-		if err := b.pool.QueryRow(t.Context(), "SELECT pawl.standing(i) FROM pawl.instance AS i WHERE id = $1", second).Scan(&got); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.pool.QueryRow(t.Context(), "SELECT pawl.standing(i) FROM pawl.instance AS i WHERE id = $1", second).Scan(&got))
 		s := decide.StandingOf(i)
-		if want := s.Digest(); !bytes.Equal(got, want[:]) {
-			t.Errorf("after %s: got %x, want %x", change, got, want)
-		}
+		want := s.Digest()
+		assert.Equalf(t, string(want[:]), string(got), "after %s, want %x", change, want)
 	}
 	check("version = 4")
 	i.Attributes = map[string]string{"é": "ü \"", "b": "", "aa": "1", "€": "\\", "Z": "z"}

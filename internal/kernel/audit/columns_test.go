@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/audit"
@@ -34,17 +36,12 @@ func (b *book) each(t *testing.T, table, where string, columns map[string][]tamp
 	t.Helper()
 	found, err := b.pool.Query(t.Context(), "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'pawl' AND "+
 		"table_name = $1", table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	slices.Sort(names)
-	if known := slices.Sorted(maps.Keys(columns)); !slices.Equal(names, known) {
-		t.Errorf("%s has the columns %v; a change is tried of %v", table, names, known)
-	}
+	known := slices.Sorted(maps.Keys(columns))
+	assert.Truef(t, slices.Equal(names, known), "%s has the columns %v; a change is tried of %v", table, names, known)
 	for name, tries := range columns {
 		for _, try := range tries {
 			sql := fmt.Sprintf("UPDATE pawl.%s SET %s WHERE %s", table, try.set, where)
@@ -53,15 +50,12 @@ func (b *book) each(t *testing.T, table, where string, columns map[string][]tamp
 				want = []inspect.Break{broken(second, try.at, try.want)}
 			}
 			got := b.verifyAfter(t, second, sql)
-			if !slices.Equal(got.Broken, want) {
-				t.Errorf("%s: got %+v, want %+v", try.set, got.Broken, want)
-			}
+			assert.Truef(t, slices.Equal(got.Broken, want), "%s: got %+v, want %+v", try.set, got.Broken, want)
 			if name == "tenant" || name == "id" || name == "position" {
 				continue // the rest of the tenant has more to say
 			}
-			if all := b.verifyAfter(t, uuid.Nil, sql); !slices.Equal(all.Broken, want) {
-				t.Errorf("%s, of the tenant: got %+v, want %+v", try.set, all.Broken, want)
-			}
+			all := b.verifyAfter(t, uuid.Nil, sql)
+			assert.Truef(t, slices.Equal(all.Broken, want), "%s, of the tenant: got %+v, want %+v", try.set, all.Broken, want)
 		}
 	}
 }
@@ -147,9 +141,8 @@ func TestAttributesOfEventsAreKnownBackToTheLastChange(t *testing.T) {
 		strings.ReplaceAll(south, "'{\"region\":\"south\"}'", `'{"region": "north" }'`) + "> 0": nil,
 	} {
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
-			if got := b.verifyAfter(t, id, sql); !slices.Equal(got.Broken, want) {
-				t.Errorf("%s: got %+v, want %+v", sql, got.Broken, want)
-			}
+			got := b.verifyAfter(t, id, sql)
+			assert.Truef(t, slices.Equal(got.Broken, want), "%s: got %+v, want %+v", sql, got.Broken, want)
 		}
 	}
 }
@@ -183,14 +176,11 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 		SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox
 			WHERE position = 11`
 	want := broken(second, 5, `the outbox has an event "order.move" at position 13, where no transition is`)
-	if got := b.verifyAfter(t, uuid.Nil, added); !slices.Equal(got.Broken, []inspect.Break{want}) {
-		t.Errorf("an event of no transition: got %+v", got.Broken)
-	}
+	got := b.verifyAfter(t, uuid.Nil, added)
+	assert.Truef(t, slices.Equal(got.Broken, []inspect.Break{want}), "an event of no transition: got %+v", got.Broken)
 	all := b.verifyAfter(t, uuid.Nil, "DELETE FROM pawl.outbox")
 	want = broken(first, 1, "its events are missing from the outbox, and those of 11 other transitions of the week from 2025-12-29")
-	if !slices.Equal(all.Broken, []inspect.Break{want}) {
-		t.Errorf("all are removed, but not their week: got %+v", all.Broken)
-	}
+	assert.Truef(t, slices.Equal(all.Broken, []inspect.Break{want}), "all are removed, but not their week: got %+v", all.Broken)
 }
 
 // What retention drops is not missed, also while the partition is on its way.
@@ -201,9 +191,8 @@ func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 		"SELECT pawl.drop_partition('outbox_2026w01')"} {
 		b.exec(t, sql)
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
-			if got, err := b.verify.Verify(t.Context(), tenant, id, nil); err != nil || len(got.Broken) > 0 {
-				t.Errorf("after %s: %+v, %v", sql, got, err)
-			}
+			got, err := b.verify.Verify(t.Context(), tenant, id, nil)
+			assert.Truef(t, err == nil && len(got.Broken) <= 0, "after %s: %+v, %v", sql, got, err)
 		}
 	}
 }
@@ -222,9 +211,8 @@ func TestAChangeThatTheNextTransitionCoversIsFound(t *testing.T) {
 	laundered := fmt.Sprintf(`UPDATE pawl.audit SET hash = '\x%x'%s; UPDATE pawl.instance SET actors = %%s, chain = '\x%x' WHERE id = '%s'`,
 		e.Hash, where(third, 4), e.Hash, third)
 	for _, actors := range []string{"NULL", "actors"} {
-		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, actors)); !slices.Equal(got.Broken,
-			[]inspect.Break{broken(third, 4, changed)}) {
-			t.Errorf("actors are %s afterwards: got %+v", actors, got.Broken)
-		}
+		got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, actors))
+		assert.Truef(t, slices.Equal(got.Broken,
+			[]inspect.Break{broken(third, 4, changed)}), "actors are %s afterwards: got %+v", actors, got.Broken)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/inspect"
@@ -117,9 +119,7 @@ func (b *book) read(id uuid.UUID) (list []transitions.Entry) {
 func (b *book) write(t testing.TB) {
 	t.Helper()
 	conn, err := b.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	set := rows.NewSet(audit.Columns)
 	for id, entries := range b.entries {
@@ -137,9 +137,7 @@ func (b *book) write(t testing.TB) {
 		stmt.SQL = same(stmt.SQL)
 		c := rows.NewUnnamedConn(conn.Conn().PgConn())
 		c.Queue(&stmt, append([][]byte{[]byte(tenant)}, set.Params(rows.OneTenant)...), nil)
-		if err := c.Send(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Send(t.Context()))
 		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, actors, links, open, chain,
 			created_at, updated_at)
 			VALUES ($1, $2, 'order', 1, 's4', 4, '{"total":40}', '{"region":"north"}', '{"move":["ann"]}', $3::text::json, true, $4, $5, $6)`,
@@ -156,9 +154,8 @@ func (b *book) write(t testing.TB) {
 
 func (b *book) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	if _, err := b.pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	_, err := b.pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
 }
 
 // verifyAfter says what is found while a transaction that tampers is open, and
@@ -166,20 +163,13 @@ func (b *book) exec(t testing.TB, sql string, args ...any) {
 func (b *book) verifyAfter(t testing.TB, id uuid.UUID, tamper string) inspect.Verification {
 	t.Helper()
 	tx, err := b.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, tx.Rollback(t.Context()))
 	}()
-	if _, err := tx.Exec(t.Context(), tamper); err != nil {
-		t.Fatalf("%s: %v", tamper, err)
-	}
+	_, err = tx.Exec(t.Context(), tamper)
+	require.NoError(t, err, tamper)
 	v, err := verify.New(tx, same).Verify(t.Context(), tenant, id, nil)
-	if err != nil {
-		t.Fatalf("%s: %v", tamper, err)
-	}
+	require.NoError(t, err, tamper)
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -17,9 +18,7 @@ func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t) // prepared statements are a session's
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	exec := func(sql string) {
 		t.Helper()

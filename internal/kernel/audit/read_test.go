@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -14,14 +16,11 @@ func TestHistoryReturnsWhatWasAdded(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	got, err := b.table.History(t.Context(), tenant, second, 0, 100)
-	if err != nil || !reflect.DeepEqual(got, b.read(second)) {
-		t.Errorf("got %+v, %v\nwant %+v", got, err, b.read(second))
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, b.read(second)), "got %+v, %v\nwant %+v", got, err, b.read(second))
 	b.exec(t, "UPDATE pawl.audit SET payload = NULL, payload_digest = sha256('x'), data = NULL, data_digest = sha256('x')"+where(second, 2))
 	got, err = b.table.History(t.Context(), tenant, second, 1, 1)
-	if err != nil || len(got) != 1 || got[0].Payload != nil || got[0].Data != nil || got[0].Actor != "ann" {
-		t.Errorf("redacted: got %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && len(got) == 1 && got[0].Payload == nil && got[0].Data == nil && got[0].Actor == "ann",
+		"redacted: got %+v, %v", got, err)
 }
 
 func TestHistoryGoesPageByPage(t *testing.T) {
@@ -31,21 +30,15 @@ func TestHistoryGoesPageByPage(t *testing.T) {
 		var all []transitions.Entry
 		for after := int64(0); ; {
 			page, err := b.table.History(t.Context(), tenant, second, after, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(page) > limit {
-				t.Fatalf("%d entries of %d asked for", len(page), limit)
-			}
+			require.NoError(t, err)
+			require.Truef(t, len(page) <= limit, "%d entries of %d asked for", len(page), limit)
 			if len(page) == 0 {
 				break
 			}
 			all = append(all, page...)
 			after = page[len(page)-1].Version
 		}
-		if !reflect.DeepEqual(all, b.read(second)) {
-			t.Errorf("pages of %d: got %d entries", limit, len(all))
-		}
+		assert.Equalf(t, b.read(second), all, "pages of %d: got %d entries", limit, len(all))
 	}
 }
 
@@ -54,9 +47,7 @@ func TestHistoryIsOfOneTenantsInstance(t *testing.T) {
 	b := newBook(t)
 	for name, id := range map[string]uuid.UUID{"other": second, tenant: uuid.New()} {
 		got, err := b.table.History(t.Context(), name, id, 0, 10)
-		if err != nil || len(got) != 0 {
-			t.Errorf("%s, %s: got %+v, %v", name, id, got, err)
-		}
+		assert.Truef(t, err == nil && len(got) == 0, "%s, %s: got %+v, %v", name, id, got, err)
 	}
 }
 
@@ -65,14 +56,11 @@ func TestEntriesAreFoundByVersionAndByTime(t *testing.T) {
 	b := newBook(t)
 	for i, want := range b.read(second) {
 		got, err := b.table.At(t.Context(), tenant, second, want.Version)
-		if err != nil || !reflect.DeepEqual(got, b.read(second)[i:i+1]) {
-			t.Errorf("version %d: got %+v, %v", want.Version, got, err)
-		}
+		assert.Truef(t, err == nil && reflect.DeepEqual(got, b.read(second)[i:i+1]), "version %d: got %+v, %v", want.Version, got, err)
 		for _, after := range []time.Duration{0, 999 * time.Nanosecond, 900 * time.Millisecond} {
 			got, err = b.table.AsOf(t.Context(), tenant, second, want.At.Add(after))
-			if err != nil || !reflect.DeepEqual(got, b.read(second)[i:i+1]) {
-				t.Errorf("%s after version %d: got %+v, %v", after, want.Version, got, err)
-			}
+			assert.Truef(t, err == nil && reflect.DeepEqual(got, b.read(second)[i:i+1]),
+				"%s after version %d: got %+v, %v", after, want.Version, got, err)
 		}
 	}
 	for what, find := range map[string]func() ([]transitions.Entry, error){
@@ -83,8 +71,7 @@ func TestEntriesAreFoundByVersionAndByTime(t *testing.T) {
 			return b.table.AsOf(t.Context(), tenant, second, b.read(second)[0].At.Add(-time.Nanosecond))
 		},
 	} {
-		if got, err := find(); err != nil || len(got) != 0 {
-			t.Errorf("%s: got %+v, %v", what, got, err)
-		}
+		got, err := find()
+		assert.Truef(t, err == nil && len(got) == 0, "%s: got %+v, %v", what, got, err)
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/audit"
@@ -21,15 +22,11 @@ func TestWhatWasWrittenIsIntact(t *testing.T) {
 		uuid.Nil: {Instances: 3, Entries: 12}, second: {Instances: 1, Entries: 4},
 	} {
 		got, err := b.verify.Verify(t.Context(), tenant, id, nil)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %+v, %v, want %+v", id, got, err, want)
-		}
+		assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "%s: got %+v, %v, want %+v", id, got, err, want)
 	}
 	for name, id := range map[string]uuid.UUID{"nobody": uuid.Nil, tenant: uuid.New()} {
 		got, err := b.verify.Verify(t.Context(), name, id, nil)
-		if err != nil || got.Instances != 0 || len(got.Broken) != 0 {
-			t.Errorf("%s, %s: got %+v, %v", name, id, got, err)
-		}
+		assert.Truef(t, err == nil && got.Instances == 0 && len(got.Broken) == 0, "%s, %s: got %+v, %v", name, id, got, err)
 	}
 }
 
@@ -96,23 +93,17 @@ func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 				want = c.want(version)
 			}
 			got := b.verifyAfter(t, first, "UPDATE pawl.audit SET "+c.set+where(first, version))
-			if !reflect.DeepEqual(got.Broken, []inspect.Break{{Instance: first, Version: int64(version), Reason: want}}) {
-				t.Errorf("%s of version %d: got %+v, want %q", name, version, got.Broken, want)
-			}
+			assert.Equalf(t, []inspect.Break{{Instance: first, Version: int64(version), Reason: want}}, got.Broken,
+				"%s of version %d, want %q", name, version, want)
 		}
 	}
 	found, err := b.pool.Query(t.Context(), "SELECT attname::text FROM pg_attribute WHERE attrelid = 'pawl.audit'::regclass AND attnum > 0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range names {
-		if _, tried := columns[name]; !tried {
-			t.Errorf("no change of column %s is tried", name)
-		}
+		_, tried := columns[name]
+		assert.Truef(t, tried, "no change of column %s is tried", name)
 	}
 }
 
@@ -120,9 +111,7 @@ func TestASpaceInAPayloadIsAChange(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	got := b.verifyAfter(t, first, `UPDATE pawl.audit SET payload = '{"n":2,"x": "\u00e9"}'`+where(first, 2))
-	if len(got.Broken) != 1 || got.Broken[0].Version != 2 {
-		t.Errorf("got %+v", got.Broken)
-	}
+	assert.Truef(t, len(got.Broken) == 1 && got.Broken[0].Version == 2, "got %+v", got.Broken)
 }
 
 func TestEveryOtherTamperingIsFound(t *testing.T) {
@@ -218,9 +207,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			}
 			onlySecond := slices.DeleteFunc(slices.Clone(tt.want), func(b inspect.Break) bool { return b.Instance != second })
 			got := b.verifyAfter(t, second, tt.tamper)
-			if len(onlySecond) != len(got.Broken) || len(onlySecond) == 1 && onlySecond[0] != got.Broken[0] {
-				t.Errorf("the instance alone: got %+v, want %+v", got.Broken, onlySecond)
-			}
+			assert.Truef(t, len(onlySecond) == len(got.Broken) && (len(onlySecond) != 1 || onlySecond[0] == got.Broken[0]),
+				"the instance alone: got %+v, want %+v", got.Broken, onlySecond)
 		})
 	}
 }
@@ -237,9 +225,7 @@ func TestARedactedRowStillVerifies(t *testing.T) {
 		t.Errorf("one row: got %+v", got)
 	}
 	got := b.verifyAfter(t, second, redact+where(second, 2)+"; UPDATE pawl.audit SET payload = '{}', payload_digest = NULL"+where(second, 2))
-	if len(got.Broken) != 1 || got.Broken[0].Version != 2 {
-		t.Errorf("another payload in its place: got %+v", got)
-	}
+	assert.Truef(t, len(got.Broken) == 1 && got.Broken[0].Version == 2, "another payload in its place: got %+v", got)
 }
 
 func TestARowThatLostItsChecksIsBrokenAndNotAPanic(t *testing.T) {
@@ -250,9 +236,7 @@ func TestARowThatLostItsChecksIsBrokenAndNotAPanic(t *testing.T) {
 	} {
 		got := b.verifyAfter(t, second, `ALTER TABLE pawl.audit DROP CONSTRAINT audit_hash_check, DROP CONSTRAINT audit_payload_digest_check,
 			DROP CONSTRAINT audit_check1; `+sql+where(second, 2))
-		if len(got.Broken) != 1 || got.Broken[0].Version != 2 {
-			t.Errorf("%s: got %+v", sql, got.Broken)
-		}
+		assert.Truef(t, len(got.Broken) == 1 && got.Broken[0].Version == 2, "%s: got %+v", sql, got.Broken)
 	}
 }
 
@@ -260,7 +244,6 @@ func TestVerifyFailsWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.exec(t, "ALTER TABLE pawl.audit RENAME TO elsewhere")
-	if _, err := b.verify.Verify(t.Context(), tenant, uuid.Nil, nil); err == nil || !strings.Contains(err.Error(), "read audit chains") {
-		t.Errorf("got %v", err)
-	}
+	_, err := b.verify.Verify(t.Context(), tenant, uuid.Nil, nil)
+	assert.ErrorContains(t, err, "read audit chains")
 }

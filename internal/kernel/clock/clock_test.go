@@ -3,6 +3,8 @@ package clock
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestTheClockFollowsTheDatabases(t *testing.T) {
@@ -11,9 +13,8 @@ func TestTheClockFollowsTheDatabases(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		sent := time.Now()
 		c.Set(sent.Add(ahead), sent, sent)
-		if off := c.Now().Sub(time.Now().Add(ahead)); off.Abs() > time.Minute {
-			t.Errorf("the database is ahead by %s, and the clock differs from that by %s", ahead, off)
-		}
+		off := c.Now().Sub(time.Now().Add(ahead))
+		assert.Truef(t, off.Abs() <= time.Minute, "the database is ahead by %s, and the clock differs from that by %s", ahead, off)
 	}
 }
 
@@ -35,9 +36,8 @@ func TestAReadingThatAgreesChangesNothing(t *testing.T) {
 			first := c.newest.Load()
 			middle := at.Add(time.Second)
 			c.Set(middle.Add(tt.off), middle.Add(-tt.trip/2), middle.Add(tt.trip/2))
-			if kept := c.newest.Load() == first; kept != tt.kept {
-				t.Errorf("the first reading stays: %t", kept)
-			}
+			kept := c.newest.Load() == first
+			assert.Equal(t, tt.kept, kept, "the first reading stays")
 		})
 	}
 }
@@ -47,7 +47,6 @@ func TestAFixedClockIsNotCorrected(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6007, time.FixedZone("there", 3600))
 	c := New(func() time.Time { return at })
 	c.Set(at.Add(time.Hour), time.Now(), time.Now())
-	if want := time.Date(2030, 1, 2, 2, 4, 5, 6000, time.UTC); c.Now() != want {
-		t.Errorf("%s, not %s", c.Now(), want)
-	}
+	want := time.Date(2030, 1, 2, 2, 4, 5, 6000, time.UTC)
+	assert.Truef(t, c.Now() == want, "%s, not %s", c.Now(), want)
 }

@@ -4,6 +4,9 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -13,27 +16,19 @@ func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
 	l := newLife(t)
 	before := clone(l.inst)
 	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
-	if d.Err != nil || !d.Stored || d.Status != transitions.Pending || d.Code != 202 || d.Body != nil {
-		t.Fatalf("got %+v", d)
-	}
+	require.Truef(t, d.Err == nil && d.Stored && d.Status == transitions.Pending && d.Code == 202 && d.Body == nil, "got %+v", d)
 	ref := transitions.CommandRef{Transition: "book", Scope: p.Scope, Key: p.Key}
 	if a := d.After; a.State != booking || a.Version != 2 || !a.Open || !reflect.DeepEqual(a.Links, transitions.Links{InFlight: &ref}) {
 		t.Errorf("the instance became %+v", a)
 	}
 	wantLog(t, d.After, "plan ", "book Rome")
 	want := Flight{Phase: transitions.Working, RunAt: noon, Request: []byte(`{"payload":{"text":"Rome"}}`), Definition: d.After.Definition}
-	if !reflect.DeepEqual(*d.Flight, want) {
-		t.Errorf("in flight as %+v %s", d.Flight, d.Flight.Request)
-	}
+	assert.Equalf(t, want, *d.Flight, "in flight as %+v %s", d.Flight, d.Flight.Request)
 	if e := d.Entry; e.Transition != "book.accepted" || e.From != planned || e.To != booking || string(e.Payload) != `{"text":"Rome"}` {
 		t.Errorf("the entry is %+v", e)
 	}
-	if len(d.Events) != 1 || d.Events[0].Type != "trip.book.accepted" {
-		t.Errorf("the events are %+v", d.Events)
-	}
-	if !reflect.DeepEqual(l.inst, before) {
-		t.Errorf("the instance that was passed in became %+v", l.inst)
-	}
+	assert.Truef(t, len(d.Events) == 1 && d.Events[0].Type == "trip.book.accepted", "the events are %+v", d.Events)
+	assert.Equal(t, before, l.inst, "the instance that was passed in became")
 }
 
 func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
@@ -45,18 +40,13 @@ func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
 		Transition: "book",
 		Instance:   l.inst.ID, Version: 2, Actor: "ann", CreatedAt: noon, UpdatedAt: noon, Phase: transitions.Working, RunAt: noon,
 		Request: d.Flight.Request}
-	if !reflect.DeepEqual(r, want) || !r.InFlight() {
-		t.Errorf("got %+v\nwant %+v", r, want)
-	}
-	if got := Classify(r, p.Fingerprint, noon); got != KeyActive {
-		t.Errorf("a duplicate is %s", got)
-	}
+	assert.Truef(t, reflect.DeepEqual(r, want) && r.InFlight(), "got %+v\nwant %+v", r, want)
+	assert.Equal(t, KeyActive, Classify(r, p.Fingerprint, noon), "a duplicate")
 	f := FlightOf(r, "default")
 	asked, err := f.Asked()
-	if err != nil || string(asked.Payload) != `{"text":"Rome"}` || f.Ref != (transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}) ||
-		f.Phase != transitions.Working || f.Actor != "ann" {
-		t.Errorf("the worker gets %+v, %+v, %v", f, asked, err)
-	}
+	assert.Truef(t, err == nil && string(asked.Payload) == `{"text":"Rome"}` &&
+		f.Ref == (transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}) && f.Phase == transitions.Working && f.Actor == "ann",
+		"the worker gets %+v, %+v, %v", f, asked, err)
 	f.Request = []byte(`{`)
 	_, err = f.Asked()
 	wantCode(t, err, workflow.Internal)
@@ -85,9 +75,7 @@ func TestAnAcceptCanBeRefused(t *testing.T) {
 			_, d := l.decide(c)
 			wantCode(t, d.Err, tt.want)
 			checkRefusal(t, d, tt.inst)
-			if d.Flight != nil || len(d.Commands) > 0 {
-				t.Errorf("something is in flight: %+v", d)
-			}
+			assert.Truef(t, d.Flight == nil && len(d.Commands) <= 0, "something is in flight: %+v", d)
 		})
 	}
 }
@@ -116,9 +104,7 @@ func TestARefusalInAnOpenStateDoesNotSayThatItIsFinal(t *testing.T) {
 	l.accept("insure", `{}`)
 	_, d := l.decide(l.command("leave", `{}`))
 	want := `"leave" is not possible in state "insuring"; nothing can be done as long as "insure" is in flight`
-	if d.Err == nil || d.Err.Code != workflow.IllegalTransition || d.Err.Message != want {
-		t.Errorf("got %v, want %s", d.Err, want)
-	}
+	assert.Truef(t, d.Err != nil && d.Err.Code == workflow.IllegalTransition && d.Err.Message == want, "got %v, want %s", d.Err, want)
 	l.inst.Links.InFlight = nil // an undo, say, takes it on
 	want = `"leave" is not possible in state "insuring"; nothing can be done in it by a command`
 	if _, d := l.decide(l.command("leave", `{}`)); d.Err == nil || d.Err.Message != want {
@@ -130,9 +116,8 @@ func TestTheEffectKeyNamesTheCommand(t *testing.T) {
 	t.Parallel()
 	f := &InFlight{Ref: transitions.Ref{Tenant: "default", Scope: "order:1", Key: "pay-1"}, Phase: transitions.Working, Attempt: 1}
 	first, err := f.EffectKey()
-	if err != nil || first != "4bc5ea527718bd326deba326ca4eddaa27482930" {
-		t.Errorf("got %s, %v: providers know the effects of earlier releases by this key", first, err)
-	}
+	assert.Truef(t, err == nil && first == "4bc5ea527718bd326deba326ca4eddaa27482930",
+		"got %s, %v: providers know the effects of earlier releases by this key", first, err)
 	f.Attempt, f.Failures = 7, 3
 	if again, _ := f.EffectKey(); again != first {
 		t.Errorf("another attempt has the key %s", again)
@@ -141,9 +126,8 @@ func TestTheEffectKeyNamesTheCommand(t *testing.T) {
 	for _, r := range []transitions.Ref{f.Ref, {Tenant: "default", Scope: "order:1", Key: "pay-2"},
 		{Tenant: "default", Scope: "order:", Key: "1pay-1"}, {Tenant: "defaul", Scope: "torder:1", Key: "pay-1"},
 		{Tenant: "other", Scope: "order:1", Key: "pay-1"}} {
-		if other, taken := seen[transitions.EffectKey(r)]; taken {
-			t.Errorf("%v and %v have one key", r, other)
-		}
+		other, taken := seen[transitions.EffectKey(r)]
+		assert.Falsef(t, taken, "%v and %v have one key", r, other)
 		seen[transitions.EffectKey(r)] = r
 	}
 }

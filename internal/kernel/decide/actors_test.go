@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -111,9 +114,8 @@ func TestTheLastOneWhoDidItIsExcluded(t *testing.T) {
 	s.do("ann", "edit")
 	s.wants("not-by-last", map[string]bool{"ann": false, "bob": true})
 	s.wants("not-by-any", map[string]bool{"ann": false, "bob": false, "eve": true})
-	if fmt.Sprint(before.Actors) != "map[edit:[ann bob]]" || fmt.Sprint(s.inst.Actors) != "map[edit:[bob ann]]" {
-		t.Errorf("before %v, after %v", before.Actors, s.inst.Actors)
-	}
+	assert.Truef(t, fmt.Sprint(before.Actors) == "map[edit:[ann bob]]" && fmt.Sprint(s.inst.Actors) == "map[edit:[bob ann]]",
+		"before %v, after %v", before.Actors, s.inst.Actors)
 }
 
 func TestWhoAskedForAnActivityHasDoneItUnlessNothingIsLeftOfIt(t *testing.T) {
@@ -135,9 +137,7 @@ func TestWhoAskedForAnActivityHasDoneItUnlessNothingIsLeftOfIt(t *testing.T) {
 		s.wants(by, map[string]bool{"ann": false, "bob": true}) // it is under way
 		s.end(f, tt.outcome)
 		s.wants(by, map[string]bool{"ann": !tt.done, "bob": true})
-		if len(s.inst.Actors[tt.activity+accepted]) > 0 {
-			t.Errorf("%s is still under way: %v", tt.activity, s.inst.Actors)
-		}
+		assert.Truef(t, len(s.inst.Actors[tt.activity+accepted]) <= 0, "%s is still under way: %v", tt.activity, s.inst.Actors)
 	}
 }
 
@@ -198,15 +198,11 @@ func TestAnOperatorWhoResolvesHasDoneItToo(t *testing.T) {
 			o.Result = []byte(`{}`)
 		}
 		p, err := Operate(transitions.Command{Key: "op", Actor: "eve", Instance: s.inst.ID, Workflow: "paper"}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p.Stuck = &transitions.Record{Scope: f.Scope, Key: f.Key, Status: transitions.FailedRetryable, Workflow: "paper", Transition: "print",
 			Instance: s.inst.ID, Phase: transitions.Working, Attempt: 1, Stuck: transitions.StuckUnknown, Actor: "ann", Request: f.Request}
 		d := Decide(p, s.w, s.inst, noon)
-		if d.After == nil {
-			t.Fatalf("%+v", d)
-		}
+		require.NotNilf(t, d.After, "%+v", d)
 		s.inst = d.After
 		// Abandoned: nobody knows whether it has happened.
 		s.wants("not-by-printer", map[string]bool{"ann": false, "eve": action == transitions.Abandon, "bob": true})

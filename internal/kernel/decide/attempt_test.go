@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -51,33 +54,25 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 		}
 		v := f.After(w, tryOf(f, w, false, dead, nil))
 		if v.Outcome != nil {
-			if n != 2 || v.Outcome.Failure == nil || !v.Outcome.Failure.Unknown {
-				t.Errorf("after %d: %+v", n, v.Outcome)
-			}
+			assert.Truef(t, n == 2 && v.Outcome.Failure != nil && v.Outcome.Failure.Unknown, "after %d: %+v", n, v.Outcome)
 			break
 		}
-		if v.Back.Failed {
-			t.Fatalf("a failed check counts as a failure of the work: %+v", v.Back)
-		}
+		require.Falsef(t, v.Back.Failed, "a failed check counts as a failure of the work: %+v", v.Back)
 		f.Attempt, f.Request = f.Attempt+1, v.Back.Request
 	}
 	lost := &InFlight{Phase: transitions.Working, Attempt: 7, Failures: 6, TakenFrom: "a node that it kills"}
-	if v, decided := lost.Before(w, time.Hour, time.Time{}); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned ||
-		!v.Outcome.Failure.Unknown {
-		t.Errorf("a check that kills its node goes on: %+v", v)
-	}
+	v, decided := lost.Before(w, time.Hour, time.Time{})
+	assert.Truef(t, decided && v.Outcome.Failure.Kind == workflow.FailureAbandoned && v.Outcome.Failure.Unknown,
+		"a check that kills its node goes on: %+v", v)
 }
 
 func TestAFinalErrorOfACheckSaysNothingAboutTheEffect(t *testing.T) {
 	w := checkable(3)
 	f := &InFlight{Phase: transitions.Working, Attempt: 2, Failures: 1}
 	try := tryOf(f, w, false, workflow.Final(errors.New("not your business")), nil)
-	if try.Final {
-		t.Errorf("%+v", try)
-	}
-	if v := f.After(w, try); v.Back == nil || v.Back.Failure == "" {
-		t.Errorf("%+v", v)
-	}
+	assert.Falsef(t, try.Final, "%+v", try)
+	v := f.After(w, try)
+	assert.Truef(t, v.Back != nil && v.Back.Failure != "", "%+v", v)
 }
 
 // typedNil is what a function returns as its error that declares the pointer
@@ -127,9 +122,8 @@ func TestAfterAnAttemptNoCodeOfTheUserIsCalled(t *testing.T) {
 			err.panics = true
 			for _, cause := range []error{nil, ErrTimeout, ErrStopping, &CancelledError{By: "bob"}} {
 				try.Cause = cause
-				if v := f.After(w, try); v.Outcome == nil && v.Back == nil {
-					t.Errorf("%s, %q: it comes to nothing", name, policy)
-				}
+				v := f.After(w, try)
+				assert.Falsef(t, v.Outcome == nil && v.Back == nil, "%s, %q: it comes to nothing", name, policy)
 			}
 		}
 	}
@@ -139,9 +133,8 @@ func TestAResultThatCannotBeEncodedIsNeverFinal(t *testing.T) {
 	w := &workflow.Work{Retry: workflow.Retry{Attempts: 3, First: 1, Max: 1, Final: func(error) bool { return true }}}
 	f := &InFlight{Phase: transitions.Working, Attempt: 1}
 	v := f.After(w, tryOf(f, w, false, nil, &workflow.Error{Code: workflow.Internal, Message: "no", Cause: workflow.ErrResult}))
-	if v.Back == nil || v.Back.Stuck != transitions.StuckUndecidable || v.Back.Failure != "internal_error: no" {
-		t.Errorf("it comes to %+v", v)
-	}
+	assert.Truef(t, v.Back != nil && v.Back.Stuck == transitions.StuckUndecidable && v.Back.Failure == "internal_error: no",
+		"it comes to %+v", v)
 }
 
 // What a node can claim and not do, such as a command to a version that it does not know, it leaves to others for longer and longer.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -43,9 +45,7 @@ func TestBodiesGolden(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := Decide(prepared(t, w, tt.command), w, tt.inst, noon)
-			if string(d.Body) != tt.want {
-				t.Errorf("got  %s\nwant %s", d.Body, tt.want)
-			}
+			assert.Equal(t, tt.want, string(d.Body), d.Body)
 		})
 	}
 }
@@ -58,13 +58,10 @@ func TestAReplayIsByteForByteTheFirstAnswer(t *testing.T) {
 	r := &transitions.Record{Status: d.Status, Code: d.Code, Body: bytes.Clone(d.Body), Position: 42, Version: 2, Instance: d.After.ID}
 	for range 3 {
 		again, err := KeyReplay.Answer(r)
-		if err != nil || !bytes.Equal(again.Body, first) || again.Status != d.Code || !again.Replayed {
-			t.Errorf("got %+v, %v, want %s", again, err, first)
-		}
+		assert.Truef(t, err == nil && bytes.Equal(again.Body, first) && again.Status == d.Code && again.Replayed,
+			"got %+v, %v, want %s", again, err, first)
 	}
-	if !bytes.HasPrefix(first, d.Body[:len(d.Body)-1]) {
-		t.Errorf("%s does not begin as what is stored, %s", first, d.Body)
-	}
+	assert.Truef(t, bytes.HasPrefix(first, d.Body[:len(d.Body)-1]), "%s does not begin as what is stored, %s", first, d.Body)
 }
 
 func TestResultReadsWhatWasWritten(t *testing.T) {
@@ -73,7 +70,5 @@ func TestResultReadsWhatWasWritten(t *testing.T) {
 		At: time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC), Existing: true, Result: []byte(`{"a":[1,"\u2028"]}`), Position: 12}
 	body := transitions.WithPosition(Answer(want), want.Position)
 	got, err := transitions.Receipt{Status: 200, Body: body}.Result()
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v\nwant %+v", got, err, want)
 }

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -51,19 +52,11 @@ func TestCanonicalWritesOneFormForOneMeaning(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := []byte(tt.in)
 			got, err := Canonical(in)
-			if err != nil {
-				t.Fatal(reasons(err))
-			}
-			if string(got) != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-			if string(in) != tt.in {
-				t.Errorf("the input was changed to %s", in)
-			}
+			require.NoError(t, err, reasons(err))
+			assert.Equal(t, tt.want, string(got), got)
+			assert.Equalf(t, tt.in, string(in), "the input was changed to %s", in)
 			again, err := Canonical(got)
-			if err != nil || !bytes.Equal(again, got) {
-				t.Errorf("not a fixed point: %s, %v", again, err)
-			}
+			assert.Truef(t, err == nil && bytes.Equal(again, got), "not a fixed point: %s, %v", again, err)
 		})
 	}
 }
@@ -113,9 +106,8 @@ func TestCanonicalRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Canonical([]byte(tt.in))
 			e, ok := errors.AsType[*workflow.Error](err)
-			if !ok || e.Code != workflow.InvalidPayload || len(e.Fields) != 1 {
-				t.Fatalf("got %s, %v; want invalid_payload with one field", got, err)
-			}
+			require.Truef(t, ok && e.Code == workflow.InvalidPayload && len(e.Fields) == 1,
+				"got %s, %v; want invalid_payload with one field", got, err)
 			if f := e.Fields[0]; f.Pointer != tt.pointer || !strings.Contains(f.Message, tt.message) {
 				t.Errorf("got %q at %q, want %q at %q", f.Message, f.Pointer, tt.message, tt.pointer)
 			}
@@ -142,33 +134,21 @@ func FuzzCanonical(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		kept := bytes.Clone(in)
 		out, err := Canonical(in)
-		if !bytes.Equal(in, kept) {
-			t.Fatal("the input was changed")
-		}
+		require.Equal(t, string(kept), string(in), "the input was changed")
 		if err != nil {
 			wantCode(t, err, workflow.InvalidPayload)
 			return
 		}
 		again, err := Canonical(out)
-		if err != nil || !bytes.Equal(again, out) {
-			t.Fatalf("%s is not a fixed point: %s, %v", out, again, reasons(err))
-		}
+		require.Truef(t, err == nil && bytes.Equal(again, out), "%s is not a fixed point: %s, %v", out, again, reasons(err))
 		if len(in) == 0 {
 			in = []byte(`{}`)
 		}
 		var before, after map[string]any
-		if err := json.Unmarshal(in, &before); err != nil {
-			t.Fatalf("accepted %q, which a decoder refuses: %v", in, err)
-		}
-		if err := json.Unmarshal(out, &after); err != nil {
-			t.Fatalf("wrote %s, which a decoder refuses: %v", out, err)
-		}
-		if !reflect.DeepEqual(before, after) {
-			t.Fatalf("%q means %v, but its canonical form %v", in, before, after)
-		}
-		if bytes.Contains(out, []byte{0}) {
-			t.Fatalf("a NUL in %q", out)
-		}
+		require.NoErrorf(t, json.Unmarshal(in, &before), "accepted %q, which a decoder refuses", in)
+		require.NoErrorf(t, json.Unmarshal(out, &after), "wrote %s, which a decoder refuses", out)
+		require.Equalf(t, after, before, "%q means, but its canonical form", in)
+		require.Falsef(t, bytes.Contains(out, []byte{0}), "a NUL in %q", out)
 	})
 }
 
@@ -195,16 +175,12 @@ func FuzzNumbersAreKeptOrRefused(f *testing.F) {
 			}
 			kept++
 			text := string(got[len(`{"n":`) : len(got)-1])
-			if after, ok := new(big.Rat).SetString(text); !ok || after.Cmp(value) != 0 {
-				t.Errorf("%s became %s", s, text)
-			}
+			after, ok := new(big.Rat).SetString(text)
+			assert.Truef(t, ok && after.Cmp(value) == 0, "%s became %s", s, text)
 		}
-		if kept != 0 && kept != len(spellings) {
-			t.Errorf("of %q %d are kept", spellings, kept)
-		}
-		if few := n > -1e15 && n < 1e15 && scale < 300; kept == 0 && (few || scale == 0 && n >= -1<<53 && n <= 1<<53) {
-			t.Errorf("%s was refused", spellings[0])
-		}
+		assert.Falsef(t, kept != 0 && kept != len(spellings), "of %q %d are kept", spellings, kept)
+		few := n > -1e15 && n < 1e15 && scale < 300
+		assert.Falsef(t, kept == 0 && (few || scale == 0 && n >= -1<<53 && n <= 1<<53), "%s was refused", spellings[0])
 	})
 }
 
@@ -214,9 +190,8 @@ func TestHalfASurrogatePairIsToldWithoutTheTextAroundIt(t *testing.T) {
 	for _, text := range []string{`{"a":"\ud800"}`, `{"a":"\ud800secret"}`, `{"a":"\udc00secret"}`} {
 		_, err := Canonical([]byte(text))
 		e, ok := errors.AsType[*workflow.Error](err)
-		if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != "/a" ||
-			e.Fields[0].Message != "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)" {
-			t.Errorf("%s: %+v", text, e)
-		}
+		assert.Truef(t, ok && len(e.Fields) == 1 && e.Fields[0].Pointer == "/a" &&
+			e.Fields[0].Message == "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)",
+			"%s: %+v", text, e)
 	}
 }

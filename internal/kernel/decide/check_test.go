@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -54,9 +56,7 @@ func TestCheckRefusesWhatCannotBeStored(t *testing.T) {
 			tt.change(&c)
 			err := CheckCommand(c)
 			wantCode(t, err, tt.want)
-			if err == nil || !strings.Contains(err.Error(), tt.message) {
-				t.Errorf("got %v, want a message with %q", err, tt.message)
-			}
+			assert.ErrorContains(t, err, tt.message, "want a message with")
 		})
 	}
 }
@@ -69,10 +69,6 @@ func TestCheckTakesTheLongestOfEverything(t *testing.T) {
 		Actor:  strings.Repeat("a", transitions.MaxActor), BusinessKey: strings.Repeat("b", workflow.MaxBusinessKey),
 		Workflow: "expense", Transition: "add", Payload: make([]byte, transitions.MaxPayload),
 	}
-	if err := CheckCommand(c); err != nil {
-		t.Error(err)
-	}
-	if err := CheckCommand(transitions.Command{Key: " \t\n\u2028'\"\\", Transition: "add"}); err != nil {
-		t.Errorf("a key is opaque, but %v", err)
-	}
+	assert.NoError(t, CheckCommand(c))
+	assert.NoError(t, CheckCommand(transitions.Command{Key: " \t\n\u2028'\"\\", Transition: "add"}), "a key is opaque, but")
 }

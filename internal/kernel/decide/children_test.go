@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -34,9 +36,7 @@ func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	d := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
-	if d.Err != nil || len(d.Children) != 2 {
-		t.Fatalf("got %+v", d)
-	}
+	require.Truef(t, d.Err == nil && len(d.Children) == 2, "got %+v", d)
 	seen := map[uuid.UUID]bool{l.inst.ID: true}
 	for i, b := range d.Children {
 		c := b.Decision.After
@@ -51,9 +51,7 @@ func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
 		if p := b.Prepared; p.Scope != "pawl:child:"+l.inst.ID.String() || p.Key != fmt.Sprintf("2-%d", i) || p.Actor != "ann" {
 			t.Errorf("it was started as %s %s by %s", p.Scope, p.Key, p.Actor)
 		}
-		if got := plans(b.Decision); len(got) != 2 {
-			t.Errorf("its timers are %q", got)
-		}
+		assert.Len(t, plans(b.Decision), 2, "its timers")
 	}
 	// A decision is made again when its transaction is, and on another version.
 	again := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
@@ -61,9 +59,8 @@ func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
 	later.Version++
 	l.inst = later
 	other := l.startChildren("edit", `{"do":"spawn"}`)
-	if again.Children[1].Prepared.Instance != d.Children[1].Prepared.Instance || seen[other.Children[0].Prepared.Instance] {
-		t.Error("the children's ids do not follow from the parent's id, version and their number")
-	}
+	assert.True(t, again.Children[1].Prepared.Instance == d.Children[1].Prepared.Instance && !seen[other.Children[0].Prepared.Instance],
+		"the children's ids do not follow from the parent's id, version and their number")
 }
 
 func TestChildrenAreBoundedAndTheirDefectsTheirParents(t *testing.T) {
@@ -87,17 +84,13 @@ func TestChildrenAreBoundedAndTheirDefectsTheirParents(t *testing.T) {
 			d := l.startChildren("edit", tt.payload)
 			switch tt.cause {
 			case "":
-				if d.Err != nil || len(d.Children) != 100 {
-					t.Errorf("got %d, %v", len(d.Children), d.Err)
-				}
+				assert.Truef(t, d.Err == nil && len(d.Children) == 100, "got %d, %v", len(d.Children), d.Err)
 			case "-":
 				wantCode(t, d.Err, workflow.GuardRefused)
 			default:
 				wantCode(t, d.Err, workflow.Internal)
 				checkRefusal(t, d, nil)
-				if d.Children != nil || !strings.Contains(d.Err.Error(), tt.cause) {
-					t.Errorf("got %v", d.Err)
-				}
+				assert.Truef(t, d.Children == nil && strings.Contains(d.Err.Error(), tt.cause), "got %v", d.Err)
 			}
 		})
 	}
@@ -119,34 +112,24 @@ func TestTheEndOfAChildTellsItsParent(t *testing.T) {
 			told = append(told, c)
 		}
 	}
-	if len(told) != 1 || told[0].Scope != "pawl:end:"+child.String() || told[0].Key != "ended" || told[0].Actor != "pawl:child" ||
-		told[0].Transition != "joined" {
-		t.Fatalf("it tells %+v", told)
-	}
+	require.Truef(t, len(told) == 1 && told[0].Scope == "pawl:end:"+child.String() && told[0].Key == "ended" &&
+		told[0].Actor == "pawl:child" && told[0].Transition == "joined",
+		"it tells %+v", told)
 	asked, err := told[0].flight().Asked()
-	if got := decoded[workflow.Ended[trip]](t, asked.Payload); err != nil || got.Child != child || got.State != over ||
-		got.Workflow != "trip" {
-		t.Errorf("it tells %+v, %v", got, err)
-	}
+	got := decoded[workflow.Ended[trip]](t, asked.Payload)
+	assert.Truef(t, err == nil && got.Child == child && got.State == over && got.Workflow == "trip", "it tells %+v, %v", got, err)
 	// An operator pauses what has ended: that is no second end.
 	if d := Decide(l.operation(transitions.Operation{Action: transitions.Pause}), l.w, l.inst, noon); d.After == nil || len(d.Commands) > 0 {
 		t.Errorf("it ended again: %+v", d)
 	}
 	l.inst = parent
 	p, err := told[0].flight().Due(l.w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d = Decide(p, l.w, parent, noon); d.Err != nil || d.After.State != planned {
-		t.Fatalf("the parent decides %+v", d)
-	}
+	require.NoError(t, err)
+	d = Decide(p, l.w, parent, noon)
+	require.Truef(t, d.Err == nil && d.After.State == planned, "the parent decides %+v", d)
 	wantLog(t, d.After, "plan ", "joined by over with [plan bob]")
-	if n := decoded[trip](t, d.After.Data).Number; n != 1<<53+1 {
-		t.Errorf("the parent learns the number %d", n)
-	}
-	if !jsontext.Value(d.Entry.Payload).IsValid() {
-		t.Errorf("audited as %s", d.Entry.Payload)
-	}
+	assert.Equal(t, int64(1<<53+1), decoded[trip](t, d.After.Data).Number, "the parent learns the number")
+	assert.Truef(t, jsontext.Value(d.Entry.Payload).IsValid(), "audited as %s", d.Entry.Payload)
 }
 
 func TestAChildThatEndsAtItsBirthTellsItToo(t *testing.T) {
@@ -154,11 +137,9 @@ func TestAChildThatEndsAtItsBirthTellsItToo(t *testing.T) {
 	l := newLife(t)
 	p := l.prepare(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k", Payload: []byte(`{"do":"goto","text":"over"}`)})
 	p.parent = &transitions.Parent{Workflow: "trip", Instance: l.inst.ID, End: "joined"}
-	if d := Decide(p, l.w, nil, noon); len(d.Commands) != 1 || d.Commands[0].Transition != "joined" {
-		t.Errorf("got %+v", d)
-	}
+	d := Decide(p, l.w, nil, noon)
+	assert.Truef(t, len(d.Commands) == 1 && d.Commands[0].Transition == "joined", "got %+v", d)
 	p.parent = &transitions.Parent{Workflow: "trip", Instance: l.inst.ID}
-	if d := Decide(p, l.w, nil, noon); d.After == nil || len(d.Commands) != 0 {
-		t.Errorf("nobody asked to be told: %+v", d)
-	}
+	d = Decide(p, l.w, nil, noon)
+	assert.Truef(t, d.After != nil && len(d.Commands) == 0, "nobody asked to be told: %+v", d)
 }

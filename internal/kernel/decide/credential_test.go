@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -14,11 +16,8 @@ func TestScheduledCommandKeepsItsCredential(t *testing.T) {
 	c := l.command("edit", `{"text":"later"}`)
 	c.Credential = transitions.Credential{Key: "4fKq0ZbT9xWc", Ticket: "t", Until: noon.Add(2 * time.Hour)}
 	due, err := l.scheduled(c).Due(l.w)
-	if err != nil || due.Credential != c.Credential {
-		t.Errorf("%+v, %v", due.Credential, err)
-	}
+	assert.Truef(t, err == nil && due.Credential == c.Credential, "%+v, %v", due.Credential, err)
 	c.Credential.Key = "\xff"
-	if err := CheckCommand(c); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Error(err)
-	}
+	err = CheckCommand(c)
+	assert.Equal(t, workflow.InvalidRequest, workflow.CodeOf(err), err)
 }

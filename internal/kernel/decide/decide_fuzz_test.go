@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -75,9 +76,7 @@ func FuzzDecide(f *testing.F) {
 			}
 			d := Decide(p, w, inst, noon)
 			checkDecision(t, p, w, inst, d)
-			if inst != nil && !reflect.DeepEqual(inst, kept) {
-				t.Fatalf("the instance was changed to %+v", inst)
-			}
+			require.Falsef(t, inst != nil && !reflect.DeepEqual(inst, kept), "the instance was changed to %+v", inst)
 			if again := Decide(p, w, inst, noon); !sameDecision(d, again) {
 				t.Fatalf("decided %+v and then %+v", d, again)
 			}
@@ -97,20 +96,14 @@ func sameDecision(a, b Decision) bool {
 
 func checkDecision(t *testing.T, p *Prepared, w *workflow.Workflow, inst *transitions.Instance, d Decision) {
 	t.Helper()
-	if (d.Err == nil) != (d.Status == transitions.Succeeded) {
-		t.Fatalf("status %q with error %v", d.Status, d.Err)
-	}
+	require.Equalf(t, (d.Status == transitions.Succeeded), (d.Err == nil), "status %q with error %v", d.Status, d.Err)
 	if d.Err != nil {
 		checkRefusal(t, d, nil)
 		return
 	}
-	if !d.Stored || !jsontext.Value(d.Body).IsValid() {
-		t.Fatalf("stored %v, body %s", d.Stored, d.Body)
-	}
+	require.Truef(t, d.Stored && jsontext.Value(d.Body).IsValid(), "stored %v, body %s", d.Stored, d.Body)
 	if d.After == nil {
-		if !p.Creates || inst == nil || d.Code != 200 || len(d.Events) != 0 {
-			t.Fatalf("nothing changes: %+v", d)
-		}
+		require.Truef(t, p.Creates && inst != nil && d.Code == 200 && len(d.Events) == 0, "nothing changes: %+v", d)
 		return
 	}
 	before := transitions.Instance{}
@@ -141,9 +134,7 @@ func checkDecision(t *testing.T, p *Prepared, w *workflow.Workflow, inst *transi
 		t.Fatalf("the first event is %s", d.Events[0].Type)
 	}
 	for _, other := range d.Step.NotBy {
-		if slices.Contains(before.Actors[other], p.Actor) {
-			t.Fatalf("%s did %s after %s", p.Actor, p.Transition, other)
-		}
+		require.Falsef(t, slices.Contains(before.Actors[other], p.Actor), "%s did %s after %s", p.Actor, p.Transition, other)
 	}
 	types := map[string]bool{}
 	for i, e := range d.Events {
@@ -153,7 +144,6 @@ func checkDecision(t *testing.T, p *Prepared, w *workflow.Workflow, inst *transi
 		types[e.Type] = true
 	}
 	result, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
-	if err != nil || result.Version != after.Version || result.State != after.State || result.Instance != after.ID {
-		t.Fatalf("the answer is %+v, %v", result, err)
-	}
+	require.Truef(t, err == nil && result.Version == after.Version && result.State == after.State && result.Instance == after.ID,
+		"the answer is %+v, %v", result, err)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -69,29 +71,22 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := Decide(prepared(t, w, tt.command), w, tt.inst, noon)
-			if d.Err == nil {
-				t.Fatalf("it was done: %s", d.Body)
-			}
+			require.NotNilf(t, d.Err, "it was done: %s", d.Body)
 			wantCode(t, d.Err, tt.want)
 			seen[d.Err.Code] = true
-			if !strings.Contains(d.Err.Message, tt.message) {
-				t.Errorf("got %q, want a message with %q", d.Err.Message, tt.message)
-			}
+			assert.Contains(t, d.Err.Message, tt.message, "want a message with")
 			checkRefusal(t, d, tt.inst)
 		})
 	}
 	for code, d := range refusalsInFlight(t) {
 		wantCode(t, d.Err, code)
-		if !d.Stored || d.Status != transitions.FailedFinal || d.Code != code.Info().Status ||
-			workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) != code {
-			t.Errorf("%s: got %+v, %s", code, d, d.Body)
-		}
+		assert.Truef(t, d.Stored && d.Status == transitions.FailedFinal && d.Code == code.Info().Status &&
+			workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) == code,
+			"%s: got %+v, %s", code, d, d.Body)
 		seen[d.Err.Code] = true
 	}
 	for _, c := range workflow.Codes {
-		if c.Final && !seen[c.Code] {
-			t.Errorf("no decision here yields %s, which is final", c.Code)
-		}
+		assert.Falsef(t, c.Final && !seen[c.Code], "no decision here yields %s, which is final", c.Code)
 	}
 }
 
@@ -108,14 +103,10 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	f := l.accept("book", `{}`)
 	move, err := Operate(transitions.Command{Key: "m", Workflow: l.inst.Workflow, Instance: l.inst.ID},
 		transitions.Operation{Action: transitions.Migrate, To: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mend, err := Operate(transitions.Command{Key: "c", Workflow: l.inst.Workflow, Instance: l.inst.ID},
 		transitions.Operation{Action: transitions.Correct, State: l.inst.State, Reason: "wrong"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	later := l.scheduled(l.command("edit", `{}`))
 	ended := *l.inst
 	ended.Open = false
@@ -136,28 +127,17 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 func checkRefusal(t testing.TB, d Decision, inst *transitions.Instance) {
 	t.Helper()
 	info := d.Err.Code.Info()
-	if d.After != nil || d.Events != nil || d.Entry.Version != 0 {
-		t.Error("something changes all the same")
-	}
-	if d.Stored != info.Final || d.Code != info.Status {
-		t.Errorf("stored %v with %d, want %v with %d", d.Stored, d.Code, info.Final, info.Status)
-	}
+	assert.True(t, d.After == nil && d.Events == nil && d.Entry.Version == 0, "something changes all the same")
+	assert.Truef(t, d.Stored == info.Final && d.Code == info.Status,
+		"stored %v with %d, want %v with %d", d.Stored, d.Code, info.Final, info.Status)
 	if !d.Stored {
-		if d.Body != nil || d.Status != "" {
-			t.Errorf("an answer %q %s of what is not stored", d.Status, d.Body)
-		}
+		assert.Truef(t, d.Body == nil && d.Status == "", "an answer %q %s of what is not stored", d.Status, d.Body)
 		return
 	}
-	if d.Status != transitions.FailedFinal {
-		t.Errorf("status %s", d.Status)
-	}
+	assert.Equal(t, transitions.FailedFinal, d.Status, "status")
 	again := transitions.Receipt{Status: d.Code, Body: d.Body}.Err()
-	if workflow.CodeOf(again) != d.Err.Code {
-		t.Errorf("its body says %v", again)
-	}
-	if inst != nil && d.Err.State != inst.State {
-		t.Errorf("it names state %q, but the instance is in %q", d.Err.State, inst.State)
-	}
+	assert.Equalf(t, d.Err.Code, workflow.CodeOf(again), "its body says %v", again)
+	assert.Falsef(t, inst != nil && d.Err.State != inst.State, "it names state %q, but the instance is in %q", d.Err.State, inst.State)
 }
 
 func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
@@ -168,37 +148,28 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 	c.IfVersion = 3
 	p := prepared(t, w, c)
 	d := Decide(p, w, inst, noon)
-	if d.Err != nil {
-		t.Fatal(d.Err)
-	}
+	require.Nil(t, d.Err)
 	wantAfter := clone(inst)
 	wantAfter.Version, wantAfter.UpdatedAt = 4, noon
 	wantAfter.Data = []byte(`{"filer":"ann","number":"E-1","total":125,"lines":[20,5]}`)
 	wantAfter.Actors = map[string][]string{"file": {"ann"}, "add": {"bob"}}
-	if !reflect.DeepEqual(d.After, wantAfter) {
-		t.Errorf("after: got %+v\nwant %+v", d.After, wantAfter)
-	}
+	assert.Equal(t, wantAfter, d.After, "after")
 	wantEntry := transitions.Entry{Tenant: "default", Instance: inst.ID, Version: 4, Workflow: "expense", Transition: "add", From: open,
 		To:    open,
 		Actor: "bob", Payload: []byte(`{"amounts":[20,5],"do":"emit"}`), Data: wantAfter.Data, Scope: "expense:" + inst.ID.String(), Key: "k-1",
 		At: noon}
 	before, now, rest := StandingOf(inst), StandingOf(wantAfter), Rest(wantAfter)
 	wantEntry.Before, wantEntry.After, wantEntry.Rest, wantEntry.Emitted = before.Digest(), now.Digest(), rest[:], EmittedDigest(d.Events)
-	if !reflect.DeepEqual(d.Entry, wantEntry) {
-		t.Errorf("entry: got %+v\nwant %+v", d.Entry, wantEntry)
-	}
+	assert.Equal(t, wantEntry, d.Entry, "entry")
 	event := transitions.Event{Tenant: "default", Type: "expense.add", Workflow: "expense", Instance: inst.ID, Version: 4, Transition: "add",
 		BusinessKey: inst.BusinessKey, Attributes: wantAfter.Attributes, From: open, State: open, Actor: "bob",
 		Scope: "expense:" + inst.ID.String(), Key: "k-1", Cause: transitions.CausedByCaller, At: noon, Payload: wantAfter.Data}
 	grown, audit := event, event
 	grown.Ordinal, grown.Type, grown.Payload = 1, "expense.grown", []byte(`{"total":125}`)
 	audit.Ordinal, audit.Type, audit.Payload = 2, "expense.audit", []byte(`null`)
-	if want := []transitions.Event{event, grown, audit}; !reflect.DeepEqual(d.Events, want) {
-		t.Errorf("events: got %+v\nwant %+v", d.Events, want)
-	}
-	if !d.Stored || d.Status != transitions.Succeeded || d.Code != 200 || d.Step != w.Leaving("add", open) {
-		t.Errorf("got stored %v, %s, %d, %v", d.Stored, d.Status, d.Code, d.Step)
-	}
+	assert.Equal(t, []transitions.Event{event, grown, audit}, d.Events, "events")
+	assert.Truef(t, d.Stored && d.Status == transitions.Succeeded && d.Code == 200 && d.Step == w.Leaving("add", open),
+		"got stored %v, %s, %d, %v", d.Stored, d.Status, d.Code, d.Step)
 }
 
 func TestDecideCreates(t *testing.T) {
@@ -206,19 +177,14 @@ func TestDecideCreates(t *testing.T) {
 	w := built(t, definition(7))
 	d := Decide(prepared(t, w, transitions.Command{Transition: "file", Actor: "ann", Payload: []byte(`{"number":"E-1","total":5}`)}), w, nil,
 		noon)
-	if d.Err != nil {
-		t.Fatal(d.Err)
-	}
+	require.Nil(t, d.Err)
 	want := &transitions.Instance{Tenant: "default", ID: transitions.InstanceID("default", "expense", "E-1"), Workflow: "expense",
 		Definition: 7, BusinessKey: "E-1",
 		State: open, Version: 1, Data: []byte(`{"filer":"ann","number":"E-1","total":5}`), Attributes: map[string]string{"filer": "ann"},
 		Actors: map[string][]string{"file": {"ann"}}, Open: true, CreatedAt: noon, UpdatedAt: noon}
-	if !reflect.DeepEqual(d.After, want) {
-		t.Errorf("got %+v\nwant %+v", d.After, want)
-	}
-	if d.Code != 201 || d.Entry.From != "" || d.Entry.To != open || d.Entry.Version != 1 || d.Entry.Reason != "filed E-1" {
-		t.Errorf("got %d, %+v", d.Code, d.Entry)
-	}
+	assert.Equal(t, want, d.After)
+	assert.Truef(t, d.Code == 201 && d.Entry.From == "" && d.Entry.To == open && d.Entry.Version == 1 && d.Entry.Reason == "filed E-1",
+		"got %d, %+v", d.Code, d.Entry)
 	d = Decide(prepared(t, w, transitions.Command{Transition: "draft"}), w, nil, noon)
 	if d.After == nil || d.After.ID != madeUp || d.After.BusinessKey != "" || d.After.Actors != nil || len(d.After.Attributes) != 0 {
 		t.Errorf("without a business key: got %+v", d.After)
@@ -230,21 +196,16 @@ func TestTheActionChoosesAmongTheTargets(t *testing.T) {
 	w := built(t, definition(1))
 	for verdict, want := range map[string]workflow.State{"yes": approved, "no": rejected, "wait": open} {
 		d := Decide(prepared(t, w, onE1("decide", `{"verdict":"`+verdict+`"}`, "bob", "boss")), w, expenseIn(open, 1, "1"), noon)
-		if d.After == nil || d.After.State != want || d.Entry.To != want || d.Events[0].State != want {
-			t.Errorf("%s: got %+v, want %s", verdict, d.After, want)
-		}
+		assert.Truef(t, d.After != nil && d.After.State == want && d.Entry.To == want && d.Events[0].State == want,
+			"%s: got %+v, want %s", verdict, d.After, want)
 	}
 	// Stay is wherever the instance is, and Open follows the state.
 	for _, from := range []workflow.State{open, rejected} {
 		d := Decide(prepared(t, w, onE1("add", "", "bob")), w, expenseIn(from, 1, "1"), noon)
-		if d.After == nil || d.After.State != from || !d.After.Open {
-			t.Errorf("from %s: got %+v", from, d.After)
-		}
+		assert.Truef(t, d.After != nil && d.After.State == from && d.After.Open, "from %s: got %+v", from, d.After)
 	}
 	d := Decide(prepared(t, w, onE1("pay", "", "eve", "cashier")), w, expenseIn(approved, 2, "1"), noon)
-	if d.After == nil || d.After.Open {
-		t.Errorf("in a final state: got %+v", d.After)
-	}
+	assert.Truef(t, d.After != nil && !d.After.Open, "in a final state: got %+v", d.After)
 }
 
 func TestASecondCreationIsAnsweredWithTheInstanceThatIsThere(t *testing.T) {
@@ -258,18 +219,14 @@ func TestASecondCreationIsAnsweredWithTheInstanceThatIsThere(t *testing.T) {
 	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
 	want := transitions.Result{Instance: inst.ID, Workflow: "expense", Transition: "file", State: paid, Version: 4, At: inst.UpdatedAt,
 		Existing: true}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v, want %+v", got, err, want)
 }
 
 func TestAnyRoleStandsForEveryRole(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	d := Decide(prepared(t, w, onE1("pay", "", "eve", transitions.AnyRole)), w, expenseIn(approved, 2, "1"), noon)
-	if d.Err != nil {
-		t.Error(d.Err)
-	}
+	assert.Nil(t, d.Err)
 }
 
 func TestWhoMayNotDoItAnywhereLearnsNothingOfTheState(t *testing.T) {
@@ -280,9 +237,7 @@ func TestWhoMayNotDoItAnywhereLearnsNothingOfTheState(t *testing.T) {
 	wantCode(t, d.Err, workflow.IllegalTransition) // bob may do the first
 	d = Decide(prepared(t, w, onE1("drop", "", "ann")), w, expenseIn(paid, 4, "1"), noon)
 	wantCode(t, d.Err, workflow.RoleRequired) // ann neither
-	if d.Stored || d.Err.State != "" || strings.Contains(d.Err.Message, "paid") {
-		t.Errorf("got stored %v, %+v", d.Stored, d.Err)
-	}
+	assert.Truef(t, !d.Stored && d.Err.State == "" && !strings.Contains(d.Err.Message, "paid"), "got stored %v, %+v", d.Stored, d.Err)
 }
 
 func TestDutiesRememberEveryActorOnce(t *testing.T) {
@@ -291,19 +246,13 @@ func TestDutiesRememberEveryActorOnce(t *testing.T) {
 	inst := expenseIn(open, 1, "1")
 	for _, actor := range []string{"bob", "eve", "bob"} {
 		d := Decide(prepared(t, w, onE1("add", "", actor)), w, inst, noon)
-		if d.Err != nil {
-			t.Fatal(d.Err)
-		}
+		require.Nil(t, d.Err)
 		inst = d.After
 	}
 	want := map[string][]string{"file": {"ann"}, "add": {"bob", "eve"}}
-	if !reflect.DeepEqual(inst.Actors, want) {
-		t.Errorf("got %v, want %v", inst.Actors, want)
-	}
+	assert.Equal(t, want, inst.Actors)
 	d := Decide(prepared(t, w, onE1("drop", "", "eve")), w, inst, noon)
-	if d.Err != nil {
-		t.Errorf("eve added, which does not exclude her from drop: %v", d.Err)
-	}
+	assert.Nil(t, d.Err, "eve added, which does not exclude her from drop")
 }
 
 func TestTheTimeOfTheDecisionIsTheOneGiven(t *testing.T) {
@@ -311,9 +260,8 @@ func TestTheTimeOfTheDecisionIsTheOneGiven(t *testing.T) {
 	w := built(t, definition(1))
 	for _, at := range []time.Time{time.Unix(0, 0).UTC(), noon, noon.AddDate(300, 0, 0)} {
 		d := Decide(prepared(t, w, transitions.Command{Transition: "draft", Instance: uuid.Nil}), w, nil, at)
-		if d.After == nil || d.After.CreatedAt != at || d.After.UpdatedAt != at || d.Entry.At != at || d.Events[0].At != at {
-			t.Errorf("%s: got %+v", at, d.After)
-		}
+		assert.Truef(t, d.After != nil && d.After.CreatedAt == at && d.After.UpdatedAt == at && d.Entry.At == at && d.Events[0].At == at,
+			"%s: got %+v", at, d.After)
 	}
 }
 
@@ -322,7 +270,6 @@ func TestAnAttributeWithANULIsADefectOfTheWorkflow(t *testing.T) {
 	w := built(t, definition(1).Attr("odd", func(expense) string { return "a\x00" }))
 	d := Decide(prepared(t, w, onE1("add", `{"amounts":[1]}`, "bob")), w, expenseIn(open, 1, "1"), noon)
 	wantCode(t, d.Err, workflow.Internal)
-	if d.Stored || d.Err == nil || !strings.Contains(d.Err.Cause.Error(), `attribute "odd" of expense contains a NUL`) {
-		t.Errorf("got %+v", d)
-	}
+	assert.Truef(t, !d.Stored && d.Err != nil && strings.Contains(d.Err.Cause.Error(), `attribute "odd" of expense contains a NUL`),
+		"got %+v", d)
 }

@@ -1,8 +1,9 @@
 package decide
 
 import (
-	"reflect"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -28,9 +29,8 @@ func TestCauses(t *testing.T) {
 		{"", "", "", "caller", ""},
 	} {
 		cause, by := transitions.CauseOf(tt.stored, tt.scope, tt.key)
-		if string(cause) != tt.want || by != tt.by {
-			t.Errorf("%q %q: got %q by %q, want %q by %q", tt.stored, tt.scope, cause, by, tt.want, tt.by)
-		}
+		assert.Truef(t, string(cause) == tt.want && by == tt.by,
+			"%q %q: got %q by %q, want %q by %q", tt.stored, tt.scope, cause, by, tt.want, tt.by)
 	}
 }
 
@@ -43,7 +43,5 @@ func TestEveryEventOfATransitionHasItsOwnID(t *testing.T) {
 		d.Events[i].Position = 5
 		ids = append(ids, d.Events[i].ID())
 	}
-	if want := []string{"5-0", "5-1", "5-2"}; !reflect.DeepEqual(ids, want) {
-		t.Errorf("got %v, want %v", ids, want)
-	}
+	assert.Equal(t, []string{"5-0", "5-1", "5-2"}, ids)
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,29 +20,22 @@ func TestASuccessTakesTheInstanceOn(t *testing.T) {
 	f := l.accept("book", `{"text":"Rome"}`)
 	before := clone(l.inst)
 	d := l.end(f, Outcome{Result: []byte(`{"text":"seat 7","do":"emit"}`)})
-	if d.Err != nil || !d.Stored || d.Status != transitions.Succeeded || d.Code != 200 || d.Flight != nil {
-		t.Fatalf("got %+v", d)
-	}
+	require.Truef(t, d.Err == nil && d.Stored && d.Status == transitions.Succeeded && d.Code == 200 && d.Flight == nil, "got %+v", d)
 	if a := d.After; a.State != booked || a.Version != 3 || a.Links.InFlight != nil || d.Cancelled != nil {
 		t.Errorf("the instance became %+v, cancelled %v", a, d.Cancelled)
 	}
 	wantLog(t, d.After, "plan ", "book Rome", "booked seat 7")
-	if e := d.Entry; e.Transition != "book" || e.From != booking || e.To != booked || e.Actor != "ann" || e.Scope != f.Scope ||
-		e.Key != f.Key ||
-		string(e.Payload) != `{"result":{"text":"seat 7","do":"emit"}}` {
-		t.Errorf("the entry is %+v", e)
-	}
-	if len(d.Events) != 2 || d.Events[0].Type != "trip.book" || d.Events[1].Type != "trip.news" {
-		t.Errorf("the events are %+v", d.Events)
-	}
+	e := d.Entry
+	assert.Truef(t, e.Transition == "book" && e.From == booking && e.To == booked && e.Actor == "ann" && e.Scope == f.Scope &&
+		e.Key == f.Key && string(e.Payload) == `{"result":{"text":"seat 7","do":"emit"}}`,
+		"the entry is %+v", e)
+	assert.Truef(t, len(d.Events) == 2 && d.Events[0].Type == "trip.book" && d.Events[1].Type == "trip.news",
+		"the events are %+v", d.Events)
 	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
-	if want := (transitions.Result{Instance: l.inst.ID, Workflow: "trip", Transition: "book", State: booked, Version: 3,
-		At: noon}); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("the answer is %+v, %v", got, err)
-	}
-	if !reflect.DeepEqual(l.inst, before) {
-		t.Errorf("the instance that was passed in became %+v", l.inst)
-	}
+	want := (transitions.Result{Instance: l.inst.ID, Workflow: "trip", Transition: "book", State: booked, Version: 3,
+		At: noon})
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "the answer is %+v, %v", got, err)
+	assert.Equal(t, before, l.inst, "the instance that was passed in became")
 	if d := l.end(f, Outcome{Result: []byte(`{"do":"goto","text":"waiting"}`)}); d.After == nil || d.After.State != waiting {
 		t.Errorf("done chose another target, and it went to %+v", d.After)
 	}
@@ -66,12 +61,8 @@ func TestAFailureTakesTheInstanceToItsFailureState(t *testing.T) {
 			f := l.accept("book", `{"text":"Rome"}`)
 			d := l.end(f, tt.outcome)
 			wantCode(t, d.Err, tt.code)
-			if !d.Stored || d.Status != transitions.FailedFinal || d.Code != 409 || d.Err.State != unbooked {
-				t.Errorf("got %+v", d)
-			}
-			if got := (transitions.Receipt{Status: d.Code, Body: d.Body}).Err(); !reflect.DeepEqual(got, d.Err) {
-				t.Errorf("its body says %v, not %v", got, d.Err)
-			}
+			assert.Truef(t, d.Stored && d.Status == transitions.FailedFinal && d.Code == 409 && d.Err.State == unbooked, "got %+v", d)
+			assert.Equal(t, d.Err, (transitions.Receipt{Status: d.Code, Body: d.Body}).Err(), "its body says")
 			if a := d.After; a.State != unbooked || a.Version != 3 || !reflect.DeepEqual(a.Links, transitions.Links{}) {
 				t.Fatalf("the instance became %+v", a)
 			}
@@ -80,9 +71,8 @@ func TestAFailureTakesTheInstanceToItsFailureState(t *testing.T) {
 			if e := d.Entry; e.Transition != "book.failed" || e.Reason != message || d.Events[0].Type != "trip.book.failed" {
 				t.Errorf("the entry is %+v", e)
 			}
-			if got := decoded[workflow.Failure](t, d.Entry.Payload); got.Message != message {
-				t.Errorf("the entry's payload is %+v", got)
-			}
+			got := decoded[workflow.Failure](t, d.Entry.Payload)
+			assert.Equalf(t, message, got.Message, "the entry's payload is %+v", got)
 			wantUndo(t, d, tt.undoes, f, tt.outcome.Result)
 		})
 	}
@@ -99,14 +89,10 @@ func wantUndo(t *testing.T, d Decision, undoes bool, f *InFlight, result []byte)
 		}
 	}
 	if !undoes {
-		if undos != nil {
-			t.Errorf("it undoes %+v", undos)
-		}
+		assert.Nil(t, undos, "it undoes")
 		return
 	}
-	if len(undos) != 1 {
-		t.Fatalf("it plans %d undos", len(undos))
-	}
+	require.Len(t, undos, 1, "it plans undos")
 	u := undos[0].flight()
 	effect, err := u.EffectKey()
 	own, _ := f.EffectKey()
@@ -174,12 +160,8 @@ func TestADefectInTheEndingLeavesNoTrace(t *testing.T) {
 			d.startChildren(func(string) *workflow.Workflow { return nil }, nobody, noon)
 			wantCode(t, d.Err, workflow.Internal)
 			checkRefusal(t, d, nil)
-			if len(d.Commands) > 0 || d.Flight != nil {
-				t.Errorf("something goes on: %+v", d)
-			}
-			if told := string(transitions.ProblemOf(d.Err).JSON()); strings.Contains(told, "secret") {
-				t.Errorf("the caller is told %s", told)
-			}
+			assert.Truef(t, len(d.Commands) <= 0 && d.Flight == nil, "something goes on: %+v", d)
+			assert.NotContains(t, string(transitions.ProblemOf(d.Err).JSON()), "secret", "the caller is told")
 		})
 	}
 }
@@ -203,12 +185,8 @@ func TestAFailuresMessageIsMadeStorable(t *testing.T) {
 	for _, message := range []string{"a\x00b", "a\xff\xfeb", strings.Repeat("é", transitions.MaxReason), ""} {
 		l := newLife(t)
 		d := l.end(l.accept("book", `{}`), failure(workflow.FailureError, message, true))
-		if d.After == nil {
-			t.Fatalf("%.9q: %v", message, d.Err)
-		}
-		if problem := transitions.TextProblem(d.Entry.Reason, transitions.MaxReason); problem != "" {
-			t.Errorf("%.9q: the reason %s", message, problem)
-		}
+		require.NotNilf(t, d.After, "%.9q: %v", message, d.Err)
+		assert.Equalf(t, "", transitions.TextProblem(d.Entry.Reason, transitions.MaxReason), "%.9q: the reason", message)
 		for _, raw := range []jsontext.Value{d.Entry.Payload, d.Entry.Data, d.Body} {
 			if !raw.IsValid() || !utf8.Valid(raw) || strings.Contains(string(raw), `\u0000`) || len(raw) > 2*transitions.MaxReason {
 				t.Errorf("%.9q: got %.200s", message, raw)

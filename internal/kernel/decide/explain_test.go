@@ -1,8 +1,9 @@
 package decide
 
 import (
-	"reflect"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -66,12 +67,8 @@ func TestExplainNamesEveryTransitionAndEveryReason(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			kept := clone(tt.inst)
 			got := Explain(w, tt.inst, tt.actor, tt.roles, noon)
-			if !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("got  %+v\nwant %+v", got, tt.want)
-			}
-			if !reflect.DeepEqual(tt.inst, kept) {
-				t.Error("the instance was changed")
-			}
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, kept, tt.inst, "the instance was changed")
 		})
 	}
 }
@@ -89,12 +86,10 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 					inst := expenseIn(state, 2, total)
 					for _, o := range Explain(w, inst, actor, roles, noon) {
 						d := Decide(prepared(t, w, onE1(o.Transition, payloads[o.Transition], actor, roles...)), w, inst, noon)
-						if o.Allowed != (d.Err == nil) {
-							t.Errorf("%s by %s %v in %s: said %+v, decided %v", o.Transition, actor, roles, state, o, d.Err)
-						}
-						if d.Err != nil && !hasReason(o, d.Err.Code) {
-							t.Errorf("%s by %s %v in %s: decided %v, which is not among %+v", o.Transition, actor, roles, state, d.Err, o.Reasons)
-						}
+						assert.Equalf(t, (d.Err == nil), o.Allowed,
+							"%s by %s %v in %s: said %+v, decided %v", o.Transition, actor, roles, state, o, d.Err)
+						assert.Falsef(t, d.Err != nil && !hasReason(o, d.Err.Code),
+							"%s by %s %v in %s: decided %v, which is not among %+v", o.Transition, actor, roles, state, d.Err, o.Reasons)
 					}
 				}
 			}
@@ -120,7 +115,5 @@ func TestAGuardThatPanicsIsAReason(t *testing.T) {
 	got := Explain(w, &transitions.Instance{Workflow: "fragile", State: open, Version: 1}, "ann", nil, noon)
 	want := []inspect.Option{{Transition: "end", Allowed: false, To: []workflow.State{dropped},
 		Reasons: []inspect.Reason{{Code: workflow.Internal, Message: "a guard failed"}}}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	assert.Equal(t, want, got)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -46,12 +48,8 @@ func TestFingerprintGolden(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			sum := sha256.Sum256([]byte(tt.canonical))
-			if got := hex.EncodeToString(sum[:]); got != tt.want {
-				t.Fatalf("the vector itself is wrong: %s", got)
-			}
-			if got := fingerprintOf(t, tt.command); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			require.Equal(t, tt.want, hex.EncodeToString(sum[:]), "the vector itself is wrong")
+			assert.Equal(t, tt.want, fingerprintOf(t, tt.command))
 		})
 	}
 }
@@ -78,9 +76,7 @@ func TestTheSameRequestHasTheSameFingerprint(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := base
 			tt.change(&c)
-			if got := fingerprintOf(t, c); got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			assert.Equal(t, want, fingerprintOf(t, c))
 		})
 	}
 }
@@ -119,12 +115,9 @@ func TestAnotherRequestHasAnotherFingerprint(t *testing.T) {
 	c := base
 	c.Workflow, c.Key = "expense-2", "k-1"
 	p, err := Prepare(c, other, fixedID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if what, taken := seen[hex.EncodeToString(p.Fingerprint[:])]; taken {
-		t.Errorf("workflow: the same fingerprint as %s", what)
-	}
+	require.NoError(t, err)
+	what, taken := seen[hex.EncodeToString(p.Fingerprint[:])]
+	assert.Falsef(t, taken, "workflow: the same fingerprint as %s", what)
 }
 
 func TestTheFingerprintOfACreationIgnoresTheIDThatWasMadeUp(t *testing.T) {
@@ -133,12 +126,8 @@ func TestTheFingerprintOfACreationIgnoresTheIDThatWasMadeUp(t *testing.T) {
 	prints := map[[32]byte]bool{}
 	for range 3 {
 		p, err := Prepare(transitions.Command{Workflow: "expense", Transition: "draft", Key: "k"}, w, uuid.New)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		prints[p.Fingerprint] = true
 	}
-	if len(prints) != 1 {
-		t.Errorf("%d fingerprints of one request", len(prints))
-	}
+	assert.Len(t, prints, 1, "fingerprints of one request")
 }

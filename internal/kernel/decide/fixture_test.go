@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -121,9 +123,7 @@ func definition(version int, more ...workflow.Part[expense]) *workflow.Definitio
 func built(t testing.TB, s workflow.Source) *workflow.Workflow {
 	t.Helper()
 	w, err := s.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -144,9 +144,7 @@ func prepared(t testing.TB, w *workflow.Workflow, c transitions.Command) *Prepar
 		c.Workflow = "expense"
 	}
 	p, err := Prepare(c, w, fixedID)
-	if err != nil {
-		t.Fatalf("%s: %v", c.Transition, err)
-	}
+	require.NoError(t, err, c.Transition)
 	return p
 }
 
@@ -182,9 +180,7 @@ func clone(i *transitions.Instance) *transitions.Instance {
 
 func wantCode(t testing.TB, err error, want workflow.Code) {
 	t.Helper()
-	if got := workflow.CodeOf(err); got != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	assert.Equal(t, want, workflow.CodeOf(err), err)
 }
 
 // workflowNamed is a workflow of another name with the transition add.

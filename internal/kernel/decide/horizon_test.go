@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -55,15 +58,13 @@ func TestACommandThatNobodyTookPastItsReplayHorizonIsGivenUp(t *testing.T) {
 			if decidedDue {
 				gotDue = describe(vDue)
 			}
-			if !strings.HasPrefix(got, c.want) || !strings.HasPrefix(gotDue, c.want) {
-				t.Errorf("an activity comes to %q, a scheduled command to %q, want %q", got, gotDue, c.want)
-			}
+			assert.Truef(t, strings.HasPrefix(got, c.want) && strings.HasPrefix(gotDue, c.want),
+				"an activity comes to %q, a scheduled command to %q, want %q", got, gotDue, c.want)
 		})
 	}
 	undo := untaken(func(f *InFlight) { f.Phase = transitions.Undoing })
-	if v, decided := undo.Before(&workflow.Work{Retry: workflow.Retry{Attempts: 3}}, time.Hour, dueAt.Add(99*time.Hour)); decided {
-		t.Errorf("an undo comes to %s", describe(v))
-	}
+	v, decided := undo.Before(&workflow.Work{Retry: workflow.Retry{Attempts: 3}}, time.Hour, dueAt.Add(99*time.Hour))
+	assert.Falsef(t, decided, "an undo comes to %s", describe(v))
 }
 
 func TestUntilWhenAnAnswerIsReplayed(t *testing.T) {
@@ -81,9 +82,7 @@ func TestUntilWhenAnAnswerIsReplayed(t *testing.T) {
 		"a tombstone is another's":       {Keep{Tombstone: workflow.Forever}, time.Hour},
 		"a caller who wants two minutes": {Keep{Replay: 2 * time.Minute, Answer: time.Minute}, 2 * time.Minute},
 	} {
-		if got := c.keep.Until(h, dueAt).Sub(dueAt); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		assert.Equal(t, c.want, c.keep.Until(h, dueAt).Sub(dueAt), name)
 	}
 }
 
@@ -99,18 +98,14 @@ func TestACallerCanAskForNoMoreThanTheWorkflowAllows(t *testing.T) {
 		{2*day + 1, 0, "48h0m0s"}, {0, 90*day + 1, "2160h0m0s"}, {0, workflow.Forever, "2160h0m0s"},
 	} {
 		err := CheckKeep(transitions.Command{Workflow: "order", Replay: c.replay, Tombstone: c.tombstone}, h)
-		if c.says == "" && err != nil || c.says != "" && (workflow.CodeOf(err) != workflow.InvalidRequest ||
-			!strings.Contains(err.Error(), c.says)) {
-			t.Errorf("%s, %s: got %v", c.replay, c.tombstone, err)
-		}
+		assert.Truef(t, (c.says != "" || err == nil) && (c.says == "" || workflow.CodeOf(err) == workflow.InvalidRequest &&
+			strings.Contains(err.Error(), c.says)),
+			"%s, %s: got %v", c.replay, c.tombstone, err)
 	}
 	forever := workflow.Horizons{Tombstone: workflow.Forever}.Resolve(day)
-	if err := CheckKeep(transitions.Command{Tombstone: workflow.Forever}, forever); err != nil {
-		t.Errorf("what the workflow does itself: %v", err)
-	}
-	if err := CheckCommand(transitions.Command{Key: "k", Transition: "t", Replay: -1}); workflow.CodeOf(err) != workflow.InvalidRequest {
-		t.Errorf("a negative time: %v", err)
-	}
+	assert.NoError(t, CheckKeep(transitions.Command{Tombstone: workflow.Forever}, forever), "what the workflow does itself")
+	err := CheckCommand(transitions.Command{Key: "k", Transition: "t", Replay: -1})
+	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "a negative time: %v", err)
 }
 
 // For an operator too a command whose answer is gone is one that is gone.
@@ -124,12 +119,9 @@ func TestNobodyOperatesOnATombstone(t *testing.T) {
 	} {
 		p, err := Operate(transitions.Command{Key: "op", Workflow: "trip", Instance: r.Instance},
 			transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p.Stuck = r
-		if d := Decide(p, nil, nil, time.Now()); d.Stored || d.Err == nil || d.Err.Code != workflow.KeyExpired {
-			t.Errorf("%s: %+v", name, d)
-		}
+		d := Decide(p, nil, nil, time.Now())
+		assert.Truef(t, !d.Stored && d.Err != nil && d.Err.Code == workflow.KeyExpired, "%s: %+v", name, d)
 	}
 }

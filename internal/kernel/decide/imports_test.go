@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -33,18 +36,13 @@ func TestAnImportIsDecidedAsOfThenAndDoneNow(t *testing.T) {
 	}
 	const overdue = `,"overdue":[{"timer":"nagging","transition":"nag","due":"2026-03-01T11:00:00.123456Z",` +
 		`"fires":"2026-03-01T13:00:00.123456Z"}]`
-	if !strings.Contains(string(d.Body), overdue) || d.Plain {
-		t.Errorf("the answer is %s", d.Body)
-	}
+	assert.Truef(t, strings.Contains(string(d.Body), overdue) && !d.Plain, "the answer is %s", d.Body)
 	// A timer that runs on was armed before, and what is not overdue is not told.
 	d = l.must(l.decide(past(l.command("edit", `{}`), time.Hour)))
-	if len(d.Commands) != 0 || len(d.Disarmed) != 0 || strings.Contains(string(d.Body), "overdue") || !d.Plain {
-		t.Errorf("got %+v %s", d.Commands, d.Body)
-	}
+	assert.Truef(t, len(d.Commands) == 0 && len(d.Disarmed) == 0 && !strings.Contains(string(d.Body), "overdue") && d.Plain,
+		"got %+v %s", d.Commands, d.Body)
 	d = l.must(l.decide(past(l.command("end", `{}`), time.Hour)))
-	if d.After.Open || d.Entry.Cause != "import 2026-03-01T11:00:00.123456Z" {
-		t.Errorf("got %+v", d.Entry)
-	}
+	assert.Truef(t, !d.After.Open && d.Entry.Cause == "import 2026-03-01T11:00:00.123456Z", "got %+v", d.Entry)
 }
 
 func TestTheCodeOfAnImportSeesWhenItHappened(t *testing.T) {
@@ -64,13 +62,9 @@ func TestTheCodeOfAnImportSeesWhenItHappened(t *testing.T) {
 			c.Instance = inst.ID
 		}
 		p, err := Prepare(c, w, fixedID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := Decide(p, w, inst, noon)
-		if d.After == nil {
-			t.Fatalf("got %+v", d)
-		}
+		require.NotNilf(t, d.After, "got %+v", d)
 		inst = d.After
 	}
 	if then := noon.Add(-time.Hour); len(seen) != 3 || slices.ContainsFunc(seen, func(at time.Time) bool { return !at.Equal(then) }) {
@@ -89,9 +83,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		p := l.prepare(c)
 		d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, nobody, noon)
 		wantCode(t, d.Err, workflow.InvalidRequest)
-		if d.Stored || d.After != nil {
-			t.Errorf("%s: %+v", name, d)
-		}
+		assert.Truef(t, !d.Stored && d.After == nil, "%s: %+v", name, d)
 	}
 	later := past(l.command("edit", `{}`), time.Hour)
 	later.NotBefore = noon.Add(time.Hour)
@@ -115,7 +107,5 @@ func TestWhenItHappenedIsPartOfWhatTheKeyStandsFor(t *testing.T) {
 	seen[l.prepare(c).Fingerprint] = true
 	exact := past(c, time.Hour)
 	exact.HappenedAt = exact.HappenedAt.Add(time.Nanosecond).In(time.FixedZone("", 7200))
-	if !seen[l.prepare(exact).Fingerprint] || len(seen) != 3 {
-		t.Errorf("%d fingerprints", len(seen))
-	}
+	assert.Truef(t, seen[l.prepare(exact).Fingerprint] && len(seen) == 3, "%d fingerprints", len(seen))
 }

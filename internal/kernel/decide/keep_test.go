@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -18,9 +21,8 @@ func TestHowLongAKeyIsGoodOutlivesTheFlight(t *testing.T) {
 	asked.Replay, asked.Tombstone = 5*time.Hour, workflow.Forever
 	kept := func(what string, p *Prepared, err error) {
 		t.Helper()
-		if err != nil || p.Replay != asked.Replay || p.Tombstone != asked.Tombstone || p.Fingerprint != plain {
-			t.Errorf("%s: %+v, %v", what, p, err)
-		}
+		assert.Truef(t, err == nil && p.Replay == asked.Replay && p.Tombstone == asked.Tombstone && p.Fingerprint == plain,
+			"%s: %+v, %v", what, p, err)
 	}
 	p := l.prepare(asked)
 	kept("prepared", p, nil)
@@ -34,10 +36,9 @@ func TestHowLongAKeyIsGoodOutlivesTheFlight(t *testing.T) {
 	stuck.Stuck = transitions.StuckUnknown
 	for _, action := range []transitions.Action{transitions.Retry, transitions.Resolve, transitions.Abandon} {
 		settled := l.operate(action, stuck)
-		if settled.Target == nil || settled.Target.Keep != (Keep{Replay: asked.Replay, Tombstone: asked.Tombstone}) ||
-			settled.Target.Workflow != "trip" {
-			t.Errorf("%s: %+v, %+v", action, settled.Target, settled.Err)
-		}
+		assert.Truef(t, settled.Target != nil && settled.Target.Keep == (Keep{Replay: asked.Replay, Tombstone: asked.Tombstone}) &&
+			settled.Target.Workflow == "trip",
+			"%s: %+v, %+v", action, settled.Target, settled.Err)
 	}
 
 	asked.NotBefore = l.now.Add(time.Hour)
@@ -48,9 +49,7 @@ func TestHowLongAKeyIsGoodOutlivesTheFlight(t *testing.T) {
 	kept("a scheduled command", due, err)
 	l.inst.Links.InFlight, l.inst.State = nil, planned
 	d = Decide(due, l.w, l.inst, asked.NotBefore)
-	if d.Flight == nil {
-		t.Fatalf("%+v", d)
-	}
+	require.NotNilf(t, d.Flight, "%+v", d)
 	ending, err = FlightOf(due.Begun(&d, l.now), due.Tenant).Ending(Outcome{Result: []byte(`{}`)})
 	kept("a scheduled activity", ending, err)
 }

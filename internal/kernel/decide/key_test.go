@@ -3,9 +3,10 @@ package decide
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -35,16 +36,12 @@ func TestClassify(t *testing.T) {
 					}
 					want := wantClaim(status, horizon.over, lease.at.IsZero() || lease.over, same)
 					name := fmt.Sprintf("%s, horizon %s, lease %s, same request %v", status, horizon.name, lease.name, same)
-					if got := Classify(r, asked, noon); got != want {
-						t.Errorf("%s: got %s, want %s", name, got, want)
-					}
+					assert.Equal(t, want, Classify(r, asked, noon), name)
 				}
 			}
 		}
 	}
-	if got := Classify(nil, [32]byte{1}, noon); got != KeyNew {
-		t.Errorf("nothing stored: got %s, want new", got)
-	}
+	assert.Equal(t, KeyNew, Classify(nil, [32]byte{1}, noon), "nothing stored, want new")
 }
 
 // wantClaim says it in the words of the requirements.
@@ -82,27 +79,20 @@ func TestAnswerOfEveryClaim(t *testing.T) {
 		got, err := KeyVerdict(claim).Answer(r)
 		switch KeyVerdict(claim) {
 		case KeyReplay, KeyRefused:
-			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s: got %+v, %v", KeyVerdict(claim), got, err)
-			}
+			assert.Truef(t, err == nil && fmt.Sprint(got) == fmt.Sprint(want), "%s: got %+v, %v", KeyVerdict(claim), got, err)
 		case KeyActive, KeyStale, KeyRetryable:
-			if err != nil || !reflect.DeepEqual(got, standing) || !got.InFlight() {
-				t.Errorf("%s: got %+v, %v", KeyVerdict(claim), got, err)
-			}
+			assert.Truef(t, err == nil && reflect.DeepEqual(got, standing) && got.InFlight(),
+				"%s: got %+v, %v", KeyVerdict(claim), got, err)
 		case KeyMismatch:
 			wantCode(t, err, workflow.KeyReused)
-			if strings.Contains(err.Error(), "open") {
-				t.Errorf("a mismatch tells about the other request: %v", err)
-			}
+			assert.NotContainsf(t, err.Error(), "open", "a mismatch tells about the other request: %v", err)
 		case KeyGone:
 			wantCode(t, err, workflow.KeyExpired)
 		case KeyNew: // it is decided, not answered
 		default:
 			t.Errorf("%s: nobody says what its answer is", KeyVerdict(claim))
 		}
-		if err != nil && got.Body != nil {
-			t.Errorf("%s: a body with an error", KeyVerdict(claim))
-		}
+		assert.Falsef(t, err != nil && got.Body != nil, "%s: a body with an error", KeyVerdict(claim))
 	}
 }
 
@@ -110,9 +100,8 @@ func TestAReplayNeverShowsAProvisionalPosition(t *testing.T) {
 	t.Parallel()
 	r := &transitions.Record{Status: transitions.Succeeded, Code: 200, Position: -5, Body: []byte(`{"state":"open"}`)}
 	got, err := KeyReplay.Answer(r)
-	if err != nil || got.Position != 0 || string(got.Body) != `{"state":"open"}` {
-		t.Errorf("got %d %s, %v", got.Position, got.Body, err)
-	}
+	assert.Truef(t, err == nil && got.Position == 0 && string(got.Body) == `{"state":"open"}`,
+		"got %d %s, %v", got.Position, got.Body, err)
 }
 
 func TestEveryClaimHasItsOwnName(t *testing.T) {
@@ -120,9 +109,7 @@ func TestEveryClaimHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
 	for c := range KeyVerdicts {
 		name := KeyVerdict(c).String()
-		if name == "" || seen[name] {
-			t.Errorf("claim %d has the name %q", c, name)
-		}
+		assert.Truef(t, name != "" && !seen[name], "claim %d has the name %q", c, name)
 		seen[name] = true
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -67,13 +70,10 @@ func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
 	w := helpDesk(t)
 	c := transitions.Command{Workflow: "desk", Transition: "write", Key: "k", Payload: []byte(`{"text":"T-1"}`), Roles: []string{"customer"}}
 	p, err := Prepare(c, w, fixedID)
-	if err != nil || !p.Creates || p.BusinessKey != "T-1" || p.Scope != "desk:write" {
-		t.Fatalf("without an address: %+v, %v", p, err)
-	}
+	require.Truef(t, err == nil && p.Creates && p.BusinessKey == "T-1" && p.Scope == "desk:write",
+		"without an address: %+v, %v", p, err)
 	d := Decide(p, w, nil, noon)
-	if d.After == nil || d.Code != 201 || d.After.State != "new" {
-		t.Fatalf("got %+v", d)
-	}
+	require.Truef(t, d.After != nil && d.Code == 201 && d.After.State == "new", "got %+v", d)
 	inst := d.After
 	for _, address := range []func(*transitions.Command){
 		func(c *transitions.Command) { c.Instance = inst.ID },
@@ -82,9 +82,8 @@ func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
 		on := c
 		address(&on)
 		p, err := Prepare(on, w, fixedID)
-		if err != nil || p.Creates || p.Instance != inst.ID || p.Scope != "desk:"+inst.ID.String() {
-			t.Fatalf("with an address: %+v, %v", p, err)
-		}
+		require.Truef(t, err == nil && !p.Creates && p.Instance == inst.ID && p.Scope == "desk:"+inst.ID.String(),
+			"with an address: %+v, %v", p, err)
 		if d := Decide(p, w, inst, noon); d.After == nil || d.Code != 200 || d.After.Version != 2 ||
 			decoded[ticket](t, d.After.Data).Log[1] != "added T-1" {
 			t.Errorf("got %+v", d)
@@ -101,9 +100,8 @@ func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 	options := Explain(w, inst, "ann", []string{"customer"}, noon)
-	if i := slices.IndexFunc(options, func(o inspect.Option) bool { return o.Transition == "write" }); i < 0 || !options[i].Allowed {
-		t.Errorf("what can be done is %+v", options)
-	}
+	i := slices.IndexFunc(options, func(o inspect.Option) bool { return o.Transition == "write" })
+	assert.Truef(t, i >= 0 && options[i].Allowed, "what can be done is %+v", options)
 }
 
 func TestAScheduledCommandMeansWhatItMeantWhenItWasAsked(t *testing.T) {
@@ -119,17 +117,12 @@ func TestAScheduledCommandMeansWhatItMeantWhenItWasAsked(t *testing.T) {
 				BusinessKey: "T-1", State: "new", Version: 1, Data: []byte(`{}`), Open: true}
 		}
 		p, err := Prepare(c, w, fixedID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := Decide(p, w, inst, noon)
-		if d.Flight == nil {
-			t.Fatalf("got %+v", d)
-		}
+		require.NotNilf(t, d.Flight, "got %+v", d)
 		due, err := FlightOf(p.Begun(&d, noon), "default").Due(w)
-		if err != nil || due.Creates != creates || due.BusinessKey != "" && !creates || due.Instance != p.Instance {
-			t.Errorf("creates %t: %+v, %v", creates, due, err)
-		}
+		assert.Truef(t, err == nil && due.Creates == creates && (due.BusinessKey == "" || creates) && due.Instance == p.Instance,
+			"creates %t: %+v, %v", creates, due, err)
 	}
 }
 
@@ -139,9 +132,8 @@ func TestAMessageBeginsOrGoesOnAsItsMappingSays(t *testing.T) {
 	routes := MessageRoutes([]*workflow.Workflow{w}, func(string) []*workflow.Workflow { return nil })["mail"]
 	for body, creates := range map[string]bool{`{"text":"T-1"}`: true, `{"text":"again","ticket":"T-1"}`: false} {
 		p, err := PrepareMessage(transitions.Message{Tenant: "default", Consumer: "mail", ID: "m", Body: []byte(body)}, routes, fixedID)
-		if err != nil || p.Creates != creates || p.Instance != transitions.InstanceID("default", "desk", "T-1") {
-			t.Errorf("%s: %+v, %v", body, p, err)
-		}
+		assert.Truef(t, err == nil && p.Creates == creates && p.Instance == transitions.InstanceID("default", "desk", "T-1"),
+			"%s: %+v, %v", body, p, err)
 	}
 }
 
@@ -153,23 +145,18 @@ func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
 			Data: []byte(`{}`), Open: true}
 		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: "answer", Key: "k", Instance: madeUp,
 			Payload: []byte(`{"text":"x"}`)}, w, fixedID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := Decide(p, w, inst, noon)
-		if d.After == nil || string(d.After.State) != tt.via || string(d.Flight.Request) != fmt.Sprintf(`{"payload":{"text":"x"},"from":%q}`,
-			tt.from) {
-			t.Fatalf("from %s: %+v", tt.from, d)
-		}
+		require.Truef(t, d.After != nil && string(d.After.State) == tt.via &&
+			string(d.Flight.Request) == fmt.Sprintf(`{"payload":{"text":"x"},"from":%q}`,
+				tt.from), "from %s: %+v", tt.from, d)
 		f := FlightOf(p.Begun(&d, noon), "default")
 		f.Attempt = 1
-		if s := f.Activity(w); s == nil || !s.Leaves(workflow.State(tt.from)) {
-			t.Errorf("from %s: what is to be done is %+v", tt.from, s)
-		}
+		s := f.Activity(w)
+		assert.Truef(t, s != nil && s.Leaves(workflow.State(tt.from)), "from %s: what is to be done is %+v", tt.from, s)
 		done := endOn(t, w, f, d.After, Outcome{Result: []byte(`{"text":"it"}`)})
-		if done.After == nil || string(done.After.State) != tt.from || decoded[ticket](t, done.After.Data).Log[0] != tt.want {
-			t.Errorf("from %s: %+v", tt.from, done)
-		}
+		assert.Truef(t, done.After != nil && string(done.After.State) == tt.from && decoded[ticket](t, done.After.Data).Log[0] == tt.want,
+			"from %s: %+v", tt.from, done)
 		failed := endOn(t, w, f, d.After, failure(workflow.FailureError, "no", true))
 		if failed.After == nil || string(failed.After.State) != tt.from || decoded[ticket](t, failed.After.Data).Log[0] != tt.via+" failed: no" {
 			t.Errorf("from %s: %+v", tt.from, failed)
@@ -178,9 +165,8 @@ func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
 		if undoable := tt.from == "known"; len(undos) == 1 != undoable || undoable && undos[0].flight().Activity(w).Work.Via != "posting" {
 			t.Errorf("from %s: undone by %+v", tt.from, undos)
 		}
-		if kept := done.After.Links.Effects; len(kept) == 1 != (tt.from == "known") {
-			t.Errorf("from %s: to be undone later are %+v", tt.from, kept)
-		}
+		kept := done.After.Links.Effects
+		assert.Equalf(t, (tt.from == "known"), len(kept) == 1, "from %s: to be undone later are %+v", tt.from, kept)
 	}
 }
 
@@ -194,13 +180,9 @@ func TestALaterFailureUndoesWhatWasDoneByTheActivityThatDidIt(t *testing.T) {
 		t.Helper()
 		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: transition, Key: key, Instance: madeUp,
 			Payload: []byte(`{"text":"x"}`)}, w, fixedID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := Decide(p, w, inst, noon)
-		if d.After == nil {
-			t.Fatalf("got %+v", d)
-		}
+		require.NotNilf(t, d.After, "got %+v", d)
 		f := FlightOf(p.Begun(&d, noon), "default")
 		f.Attempt = 1
 		d = endOn(t, w, f, d.After, o)
@@ -209,9 +191,8 @@ func TestALaterFailureUndoesWhatWasDoneByTheActivityThatDidIt(t *testing.T) {
 	}
 	do("answer", "1", Outcome{Result: []byte(`{"text":"it"}`)})
 	d := do("bill", "2", failure(workflow.FailureError, "no", false))
-	if len(d.Commands) != 1 || d.Commands[0].flight().Activity(w).Work.Via != "posting" || len(inst.Links.Effects) != 0 {
-		t.Errorf("got %+v, %+v", d.Commands, inst.Links.Effects)
-	}
+	assert.Truef(t, len(d.Commands) == 1 && d.Commands[0].flight().Activity(w).Work.Via == "posting" && len(inst.Links.Effects) == 0,
+		"got %+v, %+v", d.Commands, inst.Links.Effects)
 }
 
 // An operator may say what has come of it, and only that.
@@ -219,9 +200,7 @@ func TestAResultIsThatOfTheActivityThatIsStuck(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
 	stuck := &transitions.Record{Phase: transitions.Working, Transition: "answer", Request: []byte(`{"payload":{},"from":"known"}`)}
-	if err := fits(stuck, w, []byte(`{"text":"it"}`)); err != nil {
-		t.Error(err)
-	}
+	assert.Nil(t, fits(stuck, w, []byte(`{"text":"it"}`)))
 	stuck.Request = []byte(`{"payload":{},"from":"closed"}`)
 	wantCode(t, errorOrNil(fits(stuck, w, []byte(`{"text":"it"}`))), workflow.Internal)
 }
@@ -237,8 +216,6 @@ func errorOrNil(e *workflow.Error) error {
 func endOn(t testing.TB, w *workflow.Workflow, f *InFlight, inst *transitions.Instance, o Outcome) Decision {
 	t.Helper()
 	p, err := f.Ending(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return Decide(p, w, inst, noon)
 }

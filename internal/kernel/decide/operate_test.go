@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -58,18 +60,14 @@ func TestPauseAndResumeAreNotedAndChangeNothingElse(t *testing.T) {
 		d := l.must(nil, Decide(l.operation(transitions.Operation{Action: step.action, Reason: "the strike"}), l.w, l.inst, noon))
 		want := clone(before)
 		want.Version, want.Paused = int64(i+2), step.paused
-		if !reflect.DeepEqual(d.After, want) || d.Status != transitions.Succeeded || d.Code != 200 || d.Err != nil {
-			t.Errorf("%s: the instance became %+v", step.action, d.After)
-		}
+		assert.Truef(t, reflect.DeepEqual(d.After, want) && d.Status == transitions.Succeeded && d.Code == 200 && d.Err == nil,
+			"%s: the instance became %+v", step.action, d.After)
 		if e := d.Entry; e.Transition != step.entry || e.Actor != "eve" || e.Reason != "the strike" || e.From != planned || e.To != planned {
 			t.Errorf("the entry is %+v", e)
 		}
-		if len(d.Commands)+len(d.Disarmed) > 0 || d.Cancelled != nil {
-			t.Errorf("other commands change: %+v", d)
-		}
-		if r, err := (transitions.Receipt{Status: d.Code, Body: d.Body}).Result(); err != nil || r.Version != want.Version || r.State != planned {
-			t.Errorf("the answer is %s, %v", d.Body, err)
-		}
+		assert.Truef(t, len(d.Commands)+len(d.Disarmed) <= 0 && d.Cancelled == nil, "other commands change: %+v", d)
+		r, err := (transitions.Receipt{Status: d.Code, Body: d.Body}).Result()
+		assert.Truef(t, err == nil && r.Version == want.Version && r.State == planned, "the answer is %s, %v", d.Body, err)
 	}
 	l.inst = nil
 	d := Decide(l.operation(transitions.Operation{Action: transitions.Pause}), nil, nil, noon)
@@ -86,9 +84,7 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 	wantCode(t, d.Err, workflow.Paused)
 	checkRefusal(t, d, nil)
 	for _, o := range Explain(l.w, l.inst, "ann", []string{transitions.AnyRole}, noon) {
-		if o.Allowed || o.Reasons[len(o.Reasons)-1].Code != workflow.Paused {
-			t.Errorf("%s is explained as %+v", o.Transition, o)
-		}
+		assert.Truef(t, !o.Allowed && o.Reasons[len(o.Reasons)-1].Code == workflow.Paused, "%s is explained as %+v", o.Transition, o)
 	}
 	if d := l.end(f, Outcome{Result: []byte(`{}`)}); d.Err != nil || d.After.State != booked || !d.After.Paused {
 		t.Errorf("the ending: %+v", d)
@@ -138,9 +134,8 @@ func TestOperateRefuses(t *testing.T) {
 			}
 			p, err := Operate(c, tt.o)
 			wantCode(t, err, tt.want)
-			if p != nil || err != nil && !strings.Contains(err.Error(), tt.message) {
-				t.Errorf("got %+v, %v, want a message with %q", p, err, tt.message)
-			}
+			assert.Truef(t, p == nil && (err == nil || strings.Contains(err.Error(), tt.message)),
+				"got %+v, %v, want a message with %q", p, err, tt.message)
 		})
 	}
 }
@@ -153,10 +148,9 @@ func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 	}
 	c, o := base()
 	p, err := Operate(c, o)
-	if err != nil || p.Scope != "ops:"+madeUp.String() || p.Actor != "local" || string(p.Operation.Result) != `{"a":[2],"b":1}` ||
-		string(p.Canonical) != `{"key":"k","result":{"a":[2],"b":1},"scope":"s"}` {
-		t.Fatalf("got %+v, %v", p, err)
-	}
+	require.Truef(t, err == nil && p.Scope == "ops:"+madeUp.String() && p.Actor == "local" &&
+		string(p.Operation.Result) == `{"a":[2],"b":1}` && string(p.Canonical) == `{"key":"k","result":{"a":[2],"b":1},"scope":"s"}`,
+		"got %+v, %v", p, err)
 	same, _ := base()
 	if again, err := Operate(same, transitions.Operation{Action: transitions.Resolve, Target: o.Target,
 		Result: []byte(` {"a" :[2.0],"b":1}`)}); err != nil || again.Fingerprint != p.Fingerprint {
@@ -225,18 +219,13 @@ func TestOperationsOnAStuckCommand(t *testing.T) {
 			f.Attempt = 3
 			stuck := recordOf(f, transitions.FailedRetryable, "unknown_outcome")
 			d := l.operate(tt.action, stuck)
-			if !d.Stored || d.Err != nil || d.Status != transitions.Succeeded || d.Code != 200 || d.Flight != nil {
-				t.Fatalf("the operation itself: %+v", d)
-			}
+			require.Truef(t, d.Stored && d.Err == nil && d.Status == transitions.Succeeded && d.Code == 200 && d.Flight == nil,
+				"the operation itself: %+v", d)
 			answer := fmt.Sprintf(`{"operation":%q,"scope":%q,"key":%q,"at":"2026-03-01T12:00:00.123456Z"}`, tt.action, f.Scope, f.Key)
-			if string(d.Body) != answer {
-				t.Errorf("it answers %s, want %s", d.Body, answer)
-			}
+			assert.Equalf(t, answer, string(d.Body), "it answers %s", d.Body)
 			checkTarget(t, d, stuck, tt.status, tt.code)
 			if tt.entry == "" {
-				if d.After != nil {
-					t.Errorf("the instance became %+v", d.After)
-				}
+				assert.Nil(t, d.After, "the instance became")
 				return
 			}
 			e := d.Entry
@@ -261,9 +250,7 @@ func TestWhatIsTriedAgainIsDoneAgainWhateverWasHandedOver(t *testing.T) {
 		t.Errorf("it is given back as %+v", back)
 	}
 	d := l.operate(transitions.Retry, recordOf(f, transitions.FailedRetryable, "undecidable"))
-	if d.Target == nil || string(d.Target.Flight.Request) != `{"payload":{},"tried":true}` {
-		t.Errorf("it goes on as %+v", d.Target)
-	}
+	assert.Truef(t, d.Target != nil && string(d.Target.Flight.Request) == `{"payload":{},"tried":true}`, "it goes on as %+v", d.Target)
 }
 
 // checkTarget holds what becomes of the stuck command against what should.
@@ -278,18 +265,16 @@ func checkTarget(t *testing.T, d Decision, stuck *transitions.Record, status tra
 	}
 	if status != transitions.Pending {
 		err := transitions.Receipt{Status: x.Code, Body: x.Body}.Err()
-		if x.Flight != nil || len(x.Body) == 0 || (err == nil) != (status == transitions.Succeeded) {
-			t.Errorf("it is answered %d %s", x.Code, x.Body)
-		}
+		assert.Truef(t, x.Flight == nil && len(x.Body) != 0 && (err == nil) == (status == transitions.Succeeded),
+			"it is answered %d %s", x.Code, x.Body)
 		return
 	}
 	request := stuck.Request
 	if stuck.Phase == transitions.Working {
 		request = []byte(`{"payload":{},"tried":true}`)
 	}
-	if x.Body != nil || !reflect.DeepEqual(*x.Flight, Flight{Phase: stuck.Phase, RunAt: noon, Request: request}) {
-		t.Errorf("it goes on as %+v", x.Flight)
-	}
+	assert.Truef(t, x.Body == nil && reflect.DeepEqual(*x.Flight, Flight{Phase: stuck.Phase, RunAt: noon, Request: request}),
+		"it goes on as %+v", x.Flight)
 }
 
 func TestAnOperationOnWhatDoesNotWaitForAPersonIsRefused(t *testing.T) {
@@ -301,9 +286,7 @@ func TestAnOperationOnWhatDoesNotWaitForAPersonIsRefused(t *testing.T) {
 			transitions.Succeeded} {
 			d := l.operate(a, recordOf(f, status, ""))
 			wantCode(t, d.Err, workflow.NotStuck)
-			if d.Target != nil || !strings.Contains(d.Err.Message, string(status)) {
-				t.Errorf("%s of a %s one: %+v", a, status, d)
-			}
+			assert.Truef(t, d.Target == nil && strings.Contains(d.Err.Message, string(status)), "%s of a %s one: %+v", a, status, d)
 		}
 		p := l.operation(transitions.Operation{Action: a, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
 		d := Decide(p, l.w, l.inst, noon)
@@ -334,9 +317,7 @@ func TestAPersonsResultMustFit(t *testing.T) {
 		d := Decide(p, l.w, l.inst, noon)
 		wantCode(t, d.Err, want)
 		checkRefusal(t, d, nil)
-		if d.Target != nil {
-			t.Errorf("%s: the command changes all the same: %+v", result, d.Target)
-		}
+		assert.Nilf(t, d.Target, "%s: the command changes all the same", result)
 	}
 	l := newLife(t)
 	stuck := recordOf(l.scheduled(l.command("edit", `{}`)), transitions.FailedRetryable, "undecidable")

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -100,9 +102,7 @@ func TestBeforeAnAttempt(t *testing.T) {
 			if decided {
 				got = describe(v)
 			}
-			if got != c.want {
-				t.Errorf("it comes to %q, want %q", got, c.want)
-			}
+			assert.Equal(t, c.want, got, "it comes to")
 		})
 	}
 }
@@ -241,9 +241,7 @@ func TestAfterAnAttempt(t *testing.T) {
 			if c.flight.Request == nil {
 				c.flight.Request = []byte("{}")
 			}
-			if got := describe(c.flight.After(policies[c.policy], c.try)); got != c.want {
-				t.Errorf("it comes to %q, want %q", got, c.want)
-			}
+			assert.Equal(t, c.want, describe(c.flight.After(policies[c.policy], c.try)), "it comes to")
 		})
 	}
 }
@@ -271,9 +269,7 @@ func TestAfterAScheduledCommand(t *testing.T) {
 		{"no transition of that name", 5, 4, failed(workflow.TransitionNotFound), "failed_retryable undecidable, counted, unsure"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := describe((&InFlight{Attempt: c.attempt, Failures: c.failures}).AfterDue(c.err)); got != c.want {
-				t.Errorf("it comes to %q, want %q", got, c.want)
-			}
+			assert.Equal(t, c.want, describe((&InFlight{Attempt: c.attempt, Failures: c.failures}).AfterDue(c.err)), "it comes to")
 		})
 	}
 }
@@ -289,12 +285,9 @@ func FuzzMessagesCanBeStored(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		one := InFlight{Phase: transitions.Working, Attempt: 1}
 		got := one.After(policies["once"], Try{Err: errors.New(s)}).Outcome.Failure.Message
-		if len(got) > maxMessage || !utf8.ValidString(got) || strings.Contains(got, "\x00") {
-			t.Errorf("%q", got)
-		}
-		if utf8.ValidString(s) && len(s) <= maxMessage && !strings.Contains(s, "\x00") && got != s {
-			t.Errorf("%q became %q", s, got)
-		}
+		assert.Truef(t, len(got) <= maxMessage && utf8.ValidString(got) && !strings.Contains(got, "\x00"), "%q", got)
+		assert.Falsef(t, utf8.ValidString(s) && len(s) <= maxMessage && !strings.Contains(s, "\x00") && got != s,
+			"%q became %q", s, got)
 	})
 }
 
@@ -330,16 +323,12 @@ func FuzzVerdicts(f *testing.F) {
 		case (v.Outcome == nil) == (v.Back == nil):
 			t.Fatalf("it comes to both or neither: %s", describe(v))
 		case v.Outcome != nil && v.Outcome.Failure != nil:
-			if n := v.Outcome.Failure.Attempts; n != in.Attempt && n != in.Attempt-1 {
-				t.Errorf("%d attempts were begun: %s", in.Attempt, describe(v))
-			}
-			if in.Phase == transitions.Undoing {
-				t.Errorf("an undo gave up by itself: %s", describe(v))
-			}
+			n := v.Outcome.Failure.Attempts
+			assert.Falsef(t, n != in.Attempt && n != in.Attempt-1, "%d attempts were begun: %s", in.Attempt, describe(v))
+			assert.NotEqualf(t, transitions.Undoing, in.Phase, "an undo gave up by itself: %s", describe(v))
 		case v.Back != nil:
-			if v.Back.Least > v.Back.Most || v.Back.Most > w.Retry.Max || v.Back.Most < 0 {
-				t.Errorf("it waits %s to %s", v.Back.Least, v.Back.Most)
-			}
+			assert.Truef(t, v.Back.Least <= v.Back.Most && v.Back.Most <= w.Retry.Max && v.Back.Most >= 0,
+				"it waits %s to %s", v.Back.Least, v.Back.Most)
 		}
 	})
 }

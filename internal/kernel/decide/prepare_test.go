@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -42,9 +43,8 @@ func TestPrepareSettlesTheInstanceAndTheScope(t *testing.T) {
 				t.Errorf("got %s %q %q %v, want %s %q %q %v", p.Instance, p.BusinessKey, p.Scope, p.Creates,
 					tt.instance, tt.key, tt.scope, tt.creates)
 			}
-			if p.Definition != w || p.Actor != transitions.DefaultActor || p.Tenant == "" {
-				t.Errorf("got definition %v, actor %q, tenant %q", p.Definition, p.Actor, p.Tenant)
-			}
+			assert.Truef(t, p.Definition == w && p.Actor == transitions.DefaultActor && p.Tenant != "",
+				"got definition %v, actor %q, tenant %q", p.Definition, p.Actor, p.Tenant)
 		})
 	}
 }
@@ -86,12 +86,9 @@ func TestPrepareRefuses(t *testing.T) {
 			}
 			p, err := Prepare(c, w, fixedID)
 			wantCode(t, err, tt.want)
-			if err != nil && !strings.Contains(err.Error(), tt.message) {
-				t.Errorf("got %v, want a message with %q", err, tt.message)
-			}
-			if p != nil {
-				t.Error("got a prepared command with the error")
-			}
+			assert.Falsef(t, err != nil && !strings.Contains(err.Error(), tt.message),
+				"got %v, want a message with %q", err, tt.message)
+			assert.Nil(t, p, "got a prepared command with the error")
 		})
 	}
 }
@@ -101,9 +98,8 @@ func TestPrepareNamesEveryFieldThatIsWrong(t *testing.T) {
 	_, err := Prepare(transitions.Command{Workflow: "expense", Transition: "file", Key: "k", Payload: []byte(`{"total":-1}`)},
 		built(t, definition(1)), fixedID)
 	e, ok := errors.AsType[*workflow.Error](err)
-	if !ok || len(e.Fields) != 2 || e.Fields[0].Pointer != "/number" || e.Fields[1].Pointer != "/total" {
-		t.Errorf("got %v, want /number and /total", reasons(err))
-	}
+	assert.Truef(t, ok && len(e.Fields) == 2 && e.Fields[0].Pointer == "/number" && e.Fields[1].Pointer == "/total",
+		"got %v, want /number and /total", reasons(err))
 }
 
 func TestAPanicInAPayloadsOwnCodeFailsItsCommandOnly(t *testing.T) {
@@ -114,12 +110,8 @@ func TestAPanicInAPayloadsOwnCodeFailsItsCommandOnly(t *testing.T) {
 	p, err := Prepare(transitions.Command{Workflow: "fragile", Transition: "begin", Key: "k", Payload: []byte(`{"number":"1","total":1}`)}, w,
 		fixedID)
 	wantCode(t, err, workflow.Internal)
-	if p != nil {
-		t.Error("got a prepared command with the error")
-	}
-	if problem := string(transitions.ProblemOf(err).JSON()); strings.Contains(problem, "secret") {
-		t.Errorf("the caller is told %s", problem)
-	}
+	assert.Nil(t, p, "got a prepared command with the error")
+	assert.NotContains(t, string(transitions.ProblemOf(err).JSON()), "secret", "the caller is told")
 }
 
 func TestPrepareCopiesThePayload(t *testing.T) {

@@ -1,11 +1,13 @@
 package decide
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -35,15 +37,10 @@ func TestTheSameArgumentsGiveTheSameDecisionAndStayAsTheyWere(t *testing.T) {
 				d.Err.Cause = nil // its stack names goroutines
 			}
 		}
-		if !reflect.DeepEqual(first, second) {
-			t.Errorf("%s %s: decided %+v and then %+v", c.Transition, c.Payload, first, second)
-		}
-		if !reflect.DeepEqual(inst, before) {
-			t.Errorf("%s %s: the instance was changed to %+v", c.Transition, c.Payload, inst)
-		}
-		if !slices.Equal(p.Canonical, canonical) || p.Fingerprint != fingerprint {
-			t.Errorf("%s %s: the command was changed to %s", c.Transition, c.Payload, p.Canonical)
-		}
+		assert.Equalf(t, second, first, "%s %s: decided and then", c.Transition, c.Payload)
+		assert.Equalf(t, before, inst, "%s %s: the instance was changed to", c.Transition, c.Payload)
+		assert.Truef(t, slices.Equal(p.Canonical, canonical) && p.Fingerprint == fingerprint,
+			"%s %s: the command was changed to %s", c.Transition, c.Payload, p.Canonical)
 	}
 }
 
@@ -58,17 +55,13 @@ func TestLaterDecisionsDoNotChangeEarlierOnes(t *testing.T) {
 	for _, futures := range [][]string{{"a", "b"}, {"c", "d"}, {"e", "f"}} {
 		for _, actor := range futures { // two of one past
 			d := Decide(prepared(t, w, onE1("add", `{"amounts":[1]}`, actor)), w, inst, noon)
-			if d.Err != nil {
-				t.Fatal(d.Err)
-			}
+			require.Nil(t, d.Err)
 			all, copies = append(all, d.After), append(copies, clone(d.After))
 		}
 		inst = all[len(all)-1]
 	}
 	for i := range all {
-		if !reflect.DeepEqual(all[i], copies[i]) {
-			t.Errorf("decision %d became %+v", i, all[i])
-		}
+		assert.Equalf(t, copies[i], all[i], "decision %d became", i)
 	}
 }
 
@@ -81,16 +74,13 @@ func TestAnErrorValueThatIsSharedIsNotChanged(t *testing.T) {
 		work.Go(func() {
 			for range 100 {
 				d := Decide(prepared(t, w, onE1("add", `{"do":"refuse always alike"}`, "bob")), w, expenseIn(state, 1, "1"), noon)
-				if d.Err == nil || d.Err.State != state {
-					t.Errorf("got %+v, want a refusal in %s", d.Err, state)
-				}
+				assert.Truef(t, d.Err != nil && d.Err.State == state, "got %+v, want a refusal in %s", d.Err, state)
 			}
 		})
 	}
 	work.Wait()
-	if e := errSpent.(*workflow.Error); e.State != "" {
-		t.Errorf("the workflow's own value was changed: %+v", e)
-	}
+	e := errSpent.(*workflow.Error)
+	assert.Equalf(t, workflow.State(""), e.State, "the workflow's own value was changed: %+v", e)
 }
 
 func TestAPanicTellsTheLogAndNotTheCaller(t *testing.T) {
@@ -98,17 +88,13 @@ func TestAPanicTellsTheLogAndNotTheCaller(t *testing.T) {
 	w := built(t, definition(1))
 	d := Decide(prepared(t, w, onE1("add", `{"do":"panic"}`, "bob")), w, expenseIn(open, 1, "1"), noon)
 	wantCode(t, d.Err, workflow.Internal)
-	if d.Stored {
-		t.Error("a defect was stored for good")
-	}
+	assert.False(t, d.Stored, "a defect was stored for good")
 	if cause := d.Err.Error(); !strings.Contains(cause, "secret of the house: E-1") || !strings.Contains(cause, "fixture_test.go") {
 		t.Errorf("the log does not learn what and where: %s", cause)
 	}
 	told := string(transitions.ProblemOf(d.Err).JSON())
 	for _, secret := range []string{"secret", "E-1", "fixture_test", "goroutine", "panic"} {
-		if strings.Contains(told, secret) {
-			t.Errorf("the caller is told %q in %s", secret, told)
-		}
+		assert.NotContains(t, told, secret, "the caller is told in")
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -19,13 +22,10 @@ func because(c transitions.Command, reason string) transitions.Command {
 // wantReason holds what a decision writes against the reason that it should have.
 func wantReason(t testing.TB, d Decision, transition, reason string) {
 	t.Helper()
-	if d.Entry.Transition != transition || d.Entry.Reason != reason {
-		t.Errorf("%s has the reason %q, want %s and %q", d.Entry.Transition, d.Entry.Reason, transition, reason)
-	}
+	assert.Truef(t, d.Entry.Transition == transition && d.Entry.Reason == reason,
+		"%s has the reason %q, want %s and %q", d.Entry.Transition, d.Entry.Reason, transition, reason)
 	for _, e := range d.Events {
-		if e.Reason != reason {
-			t.Errorf("the event %s has the reason %q, want %q", e.Type, e.Reason, reason)
-		}
+		assert.Equalf(t, reason, e.Reason, "the event %s has the reason", e.Type)
 	}
 }
 
@@ -33,9 +33,7 @@ func wantReason(t testing.TB, d Decision, transition, reason string) {
 func undoIn(t testing.TB, d Decision) *Planned {
 	t.Helper()
 	i := slices.IndexFunc(d.Commands, func(c Planned) bool { return c.Flight.Phase == transitions.Undoing })
-	if i < 0 {
-		t.Fatalf("it plans %+v", d.Commands)
-	}
+	require.Truef(t, i >= 0, "it plans %+v", d.Commands)
 	return &d.Commands[i]
 }
 
@@ -49,9 +47,7 @@ func TestTheCallersReasonIsWritten(t *testing.T) {
 	c := because(l.command("edit", `{"do":"spawn"}`), "with a friend")
 	p := l.prepare(c)
 	d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, nobody, noon)
-	if len(d.Children) != 1 {
-		t.Fatalf("%+v", d)
-	}
+	require.Lenf(t, d.Children, 1, "%+v", d)
 	wantReason(t, d.Children[0].Decision, "plan", "") // it was not asked for by itself
 }
 
@@ -78,9 +74,7 @@ func TestTheCodesReasonCountsMoreThanTheCallers(t *testing.T) {
 			c.Instance = inst.ID
 		}
 		p, err := Prepare(c, w, fixedID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return Decide(p, w, inst, noon)
 	}
 	wantReason(t, decided("begin", `{}`, "the caller"), "begin", "the caller")
@@ -89,9 +83,7 @@ func TestTheCodesReasonCountsMoreThanTheCallers(t *testing.T) {
 	inst = d.After
 	wantCode(t, decided("end", `{}`, "").Err, workflow.GuardRefused)
 	wantReason(t, decided("end", `{}`, "it is over"), "end", "it is over")
-	if got := strings.Join(seen, ", "); got != "the caller, the caller, it is over" {
-		t.Errorf("the code saw %s", got)
-	}
+	assert.Equal(t, "the caller, the caller, it is over", strings.Join(seen, ", "), "the code saw")
 }
 
 // A command in flight keeps its reason, until a failure has one of its own or an operator settles it.
@@ -114,9 +106,7 @@ func TestTheReasonIsKeptInFlight(t *testing.T) {
 	wantReason(t, l.end(undo.flight(), Outcome{}), "book.undone", "")
 	other := newLife(t)
 	without := undoIn(t, other.end(other.accept("book", `{}`), failure(workflow.FailureError, "no seats", true)))
-	if without.Fingerprint != undo.Fingerprint {
-		t.Error("the undo is another command where what it undoes has a reason")
-	}
+	assert.Equal(t, undo.Fingerprint, without.Fingerprint, "the undo is another command where what it undoes has a reason")
 
 	for reason, want := range map[string]string{"the statement has it": "the statement has it", "": ""} {
 		l, f := begun()
@@ -136,9 +126,7 @@ func TestTheReasonOfAScheduledCommandIsKept(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.scheduled(because(l.command("edit", `{}`), "when she is back"))
-	if asked := string(l.scheduled(l.command("edit", `{}`)).Request); strings.Contains(asked, "reason") {
-		t.Errorf("without a reason it is stored as %s", asked)
-	}
+	assert.NotContains(t, string(l.scheduled(l.command("edit", `{}`)).Request), "reason", "without a reason it is stored as")
 	l.now = noon.Add(time.Hour)
 	wantReason(t, l.due(f), "edit", "when she is back")
 }
@@ -153,9 +141,7 @@ func TestAReasonThatCannotBeStoredIsRefused(t *testing.T) {
 	} {
 		_, err := Prepare(because(l.command("edit", `{}`), reason), l.w, fixedID)
 		wantCode(t, err, workflow.InvalidRequest)
-		if err.Error() != "invalid_request: "+want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		assert.Equalf(t, "invalid_request: "+want, err.Error(), "%v, want %s", err, want)
 	}
 	whole := strings.Repeat("é", transitions.MaxReason/2)
 	wantReason(t, l.must(l.decide(because(l.command("edit", `{}`), whole))), "edit", whole)

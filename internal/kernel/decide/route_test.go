@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -41,9 +43,7 @@ func hears(t testing.TB, name string, version int, kinds ...string) *workflow.Wo
 		parts = append(parts, workflow.On(kind, workflow.From("open"), workflow.Stay, d).Receive("post", mapping(kind)))
 	}
 	w, err := workflow.Define(name, version, parts...).Final("closed").Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -62,15 +62,11 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 		}
 		return nil
 	})
-	if len(routes) != 1 || len(routes["post"]) != 4 {
-		t.Fatalf("routes are %v", routes)
-	}
+	require.Truef(t, len(routes) == 1 && len(routes["post"]) == 4, "routes are %v", routes)
 	for kind, want := range map[string]string{"found": "a found", "weighed": "b weighed"} {
 		m := post(kind, `{"parcel":"p-1"}`)
 		p, err := PrepareMessage(m, routes["post"], uuid.New)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := p.Workflow + " " + p.Transition; got != want || p.Scope != "inbox:post" || p.Key != "m" || p.Actor != "inbox:post" ||
 			!slices.Equal(p.Roles, []string{transitions.AnyRole}) || p.Fingerprint != m.Hash() ||
 			p.Instance != transitions.InstanceID("default", p.Workflow, "p-1") {
@@ -92,16 +88,13 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 		{"\x00", `{"parcel":"p"}`, nil, workflow.InvalidRequest},
 	} {
 		_, err := PrepareMessage(post(tt.kind, tt.body), routes["post"], uuid.New)
-		if tt.want != nil && !errors.Is(err, tt.want) || tt.want == nil && workflow.CodeOf(err) != tt.code {
-			t.Errorf("%q %.40s: %v", tt.kind, tt.body, err)
-		}
-		if e, ok := errors.AsType[*workflow.Error](err); ok && strings.Contains(e.Message, "secret") {
-			t.Errorf("%q shows %q", tt.kind, e.Message)
-		}
+		assert.Truef(t, (tt.want == nil || errors.Is(err, tt.want)) && (tt.want != nil || workflow.CodeOf(err) == tt.code),
+			"%q %.40s: %v", tt.kind, tt.body, err)
+		e, ok := errors.AsType[*workflow.Error](err)
+		assert.Falsef(t, ok && strings.Contains(e.Message, "secret"), "%q shows %q", tt.kind, e.Message)
 	}
-	if _, err := PrepareMessage(post("found", `{"parcel":"p"}`), nil, uuid.New); workflow.CodeOf(err) != workflow.MessageNotTaken {
-		t.Errorf("without a route: %v", err)
-	}
+	_, err := PrepareMessage(post("found", `{"parcel":"p"}`), nil, uuid.New)
+	assert.Equalf(t, workflow.MessageNotTaken, workflow.CodeOf(err), "without a route: %v", err)
 }
 
 // While an older version begins, instances may be on a newer one: its transitions hear too, after those of the older, but
@@ -113,13 +106,9 @@ func TestANewerVersionThatDoesNotBeginHearsForItsInstances(t *testing.T) {
 	for _, r := range routes {
 		got = append(got, r.Step.Name)
 	}
-	if !slices.Equal(got, []string{"lost", "found", "weighed"}) {
-		t.Errorf("asked are %v", got)
-	}
+	assert.Truef(t, slices.Equal(got, []string{"lost", "found", "weighed"}), "asked are %v", got)
 	p, err := PrepareMessage(post("weighed", `{"parcel":"p-1"}`), routes, uuid.New)
-	if err != nil || p.Definition != w3 || p.Creates {
-		t.Errorf("%+v, %v", p, err)
-	}
+	assert.Truef(t, err == nil && p.Definition == w3 && !p.Creates, "%+v, %v", p, err)
 }
 
 // Whatever comes in, the same message always becomes the same command, or the same
@@ -136,14 +125,11 @@ func FuzzPrepareMessage(f *testing.F) {
 		p, err := PrepareMessage(m, routes, uuid.New)
 		again, errAgain := PrepareMessage(m, routes, uuid.New)
 		if err != nil {
-			if errAgain == nil || workflow.CodeOf(err) != workflow.CodeOf(errAgain) {
-				t.Errorf("%v, and then %v", err, errAgain)
-			}
+			assert.Truef(t, errAgain != nil && workflow.CodeOf(err) == workflow.CodeOf(errAgain), "%v, and then %v", err, errAgain)
 			return
 		}
-		if errAgain != nil || p.Instance != again.Instance || p.Fingerprint != again.Fingerprint ||
-			string(p.Canonical) != string(again.Canonical) {
-			t.Errorf("%+v, and then %+v, %v", p, again, errAgain)
-		}
+		assert.Truef(t, errAgain == nil && p.Instance == again.Instance && p.Fingerprint == again.Fingerprint &&
+			string(p.Canonical) == string(again.Canonical),
+			"%+v, and then %+v, %v", p, again, errAgain)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -45,12 +47,9 @@ func TestACommandForLaterWaitsAndChangesNothing(t *testing.T) {
 	want := Decision{Stored: true, Status: transitions.Pending, Code: 202,
 		Flight: &Flight{Phase: transitions.Scheduled, RunAt: noon.Add(time.Hour), Definition: l.inst.Definition,
 			Request: []byte(`{"payload":{"text":"later"},"roles":["traveller"]}`)}}
-	if !reflect.DeepEqual(d, want) {
-		t.Errorf("got %+v %s", d, d.Flight.Request)
-	}
-	if r := p.Begun(&d, noon); r.Version != 0 || !r.RunAt.Equal(noon.Add(time.Hour)) || r.Phase != transitions.Scheduled {
-		t.Errorf("its record is %+v", r)
-	}
+	assert.Equal(t, want, d, d.Flight.Request)
+	r := p.Begun(&d, noon)
+	assert.Truef(t, r.Version == 0 && r.RunAt.Equal(noon.Add(time.Hour)) && r.Phase == transitions.Scheduled, "its record is %+v", r)
 	// It is not looked at before its time: it may be possible then.
 	if _, d := l.decide(l.later(l.command("pay", `{}`))); d.Flight == nil {
 		t.Errorf("got %+v", d)
@@ -67,9 +66,8 @@ func TestATimeThatHasComeIsNow(t *testing.T) {
 		l := newLife(t)
 		c := l.command("edit", `{}`)
 		c.NotBefore = at
-		if _, d := l.decide(c); d.Flight != nil || d.Code != 200 || d.After == nil {
-			t.Errorf("at %s: got %+v", at, d)
-		}
+		_, d := l.decide(c)
+		assert.Truef(t, d.Flight == nil && d.Code == 200 && d.After != nil, "at %s: got %+v", at, d)
 	}
 }
 
@@ -89,17 +87,13 @@ func TestWhatIsDueIsWhatWasAsked(t *testing.T) {
 			f := FlightOf(p.Begun(&d, noon), p.Tenant)
 			f.Attempt = 4
 			due, err := f.Due(l.w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if due.Fingerprint != p.Fingerprint || !bytes.Equal(due.Canonical, p.Canonical) || due.Definition != p.Definition {
-				t.Errorf("%s: due as %x %s, want %x %s", payload, due.Fingerprint, due.Canonical, p.Fingerprint, p.Canonical)
-			}
+			require.NoError(t, err)
+			assert.Truef(t, due.Fingerprint == p.Fingerprint && bytes.Equal(due.Canonical, p.Canonical) && due.Definition == p.Definition,
+				"%s: due as %x %s, want %x %s", payload, due.Fingerprint, due.Canonical, p.Fingerprint, p.Canonical)
 			want := p.Command
 			want.NotBefore, want.Payload = time.Time{}, nil
-			if !reflect.DeepEqual(due.Command, want) || *due.Resumed != (Resumed{Attempt: 4, Phase: transitions.Scheduled}) {
-				t.Errorf("%s: due as %+v, want %+v", payload, due.Command, want)
-			}
+			assert.Truef(t, reflect.DeepEqual(due.Command, want) && *due.Resumed == (Resumed{Attempt: 4, Phase: transitions.Scheduled}),
+				"%s: due as %+v, want %+v", payload, due.Command, want)
 		}
 	}
 }
@@ -113,12 +107,9 @@ func TestTheTimeIsPartOfTheIntent(t *testing.T) {
 	utc.NotBefore = utc.NotBefore.In(time.FixedZone("", 3600))
 	other := l.later(c)
 	other.NotBefore = other.NotBefore.Add(1)
-	if now.Fingerprint == later.Fingerprint || l.prepare(other).Fingerprint == later.Fingerprint {
-		t.Error("two times have one fingerprint")
-	}
-	if l.prepare(utc).Fingerprint != later.Fingerprint {
-		t.Error("one time has two fingerprints")
-	}
+	assert.True(t, now.Fingerprint != later.Fingerprint && l.prepare(other).Fingerprint != later.Fingerprint,
+		"two times have one fingerprint")
+	assert.Equal(t, later.Fingerprint, l.prepare(utc).Fingerprint, "one time has two fingerprints")
 }
 
 func TestAScheduledCreationKeepsTheIDThatItsCallerWasTold(t *testing.T) {
@@ -127,17 +118,15 @@ func TestAScheduledCreationKeepsTheIDThatItsCallerWasTold(t *testing.T) {
 	f := l.scheduled(l.command("plan", `{}`))
 	f.Instance = uuid.MustParse("01936b0e-0000-7000-8000-00000000000b")
 	d := l.due(f)
-	if d.After == nil || d.After.ID != f.Instance || d.Code != 201 || !d.After.CreatedAt.Equal(noon.Add(time.Hour)) {
-		t.Errorf("got %+v", d)
-	}
+	assert.Truef(t, d.After != nil && d.After.ID == f.Instance && d.Code == 201 && d.After.CreatedAt.Equal(noon.Add(time.Hour)),
+		"got %+v", d)
 	f = l.scheduled(l.command("invite", `{"text":"bob"}`))
 	if d = l.due(f); d.After == nil || d.After.ID != transitions.InstanceID("default", "trip", "bob") || d.After.BusinessKey != "bob" {
 		t.Errorf("by business key: got %+v", d)
 	}
 	l.inst = d.After
-	if d = l.due(f); d.Status != transitions.Succeeded || d.After != nil || d.Code != 200 {
-		t.Errorf("of what is there already: got %+v", d)
-	}
+	d = l.due(f)
+	assert.Truef(t, d.Status == transitions.Succeeded && d.After == nil && d.Code == 200, "of what is there already: got %+v", d)
 }
 
 func TestAScheduledActivityIsAcceptedWhenItIsDue(t *testing.T) {
@@ -180,9 +169,7 @@ func TestWhatCannotGetBetterByItselfIsTheAnswerOfADueCommand(t *testing.T) {
 			l.inst = tt.inst
 			d := l.due(f)
 			wantCode(t, d.Err, tt.want)
-			if d.Stored != tt.final {
-				t.Fatalf("stored %v", d.Stored)
-			}
+			require.Equal(t, tt.final, d.Stored, "stored")
 			if tt.final {
 				body := decoded[transitions.Problem](t, d.Body)
 				if d.Status != transitions.FailedFinal || d.Code != tt.want.Info().Status || body.Code != tt.want || !body.Final {
@@ -204,8 +191,7 @@ func TestAScheduledCommandThatIsAskedToStopIsCancelled(t *testing.T) {
 	for _, c := range []transitions.Command{l.command("edit", `{}`), {Workflow: "trip", Transition: "plan", Key: "k"}} {
 		d := l.end(l.scheduled(c), failure(workflow.FailureCancelled, "cancelled by ann", false))
 		wantCode(t, d.Err, workflow.CommandCancelled)
-		if !d.Stored || d.Status != transitions.FailedFinal || d.After != nil || d.Err.Message != "cancelled by ann" {
-			t.Errorf("got %+v", d)
-		}
+		assert.Truef(t, d.Stored && d.Status == transitions.FailedFinal && d.After == nil && d.Err.Message == "cancelled by ann",
+			"got %+v", d)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -12,21 +15,15 @@ import (
 func TestTheDataOfAnInstanceIsBounded(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	if l.w.MaxData != 1<<20 {
-		t.Errorf("by default the bound is %d", l.w.MaxData)
-	}
+	assert.Equal(t, 1<<20, l.w.MaxData, "by default the bound")
 	l.w.MaxData = len(l.inst.Data) + 100
 	d := l.must(l.decide(l.command("edit", `{"text":"`+strings.Repeat("x", 50)+`"}`)))
-	if len(d.After.Data) > l.w.MaxData {
-		t.Fatalf("the test's data has %d bytes", len(d.After.Data))
-	}
+	require.Truef(t, len(d.After.Data) <= l.w.MaxData, "the test's data has %d bytes", len(d.After.Data))
 	_, d = l.decide(l.command("edit", `{"text":"`+strings.Repeat("x", 50)+`"}`))
 	wantCode(t, d.Err, workflow.DataTooLarge)
 	checkRefusal(t, d, l.inst)
 	for _, want := range []string{"bytes", "trip", "allows"} {
-		if !strings.Contains(d.Err.Message, want) {
-			t.Errorf("%q does not say %q", d.Err.Message, want)
-		}
+		assert.Contains(t, d.Err.Message, want, "does not say")
 	}
 }
 
@@ -37,9 +34,7 @@ func TestDataThatIsLargerAlreadyMayStaySo(t *testing.T) {
 	l.w.MaxData = 10
 	l.inst.Data = append(l.inst.Data, bytes.Repeat([]byte(" "), 100)...) // which the next transition leaves out
 	d := l.must(l.decide(l.command("edit", `{}`)))
-	if len(d.After.Data) <= l.w.MaxData {
-		t.Errorf("the test's data has only %d bytes", len(d.After.Data))
-	}
+	assert.Truef(t, len(d.After.Data) > l.w.MaxData, "the test's data has only %d bytes", len(d.After.Data))
 	_, d = l.decide(l.command("edit", `{}`))
 	wantCode(t, d.Err, workflow.DataTooLarge)
 }
@@ -53,10 +48,6 @@ func TestAResultThatMakesTheDataTooLargeIsAFailure(t *testing.T) {
 	l.w.MaxData = len(l.inst.Data)
 	d := l.end(f, Outcome{Result: []byte(`{"text":"seat 7"}`)})
 	wantCode(t, d.Err, workflow.ActivityFailed)
-	if d.After == nil || d.After.State != unbooked || d.Status != transitions.FailedFinal {
-		t.Errorf("it became %+v", d)
-	}
-	if len(d.Commands) == 0 {
-		t.Error("what it did is not undone")
-	}
+	assert.Truef(t, d.After != nil && d.After.State == unbooked && d.Status == transitions.FailedFinal, "it became %+v", d)
+	assert.NotEqual(t, 0, len(d.Commands), "what it did is not undone")
 }

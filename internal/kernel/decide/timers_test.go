@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -21,12 +24,9 @@ func wantTimers(t *testing.T, l *life, d Decision, armed, disarmed []string) {
 	for i, name := range disarmed {
 		disarmed[i] = timerOf(l, name)
 	}
-	if got := plans(d); !slices.Equal(got, armed) {
-		t.Errorf("armed %q, want %q", got, armed)
-	}
-	if !slices.Equal(d.Disarmed, disarmed) {
-		t.Errorf("disarmed %q, want %q", d.Disarmed, disarmed)
-	}
+	got := plans(d)
+	assert.Truef(t, slices.Equal(got, armed), "armed %q, want %q", got, armed)
+	assert.Truef(t, slices.Equal(d.Disarmed, disarmed), "disarmed %q, want %q", d.Disarmed, disarmed)
 }
 
 func TestATimerIsArmedOnEnteringItsStates(t *testing.T) {
@@ -35,14 +35,12 @@ func TestATimerIsArmedOnEnteringItsStates(t *testing.T) {
 	d := l.must(l.decide(l.command("plan", `{}`)))
 	wantTimers(t, l, d, []string{"scheduled nag at 01 13:00", "scheduled end at 02 12:00"}, nil)
 	nag := d.Commands[0]
-	if nag.Scope != timerOf(l, "nagging") || nag.Key != "1" || nag.Actor != "pawl:timer" || nag.Instance != l.inst.ID ||
-		nag.Workflow != "trip" {
-		t.Errorf("the timer is %+v", nag)
-	}
+	assert.Truef(t, nag.Scope == timerOf(l, "nagging") && nag.Key == "1" && nag.Actor == "pawl:timer" && nag.Instance == l.inst.ID &&
+		nag.Workflow == "trip",
+		"the timer is %+v", nag)
 	asked, err := nag.flight().Asked()
-	if err != nil || !slices.Equal(asked.Roles, []string{transitions.AnyRole}) || string(asked.Payload) != `{}` {
-		t.Errorf("it asks %+v, %v", asked, err)
-	}
+	assert.Truef(t, err == nil && slices.Equal(asked.Roles, []string{transitions.AnyRole}) && string(asked.Payload) == `{}`,
+		"it asks %+v, %v", asked, err)
 }
 
 func TestATimerRunsOnFromOneOfItsStatesToAnother(t *testing.T) {
@@ -62,9 +60,7 @@ func TestATimerIsDisarmedOnLeavingItsStatesAndArmedOnReturning(t *testing.T) {
 	l.now = noon.Add(30 * time.Minute)
 	d := l.must(nil, l.end(f, failure(workflow.FailureError, "no seats", false)))
 	wantTimers(t, l, d, []string{"scheduled nag at 01 13:30"}, nil)
-	if key := d.Commands[0].Key; key != "3" {
-		t.Errorf("its key is %s, which it may have had before", key)
-	}
+	assert.Equal(t, "3", d.Commands[0].Key, "its key, which it may have had before")
 	f = l.accept("book", `{}`)
 	wantTimers(t, l, l.must(nil, l.end(f, Outcome{Result: []byte(`{}`)})), nil, []string{"expiry"})
 }
@@ -113,14 +109,11 @@ func TestATimerThatFiresAndStaysIsNeitherArmedNorDisarmed(t *testing.T) {
 	nag := armed.Commands[0].flight()
 	l.now = noon.Add(time.Hour)
 	p, err := nag.Due(l.w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := l.must(p, Decide(p, l.w, l.inst, l.now))
 	wantTimers(t, l, d, nil, nil)
-	if d.Entry.Transition != "nag" || d.Entry.Actor != "pawl:timer" || d.Status != transitions.Succeeded || d.Code != 200 {
-		t.Errorf("it did %+v", d.Entry)
-	}
+	assert.Truef(t, d.Entry.Transition == "nag" && d.Entry.Actor == "pawl:timer" && d.Status == transitions.Succeeded && d.Code == 200,
+		"it did %+v", d.Entry)
 }
 
 // One that leaves the states names itself among those that are void; its own
@@ -133,14 +126,11 @@ func TestATimerThatFiresAndLeavesEndsTheOthers(t *testing.T) {
 	expiry := armed.Commands[1].flight()
 	l.now = noon.Add(24 * time.Hour)
 	p, err := expiry.Due(l.w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := Decide(p, l.w, l.inst, l.now)
 	wantTimers(t, l, d, nil, []string{"nagging", "expiry"})
-	if d.After.State != over || p.Scope != timerOf(l, "expiry") || p.Key != "1" || p.Resumed.Attempt != 1 {
-		t.Errorf("got %+v by %s %s", d.After, p.Scope, p.Key)
-	}
+	assert.Truef(t, d.After.State == over && p.Scope == timerOf(l, "expiry") && p.Key == "1" && p.Resumed.Attempt == 1,
+		"got %+v by %s %s", d.After, p.Scope, p.Key)
 	if again := Decide(p, l.w, d.After, l.now); again.Err == nil || again.Err.Code != workflow.IllegalTransition {
 		t.Errorf("fired twice: %+v", again)
 	}

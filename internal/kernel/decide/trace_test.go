@@ -3,6 +3,8 @@ package decide
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -25,9 +27,7 @@ func TestAllThatComesOfACommandIsInItsTrace(t *testing.T) {
 		}
 		for _, c := range d.Commands {
 			asked, err := c.flight().Asked()
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			check(c.Transition+" in "+c.Scope, asked.Trace)
 		}
 		for _, c := range d.Children {
@@ -48,7 +48,5 @@ func TestAllThatComesOfACommandIsInItsTrace(t *testing.T) {
 	all(l.worked("insure", `{"text":"policy 8"}`))
 	pay := l.accept("pay", `{}`)
 	all(l.end(pay, failure(workflow.FailureError, "no money", false)))
-	if found < 15 {
-		t.Errorf("%d things were looked at", found)
-	}
+	assert.Truef(t, found >= 15, "%d things were looked at", found)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
@@ -248,15 +250,11 @@ func anyTrip(s workflow.State, data string) *transitions.Instance {
 func wantLog(t testing.TB, i *transitions.Instance, want ...string) {
 	t.Helper()
 	got := decoded[trip](t, i.Data).Log
-	if !slices.Equal(got, want) {
-		t.Errorf("the trip has the log %q, want %q", got, want)
-	}
+	assert.Truef(t, slices.Equal(got, want), "the trip has the log %q, want %q", got, want)
 }
 
 func decoded[T any](t testing.TB, raw []byte) (v T) {
 	t.Helper()
-	if err := json.Unmarshal(raw, &v); err != nil {
-		t.Fatalf("%v in %s", err, raw)
-	}
+	require.NoErrorf(t, json.Unmarshal(raw, &v), "in %s", raw)
 	return v
 }

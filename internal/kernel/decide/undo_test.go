@@ -1,9 +1,11 @@
 package decide
 
 import (
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -16,29 +18,19 @@ func TestAFailureUndoesTheEarlierActivitiesThatItNames(t *testing.T) {
 	l := newLife(t)
 	l.worked("book", `{"text":"seat 7"}`)
 	l.worked("insure", `{"text":"policy 8"}`)
-	if len(l.inst.Links.Effects) != 2 {
-		t.Fatalf("the effects are %+v", l.inst.Links.Effects)
-	}
+	require.Len(t, l.inst.Links.Effects, 2, "the effects")
 	pay := l.accept("pay", `{}`)
 	before := clone(l.inst)
 	d := l.end(pay, failure(workflow.FailureError, "no money", false))
-	if !reflect.DeepEqual(l.inst, before) {
-		t.Errorf("the instance that was passed in became %+v", l.inst)
-	}
+	assert.Equal(t, before, l.inst, "the instance that was passed in became")
 	var undone []string
 	for _, c := range d.Commands {
 		asked, err := c.flight().Asked()
-		if err != nil || c.Flight.Phase != transitions.Undoing || c.Instance != l.inst.ID {
-			t.Errorf("planned %+v, %v", c, err)
-		}
+		assert.Truef(t, err == nil && c.Flight.Phase == transitions.Undoing && c.Instance == l.inst.ID, "planned %+v, %v", c, err)
 		undone = append(undone, c.Transition+" "+string(asked.Result))
 	}
-	if want := []string{`insure {"text":"policy 8"}`, `book {"text":"seat 7"}`}; !reflect.DeepEqual(undone, want) {
-		t.Errorf("it undoes %q, want %q", undone, want)
-	}
-	if d.After.Links.Effects != nil || d.After.State != uncharged {
-		t.Errorf("the instance became %+v", d.After)
-	}
+	assert.Equal(t, []string{`insure {"text":"policy 8"}`, `book {"text":"seat 7"}`}, undone, "it undoes")
+	assert.Truef(t, d.After.Links.Effects == nil && d.After.State == uncharged, "the instance became %+v", d.After)
 }
 
 func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
@@ -46,12 +38,9 @@ func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
 	l := newLife(t)
 	l.worked("book", `{}`)
 	d := l.worked("pay", `{"text":"paid"}`)
-	if len(d.Commands) > 0 {
-		t.Errorf("it plans %+v", plans(d))
-	}
-	if e := l.inst.Links.Effects; len(e) != 1 || e[0].Transition != "book" {
-		t.Errorf("the effects are %+v", e)
-	}
+	assert.Truef(t, len(d.Commands) <= 0, "it plans %+v", plans(d))
+	e := l.inst.Links.Effects
+	assert.Truef(t, len(e) == 1 && e[0].Transition == "book", "the effects are %+v", e)
 }
 
 // What an instance keeps to be undone has a bound, which is asked before the effect
@@ -75,18 +64,13 @@ func TestWhatIsKeptToBeUndoneIsBounded(t *testing.T) {
 		"almost too large": {[]transitions.Effect{almost}, ""}, "too large": {[]transitions.Effect{large}, workflow.TooManyEffects},
 	} {
 		d := begin("book", c.kept...)
-		if workflow.CodeOf(asErr(d.Err)) != c.want || (d.After == nil) != (c.want != "") {
-			t.Errorf("%s: %v", name, d.Err)
-		}
-		if c.want != "" && (!d.Stored || d.Code != 409 || d.Status != transitions.FailedFinal) {
-			t.Errorf("%s: it is answered %d, %s", name, d.Code, d.Body)
-		}
+		assert.Truef(t, workflow.CodeOf(asErr(d.Err)) == c.want && (d.After == nil) == (c.want != ""), "%s: %v", name, d.Err)
+		assert.Falsef(t, c.want != "" && (!d.Stored || d.Code != 409 || d.Status != transitions.FailedFinal),
+			"%s: it is answered %d, %s", name, d.Code, d.Body)
 	}
 	l.inst.Links.Effects = nil
 	l.worked("book", `{}`)
-	if d := begin("pay", kept...); d.Err != nil {
-		t.Errorf("what nothing undoes: %v", d.Err)
-	}
+	assert.Nil(t, begin("pay", kept...).Err, "what nothing undoes")
 }
 
 // asErr is an error that may be nil.
@@ -107,9 +91,7 @@ func TestTheEffectsOfAnEarlierDecisionStay(t *testing.T) {
 	first := l.end(f, Outcome{Result: []byte(`{"text":"one"}`)})
 	kept := clone(first.After)
 	l.end(f, Outcome{Result: []byte(`{"text":"two"}`)})
-	if !reflect.DeepEqual(first.After, kept) {
-		t.Errorf("it became %+v", first.After.Links)
-	}
+	assert.Equalf(t, kept, first.After, "it became %+v", first.After.Links)
 }
 
 func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
@@ -138,17 +120,13 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 			}
 			after := clone(before)
 			after.Version, after.UpdatedAt = before.Version+1, noon
-			if !reflect.DeepEqual(d.After, after) {
-				t.Errorf("the instance became %+v", d.After)
-			}
+			assert.Equal(t, after, d.After, "the instance became")
 			effect, _ := f.EffectKey()
 			if e := d.Entry; e.Transition != tt.entry || e.From != over || e.To != over || e.Actor != "pawl:undo" || e.Reason != tt.reason ||
 				string(e.Payload) != `{"effect":"`+effect+`"}` {
 				t.Errorf("the entry is %+v, %s", e, e.Payload)
 			}
-			if len(d.Commands)+len(d.Disarmed) > 0 || d.Cancelled != nil {
-				t.Errorf("it changes other commands: %+v", d)
-			}
+			assert.Truef(t, len(d.Commands)+len(d.Disarmed) <= 0 && d.Cancelled == nil, "it changes other commands: %+v", d)
 			if tt.status == transitions.FailedFinal {
 				wantCode(t, transitions.Receipt{Status: d.Code, Body: d.Body}.Err(), workflow.ActivityFailed)
 			}
@@ -160,7 +138,5 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 		transitions.Effect{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}}, "", noon)
 	l.inst = nil
 	wantCode(t, l.end(undo.flight(), Outcome{}).Err, workflow.InstanceNotFound)
-	if !strings.HasPrefix(undo.Scope, transitions.Reserved) {
-		t.Errorf("its scope is %s", undo.Scope)
-	}
+	assert.Truef(t, strings.HasPrefix(undo.Scope, transitions.Reserved), "its scope is %s", undo.Scope)
 }

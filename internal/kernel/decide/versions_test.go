@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -66,9 +68,7 @@ func TestAnInstanceStaysOnTheVersionThatItBeganWith(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := transitions.Command{Workflow: "parcel", Transition: tt.transition, Key: "k", Instance: madeUp, Payload: []byte(tt.payload)}
 			p, err := Prepare(c, v3, fixedID, v2, v1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "parcel", Definition: tt.on.Version, State: "here", Version: 1,
 				Data: []byte(`{}`)}
 			d := Decide(p, tt.on, inst, noon)
@@ -77,9 +77,8 @@ func TestAnInstanceStaysOnTheVersionThatItBeganWith(t *testing.T) {
 				checkRefusal(t, d, inst)
 				return
 			}
-			if d.Err != nil || string(d.After.Data) != `{"grams":500}` || d.After.Definition != tt.on.Version {
-				t.Errorf("got %+v, %v", d.After, d.Err)
-			}
+			assert.Truef(t, d.Err == nil && string(d.After.Data) == `{"grams":500}` && d.After.Definition == tt.on.Version,
+				"got %+v, %v", d.After, d.Err)
 		})
 	}
 }
@@ -97,9 +96,7 @@ func TestPrepareTakesWhatAnyVersionTakes(t *testing.T) {
 	}
 	_, err := prepare("weigh", `{"tons":1}`, v2, v1)
 	wantCode(t, err, workflow.InvalidPayload)
-	if text := reasonsText(err); !strings.Contains(text, "/tons") {
-		t.Errorf("the caller is told %s", text)
-	}
+	assert.Contains(t, reasonsText(err), "/tons", "the caller is told")
 	_, err = prepare("weigh", `{"kilos":-1,"scale":"A"}`, v2, v1)
 	if text := reasonsText(err); !strings.Contains(text, "/kilos") || strings.Contains(text, "/scale") {
 		t.Errorf("the caller is told %s, which is not what the newest version says", text)
@@ -109,19 +106,12 @@ func TestPrepareTakesWhatAnyVersionTakes(t *testing.T) {
 	_, err = prepare("take", `{}`, v3, v2, v1)
 	wantCode(t, err, workflow.TransitionNotFound) // only the newest version creates
 	p, err := prepare("weigh", `{"kilos":1,"scale":"A"}`, v3, v2, v1)
-	if err != nil || p.Definition != v2 {
-		t.Errorf("got %+v, %v, want it decoded by version 2", p, err)
-	}
-	if err == nil && !p.Hook {
-		t.Error("version 1 runs SQL with it, which Prepare does not say")
-	}
-	if p, err = prepare("weigh", `{"grams":1}`, v1, v2); err != nil || !p.Hook {
-		t.Errorf("got %+v, %v, want the hook of the newest version", p, err)
-	}
+	assert.Truef(t, err == nil && p.Definition == v2, "got %+v, %v, want it decoded by version 2", p, err)
+	assert.False(t, err == nil && !p.Hook, "version 1 runs SQL with it, which Prepare does not say")
+	p, err = prepare("weigh", `{"grams":1}`, v1, v2)
+	assert.Truef(t, err == nil && p.Hook, "got %+v, %v, want the hook of the newest version", p, err)
 	p, err = prepare("weigh", `{"kilos":1,"scale":"A"}`, v2)
-	if err != nil || p.Hook {
-		t.Errorf("got %+v, %v, want no hook", p, err)
-	}
+	assert.Truef(t, err == nil && !p.Hook, "got %+v, %v, want no hook", p, err)
 }
 
 func TestACreationMeetsAnInstanceOfAVersionThatCouldNotCreateIt(t *testing.T) {
@@ -129,9 +119,7 @@ func TestACreationMeetsAnInstanceOfAVersionThatCouldNotCreateIt(t *testing.T) {
 	v1, _, v3 := parcels(t)
 	p, err := Prepare(transitions.Command{Workflow: "parcel", Transition: "accept", Key: "k", Payload: []byte(`{"number":"P-1","total":1}`)},
 		v3, fixedID, v1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := Decide(p, v1, &transitions.Instance{Workflow: "parcel", BusinessKey: "P-1", Definition: 1, State: "here", Version: 1}, noon)
 	wantCode(t, d.Err, workflow.AlreadyExists)
 }

@@ -2,12 +2,13 @@ package definitions
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -22,52 +23,39 @@ func named(name string, version int, replay time.Duration) workflow.Source {
 func TestVersionsAreFoundTheNewestFirst(t *testing.T) {
 	t.Parallel()
 	s, err := Build([]workflow.Source{named("b", 1, 0), named("a", 1, 0), named("b", 3, 2*time.Hour), named("b", 2, 0)}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Find("b", 0).Version != 3 || s.Find("b", 2).Version != 2 || s.Find("b", 4) != nil || s.Find("c", 0) != nil {
-		t.Error("not the versions that were asked for")
-	}
-	if !slices.Equal(s.Names(), []string{"a", "b"}) || len(s.Versions("b")) != 3 || s.Versions("c") != nil {
-		t.Errorf("%v, and of b %d", s.Names(), len(s.Versions("b")))
-	}
-	if list := s.Newest(); len(list) != 2 || list[0].Name != "a" || list[1].Version != 3 || len(s.All()) != 4 {
-		t.Errorf("the newest are %v", list)
-	}
+	require.NoError(t, err)
+	assert.True(t, s.Find("b", 0).Version == 3 && s.Find("b", 2).Version == 2 && s.Find("b", 4) == nil && s.Find("c", 0) == nil,
+		"not the versions that were asked for")
+	assert.Truef(t, slices.Equal(s.Names(), []string{"a", "b"}) && len(s.Versions("b")) == 3 && s.Versions("c") == nil,
+		"%v, and of b %d", s.Names(), len(s.Versions("b")))
+	list := s.Newest()
+	assert.Truef(t, len(list) == 2 && list[0].Name == "a" && list[1].Version == 3 && len(s.All()) == 4, "the newest are %v", list)
 	if a, b := s.Horizons("a").Replay, s.Horizons("b").Replay; a != time.Hour || b != 2*time.Hour {
 		t.Errorf("answers are replayed for %s and %s", a, b)
 	}
 	_, err = s.Prepare(transitions.Command{Key: "k", Workflow: "c", Transition: "begin"}, uuid.New)
-	if workflow.CodeOf(err) != workflow.WorkflowNotFound {
-		t.Errorf("an unknown workflow: %v", err)
-	}
+	assert.Equalf(t, workflow.WorkflowNotFound, workflow.CodeOf(err), "an unknown workflow: %v", err)
 }
 
 func TestAllMistakesOfDefinitionsAreTold(t *testing.T) {
 	t.Parallel()
 	_, err := Build([]workflow.Source{named("a", 1, 0), named("a", 1, 0), named("b", 0, 0)}, time.Hour)
 	for _, want := range []string{`workflow "a" version 1 is given twice`, "the version is 0"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
-		}
+		assert.ErrorContains(t, err, want, "does not say")
 	}
 }
 
 func TestNewInstancesBeginWithTheNewestThatIsNotNewerThanSaid(t *testing.T) {
 	t.Parallel()
 	s, err := Build([]workflow.Source{named("a", 1, 0), named("a", 3, 0), named("a", 4, 0), named("b", 2, 0)}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for said, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 3, 4: 4, 9: 4} {
 		versions := map[string]int{"a": said, "c": 1}
 		s.Begin(versions)
 		if w := s.Find("a", 0); w.Version != want || len(s.Versions("a")) != 3 || s.Find("b", 0).Version != 2 {
 			t.Errorf("said %d, it is %d", said, w.Version)
 		}
-		if !s.Begun(versions) || s.Begun(nil) != (want == 4) {
-			t.Errorf("said %d: whether it has begun is wrong", said)
-		}
+		assert.Truef(t, s.Begun(versions) && s.Begun(nil) == (want == 4), "said %d: whether it has begun is wrong", said)
 	}
 	for _, tt := range []struct {
 		name      string
@@ -77,9 +65,7 @@ func TestNewInstancesBeginWithTheNewestThatIsNotNewerThanSaid(t *testing.T) {
 		{"a", map[string]int{"a": 5}, true}, {"", map[string]int{"a": 5}, true}, {"b", map[string]int{"a": 5, "b": 2}, false},
 		{"", map[string]int{"c": 5, "a": 4}, false}, {"c", map[string]int{"c": 5}, false}, {"a", nil, false},
 	} {
-		if got := s.Behind(tt.name, tt.elsewhere); got != tt.want {
-			t.Errorf("%q, elsewhere %v: %v", tt.name, tt.elsewhere, got)
-		}
+		assert.Equalf(t, tt.want, s.Behind(tt.name, tt.elsewhere), "%q, elsewhere %v", tt.name, tt.elsewhere)
 	}
 }
 
@@ -87,9 +73,7 @@ func TestNewInstancesBeginWithTheNewestThatIsNotNewerThanSaid(t *testing.T) {
 func TestASetIsReadWhileItChanges(t *testing.T) {
 	t.Parallel()
 	s, err := Build([]workflow.Source{named("a", 1, 0), named("a", 2, 0)}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var work sync.WaitGroup
 	for n := range 4 {
 		work.Go(func() {
@@ -99,9 +83,8 @@ func TestASetIsReadWhileItChanges(t *testing.T) {
 					continue
 				}
 				p, err := s.Prepare(transitions.Command{Key: "k", Workflow: "a", Transition: "begin"}, uuid.New)
-				if err != nil || len(s.Versions("a")) != 2 || len(s.Routes()) != 0 || p.Definition.Name != "a" {
-					t.Errorf("%+v, %v", p, err)
-				}
+				assert.Truef(t, err == nil && len(s.Versions("a")) == 2 && len(s.Routes()) == 0 && p.Definition.Name == "a",
+					"%+v, %v", p, err)
 			}
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/hints"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -36,9 +38,8 @@ func TestEveryTopicIsHeardByTheOthersAndNotBySelf(t *testing.T) {
 	// What b says afterwards reaches a after its own, so a has heard its own by then.
 	b.Due()
 	eventually(t, "a hears b", func() bool { return a.heard(func() bool { return a.due > 0 }) })
-	if !a.heard(func() bool { return a.due == 1 && len(a.heads) == 0 && len(a.commands) == 0 }) {
-		t.Errorf("a hears itself: %d, %v, %v", a.due, a.heads, a.commands)
-	}
+	assert.Truef(t, a.heard(func() bool { return a.due == 1 && len(a.heads) == 0 && len(a.commands) == 0 }),
+		"a hears itself: %d, %v, %v", a.due, a.heads, a.commands)
 }
 
 func TestMuchNewsIsFewStatements(t *testing.T) {
@@ -73,9 +74,7 @@ func TestMuchNewsIsFewStatements(t *testing.T) {
 	}
 	here.mu.Lock()
 	defer here.mu.Unlock()
-	if here.longest >= 8000 || here.longest < 7000 {
-		t.Errorf("the longest payload has %d bytes", here.longest)
-	}
+	assert.Truef(t, here.longest < 8000 && here.longest >= 7000, "the longest payload has %d bytes", here.longest)
 }
 
 func TestOffNeitherSendsNorHears(t *testing.T) {
@@ -88,9 +87,8 @@ func TestOffNeitherSendsNorHears(t *testing.T) {
 	quiet.Changed([]uint64{1})
 	quiet.Due()
 	quiet.Stop()
-	if got := quiet.count("all") - before; got != 0 {
-		t.Errorf("%d queries", got)
-	}
+	got := quiet.count("all") - before
+	assert.Equal(t, 0, got, "queries")
 }
 
 func TestAListenerThatIsCutListensAgain(t *testing.T) {
@@ -99,10 +97,9 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 	here, there := startNode(t, url, off), startNode(t, url)
 	listening(t, there)
 	for cut := 1; cut <= 3; cut++ {
-		if _, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`); err != nil {
-			t.Fatal(err)
-		}
+		_, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`)
+		require.NoError(t, err)
 		eventually(t, "it listens again", func() bool { return there.count("LISTEN") > cut && there.listeners(t) == 1 })
 	}
 	other := startNode(t, url)
@@ -121,9 +118,8 @@ func TestTheListenerBacksOff(t *testing.T) {
 		}
 	})
 	first, second, third := <-tries, <-tries, <-tries
-	if second.Sub(first) < 100*time.Millisecond || third.Sub(second) < 300*time.Millisecond {
-		t.Errorf("tries after %s and %s", second.Sub(first), third.Sub(second))
-	}
+	assert.Truef(t, second.Sub(first) >= 100*time.Millisecond && third.Sub(second) >= 300*time.Millisecond,
+		"tries after %s and %s", second.Sub(first), third.Sub(second))
 }
 
 func TestStopSendsWhatWaits(t *testing.T) {
@@ -148,9 +144,8 @@ func TestIdleExchangesAskNothing(t *testing.T) {
 	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
 	before := n.count("all")
 	await.Pass("nothing happens", 500*time.Millisecond)
-	if got := n.count("all") - before; got != 0 {
-		t.Errorf("%d queries", got)
-	}
+	got := n.count("all") - before
+	assert.Equal(t, 0, got, "queries")
 }
 
 // Anybody may send what he likes on the channel.
@@ -161,13 +156,10 @@ func TestWhatIsNoHintIsLeftAlone(t *testing.T) {
 	listening(t, n, other)
 	for _, payload := range []string{"", "x", "x y", "x h", "x h y", "x h 12", "x h 99999999999999999999 acme", "x c", "x c !", "x c AAAA",
 		"x d y", "x s y", "x e", "12 acme"} {
-		if _, err := n.pool.Exec(t.Context(), "SELECT pg_notify('pawl', $1)", payload); err != nil {
-			t.Fatal(err)
-		}
+		_, err := n.pool.Exec(t.Context(), "SELECT pg_notify('pawl', $1)", payload)
+		require.NoError(t, err)
 	}
 	other.Due()
 	eventually(t, "a hint after it is heard", func() bool { return n.heard(func() bool { return n.due == 1 }) })
-	if !n.heard(func() bool { return len(n.heads) == 0 && len(n.commands) == 0 }) {
-		t.Errorf("heard %v, %v", n.heads, n.commands)
-	}
+	assert.Truef(t, n.heard(func() bool { return len(n.heads) == 0 && len(n.commands) == 0 }), "heard %v, %v", n.heads, n.commands)
 }

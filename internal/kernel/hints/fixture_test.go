@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/hints"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -72,16 +73,13 @@ func (n *node) heard(look func() bool) bool {
 func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	direct := pgtest.Direct(t, url)
 	n := &node{queries: map[string]int{}, heads: map[string]int64{}, commands: map[uint64]int{}}
 	config.ConnConfig.Tracer = n
 	config.MaxConns = 4
-	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	n.pool, err = pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
 	c := hints.Config{Pool: n.pool, Channel: "pawl", Log: slog.New(slog.DiscardHandler),
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
@@ -144,10 +142,8 @@ func listening(t testing.TB, nodes ...*node) {
 // done when its connection waits for the next statement.
 func (n *node) listeners(t testing.TB) (count int) {
 	t.Helper()
-	if err := n.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-		AND application_name = 'pawl listener' AND state = 'idle' AND query LIKE 'LISTEN%'`).Scan(&count); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND application_name = 'pawl listener' AND state = 'idle' AND query LIKE 'LISTEN%'`).Scan(&count))
 	return count
 }
 

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // What these tests wait for must not be lost on a busy machine.
@@ -30,22 +33,17 @@ func FuzzParse(f *testing.F) {
 		}
 		again := pendingHints{heads: map[string]int64{}}
 		for _, p := range n.payloads(h.node) {
-			if len(h.commands) <= pieceSize && len(p) > len(payload)+20 {
-				t.Errorf("%q became %q", payload, p)
-			}
+			assert.Falsef(t, len(h.commands) <= pieceSize && len(p) > len(payload)+20, "%q became %q", payload, p)
 			told, ok := parse(p)
-			if !ok || told.node != h.node || told.topic != h.topic {
-				t.Fatalf("%q became %q, which reads %+v", payload, p, told)
-			}
+			require.Truef(t, ok && told.node == h.node && told.topic == h.topic, "%q became %q, which reads %+v", payload, p, told)
 			if told.topic == headTopic {
 				again.heads[told.tenant] = told.head
 			}
 			again.commands = append(again.commands, told.commands...)
 		}
 		slices.Sort(h.commands)
-		if !slices.Equal(again.commands, slices.Compact(h.commands)) || n.heads != nil && !maps.Equal(again.heads, n.heads) {
-			t.Errorf("%q became %+v", payload, again)
-		}
+		assert.Truef(t, slices.Equal(again.commands, slices.Compact(h.commands)) && (n.heads == nil || maps.Equal(again.heads, n.heads)),
+			"%q became %+v", payload, again)
 	})
 }
 
@@ -55,13 +53,9 @@ func TestAPayloadIsShorterThanPostgreSQLTakes(t *testing.T) {
 		n.commands[i] = ^uint64(0) - uint64(i)
 	}
 	list := n.payloads(New(Config{}).node)
-	if len(list) != 4 {
-		t.Errorf("%d payloads", len(list))
-	}
+	assert.Len(t, list, 4, "payloads")
 	for _, p := range list {
-		if len(p) >= 8000 {
-			t.Errorf("%d bytes", len(p))
-		}
+		assert.Truef(t, len(p) < 8000, "%d bytes", len(p))
 	}
 }
 
@@ -70,7 +64,5 @@ func TestUnsentNewsIsBounded(t *testing.T) {
 	for range 10 {
 		x.Changed(make([]uint64, most/3))
 	}
-	if got := len(x.take().commands); got != most {
-		t.Errorf("%d hashes wait", got)
-	}
+	assert.Equal(t, most, len(x.take().commands), "hashes wait")
 }

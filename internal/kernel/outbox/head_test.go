@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -17,22 +19,15 @@ func TestAHeadIsFoundOnAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
 	snapshot, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = snapshot.Rollback(context.Background()) }()
-	if _, err := snapshot.Exec(t.Context(), "SELECT FROM pawl.log"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = snapshot.Exec(t.Context(), "SELECT FROM pawl.log")
+	require.NoError(t, err)
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	plain, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer plain.Release()
 	on := func(conn *pgxpool.Conn, sql string) {
 		t.Helper()
@@ -61,23 +56,19 @@ func TestAHeadIsFoundOnAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
 			}
 			exec("SELECT pawl.advance('acme', 1)") // what a session looks up once is not counted
 			pgtest.Pages(t, conn, sql, args...)
-			if got := pgtest.Pages(t, conn, sql, args...); got > most {
-				t.Errorf("%s, %s: %d pages were read", when, name, got)
-			}
+			got := pgtest.Pages(t, conn, sql, args...)
+			assert.Truef(t, got <= most, "%s, %s: %d pages were read", when, name, got)
 		}
 		pgtest.Pages(t, plain, execute, pgx.QueryExecModeSimpleProtocol)
-		if got := pgtest.Pages(t, plain, execute, pgx.QueryExecModeSimpleProtocol); got > most {
-			t.Errorf("%s, read by a session that keeps its plan: %d pages were read", when, got)
-		}
+		got := pgtest.Pages(t, plain, execute, pgx.QueryExecModeSimpleProtocol)
+		assert.Truef(t, got <= most, "%s, read by a session that keeps its plan: %d pages were read", when, got)
 	}
 	check("a new log")
 	exec("DO $$ BEGIN FOR n IN 1..30000 LOOP PERFORM pawl.advance('acme', 1); END LOOP; END $$")
 	var pages int
-	if err := conn.QueryRow(t.Context(),
-		"SELECT pg_relation_size('pawl.log') / current_setting('block_size')::int").Scan(&pages); err != nil ||
-		pages < 4*most {
-		t.Fatalf("the versions are kept on %d pages, %v", pages, err)
-	}
+	err = conn.QueryRow(t.Context(),
+		"SELECT pg_relation_size('pawl.log') / current_setting('block_size')::int").Scan(&pages)
+	require.Truef(t, err == nil && pages >= 4*most, "the versions are kept on %d pages, %v", pages, err)
 	check("30,000 versions")
 	exec("VACUUM ANALYZE pawl.log")
 	check("after a vacuum")

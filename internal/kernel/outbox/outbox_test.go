@@ -6,12 +6,13 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/kernel/rows"
@@ -30,14 +31,10 @@ var same = schema.For(schema.Default)
 func migrated(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(pgtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.MaxConns = 12
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -69,21 +66,16 @@ func event(position int64, ordinal int) transitions.Event {
 func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions.Event) {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SELECT pawl.make_partition('outbox', $1)", event(1, 0).At); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), "SELECT pawl.make_partition('outbox', $1)", event(1, 0).At)
+	require.NoError(t, err)
 	set := rows.NewSet(outbox.Columns)
 	for i, n := range counts {
 		for ordinal := range n {
 			e := event(int64(i+1), ordinal)
 			all = append(all, e)
-			if err := outbox.Add(set, i+1, &e); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, outbox.Add(set, i+1, &e))
 		}
 		e := event(int64(i+1), 0)
 		if _, err := conn.Exec(t.Context(), `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state,
@@ -103,9 +95,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 	c := rows.NewUnnamedConn(conn.Conn().PgConn())
 	c.Queue(&advanceStmt, [][]byte{[]byte(tenant), {0, 0, 0, 0, 0, 0, 0, byte(len(counts))}}, nil)
 	c.Queue(&insertStmt, append([][]byte{[]byte(tenant)}, set.Params(rows.OneTenant)...), nil)
-	if err := c.Send(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Send(t.Context()))
 	return all
 }
 
@@ -115,9 +105,7 @@ func TestAfterReturnsWhatWasAddedInOrder(t *testing.T) {
 	table := outbox.New(pool, same, "")
 	want := publish(t, pool, 1, 3, 2, 1)
 	got, err := table.After(t.Context(), tenant, 0, 100)
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
-	}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v\nwant %+v", got, err, want)
 	if got, err := table.After(t.Context(), "other", 0, 100); err != nil || len(got) != 0 {
 		t.Errorf("another tenant: got %+v, %v", got, err)
 	}
@@ -135,10 +123,9 @@ func TestAnErasedPayloadIsNotThere(t *testing.T) {
 		}
 	}
 	got, err := outbox.New(pool, same, "").After(t.Context(), tenant, 0, 100)
-	if err != nil || len(got) != 3 || got[0].Payload != nil || string(got[1].Payload) != `{"n": 1}` || got[2].Payload != nil ||
-		got[2].Actor != "ann" {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	assert.Truef(t, err == nil && len(got) == 3 && got[0].Payload == nil && string(got[1].Payload) == `{"n": 1}` &&
+		got[2].Payload == nil && got[2].Actor == "ann",
+		"got %+v, %v", got, err)
 }
 
 func TestAfterNeverSplitsTheEventsOfATransition(t *testing.T) {
@@ -152,9 +139,7 @@ func TestAfterNeverSplitsTheEventsOfATransition(t *testing.T) {
 			var all []transitions.Event
 			for after := int64(start); ; {
 				batch, err := table.After(t.Context(), tenant, after, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if len(batch) == 0 {
 					break
 				}
@@ -162,21 +147,16 @@ func TestAfterNeverSplitsTheEventsOfATransition(t *testing.T) {
 				for _, e := range batch {
 					seen[e.Position]++
 				}
-				if len(seen) > limit {
-					t.Fatalf("limit %d: %d transitions", limit, len(seen))
-				}
+				require.Truef(t, len(seen) <= limit, "limit %d: %d transitions", limit, len(seen))
 				for position, n := range seen {
-					if n != counts[position-1] {
-						t.Fatalf("limit %d: %d of %d events of position %d", limit, n, counts[position-1], position)
-					}
+					require.Equalf(t, counts[position-1], n, "limit %d of events of position %d", limit, position)
 				}
 				all = append(all, batch...)
 				after = batch[len(batch)-1].Position
 			}
 			rest := slices.DeleteFunc(slices.Clone(want), func(e transitions.Event) bool { return e.Position <= int64(start) })
-			if len(all) != len(rest) || len(rest) > 0 && !reflect.DeepEqual(all, rest) {
-				t.Errorf("limit %d from %d: got %d events of %d", limit, start, len(all), len(rest))
-			}
+			assert.Truef(t, len(all) == len(rest) && (len(rest) <= 0 || reflect.DeepEqual(all, rest)),
+				"limit %d from %d: got %d events of %d", limit, start, len(all), len(rest))
 		}
 	}
 }
@@ -187,16 +167,13 @@ func TestACursorPastEverythingFindsNothing(t *testing.T) {
 	table := outbox.New(pool, same, "")
 	publish(t, pool, 1)
 	for _, position := range []int64{1, 2, math.MaxInt64 - 1, math.MaxInt64} {
-		if got, err := table.After(t.Context(), tenant, position, 100); err != nil || len(got) != 0 {
-			t.Errorf("after %d: got %+v, %v", position, got, err)
-		}
+		got, err := table.After(t.Context(), tenant, position, 100)
+		assert.Truef(t, err == nil && len(got) == 0, "after %d: got %+v, %v", position, got, err)
 	}
-	if _, err := pool.Exec(t.Context(), "UPDATE pawl.outbox SET position = $1", int64(math.MaxInt64)); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := table.After(t.Context(), tenant, math.MaxInt64-1, 100); err != nil || len(got) != 1 {
-		t.Errorf("the last position of all: got %+v, %v", got, err)
-	}
+	_, err := pool.Exec(t.Context(), "UPDATE pawl.outbox SET position = $1", int64(math.MaxInt64))
+	require.NoError(t, err)
+	got, err := table.After(t.Context(), tenant, math.MaxInt64-1, 100)
+	assert.Truef(t, err == nil && len(got) == 1, "the last position of all: got %+v, %v", got, err)
 }
 
 func TestHeadsOfManyLogs(t *testing.T) {
@@ -214,9 +191,8 @@ func TestHeadsOfManyLogs(t *testing.T) {
 		t.Errorf("got %d, %v", head, err)
 	}
 	got, err := table.Heads(t.Context(), []string{"b", "nobody", tenant})
-	if want := map[string]int64{tenant: 3, "b": 7}; err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
+	want := map[string]int64{tenant: 3, "b": 7}
+	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %v, %v, want %v", got, err, want)
 }
 
 func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
@@ -227,9 +203,7 @@ func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
 		state, at) SELECT tenant, position, type, 1, workflow, instance, version, transition,
 		state, at
 		FROM pawl.outbox`)
-	if err == nil || !strings.Contains(err.Error(), "outbox_2026w01_pkey") {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorContains(t, err, "outbox_2026w01_pkey")
 }
 
 func TestErrorsAreTheDatabases(t *testing.T) {
@@ -242,8 +216,6 @@ func TestErrorsAreTheDatabases(t *testing.T) {
 	_, headErr := table.Head(ctx, tenant)
 	_, headsErr := table.Heads(ctx, nil)
 	for _, err := range []error{afterErr, headErr, headsErr} {
-		if err == nil || !strings.Contains(err.Error(), "read log") {
-			t.Errorf("got %v", err)
-		}
+		assert.ErrorContains(t, err, "read log")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -20,40 +22,32 @@ func TestReadingTheLogStaysOnItsIndexes(t *testing.T) {
 	pool := pgtest.Pool(t)
 	exec := func(sql string) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
 	}
 	check := func(when string) {
 		t.Helper()
 		used := map[string]int{}
 		for _, step := range pgtest.ExplainPrepared(t, pool, settings, afterSQL, 3) {
-			if step.Type == "Seq Scan" || step.Type == "Hash" {
-				t.Errorf("%s: %s on %s", when, step.Type, step.Relation)
-			}
+			assert.Truef(t, step.Type != "Seq Scan" && step.Type != "Hash", "%s: %s on %s", when, step.Type, step.Relation)
 			if step.Index != "" {
 				used[week.ReplaceAllString(step.Index, "")]++
 			}
-			if step.Index == "audit_pkey" && strings.Count(step.Cond, " = ") != 3 {
-				t.Errorf("%s: audit_pkey is probed by %s", when, step.Cond)
-			}
+			assert.Falsef(t, step.Index == "audit_pkey" && strings.Count(step.Cond, " = ") != 3,
+				"%s: audit_pkey is probed by %s", when, step.Cond)
 		}
 		for _, step := range pgtest.ExplainPrepared(t, pool, settings, headsSQL, 1) {
-			if step.Relation != "" && (step.Index != "log_pkey" || step.Goes != "Backward") {
-				t.Errorf("%s: heads are read by %s of %s on %s, %s", when, step.Type, step.Index, step.Relation, step.Goes)
-			}
+			assert.Falsef(t, step.Relation != "" && (step.Index != "log_pkey" || step.Goes != "Backward"),
+				"%s: heads are read by %s of %s on %s, %s", when, step.Type, step.Index, step.Relation, step.Goes)
 		}
-		if used["audit_pkey"] != 1 || used["outbox_pkey"] == 0 || len(used) != 2 {
-			t.Errorf("%s: it uses %v", when, used)
-		}
+		assert.Truef(t, used["audit_pkey"] == 1 && used["outbox_pkey"] != 0 && len(used) == 2, "%s: it uses %v", when, used)
 	}
 	var scans string
 	var b pgx.Batch
 	b.Queue(settings)
 	b.Queue("SELECT current_setting('enable_seqscan')").QueryRow(func(row pgx.Row) error { return row.Scan(&scans) })
-	if err := pool.SendBatch(t.Context(), &b).Close(); err != nil || scans != "off" {
-		t.Errorf("the settings do not last for the message: %q, %v", scans, err)
-	}
+	err := pool.SendBatch(t.Context(), &b).Close()
+	assert.Truef(t, err == nil && scans == "off", "the settings do not last for the message: %q, %v", scans, err)
 	exec("SELECT pawl.make_partition('outbox', '2026-01-02'); SELECT pawl.make_partition('outbox', '2026-01-09')")
 	check("empty")
 	exec("VACUUM ANALYZE")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 )
@@ -43,13 +45,9 @@ func TestPositionsAreGivenInTheOrderOfTheCommits(t *testing.T) {
 	var open []pgx.Tx
 	for _, id := range ids {
 		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = tx.Rollback(context.Background()) }() // after its end it does nothing
-		if err := provisional(t.Context(), tx, id); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, provisional(t.Context(), tx, id))
 		open = append(open, tx)
 	}
 	if err := provisional(t.Context(), open[1], uuid.New()); err != nil { // a second one, which comes after the first
@@ -57,40 +55,27 @@ func TestPositionsAreGivenInTheOrderOfTheCommits(t *testing.T) {
 	}
 	visible := func() (ids []uuid.UUID) {
 		events, err := table.After(t.Context(), tenant, -100, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, e := range events {
-			if want := int64(i/2 + 1); e.Position != want || e.Ordinal != i%2 {
-				t.Errorf("event %d has position %d and ordinal %d", i, e.Position, e.Ordinal)
-			}
+			want := int64(i/2 + 1)
+			assert.Truef(t, e.Position == want && e.Ordinal == i%2, "event %d has position %d and ordinal %d", i, e.Position, e.Ordinal)
 			if i%2 == 0 {
 				ids = append(ids, e.Instance)
 			}
 		}
 		return ids
 	}
-	if got := visible(); len(got) != 0 {
-		t.Errorf("before any commit %v can be read", got)
-	}
-	if err := open[2].Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := visible(); !slices.Equal(got, ids[2:]) {
-		t.Errorf("after the third committed: %v", got)
-	}
-	if err := open[0].Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := open[1].Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Empty(t, visible(), "before any commit can be read")
+	require.NoError(t, open[2].Commit(t.Context()))
+	got := visible()
+	assert.Truef(t, slices.Equal(got, ids[2:]), "after the third committed: %v", got)
+	require.NoError(t, open[0].Rollback(t.Context()))
+	require.NoError(t, open[1].Commit(t.Context()))
 	if got := visible(); len(got) != 3 || got[0] != ids[2] || got[1] != ids[1] {
 		t.Errorf("at the end: %v, want the third, then the two of the second", got)
 	}
-	if head, err := table.Head(t.Context(), tenant); err != nil || head != 3 {
-		t.Errorf("the head is %d, %v", head, err)
-	}
+	head, err := table.Head(t.Context(), tenant)
+	assert.Truef(t, err == nil && head == 3, "the head is %d, %v", head, err)
 }
 
 // A reader that only goes forward must see everything that commits, whatever
@@ -117,9 +102,7 @@ func TestNoCommitEverAppearsBehindAReader(t *testing.T) {
 					committed.Store(id, true)
 					return nil
 				})
-				if err != nil && err != errRollback {
-					t.Error(err)
-				}
+				assert.False(t, err != nil && err != errRollback, err)
 			}
 		})
 	}
@@ -133,16 +116,11 @@ func TestNoCommitEverAppearsBehindAReader(t *testing.T) {
 		default:
 		}
 		events, err := table.After(t.Context(), tenant, last, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, e := range events {
-			if e.Position != last+1+int64(i/2) {
-				t.Fatalf("position %d came after %d", e.Position, last)
-			}
-			if _, ok := committed.Load(e.Instance); !ok {
-				t.Errorf("%s was rolled back", e.Instance)
-			}
+			require.Equalf(t, last+1+int64(i/2), e.Position, "position came after %d", last)
+			_, ok := committed.Load(e.Instance)
+			assert.Truef(t, ok, "%s was rolled back", e.Instance)
 		}
 		seen += len(events) / 2
 		last += int64(len(events) / 2)
@@ -152,15 +130,11 @@ func TestNoCommitEverAppearsBehindAReader(t *testing.T) {
 	}
 	want := 0
 	committed.Range(func(any, any) bool { want++; return true })
-	if seen != want {
-		t.Errorf("%d transitions were read of %d", seen, want)
-	}
+	assert.Equal(t, want, seen, "transitions were read of")
 	var wrong int
 	err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pawl.audit a WHERE (SELECT count(*) FROM pawl.outbox o
 		WHERE o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance) <> 2`).Scan(&wrong)
-	if err != nil || wrong != 0 {
-		t.Errorf("%d audit rows whose events have another position, %v", wrong, err)
-	}
+	assert.Truef(t, err == nil && wrong == 0, "%d audit rows whose events have another position, %v", wrong, err)
 }
 
 var errRollback = errors.New("roll back")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 // The columns of a command, as a commit group writes them.
@@ -88,9 +89,7 @@ func perRow(b *testing.B, n int, send func() error) {
 	b.ReportAllocs()
 	before := processor(b)
 	for b.Loop() {
-		if err := send(); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, send())
 	}
 	b.ReportMetric(float64((processor(b)-before).Nanoseconds())/float64(b.N*n), "cpu-ns/row")
 }
@@ -98,8 +97,6 @@ func perRow(b *testing.B, n int, send func() error) {
 // processor is the time that this process has had of the processor.
 func processor(b *testing.B) time.Duration {
 	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &use))
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }

@@ -3,6 +3,9 @@ package rows
 import (
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // addPair names its columns where it adds their values.
@@ -15,9 +18,8 @@ func addPair(s *Set, name string, n int64) {
 func TestColumnsAreThoseThatAreAdded(t *testing.T) {
 	t.Parallel()
 	columns := ColumnsOf(func(s *Set) { addPair(s, "", 0) })
-	if want := []Column{Of("n", Int8), Of("name", Text)}; !slices.Equal(columns, want) {
-		t.Fatalf("got %v, want %v", columns, want)
-	}
+	want := []Column{Of("n", Int8), Of("name", Text)}
+	require.Truef(t, slices.Equal(columns, want), "got %v, want %v", columns, want)
 	named, plain := NewSet(columns), NewSet(columns)
 	for range 2 {
 		addPair(named, "a", 7)
@@ -26,8 +28,7 @@ func TestColumnsAreThoseThatAreAdded(t *testing.T) {
 		plain.Text("a")
 	}
 	for i, got := range named.Params(ManyTenants) {
-		if want := plain.Params(ManyTenants)[i]; !slices.Equal(got, want) {
-			t.Errorf("column %d: got %x, want %x", i, got, want)
-		}
+		want := plain.Params(ManyTenants)[i]
+		assert.Truef(t, slices.Equal(got, want), "column %d: got %x, want %x", i, got, want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -29,9 +31,7 @@ func int8Param(n byte) [][]byte { return [][]byte{{0, 0, 0, 0, 0, 0, 0, n}} }
 
 func send(t *testing.T, c *Conn) {
 	t.Helper()
-	if err := c.Send(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Send(t.Context()))
 }
 
 func numbers(t *testing.T, c *Conn) []int64 {
@@ -45,10 +45,8 @@ func numbers(t *testing.T, c *Conn) []int64 {
 func prepared(t *testing.T, pg *pgx.Conn) int {
 	t.Helper()
 	var n int
-	if err := pg.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'pawl%'",
-		pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pg.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'pawl%'",
+		pgx.QueryExecModeSimpleProtocol).Scan(&n))
 	return n
 }
 
@@ -75,13 +73,9 @@ func TestAMessageIsDoneInOrder(t *testing.T) {
 		c.Queue(insert, int8Param(1), nil)
 		c.Queue(list, nil, func(r *Row) error { after = append(after, r.Int8()); return nil })
 		send(t, c)
-		if !slices.Equal(before, []int64{2}) || !slices.Equal(after, []int64{1, 2}) {
-			t.Errorf("got %v and %v", before, after)
-		}
+		assert.Truef(t, slices.Equal(before, []int64{2}) && slices.Equal(after, []int64{1, 2}), "got %v and %v", before, after)
 		send(t, c) // nothing is queued any more
-		if got := numbers(t, c); len(got) != 2 {
-			t.Errorf("got %v: the message was sent twice", got)
-		}
+		assert.Len(t, numbers(t, c), 2, "the message was sent twice")
 	})
 }
 
@@ -95,19 +89,16 @@ func TestAfterAnErrorTheRestIsSkippedAndTheConnectionGoesOn(t *testing.T) {
 		c.Queue(insert, int8Param(2), nil)
 		c.Queue(list, nil, func(*Row) error { ran = true; return nil })
 		err := c.Send(t.Context())
-		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "23505" || e.ConstraintName != "seen_pkey" {
-			t.Fatalf("got %v, want the unique violation", err)
-		}
-		if ran || pg.PgConn().TxStatus() != 'E' {
-			t.Errorf("what came after the error ran: %v; the transaction is %q", ran, pg.PgConn().TxStatus())
-		}
+		e, ok := errors.AsType[*pgconn.PgError](err)
+		require.Truef(t, ok && e.Code == "23505" && e.ConstraintName == "seen_pkey", "got %v, want the unique violation", err)
+		assert.Truef(t, !ran && pg.PgConn().TxStatus() == 'E',
+			"what came after the error ran: %v; the transaction is %q", ran, pg.PgConn().TxStatus())
 		c.Queue(rollback, nil, nil)
 		send(t, c)
 		c.Queue(insert, int8Param(3), nil)
 		send(t, c)
-		if got := numbers(t, c); !slices.Equal(got, []int64{3}) {
-			t.Errorf("got %v, want only what came after the rollback", got)
-		}
+		got := numbers(t, c)
+		assert.Truef(t, slices.Equal(got, []int64{3}), "got %v, want only what came after the rollback", got)
 	})
 }
 
@@ -119,19 +110,12 @@ func TestAnErrorOfTheReaderIsReportedAndEverythingWasDone(t *testing.T) {
 		c.Queue(insert, int8Param(2), nil)
 		c.Queue(list, nil, func(*Row) error { calls++; return errRow })
 		c.Queue(insert, int8Param(3), nil)
-		if err := c.Send(t.Context()); !errors.Is(err, errRow) {
-			t.Errorf("got %v", err)
-		}
-		if calls != 1 {
-			t.Errorf("the reader was called %d times after it failed", calls-1)
-		}
+		assert.ErrorIs(t, c.Send(t.Context()), errRow)
+		assert.Equalf(t, 1, calls, "the reader was called %d times after it failed", calls-1)
 		c.Queue(list, nil, func(r *Row) error { r.UUID(); return nil })
-		if err := c.Send(t.Context()); err == nil || err.Error() != "read column 1: it has 8 bytes, not 16" {
-			t.Errorf("a column read as the wrong type: got %v", err)
-		}
-		if got := numbers(t, c); !slices.Equal(got, []int64{1, 2, 3}) {
-			t.Errorf("got %v", got)
-		}
+		assert.EqualError(t, c.Send(t.Context()), "read column 1: it has 8 bytes, not 16", "a column read as the wrong type")
+		got := numbers(t, c)
+		assert.Truef(t, slices.Equal(got, []int64{1, 2, 3}), "got %v", got)
 	})
 }
 
@@ -147,9 +131,7 @@ func TestAStatementIsPreparedOnceAndNeverWithoutAName(t *testing.T) {
 		if c.unnamed {
 			want = 0
 		}
-		if got := prepared(t, pg); got != want {
-			t.Errorf("%d statements are prepared, want %d", got, want)
-		}
+		assert.Equal(t, want, prepared(t, pg), "statements are prepared")
 	})
 }
 
@@ -158,26 +140,19 @@ func TestAStatementThatCannotBePreparedIsTheServersError(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ *pgx.Conn, c *Conn) {
 		c.Queue(insert, int8Param(1), nil)
 		c.Queue(&Statement{SQL: "SELECT FROM nowhere"}, nil, nil)
-		if e, ok := errors.AsType[*pgconn.PgError](c.Send(t.Context())); !ok || e.Code != "42P01" {
-			t.Errorf("got %v, want undefined_table", e)
-		}
-		if got := numbers(t, c); len(got) != 0 {
-			t.Errorf("got %v of a message that failed", got)
-		}
+		e, ok := errors.AsType[*pgconn.PgError](c.Send(t.Context()))
+		assert.Truef(t, ok && e.Code == "42P01", "got %v, want undefined_table", e)
+		assert.Empty(t, numbers(t, c), "a message that failed")
 	})
 }
 
 func TestAClosedConnectionIsAnError(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, pg *pgx.Conn, c *Conn) {
-		if err := pg.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pg.Close(t.Context()))
 		for _, ctx := range []context.Context{t.Context(), context.Background()} {
 			c.Queue(insert, int8Param(1), nil)
-			if err := c.Send(ctx); err == nil {
-				t.Error("a closed connection took a message")
-			}
+			assert.Error(t, c.Send(ctx), "a closed connection took a message")
 		}
 	})
 }
@@ -187,12 +162,8 @@ func TestAServerThatEndsTheConnectionIsAnError(t *testing.T) {
 	eachKind(t, func(t *testing.T, pg *pgx.Conn, c *Conn) {
 		c.Queue(insert, int8Param(1), nil)
 		c.Queue(&Statement{SQL: "SELECT pg_terminate_backend(pg_backend_pid())"}, nil, nil)
-		if err := c.Send(context.Background()); err == nil {
-			t.Error("no error")
-		}
-		if !pg.IsClosed() {
-			t.Error("the connection is still taken for open")
-		}
+		assert.Error(t, c.Send(context.Background()), "no error")
+		assert.True(t, pg.IsClosed(), "the connection is still taken for open")
 	})
 }
 
@@ -210,17 +181,12 @@ func TestACanceledContextEndsTheMessageAndTheConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			tx, err := holder.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() { _ = tx.Rollback(context.Background()) }()
-			if _, err := tx.Exec(t.Context(), "LOCK TABLE closed; SELECT FROM spot FOR UPDATE"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = tx.Exec(t.Context(), "LOCK TABLE closed; SELECT FROM spot FOR UPDATE")
+			require.NoError(t, err)
 			pg, err := pgx.Connect(t.Context(), holder.Config().ConnString())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() { _ = pg.Close(context.Background()) }()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -230,12 +196,8 @@ func TestACanceledContextEndsTheMessageAndTheConnection(t *testing.T) {
 			go func() { done <- c.Send(ctx) }()
 			pgtest.WaitBlockedPID(t, holder, pg.PgConn().PID())
 			cancel()
-			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want context.Canceled", err)
-			}
-			if !pg.IsClosed() {
-				t.Error("the connection is still taken for sound")
-			}
+			assert.ErrorIs(t, <-done, context.Canceled, "want context.Canceled")
+			assert.True(t, pg.IsClosed(), "the connection is still taken for sound")
 		})
 	}
 }
@@ -261,9 +223,7 @@ func (d *deadlineConn) SetDeadline(at time.Time) error {
 func TestADeadlineIsTakenBack(t *testing.T) {
 	t.Parallel()
 	config, err := pgx.ParseConfig(pgtest.DirectURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var socket *deadlineConn
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -272,24 +232,16 @@ func TestADeadlineIsTakenBack(t *testing.T) {
 		return socket, err
 	}
 	pg, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = pg.Close(context.Background()) }()
 	for name, c := range map[string]*Conn{"prepared": NewConn(pg.PgConn()), "unnamed": NewUnnamedConn(pg.PgConn())} {
 		for _, sql := range []string{"SELECT 1", "SELECT 1/0", "SELECT FROM nowhere", "SELECT 2"} {
 			before := socket.set
 			c.Queue(&Statement{SQL: sql}, nil, nil)
 			err := c.Send(context.Background())
-			if (err == nil) != (sql == "SELECT 1" || sql == "SELECT 2") {
-				t.Errorf("%s, %s: %v", name, sql, err)
-			}
-			if !socket.last.IsZero() {
-				t.Errorf("%s, %s: the deadline %s stays", name, sql, socket.last)
-			}
-			if socket.set == before && sql != "SELECT FROM nowhere" {
-				t.Errorf("%s, %s: no deadline was set", name, sql)
-			}
+			assert.Equalf(t, (sql == "SELECT 1" || sql == "SELECT 2"), (err == nil), "%s, %s: %v", name, sql, err)
+			assert.Truef(t, socket.last.IsZero(), "%s, %s: the deadline %s stays", name, sql, socket.last)
+			assert.Falsef(t, socket.set == before && sql != "SELECT FROM nowhere", "%s, %s: no deadline was set", name, sql)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestARowTellsOfItsFirstMismatch(t *testing.T) {
@@ -24,9 +25,7 @@ func TestARowTellsOfItsFirstMismatch(t *testing.T) {
 		if err := r.Err(); err != nil {
 			got = err.Error()
 		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		assert.Equal(t, tt.want, got, tt.name)
 	}
 }
 
@@ -35,9 +34,8 @@ func TestNullsReadAsZero(t *testing.T) {
 	r := Read(make([][]byte, 12))
 	zero := r.Text() == "" && r.Bytes() == nil && r.JSONB() == nil && r.UUID() == uuid.Nil && r.TID() == RowID{} && r.Hash() == [32]byte{} &&
 		r.Int8() == 0 && r.Int4() == 0 && r.Int2() == 0 && !r.Bool() && r.Time().IsZero() && r.IsNull()
-	if err := r.Err(); err != nil || !zero {
-		t.Errorf("got %v, %v", zero, err)
-	}
+	err := r.Err()
+	assert.Truef(t, err == nil && zero, "got %v, %v", zero, err)
 }
 
 func TestWhatARowReturnsIsACopy(t *testing.T) {
@@ -46,22 +44,14 @@ func TestWhatARowReturnsIsACopy(t *testing.T) {
 	r := Read([][]byte{value, value, value})
 	text, raw, doc := r.Text(), r.Bytes(), r.JSONB()
 	copy(value, "xyz")
-	if text != "abc" || string(raw) != "abc" || string(doc) != "bc" {
-		t.Errorf("got %s %s %s", text, raw, doc)
-	}
+	assert.Truef(t, text == "abc" && string(raw) == "abc" && string(doc) == "bc", "got %s %s %s", text, raw, doc)
 }
 
 func TestARowTellsHowLargeTheRestIs(t *testing.T) {
 	r := Read([][]byte{{1}, nil, []byte("four")})
-	if got := r.Size(); got != 5 {
-		t.Errorf("got %d, want 5", got)
-	}
+	assert.Equal(t, 5, r.Size(), "want 5")
 	r.Skip(1)
-	if got := r.Size(); got != 4 {
-		t.Errorf("got %d, want 4", got)
-	}
+	assert.Equal(t, 4, r.Size(), "want 4")
 	r.Skip(3)
-	if got := r.Size(); got != 0 {
-		t.Errorf("got %d, want 0", got)
-	}
+	assert.Equal(t, 0, r.Size(), "want 0")
 }

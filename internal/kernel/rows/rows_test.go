@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -23,9 +25,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func connect(t testing.TB) *pgx.Conn {
 	t.Helper()
 	pg, err := pgx.Connect(t.Context(), pgtest.DirectURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = pg.Close(context.Background()) }) // a test may have closed it
 	return pg
 }
@@ -126,12 +126,9 @@ func TestEveryTypeComesBackAsAScalar(t *testing.T) {
 		var got []*record
 		conn.Queue(stmt, append([][]byte{[]byte("acme")}, s.Params(Single)...),
 			func(r *Row) error { got = append(got, readRecord(r)); return nil })
-		if err := conn.Send(t.Context()); err != nil {
-			t.Fatalf("row %d: %v", i, err)
-		}
-		if len(got) != 1 || !reflect.DeepEqual(*got[0], want) {
-			t.Errorf("row %d: got %.200v, want %.200v", i, show(got...), show(&want))
-		}
+		require.NoErrorf(t, conn.Send(t.Context()), "row %d", i)
+		assert.Truef(t, len(got) == 1 && reflect.DeepEqual(*got[0], want),
+			"row %d: got %.200v, want %.200v", i, show(got...), show(&want))
 	}
 }
 
@@ -150,30 +147,18 @@ func echoArrays(t *testing.T, f Form, first ...[]byte) {
 		for i := range n {
 			records[i].add(s)
 		}
-		if s.Len() != n {
-			t.Fatalf("%d rows, want %d", s.Len(), n)
-		}
+		require.Equal(t, n, s.Len(), "rows")
 		got := 0
 		conn.Queue(stmt, slices.Concat(first, s.Params(f)), func(r *Row) error {
 			row := readRecord(r)
-			if ord := r.Int8(); ord != int64(got+1) {
-				t.Errorf("row %d has the number %d", got, ord)
-			}
-			if tenant := r.Text(); tenant != "acme" {
-				t.Errorf("row %d is of the tenant %q", got, tenant)
-			}
-			if !reflect.DeepEqual(*row, records[got]) {
-				t.Errorf("row %d of %d: got %.200v", got, n, show(row))
-			}
+			assert.Equalf(t, int64(got+1), r.Int8(), "row %d has the number", got)
+			assert.Equalf(t, "acme", r.Text(), "row %d is of the tenant", got)
+			assert.Equalf(t, records[got], *row, "row %d of %d: got %.200v", got, n, show(row))
 			got++
 			return r.Err()
 		})
-		if err := conn.Send(t.Context()); err != nil {
-			t.Fatalf("%d rows: %v", n, err)
-		}
-		if got != n {
-			t.Errorf("%d rows came back of %d", got, n)
-		}
+		require.NoErrorf(t, conn.Send(t.Context()), "%d rows", n)
+		assert.Equal(t, n, got, "rows came back of")
 	}
 }
 
@@ -198,9 +183,8 @@ func deref[T any](v *T) string {
 func TestTheServerUnderstandsWhatIsMeant(t *testing.T) {
 	t.Parallel()
 	pg := connect(t)
-	if _, err := pg.Exec(t.Context(), `SET timezone = 'UTC'; SET datestyle = 'ISO'`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pg.Exec(t.Context(), `SET timezone = 'UTC'; SET datestyle = 'ISO'`)
+	require.NoError(t, err)
 	conn := NewConn(pg.PgConn())
 	id := uuid.MustParse("01936b0e-0000-7000-8000-000000000001")
 	for _, tt := range []struct {
@@ -240,12 +224,8 @@ func TestTheServerUnderstandsWhatIsMeant(t *testing.T) {
 			tt.add(s)
 			var got string
 			conn.Queue(&stmt, append([][]byte{[]byte("acme")}, s.Params(form)...), func(r *Row) error { got = r.Text(); return r.Err() })
-			if err := conn.Send(t.Context()); err != nil {
-				t.Fatalf("%s: %v", tt.typ.Name, err)
-			}
-			if got != tt.want {
-				t.Errorf("%s, form %d: the server has %s, want %s", tt.typ.Name, form, got, tt.want)
-			}
+			require.NoError(t, conn.Send(t.Context()), tt.typ.Name)
+			assert.Equalf(t, tt.want, got, "%s, form %d: the server has", tt.typ.Name, form)
 		}
 	}
 }
@@ -257,18 +237,13 @@ func TestASetForgetsOnlyItsRows(t *testing.T) {
 	s.Null()
 	s.Int8(1)
 	s.Reset()
-	if s.Len() != 0 {
-		t.Errorf("%d rows after Reset", s.Len())
-	}
+	assert.Equal(t, 0, s.Len(), "rows after Reset")
 	s.Tenant("acme")
 	s.Text("x")
 	s.Int8(2)
-	if got := s.Params(OneTenant)[0]; got[7] != 0 {
-		t.Error("the array says that it has NULLs, from before Reset")
-	}
-	if got := string(s.Params(Single)[0]); got != "x" {
-		t.Errorf("got %q", got)
-	}
+	got := s.Params(OneTenant)[0]
+	assert.Equal(t, byte(0), got[7], "the array says that it has NULLs, from before Reset")
+	assert.Equal(t, "x", string(s.Params(Single)[0]))
 }
 
 func TestParamsOfHalfARowIsAMistakeOfTheProgram(t *testing.T) {
@@ -277,9 +252,7 @@ func TestParamsOfHalfARowIsAMistakeOfTheProgram(t *testing.T) {
 	s.Tenant("acme")
 	s.Text("x")
 	defer func() {
-		if recover() == nil {
-			t.Error("half a row was taken for a whole one")
-		}
+		assert.NotNil(t, recover(), "half a row was taken for a whole one")
 	}()
 	s.Params(OneTenant)
 }
@@ -301,9 +274,7 @@ func TestABuilderNumbersItsParameters(t *testing.T) {
 		b := For(tt.form)
 		b.Add("SELECT ", b.Tenant(), ", ").Param(Int8, false).Add(" FROM ").Source(columns)
 		got := b.Statement()
-		if got.SQL != tt.sql || !reflect.DeepEqual(got.OIDs, tt.oids) {
-			t.Errorf("got %+v, want %s %v", got, tt.sql, tt.oids)
-		}
+		assert.Truef(t, got.SQL == tt.sql && reflect.DeepEqual(got.OIDs, tt.oids), "got %+v, want %s %v", got, tt.sql, tt.oids)
 	}
 }
 
@@ -314,8 +285,7 @@ func TestASetKeepsNoGiantColumn(t *testing.T) {
 	s.Bytes(make([]byte, 2*maxKept))
 	s.Reset()
 	for i := range s.cols {
-		if got := cap(s.cols[i].buf); got > maxKept {
-			t.Errorf("column %d keeps %d bytes", i, got)
-		}
+		got := cap(s.cols[i].buf)
+		assert.Truef(t, got <= maxKept, "column %d keeps %d bytes", i, got)
 	}
 }

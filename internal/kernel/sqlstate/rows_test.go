@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -12,12 +13,9 @@ func TestRowsAreReachable(t *testing.T) {
 	t.Parallel()
 	for i := range Rows {
 		r := &Rows[i]
-		if got := Find(r.Example("pawl"), "pawl"); got != r {
-			t.Errorf("an error like %+v is taken for %+v", r, got)
-		}
-		if r.Where != "" && r.Key != SameKey || r.Meaning == "" {
-			t.Errorf("a retry without its key, or no meaning: %+v", r)
-		}
+		got := Find(r.Example("pawl"), "pawl")
+		assert.Truef(t, got == r, "an error like %+v is taken for %+v", r, got)
+		assert.Truef(t, (r.Where == "" || r.Key == SameKey) && r.Meaning != "", "a retry without its key, or no meaning: %+v", r)
 	}
 }
 
@@ -40,12 +38,9 @@ func TestClassify(t *testing.T) {
 		{pgconn.PgError{Code: "XX000"}, Defect},
 		{pgconn.PgError{}, Defect},
 	} {
-		if got := Classify(&c.e, "pawl"); got != c.want {
-			t.Errorf("%+v is of class %d, want %d", c.e, got, c.want)
-		}
-		if got := Classify(&c.e, ""); got == Conflict || got == NoPartition {
-			t.Errorf("%+v is Pawl's own without its schema", c.e)
-		}
+		assert.Equalf(t, c.want, Classify(&c.e, "pawl"), "%+v is of class", c.e)
+		got := Classify(&c.e, "")
+		assert.Truef(t, got != Conflict && got != NoPartition, "%+v is Pawl's own without its schema", c.e)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/kernel/rows"
@@ -17,9 +19,7 @@ import (
 func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	pg, err := pgx.Connect(t.Context(), pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = pg.Close(t.Context()) }()
 	conn := rows.NewConn(pg.PgConn())
 	second := time.Date(2026, 3, 1, 23, 59, 50, 0, time.UTC)
@@ -41,9 +41,7 @@ func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 			c.Body = told.Result
 		}
 		done := Done()
-		if err := done.Add("t", &c); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, done.Add("t", &c))
 		none := uuid.Nil
 		queue(conn, rows.OneTenant, func(b *rows.Builder) { InsertCommands(b, "") },
 			append([][]byte{[]byte("t")}, done.Params(rows.OneTenant)...), nil)
@@ -54,13 +52,9 @@ func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 			}
 			return err
 		})
-		if err := conn.Send(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.Send(t.Context()))
 		want := string(decide.Answer(told))
-		if string(got.Body) != want {
-			t.Errorf("%s: read as %s\nwant %s", key, got.Body, want)
-		}
+		assert.Equalf(t, want, string(got.Body), "%s: read as %s", key, got.Body)
 		var said string
 		if err := pool.QueryRow(t.Context(), "SELECT pawl.answer(c) FROM pawl.command AS c WHERE key = $1", key).Scan(&said); err != nil ||
 			said != want {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -33,11 +35,9 @@ func TestEveryColumnOfTheTablesIsKnownWithItsType(t *testing.T) {
 	for table, columns := range known {
 		found, err := pool.Query(t.Context(), `SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
 			WHERE attrelid = ('pawl.' || $1)::regclass AND attnum > 0 AND NOT attisdropped`, table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var name, kind string
-		if _, err := pgx.ForEachRow(found, []any{&name, &kind}, func() error {
+		_, err = pgx.ForEachRow(found, []any{&name, &kind}, func() error {
 			switch ours, ok := columns[name]; {
 			case ok == slices.Contains(byStatements[table], name):
 				t.Errorf("%s.%s: is it a field here (%v), or written by statements alone?", table, name, ok)
@@ -46,9 +46,8 @@ func TestEveryColumnOfTheTablesIsKnownWithItsType(t *testing.T) {
 			}
 			delete(columns, name)
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
+		require.NoError(t, err)
 		delete(columns, "position") // of the audit row
 		for name := range columns {
 			t.Errorf("%s has no column %s", table, name)
@@ -109,9 +108,7 @@ func fill(v reflect.Value, n *int) {
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	pg, err := pgx.Connect(t.Context(), pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = pg.Close(t.Context()) }()
 	conn := rows.NewConn(pg.PgConn())
 	var n int
@@ -126,12 +123,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	c.ClaimedBy, c.RunAt = "n", time.Time{}
 
 	created, accepted := Created(), Accepted()
-	if err := created.Add("t", &inst); err != nil {
-		t.Fatal(err)
-	}
-	if err := accepted.Add("t", &c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, created.Add("t", &inst))
+	require.NoError(t, accepted.Add("t", &c))
 	tenant, lease := []byte("t"), []byte{0, 0, 0, 0, 0, 0, 1, 0}
 	queue(conn, rows.OneTenant, InsertInstances, append([][]byte{tenant}, created.Params(rows.OneTenant)...), nil)
 	queue(conn, rows.ManyTenants, AcceptCommands, append([][]byte{lease}, accepted.Params(rows.ManyTenants)...), nil)
@@ -143,21 +136,14 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		}
 		return err
 	})
-	if err := conn.Send(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(*gotInst, inst) {
-		t.Errorf("instance:\n got %+v\nwant %+v", *gotInst, inst)
-	}
+	require.NoError(t, conn.Send(t.Context()))
+	assert.Equal(t, inst, *gotInst, "instance")
 	want := c.Record // and what statements write
 	want.ClaimedAt, want.LockedUntil, want.Position = got.ClaimedAt, got.LockedUntil, 0
 	want.Progress, want.Failure, want.Stuck, want.CancelledBy, want.BusinessKey, want.Reason, want.Proof = nil, "", "", "", "", "", ""
-	if !reflect.DeepEqual(*got, want) {
-		t.Errorf("command:\n got %+v\nwant %+v", *got, want)
-	}
-	if lasts := got.LockedUntil.Sub(got.ClaimedAt); lasts <= 0 {
-		t.Errorf("its lease lasts %s", lasts)
-	}
+	assert.Equal(t, want, *got, "command")
+	lasts := got.LockedUntil.Sub(got.ClaimedAt)
+	assert.Truef(t, lasts > 0, "its lease lasts %s", lasts)
 }
 
 func queue(conn *rows.Conn, form rows.Form, write func(*rows.Builder), params [][]byte, row func(*rows.Row) error) {

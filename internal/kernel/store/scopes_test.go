@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -22,28 +25,21 @@ func TestRecordedScopesAreBounded(t *testing.T) {
 			list = append(list, inspect.ScopeCount{Tenant: "a", Scope: fmt.Sprint("made up ", round, " ", i), Named: true, New: 1},
 				inspect.ScopeCount{Tenant: fmt.Sprint(round, " ", i), Scope: "order:ship", Expired: 1})
 		}
-		if err := scopes.Add(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, scopes.Add(t.Context(), list))
 	}
 	var n int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.scope_day").Scan(&n); err != nil || n < most || n > most+2 {
 		t.Errorf("%d rows, %v", n, err)
 	}
 	list, since, err := scopes.Read(t.Context(), "")
-	if err != nil || since.IsZero() || len(list) > 1003 {
-		t.Fatalf("%d scopes since %v, %v", len(list), since, err)
-	}
+	require.Truef(t, err == nil && !since.IsZero() && len(list) <= 1003, "%d scopes since %v, %v", len(list), since, err)
 	var sum inspect.ScopeCount
 	for i := range list {
 		sum.Merge(&list[i])
 	}
-	if want := (inspect.ScopeCount{New: rounds * (100 + each), Replayed: rounds * 7, Expired: rounds * each}); sum != want {
-		t.Errorf("all together %+v, want %+v", sum, want)
-	}
-	if pay := (inspect.ScopeCount{Tenant: "a", Scope: "order:pay", New: rounds * 100, Replayed: rounds * 7}); list[2] != pay {
-		t.Errorf("the scope with many attempts is not beside the rest: %+v", list[:3])
-	}
+	assert.Equal(t, (inspect.ScopeCount{New: rounds * (100 + each), Replayed: rounds * 7, Expired: rounds * each}), sum, "all together")
+	assert.Equalf(t, (inspect.ScopeCount{Tenant: "a", Scope: "order:pay", New: rounds * 100, Replayed: rounds * 7}), list[2],
+		"the scope with many attempts is not beside the rest: %+v", list[:3])
 }
 
 func TestMergeScopesIsBounded(t *testing.T) {
@@ -56,7 +52,5 @@ func TestMergeScopesIsBounded(t *testing.T) {
 	}, 2)
 	want := []inspect.ScopeCount{{Tenant: "a", Scope: "order:pay", New: 3}, {Tenant: "a", Scope: "dock", Named: true, New: 3},
 		{Scope: "order:pay", New: 4}, {Scope: "other", Named: true, New: 11}}
-	if fmt.Sprint(list) != fmt.Sprint(want) {
-		t.Errorf("got  %+v\nwant %+v", list, want)
-	}
+	assert.Equalf(t, fmt.Sprint(want), fmt.Sprint(list), "got  %+v\nwant %+v", list, want)
 }

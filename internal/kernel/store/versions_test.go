@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -25,17 +27,12 @@ func TestAnInstanceMovesOnWithAFewPagesHoweverManyVersionsAreKept(t *testing.T) 
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
 	snapshot, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = snapshot.Rollback(context.Background()) }()
-	if _, err := snapshot.Exec(t.Context(), "SELECT FROM pawl.instance"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = snapshot.Exec(t.Context(), "SELECT FROM pawl.instance")
+	require.NoError(t, err)
 	pg, err := pgx.Connect(t.Context(), pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = pg.Close(context.Background()) }()
 	exec := func(sql string) {
 		t.Helper()
@@ -52,9 +49,7 @@ func TestAnInstanceMovesOnWithAFewPagesHoweverManyVersionsAreKept(t *testing.T) 
 	inst.Tenant, inst.ID, inst.Version, inst.Links = "t", uuid.New(), 1, transitions.Links{}
 	inst.Attributes, inst.Data = nil, []byte(`{"text":"`+strings.Repeat("x", 400)+`"}`)
 	created := Created()
-	if err := created.Add("t", inst); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, created.Add("t", inst))
 	queue(p.conn, rows.OneTenant, InsertInstances, append([][]byte{[]byte("t")}, created.Params(rows.OneTenant)...), nil)
 	p.send()
 
@@ -63,9 +58,7 @@ func TestAnInstanceMovesOnWithAFewPagesHoweverManyVersionsAreKept(t *testing.T) 
 		t.Helper()
 		for range 2*perBucket + 1 { // so that it comes into another bucket
 			for name, got := range p.move(inst) {
-				if got > most {
-					t.Errorf("%s, at version %d, %s: %d pages were read", when, inst.Version, name, got)
-				}
+				assert.Truef(t, got <= most, "%s, at version %d, %s: %d pages were read", when, inst.Version, name, got)
 			}
 		}
 	}
@@ -78,9 +71,8 @@ func TestAnInstanceMovesOnWithAFewPagesHoweverManyVersionsAreKept(t *testing.T) 
 	inst.Version += kept
 	var size int
 	row := pool.QueryRow(t.Context(), "SELECT pg_relation_size('pawl.instance') / current_setting('block_size')::int")
-	if err := row.Scan(&size); err != nil || size < 2*most {
-		t.Fatalf("the versions are kept on %d pages, %v", size, err)
-	}
+	err = row.Scan(&size)
+	require.Truef(t, err == nil && size >= 2*most, "the versions are kept on %d pages, %v", size, err)
 	check("4,000 versions")
 	exec("VACUUM ANALYZE pawl.instance")
 	check("after a vacuum")

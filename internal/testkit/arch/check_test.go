@@ -8,6 +8,9 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
@@ -18,9 +21,7 @@ const (
 
 func TestEveryImportIsInTheMatrix(t *testing.T) {
 	violations, err := Check(os.DirFS(root), module, Matrix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, v := range violations {
 		t.Error(v)
 	}
@@ -28,9 +29,7 @@ func TestEveryImportIsInTheMatrix(t *testing.T) {
 
 func TestEveryEdgeOfTheMatrixIsUsed(t *testing.T) {
 	edges, err := Unused(os.DirFS(root), module, Matrix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, edge := range edges {
 		t.Error(edge)
 	}
@@ -40,17 +39,15 @@ func TestEveryEdgeOfTheMatrixIsUsed(t *testing.T) {
 		"b/b_test.go": {Data: []byte("package b\nimport _ \"m.org/m/a\"\n")},
 		"c/d/d.go":    {Data: []byte("package d\nimport _ \"m.org/m/a\"\n")},
 	}, "m.org/m", rooms)
-	if want := []string{"room b does not import a"}; err != nil || !slices.Equal(edges, want) {
-		t.Errorf("%q, %v", edges, err)
-	}
+	want := []string{"room b does not import a"}
+	assert.Truef(t, err == nil && slices.Equal(edges, want), "%q, %v", edges, err)
 }
 
 func TestEveryRoomOfTheMatrixExists(t *testing.T) {
 	for _, r := range Matrix {
 		folder := strings.TrimSuffix(r.Path, "/...")
-		if _, err := os.Stat(root + "/" + folder); err != nil {
-			t.Errorf("room %s: %v", r.Path, err)
-		}
+		_, err := os.Stat(root + "/" + folder)
+		assert.NoErrorf(t, err, "room %s", r.Path)
 	}
 }
 
@@ -64,9 +61,8 @@ func TestRoomsImportOnlyRoomsOfEarlierRows(t *testing.T) {
 		{Path: "a/...", Ours: []string{"a/b", "c"}}, {Path: "c", Ours: []string{"a/x", "c", "d"}}, {Path: "d", Ours: []string{All}},
 	}
 	want := []string{"a/... may import c, of a later row", "c may import d, of a later row"}
-	if got := upward(rooms); !slices.Equal(got, want) {
-		t.Errorf("of rooms that point up %q are found, not %q", got, want)
-	}
+	got := upward(rooms)
+	assert.Truef(t, slices.Equal(got, want), "of rooms that point up %q are found, not %q", got, want)
 }
 
 // upward are the imports of rooms that no earlier row is about.
@@ -86,9 +82,8 @@ func upward(rooms []Room) (edges []string) {
 func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
 	for _, r := range Matrix {
 		later := func(p string) bool { return strings.Contains(p, "outbox") || p == "internal/kernel/store" }
-		if r.Path == "internal/kernel/audit" && slices.ContainsFunc(r.Ours, later) {
-			t.Errorf("room %s may import %v", r.Path, r.Ours)
-		}
+		assert.Falsef(t, r.Path == "internal/kernel/audit" && slices.ContainsFunc(r.Ours, later),
+			"room %s may import %v", r.Path, r.Ours)
 	}
 }
 
@@ -96,9 +91,8 @@ func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
 func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
 	for _, r := range Matrix {
 		for _, imported := range r.Ours {
-			if strings.HasPrefix(r.Path, "engine/") && strings.HasPrefix(imported, "engine") {
-				t.Errorf("room %s may import %s", r.Path, imported)
-			}
+			assert.Falsef(t, strings.HasPrefix(r.Path, "engine/") && strings.HasPrefix(imported, "engine"),
+				"room %s may import %s", r.Path, imported)
 		}
 	}
 }
@@ -108,10 +102,8 @@ func TestOnlyTheFrontDoorComposes(t *testing.T) {
 	front := []string{".", "cmd/...", "app/cli"}
 	for _, r := range Matrix {
 		for _, imported := range r.Ours {
-			if (imported == "app/service" || strings.HasPrefix(imported, "app/cli")) &&
-				!slices.Contains(front, r.Path) && !strings.HasPrefix(r.Path, "app/cli/") {
-				t.Errorf("room %s may import %s", r.Path, imported)
-			}
+			assert.Falsef(t, (imported == "app/service" || strings.HasPrefix(imported, "app/cli")) &&
+				!slices.Contains(front, r.Path) && !strings.HasPrefix(r.Path, "app/cli/"), "room %s may import %s", r.Path, imported)
 		}
 	}
 }
@@ -153,24 +145,18 @@ func TestUnlistedImportsAreFound(t *testing.T) {
 	for _, tt := range tests {
 		source := fmt.Sprintf("package x\nimport _ %q\n", tt.imports)
 		got, err := Check(fstest.MapFS{tt.file: {Data: []byte(source)}}, "m.org/m", rooms)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var want []string
 		if tt.want != "" {
 			want = []string{tt.file + ": " + tt.want}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s imports %s:\n got %q\nwant %q", tt.file, tt.imports, got, want)
-		}
+		assert.Truef(t, slices.Equal(got, want), "%s imports %s:\n got %q\nwant %q", tt.file, tt.imports, got, want)
 	}
 }
 
 func TestBrokenSourceIsAnError(t *testing.T) {
 	_, err := Check(fstest.MapFS{"pure/a.go": {Data: []byte("package")}}, "m.org/m", []Room{{Path: "pure"}})
-	if err == nil {
-		t.Error("no error for a file that cannot be parsed")
-	}
+	assert.Error(t, err, "no error for a file that cannot be parsed")
 }
 
 // The document shows the matrix as it is.

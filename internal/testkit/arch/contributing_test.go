@@ -14,6 +14,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // declared are the names of a module, each with the files that declare it: a package's as
@@ -177,39 +180,26 @@ func leads(fsys fs.FS, page, link string) bool {
 func TestPagesForContributorsNameWhatIsThere(t *testing.T) {
 	fsys := os.DirFS(root)
 	names, err := declarations(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	migrations, err := fs.Glob(fsys, "schema/migrations/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range migrations { // tables and functions of the database, by the schema's name
 		text, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		names.add(name, append(sqlObject.FindAllString(string(text), -1), "pawl.name")...)
 	}
 	pages, err := fs.Glob(fsys, "docs/contributing/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
+	require.Truef(t, err == nil && len(pages) != 0, "%v %v", pages, err)
 	front, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, page := range append(pages, "docs/glossary.md", "CONTRIBUTING.md") {
 		missing, err := strangers(fsys, page, names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, m := range missing {
 			t.Error(m)
 		}
-		if page != "CONTRIBUTING.md" && !strings.Contains(string(front), "("+page+")") {
-			t.Errorf("CONTRIBUTING.md does not link %s", page)
-		}
+		assert.Falsef(t, page != "CONTRIBUTING.md" && !strings.Contains(string(front), "("+page+")"),
+			"CONTRIBUTING.md does not link %s", page)
 	}
 }
 
@@ -222,16 +212,12 @@ func TestNamesThatAreNotThereAreFound(t *testing.T) {
 			"`a/c.go` `List.Gone` `a.Gone` `TestGone` `a/b.go`: `a.plan` [x](#gone) [y](gone.md) `no.name at all`\n")},
 	}
 	names, err := declarations(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := strangers(fsys, "doc.md", names)
 	want := []string{"doc.md: there is no file a/c.go", "doc.md: nothing is called List.Gone", "doc.md: nothing is called a.Gone",
 		"doc.md: nothing is called TestGone", "doc.md: a.plan is not in a/b.go, but in [a/a.go]",
 		"doc.md: the link #gone leads nowhere", "doc.md: the link gone.md leads nowhere"}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("found %q, %v", got, err)
-	}
+	assert.Truef(t, err == nil && slices.Equal(got, want), "found %q, %v", got, err)
 }
 
 // A page that says that tests run what it states names them, for each of its sections.
@@ -239,25 +225,15 @@ func TestThePageOfChangesNamesItsTests(t *testing.T) {
 	const page, last = "docs/changing-a-workflow.md", "The tests that run it"
 	fsys := os.DirFS(root)
 	names, err := declarations(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := fs.ReadFile(fsys, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sections, table, found := strings.Cut(string(text), "\n## "+last+"\n")
-	if !found {
-		t.Fatalf("%s has no section %q", page, last)
-	}
+	require.Truef(t, found, "%s has no section %q", page, last)
 	for _, title := range titles.FindAllStringSubmatch(sections, -1)[1:] {
-		if !strings.Contains(table, "\n| "+title[1]+" | ") {
-			t.Errorf("no test runs %q", title[1])
-		}
+		assert.Containsf(t, table, "\n| "+title[1]+" | ", "no test runs %q", title[1])
 	}
 	for _, name := range quoted.FindAllStringSubmatch(table, -1) {
-		if !aTest.MatchString(name[1]) || len(names[name[1]]) == 0 {
-			t.Errorf("there is no test %s", name[1])
-		}
+		assert.Truef(t, aTest.MatchString(name[1]) && len(names[name[1]]) != 0, "there is no test %s", name[1])
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Every relative link of a page leads to a file that is there, and to a title in it where it names one.
@@ -16,20 +19,14 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		found, err := fs.Glob(fsys, pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatal(pattern, err)
-		}
+		require.Truef(t, err == nil && len(found) != 0, "%v %v", pattern, err)
 		pages = append(pages, found...)
 	}
 	for _, page := range pages {
 		text, err := fs.ReadFile(fsys, page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, l := range linkTo.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
-			if !strings.Contains(l[1], "://") && !leads(fsys, page, l[1]) {
-				t.Errorf("%s: the link %s leads nowhere", page, l[1])
-			}
+			assert.Falsef(t, !strings.Contains(l[1], "://") && !leads(fsys, page, l[1]), "%s: the link %s leads nowhere", page, l[1])
 		}
 	}
 }
@@ -59,9 +56,7 @@ func TestAddressesOfOurPagesLeadSomewhere(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || found < 20 {
-		t.Errorf("there are %d such addresses, %v", found, err)
-	}
+	assert.Truef(t, err == nil && found >= 20, "there are %d such addresses, %v", found, err)
 }
 
 // Whoever looks for a page finds it: the index has all of them, by what a reader wants to do. (Decisions and the pages
@@ -69,18 +64,13 @@ func TestAddressesOfOurPagesLeadSomewhere(t *testing.T) {
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	fsys := os.DirFS(root)
 	index, err := fs.ReadFile(fsys, "docs/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, pattern := range []string{"docs/*.md", "docs/tour/*.md"} {
 		pages, err := fs.Glob(fsys, pattern)
-		if err != nil || len(pages) == 0 {
-			t.Fatal(pattern, err)
-		}
+		require.Truef(t, err == nil && len(pages) != 0, "%v %v", pattern, err)
 		for _, page := range pages {
-			if page != "docs/README.md" && !strings.Contains(string(index), "]("+strings.TrimPrefix(page, "docs/")+")") {
-				t.Errorf("docs/README.md does not link %s", page)
-			}
+			assert.Falsef(t, page != "docs/README.md" && !strings.Contains(string(index), "]("+strings.TrimPrefix(page, "docs/")+")"),
+				"docs/README.md does not link %s", page)
 		}
 	}
 }
@@ -90,23 +80,15 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 func TestPagesForReadersNameWhatIsThere(t *testing.T) {
 	fsys := os.DirFS(root)
 	names, err := declarations(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pages, err := fs.Glob(fsys, "docs/tour/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
+	require.Truef(t, err == nil && len(pages) != 0, "%v %v", pages, err)
 	pages = append(pages, "README.md", "docs/architecture.md", "docs/comparison.md", "docs/network.md", "docs/sql.md", "docs/threat-model.md")
 	for _, page := range pages {
 		missing, err := strangers(fsys, page, names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, m := range missing {
-			if !strings.Contains(m, ": there is no file ") {
-				t.Error(m)
-			}
+			assert.Contains(t, m, ": there is no file ")
 		}
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
@@ -18,9 +21,7 @@ func linked(t *testing.T, packages ...string) (modules []string) {
 	list := exec.CommandContext(t.Context(), "go", args...)
 	list.Dir, list.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
 	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", list.Args, err)
-	}
+	require.NoError(t, err, list.Args)
 	for m := range strings.Lines(string(out)) {
 		if m = strings.TrimSpace(m); m != "" && m != module {
 			modules = append(modules, m)
@@ -50,9 +51,7 @@ var programs = []struct {
 func TestNobodyLinksWhatIsNotUsed(t *testing.T) {
 	for _, p := range programs {
 		for _, m := range linked(t, p.packages...) {
-			if slices.Contains(p.never, m) {
-				t.Errorf("%s: %s is linked", p.name, m)
-			}
+			assert.Falsef(t, slices.Contains(p.never, m), "%s: %s is linked", p.name, m)
 		}
 	}
 }

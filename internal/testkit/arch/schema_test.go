@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // rawSQL is a statement with the default schema's name in it instead of {pawl}.
@@ -33,15 +36,12 @@ func TestSchemaNameIsOpen(t *testing.T) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
-				if raw := rawSQL.FindString(l.Value); raw != "" {
-					t.Errorf("%s: %s: write {pawl}. instead of pawl., and pass the statement to schema.In", files.Position(l.Pos()), raw)
-				}
+				assert.Equalf(t, "", rawSQL.FindString(l.Value),
+					"%s: write {pawl}. instead of pawl., and pass the statement to schema.In", files.Position(l.Pos()))
 			}
 			return true
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

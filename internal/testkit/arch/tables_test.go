@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // owner is the package whose SQL names a table. Everybody else calls its functions, or
@@ -33,23 +36,17 @@ var yardsticks = []string{
 
 func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {
 	tables, err := Tables(os.DirFS(root), "schema/migrations")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if slices.Sort(tables); !slices.Equal(tables, slices.Sorted(maps.Keys(owner))) {
 		t.Errorf("the migrations make %v; who owns each of them?", tables)
 	}
 	found, err := Owners(os.DirFS(root), tables)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for table, packages := range found {
 		packages = slices.DeleteFunc(packages, func(p string) bool {
 			return slices.ContainsFunc(yardsticks, func(y string) bool { return p == y || strings.HasPrefix(p, y+"/") })
 		})
-		if got := strings.Join(packages, ", "); got != owner[table] {
-			t.Errorf("%s is named by %q, and is %q's", table, got, owner[table])
-		}
+		assert.Equalf(t, owner[table], strings.Join(packages, ", "), "%s is named by, and 's", table)
 	}
 }
 
@@ -62,11 +59,7 @@ func TestNamesOfTablesAreFound(t *testing.T) {
 		"y/y.go":      {Data: []byte("package y\nvar s = f(\"UPDATE {pawl}.a\")")},
 	}
 	tables, err := Tables(fsys, "m")
-	if err != nil || !slices.Equal(tables, []string{"a", "b"}) {
-		t.Fatalf("%v, %v", tables, err)
-	}
+	require.Truef(t, err == nil && slices.Equal(tables, []string{"a", "b"}), "%v, %v", tables, err)
 	found, err := Owners(fsys, tables)
-	if err != nil || !slices.Equal(found["a"], []string{"x", "y"}) || len(found["b"]) != 0 {
-		t.Errorf("%v, %v", found, err)
-	}
+	assert.Truef(t, err == nil && slices.Equal(found["a"], []string{"x", "y"}) && len(found["b"]) == 0, "%v, %v", found, err)
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestNamesOfTestsAreShortAndNoTestSleeps(t *testing.T) {
 	violations, err := CheckTests(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, v := range violations {
 		t.Error(v)
 	}
@@ -29,18 +30,14 @@ func TestLongNamesAndSleepsAreFound(t *testing.T) {
 		"a.go":               {Data: []byte("package a\n\nfunc Test" + long + "() { time.Sleep(1) }\n")},
 		"testdata/b_test.go": {Data: []byte("package b\n\nfunc f() { time.Sleep(1) }\n")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var places []string
 	for _, v := range found {
 		place, _, _ := strings.Cut(v, ": ")
 		places = append(places, place)
 	}
-	if want := []string{"a_test.go:3:1", "a_test.go:4:2", "a_test.go:5:2", "c_test.go:3:1"}; !slices.Equal(places, want) {
-		t.Errorf("found %q, want those at %q", found, want)
-	}
-	if _, err := CheckTests(fstest.MapFS{"a_test.go": {Data: []byte("package")}}); err == nil {
-		t.Error("what cannot be read is passed over")
-	}
+	want := []string{"a_test.go:3:1", "a_test.go:4:2", "a_test.go:5:2", "c_test.go:3:1"}
+	assert.Truef(t, slices.Equal(places, want), "found %q, want those at %q", found, want)
+	_, err = CheckTests(fstest.MapFS{"a_test.go": {Data: []byte("package")}})
+	assert.Error(t, err, "what cannot be read is passed over")
 }

@@ -4,6 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Each claim of the threat model names a test that is there.
@@ -11,20 +14,14 @@ func TestTheThreatModelNamesItsTests(t *testing.T) {
 	const page = "docs/threat-model.md"
 	fsys := os.DirFS(root)
 	names, err := declarations(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	missing, err := strangers(fsys, page, names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, m := range missing {
 		t.Error(m)
 	}
 	text, err := os.ReadFile(root + "/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	claims := 0
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| | ") {
@@ -33,16 +30,10 @@ func TestTheThreatModelNamesItsTests(t *testing.T) {
 		claims++
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		shown := quoted.FindAllStringSubmatch(cells[len(cells)-1], -1)
-		if len(cells) != 2 || len(shown) == 0 {
-			t.Errorf("this names no test: %s", line)
-		}
+		assert.Truef(t, len(cells) == 2 && len(shown) != 0, "this names no test: %s", line)
 		for _, name := range shown {
-			if !aTest.MatchString(name[1]) {
-				t.Errorf("%s is no name of a test: %s", name[1], line)
-			}
+			assert.Truef(t, aTest.MatchString(name[1]), "%s is no name of a test: %s", name[1], line)
 		}
 	}
-	if claims < 30 {
-		t.Errorf("there are %d claims", claims)
-	}
+	assert.Truef(t, claims >= 30, "there are %d claims", claims)
 }

@@ -1,7 +1,6 @@
 package bouncer
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -22,18 +23,12 @@ func start(t *testing.T) (*localpg.Server, *Bouncer) {
 		t.Skip(ErrNotInstalled)
 	}
 	s, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Stop())
 	})
 	b, err := Start(t.Context(), s.URL(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s, b
 }
 
@@ -41,46 +36,32 @@ func TestBouncerReachesEveryDatabase(t *testing.T) {
 	t.Parallel()
 	s, b := start(t)
 	config, err := pgx.ParseConfig(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keywords := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s",
 		config.Host, config.Port, config.User, config.Password, config.Database)
 	for server, database := range map[string]string{s.URL(): "pawl", s.URLFor("postgres"): "postgres", keywords: "pawl"} {
 		through := b.Through(server)
 		conn, err := pgx.Connect(t.Context(), through)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got string
-		if err := conn.QueryRow(t.Context(), "SELECT current_database()::text").Scan(&got); err != nil || got != database {
-			t.Errorf("%s leads to %s, %v", through, got, err)
-		}
+		err = conn.QueryRow(t.Context(), "SELECT current_database()::text").Scan(&got)
+		assert.Truef(t, err == nil && got == database, "%s leads to %s, %v", through, got, err)
 		config := conn.Config()
-		if config.DefaultQueryExecMode != pgx.QueryExecModeExec || fmt.Sprintf("127.0.0.1:%d", config.Port) != b.address {
-			t.Errorf("%s: port %d, mode %v", through, config.Port, config.DefaultQueryExecMode)
-		}
-		if err := conn.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.Truef(t, config.DefaultQueryExecMode == pgx.QueryExecModeExec && fmt.Sprintf("127.0.0.1:%d", config.Port) == b.address,
+			"%s: port %d, mode %v", through, config.Port, config.DefaultQueryExecMode)
+		assert.NoError(t, conn.Close(t.Context()))
 	}
-	if _, err := pgx.Connect(t.Context(), strings.Replace(b.Through(s.URL()), config.Password, "guess", 1)); err == nil {
-		t.Error("it accepts a wrong password")
-	}
-	if _, crashed := b.Crashed(); crashed {
-		t.Error("it answers and reports a crash")
-	}
+	_, err = pgx.Connect(t.Context(), strings.Replace(b.Through(s.URL()), config.Password, "guess", 1))
+	assert.Error(t, err, "it accepts a wrong password")
+	_, crashed := b.Crashed()
+	assert.False(t, crashed, "it answers and reports a crash")
 	for range 2 { // Stop may be called twice
-		if err := b.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Stop())
 	}
-	if _, err := pgx.Connect(t.Context(), b.Through(s.URL())); err == nil {
-		t.Error("it answers after Stop")
-	}
-	if _, err := os.Stat(b.home); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after Stop its folder: %v, want it removed", err)
-	}
+	_, err = pgx.Connect(t.Context(), b.Through(s.URL()))
+	assert.Error(t, err, "it answers after Stop")
+	_, err = os.Stat(b.home)
+	assert.ErrorIs(t, err, os.ErrNotExist, "after Stop its folder, want it removed")
 }
 
 func TestBouncerReportsCrash(t *testing.T) {
@@ -93,14 +74,9 @@ func TestBouncerReportsCrash(t *testing.T) {
 		log, _ := os.ReadFile(b.path("bouncer.log"))
 		return pid > 0 && strings.Contains(string(log), "listening on")
 	})
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	<-b.ended
-	if said, crashed := b.Crashed(); !crashed || !strings.Contains(said, "listening on") {
-		t.Errorf("crashed: %v, it said %q", crashed, said)
-	}
-	if err := b.Stop(); err != nil {
-		t.Error(err)
-	}
+	said, crashed := b.Crashed()
+	assert.Truef(t, crashed && strings.Contains(said, "listening on"), "crashed: %v, it said %q", crashed, said)
+	assert.NoError(t, b.Stop())
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
@@ -72,30 +74,21 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 	p.WaitText("#said", "1")
 	p.Focus("#i")
 	p.Type("änn")
-	if value := chromium.Eval[string](p, `document.querySelector('#i').value`); value != "änn" {
-		t.Errorf("%q was typed", value)
-	}
-	if text := p.Text("#hidden"); text != "" {
-		t.Errorf("%q is shown", text)
-	}
+	assert.Equal(t, "änn", chromium.Eval[string](p, `document.querySelector('#i').value`), "typed")
+	assert.Equal(t, "", p.Text("#hidden"), "shown")
 	p.Resize(360, 640, "dark")
-	if width := chromium.Eval[int](p, `innerWidth`); width != 360 ||
-		!chromium.Eval[bool](p, `matchMedia('(prefers-color-scheme: dark)').matches`) {
-		t.Errorf("the window is %d wide, or light", width)
-	}
+	width := chromium.Eval[int](p, `innerWidth`)
+	assert.Truef(t, width == 360 && chromium.Eval[bool](p, `matchMedia('(prefers-color-scheme: dark)').matches`),
+		"the window is %d wide, or light", width)
 	file := filepath.Join(t.TempDir(), "p.png")
 	p.Picture(file)
-	if png, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
-		t.Errorf("%d bytes, %v", len(png), err)
-	}
+	png, err := os.ReadFile(file)
+	assert.Truef(t, err == nil && strings.HasPrefix(string(png), "\x89PNG"), "%d bytes, %v", len(png), err)
 	seen := p.Seen()
-	if want := []string{"GET " + origin + "/", "GET " + origin + "/page.js", "GET " + origin + "/", "GET " + origin +
-		"/page.js"}; !slices.Equal(seen.Requests, want) {
-		t.Errorf("it asked for %q", seen.Requests)
-	}
-	if len(seen.Problems) > 0 {
-		t.Errorf("%q", seen.Problems)
-	}
+	want := []string{"GET " + origin + "/", "GET " + origin + "/page.js", "GET " + origin + "/", "GET " + origin +
+		"/page.js"}
+	assert.Truef(t, slices.Equal(seen.Requests, want), "it asked for %q", seen.Requests)
+	assert.Truef(t, len(seen.Problems) <= 0, "%q", seen.Problems)
 }
 
 // Who waits for a text may read while one document takes the place of another: which then says nothing.
@@ -107,9 +100,8 @@ func TestATextIsReadWhileDocumentsChange(t *testing.T) {
 	for n := range 10 {
 		chromium.Eval[any](p, `void setTimeout(() => { location.href = '`+[]string{two, one}[n%2]+`'; })`)
 		for range 20 {
-			if text := p.Text("#said"); text != "here" && text != "" {
-				t.Fatalf("it says %q", text)
-			}
+			text := p.Text("#said")
+			require.Falsef(t, text != "here" && text != "", "it says %q", text)
 		}
 		p.WaitText("#said", "here")
 	}

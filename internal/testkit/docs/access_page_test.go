@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
@@ -15,8 +17,6 @@ func TestAccessPageCommands(t *testing.T) {
 	program := build(t, ".", "./cmd/pawl")
 	text := page(t, "docs/access.md")
 	sh := newShell(t, program)
-	if err := os.WriteFile(filepath.Join(sh.dir, "auth.json"), []byte(blocks(t, text, "json")[0]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(sh.dir, "auth.json"), []byte(blocks(t, text, "json")[0]), 0o600))
 	sh.walk(t, text)
 }

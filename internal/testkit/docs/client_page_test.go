@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -20,20 +23,15 @@ func TestTheClientsPageHasAProgram(t *testing.T) {
 	text := page(t, "docs/client.md")
 	s, err := service.Start(t.Context(), service.Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
 		Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := s.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Stop(t.Context()))
 	}()
 	source := filepath.Join(t.TempDir(), "main.go")
 	write(t, source, blocks(t, text, "go")[0])
 	c := exec.CommandContext(t.Context(), build(t, ".", source))
 	c.Env = append(os.Environ(), "PAWL_URL="+s.URL(), "PAWL_TOKEN=")
 	out, err := c.CombinedOutput()
-	if want := blocks(t, text, "text")[0]; err != nil || string(out) != want {
-		t.Errorf("%v, %s, want %s", err, out, want)
-	}
+	want := blocks(t, text, "text")[0]
+	assert.Truef(t, err == nil && string(out) == want, "%v, %s, want %s", err, out, want)
 }

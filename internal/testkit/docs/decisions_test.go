@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
@@ -17,19 +19,13 @@ var decisionTitle = regexp.MustCompile(`^# 0*(\d+)\.? (.*)\n`)
 func TestDecisionsAreInTheIndex(t *testing.T) {
 	const path, begin = "docs/decisions/README.md", "| | |\n|---|---|\n"
 	notes, err := filepath.Glob("docs/decisions/0*.md")
-	if err != nil || len(notes) == 0 {
-		t.Fatal(notes, err)
-	}
+	require.Truef(t, err == nil && len(notes) != 0, "%v %v", notes, err)
 	var table strings.Builder
 	for _, note := range notes {
 		text, err := os.ReadFile(note)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		title := decisionTitle.FindStringSubmatch(string(text))
-		if title == nil {
-			t.Fatalf("%s does not begin with a title like # 7. Why", note)
-		}
+		require.NotNilf(t, title, "%s does not begin with a title like # 7. Why", note)
 		fmt.Fprintf(&table, "| [%s](%s) | %s |\n", title[1], filepath.Base(note), title[2])
 	}
 	before, _, _ := strings.Cut(page(t, path), begin)

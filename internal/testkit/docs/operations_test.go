@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/internal/testkit/docs"
@@ -49,26 +51,20 @@ func TestRunbooksNameKnownMetrics(t *testing.T) {
 		}
 	}
 	for _, name := range metricName.FindAllString(text, -1) {
-		if !known[name] {
-			t.Errorf("there is no metric %s", name)
-		}
+		assert.Truef(t, known[name], "there is no metric %s", name)
 	}
 	anchors := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(text, -1) {
 		anchors[strings.ReplaceAll(strings.ToLower(h[1]), " ", "-")] = true
 	}
 	for _, ref := range anchorRef.FindAllStringSubmatch(text, -1) {
-		if !anchors[ref[1]] {
-			t.Errorf("there is no section %q", ref[1])
-		}
+		assert.Truef(t, anchors[ref[1]], "there is no section %q", ref[1])
 	}
 }
 
 func TestCommandsOfOperatorsAreThere(t *testing.T) {
 	calls := opsCall.FindAllStringSubmatch(page(t, "docs/operations.md"), -1)
-	if len(calls) == 0 {
-		t.Fatal("no command is documented")
-	}
+	require.NotEqual(t, 0, len(calls), "no command is documented")
 	for _, call := range calls {
 		words, flags, _ := strings.Cut(call[1], " -")
 		found, rest, err := cli.CommandLine().Find(strings.Fields(words))
@@ -78,10 +74,8 @@ func TestCommandsOfOperatorsAreThere(t *testing.T) {
 		}
 		for i, flag := range strings.Fields(flags) {
 			name, long := strings.CutPrefix(flag, "-")
-			if i == 0 && (long && found.Flag(name) == nil || !long && found.InheritedFlags().ShorthandLookup(flag) == nil &&
-				found.Flags().ShorthandLookup(flag) == nil) {
-				t.Errorf("%q has no flag -%s", words, flag)
-			}
+			assert.Falsef(t, i == 0 && (long && found.Flag(name) == nil || !long && found.InheritedFlags().ShorthandLookup(flag) == nil &&
+				found.Flags().ShorthandLookup(flag) == nil), "%q has no flag -%s", words, flag)
 		}
 	}
 }
@@ -136,9 +130,7 @@ func TestQueriesOfOperatorsRunOnEmptyAndOnFullTablesByIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(t.Context(), pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	queries := blocks(t, page(t, "docs/queries.md"), "sql")
 	for _, q := range queries {
@@ -146,25 +138,19 @@ func TestQueriesOfOperatorsRunOnEmptyAndOnFullTablesByIndex(t *testing.T) {
 			t.Errorf("on empty tables: %v\n%s", err, q)
 		}
 	}
-	if _, err := conn.Exec(t.Context(), plenty+"ANALYZE", pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), plenty+"ANALYZE", pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
 	for _, q := range queries {
 		n, err := rowsOf(t, conn, q)
 		if err != nil {
 			t.Errorf("on full tables: %v\n%s", err, q)
 			continue
 		}
-		if n == 0 && !strings.Contains(q, "pg_stat_activity") && !strings.Contains(q, "pg_inherits") {
-			t.Errorf("finds nothing:\n%s", q)
-		}
+		assert.Falsef(t, n == 0 && !strings.Contains(q, "pg_stat_activity") && !strings.Contains(q, "pg_inherits"),
+			"finds nothing:\n%s", q)
 		plan, err := planOf(t, conn, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found := large.FindString(plan); found != "" {
-			t.Errorf("%s:\n%s\n%s", found, q, plan)
-		}
+		require.NoError(t, err)
+		assert.Equalf(t, "", large.FindString(plan), "%s\n%s", q, plan)
 	}
 }
 

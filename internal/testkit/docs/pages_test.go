@@ -7,15 +7,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // page is the text of a page of the documentation.
 func page(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -26,9 +27,7 @@ func blocks(t *testing.T, text, language string) []string {
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
 		found = append(found, m[1])
 	}
-	if len(found) == 0 {
-		t.Fatalf("there is no block of %s", language)
-	}
+	require.NotEqualf(t, 0, len(found), "there is no block of %s", language)
 	return found
 }
 
@@ -65,9 +64,7 @@ func wantLines(t *testing.T, command, out string, want []string) {
 			missing = missing[1:]
 		}
 	}
-	if len(missing) > 0 {
-		t.Errorf("%s\nanswers\n%s\nand should have the line\n%s", command, out, missing[0])
-	}
+	assert.Truef(t, len(missing) <= 0, "%s\nanswers\n%s\nand should have the line\n%s", command, out, missing[0])
 }
 
 // build compiles a program: a package of the module that the folder is in.
@@ -76,8 +73,7 @@ func build(t *testing.T, dir, pkg string) (program string) {
 	program = filepath.Join(t.TempDir(), "program")
 	c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, pkg)
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%s does not compile: %v\n%s", pkg, err, out)
-	}
+	out, err := c.CombinedOutput()
+	require.NoErrorf(t, err, "%s does not compile \n%s", pkg, out)
 	return program
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -19,17 +21,14 @@ import (
 func tour(t *testing.T) (paths []string) {
 	t.Helper()
 	paths, err := filepath.Glob("docs/tour/[0-9]*.md")
-	if err != nil || len(paths) == 0 {
-		t.Fatal(paths, err)
-	}
+	require.Truef(t, err == nil && len(paths) != 0, "%v %v", paths, err)
 	return paths
 }
 
 // The README is a front page: what else there is to show is in the tour.
 func TestREADMEIsAFrontPage(t *testing.T) {
-	if lines := strings.Count(page(t, "README.md"), "\n"); lines > 250 {
-		t.Errorf("it has %d lines", lines)
-	}
+	lines := strings.Count(page(t, "README.md"), "\n")
+	assert.Truef(t, lines <= 250, "it has %d lines", lines)
 }
 
 // The README and the tour can be followed word by word, in a new folder: the programs are saved as they are, the commands copied
@@ -41,9 +40,7 @@ func TestREADMEAndTourAreAsTheySay(t *testing.T) {
 	save(t, sh.dir, front)
 	sh.walk(t, front)
 	drawn, err := exec.CommandContext(t.Context(), sh.program, "diagram", "leave").Output()
-	if err != nil || string(drawn) != blocks(t, front, "mermaid")[0] {
-		t.Errorf("diagram: %v\n%s", err, drawn)
-	}
+	assert.Truef(t, err == nil && string(drawn) == blocks(t, front, "mermaid")[0], "diagram: %v\n%s", err, drawn)
 	for _, step := range tour(t) {
 		t.Run(filepath.Base(step), func(t *testing.T) {
 			pgtest.Long(t)
@@ -76,9 +73,7 @@ var (
 func save(t *testing.T, dir, text string) (some bool) {
 	t.Helper()
 	files := saved.FindAllStringSubmatch(text, -1)
-	if all := strings.Count(text, "```go\n"); len(files) != all {
-		t.Errorf("of %d programs %d are to be saved", all, len(files))
-	}
+	assert.Len(t, files, strings.Count(text, "```go\n"), "programs are to be saved")
 	for _, f := range files {
 		write(t, filepath.Join(dir, f[1]), f[2])
 	}
@@ -91,12 +86,8 @@ func save(t *testing.T, dir, text string) (some bool) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // goTest runs the tests that a reader has saved. They have the database of these tests, which is not that of the shell: there they
@@ -115,25 +106,15 @@ func goTest(t *testing.T, dir string) {
 func subscribe(t *testing.T, address, text string) {
 	t.Helper()
 	ask := asked.FindStringSubmatch(text)
-	if ask == nil {
-		t.Fatal("nothing is asked for")
-	}
+	require.NotNil(t, ask, "nothing is asked for")
 	conn, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+address+"/v1/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _, _ = conn.Close(), resp.Body.Close() }()
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(ask[1])); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(ask[1])))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(await.Patience)))
 	for want := range strings.Lines(blocks(t, text, "json")[0]) {
 		_, frame, err := conn.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wantLines(t, ask[1], string(frame), []string{strings.TrimSpace(want)})
 	}
 }

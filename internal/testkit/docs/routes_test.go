@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/workflow"
@@ -36,15 +38,11 @@ func TestRoutesAreDocumented(t *testing.T) {
 		default:
 			table = parametersOf(of, api.Place(kind), false)
 		}
-		if strings.Count(table, "\n") < 3 {
-			t.Errorf("there is nothing for %s", part[1])
-		}
+		assert.Truef(t, strings.Count(table, "\n") >= 3, "there is nothing for %s", part[1])
 		return part[1] + table + part[4]
 	})
 	for _, r := range api.Routes() {
-		if !listed[r.Section] {
-			t.Errorf("%s %s is in the section %q, which has no table", r.Method, r.Path, r.Section)
-		}
+		assert.Truef(t, listed[r.Section], "%s %s is in the section %q, which has no table", r.Method, r.Path, r.Section)
 	}
 	docs.File(t, path, want)
 }

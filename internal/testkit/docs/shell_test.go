@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -38,16 +41,10 @@ func newShell(t *testing.T, program string) *shell {
 	c.Dir = s.dir
 	c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.EmptyURL(t), "GOFLAGS=-ldflags=-w")
 	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
 	s.in, s.out = in, bufio.NewReader(out)
 	t.Cleanup(func() {
 		if s.address != "" {
@@ -55,9 +52,7 @@ func newShell(t *testing.T, program string) *shell {
 		}
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, out)
-		if err := c.Wait(); err != nil {
-			t.Errorf("the service ended with %v", err)
-		}
+		assert.NoError(t, c.Wait(), "the service ended with")
 	})
 	return s
 }
@@ -105,9 +100,7 @@ func (s *shell) walk(t *testing.T, text string) {
 func repository(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir
 }
 
@@ -115,19 +108,14 @@ func repository(t *testing.T) string {
 func (s *shell) run(t *testing.T, command string) string {
 	t.Helper()
 	const end = "=== it ended with "
-	if _, err := fmt.Fprintf(s.in, "%s\nprintf '\\n%s%%d\\n' $?\n", command, end); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Fprintf(s.in, "%s\nprintf '\\n%s%%d\\n' $?\n", command, end)
+	require.NoError(t, err)
 	var printed strings.Builder
 	for {
 		line, err := s.out.ReadString('\n')
-		if err != nil {
-			t.Fatalf("%s: %v", command, err)
-		}
+		require.NoError(t, err, command)
 		if code, is := strings.CutPrefix(line, end); is {
-			if code != "0\n" {
-				t.Fatalf("%s: exit %s%s", command, code, printed.String())
-			}
+			require.Equalf(t, "0\n", code, "%s: exit %s", command, printed.String())
 			return printed.String()
 		}
 		printed.WriteString(line)
@@ -141,12 +129,8 @@ func (s *shell) follow(t *testing.T, command string, want []string) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", "exec "+command)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
 	for lines := bufio.NewScanner(out); len(want) > 0 && lines.Scan(); {
 		if shown(want[0]).MatchString(lines.Text()) {
 			want = want[1:]
@@ -154,9 +138,7 @@ func (s *shell) follow(t *testing.T, command string, want []string) {
 	}
 	cancel()
 	_ = c.Wait() // it was killed
-	if len(want) > 0 {
-		t.Errorf("%s\nends without the line\n%s", command, want[0])
-	}
+	assert.Truef(t, len(want) <= 0, "%s\nends without the line\n%s", command, want[0])
 }
 
 // serve runs a service in the background, on a free port, in the place of the one
@@ -168,16 +150,12 @@ func (s *shell) serve(t *testing.T, command string) {
 		s.address = ""
 	}
 	log, err := os.CreateTemp(s.dir, "log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = log.Close() }()
 	s.run(t, toEverybody.ReplaceAllString(command, "")+" --address 127.0.0.1:0 2>"+log.Name()+" &")
 	await.Eventually(t, "it serves", func() bool {
 		text, err := os.ReadFile(log.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		url := serving.FindSubmatch(text)
 		if url == nil {
 			return false

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/sqlstate"
 	"github.com/pawlhq/pawl/internal/testkit/docs"
@@ -22,14 +24,11 @@ func TestSQLStatesOfTheContractHaveAdvice(t *testing.T) {
 	_, table, _ := strings.Cut(page(t, "docs/sql.md"), "\n## SQLSTATEs\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	states := regexp.MustCompile(`(?m)^\| ([0-9A-Z]{5})(?:, ([0-9A-Z]{5}))? \|`).FindAllStringSubmatch(table, -1)
-	if len(states) < 15 {
-		t.Fatalf("docs/sql.md has a table of %d rows", len(states))
-	}
+	require.Truef(t, len(states) >= 15, "docs/sql.md has a table of %d rows", len(states))
 	for _, row := range states {
 		for _, state := range row[1:] {
-			if state != "" && sqlstate.Find(&pgconn.PgError{Code: state}, "") == nil {
-				t.Errorf("%s has no row in sqlstate.Rows", state)
-			}
+			assert.Falsef(t, state != "" && sqlstate.Find(&pgconn.PgError{Code: state}, "") == nil,
+				"%s has no row in sqlstate.Rows", state)
 		}
 	}
 }

@@ -1,8 +1,9 @@
 package docs_test
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // What the page shows of a workflow is what its examples run.
@@ -10,8 +11,6 @@ func TestThePageOfWhatAWorkflowCanSayShowsItsExample(t *testing.T) {
 	t.Parallel()
 	example := page(t, "pawltest/desk_example_test.go") + page(t, "pawltest/payout_example_test.go")
 	for _, block := range blocks(t, page(t, "docs/what-a-workflow-can-say.md"), "go") {
-		if !strings.Contains(example, block) {
-			t.Errorf("the example does not have\n%s", block)
-		}
+		assert.Contains(t, example, block, "the example does not have")
 	}
 }

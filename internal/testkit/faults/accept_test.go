@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -65,17 +68,11 @@ func acceptUnheard(t *testing.T, givenUp bool) {
 		if lost && givenUp && workflow.CodeOf(err) == workflow.Unavailable {
 			accepted, err = e.Submit(ctx, send)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r, err := e.Await(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: send.Key})
-		if err != nil || r.Err() != nil {
-			t.Fatalf("number %d: %+v, %v", i, r, err)
-		}
+		require.Truef(t, err == nil && r.Err() == nil, "number %d: %+v, %v", i, r, err)
 		c, err := e.Read().Command(ctx, transitions.Ref{Scope: accepted.Record.Scope, Key: send.Key})
-		if err != nil || c.Failures != 0 || attempts.Load() != 1 {
-			t.Errorf("%d attempts began; %+v, %v", attempts.Load(), c, err)
-		}
+		assert.Truef(t, err == nil && c.Failures == 0 && attempts.Load() == 1, "%d attempts began; %+v, %v", attempts.Load(), c, err)
 		if lost == givenUp && (lost || accepted.Replayed) { // it was asked for again
 			break
 		}

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -17,9 +20,8 @@ import (
 func TestCallersGetTheAnswerWhenTheConnectionEndsInACommit(t *testing.T) {
 	t.Parallel()
 	direct := database(t)
-	if _, err := direct.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := direct.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(1, 2))
 	var started atomic.Bool // an engine's start may fail, and is not what this is about
@@ -66,15 +68,11 @@ func TestCallersGetTheAnswerWhenTheConnectionEndsInACommit(t *testing.T) {
 	}
 	work.Wait()
 	// Each round adds, announces and writes once.
-	if n := number(t, direct, `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int <> $1`, 3*rounds); n > 0 {
-		t.Errorf("%d counters are wrong", n)
-	}
-	if n := number(t, direct, `SELECT count(*) FROM ledger`); n != callers*rounds {
-		t.Errorf("the ledger has %d rows, want %d", n, callers*rounds)
-	}
-	if n := p.lost.Load(); n < 30 {
-		t.Errorf("only %d commits were hit; the test proves little", n)
-	}
+	n := number(t, direct, `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int <> $1`, 3*rounds)
+	assert.Truef(t, n <= 0, "%d counters are wrong", n)
+	assert.Equal(t, int64(callers*rounds), number(t, direct, `SELECT count(*) FROM ledger`), "the ledger has rows")
+	n = p.lost.Load()
+	assert.Truef(t, n >= 30, "only %d commits were hit; the test proves little", n)
 	t.Logf("%d commits were hit, %+v", p.lost.Load(), e.Admin().Stats())
 	wantSound(t, e, direct)
 }

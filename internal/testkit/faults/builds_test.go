@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -308,9 +309,7 @@ func (b *twoBuilds) changeOne(ctx context.Context, t *testing.T, caller uint64, 
 		return
 	}
 	var got newerCase
-	if err := json.Unmarshal(inst.Data, &got, json.RejectUnknownMembers(true)); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, json.Unmarshal(inst.Data, &got, json.RejectUnknownMembers(true)))
 	if g, w := encoded(got), encoded(want); g != w {
 		t.Errorf("caller %d, of whose changes the older build has passed on %d:\ngot  %s\nwant %s", caller, passed, g, w)
 	}

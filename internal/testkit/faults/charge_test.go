@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
@@ -199,9 +201,8 @@ func TestNodesKilledInTheMiddleOfAChargeChargeOnce(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(dead))
 		var err error
-		if nodes[victim], err = launch(t, s.pool, nodeProvider+"="+s.url); err != nil {
-			t.Fatal(err)
-		}
+		nodes[victim], err = launch(t, s.pool, nodeProvider+"="+s.url)
+		require.NoError(t, err)
 	}
 	t.Logf("%d kills, %d orders; the slowest was taken over and paid %s after the kill, with a lease of %s", kills, n, slowest, shortLease)
 	for i := range n {
@@ -237,29 +238,24 @@ func TestEveryOrderEndsHoweverTheProviderBehaves(t *testing.T) {
 			if n%5 == 0 { // meanwhile the customer changes his mind
 				cancel := pay(n)
 				cancel.Transition, cancel.Key, cancel.Payload = "cancel", "cancel", []byte(`{"reason":"too dear"}`)
-				if _, err := e.Submit(ctx, cancel); err != nil {
-					t.Errorf("order %d: %v", n, err)
-				}
+				_, err := e.Submit(ctx, cancel)
+				assert.NoErrorf(t, err, "order %d", n)
 			}
-			if _, err := engines[1-n%2].Await(ctx, transitions.Ref{Scope: pay(n).Scope, Key: "pay"}); err != nil {
-				t.Errorf("order %d: %v", n, err)
-			}
+			_, err := engines[1-n%2].Await(ctx, transitions.Ref{Scope: pay(n).Scope, Key: "pay"})
+			assert.NoErrorf(t, err, "order %d", n)
 		})
 	}
 	work.Wait()
 	s.waitForUndos()
 	for n := range orders {
 		inst, err := engines[0].Read().Instance(bounded(t), "", instanceOf(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if inst.State != order.Cancelled {
 			s.wantPaidOnce(engines[0], n)
 			continue
 		}
-		if books := s.bank.Ledger()[effect(n)]; books.Charges != books.Refunds {
-			t.Errorf("order %d is cancelled, but %+v", n, books)
-		}
+		books := s.bank.Ledger()[effect(n)]
+		assert.Equalf(t, books.Refunds, books.Charges, "order %d is cancelled, but %+v", n, books)
 	}
 	wantSound(t, engines[0], s.pool)
 }

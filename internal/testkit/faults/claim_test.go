@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -59,8 +61,7 @@ func claimUnheard(t *testing.T, lost int64) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	c, err := accepts.Read().Command(ctx, transitions.Ref{Scope: sent.Record.Scope, Key: "send"})
-	if err != nil || c.Failures != 0 || c.Attempt != 2 || attempts.Load() != 1 || p.lost.Load() != lost {
-		t.Errorf("%d attempts began, %d answers were lost; %+v, %v", attempts.Load(), p.lost.Load(), c, err)
-	}
+	assert.Truef(t, err == nil && c.Failures == 0 && c.Attempt == 2 && attempts.Load() == 1 && p.lost.Load() == lost,
+		"%d attempts began, %d answers were lost; %+v, %v", attempts.Load(), p.lost.Load(), c, err)
 	wantSound(t, works, direct)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/engine"
@@ -59,9 +61,7 @@ func TestClientsOnABadNetworkGetOneEffectEach(t *testing.T) {
 		config.URLs = append(config.URLs, roads[i].url())
 	}
 	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	ctx := t.Context()
 	positions := int64(counters * 9) // one in ten is refused
@@ -102,23 +102,18 @@ func TestClientsOnABadNetworkGetOneEffectEach(t *testing.T) {
 	calling.Wait()
 	close(due)
 	work.Wait()
-	if err := <-followed; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-followed)
 	e := start(t, pool)
 	for i, list := range all {
 		inst, err := e.Read().InstanceByKey(ctx, "", "counter", fmt.Sprint("c", i))
-		if err != nil || inst.Version != 9 || string(inst.Data) != `{"n":8}` {
-			t.Fatalf("counter %d is at version %d with %s, %v", i, inst.Version, inst.Data, err)
-		}
+		require.Truef(t, err == nil && inst.Version == 9 && string(inst.Data) == `{"n":8}`,
+			"counter %d is at version %d with %s, %v", i, inst.Version, inst.Data, err)
 		for _, a := range list {
 			wantStored(ctx, t, e, inst.ID, a)
 		}
 	}
 	wantSound(t, e, pool)
-	if n := number(t, pool, `SELECT count(*) FROM pawl.audit`); n != positions {
-		t.Errorf("%d transitions, want %d", n, positions)
-	}
+	assert.Equal(t, positions, number(t, pool, `SELECT count(*) FROM pawl.audit`), "transitions")
 	met := map[string]int64{}
 	for kind, name := range []string{"arrived", "request lost", "request twice", "late", "answer lost", "answer cut", "answer twice",
 		"stream cut"} {
@@ -130,9 +125,7 @@ func TestClientsOnABadNetworkGetOneEffectEach(t *testing.T) {
 		}
 	}
 	t.Logf("%d commands, %d kills, %v", counters*10, killed.Load(), met)
-	if killed.Load() < int64(kills) {
-		t.Errorf("%d kills", killed.Load())
-	}
+	assert.Truef(t, killed.Load() >= int64(kills), "%d kills", killed.Load())
 }
 
 // wantStored fails the test unless the caller has what a direct reader of the database sees.
@@ -143,14 +136,11 @@ func wantStored(ctx context.Context, t testing.TB, e *engine.Engine, instance uu
 		scope = transitions.DefaultScope("counter", a.command.Transition, uuid.Nil)
 	}
 	record, err := e.Read().Command(ctx, transitions.Ref{Scope: scope, Key: a.command.Key})
-	if err != nil {
-		t.Fatalf("%s %s: %v", scope, a.command.Key, err)
-	}
+	require.NoErrorf(t, err, "%s %s", scope, a.command.Key)
 	stored := record.Receipt()
-	if a.receipt.Status != stored.Status || string(a.receipt.Body) != string(stored.Body) ||
-		workflow.CodeOf(a.err) != workflow.CodeOf(stored.Err()) {
-		t.Errorf("the caller has %d %s, %v\nand stored is %d %s", a.receipt.Status, a.receipt.Body, a.err, stored.Status, stored.Body)
-	}
+	assert.Truef(t, a.receipt.Status == stored.Status && string(a.receipt.Body) == string(stored.Body) &&
+		workflow.CodeOf(a.err) == workflow.CodeOf(stored.Err()),
+		"the caller has %d %s, %v\nand stored is %d %s", a.receipt.Status, a.receipt.Body, a.err, stored.Status, stored.Body)
 }
 
 // followAll reads the log up to a position. Error: a transition is missing, or there twice.

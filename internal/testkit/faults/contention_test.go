@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -64,9 +65,7 @@ func TestCommandIsNotStarvedByCallersTransactions(t *testing.T) {
 	close(ending)
 	work.Wait()
 	t.Logf("%d commands, the longest wait was %v", added.Load(), longest)
-	if n := number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance`); n != added.Load() {
-		t.Errorf("counted %d, want %d", n, added.Load())
-	}
+	assert.Equal(t, added.Load(), number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance`), "counted")
 	wantSound(t, e, pool)
 }
 
@@ -111,9 +110,8 @@ func TestDeadlocksOfCallersTransactionsHurtNobodyElse(t *testing.T) {
 					c := onCounter(fmt.Sprint(rand.IntN(names)), "add", fmt.Sprintf("%d-%d-%d", caller, n, k), `{"by":1}`)
 					c.Tenant = tenants[which]
 					if _, err = e.SubmitTx(ctx, tx, c); err != nil {
-						if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
-							t.Errorf("a deadlock is told as %v", err)
-						}
+						assert.Truef(t, workflow.CodeOf(err).Info().Retry && workflow.CodeOf(err) != workflow.Internal,
+							"a deadlock is told as %v", err)
 						break
 					}
 					in[which]++
@@ -152,13 +150,10 @@ func TestDeadlocksOfCallersTransactionsHurtNobodyElse(t *testing.T) {
 	work.Wait()
 	t.Logf("%d transactions were committed, %d ended", committed.Load(), ended.Load())
 	for i, tenant := range tenants {
-		if n := number(t, pool, `SELECT sum((data->>'n')::int) FROM pawl.instance WHERE tenant = $1`, tenant); n != added[i].Load() {
-			t.Errorf("tenant %s counted %d, want %d", tenant, n, added[i].Load())
-		}
+		assert.Equalf(t, added[i].Load(), number(t, pool, `SELECT sum((data->>'n')::int) FROM pawl.instance WHERE tenant = $1`, tenant),
+			"tenant %s counted", tenant)
 		v, err := e.Admin().Verify(ctx, tenant, [16]byte{})
-		if err != nil || len(v.Broken) > 0 {
-			t.Errorf("tenant %s: %v, %v", tenant, v.Broken, err)
-		}
+		assert.Truef(t, err == nil && len(v.Broken) <= 0, "tenant %s: %v, %v", tenant, v.Broken, err)
 	}
 	wantSound(t, e, pool)
 }

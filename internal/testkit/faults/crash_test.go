@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/schema"
@@ -20,19 +22,15 @@ func TestAReplayedCommandSurvivesACrash(t *testing.T) {
 	e := start(t, pool)
 	must(t, e, opening("x"))
 	tx := begin(t, pool, pgx.TxOptions{})
-	if _, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = off"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = off")
+	require.NoError(t, err)
 	submitTx(t, e, tx, onCounter("x", "add", "1", `{"by":1}`))
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(t.Context()))
 	replayed := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
 	crash(t, pool)
 	again := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
-	if !replayed.Replayed || !again.Replayed || string(again.Body) != string(replayed.Body) {
-		t.Errorf("before the crash %v %s\nafter it         %v %s", replayed.Replayed, replayed.Body, again.Replayed, again.Body)
-	}
+	assert.Truef(t, replayed.Replayed && again.Replayed && string(again.Body) == string(replayed.Body),
+		"before the crash %v %s\nafter it         %v %s", replayed.Replayed, replayed.Body, again.Replayed, again.Body)
 	wantSound(t, e, pool)
 }
 
@@ -47,18 +45,13 @@ func mortal(t *testing.T) *pgxpool.Pool {
 		t.Skipf("no private server: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, server.Stop())
 	})
 	pool, err := pgxpool.New(t.Context(), server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err = schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	return pool
 }
 
@@ -68,14 +61,10 @@ func crash(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	connect := func() (*pgx.Conn, error) { return pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig.Copy()) }
 	victim, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = victim.Close(context.Background()) }()
 	witness, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = witness.Close(context.Background()) }()
 	if err := syscall.Kill(int(victim.PgConn().PID()), syscall.SIGKILL); err != nil {
 		t.Skipf("cannot kill a process of the server: %v", err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines/replay"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -55,13 +57,9 @@ func TestFrozenNodeDoesNotHoldUpTheOthers(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("nothing was done by the node")
 		}
-		if err := freezes.command.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, freezes.command.Process.Signal(syscall.SIGSTOP))
 		keepBusy(t, ctx, e, 300*time.Millisecond, 50)
-		if err := freezes.command.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, freezes.command.Process.Signal(syscall.SIGCONT))
 		select {
 		case <-busy: // an answer from before
 		default:

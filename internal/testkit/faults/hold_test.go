@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -27,9 +29,7 @@ func holdFor(t testing.TB) time.Duration {
 		return 3 * time.Second
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatalf("PAWL_HOLD: %v", err)
-	}
+	require.NoError(t, err, "PAWL_HOLD")
 	return d
 }
 
@@ -38,24 +38,19 @@ func holdFor(t testing.TB) time.Duration {
 func hold(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (release func()) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(bounded(t), pool.Config().ConnConfig.Copy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	release = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_, err := conn.Exec(ctx, "ROLLBACK") // who only closes is let go some time later
-		if err = errors.Join(err, conn.Close(ctx)); err != nil {
-			t.Errorf("let go: %v", err)
-		}
+		err = errors.Join(err, conn.Close(ctx))
+		assert.NoError(t, err, "let go")
 	})
 	t.Cleanup(release)
-	if _, err := conn.Exec(bounded(t), "BEGIN"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(bounded(t), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(bounded(t), "BEGIN")
+	require.NoError(t, err)
+	_, err = conn.Exec(bounded(t), sql, args...)
+	require.NoError(t, err)
 	return release
 }
 
@@ -101,9 +96,8 @@ func TestWhatSomebodyHoldsCostsOnlyTheCommandsThatNeedIt(t *testing.T) {
 	releaseNew()
 	wantDone(t, waiting)
 	for name, n := range map[string]int64{"x": 3, "y": 1, "z": 0} {
-		if got := number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = $1`, name); got != n {
-			t.Errorf("%s counted %d, want %d", name, got, n)
-		}
+		assert.Equalf(t, n, number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = $1`, name),
+			"%s counted", name)
 	}
 	wantSound(t, e, pool)
 }
@@ -169,15 +163,13 @@ func TestCommandWaitsForALockOnlySoLong(t *testing.T) {
 	first, second := submit(ctx, e, cs[0]), submit(ctx, e, cs[1])
 	wantCode(t, "a held instance", (<-first).err, workflow.Locked)
 	wantCode(t, "a held key", (<-second).err, workflow.Locked)
-	if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'held'`); n != 0 {
-		t.Error("a command that was told to wait left its key")
-	}
+	assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'held'`),
+		"a command that was told to wait left its key")
 	releaseInstance()
 	releaseKey()
 	for i, r := range e.SubmitMany(ctx, cs) {
-		if r.Err != nil || r.Receipt.Replayed || r.Receipt.Version != 2 {
-			t.Errorf("tried again, %d was answered %+v, %v", i, r.Receipt, r.Err)
-		}
+		assert.Truef(t, r.Err == nil && !r.Receipt.Replayed && r.Receipt.Version == 2,
+			"tried again, %d was answered %+v, %v", i, r.Receipt, r.Err)
 	}
 	wantSound(t, e, pool)
 }
@@ -194,9 +186,8 @@ func TestHeldInstanceIsWaitedForByATransitionWithSeveralEvents(t *testing.T) {
 	waitUntil(t, "it waits aside", func() bool { return aside() > 0 })
 	wantNoAnswer(t, []<-chan answered{got})
 	release()
-	if a := <-got; a.err != nil || a.receipt.Status != 200 {
-		t.Errorf("answered %d, %v", a.receipt.Status, a.err)
-	}
+	a := <-got
+	assert.Truef(t, a.err == nil && a.receipt.Status == 200, "answered %d, %v", a.receipt.Status, a.err)
 	wantSound(t, e, pool)
 }
 
@@ -206,9 +197,8 @@ func TestManyHeldInstancesDoNotHoldUpTransitionsWithTheirOwnSQL(t *testing.T) {
 	t.Parallel()
 	const held = 100
 	pool := database(t)
-	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = 4 * patience })
 	must(t, e, opening("free"))
 	var ids []string
@@ -254,7 +244,6 @@ func TestHeldLogHoldsUpItsTenantAlone(t *testing.T) {
 	wantNoAnswer(t, waiting)
 	release()
 	wantDone(t, waiting)
-	if head, err := e.Read().Head(ctx, "held"); err != nil || head != 21 {
-		t.Errorf("the log's head is %d, %v; want 21", head, err)
-	}
+	head, err := e.Read().Head(ctx, "held")
+	assert.Truef(t, err == nil && head == 21, "the log's head is %d, %v; want 21", head, err)
 }

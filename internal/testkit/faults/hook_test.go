@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
@@ -28,9 +31,7 @@ func TestFailureOfTheUsersSQLIsAnsweredAtOnceAndLeavesNothing(t *testing.T) {
 			if n := number(t, pool, `SELECT (SELECT count(*) FROM ledger) + (SELECT count(*) FROM pawl.command WHERE key = '2')`); n != 0 {
 				t.Errorf("%d rows stayed", n)
 			}
-			if lost := e.Admin().Stats().Lost; lost != 0 {
-				t.Errorf("%d connections were given up", lost)
-			}
+			assert.Equal(t, int64(0), e.Admin().Stats().Lost, "connections were given up")
 			must(t, e, onCounter("x", "add", "3", `{"by":1}`))
 		})
 	}
@@ -39,21 +40,16 @@ func TestFailureOfTheUsersSQLIsAnsweredAtOnceAndLeavesNothing(t *testing.T) {
 func TestRefusalOfTheUsersSQLIsStoredAndUndoesWhatItWrote(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	e := start(t, pool)
 	must(t, e, opening("x"))
 	for _, replayed := range []bool{false, true} {
 		r, err := e.Submit(bounded(t), onCounter("x", "write", "2", `{"what":"refuse"}`))
-		if err != nil || r.Replayed != replayed {
-			t.Fatalf("replayed %v, %v; want %v", r.Replayed, err, replayed)
-		}
+		require.Truef(t, err == nil && r.Replayed == replayed, "replayed %v, %v; want %v", r.Replayed, err, replayed)
 		wantCode(t, "refuse", r.Err(), workflow.GuardRefused)
 	}
-	if n := number(t, pool, `SELECT count(*) FROM ledger`); n != 0 {
-		t.Error("what the refusing SQL wrote stayed")
-	}
+	assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM ledger`), "what the refusing SQL wrote stayed")
 	wantSound(t, e, pool)
 }
 
@@ -68,30 +64,19 @@ func TestFailureOfTheUsersSQLLeavesACallersTransactionUsable(t *testing.T) {
 	must(t, e, opening("x"))
 	ctx := bounded(t)
 	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := tx.Rollback(context.WithoutCancel(ctx)); err == nil {
-			t.Error("the transaction was still open")
-		}
+		assert.Error(t, tx.Rollback(context.WithoutCancel(ctx)), "the transaction was still open")
 	}()
 	for _, what := range []string{"error", "panic", "forbidden", "swallow"} {
 		_, err = e.SubmitTx(ctx, tx, onCounter("x", "write", what, `{"what":"`+what+`"}`))
 		wantCode(t, what, err, workflow.Internal)
-		if what == "error" && !errors.Is(err, errLedger) {
-			t.Errorf("the cause is lost: %v", err)
-		}
+		assert.Falsef(t, what == "error" && !errors.Is(err, errLedger), "the cause is lost: %v", err)
 	}
-	if _, err := e.SubmitTx(ctx, tx, onCounter("x", "write", "good", `{"what":"good"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if n := number(t, pool, `SELECT count(*) FROM ledger`); n != 1 {
-		t.Errorf("the ledger has %d rows, want 1", n)
-	}
+	_, err = e.SubmitTx(ctx, tx, onCounter("x", "write", "good", `{"what":"good"}`))
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(ctx))
+	assert.Equal(t, int64(1), number(t, pool, `SELECT count(*) FROM ledger`), "the ledger has rows, want 1")
 	wantSound(t, e, pool)
 }
 
@@ -106,9 +91,7 @@ func TestUsersSQLMayTakeOnlySoLong(t *testing.T) {
 	must(t, e, opening("x"))
 	_, err := e.Submit(bounded(t), onCounter("x", "write", "long", `{"what":"sleep"}`))
 	wantCode(t, "sleep", err, workflow.TimedOut)
-	if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'long'`); n != 0 {
-		t.Error("the command left its key")
-	}
+	assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'long'`), "the command left its key")
 	ctx := bounded(t)
 	short := onCounter("x", "write", "short", `{"what":"short"}`)
 	_, err = e.Submit(ctx, short)
@@ -127,9 +110,8 @@ func TestUsersSQLMayTakeOnlySoLong(t *testing.T) {
 func TestUsersSQLWaitsForALock(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	e := start(t, pool)
 	must(t, e, opening("x"))
 	release := hold(t, pool, `INSERT INTO ledger VALUES ('busy')`)
@@ -139,8 +121,6 @@ func TestUsersSQLWaitsForALock(t *testing.T) {
 	must(t, e, opening("y"))
 	release()
 	wantDone(t, []<-chan answered{waits, behind})
-	if n := number(t, pool, `SELECT count(*) FROM ledger`); n != 1 {
-		t.Errorf("the ledger has %d rows", n)
-	}
+	assert.Equal(t, int64(1), number(t, pool, `SELECT count(*) FROM ledger`), "the ledger has rows")
 	wantSound(t, e, pool)
 }

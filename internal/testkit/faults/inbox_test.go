@@ -10,14 +10,14 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-
-	"github.com/pawlhq/pawl/inspect"
-
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/inbox/jetstream"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -82,22 +82,14 @@ func withBank(c *engine.Config, source inbox.Source) {
 func bankStream(t testing.TB, url string) (upstream.JetStream, upstream.Stream, inbox.Source) {
 	t.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := upstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stream, err := js.CreateStream(bounded(t), upstream.StreamConfig{Name: "BANK", Subjects: []string{"bank.>"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source, err := bankSource(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return js, stream, source
 }
 
@@ -123,9 +115,8 @@ func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
 	}}
 	start(t, pool, func(c *engine.Config) { withBank(c, here) })
 	for id, body := range map[string][]byte{"large": make([]byte, size), "small": []byte(`{"account":"a"}`)} {
-		if _, err := js.PublishMsg(bounded(t), &nats.Msg{Subject: "bank.opened", Header: nats.Header{"Ref": {id}}, Data: body}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := js.PublishMsg(bounded(t), &nats.Msg{Subject: "bank.opened", Header: nats.Header{"Ref": {id}}, Data: body})
+		require.NoError(t, err)
 	}
 	waitUntil(t, "both are acknowledged", func() bool {
 		c, err := stream.Consumer(bounded(t), "pawl-bank")
@@ -135,9 +126,8 @@ func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
 		i := c.CachedInfo()
 		return i.Delivered.Stream == 2 && i.NumPending == 0 && i.NumAckPending == 0
 	})
-	if number(t, pool, listed, size) != 1 || number(t, pool, `SELECT count(*) FROM pawl.instance`) != 1 {
-		t.Error("the large one is not on the list, or the small one is not done")
-	}
+	assert.True(t, number(t, pool, listed, size) == 1 && number(t, pool, `SELECT count(*) FROM pawl.instance`) == 1,
+		"the large one is not on the list, or the small one is not done")
 }
 
 // watched is a source that tells what is said about its messages.
@@ -170,20 +160,15 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 	consumer := func() *upstream.ConsumerInfo {
 		t.Helper()
 		c, err := stream.Consumer(bounded(t), "pawl-bank")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return c.CachedInfo()
 	}
 
 	send := func(kind, id string, d deposit) {
 		body, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := js.PublishMsgAsync(&nats.Msg{Subject: kind, Header: nats.Header{"Ref": {id}}, Data: body}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		_, err = js.PublishMsgAsync(&nats.Msg{Subject: kind, Header: nats.Header{"Ref": {id}}, Data: body})
+		require.NoError(t, err)
 	}
 	for range copies {
 		for a := range depositors {
@@ -219,13 +204,10 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 	})
 	third.end(t)
 	const right = `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int = $1 AND version = $2`
-	if n := number(t, pool, right, each*(each-1)/2, 1+each); n != depositors {
-		t.Errorf("%d accounts of %d are right", n, depositors)
-	}
+	assert.Equal(t, int64(depositors), number(t, pool, right, each*(each-1)/2, 1+each), "accounts of are right")
 	dead, _, err := first.Admin().DeadMessages(bounded(t), inspect.DeadMessageFilter{})
-	if err != nil || len(dead) != 1 || dead[0].ID != "d-0-0" || dead[0].Code != workflow.MessageReused {
-		t.Errorf("dead messages: %+v, %v", dead, err)
-	}
+	assert.Truef(t, err == nil && len(dead) == 1 && dead[0].ID == "d-0-0" && dead[0].Code == workflow.MessageReused,
+		"dead messages: %+v, %v", dead, err)
 	wantSound(t, first, pool)
 	t.Logf("%d deliveries here and %d elsewhere; %d messages were not acknowledged when the node was killed",
 		here.n.Load(), elsewhere(), killed)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 )
 
 // killer ends the engine's connections at random, some at a time, each time that
@@ -16,9 +17,7 @@ import (
 func killer(t testing.TB, pool *pgxpool.Pool, every int64) (progress func(events int64), stop func() int) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(bounded(t), pool.Config().ConnConfig.Copy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	due, done := make(chan struct{}, 1), make(chan int, 1)
 	go func() {
 		killed := 0

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 )
@@ -24,9 +26,8 @@ func readLog(ctx context.Context, t testing.TB, e *engine.Engine, until func() i
 			return
 		}
 		for _, event := range b.Events {
-			if event.Position != position && event.Position != position+1 {
-				t.Errorf("after position %d came %d", position, event.Position)
-			}
+			assert.Falsef(t, event.Position != position && event.Position != position+1,
+				"after position %d came %d", position, event.Position)
 			position = event.Position
 		}
 	}
@@ -56,30 +57,22 @@ func TestLateCommitGetsItsPlaceWhenItCommits(t *testing.T) {
 		work.Go(func() {
 			for i := range others / 10 {
 				x := fmt.Sprintf("%d-%d", caller, i)
-				if _, err := e.Submit(ctx, opening(x)); err != nil {
-					t.Error(err)
-				}
+				_, err := e.Submit(ctx, opening(x))
+				assert.NoError(t, err)
 			}
 		})
 	}
 	work.Wait()
-	if head, err := e.Read().Head(ctx, ""); err != nil || head != others+2 {
-		t.Errorf("the head is %d, %v while the transactions are open; want %d", head, err, others+2)
-	}
-	if n := number(t, pool, `SELECT count(*) FROM pawl.outbox WHERE position < 0`); n != 0 {
-		t.Errorf("%d provisional positions can be seen", n)
-	}
-	if err := undone.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := late.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	head, err := e.Read().Head(ctx, "")
+	assert.Truef(t, err == nil && head == others+2, "the head is %d, %v while the transactions are open; want %d", head, err, others+2)
+	assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM pawl.outbox WHERE position < 0`),
+		"provisional positions can be seen")
+	require.NoError(t, undone.Rollback(ctx))
+	require.NoError(t, late.Commit(ctx))
 	readers.Wait()
 	r := must(t, e, onCounter("late", "announce", "1", `{"by":1}`))
-	if !r.Replayed || r.Position != others+3 {
-		t.Errorf("the late command has position %d, replayed %v; want %d", r.Position, r.Replayed, others+3)
-	}
+	assert.Truef(t, r.Replayed && r.Position == others+3,
+		"the late command has position %d, replayed %v; want %d", r.Position, r.Replayed, others+3)
 	wantSound(t, e, pool)
 }
 
@@ -99,9 +92,7 @@ func TestDawdlersLeaveNoGapInTheLog(t *testing.T) {
 				select {
 				case <-ending:
 					head, err := e.Read().Head(ctx, "")
-					if err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, err)
 					return head
 				default:
 					return 1 << 62
@@ -131,9 +122,7 @@ func TestDawdlersLeaveNoGapInTheLog(t *testing.T) {
 				if i%4 == 3 {
 					end = tx.Rollback
 				}
-				if err := end(ctx); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, end(ctx))
 			}
 		})
 	}

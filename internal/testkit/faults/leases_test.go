@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -57,9 +60,8 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 		return number(t, direct, "SELECT count(*) FROM pawl.command WHERE locked_until < clock_timestamp()") == count
 	})
 	// A worker that is gone, which nobody prolongs.
-	if _, err := direct.Exec(t.Context(), `UPDATE pawl.command SET claimed_by = 'gone' WHERE scope = $1`, scopes[0]); err != nil {
-		t.Fatal(err)
-	}
+	_, err := direct.Exec(t.Context(), `UPDATE pawl.command SET claimed_by = 'gone' WHERE scope = $1`, scopes[0])
+	require.NoError(t, err)
 	proxies[0].setDown(false)
 	await.Eventually(t, "the first node is back and prolongs its leases", func() bool {
 		return number(t, direct, "SELECT count(*) FROM pawl.command WHERE locked_until > clock_timestamp()") == count/2-1
@@ -74,16 +76,11 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 	})
 	close(done)
 	for i, scope := range scopes[1:] {
-		if end, err := engines[i%2].Await(bounded(t), transitions.Ref{Scope: scope, Key: "send"}); err != nil || end.Refused() {
-			t.Errorf("%s ended with %+v, %v", scope, end, err)
-		}
+		end, err := engines[i%2].Await(bounded(t), transitions.Ref{Scope: scope, Key: "send"})
+		assert.Truef(t, err == nil && !end.Refused(), "%s ended with %+v, %v", scope, end, err)
 	}
-	if len(begun) != 0 {
-		t.Errorf("%d were begun once more", len(begun))
-	}
-	if n := number(t, direct, "SELECT count(*) FROM pawl.command WHERE stuck IS NOT NULL"); n != 1 {
-		t.Errorf("%d wait for an operator", n)
-	}
+	assert.Empty(t, begun, "begun once more")
+	assert.Equal(t, int64(1), number(t, direct, "SELECT count(*) FROM pawl.command WHERE stuck IS NOT NULL"), "wait for an operator")
 	for i, e := range engines {
 		t.Logf("node %d: %+v", i, e.Admin().InFlightStats())
 	}

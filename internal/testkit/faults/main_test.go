@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -45,9 +47,7 @@ func poolOf(t testing.TB, pool *pgxpool.Pool, size int32) *pgxpool.Pool {
 	config := pool.Config().Copy()
 	config.MaxConns = size
 	other, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(other.Close)
 	return other
 }
@@ -62,12 +62,8 @@ func start(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *en
 		c(&config)
 	}
 	e, err := engine.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context()))
 	t.Cleanup(func() { stop(t, e) })
 	return e
 }
@@ -95,9 +91,7 @@ func stop(t testing.TB, e *engine.Engine) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	e.Stop(ctx)
-	if ctx.Err() != nil {
-		t.Error("the engine did not stop in time")
-	}
+	assert.NoError(t, ctx.Err(), "the engine did not stop in time")
 }
 
 // bounded is a context that ends when something hangs.
@@ -119,18 +113,14 @@ func must(t testing.TB, e *engine.Engine, c transitions.Command) transitions.Rec
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
-	}
+	require.NoErrorf(t, err, "%s %s", c.Transition, c.Key)
 	return r
 }
 
 // wantCode fails the test unless the error has the code.
 func wantCode(t testing.TB, what string, err error, want workflow.Code) {
 	t.Helper()
-	if got := workflow.CodeOf(err); got != want {
-		t.Errorf("%s: got %q (%v), want %q", what, got, err, want)
-	}
+	assert.Equalf(t, want, workflow.CodeOf(err), "%s (%v)", what, err)
 }
 
 // answered is what a call in the background got.
@@ -160,18 +150,14 @@ func wantDone(t testing.TB, waiting []<-chan answered) {
 			failed[fmt.Sprint(a.receipt.Status)]++
 		}
 	}
-	if len(failed) > 0 {
-		t.Errorf("of %d commands failed %v", len(waiting), failed)
-	}
+	assert.Truef(t, len(failed) <= 0, "of %d commands failed %v", len(waiting), failed)
 }
 
 // number asks the database for a number.
 func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
 	t.Helper()
 	var n int64
-	if err := pool.QueryRow(bounded(t), sql, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	require.NoError(t, pool.QueryRow(bounded(t), sql, args...).Scan(&n), sql)
 	return n
 }
 
@@ -181,11 +167,7 @@ func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
 func wantSound(t testing.TB, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
 	v, err := e.Admin().Verify(underLoad(t), "", [16]byte{}) // which reads all that the test has written
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(v.Broken) > 0 {
-		t.Errorf("broken: %v", v.Broken)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, len(v.Broken) <= 0, "broken: %v", v.Broken)
 	tables.WantSound(t, pool)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -85,9 +87,7 @@ func migrateAndKill(t *testing.T, all, kills, callers int) {
 	t.Helper()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{firstParcels, secondParcels()} }) // it has no plan
-	if err := e.Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "parcel", 1, ""))
 	list := sendParcels(t, e, all)
 	scans := scanParcels(t, e, list, callers)
 	defer scans.end()
@@ -108,9 +108,7 @@ func migrateAndKill(t *testing.T, all, kills, callers int) {
 	m := parcelsMigrated(t, e)
 	n.end(t)
 	scans.end()
-	if m.Expected != int64(all) || m.Migrated != int64(all) || m.Skipped+m.Rejected != 0 {
-		t.Errorf("of %d: %+v", all, m)
-	}
+	assert.Truef(t, m.Expected == int64(all) && m.Migrated == int64(all) && m.Skipped+m.Rejected == 0, "of %d: %+v", all, m)
 	scans.check(pool, all)
 	wantSound(t, e, pool)
 }
@@ -123,25 +121,20 @@ func TestAMigrationGoesOnAfterACrashOfTheServer(t *testing.T) {
 	e := start(t, pool, func(c *engine.Config) {
 		c.Workflows = []workflow.Source{firstParcels, secondParcels(parcelPlan())}
 	})
-	if err := e.Admin().BeginVersion(t.Context(), "parcel", 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "parcel", 1, ""))
 	const all = 120
 	scans := scanParcels(t, e, sendParcels(t, e, all), 2)
 	defer scans.end()
 	release := holdOneParcel(t, pool, 60)
-	if err := migrateParcels(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, migrateParcels(t.Context(), e))
 	await.Eventually(t, "the node comes to an instance that is held", func() bool {
 		return number(t, pool, "SELECT count(*) FROM pawl.instance_migration, held WHERE page::text LIKE '%' || held.id || '%'") == 1
 	})
 	crash(t, pool) // the lock is gone with it
 	release()
 	lapse(t, pool)
-	if m := parcelsMigrated(t, e); m.Migrated != all || m.Skipped+m.Rejected != 0 {
-		t.Errorf("%+v", m)
-	}
+	m := parcelsMigrated(t, e)
+	assert.Truef(t, m.Migrated == all && m.Skipped+m.Rejected == 0, "%+v", m)
 	scans.end()
 	scans.check(pool, all)
 	wantSound(t, e, pool)
@@ -167,9 +160,7 @@ func doneAll(t *testing.T, e *engine.Engine, commands []transitions.Command) []t
 	t.Helper()
 	replies := e.SubmitMany(underLoad(t), commands)
 	for _, r := range replies {
-		if err := errors.Join(r.Err, r.Receipt.Err()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(r.Err, r.Receipt.Err()))
 	}
 	return replies
 }
@@ -181,13 +172,9 @@ func holdOneParcel(t *testing.T, pool *pgxpool.Pool, after int) (release func())
 		t.Fatal(err)
 	}
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	release = sync.OnceFunc(func() {
-		if err := conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, conn.Close(context.Background()))
 	})
 	t.Cleanup(release)
 	tx, err := conn.Begin(t.Context())
@@ -199,9 +186,7 @@ func holdOneParcel(t *testing.T, pool *pgxpool.Pool, after int) (release func())
 	if err == nil {
 		_, err = pool.Exec(t.Context(), "WITH gone AS (DELETE FROM held) INSERT INTO held VALUES ($1)", id)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return release
 }
 
@@ -209,18 +194,15 @@ func holdOneParcel(t *testing.T, pool *pgxpool.Pool, after int) (release func())
 func lapse(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	const sql = "UPDATE pawl.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL"
-	if _, err := pool.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), sql)
+	require.NoError(t, err)
 }
 
 func parcelsMigrated(t *testing.T, e *engine.Engine) (m inspect.Migration) {
 	t.Helper()
 	await.Eventually(t, "the migration has ended", func() bool {
 		list, err := e.Admin().Migrations(t.Context())
-		if err != nil || len(list) > 1 {
-			t.Fatalf("%+v, %v", list, err)
-		}
+		require.Truef(t, err == nil && len(list) <= 1, "%+v, %v", list, err)
 		if len(list) == 1 {
 			m = list[0]
 		}
@@ -281,13 +263,9 @@ FROM pawl.instance i`
 		Audit, Events int
 	}
 	found, err := pool.Query(t.Context(), sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows, err := pgx.CollectRows(found, pgx.RowToStructByPos[row])
-	if err != nil || len(rows) != all {
-		t.Fatalf("%d parcels, want %d: %v", len(rows), all, err)
-	}
+	require.Truef(t, err == nil && len(rows) == all, "%d parcels, want %d: %v", len(rows), all, err)
 	scanned := map[uuid.UUID]int64{}
 	var sum int64
 	for i, id := range s.list {
@@ -297,8 +275,6 @@ FROM pawl.instance i`
 	t.Logf("%d scans meanwhile", sum)
 	for _, got := range rows {
 		n := scanned[got.ID]
-		if want := (row{got.ID, 2, n, true, n + 2, 1, 1}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
+		assert.Equal(t, (row{got.ID, 2, n, true, n + 2, 1, 1}), got)
 	}
 }

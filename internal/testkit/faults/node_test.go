@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
@@ -113,9 +115,7 @@ type node struct {
 func startNode(t testing.TB, pool *pgxpool.Pool, env ...string) *node {
 	t.Helper()
 	n, err := launch(t, pool, env...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return n
 }
 
@@ -156,7 +156,5 @@ func (n *node) kill() {
 func (n *node) end(t testing.TB) {
 	t.Helper()
 	_ = n.input.Close()
-	if err := n.ended(); err != nil {
-		t.Errorf("the node ended with %v", err)
-	}
+	assert.NoError(t, n.ended(), "the node ended with")
 }

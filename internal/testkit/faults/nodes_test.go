@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines/replay"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -50,24 +53,19 @@ func TestTwoProgramsGiveOneEffectAndTheSameBytes(t *testing.T) {
 		both.Wait()
 		for i, c := range cs {
 			a, b := replies[0][i], replies[1][i]
-			if a.Err != nil || b.Err != nil {
-				t.Fatalf("%s %s: %v, %v", c.BusinessKey, c.Key, a.Err, b.Err)
-			}
+			require.Truef(t, a.Err == nil && b.Err == nil, "%s %s: %v, %v", c.BusinessKey, c.Key, a.Err, b.Err)
 			if a.Receipt.Replayed == b.Receipt.Replayed || a.Receipt.Status != b.Receipt.Status || string(a.Receipt.Body) != string(b.Receipt.Body) {
 				t.Errorf("%s %s:\n%v %d %s\n%v %d %s", c.BusinessKey, c.Key, a.Receipt.Replayed, a.Receipt.Status, a.Receipt.Body,
 					b.Receipt.Replayed, b.Receipt.Status, b.Receipt.Body)
 			}
-			if c.Transition == "open" && strings.HasPrefix(c.Key, "another") == (a.Receipt.Status == 201) {
-				t.Errorf("%s: answered %d", c.Key, a.Receipt.Status)
-			}
+			assert.Falsef(t, c.Transition == "open" && strings.HasPrefix(c.Key, "another") == (a.Receipt.Status == 201),
+				"%s: answered %d", c.Key, a.Receipt.Status)
 		}
 	}
 	if n := number(t, pool, `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int <> $1 OR version <> $1 + 1`, each); n != 0 {
 		t.Errorf("%d counters are wrong", n)
 	}
-	if n := number(t, pool, `SELECT count(*) FROM pawl.instance`); n != rounds*instances {
-		t.Errorf("%d counters, want %d", n, rounds*instances)
-	}
+	assert.Equal(t, int64(rounds*instances), number(t, pool, `SELECT count(*) FROM pawl.instance`), "counters")
 	wantSound(t, start(t, pool), pool)
 	first.end(t)
 	second.end(t)
@@ -131,7 +129,6 @@ func TestReplayEndsAsTheFoldSaysWhileANodeIsKilled(t *testing.T) {
 	})
 	end()
 	t.Logf("%d kills, %d events submitted again", kills.Load(), report.Again)
-	if kills.Load() < enough || report.Again == 0 {
-		t.Errorf("%d kills and %d events submitted again: the test proves little", kills.Load(), report.Again)
-	}
+	assert.Truef(t, kills.Load() >= enough && report.Again != 0,
+		"%d kills and %d events submitted again: the test proves little", kills.Load(), report.Again)
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -65,21 +68,17 @@ func overtake(t *testing.T, others, group int) {
 
 	replies := (<-answers)[others:]
 	for i := 1; i < len(replies); i++ {
-		if replies[i-1].Err != nil && replies[i].Err == nil {
-			t.Errorf("command %d was done, although %d before it was not: %v", i, i-1, replies[i-1].Err)
-		}
+		assert.Falsef(t, replies[i-1].Err != nil && replies[i].Err == nil,
+			"command %d was done, although %d before it was not: %v", i, i-1, replies[i-1].Err)
 	}
-	if replies[0].Err == nil {
-		t.Error("the first was done: the test proves nothing")
-	}
+	assert.Error(t, replies[0].Err, "the first was done: the test proves nothing")
 	retried := e.SubmitMany(ctx, cs)
 	for ctx.Err() == nil && unavailable(retried) { // this machine may be slower than an outage may last
 		retried = e.SubmitMany(ctx, cs)
 	}
 	for i, r := range retried[others:] {
-		if r.Err != nil || r.Receipt.Version != int64(i+2) {
-			t.Errorf("tried again, command %d made version %d, %v", i, r.Receipt.Version, r.Err)
-		}
+		assert.Truef(t, r.Err == nil && r.Receipt.Version == int64(i+2),
+			"tried again, command %d made version %d, %v", i, r.Receipt.Version, r.Err)
 	}
 }
 
@@ -94,9 +93,8 @@ func unavailable(replies []transitions.Reply) bool {
 func TestTransitionWithItsOwnSQLKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	e := start(t, pool)
 	var cs []transitions.Command
 	for i := range 50 {

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
@@ -18,9 +21,8 @@ import (
 func TestShortOutageCostsOnlyTime(t *testing.T) {
 	t.Parallel()
 	direct := database(t)
-	if _, err := direct.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := direct.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	p, pool := startProxy(t, direct, func() fate { return passed })
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.Outage = 4 * patience }) // so that these are short
 	ctx := underLoad(t)
@@ -60,9 +62,7 @@ func TestShortOutageCostsOnlyTime(t *testing.T) {
 	waitUntil(t, "there is load again", func() bool { return done.Load() > last+20 })
 	close(ending)
 	work.Wait()
-	if n := number(t, direct, `SELECT count(*) FROM ledger`); n != done.Load() {
-		t.Errorf("%d rows in the ledger, %d were answered", n, done.Load())
-	}
+	assert.Equal(t, done.Load(), number(t, direct, `SELECT count(*) FROM ledger`), "rows in the ledger were answered")
 	wantSound(t, e, direct)
 }
 
@@ -79,16 +79,13 @@ func TestLongOutageIsToldToTheCallers(t *testing.T) {
 	c := onCounter("x", "add", "1", `{"by":1}`)
 	_, err := e.Submit(ctx, c)
 	wantCode(t, "the outage", err, workflow.Unavailable)
-	if err := e.Ready(ctx); workflow.CodeOf(err) != workflow.Unavailable {
-		t.Errorf("ready: %v", err)
-	}
+	err = e.Ready(ctx)
+	assert.Equalf(t, workflow.Unavailable, workflow.CodeOf(err), "ready: %v", err)
 	p.setDown(false)
 	r, err := e.Submit(ctx, c)
 	for ctx.Err() == nil && workflow.CodeOf(err) == workflow.Unavailable { // this machine may be slower than an outage may last
 		r, err = e.Submit(ctx, c)
 	}
-	if err != nil || r.Refused() || r.Replayed {
-		t.Errorf("when it was over: %+v, %v", r, err)
-	}
+	assert.Truef(t, err == nil && !r.Refused() && !r.Replayed, "when it was over: %+v, %v", r, err)
 	wantSound(t, e, direct)
 }

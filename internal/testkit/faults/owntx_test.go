@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -18,27 +20,21 @@ import (
 func begin(t testing.TB, pool *pgxpool.Pool, options pgx.TxOptions) pgx.Tx {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(bounded(t), pool.Config().ConnConfig.Copy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { // ends the transaction too
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = conn.Close(ctx)
 	})
 	tx, err := conn.BeginTx(bounded(t), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return tx
 }
 
 func submitTx(t testing.TB, e *engine.Engine, tx pgx.Tx, c transitions.Command) transitions.Receipt {
 	t.Helper()
 	r, err := e.SubmitTx(bounded(t), tx, c)
-	if err != nil {
-		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
-	}
+	require.NoErrorf(t, err, "%s %s", c.Transition, c.Key)
 	return r
 }
 
@@ -52,16 +48,12 @@ func TestRetryInTheSameTransactionShowsNoPositionBeforeTheCommit(t *testing.T) {
 	tx := begin(t, pool, pgx.TxOptions{})
 	first := submitTx(t, e, tx, onCounter("x", "add", "2", `{"by":1}`))
 	retry := submitTx(t, e, tx, onCounter("x", "add", "2", `{"by":1}`))
-	if first.Position != 0 || retry.Position != 0 || !retry.Replayed || !bytes.Equal(first.Body, retry.Body) {
-		t.Errorf("first  %d %s\nretry %d %v %s", first.Position, first.Body, retry.Position, retry.Replayed, retry.Body)
-	}
-	if err := tx.Commit(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Truef(t, first.Position == 0 && retry.Position == 0 && retry.Replayed && bytes.Equal(first.Body, retry.Body),
+		"first  %d %s\nretry %d %v %s", first.Position, first.Body, retry.Position, retry.Replayed, retry.Body)
+	require.NoError(t, tx.Commit(bounded(t)))
 	later := must(t, e, onCounter("x", "add", "2", `{"by":1}`))
-	if later.Position != 2 || !later.Replayed || string(later.Body) != string(transitions.WithPosition(first.Body, 2)) {
-		t.Errorf("later %d %v %s", later.Position, later.Replayed, later.Body)
-	}
+	assert.Truef(t, later.Position == 2 && later.Replayed && string(later.Body) == string(transitions.WithPosition(first.Body, 2)),
+		"later %d %v %s", later.Position, later.Replayed, later.Body)
 	wantSound(t, e, pool)
 }
 
@@ -78,13 +70,9 @@ func TestSeveralCommandsOfOneTransactionKeepTheirOrder(t *testing.T) {
 	submitTx(t, e, tx, onCounter("y", "add", "2", `{"by":1}`))
 	submitTx(t, e, tx, onCounter("x", "add", "3", `{"by":1}`))
 	must(t, e, opening("z")) // commits first
-	if err := tx.Commit(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit(bounded(t)))
 	for key, want := range map[string]int64{"open x": 1, "open z": 2, "1": 3, "open y": 4, "2": 5, "3": 6} {
-		if got := number(t, pool, `SELECT position FROM pawl.audit WHERE key = $1`, key); got != want {
-			t.Errorf("command %s has position %d, want %d", key, got, want)
-		}
+		assert.Equalf(t, want, number(t, pool, `SELECT position FROM pawl.audit WHERE key = $1`, key), "command %s has position", key)
 	}
 	wantSound(t, e, pool)
 }
@@ -104,9 +92,7 @@ func TestStricterTransactionsEitherCommitOrCanBeRunAgain(t *testing.T) {
 			tx := begin(t, pool, pgx.TxOptions{IsoLevel: level})
 			submitTx(t, e, tx, onCounter("x", "add", "alone", `{"by":1}`))
 			submitTx(t, e, tx, onCounter("x", "add", "alone", `{"by":1}`))
-			if err := tx.Commit(bounded(t)); err != nil {
-				t.Errorf("alone: %v", err)
-			}
+			assert.NoError(t, tx.Commit(bounded(t)), "alone")
 
 			// Somebody changed the instance since the snapshot.
 			tx = begin(t, pool, pgx.TxOptions{IsoLevel: level})
@@ -116,20 +102,14 @@ func TestStricterTransactionsEitherCommitOrCanBeRunAgain(t *testing.T) {
 			must(t, e, onCounter("x", "add", "first", `{"by":1}`))
 			ctx := bounded(t)
 			_, err := e.SubmitTx(ctx, tx, onCounter("x", "add", "second", `{"by":1}`))
-			if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
-				t.Errorf("a changed instance: %v", err)
-			}
-			if ctx.Err() != nil {
-				t.Error("the answer came only because its caller gave up")
-			}
+			assert.Truef(t, workflow.CodeOf(err).Info().Retry && workflow.CodeOf(err) != workflow.Internal,
+				"a changed instance: %v", err)
+			assert.NoError(t, ctx.Err(), "the answer came only because its caller gave up")
 			// The same key was used since the snapshot.
 			_, err = e.SubmitTx(bounded(t), tx, onCounter("x", "add", "first", `{"by":1}`))
-			if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
-				t.Errorf("a key that was used: %v", err)
-			}
-			if err := tx.Rollback(bounded(t)); err != nil {
-				t.Errorf("the transaction is not usable: %v", err)
-			}
+			assert.Truef(t, workflow.CodeOf(err).Info().Retry && workflow.CodeOf(err) != workflow.Internal,
+				"a key that was used: %v", err)
+			assert.NoError(t, tx.Rollback(bounded(t)), "the transaction is not usable")
 
 			// Somebody commits elsewhere while it is open; only the log is shared.
 			tx = begin(t, pool, pgx.TxOptions{IsoLevel: level})
@@ -139,15 +119,11 @@ func TestStricterTransactionsEitherCommitOrCanBeRunAgain(t *testing.T) {
 			t.Logf("%s: committed beside another: %v", level, committed)
 
 			r := must(t, e, onCounter("y", "add", "third", `{"by":1}`))
-			if r.Replayed != committed {
-				t.Errorf("committed %v, replayed %v", committed, r.Replayed)
-			}
-			if n := number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = 'y'`); n != 1 {
-				t.Errorf("the effect happened %d times", n)
-			}
-			if r = must(t, e, onCounter("x", "add", "second", `{"by":1}`)); r.Replayed {
-				t.Error("the second left its key")
-			}
+			assert.Equal(t, committed, r.Replayed, "committed, replayed")
+			assert.Equal(t, int64(1), number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = 'y'`),
+				"the effect happened times")
+			r = must(t, e, onCounter("x", "add", "second", `{"by":1}`))
+			assert.False(t, r.Replayed, "the second left its key")
 			wantSound(t, e, pool)
 		})
 	}

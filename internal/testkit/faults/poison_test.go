@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -55,12 +57,8 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 			another := submit(ctx, e, onCounter("y", "add", "another caller's", `{"by":1}`))
 			waitUntil(t, "another waits too", func() bool { return e.Admin().Stats().Waiting == len(cs)+1 })
 			close(gate)
-			if a := <-first; a.err != nil {
-				t.Error(a.err)
-			}
-			if a := <-another; a.err != nil {
-				t.Error(a.err)
-			}
+			assert.NoError(t, (<-first).err)
+			assert.NoError(t, (<-another).err)
 			failed := map[workflow.Code]int{}
 			for i, r := range <-answers {
 				if key := cs[i].Key; key == "poison" || key == "after the poison" {
@@ -69,15 +67,11 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 					failed[workflow.CodeOf(r.Err)]++
 				}
 			}
-			if len(failed) > 0 {
-				t.Errorf("of the others failed: %v", failed)
-			}
-			if s := e.Admin().Stats(); s.Lost != 0 {
-				t.Errorf("%d connections were given up", s.Lost)
-			}
-			if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'poison'`); n != 0 {
-				t.Error("the poison left a command")
-			}
+			assert.Truef(t, len(failed) <= 0, "of the others failed: %v", failed)
+			s := e.Admin().Stats()
+			assert.Equal(t, int64(0), s.Lost, "connections were given up")
+			assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'poison'`),
+				"the poison left a command")
 			wantSound(t, e, pool)
 		})
 	}
@@ -93,9 +87,7 @@ func TestCommandThatCannotBeStoredIsAnsweredAtOnce(t *testing.T) {
 			must(t, e, opening("y"))
 			_, err := e.Submit(bounded(t), onCounter("y", "tag", "poison", poison.payload))
 			wantCode(t, "the poison", err, workflow.Internal)
-			if lost := e.Admin().Stats().Lost; lost != 0 {
-				t.Errorf("%d connections were given up", lost)
-			}
+			assert.Equal(t, int64(0), e.Admin().Stats().Lost, "connections were given up")
 			must(t, e, onCounter("y", "add", "after", `{"by":1}`))
 			wantSound(t, e, pool)
 		})

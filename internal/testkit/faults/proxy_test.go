@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 )
 
 // proxy stands between an engine and its database and can fail as a network
@@ -48,9 +49,8 @@ func startProxy(t testing.TB, direct *pgxpool.Pool, cut func() fate) (*proxy, *p
 	p := &proxy{cut: cut, conns: map[net.Conn]bool{}}
 	p.network, p.address = pgconn.NetworkAddress(config.ConnConfig.Host, config.ConnConfig.Port)
 	var err error
-	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	p.work.Go(p.accept)
 	t.Cleanup(func() {
 		_ = p.listener.Close()
@@ -61,9 +61,7 @@ func startProxy(t testing.TB, direct *pgxpool.Pool, cut func() fate) (*proxy, *p
 	config.ConnConfig.Port = uint16(p.listener.Addr().(*net.TCPAddr).Port)
 	config.ConnConfig.TLSConfig, config.ConnConfig.Fallbacks = nil, nil
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return p, pool
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -34,9 +36,7 @@ func TestFullQueueRefusesAtOnce(t *testing.T) {
 	late := onCounter("x", "add", "late", `{"by":1}`)
 	_, err := e.Submit(ctx, late)
 	wantCode(t, "a full queue", err, workflow.Overloaded)
-	if e.Admin().Stats().Refused != 1 {
-		t.Error("the refusal is not counted")
-	}
+	assert.Equal(t, int64(1), e.Admin().Stats().Refused, "the refusal is not counted")
 
 	// Many at once wait for room instead.
 	many := make(chan []transitions.Reply, 1)
@@ -44,12 +44,9 @@ func TestFullQueueRefusesAtOnce(t *testing.T) {
 	waitParked(t, "commit.(*queue).pushAll", 1)
 	close(gate)
 	wantDone(t, waiting)
-	if r := <-many; r[0].Err != nil {
-		t.Error(r[0].Err)
-	}
-	if r := must(t, e, late); r.Replayed {
-		t.Error("the command that was refused had been done")
-	}
+	r := <-many
+	assert.NoError(t, r[0].Err)
+	assert.False(t, must(t, e, late).Replayed, "the command that was refused had been done")
 	wantSound(t, e, pool)
 }
 
@@ -76,11 +73,7 @@ func TestCallerWhoLeavesFindsTheAnswerWithTheKey(t *testing.T) {
 	wantCode(t, "left while it was done", (<-first).err, workflow.TimedOut)
 	wantCode(t, "left while it waited", (<-second).err, workflow.TimedOut)
 	close(gate)
-	if r := must(t, e, begun); !r.Replayed {
-		t.Error("what was begun was not done")
-	}
-	if r := must(t, e, waits); r.Replayed {
-		t.Error("what had not begun was done")
-	}
+	assert.True(t, must(t, e, begun).Replayed, "what was begun was not done")
+	assert.False(t, must(t, e, waits).Replayed, "what had not begun was done")
 	wantSound(t, e, pool)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -22,32 +24,23 @@ func TestKilledRelayLosesAndDoublesNothingInJetStream(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	conn, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	var published atomic.Int64 // also those that the stream drops
 	watching, err := conn.Subscribe("pawl.>", func(*nats.Msg) { published.Add(1) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := watching.SetPendingLimits(-1, -1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, watching.SetPendingLimits(-1, -1))
 	begun := time.Now()
 	k := newKillings(t, "nats", func() int { return int(published.Load()) }, nodeNATS+"="+server.URL())
 	var js jetstream.JetStream
-	if js, err = jetstream.New(conn); err != nil {
-		t.Fatal(err)
-	}
+	js, err = jetstream.New(conn)
+	require.NoError(t, err)
 	again := func() int { // those that were published again; what was published before is counted
 		stream, err := js.Stream(bounded(t), "PAWL")
 		if err == nil {
 			err = conn.FlushTimeout(patience)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return int(published.Load()) - int(stream.CachedInfo().State.Msgs)
 	}
 	kills := k.run(func() bool { return again() > 0 })
@@ -57,42 +50,28 @@ func TestKilledRelayLosesAndDoublesNothingInJetStream(t *testing.T) {
 	k.wantAll(got)
 	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d were published again and dropped",
 		kills, k.busy, len(got), took.Seconds(), again())
-	if again() <= 0 {
-		t.Error("nothing was published again: the test proves little")
-	}
+	assert.True(t, again() > 0, "nothing was published again: the test proves little")
 }
 
 // stored is all that the stream has, in its order.
 func stored(t *testing.T, conn *nats.Conn) []delivered {
 	t.Helper()
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stream, err := js.Stream(bounded(t), "PAWL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	consumer, err := stream.CreateConsumer(bounded(t), jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []delivered
 	for total := int(stream.CachedInfo().State.Msgs); len(got) < total; {
 		batch, err := consumer.Fetch(min(500, total-len(got)), jetstream.FetchMaxWait(patience))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for m := range batch.Messages() {
 			version, err := strconv.ParseInt(m.Headers().Get("ce-version"), 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got = append(got, delivered{m.Headers().Get(jetstream.MsgIDHeader), uuid.MustParse(m.Headers().Get("ce-instance")), version})
 		}
-		if err := batch.Error(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, batch.Error())
 	}
 	return got
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -145,12 +146,8 @@ func TestKilledRelayLosesNothingOfAReceiverThatFailsAndStalls(t *testing.T) {
 	k.wantAll(m.list)
 	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d came again; %v",
 		kills, k.busy, len(m.list), took.Seconds(), m.repeated, m.failed)
-	if m.repeated == 0 {
-		t.Error("nothing came again: the test proves little")
-	}
+	assert.NotEqual(t, 0, m.repeated, "nothing came again: the test proves little")
 	for _, how := range moods {
-		if m.failed[how] == 0 {
-			t.Errorf("the receiver never %s", how)
-		}
+		assert.NotEqualf(t, 0, m.failed[how], "the receiver never %s", how)
 	}
 }

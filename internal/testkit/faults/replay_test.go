@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
@@ -39,18 +41,11 @@ func wantReplay(t testing.TB, e *engine.Engine, pool *pgxpool.Pool, c replay.Con
 	t.Helper()
 	c.Patience, c.Database, c.Verifier = 4*patience, pool, e.Admin()
 	report, err := replay.Run(t.Context(), c)
-	if err != nil {
-		t.Fatalf("%v\n%v", err, report)
-	}
-	if err := replay.Check(t.Context(), c, report); err != nil {
-		t.Fatalf("%v\n%v", err, report)
-	}
-	if err := report.Err(); err != nil {
-		t.Error(err)
-	}
-	if os.Getenv("PAWL_FULL") == "1" && os.Getenv("PAWL_DATA") != "" && report.Durable.Digest != fold.LogDigest {
-		t.Errorf("the durable trace has the digest %s, want %s", report.Durable.Digest, fold.LogDigest)
-	}
+	require.NoError(t, err, report)
+	require.NoError(t, replay.Check(t.Context(), c, report), report)
+	assert.NoError(t, report.Err())
+	assert.Falsef(t, os.Getenv("PAWL_FULL") == "1" && os.Getenv("PAWL_DATA") != "" && report.Durable.Digest != fold.LogDigest,
+		"the durable trace has the digest %s, want %s", report.Durable.Digest, fold.LogDigest)
 	t.Logf("\n%v%+v", report, e.Admin().Stats())
 	return report
 }
@@ -65,9 +60,8 @@ func wantEachOnce(t testing.TB, r *replay.Report) {
 	for _, n := range r.Refused {
 		stored += n
 	}
-	if r.Once != stored || r.Events < 10_000 || len(r.Refused) == 0 {
-		t.Errorf("of %d events with a stored outcome %d were done once and replayed once", stored, r.Once)
-	}
+	assert.Truef(t, r.Once == stored && r.Events >= 10_000 && len(r.Refused) != 0,
+		"of %d events with a stored outcome %d were done once and replayed once", stored, r.Once)
 }
 
 // The log, every event twice at the same time, straight into the engine.
@@ -85,9 +79,7 @@ func TestReplayOverRESTEndsAsTheFoldSays(t *testing.T) {
 	pool := database(t)
 	e := start(t, pool, withFines)
 	a, err := api.New(e, api.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httptest.NewServer(a)
 	defer server.Close()
 	targets := against(replay.HTTP(server.URL, server.Client()))
@@ -116,7 +108,5 @@ func TestReplayEndsAsTheFoldSaysWhileConnectionsAreEnded(t *testing.T) {
 	report := wantReplay(t, e, looks, replay.Config{Log: someEvents(t, 10_000), Targets: against(e), Batch: 100, Progress: kill})
 	n := ended()
 	t.Logf("%d connections were ended; %d answers were found by their keys", n, report.Found)
-	if n < 10 {
-		t.Errorf("only %d connections were ended; the test proves little", n)
-	}
+	assert.Truef(t, n >= 10, "only %d connections were ended; the test proves little", n)
 }

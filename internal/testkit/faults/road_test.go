@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
@@ -46,9 +48,7 @@ const (
 func newRoad(t testing.TB, to string, seed uint64) *road {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &road{listener: listener, dice: rand.New(rand.NewPCG(seed, seed)), conns: map[net.Conn]bool{}}
 	r.to.Store(&to)
 	r.work.Go(r.accept)

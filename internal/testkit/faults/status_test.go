@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
@@ -96,9 +98,7 @@ func TestEveryStatusIsSeenFromAnotherNode(t *testing.T) {
 			}
 			works, looks := node(10), node(-1)
 			a, err := api.New(looks, api.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			server := httptest.NewServer(a)
 			t.Cleanup(server.Close)
 			id := must(t, works, transitions.Command{Workflow: "slowly", Transition: "open", Key: "open"}).Instance
@@ -132,9 +132,8 @@ func TestEveryStatusIsSeenFromAnotherNode(t *testing.T) {
 
 func (a *audience) follow(t *testing.T, ctx context.Context, client string, run func(tell func(seen)) error) {
 	a.work.Go(func() {
-		if err := run(func(s seen) { a.tell(client, s) }); err != nil && ctx.Err() == nil {
-			t.Errorf("%s: %v", client, err)
-		}
+		err := run(func(s seen) { a.tell(client, s) })
+		assert.Falsef(t, err != nil && ctx.Err() == nil, "%s: %v", client, err)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -50,9 +52,7 @@ func TestStopUnderLoadAnswersEverybodyAndEndsEverything(t *testing.T) {
 			done.Add(1)
 			return true
 		}
-		if workflow.CodeOf(err) != workflow.ShuttingDown {
-			t.Errorf("%s: %v", c.Key, err)
-		}
+		assert.Equalf(t, workflow.ShuttingDown, workflow.CodeOf(err), "%s: %v", c.Key, err)
 		refused.Add(1)
 		return false
 	}
@@ -85,28 +85,19 @@ func TestStopUnderLoadAnswersEverybodyAndEndsEverything(t *testing.T) {
 	stop(t, e)
 	stop(t, e)
 	work.Wait()
-	if a := <-waiting; a.err != nil {
-		t.Errorf("the command that waited for a lock: %v", a.err)
-	}
+	assert.NoError(t, (<-waiting).err, "the command that waited for a lock")
 	wantCode(t, "the follower", <-followed, workflow.ShuttingDown)
 	t.Logf("%d commands were done, %d were not", done.Load(), refused.Load())
 
 	rows, err := pool.Query(bounded(t), `SELECT key FROM pawl.command WHERE key NOT IN ('open held', 'held')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, key := range keys {
-		if _, ok := told.Load(key); !ok {
-			t.Errorf("%s is durable and was not answered as done", key)
-		}
+		_, ok := told.Load(key)
+		assert.Truef(t, ok, "%s is durable and was not answered as done", key)
 	}
-	if durable := int64(len(keys)); durable != done.Load() {
-		t.Errorf("%d commands are durable, %d were answered as done", durable, done.Load())
-	}
+	assert.Equal(t, done.Load(), int64(len(keys)), "commands are durable were answered as done")
 	f.Close()
 	wantNothingRunning(t)
 }
@@ -150,14 +141,11 @@ func TestStopGivesUpOnWhatWaitsWhenItMayNotWait(t *testing.T) {
 		t.Fatal("the stop waits")
 	}
 	a := <-waiting
-	if info := workflow.CodeOf(a.err).Info(); !info.Retry || info.Status != 503 {
-		t.Errorf("the caller was told %v", a.err)
-	}
+	info := workflow.CodeOf(a.err).Info()
+	assert.Truef(t, info.Retry && info.Status == 503, "the caller was told %v", a.err)
 	release()
 	other := start(t, pool)
-	if r := must(t, other, onCounter("x", "add", "1", `{"by":1}`)); r.Replayed {
-		t.Error("it had been done")
-	}
+	assert.False(t, must(t, other, onCounter("x", "add", "1", `{"by":1}`)).Replayed, "it had been done")
 	wantSound(t, other, pool)
 }
 
@@ -202,9 +190,7 @@ func TestStopAnswersEveryCallerThatWaitsForRoom(t *testing.T) {
 		return workflow.CodeOf(err) == workflow.ShuttingDown
 	})
 	close(gate)
-	if a := <-first; a.err != nil {
-		t.Error(a.err)
-	}
+	assert.NoError(t, (<-first).err)
 	answers := map[workflow.Code]int64{}
 	for range callers {
 		for _, r := range <-replies {
@@ -213,7 +199,6 @@ func TestStopAnswersEveryCallerThatWaitsForRoom(t *testing.T) {
 	}
 	<-stopped
 	done := number(t, pool, `SELECT count(*) FROM pawl.command WHERE transition = 'add'`)
-	if done != answers[""] || done+answers[workflow.ShuttingDown] != 8*callers {
-		t.Errorf("%d commands are durable, the answers were %v", done, answers)
-	}
+	assert.Truef(t, done == answers[""] && done+answers[workflow.ShuttingDown] == 8*callers,
+		"%d commands are durable, the answers were %v", done, answers)
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -48,19 +51,13 @@ func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	for _, r := range nodes[0].SubmitMany(ctx, open) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
+		require.NoError(t, r.Err)
 	}
 	fired := func() (n int) {
-		if err := pool.QueryRow(ctx, `SELECT count(*) FROM pawl.audit WHERE transition = 'remind'`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pool.QueryRow(ctx, `SELECT count(*) FROM pawl.audit WHERE transition = 'remind'`).Scan(&n))
 		return n
 	}
-	if n := fired(); n != 0 {
-		t.Errorf("%d timers fired an hour early", n)
-	}
+	assert.Equal(t, 0, fired(), "timers fired an hour early")
 	clock.skip(time.Hour)
 	begun := time.Now()
 	for tick := time.NewTicker(20 * time.Millisecond); fired() < timers && ctx.Err() == nil; <-tick.C {
@@ -81,12 +78,8 @@ func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
 		return number(t, pool, `SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL AND run_at <= $1`, clock.now()) == 0
 	})
 	var instances, once int
-	if err := pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE n = 1)
-		FROM (SELECT count(*) AS n FROM pawl.audit WHERE transition = 'remind' GROUP BY instance) fired`).Scan(&instances, &once); err != nil {
-		t.Fatal(err)
-	}
-	if instances < timers || once != instances {
-		t.Errorf("the timers of %d instances fired, of %d once", instances, once)
-	}
+	require.NoError(t, pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE n = 1)
+		FROM (SELECT count(*) AS n FROM pawl.audit WHERE transition = 'remind' GROUP BY instance) fired`).Scan(&instances, &once))
+	assert.Truef(t, instances >= timers && once == instances, "the timers of %d instances fired, of %d once", instances, once)
 	wantSound(t, nodes[0], pool)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
@@ -204,9 +206,7 @@ func rollingUpgrade(t *testing.T, callers int, between int64, phases bool) {
 	defer end()
 	u.more(&u.rounds, between)
 	if phases {
-		if err := u.nodes[0].Admin().BeginVersion(u.ctx, "visit", 1, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.nodes[0].Admin().BeginVersion(u.ctx, "visit", 1, "ann"))
 	}
 	for i := range u.nodes {
 		stop(t, u.nodes[i]) // callers go on to ask it
@@ -219,13 +219,10 @@ func rollingUpgrade(t *testing.T, callers int, between int64, phases bool) {
 		}
 		u.more(&u.rounds, between)
 	}
-	if n := number(t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); phases && n != 0 {
-		t.Errorf("%d instances began with version 2 before it was said", n)
-	}
+	n := number(t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2")
+	assert.Falsef(t, phases && n != 0, "%d instances began with version 2 before it was said", n)
 	if phases {
-		if err := u.nodes[1].Admin().BeginVersion(u.ctx, "visit", 0, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.nodes[1].Admin().BeginVersion(u.ctx, "visit", 0, "ann"))
 		u.second.Store(true)
 	}
 	u.more(&u.beyond, between)
@@ -238,22 +235,14 @@ func (u *upgrade) check(pool *pgxpool.Pool, lease time.Duration) {
 	t, e := u.t, u.nodes[0]
 	t.Logf("%d visits, %d of version 2 alone; %d answers said to try again; the longest wait was %s", u.rounds.Load(), u.beyond.Load(),
 		u.again.Load(), time.Duration(u.longest.Load()))
-	if u.beyond.Load() == 0 {
-		t.Error("nothing was done that version 2 alone can do")
-	}
-	if longest := time.Duration(u.longest.Load()); longest >= lease {
-		t.Errorf("somebody has waited for %s, and a lease is %s", longest, lease)
-	}
-	if n := number(t, pool, "SELECT count(*) FROM pawl.instance WHERE state <> 'ended'"); n != 0 {
-		t.Errorf("%d visits have not ended", n)
-	}
-	if n := number(t, pool,
-		"SELECT count(*) FROM pawl.instance WHERE data->>'done' <> CASE data->>'urgent' WHEN 'true' THEN '6' ELSE '4' END"); n != 0 {
-		t.Errorf("%d visits lack something that was done, or have it twice", n)
-	}
+	assert.NotEqual(t, int64(0), u.beyond.Load(), "nothing was done that version 2 alone can do")
+	longest := time.Duration(u.longest.Load())
+	assert.Truef(t, longest < lease, "somebody has waited for %s, and a lease is %s", longest, lease)
+	assert.Equal(t, int64(0), number(t, pool, "SELECT count(*) FROM pawl.instance WHERE state <> 'ended'"), "visits have not ended")
+	n := number(t, pool,
+		"SELECT count(*) FROM pawl.instance WHERE data->>'done' <> CASE data->>'urgent' WHEN 'true' THEN '6' ELSE '4' END")
+	assert.Equal(t, int64(0), n, "visits lack something that was done, or have it twice")
 	dead, _, err := e.Admin().DeadMessages(bounded(t), inspect.DeadMessageFilter{})
-	if err != nil || len(dead) != 0 {
-		t.Errorf("dead messages: %+v, %v", dead, err)
-	}
+	assert.Truef(t, err == nil && len(dead) == 0, "dead messages: %+v, %v", dead, err)
 	wantSound(t, e, pool)
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -34,43 +37,29 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 	})
 	s.order(0, frozen)
 	<-arrived
-	if err := frozen.command.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, frozen.command.Process.Signal(syscall.SIGSTOP))
 	stopped := time.Now()
 	close(freeze)
 	other := s.engine(func(c *engine.Config) { c.InFlight.Lease = 10 * time.Second })
 	done, err := other.Await(bounded(t), transitions.Ref{Scope: pay(0).Scope, Key: "pay"})
-	if err != nil || done.Refused() {
-		t.Fatalf("the other node: %+v, %v", done, err)
-	}
+	require.Truef(t, err == nil && !done.Refused(), "the other node: %+v, %v", done, err)
 	t.Logf("taken over and paid %s after the freeze, with a lease of %s", time.Since(stopped), shortLease)
 	before, err := other.Read().Command(bounded(t), transitions.Ref{Scope: pay(0).Scope, Key: "pay"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	close(answer)
-	if err := frozen.command.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, frozen.command.Process.Signal(syscall.SIGCONT))
 	// It is awake, with everything behind it, when it has done something new.
 	s.order(1, frozen)
-	if _, err := other.Await(bounded(t), transitions.Ref{Scope: pay(1).Scope, Key: "pay"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = other.Await(bounded(t), transitions.Ref{Scope: pay(1).Scope, Key: "pay"})
+	require.NoError(t, err)
 	frozen.end(t)
 	after, err := other.Read().Command(bounded(t), transitions.Ref{Scope: pay(0).Scope, Key: "pay"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if before.Attempt < 2 || after.Attempt != before.Attempt || after.Revision != before.Revision ||
-		string(after.Body) != string(before.Body) || after.ClaimedBy != before.ClaimedBy {
-		t.Errorf("the thawed node changed\n%+v to\n%+v", before, after)
-	}
+	require.NoError(t, err)
+	assert.Truef(t, before.Attempt >= 2 && after.Attempt == before.Attempt && after.Revision == before.Revision &&
+		string(after.Body) == string(before.Body) && after.ClaimedBy == before.ClaimedBy,
+		"the thawed node changed\n%+v to\n%+v", before, after)
 	inst, err := other.Read().Instance(bounded(t), "", instanceOf(0))
-	if err != nil || inst.State != order.Paid || inst.Version != 3 {
-		t.Errorf("%+v, %v", inst, err)
-	}
+	assert.Truef(t, err == nil && inst.State == order.Paid && inst.Version == 3, "%+v, %v", inst, err)
 	s.wantPaidOnce(other, 0)
 	wantSound(t, other, s.pool)
 }

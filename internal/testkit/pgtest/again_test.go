@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/bouncer"
 )
@@ -31,13 +34,9 @@ func TestOfACrash(t *testing.T) {
 func crashBouncer(t *testing.T) {
 	t.Helper()
 	s, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := exec.Command("pkill", "-KILL", "-P", strconv.Itoa(os.Getpid()), "-f", "bouncer.ini").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	require.NoError(t, err, out)
 	await.Eventually(t, "it has ended", func() bool {
 		_, crashed := s.bouncerCrashed()
 		return crashed
@@ -53,14 +52,9 @@ func TestTheTestsRunOnceMoreWherePgBouncerHasCrashed(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestOfACrash$")
 		cmd.Env = append(os.Environ(), envCrash+"="+crash)
 		out, err := cmd.CombinedOutput()
-		if (err == nil) != passes {
-			t.Errorf("%s: %v\n%s", crash, err, out)
-		}
-		if n := strings.Count(string(out), "PgBouncer has crashed; it says:"); n != map[bool]int{true: 1, false: 2}[passes] {
-			t.Errorf("%s: it is told %d times\n%s", crash, n, out)
-		}
-		if n := strings.Count(string(out), "running the tests once more"); n != 1 {
-			t.Errorf("%s: they run %d times more\n%s", crash, n, out)
-		}
+		assert.Equalf(t, passes, (err == nil), "%s: %v\n%s", crash, err, out)
+		assert.Equalf(t, map[bool]int{true: 1, false: 2}[passes], strings.Count(string(out), "PgBouncer has crashed; it says:"),
+			"%s: it is told times\n%s", crash, out)
+		assert.Equalf(t, 1, strings.Count(string(out), "running the tests once more"), "%s: they run times more\n%s", crash, out)
 	}
 }

@@ -2,12 +2,12 @@ package pgtest
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestEachTestGetsAnEmptyDatabaseThatEndsWithIt(t *testing.T) {
@@ -23,13 +23,9 @@ func TestEachTestGetsAnEmptyDatabaseThatEndsWithIt(t *testing.T) {
 		})
 	}
 	s, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range names {
-		if exists(t, s, name) {
-			t.Errorf("%s is still there after its test", name)
-		}
+		assert.Falsef(t, exists(t, s, name), "%s is still there after its test", name)
 	}
 }
 
@@ -50,9 +46,7 @@ func TestDatabasesOfParallelTestsDiffer(t *testing.T) {
 	for url := range urls {
 		seen[url] = true
 	}
-	if len(seen) != parallel {
-		t.Errorf("%d databases for %d tests", len(seen), parallel)
-	}
+	assert.Len(t, seen, parallel, "databases for tests")
 }
 
 func TestAPackageWithoutMainIsTold(t *testing.T) {
@@ -63,9 +57,7 @@ func TestAPackageWithoutMainIsTold(t *testing.T) {
 	shared.mu.Lock()
 	shared.inMain = true
 	shared.mu.Unlock()
-	if err == nil || !strings.Contains(err.Error(), "pgtest.Main(m)") {
-		t.Errorf("got %v, want what to write", err)
-	}
+	assert.ErrorContains(t, err, "pgtest.Main(m)", "want what to write")
 }
 
 func TestWaitBlockedSeesAStatementThatWaitsForALock(t *testing.T) {
@@ -76,16 +68,11 @@ func TestWaitBlockedSeesAStatementThatWaitsForALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := holder.Exec(ctx, `SELECT FROM spot FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = holder.Exec(ctx, `SELECT FROM spot FOR UPDATE`)
+	require.NoError(t, err)
 	waiter, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer waiter.Release()
 	pid := waiter.Conn().PgConn().PID()
 	done := make(chan error, 1)
@@ -93,25 +80,17 @@ func TestWaitBlockedSeesAStatementThatWaitsForALock(t *testing.T) {
 		_, err := waiter.Exec(ctx, `DELETE FROM spot`)
 		done <- err
 	}()
-	if got := WaitBlocked(t, pool, "DELETE FROM spot"); got != pid {
-		t.Errorf("backend %d waits, want %d", got, pid)
-	}
+	assert.Equal(t, pid, WaitBlocked(t, pool, "DELETE FROM spot"), "backend waits")
 	WaitBlocked(t, pool, "")
 	WaitBlockedPID(t, pool, pid)
 	expectNone(t, pool, `strpos(query, $1) > 0`, "UPDATE spot")
-	if err := holder.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Rollback(ctx))
+	require.NoError(t, <-done)
 	expectNone(t, pool, `pid = $1`, pid)
 }
 
 func expectNone[T string | uint32](t *testing.T, pool *pgxpool.Pool, condition string, arg T) {
 	t.Helper()
 	pid, err := waitBlocked(t.Context(), pool, 50*time.Millisecond, 1, condition, arg)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%s with %v: backend %d, %v; want none in time", condition, arg, pid, err)
-	}
+	assert.ErrorIsf(t, err, context.DeadlineExceeded, "%s with %v: backend %d; want none in time", condition, arg, pid)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/localpg"
 )
@@ -50,9 +52,7 @@ func process(ctx context.Context) error {
 func exists(t *testing.T, s *server, name string) (found bool) {
 	t.Helper()
 	err := s.admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return found
 }
 
@@ -60,86 +60,53 @@ func TestProcessesShareAServerAndDatabasesOfAKilledOneAreDropped(t *testing.T) {
 	t.Parallel()
 	own := DirectURL(t) // a PgBouncer is each process's own
 	s, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envProcess+"=1")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = stdin.Close() }()
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	var theirs string
 	_, scanErr := fmt.Fscanln(stdout, &theirs)
 	name := databaseOf(t, theirs)
-	if scanErr != nil || hostOf(t, theirs) != hostOf(t, own) {
-		t.Errorf("the other process uses %s (%v), we use %s", theirs, scanErr, own)
-	}
-	if err := s.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !exists(t, s, name) {
-		t.Errorf("%s was dropped while its process lives", name)
-	}
+	assert.Truef(t, scanErr == nil && hostOf(t, theirs) == hostOf(t, own),
+		"the other process uses %s (%v), we use %s", theirs, scanErr, own)
+	require.NoError(t, s.sweep(t.Context()))
+	assert.Truef(t, exists(t, s, name), "%s was dropped while its process lives", name)
 
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	deadline := time.Now().Add(time.Minute)
 	for exists(t, s, name) { // the server notices the end of the process a little later
-		if err := s.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is still there though its process was killed", name)
-		}
+		require.NoError(t, s.sweep(t.Context()))
+		require.Falsef(t, time.Now().After(deadline), "%s is still there though its process was killed", name)
 	}
-	if !exists(t, s, databaseOf(t, own)) {
-		t.Error("our own database was dropped")
-	}
+	assert.True(t, exists(t, s, databaseOf(t, own)), "our own database was dropped")
 }
 
 func TestTheServerOfDATABASE_URLIsUsed(t *testing.T) {
 	t.Setenv(EnvBouncer, "")
 	local, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
-		if err := local.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, local.Stop())
 	}()
 	config, err := pgx.ParseConfig(local.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keywords := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
 		config.Host, config.Port, config.User, config.Password, config.Database)
 	for _, dsn := range []string{local.URL(), keywords} {
 		t.Setenv("DATABASE_URL", dsn)
 		s, err := openServer(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		name, err := s.create(t.Context(), empty)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		conn, err := pgx.Connect(t.Context(), s.urlFor(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := conn.Config(); got.Database != name || got.Port != config.Port {
 			t.Errorf("connected to %s on port %d, want %s on port %d", got.Database, got.Port, name, config.Port)
 		}
@@ -147,17 +114,14 @@ func TestTheServerOfDATABASE_URLIsUsed(t *testing.T) {
 			t.Error(err)
 		}
 		_ = conn.Close(t.Context()) // the server has ended it
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.close())
 	}
 }
 
 func TestABadDATABASE_URLIsNamed(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?connect_timeout=x")
-	if _, err := openServer(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "DATABASE_URL") {
-		t.Errorf("got %v, want an error that names DATABASE_URL", err)
-	}
+	_, err := openServer(t.Context(), nil)
+	assert.ErrorContains(t, err, "DATABASE_URL", "want an error that names DATABASE_URL")
 }
 
 func hostOf(t *testing.T, rawURL string) string { return parse(t, rawURL).Host }
@@ -168,8 +132,6 @@ func databaseOf(t *testing.T, rawURL string) string {
 func parse(t *testing.T, rawURL string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(rawURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u
 }

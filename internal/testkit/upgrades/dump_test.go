@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/schema"
 )
@@ -47,9 +48,7 @@ func dump(t *testing.T, pool *pgxpool.Pool) string {
 		return each(t.Context(), tx, &b, `SELECT format('SELECT setval(%L, %s);', schemaname || '.' || sequencename, last_value)
 			FROM pg_sequences WHERE schemaname = 'pawl' AND last_value IS NOT NULL ORDER BY 1`)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b.String()
 }
 
@@ -89,14 +88,11 @@ func copyOut(ctx context.Context, tx pgx.Tx, b *bytes.Buffer, table string) erro
 func load(t *testing.T, pool *pgxpool.Pool, script string) {
 	t.Helper()
 	run := func(sql string) {
-		if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
 	}
 	tables, data, found := strings.Cut(script, dataBegins)
-	if !found {
-		t.Fatal("the dump has no data")
-	}
+	require.True(t, found, "the dump has no data")
 	run(tables)
 	for data != "" {
 		line, rest, _ := strings.Cut(data, "\n")
@@ -106,12 +102,10 @@ func load(t *testing.T, pool *pgxpool.Pool, script string) {
 			continue
 		}
 		rows, after, _ := strings.Cut("\n"+rest, "\n\\.\n")
-		if err := pool.AcquireFunc(t.Context(), func(c *pgxpool.Conn) error {
+		require.NoError(t, pool.AcquireFunc(t.Context(), func(c *pgxpool.Conn) error {
 			_, err := c.Conn().PgConn().CopyFrom(t.Context(), strings.NewReader(rows[1:]+"\n"), strings.TrimSuffix(line, ";"))
 			return err
-		}); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		}), line)
 		data = after
 	}
 }
@@ -119,18 +113,12 @@ func load(t *testing.T, pool *pgxpool.Pool, script string) {
 func readDump(t *testing.T, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }() // it was only read
 	z, err := gzip.NewReader(bufio.NewReader(f))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -147,7 +135,5 @@ func writeDump(t *testing.T, path, script string) {
 	if err == nil {
 		err = os.WriteFile(path, b.Bytes(), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

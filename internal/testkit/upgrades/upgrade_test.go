@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
@@ -56,9 +57,7 @@ func install(t *testing.T, pool *pgxpool.Pool, broken bool) *installation {
 	if err == nil {
 		err = in.engine.Start(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { in.engine.Stop(context.Background()) })
 	return in
 }
@@ -295,9 +294,8 @@ func (in *installation) verify(tenant string) {
 // made makes the dump of a database of this build.
 func made(t *testing.T) string {
 	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	in := install(t, pool, true)
 	in.fill()
 	script := dump(t, pool)
@@ -310,9 +308,8 @@ func made(t *testing.T) string {
 func goOn(t *testing.T, script string) {
 	pool := pgtest.EmptyPool(t)
 	load(t, pool, script)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
+	_, err := schema.Migrate(t.Context(), pool, schema.Default)
+	require.NoError(t, err)
 	pass(&installation{T: t, pool: pool})
 	install(t, pool, false).goesOn()
 }
@@ -329,13 +326,9 @@ func TestADatabaseOfThisBuildGoesOn(t *testing.T) {
 // Every database of a release is migrated by this build, and goes on.
 func TestDatabasesOfReleasesGoOn(t *testing.T) {
 	changes, err := os.ReadFile("../../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dumps, err := filepath.Glob("testdata/v*.sql.gz")
-	if err != nil || len(dumps) == 0 {
-		t.Fatalf("there are no dumps: %v", err)
-	}
+	require.Truef(t, err == nil && len(dumps) != 0, "there are no dumps: %v", err)
 	for _, path := range dumps {
 		release := strings.TrimSuffix(filepath.Base(path), ".sql.gz")
 		t.Run(release, func(t *testing.T) {

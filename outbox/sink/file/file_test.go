@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/file"
@@ -29,22 +31,16 @@ func messages(lines []byte) []sinktest.Message {
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
+	require.False(t, err != nil && !errors.Is(err, os.ErrNotExist), err)
 	return text
 }
 
 func open(t *testing.T, c file.Config) *file.Sink {
 	t.Helper()
 	s, err := file.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close(t.Context()))
 	})
 	return s
 }
@@ -57,14 +53,10 @@ func TestFileConforms(t *testing.T) {
 				path := filepath.Join(folder, "events.ndjson")
 				rename := func(from, to string) func(*testing.T) {
 					return func(t *testing.T) {
-						if err := os.Rename(from, to); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, os.Rename(from, to))
 					}
 				}
-				if err := os.Mkdir(folder, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Mkdir(folder, 0o700))
 				return sinktest.Fixture{
 					Sink:     open(t, file.Config{Path: path, NoSync: noSync}),
 					Received: func(t *testing.T) []sinktest.Message { return messages(read(t, path)) },
@@ -94,9 +86,8 @@ func event(position int64, payload string) []transitions.Logged {
 
 func mustDeliver(t *testing.T, s sink.Sink, events []transitions.Logged) {
 	t.Helper()
-	if failures := s.Deliver(t.Context(), events); failures != nil {
-		t.Fatal(failures[0])
-	}
+	failures := s.Deliver(t.Context(), events)
+	require.Nil(t, failures, failures[0])
 }
 
 func TestRotatedFileIsRecreated(t *testing.T) {
@@ -104,27 +95,19 @@ func TestRotatedFileIsRecreated(t *testing.T) {
 	s := open(t, file.Config{Path: path})
 	first, second, third := event(1, `1`), event(2, `2`), event(3, `3`)
 	mustDeliver(t, s, first)
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(path, path+".1"))
 	mustDeliver(t, s, second)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	mustDeliver(t, s, third)
-	if got := read(t, path+".1"); string(got) != string(first[0].CloudEvent)+"\n" {
-		t.Errorf("the renamed file has %q", got)
-	}
-	if got := read(t, path); string(got) != string(third[0].CloudEvent)+"\n" {
-		t.Errorf("the new file has %q", got)
-	}
+	got := read(t, path+".1")
+	assert.Equalf(t, string(first[0].CloudEvent)+"\n", string(got), "the renamed file has %q", got)
+	got = read(t, path)
+	assert.Equalf(t, string(third[0].CloudEvent)+"\n", string(got), "the new file has %q", got)
 }
 
 func TestIncompleteLineIsTerminated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := os.WriteFile(path, []byte("{\"whole\":true}\n{\"tor"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("{\"whole\":true}\n{\"tor"), 0o600))
 	e := event(1, `{}`)
 	s := open(t, file.Config{Path: path})
 	mustDeliver(t, s, e)
@@ -138,9 +121,8 @@ func TestIncompleteLineIsTerminated(t *testing.T) {
 func TestEventIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	mustDeliver(t, file.NewWriter(&out), event(1, "{\n  \"note\":\r\n \"a\\nb\"\n}"))
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"note":   "a\nb"`) {
-		t.Errorf("got %q", got)
-	}
+	got := out.String()
+	assert.Truef(t, strings.Count(got, "\n") == 1 && strings.Contains(got, `"note":   "a\nb"`), "got %q", got)
 }
 
 // full accepts a number of bytes, then fails.
@@ -165,23 +147,17 @@ func TestBrokenStreamLineIsRepeated(t *testing.T) {
 	s := file.NewWriter(out)
 	mustDeliver(t, s, first)
 	failures := s.Deliver(t.Context(), second)
-	if failures == nil || failures[0].Kind != sink.Unavailable || !strings.Contains(failures[0].Message, "no space left") {
-		t.Fatalf("failures: %v", failures)
-	}
+	require.Truef(t, failures != nil && failures[0].Kind == sink.Unavailable && strings.Contains(failures[0].Message, "no space left"),
+		"failures: %v", failures)
 	out.room = 1 << 20
 	mustDeliver(t, s, second)
 	want := string(first[0].CloudEvent) + "\n" + string(second[0].CloudEvent[:10]) + "\n" + string(second[0].CloudEvent) + "\n"
-	if got := out.String(); got != want {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
+	assert.Equal(t, want, out.String())
 }
 
 func TestFileMustBeRegular(t *testing.T) {
 	s := open(t, file.Config{Path: t.TempDir()})
-	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("check: %v", err)
-	}
-	if _, err := file.New(file.Config{}); err == nil {
-		t.Error("a missing path is not refused")
-	}
+	assert.ErrorContains(t, s.Check(t.Context()), "not a regular file", "check")
+	_, err := file.New(file.Config{})
+	assert.Error(t, err, "a missing path is not refused")
 }

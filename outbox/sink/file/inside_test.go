@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -31,9 +33,7 @@ func TestConcurrentDeliveriesShareWrite(t *testing.T) {
 	s := NewWriter(out)
 	var work sync.WaitGroup
 	deliver := func() {
-		if f := s.Deliver(t.Context(), []transitions.Logged{{CloudEvent: []byte("{}")}}); f != nil {
-			t.Error(f)
-		}
+		assert.Nil(t, s.Deliver(t.Context(), []transitions.Logged{{CloudEvent: []byte("{}")}}))
 	}
 	work.Go(deliver)
 	<-out.begun
@@ -48,7 +48,6 @@ func TestConcurrentDeliveriesShareWrite(t *testing.T) {
 	})
 	close(out.let)
 	work.Wait()
-	if lines := bytes.Count(out.Bytes(), []byte("{}\n")); out.writes != 2 || lines != more+1 {
-		t.Errorf("%d lines in %d writes", lines, out.writes)
-	}
+	lines := bytes.Count(out.Bytes(), []byte("{}\n"))
+	assert.Truef(t, out.writes == 2 && lines == more+1, "%d lines in %d writes", lines, out.writes)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -15,9 +16,7 @@ import (
 func open(t *testing.T, c jetstream.Config) *jetstream.Sink {
 	t.Helper()
 	s, err := jetstream.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	return s
 }
@@ -26,14 +25,10 @@ func open(t *testing.T, c jetstream.Config) *jetstream.Sink {
 func client(t *testing.T, url string) upstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := upstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return js
 }
 
@@ -44,15 +39,11 @@ func stored(t *testing.T, url string) []*upstream.RawStreamMsg {
 	if err == upstream.ErrStreamNotFound {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var list []*upstream.RawStreamMsg
 	for n := max(1, stream.CachedInfo().State.FirstSeq); n <= stream.CachedInfo().State.LastSeq; n++ {
 		m, err := stream.GetMsg(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list = append(list, m)
 	}
 	return list
@@ -75,18 +66,14 @@ func TestJetStreamConforms(t *testing.T) {
 		// The limit is the stream's, so that the server refuses a message between others.
 		_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"},
 			MaxMsgSize: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return sinktest.Fixture{
 			Sink:     open(t, jetstream.Config{URL: proxy.URL(), InFlight: 7}),
 			Received: func(t *testing.T) []sinktest.Message { return received(t, server.URL()) },
 			Dedupes:  true, Limit: limit,
 			Down: func(*testing.T) { server.Down() },
 			Up: func(t *testing.T) {
-				if err := server.Up(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, server.Up())
 			},
 			Stall: func(*testing.T) func() { proxy.Stall(); return proxy.Resume },
 		}

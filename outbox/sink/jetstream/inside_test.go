@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -37,23 +39,19 @@ func TestSubjectsFollowThePattern(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if s.wildcard() != tt.wildcard || s.of(tt.event) != tt.want {
-			t.Errorf("%s: %s and %s, want %s and %s", tt.pattern, s.wildcard(), s.of(tt.event), tt.wildcard, tt.want)
-		}
+		assert.Truef(t, s.wildcard() == tt.wildcard && s.of(tt.event) == tt.want,
+			"%s: %s and %s, want %s and %s", tt.pattern, s.wildcard(), s.of(tt.event), tt.wildcard, tt.want)
 	}
 	for _, pattern := range []string{"", "pawl.", ".pawl", "pawl..x", "{tenant}.x", "pawl.{type}.x", "pawl.*", "pawl.>", "pawl.{state}",
 		"pa wl", "$JS.x", "pawl.x{type}"} {
-		if _, err := parseSubject(pattern); err == nil {
-			t.Errorf("%q is taken for a pattern", pattern)
-		}
+		_, err := parseSubject(pattern)
+		assert.Errorf(t, err, "%q is taken for a pattern", pattern)
 	}
 }
 
 func TestDefaultSubjectHasOneWorkflow(t *testing.T) {
 	s, err := (&Config{}).check()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := s.of(&transitions.Event{Tenant: "acme", Workflow: "order", Type: "order.pay"}), "pawl.acme.order.pay"; got != want {
 		t.Errorf("the subject is %s, want %s", got, want)
 	}
@@ -63,16 +61,13 @@ func FuzzSubjectMatchesWildcard(f *testing.F) {
 	f.Add("acme", "order", "order.pay")
 	f.Add("", ">", "..")
 	s, err := parseSubject("pawl.{tenant}.{workflow}.{type}")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, tenant, workflow, kind string) {
 		got := s.of(&transitions.Event{Tenant: tenant, Workflow: workflow, Type: kind})
 		tokens := strings.Split(got, ".")
-		if len(tokens) != 4+strings.Count(kind, ".") || tokens[0] != "pawl" || slices.Contains(tokens, "") ||
-			strings.ContainsAny(got, "*> \t\r\n") {
-			t.Errorf("subject %q", got)
-		}
+		assert.Truef(t, len(tokens) == 4+strings.Count(kind, ".") && tokens[0] == "pawl" && !slices.Contains(tokens, "") &&
+			!strings.ContainsAny(got, "*> \t\r\n"),
+			"subject %q", got)
 	})
 }
 
@@ -102,28 +97,21 @@ func TestFailureKinds(t *testing.T) {
 		{errors.New("anything else"), sink.Unavailable},
 	}
 	for _, tt := range tests {
-		if got := failure(tt.err); got.Kind != tt.want || !errors.Is(got, tt.err) {
-			t.Errorf("%v means %v, want %q", tt.err, got, tt.want)
-		}
+		got := failure(tt.err)
+		assert.Truef(t, got.Kind == tt.want && errors.Is(got, tt.err), "%v means %v, want %q", tt.err, got, tt.want)
 	}
 }
 
 func TestDifferencesAreDescribed(t *testing.T) {
 	c := Config{MaxAge: time.Hour}
 	s, err := c.check()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := c.stream(s)
-	if got := differences(want, want); len(got) != 0 {
-		t.Errorf("a stream differs from itself: %q", got)
-	}
+	assert.Empty(t, differences(want, want), "a stream differs from itself")
 	more := want
 	more.Subjects = append([]string{"others"}, want.Subjects...)
 	more.Description = "another"
-	if got := differences(more, want); len(got) != 0 {
-		t.Errorf("a stream with more subjects differs: %q", got)
-	}
+	assert.Empty(t, differences(more, want), "a stream with more subjects differs")
 	other := jetstream.StreamConfig{
 		Subjects: []string{"others"}, Duplicates: time.Second, MaxAge: 0, Storage: jetstream.MemoryStorage, Replicas: 3,
 		Retention: jetstream.WorkQueuePolicy, NoAck: true, Sealed: true,
@@ -131,9 +119,7 @@ func TestDifferencesAreDescribed(t *testing.T) {
 	got := strings.Join(differences(other, want), "; ")
 	for _, part := range []string{`do not include "pawl.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "replicas are 3, not 1",
 		"WorkQueue, not Limits", "acknowledgements are disabled", "sealed"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("%q lacks %q", got, part)
-		}
+		assert.Contains(t, got, part, "lacks")
 	}
 }
 
@@ -141,9 +127,7 @@ func TestConfigReportsAllErrors(t *testing.T) {
 	_, err := New(Config{Stream: "a.b", Subject: "{type}", Timeout: -1, Duplicates: time.Hour, MaxAge: time.Minute})
 	for _, want := range []string{"not a valid stream name", `invalid token "{type}"`, "must not be negative",
 		"must not be longer than MaxAge"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v lacks %q", err, want)
-		}
+		assert.ErrorContains(t, err, want, "lacks")
 	}
 }
 
@@ -154,11 +138,7 @@ func TestDuplicateWindowDefault(t *testing.T) {
 	} {
 		c := Config{Duplicates: tt.duplicates, MaxAge: tt.maxAge}
 		s, err := c.check()
-		if err != nil {
-			t.Error(err)
-		}
-		if got := c.stream(s).Duplicates; got != tt.want {
-			t.Errorf("Duplicates %v, MaxAge %v: it remembers for %v, not %v", tt.duplicates, tt.maxAge, got, tt.want)
-		}
+		assert.NoError(t, err)
+		assert.Equalf(t, tt.want, c.stream(s).Duplicates, "Duplicates %v, MaxAge %v: it remembers for", tt.duplicates, tt.maxAge)
 	}
 }

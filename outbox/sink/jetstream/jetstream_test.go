@@ -5,13 +5,14 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	upstream "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -38,9 +39,7 @@ func events(n int) []transitions.Logged {
 func mustDeliver(t *testing.T, s sink.Sink, events []transitions.Logged) {
 	t.Helper()
 	for i, f := range s.Deliver(t.Context(), events) {
-		if f != nil {
-			t.Fatalf("event %d: %v", i, f)
-		}
+		require.Nilf(t, f, "event %d", i)
 	}
 }
 
@@ -51,18 +50,14 @@ func TestMessageHasSubjectIDAndAttributes(t *testing.T) {
 	batch[0].Delivery = traceparent + " congo=t61"
 	mustDeliver(t, open(t, jetstream.Config{URL: server.URL()}), batch)
 	m := stored(t, server.URL())[0]
-	if m.Subject != "pawl.acme.order.pay" || !bytes.Equal(m.Data, batch[0].CloudEvent) {
-		t.Errorf("%s: %s", m.Subject, m.Data)
-	}
+	assert.Truef(t, m.Subject == "pawl.acme.order.pay" && bytes.Equal(m.Data, batch[0].CloudEvent), "%s: %s", m.Subject, m.Data)
 	for name, want := range map[string]string{
 		"Nats-Msg-Id": "acme:1-0", "Content-Type": "application/cloudevents+json", "ce-specversion": "1.0", "ce-id": "1-0",
 		"ce-source": "/pawl/acme", "ce-type": "order.pay", "ce-subject": batch[0].Instance.String(), "ce-time": "2026-01-02T03:04:05Z",
 		"ce-position": "1", "ce-version": "1", "ce-workflow": "order", "ce-transition": "pay", "ce-state": "Paid%20in%20full",
 		"traceparent": traceparent, "tracestate": "congo=t61",
 	} {
-		if got := m.Header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		assert.Equal(t, want, m.Header.Get(name), name)
 	}
 }
 
@@ -71,37 +66,28 @@ func TestAbsentStreamIsCreated(t *testing.T) {
 	s := open(t, jetstream.Config{URL: server.URL(), Subject: "cases.{tenant}.{type}", Duplicates: 10 * time.Minute, MaxAge: time.Hour})
 	mustDeliver(t, s, events(1))
 	stream, err := client(t, server.URL()).Stream(t.Context(), "PAWL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := stream.CachedInfo().Config
-	if !slices.Equal(c.Subjects, []string{"cases.*.>"}) || c.Duplicates != 10*time.Minute || c.MaxAge != time.Hour ||
-		c.Storage != upstream.FileStorage {
-		t.Errorf("the stream is %+v", c)
-	}
+	assert.Truef(t, slices.Equal(c.Subjects, []string{"cases.*.>"}) && c.Duplicates == 10*time.Minute && c.MaxAge == time.Hour &&
+		c.Storage == upstream.FileStorage,
+		"the stream is %+v", c)
 }
 
 func TestExistingStreamIsNotChanged(t *testing.T) {
 	server := natstest.Start(t)
 	js := client(t, server.URL())
 	before, err := js.CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, MaxAge: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var log bytes.Buffer
 	s := open(t, jetstream.Config{URL: server.URL(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	mustDeliver(t, s, events(2))
 	after, err := js.Stream(t.Context(), "PAWL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if a, b := before.CachedInfo().Config, after.CachedInfo().Config; !slices.Equal(a.Subjects, b.Subjects) || a.MaxAge != b.MaxAge {
 		t.Errorf("the stream was %+v and is %+v", a, b)
 	}
 	for _, want := range []string{`do not include \"pawl.*.>\"`, "1h0m0s, not 0s"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log lacks %q:\n%s", want, log.String())
-		}
+		assert.Contains(t, log.String(), want, "the log lacks")
 	}
 }
 
@@ -112,15 +98,12 @@ func TestNodesCreateStreamConcurrently(t *testing.T) {
 	for range 4 {
 		s := open(t, jetstream.Config{URL: server.URL()})
 		work.Go(func() {
-			if failures := s.Deliver(t.Context(), batch); failures != nil {
-				t.Error(failures[0])
-			}
+			failures := s.Deliver(t.Context(), batch)
+			assert.Nil(t, failures, failures[0])
 		})
 	}
 	work.Wait()
-	if got := stored(t, server.URL()); len(got) != 1 {
-		t.Errorf("%d messages", len(got))
-	}
+	assert.Len(t, stored(t, server.URL()), 1, "messages")
 }
 
 func TestServerStartsAfterSink(t *testing.T) {
@@ -129,12 +112,9 @@ func TestServerStartsAfterSink(t *testing.T) {
 	s := open(t, jetstream.Config{URL: server.URL()})
 	batch := events(3)
 	failures := s.Deliver(t.Context(), batch)
-	if failures == nil || failures[0].Kind != sink.Unavailable || failures[1].Kind != sink.Held {
-		t.Fatalf("without a server: %v", failures)
-	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	require.Truef(t, failures != nil && failures[0].Kind == sink.Unavailable && failures[1].Kind == sink.Held,
+		"without a server: %v", failures)
+	require.NoError(t, server.Up())
 	delivers(t, s, batch)
 }
 
@@ -151,31 +131,22 @@ func TestDeletedStreamIsRecreated(t *testing.T) {
 	s := open(t, jetstream.Config{URL: server.URL()})
 	batch := events(4)
 	mustDeliver(t, s, batch[:2])
-	if err := client(t, server.URL()).DeleteStream(t.Context(), "PAWL"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client(t, server.URL()).DeleteStream(t.Context(), "PAWL"))
 	failures := s.Deliver(t.Context(), batch[2:])
-	if failures == nil || failures[0].Kind != sink.Unavailable || failures[1].Kind != sink.Held {
-		t.Fatalf("without the stream: %v", failures)
-	}
+	require.Truef(t, failures != nil && failures[0].Kind == sink.Unavailable && failures[1].Kind == sink.Held,
+		"without the stream: %v", failures)
 	mustDeliver(t, s, batch[2:])
-	if got := stored(t, server.URL()); len(got) != 2 {
-		t.Errorf("%d messages", len(got))
-	}
+	assert.Len(t, stored(t, server.URL()), 2, "messages")
 }
 
 // awaitStored waits for a message with an id.
 func awaitStored(t *testing.T, url, id string) {
 	t.Helper()
 	consumer, err := client(t, url).OrderedConsumer(t.Context(), "PAWL", upstream.OrderedConsumerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for {
 		m, err := consumer.Next(upstream.FetchMaxWait(limit))
-		if err != nil {
-			t.Fatalf("waiting for %s: %v", id, err)
-		}
+		require.NoErrorf(t, err, "waiting for %s", id)
 		if m.Headers().Get("Nats-Msg-Id") == id {
 			return
 		}
@@ -196,14 +167,12 @@ func TestLostAckIsDeduplicated(t *testing.T) {
 	awaitStored(t, server.URL(), "acme:2-0")
 	proxy.Cut()
 	failures := <-done
-	if failures == nil || failures[0].Kind != sink.Unavailable || failures[1].Kind != sink.Held {
-		t.Fatalf("without the acknowledgement: %v", failures)
-	}
+	require.Truef(t, failures != nil && failures[0].Kind == sink.Unavailable && failures[1].Kind == sink.Held,
+		"without the acknowledgement: %v", failures)
 	proxy.Resume()
 	delivers(t, s, batch[1:])
-	if got := received(t, server.URL()); len(got) != 3 || got[2].ID != "acme:3-0" {
-		t.Errorf("the stream has %d messages", len(got))
-	}
+	got := received(t, server.URL())
+	assert.Truef(t, len(got) == 3 && got[2].ID == "acme:3-0", "the stream has %d messages", len(got))
 }
 
 func TestTooLargeMessageIsPermanent(t *testing.T) {
@@ -212,9 +181,7 @@ func TestTooLargeMessageIsPermanent(t *testing.T) {
 	batch := events(2)
 	batch[0].CloudEvent = slices.Concat(batch[0].CloudEvent, bytes.Repeat([]byte{' '}, 1<<20))
 	failures := s.Deliver(t.Context(), batch)
-	if failures == nil || failures[0].Kind != sink.Permanent || failures[1].Kind != sink.Held {
-		t.Errorf("failures: %v", failures)
-	}
+	assert.Truef(t, failures != nil && failures[0].Kind == sink.Permanent && failures[1].Kind == sink.Held, "failures: %v", failures)
 }
 
 func TestFullStreamWaits(t *testing.T) {
@@ -222,28 +189,20 @@ func TestFullStreamWaits(t *testing.T) {
 	_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{
 		Name: "PAWL", Subjects: []string{"pawl.>"}, MaxMsgs: 2, Discard: upstream.DiscardNew,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	failures := open(t, jetstream.Config{URL: server.URL()}).Deliver(t.Context(), events(4))
-	if failures == nil || failures[1] != nil || failures[2].Kind != sink.Unavailable || failures[3].Kind != sink.Held {
-		t.Errorf("failures: %v", failures)
-	}
+	assert.Truef(t, failures != nil && failures[1] == nil && failures[2].Kind == sink.Unavailable && failures[3].Kind == sink.Held,
+		"failures: %v", failures)
 }
 
 // The duplicate window is the stream's, even if the stream existed before.
 func TestDuplicateWindowIsTheStreams(t *testing.T) {
 	server := natstest.Start(t)
 	s := open(t, jetstream.Config{URL: server.URL()})
-	if got := s.DuplicateWindow(); got != 20*time.Minute {
-		t.Errorf("before the stream is known: %s", got)
-	}
-	if _, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"},
-		Duplicates: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Equal(t, 20*time.Minute, s.DuplicateWindow(), "before the stream is known")
+	_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"},
+		Duplicates: time.Minute})
+	require.NoError(t, err)
 	mustDeliver(t, s, events(1))
-	if got := s.DuplicateWindow(); got != time.Minute {
-		t.Errorf("of a stream that remembers for a minute: %s", got)
-	}
+	assert.Equal(t, time.Minute, s.DuplicateWindow(), "a stream that remembers for a minute")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -45,9 +46,8 @@ func TestInvalidFailuresAreDetected(t *testing.T) {
 	}
 	for _, tt := range tests {
 		err := checkFailures(twoInstances(), tt.failures)
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-		}
+		assert.Truef(t, (tt.want != "" || err == nil) && (tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want)),
+			"%s: %v, want %q", tt.name, err, tt.want)
 	}
 }
 
@@ -81,22 +81,15 @@ func TestWrongArrivalsAreDetected(t *testing.T) {
 	}
 	for _, tt := range tests {
 		arrived, err := checkReceived(events, tt.received)
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-		}
-		if arrived != tt.arrived {
-			t.Errorf("%s: %d arrived, want %d", tt.name, arrived, tt.arrived)
-		}
+		assert.Truef(t, (tt.want != "" || err == nil) && (tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want)),
+			"%s: %v, want %q", tt.name, err, tt.want)
+		assert.Equalf(t, tt.arrived, arrived, "%s arrived", tt.name)
 	}
 }
 
 func TestChangedEventsAreDetected(t *testing.T) {
 	events := twoInstances()
-	if err := checkUnchanged(events); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, checkUnchanged(events))
 	events[1].CloudEvent = slices.Concat(events[1].CloudEvent, []byte(" "))
-	if err := checkUnchanged(events); err == nil {
-		t.Error("a change is not found")
-	}
+	assert.Error(t, checkUnchanged(events), "a change is not found")
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -24,27 +26,19 @@ import (
 func stored(t *testing.T, url string) []sinktest.Message {
 	t.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "pawl")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var list []sinktest.Message
 	for n := max(1, stream.CachedInfo().State.FirstSeq); n <= stream.CachedInfo().State.LastSeq; n++ {
 		m, err := stream.GetMsg(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list = append(list, sinktest.Message{ID: m.Header.Get("Nats-Msg-Id"), Body: m.Data})
 	}
 	return list
@@ -59,27 +53,21 @@ func TestWatermillConformsOverNATS(t *testing.T) {
 			NatsOptions: []nats.Option{nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(50 * time.Millisecond)},
 			JetStream:   wmnats.JetStreamConfig{AutoProvision: true, TrackMsgId: true},
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s, err := watermill.New(watermill.Config{Publisher: publisher, Kind: func(err error) sink.Kind {
 			if errors.Is(err, nats.ErrMaxPayload) {
 				return sink.Permanent
 			}
 			return sink.Unavailable
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return sinktest.Fixture{
 			Sink:     s,
 			Received: func(t *testing.T) []sinktest.Message { return stored(t, server.URL()) },
 			Dedupes:  true, Limit: 1 << 20,
 			Down: func(*testing.T) { server.Down() },
 			Up: func(t *testing.T) {
-				if err := server.Up(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, server.Up())
 			},
 		}
 	})
@@ -104,9 +92,7 @@ func (publisher) Close() error { return errClose }
 func open(t *testing.T, c watermill.Config) *watermill.Sink {
 	t.Helper()
 	s, err := watermill.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -131,35 +117,24 @@ func TestMessageHasTopicIDAndMetadata(t *testing.T) {
 	s := open(t, watermill.Config{
 		Topic: func(e *transitions.Event) string { return "cases-" + e.Workflow },
 		Publisher: publisher(func(topic string, m *message.Message) error {
-			if topic != "cases-order" || m.Context().Value(key{}) != "relay" {
-				t.Errorf("topic %q, context %v", topic, m.Context())
-			}
+			assert.Truef(t, topic == "cases-order" && m.Context().Value(key{}) == "relay", "topic %q, context %v", topic, m.Context())
 			for name, want := range map[string]string{
 				"content-type": "application/cloudevents+json", "ce-type": "order.pay", "ce-subject": batch[0].Instance.String(),
 			} {
-				if got := m.Metadata.Get(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
+				assert.Equal(t, want, m.Metadata.Get(name), name)
 			}
-			if _, err := uuid.Parse(m.UUID); err != nil {
-				t.Errorf("%q is no UUID: %v", m.UUID, err)
-			}
+			_, err := uuid.Parse(m.UUID)
+			assert.NoErrorf(t, err, "%q is no UUID", m.UUID)
 			ids = append(ids, m.UUID)
 			clear(m.Payload) // subscribers may modify it
 			return nil
 		}),
 	})
 	for range 2 {
-		if failures := s.Deliver(ctx, batch); failures != nil {
-			t.Fatal(failures)
-		}
+		require.Nil(t, s.Deliver(ctx, batch))
 	}
-	if ids[0] == ids[1] || ids[0] != ids[2] || ids[1] != ids[3] {
-		t.Errorf("ids %q", ids)
-	}
-	if !slices.Equal(batch[0].CloudEvent, batch[0].AppendCloudEvent(nil)) {
-		t.Error("the event was changed through the message")
-	}
+	assert.Truef(t, ids[0] != ids[1] && ids[0] == ids[2] && ids[1] == ids[3], "ids %q", ids)
+	assert.True(t, slices.Equal(batch[0].CloudEvent, batch[0].AppendCloudEvent(nil)), "the event was changed through the message")
 }
 
 func TestKindMapsErrors(t *testing.T) {
@@ -189,19 +164,14 @@ func TestEndedContextIsTemporary(t *testing.T) {
 		return m.Context().Err()
 	})})
 	failures := s.Deliver(ctx, events(2))
-	if failures == nil || failures[0].Kind != sink.Temporary || failures[1].Kind != sink.Held {
-		t.Errorf("failures: %v", failures)
-	}
+	assert.Truef(t, failures != nil && failures[0].Kind == sink.Temporary && failures[1].Kind == sink.Held, "failures: %v", failures)
 }
 
 func TestCloseReturnsPublishersError(t *testing.T) {
 	s := open(t, watermill.Config{Publisher: publisher(func(string, *message.Message) error { return nil })})
 	for range 2 {
-		if err := s.Close(t.Context()); !errors.Is(err, errClose) {
-			t.Errorf("close: %v", err)
-		}
+		assert.ErrorIs(t, s.Close(t.Context()), errClose, "close")
 	}
-	if _, err := watermill.New(watermill.Config{}); err == nil {
-		t.Error("a missing publisher is not refused")
-	}
+	_, err := watermill.New(watermill.Config{})
+	assert.Error(t, err, "a missing publisher is not refused")
 }

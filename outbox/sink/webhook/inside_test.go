@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
@@ -27,9 +29,8 @@ func TestGuardAllowsPublicAndListed(t *testing.T) {
 		"[64:ff9b::127.0.0.1]:443": false, "[64:ff9b::10.0.0.1]:443": false, "[64:ff9b:1::1]:443": false, "[100::1]:443": false,
 		"[2606:4700::1111%eth0]:443": false, "localhost:443": false, "": false,
 	} {
-		if err := g.control(t.Context(), "tcp", address, nil); (err == nil) != allowed {
-			t.Errorf("%s: %v, allowed %v", address, err, allowed)
-		}
+		err := g.control(t.Context(), "tcp", address, nil)
+		assert.Equalf(t, allowed, (err == nil), "%s: %v, allowed", address, err)
 	}
 }
 
@@ -42,9 +43,7 @@ func TestStatusKinds(t *testing.T) {
 		sink.Gone:        {410},
 	} {
 		for _, status := range statuses {
-			if got := meaning(status); got != kind {
-				t.Errorf("%d means %q, want %q", status, got, kind)
-			}
+			assert.Equalf(t, kind, meaning(status), "%d means", status)
 		}
 	}
 }
@@ -59,8 +58,6 @@ func TestRetryAfterFormats(t *testing.T) {
 		now.AddDate(100, 0, 0).Format(http.TimeFormat):    24 * time.Hour,
 		"Friday, 01-May-26 12:00:10 GMT":                  10 * time.Second,
 	} {
-		if got := retryAfter(header, now); got != want {
-			t.Errorf("%q is %v, want %v", header, got, want)
-		}
+		assert.Equalf(t, want, retryAfter(header, now), "%q", header)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/sinktest"
@@ -45,9 +47,7 @@ func newReceiver(t *testing.T, limit int64, http2 bool) *receiver {
 
 func (r *receiver) up(t *testing.T) {
 	listener, err := net.Listen("tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.address = listener.Addr().String()
 	r.server = httptest.NewUnstartedServer(r)
 	r.server.Listener.Close()
@@ -114,9 +114,7 @@ func (r *receiver) trust() *tls.Config {
 func open(t *testing.T, c webhook.Config) *webhook.Sink {
 	t.Helper()
 	s, err := webhook.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close(t.Context()) })
 	return s
 }

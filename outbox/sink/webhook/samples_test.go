@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -31,9 +33,8 @@ var samples = []struct {
 	{"Python", "python", "receiver.py", interpreter("python3")},
 	{"Go", "go", "main.go", func(t *testing.T, path string) *exec.Cmd {
 		program := filepath.Join(filepath.Dir(path), "receiver")
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, path).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, path).CombinedOutput()
+		require.NoError(t, err, out)
 		return exec.Command(program)
 	}},
 }
@@ -59,28 +60,18 @@ type sample struct {
 func startSample(t *testing.T, language, file string, command func(t *testing.T, path string) *exec.Cmd) *sample {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindStringSubmatch(string(text))
-	if source == nil {
-		t.Fatalf("docs/webhooks.md has no receiver in %s", language)
-	}
+	require.NotNilf(t, source, "docs/webhooks.md has no receiver in %s", language)
 	path := filepath.Join(t.TempDir(), file)
-	if err := os.WriteFile(path, []byte(source[1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(source[1]), 0o600))
 	s := &sample{old: signature.NewSecret(), secret: signature.NewSecret()}
 	c := command(t, path)
 	c.Env = append(os.Environ(), "PORT=0", "WEBHOOK_SECRET="+s.secret.Reveal()+" "+s.old.Reveal())
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
 	lines := make(chan string, 100)
 	ended := make(chan struct{})
 	go func() {
@@ -95,9 +86,8 @@ func startSample(t *testing.T, language, file string, command func(t *testing.T,
 		<-ended
 	})
 	port, found := strings.CutPrefix(await.Receive(t, "the port", lines), "listening on port ")
-	if _, err := strconv.Atoi(port); err != nil || !found {
-		t.Fatal(port)
-	}
+	_, err = strconv.Atoi(port)
+	require.True(t, err == nil && found, port)
 	s.url, s.printed = "http://127.0.0.1:"+port+"/", lines
 	return s
 }
@@ -139,23 +129,18 @@ func TestSampleReceivers(t *testing.T) {
 				}
 			}
 			for _, e := range [][]transitions.Logged{first, first, orderPaid(8, "A-18")} { // the second one is a repetition
-				if f := deliver(e, good); f != nil {
-					t.Fatal(f)
-				}
+				require.Nil(t, deliver(e, good))
 			}
 			if f := deliver(orderPaid(9, "A-19"), both); f != nil { // during a rotation
 				t.Fatal(f)
 			}
 			for _, want := range []string{"A-17", "A-18", "A-19"} {
-				if got := await.Receive(t, "what it prints", s.printed); got != "order.pay of "+want+": 4200" {
-					t.Errorf("%q, not %s", got, want)
-				}
+				assert.Equalf(t, "order.pay of "+want+": 4200", await.Receive(t, "what it prints", s.printed), "not %s", want)
 			}
 			broken := orderPaid(10, "A-20")
 			broken[0].CloudEvent = []byte(`{"data":`)
-			if f := deliver(broken, good); f == nil || f.Kind != sink.Temporary {
-				t.Errorf("what cannot be processed: %v", f)
-			}
+			f := deliver(broken, good)
+			assert.Truef(t, f != nil && f.Kind == sink.Temporary, "what cannot be processed: %v", f)
 			large := orderPaid(11, "A-21")
 			large[0].CloudEvent = []byte(strings.Repeat(" ", 5<<20))
 			if f := deliver(large, good); f == nil || f.Kind != sink.Permanent && f.Kind != sink.Temporary { // may close the connection first
@@ -170,16 +155,11 @@ func TestSampleReceivers(t *testing.T) {
 func (s *sample) refuses(t *testing.T, method, media string, want int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Content-Type", media)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	if _, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != want {
-		t.Errorf("%s of %s: %s, %v", method, media, resp.Status, err)
-	}
+	_, err = io.ReadAll(resp.Body)
+	assert.Truef(t, err == nil && resp.StatusCode == want, "%s of %s: %s, %v", method, media, resp.Status, err)
 }

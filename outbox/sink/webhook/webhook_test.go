@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -54,16 +56,12 @@ func TestRequestIsASignedCloudEvent(t *testing.T) {
 	var got http.Header
 	server := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
 	header := http.Header{"Authorization": {"Bearer x"}, "Webhook-Id": {"mine"}, "Content-Type": {"text/plain"}}
-	if f := deliver(t, webhook.Config{URL: server.URL, Private: loopback, Header: header}); f != nil {
-		t.Fatal(f)
-	}
+	require.Nil(t, deliver(t, webhook.Config{URL: server.URL, Private: loopback, Header: header}))
 	for name, want := range map[string]string{
 		"Content-Type": "application/cloudevents+json", "Webhook-Id": "acme:7-0", "Authorization": "Bearer x", "User-Agent": "Pawl",
 		"Traceparent": traceparent, "Tracestate": "congo=t61",
 	} {
-		if got.Get(name) != want {
-			t.Errorf("%s: %q, want %q", name, got.Get(name), want)
-		}
+		assert.Equal(t, want, got.Get(name), name)
 	}
 }
 
@@ -73,15 +71,9 @@ func TestFailureHasMessageAndRetryAfter(t *testing.T) {
 		http.Error(w, "please\x00 \x1b[31mwait", http.StatusTooManyRequests)
 	})
 	f := deliver(t, webhook.Config{URL: server.URL + "/hook?token=s3cret", Private: loopback})
-	if f == nil || f.Kind != sink.Unavailable || f.RetryAfter != 90*time.Second {
-		t.Fatalf("failure: %+v", f)
-	}
-	if want := "responded 429 Too Many Requests: please\uFFFD \uFFFD[31mwait"; !strings.Contains(f.Message, want) {
-		t.Errorf("message %q lacks %q", f.Message, want)
-	}
-	if strings.Contains(f.Error(), "s3cret") {
-		t.Errorf("the failure shows the token: %v", f)
-	}
+	require.Truef(t, f != nil && f.Kind == sink.Unavailable && f.RetryAfter == 90*time.Second, "failure: %+v", f)
+	assert.Contains(t, f.Message, "responded 429 Too Many Requests: please\uFFFD \uFFFD[31mwait", "message lacks")
+	assert.NotContainsf(t, f.Error(), "s3cret", "the failure shows the token: %v", f)
 }
 
 func TestRedirectionIsNotFollowed(t *testing.T) {
@@ -93,13 +85,10 @@ func TestRedirectionIsNotFollowed(t *testing.T) {
 			http.Redirect(w, r, target.URL+"/elsewhere?token=s3cret", status)
 		})
 		f := deliver(t, webhook.Config{URL: server.URL, Private: loopback})
-		if f == nil || f.Kind != sink.Unavailable || !strings.Contains(f.Message, "redirection to "+target.URL) {
-			t.Errorf("%d: %v", status, f)
-		}
+		assert.Truef(t, f != nil && f.Kind == sink.Unavailable && strings.Contains(f.Message, "redirection to "+target.URL),
+			"%d: %v", status, f)
 	}
-	if reached.Load() {
-		t.Error("a redirection was followed")
-	}
+	assert.False(t, reached.Load(), "a redirection was followed")
 }
 
 // A public name that resolves to a private address is rejected.
@@ -110,29 +99,21 @@ func TestPrivateAddressMustBeListed(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"} {
 		c := webhook.Config{URL: fmt.Sprintf("http://%s:%d/hook?token=s3cret", host, port)}
 		f := deliver(t, c)
-		if f == nil || f.Kind != sink.Unavailable || !strings.Contains(f.Message, "neither a public address") {
-			t.Errorf("%s: %v", host, f)
-		}
+		assert.Truef(t, f != nil && f.Kind == sink.Unavailable && strings.Contains(f.Message, "neither a public address"),
+			"%s: %v", host, f)
 		c.Secrets, c.PlainHTTP = secrets, true
-		if err := open(t, c).Check(t.Context()); err == nil {
-			t.Errorf("%s is checked as reachable", host)
-		}
+		assert.Errorf(t, open(t, c).Check(t.Context()), "%s is checked as reachable", host)
 	}
-	if reached.Load() {
-		t.Error("a private address was called")
-	}
+	assert.False(t, reached.Load(), "a private address was called")
 }
 
 func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	var asked atomic.Bool
 	proxy := serve(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
 	t.Setenv("HTTP_PROXY", proxy.URL)
-	if f := deliver(t, webhook.Config{URL: "http://192.0.2.1/hook", Private: loopback}); f == nil || f.Kind != sink.Unavailable {
-		t.Errorf("failure: %v", f)
-	}
-	if asked.Load() {
-		t.Error("the proxy was asked")
-	}
+	f := deliver(t, webhook.Config{URL: "http://192.0.2.1/hook", Private: loopback})
+	assert.Truef(t, f != nil && f.Kind == sink.Unavailable, "failure: %v", f)
+	assert.False(t, asked.Load(), "the proxy was asked")
 }
 
 func TestTimeoutEndsSlowRequest(t *testing.T) {
@@ -146,15 +127,12 @@ func TestTimeoutEndsSlowRequest(t *testing.T) {
 	defer close(release)
 	s := open(t, webhook.Config{URL: server.URL, Secrets: secrets, PlainHTTP: true, Private: loopback, Timeout: 200 * time.Millisecond})
 	for end := time.Now().Add(time.Minute); s.Deliver(t.Context(), event()) != nil; { // opens a connection
-		if time.Now().After(end) {
-			t.Fatal("it never answers in time")
-		}
+		require.False(t, time.Now().After(end), "it never answers in time")
 	}
 	slow.Store(true)
 	f := s.Deliver(t.Context(), event())[0]
-	if f == nil || f.Kind != sink.Temporary || !strings.Contains(f.Message, "did not respond within 200ms") {
-		t.Errorf("failure: %v", f)
-	}
+	assert.Truef(t, f != nil && f.Kind == sink.Temporary && strings.Contains(f.Message, "did not respond within 200ms"),
+		"failure: %v", f)
 }
 
 func TestEndlessResponseIsNotRead(t *testing.T) {
@@ -168,17 +146,15 @@ func TestEndlessResponseIsNotRead(t *testing.T) {
 			}
 		})
 		f := deliver(t, webhook.Config{URL: server.URL, Private: loopback, Timeout: time.Minute})
-		if want == "" && f != nil || want != "" && (f == nil || f.Kind != want) {
-			t.Errorf("%d with an endless body: %v, want %q", status, f, want)
-		}
+		assert.Truef(t, (want != "" || f == nil) && (want == "" || f != nil && f.Kind == want),
+			"%d with an endless body: %v, want %q", status, f, want)
 	}
 }
 
 func TestLostConnectionIsTemporary(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	if f := deliver(t, webhook.Config{URL: server.URL, Private: loopback}); f == nil || f.Kind != sink.Temporary {
-		t.Errorf("failure: %v", f)
-	}
+	f := deliver(t, webhook.Config{URL: server.URL, Private: loopback})
+	assert.Truef(t, f != nil && f.Kind == sink.Temporary, "failure: %v", f)
 }
 
 func TestConnectionIsReused(t *testing.T) {
@@ -200,23 +176,17 @@ func TestConnectionIsReused(t *testing.T) {
 		s.Deliver(t.Context(), slices.Concat(event(), event(), event()))
 	}
 	// At most 15 are possible; the client drops a connection if its writing goroutine is late.
-	if opened.Load() > 5 {
-		t.Errorf("%d connections were opened", opened.Load())
-	}
+	assert.Truef(t, opened.Load() <= 5, "%d connections were opened", opened.Load())
 }
 
 func TestConfigReportsAllErrors(t *testing.T) {
 	_, err := webhook.New(webhook.Config{URL: "http://user:s3cret@example.org/", Timeout: -1})
 	for _, want := range []string{"no TLS", "contains a user", "secret is missing", "must not be negative"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v lacks %q", err, want)
-		}
+		assert.ErrorContains(t, err, want, "lacks")
 	}
 	for _, url := range []string{"", "https://", "ftp://example.org", "https://exa mple.org/s3cret", "example.org/hook"} {
 		_, err := webhook.New(webhook.Config{URL: url, Secrets: secrets, PlainHTTP: true})
-		if err == nil || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%q: %v", url, err)
-		}
+		assert.Truef(t, err != nil && !strings.Contains(err.Error(), "s3cret"), "%q: %v", url, err)
 	}
 }
 
@@ -225,16 +195,12 @@ func TestSinkHidesSecret(t *testing.T) {
 	c := webhook.Config{URL: "https://example.org", Secrets: []signature.Secret{secret}}
 	key := strings.TrimPrefix(secret.Reveal(), "whsec_")
 	raw, err := base64.StdEncoding.DecodeString(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, format := range []string{"%v", "%+v", "%#v"} {
 		for _, value := range []any{c, open(t, c)} {
 			shown := fmt.Sprintf(format, value)
 			for _, form := range []string{key, strings.Trim(fmt.Sprint(raw), "[]"), fmt.Sprintf("%x", raw)} {
-				if strings.Contains(shown, form) {
-					t.Errorf("printed with %s as %s", format, shown)
-				}
+				assert.NotContainsf(t, shown, form, "printed with %s as", format)
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type address struct {
@@ -62,9 +64,7 @@ func (o own) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `{"a":%d}`,
 func kept(t *testing.T, stored string, change func(*data), gone ...string) (string, error) {
 	t.Helper()
 	var d data
-	if err := json.Unmarshal([]byte(stored), &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(stored), &d))
 	before := encodeToCompare(t, &d)
 	change(&d)
 	drop := map[string]bool{}
@@ -78,18 +78,14 @@ func kept(t *testing.T, stored string, change func(*data), gone ...string) (stri
 func encode(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v, json.Deterministic(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return raw
 }
 
 func encodeToCompare(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := Encode(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return raw
 }
 
@@ -164,9 +160,7 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 		"beside a name in another case": {`{"name":"","NUMBER":1,"x":1}`, func(d *data) { d.Number = 2 }, `{"name":"","number":2,"x":1}`},
 	} {
 		got, err := kept(t, c.stored, c.change)
-		if err != nil || !same(got, c.want) {
-			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
-		}
+		assert.Truef(t, err == nil && same(got, c.want), "%s: %s, %v; want %s", name, got, err, c.want)
 	}
 }
 
@@ -192,12 +186,9 @@ func TestWhatIsOpenIsNotGuessed(t *testing.T) {
 	} {
 		_, err := kept(t, c.stored, c.change)
 		open, ok := errors.AsType[*Ambiguous](err)
-		if !ok || open.Path != "/lines/*" {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := kept(t, c.stored, c.change, "/lines/*/x"); err != nil {
-			t.Errorf("%s, where the member is not kept: %v", name, err)
-		}
+		assert.Truef(t, ok && open.Path == "/lines/*", "%s: %v", name, err)
+		_, err = kept(t, c.stored, c.change, "/lines/*/x")
+		assert.NoErrorf(t, err, "%s, where the member is not kept", name)
 	}
 }
 
@@ -221,18 +212,15 @@ func TestAnArrayOfFixedLengthIsNeverOpen(t *testing.T) {
 		"moved and changed":     {distinct, [2]address{{"t"}, {"u"}}, `[{"street":"t","zip":"2"},{"street":"u","zip":"1"}]`},
 	} {
 		got, err := kept(t, c.stored, func(d *data) { d.Ends = c.ends })
-		if want := `{"name":"","ends":` + c.want + `}`; err != nil || !same(got, want) {
-			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
-		}
+		want := `{"name":"","ends":` + c.want + `}`
+		assert.Truef(t, err == nil && same(got, want), "%s: %s, %v; want %s", name, got, err, want)
 	}
 }
 
 func TestWhatIsMeantToGoIsDropped(t *testing.T) {
 	t.Parallel()
 	got, err := kept(t, `{"name":"a","x":1,"home":{"zip":"1","y":2}}`, func(*data) {}, "/x", "/home/zip")
-	if err != nil || !same(got, `{"name":"a","home":{"y":2}}`) {
-		t.Errorf("%s, %v", got, err)
-	}
+	assert.Truef(t, err == nil && same(got, `{"name":"a","home":{"y":2}}`), "%s, %v", got, err)
 }
 
 // Of a type within itself each member has one path, as it is recorded.
@@ -249,13 +237,9 @@ func TestWhatIsMeantToGoIsDroppedInATypeWithinItself(t *testing.T) {
 	}{}
 	const stored = `{"x":1,"tree":{"v":1,"x":1,"next":{"v":2,"x":2,"y":1,"next":{"v":3,"x":3}},"many":[{"v":4,"x":4,"many":[{"v":5,"x":5}]}],
 		"by":{"a":{"v":6,"x":6,"next":{"v":7,"x":7}}}}}`
-	if err := json.Unmarshal([]byte(stored), &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(stored), &d))
 	got, err := Keep(&d, []byte(stored), encodeToCompare(t, &d), encode(t, &d), map[string]bool{"/tree/x": true})
 	const want = `{"x":1,"tree":{"v":1,"next":{"v":2,"y":1,"next":{"v":3}},"many":[{"v":4,"many":[{"v":5}]}],
 		"by":{"a":{"v":6,"next":{"v":7}}}}}`
-	if err != nil || !same(string(got), want) {
-		t.Errorf("%s, %v", got, err)
-	}
+	assert.Truef(t, err == nil && same(string(got), want), "%s, %v", got, err)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // node is a type in the making.
@@ -208,9 +210,7 @@ func tryOne(t *testing.T, seed uint64) bool {
 	first, newer, older := reflect.New(n.typ(nil)), reflect.New(n.typ(nil)), reflect.New(n.typ(without))
 	fill(r, first.Elem())
 	stored := encode(t, first.Interface())
-	if err := errors.Join(json.Unmarshal(stored, newer.Interface()), json.Unmarshal(stored, older.Interface())); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(json.Unmarshal(stored, newer.Interface()), json.Unmarshal(stored, older.Interface())))
 	before := encodeToCompare(t, older.Interface())
 	c := changer{r: r}
 	c.change(t, older.Elem(), newer.Elem())
@@ -236,9 +236,7 @@ func tryOne(t *testing.T, seed uint64) bool {
 func reread(t *testing.T, pointer reflect.Type, raw []byte, opts ...json.Options) string {
 	t.Helper()
 	v := reflect.New(pointer.Elem())
-	if err := json.Unmarshal(raw, v.Interface(), opts...); err != nil {
-		t.Fatalf("%s cannot be read as %s: %v", raw, pointer, err)
-	}
+	require.NoErrorf(t, json.Unmarshal(raw, v.Interface(), opts...), "%s cannot be read as %s", raw, pointer)
 	return string(encode(t, v.Interface()))
 }
 
@@ -253,9 +251,7 @@ func TestNoMemberOfAnyTypeIsLost(t *testing.T) {
 			possible++
 		}
 	}
-	if possible < all*9/10 {
-		t.Errorf("only %d of %d could be done", possible, all)
-	}
+	assert.Truef(t, possible >= all*9/10, "only %d of %d could be done", possible, all)
 }
 
 func FuzzNoMemberOfAnyTypeIsLost(f *testing.F) {
@@ -289,9 +285,7 @@ func FuzzKeep(f *testing.F) {
 		if err != nil {
 			return // Ambiguous
 		}
-		if !jsontext.Value(got).IsValid() {
-			t.Fatalf("%s is no JSON", got)
-		}
+		require.Truef(t, jsontext.Value(got).IsValid(), "%s is no JSON", got)
 		if err := json.Unmarshal(got, &again); err != nil || string(encode(t, &again)) != string(after) {
 			t.Fatalf("of %s: wrote %s, kept %s, reads %s, %v", stored, after, got, encode(t, &again), err)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
@@ -15,9 +17,7 @@ import (
 func text(t *testing.T, log io.Reader) string {
 	t.Helper()
 	b, err := io.ReadAll(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }
 
@@ -42,54 +42,38 @@ func TestARowIsACommand(t *testing.T) {
 		"A1,Send Fine,2006-12-05T00:00:00+01:00,,,,,,,,,,,":               "invalid syntax",
 		"A1,Create Fine,2006-07-24T00:00:00+02:00,x,35.0,157,A,0,,,,0,,,": "invalid syntax",
 	} {
-		if _, err := Command(strings.Split(line, ","), 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", line, err, want)
-		}
+		_, err := Command(strings.Split(line, ","), 1)
+		assert.ErrorContains(t, err, want, line)
 	}
 }
 
 func TestGeneratedLogIsTheSameForTheSameSeed(t *testing.T) {
 	short, long := text(t, Generate(7, 100)), text(t, Generate(7, 300))
-	if !strings.HasPrefix(long, short) || long == short {
-		t.Error("a shorter log is not the beginning of a longer one")
-	}
-	if text(t, Generate(8, 100)) == short {
-		t.Error("another seed makes the same log")
-	}
+	assert.True(t, strings.HasPrefix(long, short) && long != short, "a shorter log is not the beginning of a longer one")
+	assert.NotEqual(t, short, text(t, Generate(8, 100)), "another seed makes the same log")
 }
 
 // A made-up log is in order, as the real one is, and its events are the
 // transitions of the workflow; what is done by a timer is in no log.
 func TestGeneratedLogUsesEveryTransition(t *testing.T) {
 	w, err := fines.Workflow.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows, err := csv.NewReader(Generate(3, 2000)).ReadAll()
-	if err != nil || strings.Join(rows[0], ",")+"\n" != header {
-		t.Fatal(rows[0], err)
-	}
+	require.Truef(t, err == nil && strings.Join(rows[0], ",")+"\n" == header, "%v %v", rows[0], err)
 	seen := map[string]bool{}
 	last := rows[0]
 	for _, row := range rows[1:] {
 		c, err := Command(row, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := decide.Prepare(c, w, uuid.New); err != nil && row[colPayment] != "0.00" {
-			t.Errorf("%v: %v", row, err)
-		}
-		if row[colCase] == last[colCase] && row[colTime] < last[colTime] {
-			t.Errorf("%v is dated before %v", row, last)
-		}
+		require.NoError(t, err)
+		_, err = decide.Prepare(c, w, uuid.New)
+		assert.Falsef(t, err != nil && row[colPayment] != "0.00", "%v: %v", row, err)
+		assert.Falsef(t, row[colCase] == last[colCase] && row[colTime] < last[colTime], "%v is dated before %v", row, last)
 		seen[c.Transition], last = true, row
 	}
 	for _, timer := range w.Timers {
 		seen[timer.Do] = true
 	}
 	for _, s := range w.Steps {
-		if !seen[s.Name] {
-			t.Errorf("no %s in 2,000 cases", s.Name)
-		}
+		assert.Truef(t, seen[s.Name], "no %s in 2,000 cases", s.Name)
 	}
 }

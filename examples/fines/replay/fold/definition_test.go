@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/workflow"
@@ -13,36 +16,29 @@ import (
 
 func TestDefinitionHasNoMistakes(t *testing.T) {
 	w, err := fines.Workflow.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(w.States) != 12 || len(w.Steps) != 16 || len(w.Finals) != 3 {
-		t.Errorf("%d states, %d transitions, %d finals; want 12, 16, 3", len(w.States), len(w.Steps), len(w.Finals))
-	}
+	require.NoError(t, err)
+	assert.Truef(t, len(w.States) == 12 && len(w.Steps) == 16 && len(w.Finals) == 3,
+		"%d states, %d transitions, %d finals; want 12, 16, 3", len(w.States), len(w.Steps), len(w.Finals))
 }
 
 func TestCaseIsCreatedOnce(t *testing.T) {
 	p := newPlayer(t)
 	c, err := written(t, "create_fine 2010-01-10 4000").Events[0].Command()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d, err := p.command(c); err != nil || d.Code != 201 {
 		t.Fatal(d.Code, err)
 	}
 	c.Key = "another intent"
 	d, err := p.command(c)
-	if err != nil || d.Code != 200 || d.After != nil || !strings.Contains(string(d.Body), `"existing":true`) {
-		t.Errorf("a second creation is answered %d %s %v, want the case that exists", d.Code, d.Body, err)
-	}
+	assert.Truef(t, err == nil && d.Code == 200 && d.After == nil && strings.Contains(string(d.Body), `"existing":true`),
+		"a second creation is answered %d %s %v, want the case that exists", d.Code, d.Body, err)
 }
 
 func TestAttributesFindFines(t *testing.T) {
 	p := newPlayer(t)
 	p.event(t, written(t, "create_fine 2010-01-10 4000").Events[0])
-	if got := p.fine.Attributes; got["article"] != "157" || got["officer"] != "561" {
-		t.Errorf("attributes %v, want article 157 and officer 561", got)
-	}
+	got := p.fine.Attributes
+	assert.Truef(t, got["article"] == "157" && got["officer"] == "561", "attributes %v, want article 157 and officer 561", got)
 }
 
 // A clerk sees why something cannot be done before filling in a form.
@@ -66,9 +62,7 @@ func TestGuardsAreExplainedWithoutAPayload(t *testing.T) {
 		"raise: the fine was recorded without its maximum, so the office adds the penalty",
 		"send_for_credit_collection: there is no enforceable title: neither raised nor ordered",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	assert.Truef(t, slices.Equal(got, want), "got  %q\nwant %q", got, want)
 }
 
 func TestPayloadsAreRefusedByField(t *testing.T) {
@@ -117,26 +111,19 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 	for _, tt := range tests {
 		_, err := w.Named(tt.transition)[0].Decode([]byte(tt.payload))
 		if tt.pointer == "" {
-			if err != nil {
-				t.Errorf("%s %s: %v", tt.transition, tt.payload, err)
-			}
+			assert.NoErrorf(t, err, "%s %s", tt.transition, tt.payload)
 			continue
 		}
 		e, ok := errors.AsType[*workflow.Error](err)
-		if !ok || e.Code != workflow.InvalidPayload || len(e.Fields) != 1 || e.Fields[0].Pointer != tt.pointer {
-			t.Errorf("%s %s: got %+v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
-		}
+		assert.Truef(t, ok && e.Code == workflow.InvalidPayload && len(e.Fields) == 1 && e.Fields[0].Pointer == tt.pointer,
+			"%s %s: got %+v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
 	}
 }
 
 func TestDateAddsDays(t *testing.T) {
-	if got := fines.Date("2012-02-28").Add(2); got != "2012-03-01" {
-		t.Errorf("got %s", got)
-	}
+	assert.Equal(t, fines.Date("2012-03-01"), fines.Date("2012-02-28").Add(2))
 	defer func() {
-		if recover() == nil {
-			t.Error("adding to what is no date did not panic")
-		}
+		assert.NotNil(t, recover(), "adding to what is no date did not panic")
 	}()
 	fines.Date("2012-2-28").Add(1)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines/replay/eventlog"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -35,9 +37,7 @@ var activities = []string{"Create Fine", "Send Fine", "Insert Fine Notification"
 func (c *entries) add(t testing.TB, transition, day string, cents int64) {
 	t.Helper()
 	i := slices.IndexFunc(activities, func(name string) bool { return strings.ReplaceAll(strings.ToLower(name), " ", "_") == transition })
-	if i < 0 {
-		t.Fatalf("no activity is the transition %q", transition)
-	}
+	require.Truef(t, i >= 0, "no activity is the transition %q", transition)
 	sum := fmt.Sprintf("%d.%02d", cents/100, cents%100)
 	c.Events = append(c.Events, entry{number: len(c.Events) + 1, row: []string{"T1", activities[i], day + "T00:00:00+01:00",
 		"561", sum, "157", "A", "0", "NIL", sum, sum, sum, "P", ""}})
@@ -50,9 +50,8 @@ func written(t testing.TB, lines ...string) entries {
 	for _, line := range lines {
 		var transition, day string
 		var cents int64
-		if n, err := fmt.Sscan(line, &transition, &day, &cents); err != nil && n < 2 {
-			t.Fatalf("%q: %v", line, err)
-		}
+		n, err := fmt.Sscan(line, &transition, &day, &cents)
+		require.Falsef(t, err != nil && n < 2, "%q: %v", line, err)
 		c.add(t, transition, day, cents)
 	}
 	return c

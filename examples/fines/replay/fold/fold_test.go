@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines/replay/fold"
 )
 
@@ -45,13 +48,9 @@ func ExampleRun() {
 // checks.
 func TestFoldImportsTheStandardLibraryAlone(t *testing.T) {
 	p, err := build.ImportDir(".", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, path := range p.Imports {
-		if strings.Contains(path, ".") {
-			t.Errorf("the fold imports %s", path)
-		}
+		assert.NotContains(t, path, ".", "the fold imports")
 	}
 }
 
@@ -59,9 +58,7 @@ func TestRunEndsAtTheCallersError(t *testing.T) {
 	enough := errors.New("enough")
 	var seen []string
 	_, err := fold.Run(strings.NewReader(sample), func(c fold.Case) error { seen = append(seen, c.ID); return enough })
-	if !errors.Is(err, enough) || len(seen) != 1 {
-		t.Errorf("%v, %v", seen, err)
-	}
+	assert.Truef(t, errors.Is(err, enough) && len(seen) == 1, "%v, %v", seen, err)
 }
 
 func TestRunRefusesWhatIsNoLog(t *testing.T) {
@@ -75,8 +72,7 @@ func TestRunRefusesWhatIsNoLog(t *testing.T) {
 		"no sum":           head + "A1,Create Fine,2006-07-24T00:00:00+02:00,561,35.001,157,A,0,NIL,,,0.0,,\n",
 		"short row":        head + "A1,Create Fine\n",
 	} {
-		if _, err := fold.Run(strings.NewReader(log), func(fold.Case) error { return nil }); err == nil {
-			t.Errorf("%s was taken for a log", name)
-		}
+		_, err := fold.Run(strings.NewReader(log), func(fold.Case) error { return nil })
+		assert.Errorf(t, err, "%s was taken for a log", name)
 	}
 }

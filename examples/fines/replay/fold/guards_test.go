@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines"
 )
 
@@ -43,17 +46,13 @@ func TestGuardsRefuseInTheClerksWords(t *testing.T) {
 			p := newPlayer(t)
 			last := len(c.Events) - 1
 			for _, e := range c.Events[:last] {
-				if o := p.event(t, e); o.Reason != "" {
-					t.Fatalf("%s is refused: %s", e.row[1], o.Reason)
-				}
+				o := p.event(t, e)
+				require.Equalf(t, "", o.Reason, "%s is refused", e.row[1])
 			}
 			before := p.fine
-			if o := p.event(t, c.Events[last]); o.Reason != tt.reason {
-				t.Errorf("refused with %q, want %q", o.Reason, tt.reason)
-			}
-			if p.fine != before {
-				t.Error("the refused entry changed the fine")
-			}
+			o := p.event(t, c.Events[last])
+			assert.Equal(t, tt.reason, o.Reason, "refused with")
+			assert.True(t, p.fine == before, "the refused entry changed the fine")
 		})
 	}
 }
@@ -80,18 +79,13 @@ func TestPaymentInThePostSettlesTheReducedSum(t *testing.T) {
 		var answer string
 		for _, e := range c.Events {
 			command, err := e.Command()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			d, err := p.command(command)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			answer = string(d.Body)
 		}
-		if string(p.state()) != tt.state || !strings.Contains(answer, `"result":`+tt.result) {
-			t.Errorf("after %s: %s, want %s and %s", tt.pay, answer, tt.state, tt.result)
-		}
+		assert.Truef(t, string(p.state()) == tt.state && strings.Contains(answer, `"result":`+tt.result),
+			"after %s: %s, want %s and %s", tt.pay, answer, tt.state, tt.result)
 	}
 }
 
@@ -109,17 +103,12 @@ func TestDismissalEndsTheCase(t *testing.T) {
 		var reason string
 		for _, e := range c.Events {
 			command, err := e.Command()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			d, err := p.command(command)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			reason = d.Entry.Reason
 		}
-		if p.fine.State != fines.Dismissed || p.fine.Open || reason != "annulled with code #" {
-			t.Errorf("%v: %s, open %v, because %q", path, p.fine.State, p.fine.Open, reason)
-		}
+		assert.Truef(t, p.fine.State == fines.Dismissed && !p.fine.Open && reason == "annulled with code #",
+			"%v: %s, open %v, because %q", path, p.fine.State, p.fine.Open, reason)
 	}
 }

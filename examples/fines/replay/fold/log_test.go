@@ -11,9 +11,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/replay/eventlog"
@@ -43,12 +45,8 @@ func compare(t testing.TB, log io.Reader, limit int) (digest string, _ totals) {
 	c := &comparison{t: t, player: newPlayer(t), trace: sha256.New(), limit: limit,
 		totals: totals{refused: map[string]int{}, ends: map[fold.State]int{}}}
 	digest, err := fold.Run(log, c.each)
-	if err != nil && !errors.Is(err, errEnough) {
-		t.Fatal(err)
-	}
-	if got := hex.EncodeToString(c.trace.Sum(nil)); got != digest {
-		t.Errorf("the workflow's trace has the digest %s, the fold's %s", got, digest)
-	}
+	require.False(t, err != nil && !errors.Is(err, errEnough), err)
+	assert.Equal(t, digest, hex.EncodeToString(c.trace.Sum(nil)), "the workflow's trace has the digest, the fold's")
 	return digest, c.totals
 }
 
@@ -113,23 +111,17 @@ func TestLogEndsAsTheFoldSays(t *testing.T) {
 		t.Skipf("PAWL_DATA has no log: %v", err)
 	}
 	defer func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, f.Close())
 	}()
 	log, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The race detector has nothing to find in one goroutine, and is slow at it.
 	if raceDetector {
 		compare(t, log, 5_000)
 		return
 	}
 	digest, totals := compare(t, log, 0)
-	if digest != fold.LogDigest {
-		t.Errorf("the digest is %s, want %s", digest, fold.LogDigest)
-	}
+	assert.Equal(t, fold.LogDigest, digest, "the digest")
 	checkTotals(t, totals)
 }
 
@@ -147,9 +139,7 @@ func checkTotals(t *testing.T, got totals) {
 			fold.Issued: 56, fold.OrderServed: 345, fold.Ordered: 83, fold.Paid: 62_962, fold.Penalised: 3_890, fold.Sent: 20_145,
 		},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	assert.Equal(t, want, got)
 }
 
 // A made-up log: the same, wherever the test runs. It has to be worth it, so
@@ -157,19 +147,13 @@ func checkTotals(t *testing.T, got totals) {
 func TestGeneratedLogEndsAsTheFoldSays(t *testing.T) {
 	const n = 5_000
 	totals := compareAll(t, eventlog.Generate(1, n))
-	if totals.cases != n {
-		t.Errorf("%d cases, want %d", totals.cases, n)
-	}
+	assert.Equal(t, n, totals.cases, "cases")
 	for _, reason := range []string{fold.IllegalTransition, fold.InvalidPayload, "the raised sum is not above the fine"} {
-		if totals.refused[reason] == 0 {
-			t.Errorf("no event of the generated log is refused because of %s", reason)
-		}
+		assert.NotEqualf(t, 0, totals.refused[reason], "no event of the generated log is refused because of %s", reason)
 	}
 	ends := slices.Sorted(maps.Keys(totals.ends))
 	for _, state := range []fold.State{fold.Paid, fold.Dismissed, fold.Collection, fold.Sent, fold.Forwarded, fold.OrderServed,
 		fold.BeforeJudge} {
-		if !slices.Contains(ends, state) {
-			t.Errorf("no case of the generated log ends %s", state)
-		}
+		assert.Contains(t, ends, state, "no case of the generated log ends")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/replay/fold"
@@ -27,9 +29,7 @@ var built = sync.OnceValues(fines.Workflow.Build)
 func newPlayer(t testing.TB) *player {
 	t.Helper()
 	w, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &player{workflow: w}
 }
 
@@ -54,21 +54,17 @@ func (p *player) command(c transitions.Command) (decide.Decision, error) {
 func (p *player) event(t testing.TB, e entry) fold.Outcome {
 	t.Helper()
 	c, err := e.Command()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o := fold.Outcome{Case: c.BusinessKey, Number: e.number, Transition: c.Transition, From: p.state()}
 	d, err := p.command(c)
 	o.To = p.state()
-	if len(d.Commands) > 0 {
-		t.Errorf("case %s, event %d: a timer is set, although the office enters its penalties itself", c.BusinessKey, e.number)
-	}
+	assert.Truef(t, len(d.Commands) <= 0,
+		"case %s, event %d: a timer is set, although the office enters its penalties itself", c.BusinessKey, e.number)
 	switch {
 	case err != nil:
 		o.Reason = string(workflow.CodeOf(err))
-		if d.Stored || o.Reason == fold.IllegalTransition {
-			t.Errorf("case %s, event %d: %v was stored", c.BusinessKey, e.number, err)
-		}
+		assert.Truef(t, !d.Stored && o.Reason != fold.IllegalTransition,
+			"case %s, event %d: %v was stored", c.BusinessKey, e.number, err)
 	case d.Err == nil:
 	case d.Code != 409 || d.Status != transitions.FailedFinal:
 		t.Errorf("case %s, event %d: %v has the status %d %s", c.BusinessKey, e.number, d.Err, d.Code, d.Status)

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pawlhq/pawl/examples/fines/replay/fold"
 )
 
@@ -38,9 +41,7 @@ func TestEveryTransitionInEveryState(t *testing.T) {
 			for _, e := range c.Events[:last] {
 				p.event(t, e)
 			}
-			if p.state() != state {
-				t.Fatalf("the way to %s ends %s", state, p.state())
-			}
+			require.Equal(t, state, p.state(), "the way to ends")
 		}
 	}
 }
@@ -55,16 +56,13 @@ func TestDataKeepsEveryEntry(t *testing.T) {
 	c.Events[2].row[lastSentColumn] = "N"
 	p := newPlayer(t)
 	for _, e := range c.Events {
-		if o := p.event(t, e); o.Reason != "" {
-			t.Fatalf("%s is refused: %s", e.row[1], o.Reason)
-		}
+		o := p.event(t, e)
+		require.Equalf(t, "", o.Reason, "%s is refused", e.row[1])
 	}
 	const want = `{"article":157,"vehicle_class":"A","points":2,"officer":561,` +
 		`"amount_cents":4000,"raised_cents":8200,"expenses_cents":1500,"paid_cents":100,` +
 		`"issued_on":"2010-01-10","sent_on":"2010-02-01","notified_on":"2010-03-01","raised_on":"2010-04-30",` +
 		`"appealed_on":"2010-05-11","forwarded_on":"2010-05-20","ordered_on":"2010-06-01","order_served_on":"2010-06-15",` +
 		`"judge_on":"2010-07-01","collection_on":"2011-03-30","last_on":"2011-03-30","notification_type":"P","last_sent":"N"}`
-	if got := string(p.fine.Data); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	assert.Equal(t, want, string(p.fine.Data))
 }
