@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/audit"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/internal/kernel/definitions"
-	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/kernel/notify"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/outbox/feed"
@@ -41,7 +41,7 @@ type Engine struct {
 	inflight   *inflight.Runner
 	relay      *relay.Relay
 	sinks      *relay.Table
-	hints      *hints.Exchange
+	notify     *notify.Exchange
 	feed       *feed.Feed
 	watch      *watch.Hub
 	audit      *audit.Table
@@ -81,10 +81,10 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
+	e.notify = notify.New(notify.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
-	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
-	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
+	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.notify})
+	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.notify.Changed, Clock: e.clock, Log: c.Log})
 	node, pool := nodeName(), c.Pool.Config().ConnConfig
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if e.config.unheard() && !e.config.PollOnly {
 		e.config.Log.Info("connecting as through a pooler: nodes hear of each other by polling, until Config.Listen leads past it")
 	}
-	e.hints.Start(hints.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake,
+	e.notify.Start(notify.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake,
 		Begins: e.presence.want})
 	e.inflight.Start(e.pipeline)
 	e.sources.Start()
@@ -255,7 +255,7 @@ func (e *Engine) Stop(ctx context.Context) {
 	e.feed.Stop()
 	e.watch.Stop()
 	if e.started {
-		e.hints.Stop()
+		e.notify.Stop()
 	}
 }
 

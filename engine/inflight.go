@@ -47,7 +47,7 @@ func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Run
 	return inflight.New(inflight.Config{
 		Pool: pool, Callers: e.config.Pool, In: in, Node: node,
 		Definitions: e.registry, Workflows: e.registry.Names(), Watchers: e.watch, Clock: e.clock,
-		Hint: e.hints.Due, Paused: e.pauses.heard, Log: e.config.Log,
+		Hint: e.notify.Due, Paused: e.pauses.heard, Log: e.config.Log,
 		Recheck: e.config.Recheck, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
 		Tracer: e.config.Tracer,
 	}), nil

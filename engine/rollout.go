@@ -187,8 +187,8 @@ func (a *Admin) BeginVersion(ctx context.Context, name string, version int, acto
 func (e *Engine) awaitBegun(ctx context.Context, name string, version int, changed time.Time) error {
 	for poll := 0; ; poll++ {
 		if poll%confirmHint == 0 {
-			e.hints.Begins()
-			e.hints.Flush()
+			e.notify.Begins()
+			e.notify.Flush()
 		}
 		nodes, err := e.presence.rows.Nodes(ctx, presenceLost)
 		if err != nil && ctx.Err() == nil {

@@ -19,7 +19,7 @@ func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) 
 		return nil, err
 	}
 	return relay.New(relay.Config{
-		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.All(), Peers: e.hints, Log: e.config.Log,
+		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.All(), Peers: e.notify, Log: e.config.Log,
 		Every: min(e.config.pace(), e.config.SinkLease/pollsPerLease), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 		Tracer: e.config.Tracer,
 	})
@@ -42,7 +42,7 @@ func (a *Admin) SinkStats() relay.Stats { return a.e.relay.Stats() }
 
 // The methods below are for operators. They concern the sinks that any node of the
 // database has, or has had; they need no started engine. Nodes know of a change at
-// once when they hear this engine's hints, and otherwise within seconds.
+// once when they receive this engine's notifications, and otherwise within seconds.
 // The errors are *workflow.Error: NotFound for a sink that no node has ever had,
 // InvalidRequest, Unavailable.
 
@@ -120,5 +120,5 @@ func (a *Admin) MoveSink(ctx context.Context, sink, tenant string, position int6
 // sinksChanged makes all nodes poll how the sinks stand.
 func (e *Engine) sinksChanged() {
 	e.relay.Wake()
-	e.hints.Sinks()
+	e.notify.Sinks()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/kernel/notify"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -96,7 +96,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
 	log := slog.New(slog.DiscardHandler)
-	exchange := hints.New(hints.Config{
+	exchange := notify.New(notify.Config{
 		Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
 			c, err := pgx.ParseConfig(direct)
@@ -110,7 +110,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, schema.For(schema.Default), ""), Logger: log, Peers: exchange})
 	n.Start()
 	t.Cleanup(n.Stop)
-	exchange.Start(hints.Listener{Head: n.NoteHead})
+	exchange.Start(notify.Listener{Head: n.NoteHead})
 	t.Cleanup(exchange.Stop)
 	return n
 }

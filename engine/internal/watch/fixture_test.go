@@ -18,7 +18,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
-	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/kernel/notify"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
@@ -48,7 +48,7 @@ func refs(n int) []transitions.Ref {
 // node is a hub and an exchange with a pool of their own.
 type node struct {
 	*watch.Hub
-	exchange *hints.Exchange
+	exchange *notify.Exchange
 	pool     *pgxpool.Pool
 	broken   atomic.Bool  // reads fail
 	horizon  atomic.Int64 // how far its clock has run ahead
@@ -68,7 +68,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
 	log := slog.New(slog.DiscardHandler)
-	n.exchange = hints.New(hints.Config{Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
+	n.exchange = notify.New(notify.Config{Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
 			c, err := pgx.ParseConfig(direct)
 			if err != nil {
@@ -81,7 +81,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 		Clock: clock.New(func() time.Time { return time.Now().Add(time.Duration(n.horizon.Load())) })})
 	n.Start()
 	t.Cleanup(n.Stop)
-	n.exchange.Start(hints.Listener{Changed: n.Heard})
+	n.exchange.Start(notify.Listener{Changed: n.Heard})
 	t.Cleanup(n.exchange.Stop)
 	return n
 }

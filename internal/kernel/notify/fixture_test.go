@@ -1,4 +1,4 @@
-package hints_test
+package notify_test
 
 import (
 	"context"
@@ -12,17 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/kernel/notify"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// node is an exchange with a pool of its own; it counts its queries, and keeps
-// what it hears.
+// node is an exchange with its own pool. It counts its queries and records received notifications.
 type node struct {
-	*hints.Exchange
+	*notify.Exchange
 	pool *pgxpool.Pool
 
 	mu       sync.Mutex
@@ -62,15 +61,15 @@ func (n *node) count(kind string) int {
 	return n.queries[kind]
 }
 
-// heard looks at what the node has heard.
-func (n *node) heard(look func() bool) bool {
+// received evaluates a condition on the received notifications.
+func (n *node) received(condition func() bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return look()
+	return condition()
 }
 
 // startNode starts an exchange; change may alter its configuration.
-func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
+func startNode(t testing.TB, url string, change ...func(*notify.Config)) *node {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)
@@ -81,7 +80,7 @@ func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 	n.pool, err = pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(n.pool.Close)
-	c := hints.Config{Pool: n.pool, Channel: "pawl", Log: slog.New(slog.DiscardHandler),
+	c := notify.Config{Pool: n.pool, Channel: "pawl", Log: slog.New(slog.DiscardHandler),
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
 			c, err := pgx.ParseConfig(direct)
 			if err != nil {
@@ -93,42 +92,31 @@ func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 	for _, alter := range change {
 		alter(&c)
 	}
-	n.Exchange = hints.New(c)
-	n.Start(hints.Listener{
-		Head: func(tenant string, head int64) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.heads[tenant] = max(n.heads[tenant], head)
-		},
+	n.Exchange = notify.New(c)
+	locked := func(note func()) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		note()
+	}
+	n.Start(notify.Listener{
+		Head: func(tenant string, head int64) { locked(func() { n.heads[tenant] = max(n.heads[tenant], head) }) },
 		Changed: func(commands []uint64) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			for _, c := range commands {
-				n.commands[c]++
-			}
+			locked(func() {
+				for _, c := range commands {
+					n.commands[c]++
+				}
+			})
 		},
-		Due: func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.due++
-		},
-		Sinks: func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.sinks++
-		},
-		Begins: func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.begins++
-		},
+		Due:    func() { locked(func() { n.due++ }) },
+		Sinks:  func() { locked(func() { n.sinks++ }) },
+		Begins: func() { locked(func() { n.begins++ }) },
 	})
 	t.Cleanup(n.Stop)
 	return n
 }
 
 // off switches an exchange off.
-func off(c *hints.Config) { c.Off = true }
+func off(c *notify.Config) { c.Off = true }
 
 // listening waits until nodes listen.
 func listening(t testing.TB, nodes ...*node) {
@@ -138,8 +126,7 @@ func listening(t testing.TB, nodes ...*node) {
 	})
 }
 
-// listeners is how many connections listen in the node's database. A LISTEN is
-// done when its connection waits for the next statement.
+// listeners counts the listening connections of the node's database. A LISTEN is complete when its connection is idle.
 func (n *node) listeners(t testing.TB) (count int) {
 	t.Helper()
 	require.NoError(t, n.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()

@@ -1,4 +1,4 @@
-package hints
+package notify
 
 import (
 	"maps"
@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What these tests wait for must not be lost on a busy machine.
-func init() { budget = time.Minute }
+// On a busy machine no notification may be lost.
+func init() { sendTimeout = time.Minute }
 
 func FuzzParse(f *testing.F) {
-	pending := pendingHints{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63},
+	all := pending{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63},
 		due: true, sinks: true, begins: true}
-	for _, p := range pending.payloads("node") {
+	for _, p := range all.payloads("node") {
 		f.Add(p)
 	}
 	f.Add("x c !")
@@ -26,12 +26,12 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		n := pendingHints{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic,
+		n := pending{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic,
 			begins: h.topic == beginsTopic}
 		if h.topic == headTopic {
 			n.heads = map[string]int64{h.tenant: h.head}
 		}
-		again := pendingHints{heads: map[string]int64{}}
+		again := pending{heads: map[string]int64{}}
 		for _, p := range n.payloads(h.node) {
 			assert.Falsef(t, len(h.commands) <= pieceSize && len(p) > len(payload)+20, "%q became %q", payload, p)
 			told, ok := parse(p)
@@ -47,8 +47,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestAPayloadIsShorterThanPostgreSQLTakes(t *testing.T) {
-	n := pendingHints{commands: make([]uint64, 3*pieceSize+1)}
+func TestPayloadsFitPostgreSQLsLimit(t *testing.T) {
+	n := pending{commands: make([]uint64, 3*pieceSize+1)}
 	for i := range n.commands {
 		n.commands[i] = ^uint64(0) - uint64(i)
 	}
@@ -59,10 +59,10 @@ func TestAPayloadIsShorterThanPostgreSQLTakes(t *testing.T) {
 	}
 }
 
-func TestUnsentNewsIsBounded(t *testing.T) {
+func TestPendingIsBounded(t *testing.T) {
 	x := New(Config{})
 	for range 10 {
-		x.Changed(make([]uint64, most/3))
+		x.Changed(make([]uint64, maxPending/3))
 	}
-	assert.Equal(t, most, len(x.take().commands), "hashes wait")
+	assert.Equal(t, maxPending, len(x.takePending().commands), "hashes wait")
 }

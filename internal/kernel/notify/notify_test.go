@@ -1,4 +1,4 @@
-package hints_test
+package notify_test
 
 import (
 	"context"
@@ -10,39 +10,39 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/internal/kernel/hints"
+	"github.com/pawlhq/pawl/internal/kernel/notify"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-func TestEveryTopicIsHeardByTheOthersAndNotBySelf(t *testing.T) {
+func TestExchange_AllTopicsReachOtherNodes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	a, b, c := startNode(t, url), startNode(t, url), startNode(t, url)
 	listening(t, a, b, c)
 	a.Head("acme corp", 7)
-	a.Head("acme corp", 5) // late news
+	a.Head("acme corp", 5) // out of order
 	a.Head("", 3)
 	a.Changed([]uint64{1, 1 << 63})
 	a.Due()
 	a.Sinks()
 	a.Begins()
 	for name, n := range map[string]*node{"b": b, "c": c} {
-		eventually(t, name+" hears of everything", func() bool {
-			return n.heard(func() bool {
+		eventually(t, name+" receives all", func() bool {
+			return n.received(func() bool {
 				return n.heads["acme corp"] == 7 && n.heads[""] == 3 && n.commands[1] == 1 && n.commands[1<<63] == 1 && n.due == 1 && n.sinks == 1 &&
 					n.begins == 1
 			})
 		})
 	}
-	// What b says afterwards reaches a after its own, so a has heard its own by then.
+	// Notifications arrive in order: when a receives that of b, its own have arrived.
 	b.Due()
-	eventually(t, "a hears b", func() bool { return a.heard(func() bool { return a.due > 0 }) })
-	assert.Truef(t, a.heard(func() bool { return a.due == 1 && len(a.heads) == 0 && len(a.commands) == 0 }),
-		"a hears itself: %d, %v, %v", a.due, a.heads, a.commands)
+	eventually(t, "a receives", func() bool { return a.received(func() bool { return a.due > 0 }) })
+	assert.Truef(t, a.received(func() bool { return a.due == 1 && len(a.heads) == 0 && len(a.commands) == 0 }),
+		"a receives its own: %d, %v, %v", a.due, a.heads, a.commands)
 }
 
-func TestMuchNewsIsFewStatements(t *testing.T) {
+func TestNotificationsAreBatched(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url), startNode(t, url)
@@ -65,8 +65,8 @@ func TestMuchNewsIsFewStatements(t *testing.T) {
 	}
 	here.Changed(many)
 	took := time.Since(begun)
-	eventually(t, "everything is heard", func() bool {
-		return there.heard(func() bool { return there.heads["acme"] == rounds && len(there.commands) == rounds*each })
+	eventually(t, "all arrives", func() bool {
+		return there.received(func() bool { return there.heads["acme"] == rounds && len(there.commands) == rounds*each })
 	})
 	// One at once, then at most one in 20 ms.
 	if got, most := here.count("pg_notify"), 2+int(took/(20*time.Millisecond)); got > most {
@@ -77,7 +77,7 @@ func TestMuchNewsIsFewStatements(t *testing.T) {
 	assert.Truef(t, here.longest < 8000 && here.longest >= 7000, "the longest payload has %d bytes", here.longest)
 }
 
-func TestOffNeitherSendsNorHears(t *testing.T) {
+func TestExchange_Off(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	quiet, loud := startNode(t, url, off), startNode(t, url)
@@ -91,7 +91,7 @@ func TestOffNeitherSendsNorHears(t *testing.T) {
 	assert.Equal(t, 0, got, "queries")
 }
 
-func TestAListenerThatIsCutListensAgain(t *testing.T) {
+func TestListenerReconnects(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, off), startNode(t, url)
@@ -104,14 +104,13 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 	}
 	other := startNode(t, url)
 	other.Due()
-	eventually(t, "it hears again", func() bool { return there.heard(func() bool { return there.due == 1 }) })
+	eventually(t, "it receives again", func() bool { return there.received(func() bool { return there.due == 1 }) })
 }
 
-// A database that cannot be reached must be asked less and less often.
-func TestTheListenerBacksOff(t *testing.T) {
+func TestListenerBacksOff(t *testing.T) {
 	t.Parallel()
 	tries := make(chan time.Time, 100)
-	startNode(t, pgtest.URL(t), func(c *hints.Config) {
+	startNode(t, pgtest.URL(t), func(c *notify.Config) {
 		c.Connect = func(context.Context, string) (*pgx.Conn, error) {
 			tries <- time.Now()
 			return nil, errors.New("it is gone")
@@ -122,7 +121,7 @@ func TestTheListenerBacksOff(t *testing.T) {
 		"tries after %s and %s", second.Sub(first), third.Sub(second))
 }
 
-func TestStopSendsWhatWaits(t *testing.T) {
+func TestStopSendsPending(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url), startNode(t, url)
@@ -131,14 +130,13 @@ func TestStopSendsWhatWaits(t *testing.T) {
 	here.Due()
 	here.Stop()
 	here.Stop()
-	eventually(t, "the last words are heard", func() bool {
-		return there.heard(func() bool { return there.heads["acme"] == 1 && there.due == 1 })
+	eventually(t, "the last notifications arrive", func() bool {
+		return there.received(func() bool { return there.heads["acme"] == 1 && there.due == 1 })
 	})
-	here.Due() // late news is nobody's trouble
+	here.Due() // no-op
 }
 
-// While nothing happens nothing is asked; so this test must let time go by.
-func TestIdleExchangesAskNothing(t *testing.T) {
+func TestExchange_IdleRunsNoQueries(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t))
 	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
@@ -148,8 +146,7 @@ func TestIdleExchangesAskNothing(t *testing.T) {
 	assert.Equal(t, 0, got, "queries")
 }
 
-// Anybody may send what he likes on the channel.
-func TestWhatIsNoHintIsLeftAlone(t *testing.T) {
+func TestListenerIgnoresInvalidPayloads(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	n, other := startNode(t, url), startNode(t, url)
@@ -160,6 +157,6 @@ func TestWhatIsNoHintIsLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	other.Due()
-	eventually(t, "a hint after it is heard", func() bool { return n.heard(func() bool { return n.due == 1 }) })
-	assert.Truef(t, n.heard(func() bool { return len(n.heads) == 0 && len(n.commands) == 0 }), "heard %v, %v", n.heads, n.commands)
+	eventually(t, "a later notification arrives", func() bool { return n.received(func() bool { return n.due == 1 }) })
+	assert.Truef(t, n.received(func() bool { return len(n.heads) == 0 && len(n.commands) == 0 }), "heard %v, %v", n.heads, n.commands)
 }

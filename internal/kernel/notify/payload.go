@@ -1,4 +1,4 @@
-package hints
+package notify
 
 import (
 	"encoding/base64"
@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A payload is the sender's name, a blank, and what the hint is about:
+// A payload is the name of the sender's exchange, a topic, and the topic's text, separated by spaces:
 //
-//	h <head> <tenant>        a log has grown
-//	c <base64 of hashes>     commands have changed; a hash is 8 bytes, the highest first
-//	d                        there is work for others
-//	s                        a sink has been given back or changed
-//	b                        new instances begin with another version
+//	h <head> <tenant>      a log has grown
+//	c <base64 of hashes>   commands have changed; a hash has 8 bytes, big-endian
+//	d                      there is work for other nodes
+//	s                      a sink was released or changed
+//	b                      the default version of a workflow has changed
 //
-// PostgreSQL takes payloads of less than 8,000 bytes.
+// PostgreSQL limits a payload to 7,999 bytes.
 const (
 	headTopic    = "h"
 	changedTopic = "c"
@@ -27,12 +27,11 @@ const (
 
 const (
 	hashSize = 8
-	// pieceSize is how many hashes go into one payload: 7,467 bytes of base64.
+	// pieceSize is the number of hashes in one payload: 7,467 bytes of base64.
 	pieceSize = 700
 )
 
-// payloads renders the hints.
-func (n pendingHints) payloads(node string) []string {
+func (n pending) payloads(node string) []string {
 	var list []string
 	add := func(topic, text string) { list = append(list, node+" "+topic+" "+text) }
 	for tenant, head := range n.heads {
@@ -58,19 +57,19 @@ func (n pendingHints) payloads(node string) []string {
 	return list
 }
 
-// hint is one payload as it was heard.
-type hint struct {
+// notification is a received payload.
+type notification struct {
 	node, topic string
 	tenant      string
 	head        int64
 	commands    []uint64
 }
 
-// parse reads a payload. Anybody may send what he likes, so it may be anything.
-func parse(payload string) (h hint, ok bool) {
+// parse parses a payload. Any role can send any text on the channel.
+func parse(payload string) (h notification, ok bool) {
 	node, rest, _ := strings.Cut(payload, " ")
 	topic, text, _ := strings.Cut(rest, " ")
-	h = hint{node: node, topic: topic}
+	h = notification{node: node, topic: topic}
 	switch topic {
 	case headTopic:
 		head, tenant, found := strings.Cut(text, " ")
@@ -91,8 +90,7 @@ func parse(payload string) (h hint, ok bool) {
 	return h, false
 }
 
-// pass hands the hint on.
-func (h *hint) pass(l Listener) {
+func (h *notification) deliver(l Listener) {
 	switch h.topic {
 	case headTopic:
 		l.Head(h.tenant, h.head)
