@@ -107,5 +107,5 @@ func TestAMessageEndsAsACommandDoes(t *testing.T) {
 		assert.Equalf(t, want[m.Message], a.status, "%s %s", m.Message, a.body)
 		delete(want, m.Message)
 	}
-	assert.Truef(t, len(want) <= 0, "not on the list: %v", want)
+	assert.Empty(t, want, "not on the list")
 }

@@ -275,7 +275,7 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 			"%s: the history says %q, the event %q", kind, caused[e["position"].(string)], want)
 	}
 	v, err := s.engine.Admin().Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)
-	assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %+v, %v", v, err)
+	assert.Truef(t, err == nil && len(v.Broken) == 0, "verify: %+v, %v", v, err)
 
 	// The same text, whoever reads it.
 	await.Eventually(t, "the webhook has every event", func() bool { return got.has(all) })

@@ -61,7 +61,7 @@ func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
 		}
 		cursor = "&cursor=" + page.Next
 	}
-	assert.Truef(t, len(want) <= 0, "%v are missing", want)
+	assert.Emptyf(t, want, "%v are missing", want)
 }
 
 func TestCountsSayHowExactTheyAre(t *testing.T) {

@@ -68,7 +68,7 @@ func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
 	assert.Truef(t, err == nil && due == want, "%d are due, want %d (%v)", due, want, err)
 	for _, name := range []string{tenant, "tenant-000", "tenant-001", "tenant-002"} {
 		v, err := l.engine.Admin().Verify(t.Context(), name, uuid.Nil) // every chain, and the log from 1 to its head
-		assert.Truef(t, err == nil && len(v.Broken) <= 0 && v.Entries != 0, "tenant %s: %+v, %v", name, v, err)
+		assert.Truef(t, err == nil && len(v.Broken) == 0 && v.Entries != 0, "tenant %s: %+v, %v", name, v, err)
 		entries += v.Entries
 	}
 	assert.Equal(t, int64(commands), entries, "transitions")

@@ -174,7 +174,7 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 	await.Eventually(t, "the node polls, which nobody asks for", func() bool { return seen.have(lookBegins) })
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	require.True(t, len(seen.wrong) <= 0, seen.wrong)
+	require.True(t, len(seen.wrong) == 0, seen.wrong)
 	return seen.by
 }
 

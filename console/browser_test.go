@@ -82,11 +82,11 @@ func TestEveryPageFitsOnEveryScreen(t *testing.T) {
 		for _, width := range []int{360, 768, 1280} {
 			p.Resize(width, 900, []string{"light", "dark"}[i%2])
 			wide := chromium.Eval[[]string](p, tooWide)
-			assert.Truef(t, len(wide) <= 0, "%s, %d pixels wide: %q reach out", path, width, wide)
+			assert.Emptyf(t, wide, "%s, %d pixels wide: %q reach out", path, width, wide)
 			picture(p, fmt.Sprintf("%02d%s-%d", i, strings.NewReplacer("/", "-", "?", "-", "&", "-", "%", "").Replace(short(path)), width))
 		}
 		names := chromium.Eval[[]string](p, nameless)
-		assert.Truef(t, len(names) <= 0, "%s: these have no name: %q", path, names)
+		assert.Emptyf(t, names, "%s: these have no name: %q", path, names)
 	}
 	wantInOrder(t, s.URL(), p)
 }

@@ -129,7 +129,7 @@ func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
 		for _, width := range []int{360, 768, 1280} {
 			p.Resize(width, 900, "light")
 			wide := chromium.Eval[[]string](p, tooWide)
-			assert.Truef(t, len(wide) <= 0, "%s, %d pixels wide: %q reach out", path, width, wide)
+			assert.Emptyf(t, wide, "%s, %d pixels wide: %q reach out", path, width, wide)
 			picture(p, fmt.Sprintf("family-%s-%d", path[:4], width))
 		}
 	}

@@ -78,7 +78,7 @@ func TestHostileTextsAreTexts(t *testing.T) {
 			'main [onload], main [onfocus], main a[href^="javascript"]').length`)
 		assert.Equalf(t, 0, strange, "%s elements of a text are there", path)
 		found := chromium.Eval[[]string](p, loose)
-		assert.Truef(t, len(found) <= 0, "%s: what stands beside a text can be turned around: %q", path, found)
+		assert.Emptyf(t, found, "%s: what stands beside a text can be turned around: %q", path, found)
 	}
 	wantInOrder(t, s.URL(), p)
 }

@@ -102,7 +102,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	for _, width := range []int{360, 1280} {
 		p.Resize(width, 800, "light")
 		wide := chromium.Eval[[]string](p, tooWide)
-		assert.Truef(t, len(wide) <= 0, "%d pixels wide: %q reach out", width, wide)
+		assert.Emptyf(t, wide, "%d pixels wide: %q reach out", width, wide)
 		picture(p, fmt.Sprintf("sign-in-%d", width))
 	}
 	p.Click("a.button", 1)

@@ -50,7 +50,7 @@ func flows(ws ...workflow.Source) func(*engine.Config) {
 func sound(t *testing.T, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), "", [16]byte{})
-	assert.Truef(t, err == nil && len(v.Broken) <= 0, "%+v, %v", v, err)
+	assert.Truef(t, err == nil && len(v.Broken) == 0, "%+v, %v", v, err)
 	n := query[int](t, pool, `SELECT count(*)::int FROM pawl.audit a FULL JOIN (SELECT * FROM pawl.outbox WHERE ordinal = 0) o
 		ON o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version
 		WHERE o.position IS NULL OR a.position IS NULL`)

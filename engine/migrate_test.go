@@ -129,7 +129,7 @@ func migrateOne(t *testing.T, e *engine.Engine, id uuid.UUID, key string) (trans
 func wantIntact(t *testing.T, e *engine.Engine, tenant string) {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
-	assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %+v, %v", v.Broken, err)
+	assert.Truef(t, err == nil && len(v.Broken) == 0, "verify: %+v, %v", v.Broken, err)
 }
 
 func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {

@@ -175,7 +175,7 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 				})
 			}
 			v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
-			assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %v, %v", v.Broken, err)
+			assert.Truef(t, err == nil && len(v.Broken) == 0, "verify: %v, %v", v.Broken, err)
 		})
 	}
 }

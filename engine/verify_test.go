@@ -16,7 +16,7 @@ import (
 func intact(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	v, err := e.Admin().Verify(t.Context(), "", uuid.Nil)
-	assert.Truef(t, err == nil && len(v.Broken) <= 0, "verify: %+v, %v", v.Broken, err)
+	assert.Truef(t, err == nil && len(v.Broken) == 0, "verify: %+v, %v", v.Broken, err)
 }
 
 // Whoever can write the instance's row can let an operator do what the workflow keeps

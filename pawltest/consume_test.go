@@ -74,7 +74,7 @@ func TestAMessageIsConsumedOnce(t *testing.T) {
 	again, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home"))
 	assert.Truef(t, err == nil && again.Status == 200 && again.Replayed, "got %+v, %v", again, err)
 	dead := s.DeadMessages()
-	assert.Truef(t, len(dead) <= 0, "dead: %+v", dead)
+	assert.Empty(t, dead, "dead")
 }
 
 // A run says of every message what an engine says, and has the same ones on its list.

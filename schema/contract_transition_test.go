@@ -310,7 +310,7 @@ func TestContractInOtherSchema(t *testing.T) {
 	started(t, pool, func(c *engine.Config) { c.Schema = "other_1" })
 	ask[string](t, pool, in(strings.ReplaceAll(placeInSQL, "pawl.", "{pawl}.")), "checkout", payloadOf("k-1"), "k-1")
 	v, err := verify.New(pool, in).Verify(t.Context(), "default", uuid.Nil, nil)
-	assert.Truef(t, err == nil && v.Entries == 1 && len(v.Broken) <= 0, "got %+v, %v", v, err)
+	assert.Truef(t, err == nil && v.Entries == 1 && len(v.Broken) == 0, "got %+v, %v", v, err)
 	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.command"), "commands in the schema pawl")
 	tx := begin(t, pool)
 	exec(t, tx, "SELECT pawl.lock('r')")

@@ -15,7 +15,7 @@ func TestFunctionsHaveSafeSearchPath(t *testing.T) {
 	pool := contract(t)
 	loose := ask[[]string](t, pool, `SELECT coalesce(array_agg(p.oid::regprocedure::text ORDER BY 1), '{}') FROM pg_proc AS p
 		WHERE p.pronamespace = 'pawl'::regnamespace AND ('search_path=pg_catalog, pg_temp' = ANY (p.proconfig)) IS NOT TRUE`)
-	assert.Truef(t, len(loose) <= 0, "the search path of these is their caller's: %v", loose)
+	assert.Empty(t, loose, "the search path of these is their caller's")
 }
 
 // A role that may create functions in a schema of a caller's search path cannot execute code as

@@ -376,7 +376,7 @@ func TestTablesAndColumnsHaveComments(t *testing.T) {
 	require.NoError(t, err)
 	missing, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)
-	assert.Truef(t, len(missing) <= 0, "without a comment: %s", strings.Join(missing, ", "))
+	assert.Emptyf(t, missing, "without a comment: %s", strings.Join(missing, ", "))
 }
 
 func TestPrimaryKeysBeginWithTenant(t *testing.T) {
@@ -392,7 +392,7 @@ func TestPrimaryKeysBeginWithTenant(t *testing.T) {
 	require.NoError(t, err)
 	bad, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)
-	assert.Truef(t, len(bad) <= 0, "these unique indexes do not begin with the tenant: %s", strings.Join(bad, "; "))
+	assert.Emptyf(t, bad, "these unique indexes do not begin with the tenant: %s", strings.Join(bad, "; "))
 }
 
 func TestExpectRaisesSerializationFailure(t *testing.T) {

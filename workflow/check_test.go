@@ -138,9 +138,9 @@ func TestBuiltWorkflowDoesNotChange(t *testing.T) {
 	d.Final("placed").Roles("clerk").Attr("b", func(struct{}) string { return "y" })
 
 	s := w.Leaving("end", "placed")
-	assert.Truef(t, len(s.Roles) <= 0 && len(s.To) == 1 && s.Doc == "" && len(s.Guards) <= 0, "the step changed: %+v", s)
+	assert.Truef(t, len(s.Roles) == 0 && len(s.To) == 1 && s.Doc == "" && len(s.Guards) == 0, "the step changed: %+v", s)
 	assert.Nil(t, s.Check(Facts{}, nil), "a later guard refuses")
-	assert.Truef(t, len(w.Finals) == 1 && !w.IsFinal("placed") && len(w.Roles) <= 0, "the workflow changed: %+v", w)
+	assert.Truef(t, len(w.Finals) == 1 && !w.IsFinal("placed") && len(w.Roles) == 0, "the workflow changed: %+v", w)
 	attributes, err := w.AttributesOf([]byte(`{}`))
 	assert.Truef(t, err == nil && len(attributes) == 1 && attributes["a"] == "x", "attributes: %v %v", attributes, err)
 

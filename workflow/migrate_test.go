@@ -212,7 +212,7 @@ func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 				On("release", From("held"), "checking", noAction[claimV2, None]))...).
 				Final("paid").After("release", From("held"), 24*time.Hour, "release").Migrate(plan))
 			found := slices.ContainsFunc(got, func(text string) bool { return strings.HasSuffix(text, test.want) })
-			assert.Truef(t, found == (test.want != "") && (test.want != "" || len(got) <= 0), "got %q, want %q", got, test.want)
+			assert.Truef(t, found == (test.want != "") && (test.want != "" || len(got) == 0), "got %q, want %q", got, test.want)
 		})
 	}
 }

@@ -46,7 +46,7 @@ func TestAMigrationOfMembersThatTheBuildDoesNotKnow(t *testing.T) {
 		"by a function, one of two":      {dropping, letters(2, makes), `{"text":"a","priority":1,"x":1}`, `"/x"`},
 	} {
 		m, mistakes := migrationOf(t, test.from, test.to)
-		require.Truef(t, len(mistakes) <= 0, "%s: %q", name, mistakes)
+		require.Emptyf(t, mistakes, "%s: %q", name, mistakes)
 		data, err := m.Data([]byte(test.data))
 		got := string(data)
 		if err != nil {
@@ -84,9 +84,9 @@ func TestAMigrationDropsWhatIsMeantToGoInATypeWithinItself(t *testing.T) {
 	}
 	same := func(old chain) (chain, error) { return old, nil }
 	m, mistakes := migrationOf(t, letters[chain](1).DataChanged("/x"), letters(2, Plan[chain](FromVersion(1, same))))
-	require.Truef(t, len(mistakes) <= 0, "%q", mistakes)
+	require.Empty(t, mistakes)
 	data, err := m.Data([]byte(`{"v":1,"x":1,"next":{"v":2,"x":2}}`))
 	assert.Truef(t, err == nil && string(data) == `{"v":1,"next":{"v":2}}`, "%s, %v", data, err)
 	lacking, _ := membersOf[chain](t, "/x").Unlike(membersOf[longChain](t).Members())
-	assert.Truef(t, len(lacking) <= 0, "%q", lacking)
+	assert.Empty(t, lacking)
 }

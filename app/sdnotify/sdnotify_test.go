@@ -89,7 +89,7 @@ func TestNobodyHasToListen(t *testing.T) {
 	n.Stopping()
 	n.Close()
 	lines := log.List()
-	assert.Truef(t, len(lines) <= 0, "%q", lines)
+	assert.Empty(t, lines)
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
 	n = sdnotify.FromEnvironment(slog.New(&log))
 	n.Ready("up")

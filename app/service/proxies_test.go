@@ -332,7 +332,7 @@ func (p *proxied) console(t *testing.T) {
 		}
 	}
 	cookies := jar.Cookies(&url.URL{Scheme: "https", Host: p.host, Path: "/"})
-	assert.Truef(t, len(cookies) <= 0, "cookies for the whole host: %v", cookies)
+	assert.Empty(t, cookies, "cookies for the whole host")
 }
 
 // page sends a request as a browser sends it for a page of the console.

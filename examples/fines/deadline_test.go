@@ -41,7 +41,7 @@ func served(t *testing.T) (*pawltest.Sim, *pawltest.Case) {
 func wantTimers(t *testing.T, c *pawltest.Case, want ...time.Time) {
 	t.Helper()
 	timers := c.Timers()
-	assert.Truef(t, len(timers) == len(want) && (len(want) <= 0 || (timers[0].Do == "raise" && timers[0].At.Equal(want[0]))),
+	assert.Truef(t, len(timers) == len(want) && (len(want) == 0 || (timers[0].Do == "raise" && timers[0].At.Equal(want[0]))),
 		"the timers are %+v, want %v", timers, want)
 }
 

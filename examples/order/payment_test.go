@@ -134,7 +134,7 @@ func TestCancelBeforeTheProviderIsAskedChargesNothing(t *testing.T) {
 	err := sim.Await(r).Err()
 	assert.Equalf(t, workflow.CommandCancelled, workflow.CodeOf(err), "the payment is answered %v", err)
 	wantState(t, o, order.Cancelled)
-	assert.Truef(t, len(f.keys) <= 0, "the provider was asked %d times", len(f.keys))
+	assert.Emptyf(t, f.keys, "the provider was asked %d times", len(f.keys))
 }
 
 // Nobody knows what became of a payment. Whatever it was is undone, also if it
@@ -178,7 +178,7 @@ func TestOrderThatIsNotPaidExpires(t *testing.T) {
 	wantState(t, o, order.Placed)
 
 	r := o.Do("pay", order.Pay{Method: "invoice"})
-	assert.Truef(t, len(o.Timers()) <= 0, "while the provider is asked, the order has the timers %+v", o.Timers())
+	assert.Truef(t, len(o.Timers()) == 0, "while the provider is asked, the order has the timers %+v", o.Timers())
 	sim.Await(r)
 	sim.Skip(order.PayWithin - time.Second)
 	wantState(t, o, order.PaymentFailed)

@@ -39,7 +39,7 @@ func TestAptInstallsWithoutCreatingACluster(t *testing.T) {
 		strings.Contains(install, "create_main_cluster = false"),
 		"apt-get was called so, with this setting:\n%s", content)
 	left, err := filepath.Glob(filepath.Join(config, "*"))
-	assert.Truef(t, err == nil && len(left) <= 0, "the setting stays behind: %v %v", left, err)
+	assert.Truef(t, err == nil && len(left) == 0, "the setting stays behind: %v %v", left, err)
 }
 
 func TestAptReportsWhatWentWrong(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAptReportsWhatWentWrong(t *testing.T) {
 	err := install(t.Context(), config, t.Logf)
 	assert.ErrorContains(t, err, "it went wrong", "want what apt-get says")
 	left, err := filepath.Glob(filepath.Join(config, "*"))
-	assert.Truef(t, err == nil && len(left) <= 0, "the setting stays behind: %v %v", left, err)
+	assert.Truef(t, err == nil && len(left) == 0, "the setting stays behind: %v %v", left, err)
 }
 
 func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {

@@ -211,6 +211,6 @@ func TestInvalidContextIsIgnored(t *testing.T) {
 		span.Link(c)
 		span.End(tracing.Outcome{})
 		got := spans.Ended()[0]
-		assert.Truef(t, !got.Parent().IsValid() && len(got.Links()) <= 0, "%q is %v, linked to %v", c, got.Parent(), got.Links())
+		assert.Truef(t, !got.Parent().IsValid() && len(got.Links()) == 0, "%q is %v, linked to %v", c, got.Parent(), got.Links())
 	}
 }

@@ -25,7 +25,7 @@ func TestAsFewCommittersAreAtWorkAsTheLoadNeeds(t *testing.T) {
 	}
 	<-q.filled // of the first
 	q.push(ops[:3])
-	assert.True(t, len(q.filled) <= 0 && !q.begins(), "a second committer begins for three commands, where a group takes four")
+	assert.True(t, len(q.filled) == 0 && !q.begins(), "a second committer begins for three commands, where a group takes four")
 	q.push(ops[3:])
 	assert.NotEqual(t, 0, len(q.filled), "nobody is told that a group is full")
 	assert.Truef(t, q.next(&second) && len(second.ops) == 4, "the second has %d", len(second.ops))

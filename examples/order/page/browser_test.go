@@ -184,7 +184,7 @@ func TestPageIsUsableOnEveryScreen(t *testing.T) {
 	fits("form")
 	const nameless = `Array.from(document.querySelectorAll('input, select')).filter((e) => !e.labels.length).map((e) => e.name)`
 	names := chromium.Eval[[]string](p, nameless)
-	assert.Truef(t, len(names) <= 0, "these have no label: %q", names)
+	assert.Empty(t, names, "these have no label")
 	const focused = `document.activeElement.name || document.activeElement.textContent`
 	for _, want := range []string{"item", "quantity", "Place the order"} {
 		p.Type("\t")

@@ -192,7 +192,7 @@ func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 		b.exec(t, sql)
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
 			got, err := b.verify.Verify(t.Context(), tenant, id, nil)
-			assert.Truef(t, err == nil && len(got.Broken) <= 0, "after %s: %+v, %v", sql, got, err)
+			assert.Truef(t, err == nil && len(got.Broken) == 0, "after %s: %+v, %v", sql, got, err)
 		}
 	}
 }

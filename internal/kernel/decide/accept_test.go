@@ -75,7 +75,7 @@ func TestAnAcceptCanBeRefused(t *testing.T) {
 			_, d := l.decide(c)
 			wantCode(t, d.Err, tt.want)
 			checkRefusal(t, d, tt.inst)
-			assert.Truef(t, d.Flight == nil && len(d.Commands) <= 0, "something is in flight: %+v", d)
+			assert.Truef(t, d.Flight == nil && len(d.Commands) == 0, "something is in flight: %+v", d)
 		})
 	}
 }

@@ -137,7 +137,7 @@ func TestWhoAskedForAnActivityHasDoneItUnlessNothingIsLeftOfIt(t *testing.T) {
 		s.wants(by, map[string]bool{"ann": false, "bob": true}) // it is under way
 		s.end(f, tt.outcome)
 		s.wants(by, map[string]bool{"ann": !tt.done, "bob": true})
-		assert.Truef(t, len(s.inst.Actors[tt.activity+accepted]) <= 0, "%s is still under way: %v", tt.activity, s.inst.Actors)
+		assert.Emptyf(t, s.inst.Actors[tt.activity+accepted], "%s is still under way: %v", tt.activity, s.inst.Actors)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestADefectInTheEndingLeavesNoTrace(t *testing.T) {
 			d.startChildren(func(string) *workflow.Workflow { return nil }, nobody, noon)
 			wantCode(t, d.Err, workflow.Internal)
 			checkRefusal(t, d, nil)
-			assert.Truef(t, len(d.Commands) <= 0 && d.Flight == nil, "something goes on: %+v", d)
+			assert.Truef(t, len(d.Commands) == 0 && d.Flight == nil, "something goes on: %+v", d)
 			assert.NotContains(t, string(transitions.ProblemOf(d.Err).JSON()), "secret", "the caller is told")
 		})
 	}

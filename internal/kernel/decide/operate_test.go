@@ -65,7 +65,7 @@ func TestPauseAndResumeAreNotedAndChangeNothingElse(t *testing.T) {
 		if e := d.Entry; e.Transition != step.entry || e.Actor != "eve" || e.Reason != "the strike" || e.From != planned || e.To != planned {
 			t.Errorf("the entry is %+v", e)
 		}
-		assert.Truef(t, len(d.Commands)+len(d.Disarmed) <= 0 && d.Cancelled == nil, "other commands change: %+v", d)
+		assert.Truef(t, len(d.Commands)+len(d.Disarmed) == 0 && d.Cancelled == nil, "other commands change: %+v", d)
 		r, err := (transitions.Receipt{Status: d.Code, Body: d.Body}).Result()
 		assert.Truef(t, err == nil && r.Version == want.Version && r.State == planned, "the answer is %s, %v", d.Body, err)
 	}

@@ -90,8 +90,9 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 		_, err := PrepareMessage(post(tt.kind, tt.body), routes["post"], uuid.New)
 		assert.Truef(t, (tt.want == nil || errors.Is(err, tt.want)) && (tt.want != nil || workflow.CodeOf(err) == tt.code),
 			"%q %.40s: %v", tt.kind, tt.body, err)
-		e, ok := errors.AsType[*workflow.Error](err)
-		assert.Falsef(t, ok && strings.Contains(e.Message, "secret"), "%q shows %q", tt.kind, e.Message)
+		if e, ok := errors.AsType[*workflow.Error](err); ok {
+			assert.NotContains(t, e.Message, "secret", tt.kind)
+		}
 	}
 	_, err := PrepareMessage(post("found", `{"parcel":"p"}`), nil, uuid.New)
 	assert.Equalf(t, workflow.MessageNotTaken, workflow.CodeOf(err), "without a route: %v", err)

@@ -38,7 +38,7 @@ func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
 	l := newLife(t)
 	l.worked("book", `{}`)
 	d := l.worked("pay", `{"text":"paid"}`)
-	assert.Truef(t, len(d.Commands) <= 0, "it plans %+v", plans(d))
+	assert.Emptyf(t, d.Commands, "it plans %+v", plans(d))
 	e := l.inst.Links.Effects
 	assert.Truef(t, len(e) == 1 && e[0].Transition == "book", "the effects are %+v", e)
 }
@@ -126,7 +126,7 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 				string(e.Payload) != `{"effect":"`+effect+`"}` {
 				t.Errorf("the entry is %+v, %s", e, e.Payload)
 			}
-			assert.Truef(t, len(d.Commands)+len(d.Disarmed) <= 0 && d.Cancelled == nil, "it changes other commands: %+v", d)
+			assert.Truef(t, len(d.Commands)+len(d.Disarmed) == 0 && d.Cancelled == nil, "it changes other commands: %+v", d)
 			if tt.status == transitions.FailedFinal {
 				wantCode(t, transitions.Receipt{Status: d.Code, Body: d.Body}.Err(), workflow.ActivityFailed)
 			}

@@ -155,7 +155,7 @@ func TestAfterNeverSplitsTheEventsOfATransition(t *testing.T) {
 				after = batch[len(batch)-1].Position
 			}
 			rest := slices.DeleteFunc(slices.Clone(want), func(e transitions.Event) bool { return e.Position <= int64(start) })
-			assert.Truef(t, len(all) == len(rest) && (len(rest) <= 0 || reflect.DeepEqual(all, rest)),
+			assert.Truef(t, len(all) == len(rest) && (len(rest) == 0 || reflect.DeepEqual(all, rest)),
 				"limit %d from %d: got %d events of %d", limit, start, len(all), len(rest))
 		}
 	}

@@ -77,6 +77,7 @@ var Matrix = []Room{
 	{"internal/testkit/tables", ours("internal/testkit/pgtest", "schema"), mods(pgx)},
 	{"internal/testkit/arch", nil, nil},
 	{"internal/testkit/await", nil, nil},
+	{"internal/testkit/prose", nil, nil},
 	{"internal/testkit/docs", nil, nil},
 	{"app/sdnotify/sdnotifytest", ours("internal/testkit/await"), nil},
 	{"internal/testkit/chromium", ours("internal/testkit/await"), mods(cdproto, chromedp, json)},

@@ -88,7 +88,7 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 	want := []string{"GET " + origin + "/", "GET " + origin + "/page.js", "GET " + origin + "/", "GET " + origin +
 		"/page.js"}
 	assert.Truef(t, slices.Equal(seen.Requests, want), "it asked for %q", seen.Requests)
-	assert.Truef(t, len(seen.Problems) <= 0, "%q", seen.Problems)
+	assert.Empty(t, seen.Problems)
 }
 
 // Who waits for a text may read while one document takes the place of another: which then says nothing.

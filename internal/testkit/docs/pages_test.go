@@ -64,7 +64,7 @@ func wantLines(t *testing.T, command, out string, want []string) {
 			missing = missing[1:]
 		}
 	}
-	assert.Truef(t, len(missing) <= 0, "%s\nanswers\n%s\nand should have the line\n%s", command, out, missing[0])
+	assert.Emptyf(t, missing, "%s\nanswers\n%s\nand should have the line", command, out)
 }
 
 // build compiles a program: a package of the module that the folder is in.

@@ -138,7 +138,7 @@ func (s *shell) follow(t *testing.T, command string, want []string) {
 	}
 	cancel()
 	_ = c.Wait() // it was killed
-	assert.Truef(t, len(want) <= 0, "%s\nends without the line\n%s", command, want[0])
+	assert.Emptyf(t, want, "%s\nends without the line", command)
 }
 
 // serve runs a service in the background, on a free port, in the place of the one

@@ -150,7 +150,7 @@ func wantDone(t testing.TB, waiting []<-chan answered) {
 			failed[fmt.Sprint(a.receipt.Status)]++
 		}
 	}
-	assert.Truef(t, len(failed) <= 0, "of %d commands failed %v", len(waiting), failed)
+	assert.Emptyf(t, failed, "of %d commands failed %v", len(waiting), failed)
 }
 
 // number asks the database for a number.
@@ -168,6 +168,6 @@ func wantSound(t testing.TB, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
 	v, err := e.Admin().Verify(underLoad(t), "", [16]byte{}) // which reads all that the test has written
 	require.NoError(t, err)
-	assert.Truef(t, len(v.Broken) <= 0, "broken: %v", v.Broken)
+	assert.Empty(t, v.Broken, "broken")
 	tables.WantSound(t, pool)
 }

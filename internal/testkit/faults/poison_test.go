@@ -67,7 +67,7 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 					failed[workflow.CodeOf(r.Err)]++
 				}
 			}
-			assert.Truef(t, len(failed) <= 0, "of the others failed: %v", failed)
+			assert.Empty(t, failed, "of the others failed")
 			s := e.Admin().Stats()
 			assert.Equal(t, int64(0), s.Lost, "connections were given up")
 			assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'poison'`),

@@ -58,7 +58,7 @@ func (p *player) event(t testing.TB, e entry) fold.Outcome {
 	o := fold.Outcome{Case: c.BusinessKey, Number: e.number, Transition: c.Transition, From: p.state()}
 	d, err := p.command(c)
 	o.To = p.state()
-	assert.Truef(t, len(d.Commands) <= 0,
+	assert.Truef(t, len(d.Commands) == 0,
 		"case %s, event %d: a timer is set, although the office enters its penalties itself", c.BusinessKey, e.number)
 	switch {
 	case err != nil:
