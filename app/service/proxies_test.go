@@ -238,7 +238,7 @@ func (p *proxied) place(t *testing.T, customer string) {
 // eventStream reads each event before the next one exists.
 func (p *proxied) eventStream(t *testing.T) {
 	resp := p.request(t, "GET", "/v1/events?after=now&workflow=order", "", "Accept", "text/event-stream")
-	require.Equal(t, 200, resp.StatusCode, textOf(t, resp))
+	require.Equal(t, 200, resp.StatusCode)
 	lines := make(chan string)
 	go func() {
 		for scan := bufio.NewScanner(resp.Body); scan.Scan(); {
@@ -424,7 +424,7 @@ func TestProxiesWaitLongEnough(t *testing.T) {
 // refusals shows that answers with 503 take no node out, and are those of Pawl.
 func (p *proxied) refusals(t *testing.T) {
 	resp := p.request(t, "PUT", "/v1/ops/paused/order", `{"reason":"test"}`)
-	require.Equal(t, 204, resp.StatusCode, textOf(t, resp))
+	require.Equal(t, 204, resp.StatusCode)
 	place := func() string {
 		resp := p.request(t, "POST", "/v1/workflows/order/place", `{"customer":"p","cart":"1","total":1,"currency":"EUR"}`,
 			"Idempotency-Key", "paused")
@@ -438,5 +438,5 @@ func (p *proxied) refusals(t *testing.T) {
 		require.Equal(t, "", place())
 	}
 	resp = p.request(t, "GET", "/v1/workflows", "")
-	assert.Equal(t, 200, resp.StatusCode, textOf(t, resp))
+	assert.Equal(t, 200, resp.StatusCode)
 }
