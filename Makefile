@@ -127,8 +127,7 @@ lint: ## check the code and its language: go vet, golangci-lint, and the words o
 	$(GO) run -C bench $(GOLANGCI) run
 
 generate: ## write the generated parts of the documentation and the lists that tests compare
-	$(GO) test -p 1 -count=1 -run 'AreDocumented|TestDocumentShows|TestDecisionsAre|TestTheTraceOfAnOrder|KeepTheirNames|TestTheListOfIndexes' \
-		./api ./internal/testkit/arch ./internal/testkit/docs ./metrics ./schema ./tracing/opentelemetry -update
+	$(GO) test -p 1 -count=1 -run _Golden $$(grep -rl --include='*_test.go' '^func Test.*_Golden' . | xargs -n1 dirname | sort -u) -update
 
 fmt: ## format the code
 	gofmt -w .

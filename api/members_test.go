@@ -13,7 +13,7 @@ import (
 
 // What clients read by its name keeps its name: the members of every body and answer
 // of the table, as testdata/members.txt has them.
-func TestMembersOfBodiesAndAnswersKeepTheirNames(t *testing.T) {
+func TestMembers_Golden(t *testing.T) {
 	all, seen := map[string]bool{}, map[reflect.Type]bool{}
 	add := func(where string, t reflect.Type) {
 		if t != nil && !seen[t] { // each type once, for the first route that has it

@@ -163,7 +163,7 @@ func TestAlerts_AreComplete(t *testing.T) {
 	}
 }
 
-func TestAlertsAreDocumented(t *testing.T) {
+func TestAlerts_Golden(t *testing.T) {
 	text, err := os.ReadFile(operationsFile)
 	require.NoError(t, err)
 	runbooks := strings.ReplaceAll(strings.ToLower(string(text)), " ", "-")

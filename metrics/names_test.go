@@ -16,7 +16,7 @@ import (
 
 // Dashboards and rules of users contain the names of metrics and labels, so released names are
 // permanent: -update only adds names. Remove one manually and announce it in the changelog.
-func TestMetricsKeepTheirNames(t *testing.T) {
+func TestNames_Golden(t *testing.T) {
 	const path = "testdata/names.txt"
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)

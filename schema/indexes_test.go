@@ -11,7 +11,7 @@ import (
 )
 
 // The list is needed to detect missing indexes where the migrations cannot be executed.
-func TestIndexesMatchMigrations(t *testing.T) {
+func TestIndexes_Golden(t *testing.T) {
 	t.Parallel()
 	got := query[string](t, pgtest.Pool(t), `
 SELECT string_agg(`+IndexDefinition("i.indexrelid")+`, E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'

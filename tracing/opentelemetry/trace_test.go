@@ -186,7 +186,7 @@ func (x *traced) place(s *service.Service) {
 	}
 }
 
-func TestTheTraceOfAnOrder(t *testing.T) {
+func TestOrderTrace_Golden(t *testing.T) {
 	t.Parallel()
 	x := newTraced(t)
 	s := x.start()

@@ -160,7 +160,7 @@ func TestBrokenSourceIsAnError(t *testing.T) {
 }
 
 // The document shows the matrix as it is.
-func TestDocumentShowsTheMatrix(t *testing.T) {
+func TestMatrix_Golden(t *testing.T) {
 	docs.Part(t, root+"/docs/internals/imports.md", "matrix", table())
 }
 

@@ -57,7 +57,7 @@ func TestNobodyLinksWhatIsNotUsed(t *testing.T) {
 }
 
 // The document shows what is linked, and so how much that grows with a change.
-func TestDocumentShowsWhatIsLinked(t *testing.T) {
+func TestLinkedModules_Golden(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| imported | linked, and what is above |\n|---|---|\n")
 	var above []string

@@ -16,7 +16,7 @@ import (
 var decisionTitle = regexp.MustCompile(`^# 0*(\d+)\.? (.*)\n`)
 
 // The index lists the notes by their titles, "# 7. Title".
-func TestDecisionsAreInTheIndex(t *testing.T) {
+func TestDecisionIndex_Golden(t *testing.T) {
 	const path, begin = "docs/decisions/README.md", "| | |\n|---|---|\n"
 	notes, err := filepath.Glob("docs/decisions/0*.md")
 	require.Truef(t, err == nil && len(notes) != 0, "%v %v", notes, err)

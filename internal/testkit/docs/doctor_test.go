@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
-func TestChecksOfTheDoctorAreDocumented(t *testing.T) {
+func TestDoctorChecks_Golden(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| check | looks at | warning | problem |\n|---|---|---|---|\n")
 	for _, c := range doctor.Checks {

@@ -11,7 +11,7 @@ import (
 )
 
 // Problem documents link to docs/errors.md#code, so it has to have every code.
-func TestErrorsAreDocumented(t *testing.T) {
+func TestErrors_Golden(t *testing.T) {
 	docs.File(t, "docs/errors.md", errorsDocument())
 }
 

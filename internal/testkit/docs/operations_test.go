@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-func TestMetricsAreDocumented(t *testing.T) {
+func TestMetrics_Golden(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | |\n|---|---|---|---|\n")
 	for _, m := range metrics.Table() {

@@ -17,7 +17,7 @@ import (
 var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|naming|header|query|answer|operations|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
 
 // The tables of docs/protocol.md are made from the table of routes.
-func TestRoutesAreDocumented(t *testing.T) {
+func TestRoutes_Golden(t *testing.T) {
 	const path = "docs/protocol.md"
 	listed := map[string]bool{}
 	want := routesBlock.ReplaceAllStringFunc(page(t, path), func(block string) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestSQLStatesAreDocumented(t *testing.T) {
+func TestSQLStates_Golden(t *testing.T) {
 	docs.File(t, "docs/sqlstates.md", sqlstatesDocument())
 }
 
