@@ -7,13 +7,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The log's names for the transitions of an activity: its own name is its success,
-// and these suffixes are the others. No declared name has a dot.
+// Suffixes of an activity's transitions in the log; its success has the name alone. Declared names have no dot.
 const (
 	accepted  = ".accepted"
 	gaveUp    = ".failed"
@@ -27,10 +25,10 @@ const (
 	migratedEntry = "pawl.migrated"
 )
 
-// PausedEntry is the log's name for the pause of an instance.
+// PausedEntry names the pause of an instance in the log.
 const PausedEntry = "pawl.paused"
 
-// change is one transition of an instance, on its way to be a decision.
+// change is a transition of an instance to be decided.
 type change struct {
 	p       *Prepared
 	w       *workflow.Workflow
@@ -40,20 +38,19 @@ type change struct {
 	name    string         // in the log
 	payload jsontext.Value // in the audit row
 	now     time.Time
-	plan    *workflow.Migration // what takes it to another version; nil: it stays on its own
-	remains bool                // of an activity that failed: it may have happened, and nothing undoes it
+	plan    *workflow.Migration // to another version of the definition; nil for none
+	remains bool                // the effect of a failed activity may have happened and cannot be undone
 }
 
-// decide makes the instance after the change, its audit row, its events, and
-// what becomes of the timers and of the command in flight.
+// decide returns the instance after the change, its audit row and events, and the changes of its timers and command in flight.
 func (c *change) decide() Decision {
 	if problem := transitions.TextProblem(c.out.Reason, transitions.MaxReason); problem != "" {
 		return failed(defect("the reason that %s.%s gives %s", c.p.Workflow, c.name, problem))
 	}
 	switch {
-	case c.p.because != "": // an operator's word counts more than the code's
+	case c.p.because != "": // an operator's reason overrides that of the code
 		c.out.Reason = c.p.because
-	case c.out.Reason == "": // a caller's less: what the code says is not his to change
+	case c.out.Reason == "":
 		c.out.Reason = c.p.Reason
 	}
 	attrs, err := c.w.AttributesOf(c.out.Data)
@@ -61,7 +58,7 @@ func (c *change) decide() Decision {
 		return failed(workflow.AsError(err))
 	}
 	for name, value := range attrs {
-		if strings.IndexByte(value, 0) >= 0 { // the database would refuse it, and nobody would learn why
+		if strings.IndexByte(value, 0) >= 0 { // the database would refuse it
 			return failed(defect("attribute %q of %s contains a NUL", name, c.w.Name))
 		}
 	}
@@ -88,7 +85,7 @@ func (c *change) decide() Decision {
 		At: c.now,
 	}
 	var e *workflow.Error
-	if d.Events, e = eventsOf(&d.Entry, &after, c.p.Trace, c.out.Events); e != nil {
+	if d.Events, e = c.events(&d.Entry, &after); e != nil {
 		return failed(e)
 	}
 	setTimers := c.setTimers
@@ -103,7 +100,21 @@ func (c *change) decide() Decision {
 	return d
 }
 
-// answer makes the decision that of a command that is done.
+// unchanged is the outcome of a change that only adds a version and an audit row.
+func unchanged(inst *transitions.Instance, reason string) workflow.Outcome {
+	return workflow.Outcome{To: inst.State, Data: inst.Data, Reason: reason}
+}
+
+// decideAndAnswer is decide for a command that completes with the change.
+func (c *change) decideAndAnswer() Decision {
+	d := c.decide()
+	if d.After != nil {
+		c.answer(&d)
+	}
+	return d
+}
+
+// answer sets the answer of a completed command.
 func (c *change) answer(d *Decision) {
 	d.Plain = len(d.Overdue) == 0
 	if len(c.out.Result) > 0 {
@@ -151,7 +162,7 @@ func (c *change) setTimers(d *Decision) error {
 	return nil
 }
 
-// arm plans what a timer does. The zero time is never; one that has passed is now.
+// arm plans the command of a timer. The zero time means never.
 func (c *change) arm(d *Decision, t *workflow.Timer, due time.Time) {
 	if due.IsZero() {
 		return
@@ -160,7 +171,7 @@ func (c *change) arm(d *Decision, t *workflow.Timer, due time.Time) {
 		transitions.Reserved+"timer", nil, c.fires(d, t, due)))
 }
 
-// tooLate refuses a time of a timer that cannot be stored.
+// tooLate refuses a time that cannot be stored.
 func (c *change) tooLate(t string, due time.Time) error {
 	if due.UTC().Year() > maxYear {
 		return defect("timer %q of %s fires after the year %d", t, c.w.Name, maxYear)
@@ -168,8 +179,7 @@ func (c *change) tooLate(t string, due time.Time) error {
 	return nil
 }
 
-// planned is a command on an instance of this workflow's, to be decided at a
-// time by itself.
+// planned returns a scheduled command on an instance of the same workflow.
 func (c *change) planned(on *transitions.Instance, scope, key, transition, actor string, payload []byte, due time.Time) Planned {
 	p := plan(transitions.Command{Tenant: on.Tenant, Scope: scope, Key: key, Workflow: on.Workflow, Transition: transition,
 		Instance: on.ID, Actor: actor, Trace: c.p.Trace}, payload, due.UTC().Truncate(time.Microsecond))
@@ -177,7 +187,7 @@ func (c *change) planned(on *transitions.Instance, scope, key, transition, actor
 	return p
 }
 
-// plan makes a command that is Pawl's own.
+// plan returns a scheduled command of Pawl's own.
 func plan(c transitions.Command, payload []byte, due time.Time) Planned {
 	if payload == nil {
 		payload = []byte("{}")
@@ -193,21 +203,16 @@ func defect(format string, args ...any) *workflow.Error {
 	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: fmt.Errorf(format, args...)}
 }
 
-// eventsOf are the events of a transition.
-func eventsOf(e *transitions.Entry, after *transitions.Instance, trace tracing.Context, emitted []workflow.Emitted) (
-	[]transitions.Event, *workflow.Error,
-) {
+// events returns the events of the transition.
+func (c *change) events(e *transitions.Entry, after *transitions.Instance) ([]transitions.Event, *workflow.Error) {
+	emitted := c.out.Events
 	event := transitions.Event{
 		Tenant: e.Tenant, Type: e.Workflow + "." + e.Transition, Workflow: e.Workflow, Instance: e.Instance,
 		BusinessKey: after.BusinessKey, Attributes: after.Attributes, Version: e.Version, Transition: e.Transition, From: e.From,
-		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data, Trace: trace,
+		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data, Trace: c.p.Trace,
 	}
 	event.Cause, event.CausedBy = transitions.CauseOf(e.Cause, e.Scope, e.Key)
-	if len(emitted) == 0 {
-		return []transitions.Event{event}, nil
-	}
-	events := make([]transitions.Event, 1, 1+len(emitted))
-	events[0] = event
+	events := append(make([]transitions.Event, 0, 1+len(emitted)), event)
 	for i, x := range emitted {
 		if x.Type == events[0].Type {
 			return nil, defect("transition %q emits an event of type %q, which is that of every such transition", e.Transition, x.Type)
@@ -218,8 +223,7 @@ func eventsOf(e *transitions.Entry, after *transitions.Instance, trace tracing.C
 	return events, nil
 }
 
-// storedCause is the cause of what the command does where its scope does not tell,
-// or "".
+// storedCause returns the cause of the transition, or "" if its scope implies it.
 func (p *Prepared) storedCause() transitions.Cause {
 	if p.Operation != nil || p.settled {
 		return transitions.CausedByOperator

@@ -12,17 +12,17 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A completion is the end of a child as a command to its parent. It is decided once the child has ended. If the parent refuses it by its
-// state, a guard or its size, the completion is deferred: it stays in flight, the parent lists it in its links, and every later change of
-// the parent that may let it be taken makes it due again. A parent that has ended takes nothing, so its history gets the completion.
+// A completion is the end of a child as a command to its parent. If the parent refuses it by its state, a guard or its size, the
+// completion is deferred: it stays in flight, the parent lists it in its links, and each later change of the parent that may allow it makes
+// it due again. A completion for an ended parent is only recorded in the parent's history.
 
 const (
 	endPrefix = transitions.Reserved + "end:"
 	endKey    = "ended"
 )
 
-// retryDeferred bounds the time after which a deferred completion is decided again although no change of its parent has made it due. A
-// transition in SQL makes none due, and neither does a node of an earlier release.
+// retryDeferred is the backoff of deferred completions that no change of the parent makes due. Transitions in SQL and nodes of earlier
+// releases make none due.
 var retryDeferred = workflow.Retry{First: time.Minute, Max: time.Hour}
 
 // isCompletion reports whether the command is the completion of a child.
@@ -36,7 +36,7 @@ func (p *Prepared) completes(child uuid.UUID) bool {
 	return p.Scope == endScope(child)
 }
 
-// complete decides what becomes of a completion that was decided as d on its parent.
+// complete returns the decision on a completion, given the decision d of its transition on the parent.
 func complete(p *Prepared, w *workflow.Workflow, parent *transitions.Instance, d Decision, now time.Time) Decision {
 	switch {
 	case d.Err == nil || d.Err.Code.Info().Retry:
@@ -45,32 +45,25 @@ func complete(p *Prepared, w *workflow.Workflow, parent *transitions.Instance, d
 		return refused(d.Err)
 	case !parent.Open:
 		return recordCompletion(p, w, parent, d.Err, now)
-	case deferrable(d.Err.Code):
+	case slices.Contains(deferrable, d.Err.Code):
 		return deferCompletion(p, w, parent, d.Err, now)
 	}
-	return failed(d.Err) // a defect: it is tried again, and then waits for an operator
+	return failed(d.Err) // a defect: retried, then waits for an operator
 }
 
-// deferrable reports whether a later change of the parent may remove the reason for a refusal.
-func deferrable(code workflow.Code) bool {
-	switch code {
-	case workflow.IllegalTransition, workflow.TransitionNotFound, workflow.GuardRefused, workflow.SeparationOfDuties,
-		workflow.DataTooLarge, workflow.TooManyEffects, workflow.AlreadyExists:
-		return true
-	}
-	return false
-}
+// deferrable are the codes of refusals that a later change of the parent may remove.
+var deferrable = []workflow.Code{workflow.IllegalTransition, workflow.TransitionNotFound, workflow.GuardRefused,
+	workflow.SeparationOfDuties, workflow.DataTooLarge, workflow.TooManyEffects, workflow.AlreadyExists}
 
-// deferCompletion keeps a completion until the parent takes it. The first time, the history of the parent gets an entry with the reason.
+// deferCompletion defers a completion. The first time, it records the reason in the parent's history.
 func deferCompletion(p *Prepared, w *workflow.Workflow, parent *transitions.Instance, why *workflow.Error, now time.Time) Decision {
 	again := schedule(p, parent).Flight
-	again.RunAt, again.Definition = now.Add(retryDeferred.Ceiling(p.Resumed.Attempt)), 0 // whatever version the parent is on by then
+	again.RunAt, again.Definition = now.Add(retryDeferred.Ceiling(p.Resumed.Attempt)), 0 // the parent may be migrated by then
 	d := Decision{Stored: true}
 	known := slices.ContainsFunc(parent.Links.Deferred, func(c transitions.Completion) bool { return p.completes(c.Child) })
 	if child, err := uuid.Parse(strings.TrimPrefix(p.Scope, endPrefix)); err == nil && !known {
 		c := change{p: p, w: w, inst: parent, name: p.Transition + deferredEntry, now: now,
-			payload: member("child", []byte(`"`+child.String()+`"`)),
-			out:     workflow.Outcome{To: parent.State, Data: parent.Data, Reason: shortened(why.Message, transitions.MaxReason)}}
+			payload: member("child", []byte(`"`+child.String()+`"`)), out: unchanged(parent, shortened(why.Message, transitions.MaxReason))}
 		if d = c.decide(); d.After == nil {
 			return d
 		}
@@ -80,30 +73,26 @@ func deferCompletion(p *Prepared, w *workflow.Workflow, parent *transitions.Inst
 	return d
 }
 
-// recordCompletion writes a completion that the parent does not take into the parent's history, and ends it with the error.
+// recordCompletion records a refused completion in the parent's history and completes its command with the error.
 func recordCompletion(p *Prepared, w *workflow.Workflow, parent *transitions.Instance, why *workflow.Error, now time.Time) Decision {
 	c := change{p: p, w: w, inst: parent, name: p.Transition + notTakenEntry, payload: p.Canonical, now: now,
-		out: workflow.Outcome{To: parent.State, Data: parent.Data, Reason: shortened(why.Message, transitions.MaxReason)}}
+		out: unchanged(parent, shortened(why.Message, transitions.MaxReason))}
 	d := c.decide()
-	if d.After == nil {
-		return d
+	if d.After != nil {
+		d.refuse(&workflow.Error{Code: why.Code, State: parent.State, Message: why.Message})
 	}
-	problem := transitions.ProblemOf(&workflow.Error{Code: why.Code, State: parent.State, Message: why.Message}).Kept()
-	d.Err, d.Status, d.Code, d.Body = why, transitions.FailedFinal, problem.Status, problem.JSON()
 	return d
 }
 
-// dueCompletions removes the completion that the change takes from the deferred ones, and makes those due that the change may let be taken.
+// dueCompletions removes the completion of this command from the deferred ones, and makes due those that the change may allow.
 func (c *change) dueCompletions(d *Decision) {
-	before := c.inst.Links.Deferred
-	if len(before) == 0 {
+	if len(c.inst.Links.Deferred) == 0 {
 		return
 	}
-	var left []transitions.Completion
-	for _, one := range before {
-		if !c.p.completes(one.Child) {
-			left = append(left, one)
-		}
+	completes := func(x transitions.Completion) bool { return c.p.completes(x.Child) }
+	left := slices.DeleteFunc(slices.Clone(c.inst.Links.Deferred), completes)
+	if len(left) == 0 {
+		left = nil
 	}
 	after := d.After
 	after.Links.Deferred = left

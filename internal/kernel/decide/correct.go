@@ -21,7 +21,7 @@ func correct(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now 
 	if !inst.Open {
 		return refuse("the instance has ended in state %q; nothing leaves that", inst.State)
 	}
-	out := workflow.Outcome{To: inst.State, Data: inst.Data, Reason: o.Reason}
+	out := unchanged(inst, o.Reason)
 	if o.State != "" && o.State != inst.State {
 		if problem := w.StateProblem(o.State); problem != "" {
 			return refuse("it cannot be in state %q: %s", o.State, problem)
@@ -39,9 +39,5 @@ func correct(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now 
 		out.Data = data
 	}
 	c := change{p: p, w: w, inst: inst, out: out, name: correctedEntry, payload: p.Canonical, now: now}
-	d := c.decide()
-	if d.After != nil {
-		c.answer(&d)
-	}
-	return d
+	return c.decideAndAnswer()
 }

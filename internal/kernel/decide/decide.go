@@ -90,8 +90,7 @@ type Target struct {
 func Decide(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {
-			d = failed(&workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
-				Cause: fmt.Errorf("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())})
+			d = failed(defect("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack()))
 		}
 	}()
 	d = decisionOf(p, w, inst, now)
@@ -164,6 +163,11 @@ func decideExisting(p *Prepared, step *workflow.Step, inst *transitions.Instance
 		return refused(&workflow.Error{Code: workflow.AlreadyExists, State: inst.State,
 			Message: fmt.Sprintf("the business key %q belongs to instance %s", inst.BusinessKey, inst.ID)})
 	}
+	return p.existing(inst)
+}
+
+// existing is the decision of a command that finds the instance as requested.
+func (p *Prepared) existing(inst *transitions.Instance) Decision {
 	body := transitions.Result{Instance: inst.ID, Workflow: inst.Workflow, Transition: p.Transition, State: inst.State,
 		Version: inst.Version, At: inst.UpdatedAt, Existing: true}
 	return Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Body: Answer(body)}
@@ -283,16 +287,23 @@ func unwilling(err error, inst *transitions.Instance) Decision {
 	return refused(&e)
 }
 
-// refused is an outcome of the business: it is stored and replayed.
+// refused returns the decision of a refusal, which is stored and replayed.
 func refused(e *workflow.Error) Decision {
-	problem := transitions.ProblemOf(e).Kept()
-	return Decision{Err: e, Stored: true, Status: transitions.FailedFinal, Code: problem.Status, Body: problem.JSON()}
+	d := Decision{Stored: true}
+	d.refuse(e)
+	return d
 }
 
-// Refuse is the decision that a Hook's refusal makes of an accepted one.
+// refuse makes an error the stored answer of the command.
+func (d *Decision) refuse(e *workflow.Error) {
+	problem := transitions.ProblemOf(e).Kept()
+	d.Err, d.Status, d.Code, d.Body = e, transitions.FailedFinal, problem.Status, problem.JSON()
+}
+
+// Refuse returns the decision of a Hook that refuses an accepted command.
 func Refuse(e *workflow.Error) Decision { return refused(e) }
 
-// failed leaves no trace: the same key may be tried again.
+// failed returns a decision that is not stored: the same key may be retried.
 func failed(e *workflow.Error) Decision { return Decision{Err: e, Code: e.Code.Info().Status} }
 
 func illegal(w *workflow.Workflow, inst *transitions.Instance, transition string) *workflow.Error {

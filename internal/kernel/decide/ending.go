@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// decideEnding takes an instance on by the outcome of an activity. Where the
-// instance has left the in-between state meanwhile, only the command ends, and
-// what it did is undone.
+// decideEnding applies the outcome of an activity to the instance. If the instance has left the in-between state meanwhile, only the
+// command completes, and its effect is undone.
 func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	outcome := p.Resumed.Outcome
 	step, err := activityOf(p, w)
@@ -47,22 +46,19 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 				Unknown: true}, outcome.Result, now)
 	}
 	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: member("result", outcome.Result), now: now}
-	d := c.decide()
+	d := c.decideAndAnswer()
 	if d.After == nil {
 		return d
 	}
-	c.answer(&d)
-	d.settle(step)
+	d.forgetSettled(step)
 	if step.Work.Undoable && w.UndoneByOthers(step.Name) {
-		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), transitions.Effect{
-			CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
-			Payload: p.Canonical, Result: outcome.Result})
+		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), p.effectOf(step, outcome.Result))
 	}
 	return d
 }
 
-// leftBehind ends a command whose instance has gone on without it. It may be on a version that has no such activity (step is
-// nil): then the one before had no undo of it either, or the plan would not have been taken.
+// leftBehind completes a command whose instance has continued without it. step is nil if the instance was migrated to a version without
+// the activity; migration plans allow that only if the activity has no undo.
 func leftBehind(p *Prepared, w *workflow.Workflow, step *workflow.Step, now time.Time) Decision {
 	outcome := p.Resumed.Outcome
 	d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
@@ -72,8 +68,8 @@ func leftBehind(p *Prepared, w *workflow.Workflow, step *workflow.Step, now time
 	return d
 }
 
-// decideFailure takes the instance to the activity's failure state, undoes what
-// the activity may have done, and the earlier ones that it says.
+// decideFailure moves the instance to the activity's failure state and plans the undo of its possible effect and of the earlier effects
+// that it names.
 func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, f workflow.Failure,
 	result []byte, now time.Time,
 ) Decision {
@@ -95,9 +91,7 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	if d.After == nil {
 		return d
 	}
-	e := &workflow.Error{Code: codeOf(f.Kind), State: d.After.State, Message: f.Message}
-	problem := transitions.ProblemOf(e)
-	d.Err, d.Status, d.Code, d.Body = e, transitions.FailedFinal, problem.Status, problem.JSON()
+	d.refuse(&workflow.Error{Code: codeOf(f.Kind), State: d.After.State, Message: f.Message})
 	if f.Unknown {
 		d.undo(p, w.Version, step, result, now)
 	}
@@ -105,7 +99,7 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	return d
 }
 
-// codeOf is what a failure for good is to the caller.
+// codeOf returns the code of a permanent failure.
 func codeOf(kind workflow.FailureKind) workflow.Code {
 	switch kind {
 	case workflow.FailureCancelled:
@@ -118,17 +112,20 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 	return workflow.ActivityFailed
 }
 
-// undo plans the undo of the command's effect on an instance of that version, if the activity has one.
+// undo plans the undo of the command's effect, if the activity has one, with a version of the definition.
 func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
-		done := transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
-			Payload: p.Canonical, Result: result}
-		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.by, now))
+		d.Commands = append(d.Commands, undoOf(p.Command, definition, p.effectOf(step, result), p.by, now))
 	}
 }
 
-// settle forgets the effects that the activity has used up.
-func (d *Decision) settle(step *workflow.Step) {
+func (p *Prepared) effectOf(step *workflow.Step, result []byte) transitions.Effect {
+	return transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
+		Payload: p.Canonical, Result: result}
+}
+
+// forgetSettled forgets the effects that the activity settles.
+func (d *Decision) forgetSettled(step *workflow.Step) {
 	if len(step.Work.Settles) > 0 {
 		d.After.Links.Effects = slices.DeleteFunc(slices.Clone(d.After.Links.Effects), func(e transitions.Effect) bool {
 			return slices.Contains(step.Work.Settles, e.Transition)
@@ -139,8 +136,7 @@ func (d *Decision) settle(step *workflow.Step) {
 	}
 }
 
-// undoEarlier plans the undo of the effects that the failed activity names, the
-// newest first.
+// undoEarlier plans the undo of the effects that the failed activity names, the newest first.
 func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	var kept []transitions.Effect
 	for _, e := range d.After.Links.Effects {
@@ -157,7 +153,7 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	d.After.Links.Effects = kept
 }
 
-// undoOf is a command that undoes an effect on an instance of that version. by is who has done it if it cannot be undone.
+// undoOf returns a command that undoes an effect, with a version of the definition. by is Request.By.
 func undoOf(on transitions.Command, definition int, done transitions.Effect, by string, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
@@ -168,33 +164,26 @@ func undoOf(on transitions.Command, definition int, done transitions.Effect, by 
 	return p
 }
 
-// decideUndone notes on the instance, whatever its state, that an effect was
-// undone.
+// decideUndone records on the instance, in any state, that an effect was undone or abandoned.
 func decideUndone(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	if inst == nil {
 		return failed(workflow.Errorf(workflow.InstanceNotFound, "the instance of the undo is not there"))
 	}
 	name, reason := p.Transition+undone, ""
 	f := p.Resumed.Outcome.Failure
-	if f != nil { // an operator gave it up
+	if f != nil { // an operator abandoned it
 		name, reason = p.Transition+notUndone, shortened(f.Message, transitions.MaxReason)
 	}
 	c := change{p: p, w: w, inst: inst, name: name, payload: member("effect", jsontext.Value(`"`+p.effect+`"`)), now: now,
-		out: workflow.Outcome{To: inst.State, Data: inst.Data, Reason: reason}}
-	d := c.decide()
-	if d.After == nil {
-		return d
-	}
-	c.answer(&d)
-	if f != nil {
-		e := &workflow.Error{Code: workflow.ActivityFailed, State: inst.State, Message: reason}
-		problem := transitions.ProblemOf(e)
-		d.Err, d.Status, d.Code, d.Body, d.Plain = e, transitions.FailedFinal, problem.Status, problem.JSON(), false
+		out: unchanged(inst, reason)}
+	d := c.decideAndAnswer()
+	if d.After != nil && f != nil {
+		d.refuse(&workflow.Error{Code: workflow.ActivityFailed, State: inst.State, Message: reason})
+		d.Plain = false
 	}
 	return d
 }
 
-// activityOf finds the step whose activity the command is about.
 func activityOf(p *Prepared, w *workflow.Workflow) (*workflow.Step, *workflow.Error) {
 	if s := w.Activity(p.Transition, p.from); s != nil {
 		return s, nil
@@ -202,7 +191,7 @@ func activityOf(p *Prepared, w *workflow.Workflow) (*workflow.Step, *workflow.Er
 	return nil, defect("version %d of workflow %q has no activity %q", w.Version, w.Name, p.Transition)
 }
 
-// member is a JSON object with one member.
+// member returns a JSON object with one member.
 func member(name string, value jsontext.Value) jsontext.Value {
 	if len(value) == 0 {
 		value = jsontext.Value("null")
@@ -210,8 +199,7 @@ func member(name string, value jsontext.Value) jsontext.Value {
 	return jsontext.Value(fmt.Sprintf(`{%q:%s}`, name, value))
 }
 
-// shortened cuts a text to a number of bytes and leaves out what cannot be
-// stored.
+// shortened truncates a text to a number of bytes and removes what cannot be stored.
 func shortened(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]

@@ -12,23 +12,22 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// migrate takes an instance to another version of its workflow, by the plan for the version that it is on. One that is there
-// already stays as it is.
+// migrate moves an instance to another version of its workflow, by the plan for its version. If it has that version nothing changes.
 func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 	if inst.Definition == p.Operation.To {
-		return Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Body: Answer(transitions.Result{Instance: inst.ID,
-			Workflow: inst.Workflow, Transition: p.Transition, State: inst.State, Version: inst.Version, At: inst.UpdatedAt, Existing: true})}
+		return p.existing(inst)
 	}
 	if !inst.Open {
 		return refused(&workflow.Error{Code: workflow.MigrationRefused, State: inst.State,
 			Message: fmt.Sprintf("the instance has ended in state %q, and stays on its version", inst.State)})
 	}
-	plan := p.planFrom(inst.Definition)
-	if plan == nil {
+	at := slices.IndexFunc(p.plans, func(m *workflow.Migration) bool { return m.From.Version == inst.Definition })
+	if at < 0 {
 		return failed(workflow.Errorf(workflow.NotOnThisNode,
 			"this node has no plan that takes instances of workflow %q from version %d to version %d",
 			inst.Workflow, inst.Definition, p.Operation.To))
 	}
+	plan := p.plans[at]
 	if p.held != "" {
 		return failed(&workflow.Error{Code: workflow.MigrationWaits, State: inst.State, Message: p.held})
 	}
@@ -63,8 +62,9 @@ func (p *Prepared) Unfit(err error) *Prepared {
 func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {
-			d = refused(unplanned(inst, &workflow.Error{Code: workflow.Internal, Message: "the plan's code failed",
-				Cause: fmt.Errorf("panic in the plan of %s from version %d: %v\n%s", inst.Workflow, inst.Definition, v, debug.Stack())}))
+			e := defect("panic in the plan of %s from version %d: %v\n%s", inst.Workflow, inst.Definition, v, debug.Stack())
+			e.Message = "the plan's code failed"
+			d = refused(unplanned(inst, e))
 		}
 	}()
 	into, known := plan.Into(inst.State)
@@ -84,12 +84,11 @@ func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance
 	c := change{p: p, w: plan.To, inst: inst, name: migratedEntry, now: now, plan: plan,
 		out:     workflow.Outcome{To: into, Data: data, Reason: p.Operation.Reason},
 		payload: jsontext.Value(fmt.Sprintf(`{"from":%d,"to":%d}`, plan.From.Version, plan.To.Version))}
-	d = c.decide()
+	d = c.decideAndAnswer()
 	if d.After == nil {
 		return refused(unplanned(inst, d.Err)) // its timers or attributes
 	}
 	d.Migrated = true
-	c.answer(&d)
 	return d
 }
 
@@ -102,16 +101,7 @@ func unplanned(inst *transitions.Instance, err *workflow.Error) *workflow.Error 
 	return &workflow.Error{Code: workflow.MigrationRefused, State: inst.State, Message: message, Cause: err.Cause}
 }
 
-// planFrom is the plan for instances of a version, nil for none.
-func (p *Prepared) planFrom(version int) *workflow.Migration {
-	at := slices.IndexFunc(p.plans, func(m *workflow.Migration) bool { return m.From.Version == version })
-	if at < 0 {
-		return nil
-	}
-	return p.plans[at]
-}
-
-// migrate makes the instance one of the new version. What is in flight on it stays so.
+// migrate sets the new version. Commands in flight stay in flight.
 func (c *change) migrate(after *transitions.Instance) {
 	after.Definition = c.plan.To.Version
 	after.Actors = c.plan.Actors(after.Actors)
@@ -119,7 +109,6 @@ func (c *change) migrate(after *transitions.Instance) {
 		transitions.Migrated{Version: after.Version, From: c.plan.From.Version})
 }
 
-// attributes are those after the change.
 func (c *change) attributes(computed map[string]string) map[string]string {
 	if c.plan != nil {
 		return c.plan.Attributes(c.inst.Attributes, computed)
@@ -127,7 +116,7 @@ func (c *change) attributes(computed map[string]string) map[string]string {
 	return c.w.KeptAttributes(c.inst.Attributes, computed)
 }
 
-// moveTimers arms and disarms the timers that do not run on as they did.
+// moveTimers arms and disarms the timers that the migration changes.
 func (c *change) moveTimers(d *Decision) error {
 	list, err := c.plan.Timers(c.inst.State, c.inst.Data, d.After.Data, c.now)
 	if err != nil {

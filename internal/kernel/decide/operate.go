@@ -201,22 +201,20 @@ func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, pa
 	return d
 }
 
-// note is a change of the version alone, for the audit row.
+// note adds an audit row to the instance, if it exists: that of a scheduled creation does not.
 func (p *Prepared) note(w *workflow.Workflow, inst *transitions.Instance, name string, now time.Time) Decision {
-	c := change{p: p, w: w, inst: inst, name: name, payload: p.Canonical, now: now,
-		out: workflow.Outcome{To: inst.State, Data: inst.Data, Reason: p.Operation.Reason}}
-	d := c.decide()
-	if d.After != nil {
-		c.answer(&d)
+	if inst == nil {
+		return Decision{Stored: true}
 	}
-	return d
+	c := change{p: p, w: w, inst: inst, name: name, payload: p.Canonical, now: now, out: unchanged(inst, p.Operation.Reason)}
+	return c.decideAndAnswer()
 }
 
 // retry lets a stuck command begin again with all its attempts. Tried says that an
 // earlier one may have had its effect.
 func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	stuck := p.Stuck
-	d := p.noteIfThere(w, inst, stuck.Transition+".retried", now)
+	d := p.note(w, inst, stuck.Transition+".retried", now)
 	if !d.Stored {
 		return d
 	}
@@ -278,7 +276,7 @@ func dropScheduled(p *Prepared, w *workflow.Workflow, inst *transitions.Instance
 	if p.Operation.Action == transitions.Resolve {
 		return failed(workflow.Errorf(workflow.InvalidRequest, "a scheduled command has no result; retry or abandon it"))
 	}
-	d := p.noteIfThere(w, inst, stuck.Transition+".abandoned", now)
+	d := p.note(w, inst, stuck.Transition+".abandoned", now)
 	if !d.Stored {
 		return d
 	}
@@ -286,15 +284,6 @@ func dropScheduled(p *Prepared, w *workflow.Workflow, inst *transitions.Instance
 	d.Target = p.target()
 	d.Target.Status, d.Target.Code, d.Target.Body, d.Target.Version = end.Status, end.Code, end.Body, stuck.Version
 	return p.done(d, now)
-}
-
-// noteIfThere is note, where there is an instance: a scheduled creation has none
-// yet.
-func (p *Prepared) noteIfThere(w *workflow.Workflow, inst *transitions.Instance, name string, now time.Time) Decision {
-	if inst == nil {
-		return Decision{Stored: true}
-	}
-	return p.note(w, inst, name, now)
 }
 
 // done is the decision of an operation on a command.
