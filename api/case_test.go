@@ -24,7 +24,7 @@ func TestWhatWaitsForAnOperatorIsToldOfItsInstance(t *testing.T) {
 	tag := a.header.Get("ETag")
 	assert.Truef(t, tag != `"2"` && s.get(path, "If-None-Match", tag).status == 304, "the tag is %s", tag)
 	options := read[api.Options](t, s.get(path+"/transitions"))
-	if len(options.Stuck) != 1 || !strings.Contains(options.Stuck[0].Message, "waits for an operator, who can retry, resolve or abandon it") {
+	if len(options.Stuck) != 1 || !strings.Contains(options.Stuck[0].Message, "waits for an operator to retry, resolve or abandon it") {
 		t.Errorf("%+v", options)
 	}
 	told := 0

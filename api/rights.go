@@ -97,7 +97,7 @@ func (a *API) mayAbout(ctx context.Context, c *Caller, g Grant, ref transitions.
 		return err
 	}
 	if t := aboutRecord(&record); !c.May(g, t) {
-		return a.hidden(ctx, c, g, t, workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
+		return a.hidden(ctx, c, g, t, transitions.UnknownCommand())
 	}
 	return err
 }

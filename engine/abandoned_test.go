@@ -71,7 +71,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 		"got %+v, %v", inst, err)
 	entries, err := works.Read().History(t.Context(), "", inst.ID, 2, 10)
 	assert.Truef(t, err == nil && len(entries) == 1 && entries[0].Transition == "post.failed" &&
-		strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s"),
+		strings.Contains(entries[0].Reason, "no node claimed it for 1h0m0s"),
 		"got %+v, %v", entries, err)
 
 	// A late poller, and a late duplicate.

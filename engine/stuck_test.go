@@ -108,7 +108,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), flows(fares()))
 	id := stranded(t, e, "F-1")
-	const undo = `the undo of "charge" waits for an operator, who can retry, resolve or abandon it: it has failed; no refund`
+	const undo = `the undo of "charge" waits for an operator to retry, resolve or abandon it: it has failed; no refund`
 	v, err := e.Read().ViewByKey(t.Context(), "", "fare", "F-1")
 	require.Truef(t, err == nil && len(v.Stuck) == 1 && !v.MoreStuck, "%+v, %v", v.Stuck, err)
 	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != decide.UndoScope(id) ||
@@ -127,7 +127,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	stuckOf(t, e, id, 2)
 	x, err = e.Read().Explain(t.Context(), "", id, "ann", nil)
 	require.Truef(t, err == nil && len(x.Stuck) == 2, "%+v, %v", x.Stuck, err)
-	const claim = `"claim" waits for an operator, who can retry, resolve or abandon it: nobody knows whether it has happened; no answer`
+	const claim = `"claim" waits for an operator to retry, resolve or abandon it: its effect is unknown; no answer`
 	for _, o := range x.Transitions {
 		if o.Allowed || len(o.Reasons) != 2 || o.Reasons[1] != (inspect.Reason{Code: workflow.IllegalTransition, Message: claim}) {
 			t.Errorf("%+v", o)

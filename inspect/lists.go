@@ -40,7 +40,7 @@ func (f *Filter) Check(versions []*workflow.Workflow) error {
 	case f.BusinessKey != "" && f.Workflow == "":
 		return workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
 	case f.Order != ByCreation && f.Order != ByUpdate:
-		return workflow.Errorf(workflow.InvalidRequest, "there is no such order of instances")
+		return workflow.Errorf(workflow.InvalidRequest, "unknown order of instances")
 	case never(f.CreatedAfter, f.CreatedBefore):
 		return workflow.Errorf(workflow.InvalidRequest, "nothing is created after one time and before another that is not later")
 	case never(f.UpdatedAfter, f.UpdatedBefore):

@@ -30,7 +30,7 @@ func (s *StuckCommand) Describe() {
 	if s.Undo {
 		what = "the undo of " + what
 	}
-	s.Message = what + " waits for an operator, who can retry, resolve or abandon it: " + s.reason()
+	s.Message = what + " waits for an operator to retry, resolve or abandon it: " + s.reason()
 	if s.Failure != "" {
 		s.Message += "; " + s.Failure
 	}
@@ -39,11 +39,11 @@ func (s *StuckCommand) Describe() {
 func (s *StuckCommand) reason() string {
 	switch s.Stuck {
 	case transitions.StuckUnknown:
-		return "nobody knows whether it has happened"
+		return "its effect is unknown"
 	case transitions.StuckUndo:
 		return "it has failed"
 	case transitions.StuckUndecidable:
-		return "what it came to cannot be decided"
+		return "its outcome cannot be decided"
 	default:
 		return s.Stuck
 	}

@@ -93,6 +93,6 @@ func Example_whatAWorkflowCanSay() {
 	// Output:
 	// posting 0
 	// closed <nil>
-	// separation_of_duties: "approve" must be done by somebody else than who was the last to do "draft"
+	// separation_of_duties: "approve" and the last "draft" must be done by different actors
 	// open [write draft draft approve answer.accepted answer.failed]
 }

@@ -174,7 +174,7 @@ func (s *Sim) Command(tenant, scope, key string) (transitions.Record, error) {
 }
 
 func errNoCommand() error {
-	return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
+	return transitions.UnknownCommand()
 }
 
 func tenantOr(tenant string) string { return transitions.Command{Tenant: tenant}.WithDefaults().Tenant }

@@ -146,7 +146,7 @@ func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {
 		problem string
 	}{
 		"it never came": {&flaky{before: failing(10)}, provider.Entry{Voided: true},
-			"it was found not to have happened, and there are no attempts left"},
+			"the check found no effect, and no attempts are left"},
 		"it was done": {&flaky{after: failing(1), asked: failing(19)}, provider.Entry{Requests: 1, Charges: 1, Refunds: 1},
 			errNoAnswer.Error()},
 	} {

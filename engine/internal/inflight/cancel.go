@@ -37,7 +37,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 	refused, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
+		return transitions.UnknownCommand()
 	case err != nil && ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the command could not be cancelled in time; ask again", Cause: err}
 	case refused != nil && refused.Code == "55P03": // lock_not_available

@@ -108,7 +108,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	await.Receive(t, "it runs", g.begun)
 	n.Updated([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
 	got := n.failure(t)
-	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Unknown && got.Message == "cancelled: the instance went on without it",
+	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Unknown && got.Message == "cancelled: the instance continued without it",
 		"it failed as %+v", got)
 }
 

@@ -48,7 +48,7 @@ func (c *command) update(r *transitions.Record, err error, now time.Time) {
 	switch {
 	case err != nil:
 	case r == nil:
-		err = workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
+		err = transitions.UnknownCommand()
 	case decide.Classify(r, r.Fingerprint, now) == decide.KeyGone:
 		_, err = decide.KeyGone.Answer(r)
 	default:

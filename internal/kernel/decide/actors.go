@@ -8,28 +8,25 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Actors that other transitions exclude, by the name of the transition that they did. The actor who requested an activity is kept under the
-// name of its start until it has ended: a failure without effect does not count. If only the newest actor counts, it is the last in the
-// list.
+// Actors of transitions that exclude each other, by transition. The actor who requested an activity is kept under the name of its start
+// until it completes: a failure without effect does not count. The newest actor is the last.
 
-// excluded refuses an actor whom the step excludes.
 func excluded(step *workflow.Step, actors map[string][]string, actor string) *workflow.Error {
 	for _, other := range step.NotBy {
 		if slices.Contains(actors[other], actor) || slices.Contains(actors[other+accepted], actor) {
-			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who did %q", step.Name, other)
+			return workflow.Errorf(workflow.SeparationOfDuties, "%q and %q must be done by different actors", step.Name, other)
 		}
 	}
 	for _, other := range step.NotByLast {
 		before := actors[other]
 		if last := len(before) > 0 && before[len(before)-1] == actor; last || slices.Contains(actors[other+accepted], actor) {
-			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who was the last to do %q", step.Name, other)
+			return workflow.Errorf(workflow.SeparationOfDuties, "%q and the last %q must be done by different actors", step.Name, other)
 		}
 	}
 	return nil
 }
 
-// actors are those of the instance after the change. Those that it was given are not changed: an
-// earlier decision may be made again.
+// actors returns the actors after the change, without modifying those of the instance.
 func (c *change) actors() map[string][]string {
 	actors := c.inst.Actors
 	if left := c.leftInFlight(); left != nil && c.w.Watched(left.Transition) {
@@ -56,7 +53,7 @@ func (c *change) actors() map[string][]string {
 	return actors
 }
 
-// leftInFlight is the command in flight whose in-between state the instance leaves without it, or nil.
+// leftInFlight returns the command in flight whose in-between state the instance leaves without it, or nil.
 func (c *change) leftInFlight() *transitions.CommandRef {
 	left := c.inst.Links.InFlight
 	if left == nil || c.plan != nil || c.out.To == c.inst.State || left.Scope == c.p.Scope && left.Key == c.p.Key {
@@ -65,7 +62,7 @@ func (c *change) leftInFlight() *transitions.CommandRef {
 	return left
 }
 
-// ended returns the actors after an activity has ended. done: its requester counts as having done it.
+// ended returns the actors after an activity has completed. done: its requester counts as having done it.
 func (c *change) ended(actors map[string][]string, name string, done bool) map[string][]string {
 	asked := actors[name+accepted]
 	if asked == nil {
@@ -81,7 +78,7 @@ func (c *change) ended(actors map[string][]string, name string, done bool) map[s
 	return actors
 }
 
-// did are the actors after one did a transition.
+// did returns the actors after a transition.
 func (c *change) did(actors map[string][]string, transition, actor string) map[string][]string {
 	list := actors[transition]
 	i := slices.Index(list, actor)
@@ -95,7 +92,7 @@ func (c *change) did(actors map[string][]string, transition, actor string) map[s
 	return out
 }
 
-// undoable reports whether everything of a name that takes time can be undone.
+// undoable reports whether all activities of a name can be undone.
 func undoable(w *workflow.Workflow, activity string) bool {
 	return !slices.ContainsFunc(w.Moving(activity), func(s *workflow.Step) bool { return s.Work != nil && !s.Work.Undoable })
 }

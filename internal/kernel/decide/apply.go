@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// This file has the steps that the engine, with tables, and a simulation, with memory, share.
+// The steps that the engine, with tables, and a simulation, with memory, share.
 
 // Find finds a version of a workflow, the newest for 0; nil where it is not known.
 type Find func(name string, version int) *workflow.Workflow
@@ -26,8 +26,7 @@ func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.W
 	return w, nil
 }
 
-// DecideAll is Decide, and decides also the children that the decision starts, and
-// theirs. taken tells which children exist already.
+// DecideAll is Decide including the children that the decision starts. taken reports existing children.
 func DecideAll(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, find Find, taken Taken, now time.Time) Decision {
 	newest := func(name string) *workflow.Workflow { return find(name, 0) }
 	d := Decide(p, w, inst, now)

@@ -12,17 +12,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// This file is the policy of attempts: what becomes of a command in flight before,
-// during and after one. The engine and the simulation in pawltest share it.
+// The policy of attempts of a command in flight, shared by the engine and the simulation in pawltest.
 
-// Verdict is what becomes of a command after an attempt. At most one field is set;
-// with none there is nothing left to do.
+// Verdict is the result of an attempt. At most one field is set; without one nothing remains to be done.
 type Verdict struct {
 	Outcome *Outcome // it has ended
 	Back    *Back    // it is given back
 }
 
-// Back is how a command is given back.
+// Back describes how a command is released.
 type Back struct {
 	Status      transitions.Status
 	Least, Most time.Duration // it is due after a random time between them
@@ -34,7 +32,7 @@ type Back struct {
 	None        bool          // the attempt was begun, and has certainly done nothing
 }
 
-// Why the context of an attempt is done; see also [CancelledError].
+// Causes of a done context of an attempt; see also [CancelledError].
 var (
 	ErrStopping = errors.New("this node is stopping")
 	ErrLost     = errors.New("the lease was lost: another attempt has begun")
@@ -42,30 +40,27 @@ var (
 	ErrTimeout  = errors.New("the attempt took too long")
 )
 
-// CancelledError is the cause of a context whose command was cancelled.
+// CancelledError is the cause of the context of a cancelled command.
 type CancelledError struct {
 	By string // "": the instance went on without it
 }
 
-// Error says who asked.
 func (e *CancelledError) Error() string {
 	if e.By == "" {
-		return "cancelled: the instance went on without it"
+		return "cancelled: the instance continued without it"
 	}
 	return "cancelled by " + e.By
 }
 
 var (
-	errNotDone = errors.New("it was found not to have happened, and there are no attempts left")
+	errNotDone = errors.New("the check found no effect, and no attempts are left")
 	errPanic   = errors.New("the activity panicked; the log says where")
 )
 
 var (
-	// undecided is how often a scheduled command is tried that fails for a reason
-	// that may pass: another node may be newer.
+	// undecided is the retry policy of scheduled commands that fail for a temporary reason: another node may be newer.
 	undecided = workflow.Retry{Attempts: 5, First: time.Second, Max: time.Minute}
-	// notNow is how long a command waits that cannot be worked on here and now:
-	// its workflow is paused, or unknown to this node.
+	// notNow is the backoff of a command whose workflow is paused, or unknown to this node.
 	notNow = workflow.Retry{First: time.Second, Max: 30 * time.Second}
 )
 
@@ -75,12 +70,12 @@ func failedFor(kind workflow.FailureKind, message string, attempts int, unknown 
 	return ended(Outcome{Failure: &workflow.Failure{Kind: kind, Message: message, Attempts: attempts, Unknown: unknown}})
 }
 
-// Later gives a command back that nobody has failed at.
+// Later releases a command without counting a failure.
 func Later(wait time.Duration) Verdict {
 	return Verdict{Back: &Back{Status: transitions.Pending, Least: wait / 2, Most: wait}}
 }
 
-// NotHere gives a command back that this node cannot work on now.
+// NotHere releases a command that this node cannot execute now.
 func (f *InFlight) NotHere() Verdict { return Later(notNow.Ceiling(f.Attempt)) }
 
 // HandOver releases a command together with its outcome, which this node's build cannot store because of err. The work is not repeated.
@@ -95,7 +90,7 @@ func (f *InFlight) HandOver(o Outcome, err error) Verdict {
 	return v
 }
 
-// handedOver is what another node has found the command to have come to, and could not store.
+// handedOver returns the outcome that another node could not store, or nil.
 func (f *InFlight) handedOver() *Outcome {
 	if asked, err := f.Asked(); err == nil {
 		return asked.Outcome
@@ -103,12 +98,12 @@ func (f *InFlight) handedOver() *Outcome {
 	return nil // what to say of that is for who needs the rest of it
 }
 
-// again gives it back to be tried again after a random time ("full jitter").
+// again releases a command for a retry after a random time ("full jitter").
 func again(most time.Duration, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Most: most, Failed: true, Failure: failure}}
 }
 
-// ask gives it back to an operator. An activity may have had its effect.
+// ask leaves a command to an operator. An activity may have had its effect.
 func ask(why, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failed: true, Failure: failure, Stuck: why,
 		Unsure: why != transitions.StuckUndo}}
@@ -119,7 +114,7 @@ func askAbout(why, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failure: failure, Stuck: why}}
 }
 
-// Undecidable gives a command to an operator that cannot be decided as it is.
+// Undecidable leaves a command to an operator that cannot be decided.
 func Undecidable(err error) Verdict { return ask(transitions.StuckUndecidable, messageOf(err)) }
 
 // Cancelled returns the outcome of a command that was cancelled before its next attempt. A claim that was released without an attempt had
@@ -137,8 +132,8 @@ func (f *InFlight) Unallowed(why string) Outcome {
 	return Outcome{Failure: &workflow.Failure{Kind: failureCredential, Message: shortened(why, maxFailure), Attempts: f.Failures}}
 }
 
-// Left returns the verdict on a command whose instance is on a version without its activity: the instance continued without the command and
-// was migrated. An undo must run on a node that has the activity.
+// Left returns the verdict on a command whose instance was migrated to a version without its activity, after it had continued without the
+// command. An undo requires a node that has the activity.
 func (f *InFlight) Left() Verdict {
 	if f.Phase == transitions.Undoing {
 		return f.NotHere()
@@ -146,8 +141,7 @@ func (f *InFlight) Left() Verdict {
 	return f.Cancelled()
 }
 
-// BeforeDue decides what becomes of a scheduled command without deciding it, if
-// that can be said. replay is the workflow's horizon.
+// BeforeDue returns the verdict on a scheduled command that needs no decision. replay is the workflow's retention period of answers.
 func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, decided bool) {
 	if f.CancelledBy != "" {
 		return f.Cancelled(), true
@@ -155,8 +149,7 @@ func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, de
 	return f.abandoned(replay, now)
 }
 
-// Before decides what becomes of a command without an attempt, if that can be
-// said. replay is the workflow's horizon.
+// Before returns the verdict on a command that needs no attempt. replay is the workflow's retention period of answers.
 func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time) (v Verdict, decided bool) {
 	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
 	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
@@ -173,7 +166,7 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 		return f.Cancelled(), true
 	case f.checksFirst(w) && f.Failures < checks*w.Retry.Attempts:
 	case f.doubtful() && w.AskOperator:
-		return askAbout(transitions.StuckUnknown, "the worker was lost; nobody knows what it has done"), true
+		return askAbout(transitions.StuckUnknown, "the worker was lost; its effect is unknown"), true
 	case exhausted:
 		return failedFor(workflow.FailureAbandoned, lost, w.Retry.Attempts, true), true
 	}
@@ -183,8 +176,8 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 // doubtful reports whether the effect of an earlier attempt is unknown and no operator has resolved it.
 func (f *InFlight) doubtful() bool { return f.Unsure || f.TakenFrom != "" }
 
-// earlier reports whether an earlier attempt may have had its effect. A claim that was released without an attempt has none, and neither
-// has an attempt that returned NotDone.
+// earlier reports whether an earlier attempt may have had its effect. Claims released without an attempt and attempts that returned NotDone
+// have none.
 func (f *InFlight) earlier() bool {
 	if f.doubtful() || f.Failures > 0 && !f.Nothing {
 		return true
@@ -193,23 +186,22 @@ func (f *InFlight) earlier() bool {
 	return err == nil && asked.Tried
 }
 
-// checks multiplies the workers that a command whose activity has a Check may lose: a check may lose as many as the work.
+// checks multiplies the number of workers that a command may lose if its activity has a Check.
 const checks = 2
 
-// checksFirst reports whether an attempt begins with the check of whether an earlier one has had its effect. It does not if the work was
-// never tried, or has certainly done nothing, however often the command was claimed.
+// checksFirst reports whether an attempt starts with the check whether an earlier one has had its effect.
 func (f *InFlight) checksFirst(w *workflow.Work) bool {
 	return f.Phase == transitions.Working && w.Checkable && f.earlier()
 }
 
-// Code is the code of an attempt, ready to be called.
+// Code is the code of an attempt.
 type Code struct {
 	Do    func() ([]byte, error)
 	Check func() (result []byte, happened bool, err error) // called only where the work is Checkable
 	Undo  func() error                                     // called only in the phase Undoing
 }
 
-// Try is what an attempt came to.
+// Try is the result of an attempt.
 type Try struct {
 	Result []byte
 	Err    error // of [InFlight.Try]: none of the user's, whose methods may panic
@@ -246,8 +238,7 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 	return t
 }
 
-// settledError keeps of an attempt's error its text, and which of the errors it was
-// that After asks for.
+// settledError is the text of an error, and the sentinel among those that After tests.
 type settledError struct {
 	text string
 	was  error
@@ -255,11 +246,9 @@ type settledError struct {
 
 func (e *settledError) Error() string { return e.text }
 
-// Unwrap returns one of this package's or of the standard library's, or nil.
 func (e *settledError) Unwrap() error { return e.was }
 
-// settled reads a user's error once. Its methods may panic, so they are not called
-// again.
+// settled reads a user's error once, because its methods may panic.
 func settled(about string, err error) error {
 	e := &settledError{text: about + messageOf(err)}
 	for _, which := range []error{errNotDone, workflow.ErrResult, workflow.ErrUnreadable, context.DeadlineExceeded} {
@@ -286,7 +275,6 @@ func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
 	return c.Do()
 }
 
-// checkError is the failure of a check.
 type checkError struct{ error }
 
 // After decides how a command continues after an attempt. A failed check is not a failure of the work: checks are counted in the request,
@@ -329,13 +317,12 @@ func (f *InFlight) After(w *workflow.Work, t Try) (v Verdict) {
 	case isCancelled:
 		return failedFor(workflow.FailureCancelled, cancelled.Error(), tried, !t.None || f.earlier())
 	case errors.Is(t.Err, errNotDone):
-		// It may be on its way still: a check can say what was, and not what will be.
+		// The effect may still happen: a check reports the past only.
 		return failedFor(workflow.FailureAbandoned, message, w.Retry.Attempts, true)
 	case t.Final:
 		return failedFor(workflow.FailureError, message, tried, f.earlier())
 	case !undo && !t.None && w.AskOperator && (unsaid || !w.Checkable):
-		// Whatever else the error says, it does not say that nothing has happened: an
-		// answer may be lost with its connection.
+		// An answer may be lost with its connection, so no other error means that nothing has happened.
 		return ask(transitions.StuckUnknown, message)
 	case unsaid: // it would be so again, and would have happened again
 		return ask(transitions.StuckUndecidable, message)
@@ -373,15 +360,13 @@ func (f *InFlight) AfterDue(err error) Verdict {
 	return again(undecided.Ceiling(f.Failures+1), messageOf(err))
 }
 
-// IsTransient reports whether an error of the pipeline has nothing to do with the
-// command.
+// IsTransient reports whether an error of the pipeline is unrelated to the command.
 func IsTransient(code workflow.Code) bool { return code.Info().Retry && code != workflow.Internal }
 
 // maxFailure bounds the message of a failure, in bytes.
 const maxFailure = 1000
 
-// messageOf is the text of an error as it is stored and shown. The cause of an
-// error of Pawl's is for the log.
+// messageOf returns the text of an error for storage and display, without the cause of an error of Pawl's.
 func messageOf(err error) string {
 	text := err.Error()
 	if e, ok := err.(*workflow.Error); ok {

@@ -10,12 +10,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// MaxDepth is how deep a payload may nest. PostgreSQL parses JSON recursively;
-// this is far from its limit and far from any real payload.
+// MaxDepth bounds the nesting of payloads, because PostgreSQL parses JSON recursively.
 const MaxDepth = 64
 
-// Canonical returns the payload in the canonical form of RFC 8785, in newly allocated memory. Payloads with the same meaning have the same
-// bytes.
+// Canonical returns a copy of the payload in the canonical form of RFC 8785. Payloads with the same meaning have the same bytes.
 //
 // It returns InvalidPayload for anything but a JSON object, and for values that cannot be stored or would make different payloads equal:
 // duplicate names, invalid UTF-8, a NUL in a string, a number that a double does not represent exactly (see checkNumber; all integers up to
@@ -37,8 +35,7 @@ func Canonical(payload []byte) ([]byte, error) {
 	return value, nil
 }
 
-// scan walks the bytes once, outside and inside of strings, without judging the
-// syntax: that is left to the canonicalizer.
+// scan checks what the canonicalizer does not: NULs, depth and numbers.
 func scan(payload []byte) error {
 	depth := 0
 	for i := 0; i < len(payload); i++ {

@@ -20,10 +20,9 @@ type ChildStart struct {
 // maxStarts bounds what one command starts, children of children included.
 const maxStarts = 100
 
-// Taken reports whether an instance of the command's tenant has the id. It is asked only for children with a business key.
+// Taken reports whether an instance of the command's tenant has the id. It is only called for children with a business key.
 type Taken func(id uuid.UUID) bool
 
-// starter starts the children of one command.
 type starter struct {
 	newest func(name string) *workflow.Workflow // the newest version of a workflow, nil if it is not known
 	taken  Taken
@@ -46,8 +45,7 @@ func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, ta
 
 func (s *starter) start(d *Decision) *workflow.Error {
 	if d.past && len(d.spawns) > 0 {
-		return workflow.Errorf(workflow.InvalidRequest,
-			"%q starts another instance, which would begin now; import that by itself, and this by a transition that does not", d.Entry.Transition)
+		return invalid("%q starts another instance, which would begin now; import that by itself, and this by a transition that does not", d.Entry.Transition)
 	}
 	for n, one := range d.spawns {
 		if s.left--; s.left < 0 {
@@ -103,7 +101,7 @@ func (s *starter) child(d *Decision, ordinal int, asked workflow.Spawned) (Child
 	return b, nil
 }
 
-// tellParent plans the command to the parent that the end of a child causes.
+// tellParent plans the command to the parent that the completion of a child causes.
 func (c *change) tellParent(d *Decision) {
 	child := d.After
 	parent := child.Links.Parent
@@ -116,7 +114,7 @@ func (c *change) tellParent(d *Decision) {
 		Actor: transitions.Reserved + "child", Trace: c.p.Trace}, payload, c.now))
 }
 
-// endOf is the payload of that command, a workflow.Ended.
+// endOf returns the payload of that command, a workflow.Ended.
 func endOf(child *transitions.Instance) []byte {
 	data := child.Data
 	if len(data) == 0 {

@@ -9,8 +9,8 @@ import (
 
 const correctedEntry = "pawl.corrected"
 
-// correct sets an instance to another state, or corrects its data, as an operator requests. The rules of the definition about states,
-// timers, attributes and the size of data apply as for any transition. Guards and roles belong to transitions and do not apply.
+// correct sets the state or the data of an instance, as an operator requests. The definition's rules about states, timers, attributes and
+// the size of data apply; guards and roles do not.
 func correct(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	refuse := func(format string, args ...any) Decision {

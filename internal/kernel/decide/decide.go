@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Decision is what a command does, as data.
+// Decision is the effect of a command, as data.
 type Decision struct {
 	Err    *workflow.Error    // why the command is not done, or nil
 	Stored bool               // the outcome belongs to the key for good, refusals included
@@ -48,7 +48,7 @@ type Decision struct {
 	past   bool // it is an import
 }
 
-// Flight is how a command goes on in flight.
+// Flight describes how a command continues in flight.
 type Flight struct {
 	Phase   transitions.Phase
 	RunAt   time.Time
@@ -69,8 +69,7 @@ type Planned struct {
 	Flight      Flight
 }
 
-// Target is what an operation makes of a command in flight, if that is still as
-// it was seen.
+// Target is the new state of the command that an operation is about, if it has not changed since it was read.
 type Target struct {
 	transitions.CommandRef
 	Attempt int                // as it was seen
@@ -85,8 +84,8 @@ type Target struct {
 	Keep     Keep
 }
 
-// Decide computes the effect of a command on the instance (nil: it does not exist) at this time. It is pure: the same arguments give the
-// same decision, and no argument is changed. A panic in the workflow's code becomes an Internal error of this command.
+// Decide computes the effect of a command on an instance (nil if it does not exist). It is pure and modifies no argument. A panic in the
+// workflow's code becomes an Internal error of the command.
 func Decide(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -94,7 +93,7 @@ func Decide(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 		}
 	}()
 	d = decisionOf(p, w, inst, now)
-	d.stand(inst)
+	d.setStanding(inst)
 	return d
 }
 
@@ -122,8 +121,7 @@ func decideNow(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, no
 	return decideTransition(p, w, inst, now)
 }
 
-// belongs refuses an instance that is not there, or is of another workflow or
-// business key.
+// belongs refuses a missing instance, and one of another workflow or business key.
 func belongs(p *Prepared, inst *transitions.Instance) *workflow.Error {
 	if inst != nil && inst.Workflow == p.Workflow && (p.BusinessKey == "" || inst.BusinessKey == p.BusinessKey) {
 		return nil
@@ -152,8 +150,7 @@ func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instanc
 	return run(p, w, step, fresh, p.Payload, now)
 }
 
-// decideExisting answers a second creation with the instance that the business
-// key has, at the state that it is in now.
+// decideExisting answers the creation of an existing instance with its current state.
 func decideExisting(p *Prepared, step *workflow.Step, inst *transitions.Instance) Decision {
 	if inst.Workflow != p.Workflow || inst.BusinessKey != p.BusinessKey {
 		return failed(&workflow.Error{Code: workflow.Internal, Message: "the instance's id belongs to another business key",
@@ -186,7 +183,7 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	}
 	step := w.Leaving(p.Transition, inst.State)
 	if step == nil {
-		// Who may not do it anywhere learns nothing about the state.
+		// An actor without the right learns nothing about the state.
 		if err := authorizeAny(w.Moving(p.Transition), p, inst); err != nil {
 			return failed(err)
 		}
@@ -208,7 +205,7 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	return run(p, w, step, inst, payload, now)
 }
 
-// expects reports whether the instance is at the version that the command asks for, if it asks for one.
+// expects reports whether the instance has the version that the command expects, if any.
 func (p *Prepared) expects(inst *transitions.Instance) bool {
 	return p.IfVersion == 0 || p.IfVersion == inst.Version
 }
@@ -218,7 +215,6 @@ func (p *Prepared) conflict(inst *transitions.Instance) *workflow.Error {
 		Message: fmt.Sprintf("expected version %d, but the instance is at version %d", p.IfVersion, inst.Version)}
 }
 
-// run decides by the workflow's own code.
 func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload,
 	now time.Time,
 ) Decision {
@@ -262,8 +258,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	return d
 }
 
-// tooLarge refuses data that is larger than the workflow allows, and than before: what is
-// larger already may stay so, and shrink.
+// tooLarge refuses data that exceeds the workflow's limit and the size of the data before.
 func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) error {
 	if len(data) <= max(w.MaxData, len(inst.Data)) {
 		return nil
@@ -277,7 +272,7 @@ func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Fa
 		From: p.from, Reason: p.Reason}
 }
 
-// unwilling is the decision where the workflow's code gave an error.
+// unwilling returns the decision for an error of the workflow's code.
 func unwilling(err error, inst *transitions.Instance) Decision {
 	e := *workflow.AsError(err) // a copy: the workflow may return one value many times
 	if !e.Code.Info().Final {
@@ -332,7 +327,7 @@ func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *wo
 	return excluded(step, inst.Actors, p.Actor)
 }
 
-// authorizeAny passes an actor who may do at least one of the steps.
+// authorizeAny accepts an actor who may execute at least one of the steps.
 func authorizeAny(steps []*workflow.Step, p *Prepared, inst *transitions.Instance) *workflow.Error {
 	var last *workflow.Error
 	for _, s := range steps {
@@ -343,9 +338,8 @@ func authorizeAny(steps []*workflow.Step, p *Prepared, inst *transitions.Instanc
 	return last
 }
 
-// Answer renders a result without the position, which the database gives while the
-// row is being written. WithPosition adds it. The function answer of the contract in SQL
-// does the same.
+// Answer renders a result without the position, which the database assigns while it writes the row; see WithPosition. The SQL function
+// answer does the same.
 func Answer(r transitions.Result) []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, `{"instance":"`...)

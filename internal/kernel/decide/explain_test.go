@@ -20,7 +20,7 @@ func TestExplainNamesEveryTransitionAndEveryReason(t *testing.T) {
 		return inspect.Reason{Code: workflow.RoleRequired, Message: `"` + what + `" requires role boss`}
 	}
 	byFiler := func(what string) inspect.Reason {
-		return inspect.Reason{Code: workflow.SeparationOfDuties, Message: `"` + what + `" must be done by somebody else than who did "file"`}
+		return inspect.Reason{Code: workflow.SeparationOfDuties, Message: `"` + what + `" and "file" must be done by different actors`}
 	}
 	for _, tt := range []struct {
 		name  string

@@ -7,10 +7,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Fate is what becomes of a message that was consumed.
+// Fate is the result of the delivery of a message.
 type Fate int
 
-// The fates of a message.
+// Fates.
 const (
 	FateDone  Fate = iota
 	FateDead       // it is on the list of dead messages
@@ -18,8 +18,7 @@ const (
 	FateOver       // it was done long ago, or can be stored nowhere
 )
 
-// FateOf judges the answer to this delivery. Where deliveries
-// are counted, a message for an instance that does not exist yet comes again until its
+// FateOf returns the fate of a delivery with this answer. If deliveries are counted, a message for an unknown instance is redelivered until
 // delivery number most.
 func FateOf(m transitions.Message, r transitions.Receipt, err error, most int) Fate {
 	if err == nil {
@@ -42,13 +41,12 @@ func FateOf(m transitions.Message, r transitions.Receipt, err error, most int) F
 	}
 }
 
-// IgnoredMessage is the answer to a message about which there is nothing to be done.
+// IgnoredMessage returns the answer to an ignored message.
 func IgnoredMessage() transitions.Receipt {
 	return transitions.Receipt{Status: 200, Body: []byte(`{"ignored":true}`)}
 }
 
-// AnswerMessage is the answer of the command that the message has become before.
-// MessageReused: another message of its id has.
+// AnswerMessage returns the answer of the command that the message has become before. Error: MessageReused if another message has its id.
 func AnswerMessage(m transitions.Message, r *transitions.Record, now time.Time) (transitions.Receipt, error) {
 	if r.Fingerprint != m.Hash() {
 		return transitions.Receipt{}, MessageReused()
@@ -56,7 +54,7 @@ func AnswerMessage(m transitions.Message, r *transitions.Record, now time.Time) 
 	return Classify(r, r.Fingerprint, now).Answer(r)
 }
 
-// MessageReused is the error of a message whose id belongs to another one.
+// MessageReused returns the error of a message whose id belongs to another message.
 func MessageReused() error {
 	return workflow.Errorf(workflow.MessageReused, "this message id was used with another payload; the sender has given two messages one id")
 }

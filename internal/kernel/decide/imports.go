@@ -7,10 +7,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// An import is a transition that has happened before. It is decided as of then: the workflow's code and its timers
-// see that time, and an instance that it creates was created then. Its row and its place in the log are of now.
+// An import is a transition that has happened before. The workflow's code and timers see the time when it happened, and an instance that it
+// creates was created then. Its row and position in the log are of now.
 
-// asOf is the time that the workflow's code sees.
+// asOf returns the time that the workflow's code sees.
 func (p *Prepared) asOf(now time.Time) time.Time {
 	if p.HappenedAt.IsZero() {
 		return now
@@ -18,26 +18,23 @@ func (p *Prepared) asOf(now time.Time) time.Time {
 	return p.HappenedAt
 }
 
-// importable refuses an import of what has not happened, or would happen once more.
+// importable refuses imports of future transitions and of activities, whose effect would be repeated.
 func (p *Prepared) importable(step *workflow.Step, now time.Time) *workflow.Error {
 	switch {
 	case p.HappenedAt.IsZero():
 	case p.HappenedAt.After(now):
-		return workflow.Errorf(workflow.InvalidRequest, "the command has happened at %s, which is later than now",
+		return invalid("the command has happened at %s, which is later than now",
 			p.HappenedAt.Format(time.RFC3339))
 	case step.Work != nil:
-		return workflow.Errorf(workflow.InvalidRequest,
-			"%q does something outside, which would happen once more; import what has come of it by a transition that does not", step.Name)
+		return invalid("%q does something outside, which would happen once more; import what has come of it by a transition that does not", step.Name)
 	}
 	return nil
 }
 
-// importGrace is how long timers armed by an import do not fire, so that the rest of the history can be imported, and an operator can look
-// at overdue timers.
+// importGrace delays overdue timers armed by an import, so that the rest of the history can be imported.
 const importGrace = time.Hour
 
-// fires returns when a timer that is due at a time fires. It records overdue timers if the answer can report them: that of an import, a
-// migration or a correction.
+// fires returns when a timer fires. It reports overdue timers in the answer of an import, a migration or a correction.
 func (c *change) fires(d *Decision, t *workflow.Timer, due time.Time) time.Time {
 	earliest := c.now
 	if !c.p.HappenedAt.IsZero() {

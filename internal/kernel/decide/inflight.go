@@ -13,15 +13,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Request is what a command in flight was asked, as it is stored until it is
-// finished.
+// Request is the stored request of a command in flight.
 type Request struct {
 	Payload jsontext.Value `json:"payload,omitzero"`
 	Roles   []string       `json:"roles,omitempty"`
 	Proof   string         `json:"proof,omitempty"`
 	Reason  string         `json:"reason,omitempty"` // the caller's
 
-	// Credential is what a command was scheduled with.
 	Credential transitions.Credential `json:"credential,omitzero"`
 
 	IfVersion   int64  `json:"if_version,omitzero"`
@@ -32,24 +30,23 @@ type Request struct {
 	Replay    int64 `json:"replay_ns,omitzero"`
 	Tombstone int64 `json:"tombstone_ns,omitzero"`
 
-	// Tried says that an operator has it tried again: an attempt before that may have
-	// had its effect, although the count of attempts begins anew.
+	// Tried records that an attempt before an operator's retry may have had its effect.
 	Tried bool `json:"tried,omitzero"`
 
-	// Checks is how many checks have failed of whether an attempt has had its effect.
+	// Checks counts the failed checks.
 	Checks int `json:"checks,omitzero"`
 
-	// Trace is where in a trace it was asked, where that is sampled.
+	// Trace is the trace context of the request, if sampled.
 	Trace tracing.Context `json:"trace,omitempty"`
 
-	// Outcome is what the command came to, where the node that knows that could not store it: another one is to, without an attempt.
+	// Outcome is an outcome that a node could not store, for another node to store without an attempt.
 	Outcome *Outcome `json:"outcome,omitempty"`
 
-	// From is the state in which an activity was accepted, where it depends on that what becomes of it.
+	// From is the state in which an activity was accepted, if relevant.
 	From workflow.State `json:"from,omitempty"`
 
-	// Of an undo: the effect's key, its result if known, and the actor who counts as having done it if it cannot be undone: "" if that actor
-	// counts in any case.
+	// Of an undo: the effect's key, its result if known, and the actor who counts as having done it if it cannot be undone ("" if counted
+	// in any case).
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`
 	By     string         `json:"by,omitempty"`
@@ -110,8 +107,7 @@ func (f *InFlight) Asked() (Request, error) {
 	return r, nil
 }
 
-// EffectKey names the effect of the command's activity: the same on every
-// attempt. Of an undo it is the key of what is undone.
+// EffectKey returns the key of the activity's effect, the same on every attempt and for its undo.
 func (f *InFlight) EffectKey() (string, error) {
 	if f.Phase != transitions.Undoing {
 		return transitions.EffectKey(f.Ref), nil
@@ -120,7 +116,7 @@ func (f *InFlight) EffectKey() (string, error) {
 	return r.Effect, err
 }
 
-// Activity is the step of a version that the command does, or nil.
+// Activity returns the command's step in a version, or nil.
 func (f *InFlight) Activity(w *workflow.Workflow) *workflow.Step {
 	if only := w.Activity(f.Transition, ""); only != nil {
 		return only
@@ -132,14 +128,13 @@ func (f *InFlight) Activity(w *workflow.Workflow) *workflow.Step {
 	return w.Activity(f.Transition, asked.From)
 }
 
-// Outcome is what an attempt came to.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Result  jsontext.Value    `json:"result,omitzero"`   // where it succeeded
 	Failure *workflow.Failure `json:"failure,omitempty"` // nil: it succeeded
 }
 
-// Resumed identifies the attempt with which a command in flight continues. It is valid while that attempt is the newest and its lease is
-// held.
+// Resumed identifies the attempt with which a command in flight continues, valid while it is the newest and holds its lease.
 type Resumed struct {
 	Attempt int
 	Tried   int // attempts of the work, the one that has ended among them
@@ -147,7 +142,7 @@ type Resumed struct {
 	Outcome *Outcome // of a Working or Undoing one
 }
 
-// Due prepares a scheduled command that is due. Its versions are those of Prepare. The request was validated when it was scheduled.
+// Due prepares a scheduled command that is due. The versions are those of Prepare. The request was validated when it was scheduled.
 func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (*Prepared, error) {
 	asked, err := f.Asked()
 	if err != nil {
@@ -174,13 +169,13 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 		return nil, workflow.Errorf(workflow.TransitionNotFound,
 			"workflow %q has no transition %q of an instance any more", f.Workflow, f.Transition)
 	}
-	if err := p.settle(versions[0], func() uuid.UUID { return f.Instance }, versions[1:]); err != nil {
+	if err := p.resolve(versions[0], func() uuid.UUID { return f.Instance }, versions[1:]); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// Ending makes the outcome of an attempt ready to be decided.
+// Ending prepares the outcome of an attempt.
 func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	asked, err := f.Asked()
 	if err != nil {
@@ -198,13 +193,13 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	}, nil
 }
 
-// The bounds of Links.Effects.
+// Limits of Links.Effects.
 const (
 	MaxEffects     = 1000
 	MaxEffectBytes = 1 << 20
 )
 
-// full refuses to begin what would be one more effect to remember.
+// full refuses another undoable effect.
 func full(l *transitions.Links) *workflow.Error {
 	size := 0
 	for i := range l.Effects {
@@ -218,19 +213,19 @@ func full(l *transitions.Links) *workflow.Error {
 		len(l.Effects), size, MaxEffects, MaxEffectBytes)
 }
 
-// TimerScope is the scope of the command that a timer of an instance causes.
+// TimerScope returns the scope of the command of a timer.
 func TimerScope(instance uuid.UUID, timer string) string {
 	return transitions.Reserved + "timer:" + instance.String() + ":" + timer
 }
 
-// UndoScope is the scope of the undos of an instance.
+// UndoScope returns the scope of the undos of an instance.
 func UndoScope(instance uuid.UUID) string { return transitions.Reserved + "undo:" + instance.String() }
 
 func childScope(parent uuid.UUID) string { return transitions.Reserved + "child:" + parent.String() }
 
 func endScope(child uuid.UUID) string { return endPrefix + child.String() }
 
-// FlightOf is the record as its next attempt would see it.
+// FlightOf returns the record as its next attempt would see it.
 func FlightOf(r *transitions.Record, tenant string) *InFlight {
 	return &InFlight{Ref: transitions.Ref{Tenant: tenant, Scope: r.Scope, Key: r.Key}, Fingerprint: r.Fingerprint, Phase: r.Phase,
 		Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, Actor: r.Actor, Request: r.Request, Attempt: r.Attempt,

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// KeyVerdict is what an attempt with a key amounts to.
+// KeyVerdict is the meaning of an attempt with a key.
 type KeyVerdict int
 
 // The verdicts on a key.
@@ -28,11 +28,9 @@ const KeyVerdicts = int(keyVerdicts)
 
 var keyVerdictNames = [KeyVerdicts]string{"new", "replayed", "active", "stale", "retryable", "final", "mismatched", "expired"}
 
-// String names the verdict as the metrics do.
 func (v KeyVerdict) String() string { return keyVerdictNames[v] }
 
-// Classify says what an attempt with this fingerprint amounts to, given what is
-// stored under its key (nil: nothing).
+// Classify returns the meaning of an attempt with this fingerprint, given the stored record of its key (nil for none).
 func Classify(r *transitions.Record, fingerprint [32]byte, now time.Time) KeyVerdict {
 	switch {
 	case r == nil:

@@ -41,24 +41,22 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 	return migrateBy(p, plan, inst, now)
 }
 
-// Held returns the same migration of one instance, to be deferred for a reason outside the instance: nothing is stored. An earlier decision
-// is still returned.
+// Held returns the same migration of one instance, deferred for a reason outside the instance: nothing is stored. An earlier decision is
+// still returned.
 func (p *Prepared) Held(why string) *Prepared {
 	again := *p
 	again.held = why
 	return &again
 }
 
-// Unfit returns the same migration of one instance after its result could not be stored or decided: it is refused, so that it is not
-// retried.
+// Unfit returns the same migration of one instance after its result could not be stored: it is refused and not retried.
 func (p *Prepared) Unfit(err error) *Prepared {
 	again := *p
 	again.unfit = workflow.AsError(err).Message + "; the log of the node says why"
 	return &again
 }
 
-// migrateBy migrates the instance. An error of the plan's code, also a defect, refuses it: the migration does not wait for it, and a later
-// migration may succeed.
+// migrateBy migrates the instance. An error of the plan's code refuses it; a later migration may succeed.
 func migrateBy(p *Prepared, plan *workflow.Migration, inst *transitions.Instance, now time.Time) (d Decision) {
 	defer func() {
 		if v := recover(); v != nil {

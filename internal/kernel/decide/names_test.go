@@ -200,9 +200,9 @@ func TestAResultIsThatOfTheActivityThatIsStuck(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
 	stuck := &transitions.Record{Phase: transitions.Working, Transition: "answer", Request: []byte(`{"payload":{},"from":"known"}`)}
-	assert.Nil(t, fits(stuck, w, []byte(`{"text":"it"}`)))
+	assert.Nil(t, checkResult(stuck, w, []byte(`{"text":"it"}`)))
 	stuck.Request = []byte(`{"payload":{},"from":"closed"}`)
-	wantCode(t, errorOrNil(fits(stuck, w, []byte(`{"text":"it"}`))), workflow.Internal)
+	wantCode(t, errorOrNil(checkResult(stuck, w, []byte(`{"text":"it"}`))), workflow.Internal)
 }
 
 func errorOrNil(e *workflow.Error) error {

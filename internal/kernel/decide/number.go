@@ -9,9 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// checkNumber returns why a number cannot be kept, or "". A number is kept if its canonical form, the shortest one with the same double,
-// has exactly the same value: this holds for 1.50 and 15e-1, and not for 2^53+1 in any spelling. Text that is not a number passes: the
-// canonicalizer reports it.
+// checkNumber returns why a number cannot be kept, or "". The canonical form, the shortest with the same double, must have exactly the same
+// value, as for 1.50 and 15e-1, but not 2^53+1. Text that is not a number passes: the canonicalizer reports it.
 func checkNumber(s string) (complaint string) {
 	if len(s) <= 15 && !strings.ContainsAny(s, "eE") {
 		return "" // at most 15 digits: a double keeps them
@@ -37,9 +36,8 @@ func checkNumber(s string) (complaint string) {
 
 const outOfRange = "a number is out of the range of a double"
 
-// decimal is the value of a JSON number without its sign, 0.digits * 10^exponent,
-// and no zero begins or ends the digits, of which 0 has none. The exponent of what
-// no double can hold is of no use.
+// decimal returns the value of a JSON number without its sign as 0.digits * 10^exponent, without zeros at the ends of digits. The exponent
+// is unspecified beyond the range of a double.
 func decimal(s string) (digits string, exponent int) {
 	mantissa, power, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(s, "-")), "e")
 	whole, rest, _ := strings.Cut(mantissa, ".")

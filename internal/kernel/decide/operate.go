@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Operate prepares an operation on the instance that c names, for c's actor, under c's key. The default scope is "ops:" and the instance.
-// plans are the known plans to the target version of a migration.
+// Operate prepares an operation on an instance. The scope defaults to "ops:" and the instance. plans are the known plans to the target
+// version of a migration.
 //
 // Errors: the codes of malformed requests.
 func Operate(c transitions.Command, o transitions.Operation, plans ...*workflow.Migration) (*Prepared, error) {
@@ -25,13 +26,13 @@ func Operate(c transitions.Command, o transitions.Operation, plans ...*workflow.
 	return operate(c, o, plans)
 }
 
-// MigrationScope is the scope of what a migration of many instances does with each, the key of which is the instance.
+// MigrationScope returns the scope of the commands of a batch migration. Their keys are the instances.
 func MigrationScope(batch int64) string {
 	return transitions.Reserved + "migration:" + strconv.FormatInt(batch, 10)
 }
 
-// MigrateOne is Operate for an instance of a migration of many, by its plan. Its key stays for 30 days at least, as a migration may
-// wait for longer than a workflow keeps its keys, and asks for what it finds no key of.
+// MigrateOne is Operate for an instance of a batch migration. Its key is kept for at least 30 days, because a batch may wait for longer than
+// the workflow keeps its keys, and retries instances without a key.
 func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plan *workflow.Migration) (*Prepared, error) {
 	c.Scope, c.Key = MigrationScope(batch), c.Instance.String()
 	rememberLong(&c, plan.To)
@@ -39,13 +40,7 @@ func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, pla
 }
 
 func operate(c transitions.Command, o transitions.Operation, plans []*workflow.Migration) (*Prepared, error) {
-	if err := checkOperation(&o); err != nil {
-		return nil, err
-	}
-	if c.Reason != "" {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "the reason of an operation is the operation's, not the command's")
-	}
-	if err := checkTerms(c, o); err != nil {
+	if err := checkOperation(c, &o); err != nil {
 		return nil, err
 	}
 	c.Transition = string(o.Action)
@@ -66,15 +61,15 @@ func operate(c transitions.Command, o transitions.Operation, plans []*workflow.M
 		Data   jsontext.Value `json:"data,omitzero"`
 	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result, o.To, o.State, o.Data}, json.Deterministic(true))
 	if err != nil {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "the operation cannot be encoded")
+		return nil, invalid("the operation cannot be encoded")
 	}
 	if c.Payload, err = Canonical(payload); err != nil {
 		return nil, err
 	}
-	if c.Scope == "" && c.Instance != uuid.Nil {
-		c.Scope = "ops:" + c.Instance.String()
-	} else if c.Scope == "" {
-		c.Scope = "ops"
+	if c.Scope == "" {
+		if c.Scope = "ops"; c.Instance != uuid.Nil {
+			c.Scope += ":" + c.Instance.String()
+		}
 	}
 	if err := CheckCommand(c); err != nil {
 		return nil, err
@@ -84,62 +79,44 @@ func operate(c transitions.Command, o transitions.Operation, plans []*workflow.M
 	return p, nil
 }
 
-// checkOperation refuses an operation that cannot be stored or means nothing.
-func checkOperation(o *transitions.Operation) error {
+// checkOperation refuses an operation that cannot be stored or has no meaning.
+func checkOperation(c transitions.Command, o *transitions.Operation) error {
 	if problem := transitions.TextProblem(o.Reason, transitions.MaxReason); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+		return invalid("the reason %s", problem)
 	}
-	switch o.Action {
-	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
-		if o.Target != (transitions.CommandRef{}) {
-			return workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
-		}
-	case transitions.Retry, transitions.Resolve, transitions.Abandon:
-		if o.Target.Scope == "" || o.Target.Key == "" {
-			return workflow.Errorf(workflow.InvalidRequest, "%q needs the scope and the key of a command", o.Action)
-		}
-	default:
-		return workflow.Errorf(workflow.InvalidRequest, "there is no operation %q", o.Action)
-	}
-	if (o.To > 0) != (o.Action == transitions.Migrate) || o.To < 0 {
-		return workflow.Errorf(workflow.InvalidRequest, "%q takes a version, from 1 on, and nothing else does", transitions.Migrate)
-	}
-	if err := checkCorrection(o); err != nil {
-		return err
-	}
-	if o.Result != nil && o.Action != transitions.Resolve {
-		return workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
-	}
-	return nil
-}
-
-// checkTerms refuses what commands may say and an operation cannot: it is done now, and a command that is stuck has no version.
-func checkTerms(c transitions.Command, o transitions.Operation) error {
+	onInstance := slices.Contains([]transitions.Action{transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct}, o.Action)
+	onCommand := slices.Contains([]transitions.Action{transitions.Retry, transitions.Resolve, transitions.Abandon}, o.Action)
+	corrects := o.State != "" || o.Data != nil
 	switch {
-	case !c.NotBefore.IsZero():
-		return workflow.Errorf(workflow.InvalidRequest, "an operation is decided at once, and cannot be for later")
-	case !c.HappenedAt.IsZero():
-		return workflow.Errorf(workflow.InvalidRequest, "an operation happens now, and cannot have happened before")
-	case c.IfVersion != 0 && o.Target != (transitions.CommandRef{}):
-		return workflow.Errorf(workflow.InvalidRequest, "%q is about a command, and cannot expect a version of the instance", o.Action)
-	}
-	return nil
-}
-
-// checkCorrection refuses a correction of nothing, or without a reason.
-func checkCorrection(o *transitions.Operation) error {
-	switch corrects := o.State != "" || o.Data != nil; {
+	case !onInstance && !onCommand:
+		return invalid("unknown operation %q", o.Action)
+	case onInstance && o.Target != (transitions.CommandRef{}):
+		return invalid("%q is about an instance, not a command", o.Action)
+	case onCommand && (o.Target.Scope == "" || o.Target.Key == ""):
+		return invalid("%q needs the scope and the key of a command", o.Action)
+	case (o.To > 0) != (o.Action == transitions.Migrate) || o.To < 0:
+		return invalid("%q takes a version, from 1 on, and nothing else does", transitions.Migrate)
 	case corrects != (o.Action == transitions.Correct):
-		return workflow.Errorf(workflow.InvalidRequest, "%q takes a state or data, and nothing else does", transitions.Correct)
+		return invalid("%q takes a state or data, and nothing else does", transitions.Correct)
 	case corrects && o.Reason == "":
-		return workflow.Errorf(workflow.InvalidRequest, "a correction needs a reason")
+		return invalid("a correction needs a reason")
 	case o.Data != nil && (o.Data.Kind() != '{' || !o.Data.IsValid()):
 		return badPayload("/data", "is not an object in JSON")
+	case o.Result != nil && o.Action != transitions.Resolve:
+		return invalid("only %q takes a result", transitions.Resolve)
+	case c.Reason != "":
+		return invalid("the reason of an operation is the operation's, not the command's")
+	case !c.NotBefore.IsZero():
+		return invalid("an operation is decided at once, and cannot be for later")
+	case !c.HappenedAt.IsZero():
+		return invalid("an operation happens now, and cannot have happened before")
+	case c.IfVersion != 0 && onCommand:
+		return invalid("%q is about a command, and cannot expect a version of the instance", o.Action)
 	}
 	return nil
 }
 
-// canonicalValue is any JSON value in canonical form.
+// canonicalValue returns any JSON value in canonical form.
 func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
 	if !v.IsValid() {
 		return nil, badPayload("", "the result is not valid JSON")
@@ -158,7 +135,7 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instan
 		return operateOnInstance(p, w, inst, now)
 	}
 	if p.Stuck == nil || p.Stuck.Instance != p.Instance {
-		return failed(workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
+		return failed(transitions.UnknownCommand())
 	}
 	if verdict := Classify(p.Stuck, p.Stuck.Fingerprint, now); verdict == KeyGone {
 		_, err := verdict.Answer(p.Stuck)
@@ -210,8 +187,7 @@ func (p *Prepared) note(w *workflow.Workflow, inst *transitions.Instance, name s
 	return c.decideAndAnswer()
 }
 
-// retry lets a stuck command begin again with all its attempts. Tried says that an
-// earlier one may have had its effect.
+// retry makes a stuck command due with all its attempts. Tried records that an earlier one may have had its effect.
 func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	stuck := p.Stuck
 	d := p.note(w, inst, stuck.Transition+".retried", now)
@@ -223,14 +199,14 @@ func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now ti
 	d.Target.Flight = &Flight{Phase: stuck.Phase, RunAt: now, Request: stuck.Request}
 	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil && stuck.Phase != transitions.Scheduled {
 		asked.Tried = stuck.Phase == transitions.Working
-		asked.Outcome = nil // it is to be done again, whatever another node has handed over
+		asked.Outcome = nil // retry even if another node has handed over an outcome
 		asked.Checks = 0
 		d.Target.Flight.Request = asked.encode()
 	}
 	return p.done(d, now)
 }
 
-// settle ends a stuck command as an operator says.
+// settle completes a stuck command as an operator requests.
 func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	stuck := p.Stuck
@@ -246,7 +222,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	outcome := Outcome{Failure: failure}
 	if o.Action == transitions.Resolve {
 		outcome = Outcome{Result: o.Result}
-		if err := fits(stuck, w, o.Result); err != nil {
+		if err := checkResult(stuck, w, o.Result); err != nil {
 			return failed(err)
 		}
 	}
@@ -256,7 +232,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	}
 	ending.Proof = p.Proof
 	ending.settled, ending.because = true, o.Reason
-	ending.Reason = "" // whoever asked for it did not settle it
+	ending.Reason = ""
 	if stuck.Phase == transitions.Working {
 		ending.by = stuck.Actor
 	}
@@ -270,11 +246,11 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	return p.done(d, now)
 }
 
-// dropScheduled gives up a command that nobody could decide.
+// dropScheduled abandons a scheduled command that cannot be decided.
 func dropScheduled(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, why string, now time.Time) Decision {
 	stuck := p.Stuck
 	if p.Operation.Action == transitions.Resolve {
-		return failed(workflow.Errorf(workflow.InvalidRequest, "a scheduled command has no result; retry or abandon it"))
+		return failed(invalid("a scheduled command has no result; retry or abandon it"))
 	}
 	d := p.note(w, inst, stuck.Transition+".abandoned", now)
 	if !d.Stored {
@@ -286,14 +262,14 @@ func dropScheduled(p *Prepared, w *workflow.Workflow, inst *transitions.Instance
 	return p.done(d, now)
 }
 
-// done is the decision of an operation on a command.
+// done sets the answer of an operation on a command.
 func (p *Prepared) done(d Decision, now time.Time) Decision {
 	d.Err, d.Status, d.Code, d.Body, d.Plain = nil, transitions.Succeeded, 200, p.answer(now), false
 	return d
 }
 
-// fits refuses a result that the activity could not have returned.
-func fits(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workflow.Error {
+// checkResult refuses a result that the activity could not have returned.
+func checkResult(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workflow.Error {
 	if stuck.Phase != transitions.Working {
 		return nil
 	}
@@ -315,18 +291,18 @@ func fits(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workf
 	return nil
 }
 
-// target is the stuck command, with what must not have changed since it was read.
+// target returns the stuck command, with the fields that must not have changed since it was read.
 func (p *Prepared) target() *Target {
 	stuck := p.Stuck
 	t := &Target{CommandRef: transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key},
 		Attempt: stuck.Attempt, Was: stuck.Status, Workflow: stuck.Workflow}
-	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil { // a request that cannot be read asked for nothing
+	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil {
 		t.Keep = Keep{Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
 	}
 	return t
 }
 
-// answer is what an operation on a command says when it is done.
+// answer returns the answer of an operation on a command.
 func (p *Prepared) answer(now time.Time) []byte {
 	o := p.Operation
 	raw, err := json.Marshal(struct {

@@ -101,7 +101,7 @@ func TestOperateRefuses(t *testing.T) {
 		want    workflow.Code
 		message string
 	}{
-		{"what does not exist", nil, transitions.Operation{Action: "burn"}, workflow.InvalidRequest, `no operation "burn"`},
+		{"what does not exist", nil, transitions.Operation{Action: "burn"}, workflow.InvalidRequest, `unknown operation "burn"`},
 		{"a pause of a command", nil, transitions.Operation{Action: transitions.Pause, Target: target}, workflow.InvalidRequest,
 			"about an instance"},
 		{"a retry of nothing", nil, transitions.Operation{Action: transitions.Retry}, workflow.InvalidRequest, "needs the scope and the key"},

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Prepared is a command that is ready to be decided: checked, its payload
-// decoded and canonical, its scope and instance settled, its fingerprint taken.
+// Prepared is a validated command with its decoded and canonical payload, scope, instance and fingerprint.
 type Prepared struct {
 	transitions.Command
 	Definition  *workflow.Workflow // the version by which the payload was decoded; of a creation, the newest
@@ -46,10 +45,8 @@ type Prepared struct {
 	because string // the reason of that operator
 }
 
-// Prepare makes a command ready. w is the newest version of the workflow that
-// the command names; older are those that instances may still be on, the newest
-// of them first. newID gives the id of an instance that is created without a
-// business key.
+// Prepare prepares a command. w is the newest version of its workflow, older are other versions that instances may have, newest first.
+// newID returns the id of an instance that is created without a business key.
 //
 // Errors: the codes of malformed requests, TransitionNotFound.
 func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
@@ -60,7 +57,7 @@ func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID
 	return prepare(c, c.Instance == uuid.Nil && c.BusinessKey == "", w, newID, older...)
 }
 
-// prepare is Prepare for callers that know the meaning of a name that both creates instances and changes them.
+// prepare is Prepare for callers that know whether a name with both meanings creates an instance.
 func prepare(
 	c transitions.Command, creates bool, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow,
 ) (*Prepared, error) {
@@ -68,15 +65,15 @@ func prepare(
 		return nil, err
 	}
 	p := &Prepared{Command: c, Creates: creates}
-	if err := p.settle(w, newID, older); err != nil {
+	if err := p.resolve(w, newID, older); err != nil {
 		return nil, err
 	}
 	p.Fingerprint = p.fingerprint()
 	return p, nil
 }
 
-// settle decodes the payload and finds the instance.
-func (p *Prepared) settle(w *workflow.Workflow, newID func() uuid.UUID, older []*workflow.Workflow) (err error) {
+// resolve decodes the payload and finds the instance.
+func (p *Prepared) resolve(w *workflow.Workflow, newID func() uuid.UUID, older []*workflow.Workflow) (err error) {
 	defer func() {
 		if v := recover(); v != nil { // a payload's own decoding, or its business key
 			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
@@ -86,13 +83,11 @@ func (p *Prepared) settle(w *workflow.Workflow, newID func() uuid.UUID, older []
 	if err := p.decode(w, older); err != nil {
 		return err
 	}
-	return p.settleInstance(newID)
+	return p.resolveInstance(newID)
 }
 
-// decode takes the newest version that has the transition and accepts the
-// payload, in canonical form where there is one already. The instance's version is not
-// known yet: Decide decodes again where it is another one. Before it, Creates is what the name
-// is to mean if it can mean both.
+// decode selects the newest version that has the transition and accepts the payload. Decide decodes again if the instance has another
+// version. Before, Creates says which meaning a name has that can both create and change instances.
 func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
 	able := p.able(newest, older)
 	if len(able) == 0 {
@@ -123,9 +118,9 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 	return nil
 }
 
-// BeginWith returns the command as a creation of an instance that begins with another version of the workflow.
+// BeginWith returns the command as the creation of an instance with another version of the workflow.
 //
-// Error: NotOnThisNode where the command means something else by that version. Sent again, it is prepared by it.
+// Error: NotOnThisNode if the command means something else in that version; a retry is prepared with it.
 func (p *Prepared) BeginWith(w *workflow.Workflow) (as *Prepared, err error) {
 	again := &workflow.Error{Code: workflow.NotOnThisNode,
 		Message: "the version that new instances begin with has just changed; send it again with the same key"}
@@ -152,8 +147,7 @@ func (p *Prepared) BeginWith(w *workflow.Workflow) (as *Prepared, err error) {
 	return &own, nil
 }
 
-// able settles whether the command creates an instance, and lists the versions that
-// have such a transition, the newest first. Only the newest version creates; what is on an instance any version can mean that it may be on.
+// able sets Creates and returns the versions that have the transition, the newest first. Only the newest version creates.
 func (p *Prepared) able(newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
 	for _, w := range append([]*workflow.Workflow{newest}, older...) {
 		if len(w.Moving(p.Transition)) > 0 {
@@ -167,7 +161,7 @@ func (p *Prepared) able(newest *workflow.Workflow, older []*workflow.Workflow) (
 	return able
 }
 
-// steps are those of a version that the command can mean.
+// steps returns the steps of a version that the command can mean.
 func (p *Prepared) steps(w *workflow.Workflow) []*workflow.Step {
 	if p.Creates {
 		return []*workflow.Step{w.Creating(p.Transition)}
@@ -175,10 +169,10 @@ func (p *Prepared) steps(w *workflow.Workflow) []*workflow.Step {
 	return w.Moving(p.Transition)
 }
 
-// ErrOnlyCreates is why a command cannot be on the instance that it names: no version that is known here takes it there.
+// ErrOnlyCreates is the cause of an error for a command on an instance if all known versions only create instances with it.
 var ErrOnlyCreates = errors.New("the transition only creates instances")
 
-func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
+func (p *Prepared) resolveInstance(newID func() uuid.UUID) error {
 	c := &p.Command
 	addressed := c.Instance != uuid.Nil || c.BusinessKey != ""
 	switch {
@@ -186,14 +180,14 @@ func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
 		return &workflow.Error{Code: workflow.InvalidRequest, Cause: ErrOnlyCreates,
 			Message: fmt.Sprintf("transition %q creates an instance; it cannot be applied to one", c.Transition)}
 	case p.Creates && c.BusinessKey != "" && c.BusinessKey != p.Payload.BusinessKey():
-		return workflow.Errorf(workflow.InvalidRequest, "the business key is not the one that the payload names")
+		return invalid("the business key is not the one that the payload names")
 	case !p.Creates && !addressed:
-		return workflow.Errorf(workflow.InvalidRequest, "transition %q needs an instance or a business key", c.Transition)
+		return invalid("transition %q needs an instance or a business key", c.Transition)
 	}
 	if p.Creates {
 		c.BusinessKey = p.Payload.BusinessKey()
 	}
-	p.settleScope()
+	p.resolveScope()
 	switch {
 	case c.Instance != uuid.Nil:
 	case c.BusinessKey != "":
@@ -204,8 +198,8 @@ func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
 	return nil
 }
 
-// settleScope finds the scope, and the instance of what does not create one.
-func (p *Prepared) settleScope() {
+// resolveScope sets the scope, and the instance of a command that does not create one.
+func (p *Prepared) resolveScope() {
 	c := &p.Command
 	if !p.Creates && c.Instance == uuid.Nil {
 		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
@@ -215,15 +209,14 @@ func (p *Prepared) settleScope() {
 	}
 }
 
-// WasStored reports whether the record is that of an earlier reading: the fingerprint of what creates an instance
-// does not have the business key by which the caller names it.
+// WasStored reports whether the record is that of an earlier reading: the fingerprint of a creation does not include the business key by
+// which the caller names the instance.
 func (p *Prepared) WasStored(r *transitions.Record) bool {
 	return r.Fingerprint == p.Fingerprint && (p.Instance == uuid.Nil || p.Instance == r.Instance)
 }
 
-// EarlierReadings lists how a command may be stored that Prepare refuses now but has
-// accepted under an earlier definition: its scope, key and fingerprint, the instance where it
-// names one, and nothing else. The workflow must be named.
+// EarlierReadings returns the scope, key, fingerprint and instance with which a command that Prepare refuses may have been stored under an
+// earlier definition. The workflow is required.
 func EarlierReadings(c transitions.Command) (list []*Prepared) {
 	c = c.WithDefaults()
 	if checkReserved(c) != nil || CheckCommand(c) != nil {
@@ -235,7 +228,7 @@ func EarlierReadings(c transitions.Command) (list []*Prepared) {
 	}
 	add := func(creates bool) {
 		p := &Prepared{Command: c, Canonical: canonical, Creates: creates}
-		p.settleScope()
+		p.resolveScope()
 		p.Fingerprint = p.fingerprint()
 		if c.BusinessKey != "" {
 			p.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
@@ -251,11 +244,8 @@ func EarlierReadings(c transitions.Command) (list []*Prepared) {
 	return list
 }
 
-// fingerprint is SHA-256 over the canonical request (RFC 8785): workflow,
-// transition, instance, payload, expected version, actor; the time and the reason
-// where the caller gives one. The id of a created instance is not the caller's and
-// does not count. The members are written in their canonical order, around a payload
-// that is canonical already.
+// fingerprint is SHA-256 over the canonical request (RFC 8785): workflow, transition, instance (not the generated id of a creation),
+// payload, expected version, actor, and the time and reason if given. The members are written in canonical order.
 func (p *Prepared) fingerprint() [32]byte {
 	b := make([]byte, 0, 256+len(p.Canonical))
 	b = append(b, `{"actor":`...)

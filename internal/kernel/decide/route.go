@@ -13,11 +13,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// leastTombstone is the minimum time for which an expired message, or an instance of a migration, is remembered, whatever its workflow
-// declares: the sender does not know the workflow's setting.
+// leastTombstone is the minimum retention of the tombstones of messages and of instances of a batch migration, whatever the workflow
+// declares: the sender does not know that.
 const leastTombstone = 30 * 24 * time.Hour
 
-// rememberLong has the key of a command stay for so long.
+// rememberLong applies leastTombstone.
 func rememberLong(c *transitions.Command, w *workflow.Workflow) {
 	if said := w.Horizons.Tombstone; said != 0 && said < leastTombstone {
 		c.Tombstone = leastTombstone
@@ -32,9 +32,9 @@ type MessageRoute struct {
 	Reception *workflow.Reception
 }
 
-// MessageRoutes lists what receives messages from each consumer, in the order in which
-// they are asked. first is the version of every workflow that new instances begin with, by name; others
-// gives the other versions of one, the newest of them first. Those that are newer are asked too: instances may be on them.
+// MessageRoutes returns the steps that receive messages, by consumer, in the order of evaluation. first are the default versions of the
+// workflows, by name; others returns the other versions of a workflow, newest first. Newer ones also receive, because instances may have
+// them.
 func MessageRoutes(first []*workflow.Workflow, others func(name string) []*workflow.Workflow) map[string][]MessageRoute {
 	routes := map[string][]MessageRoute{}
 	for _, w := range first {
@@ -56,15 +56,11 @@ func MessageRoutes(first []*workflow.Workflow, others func(name string) []*workf
 	return routes
 }
 
-// PrepareMessage makes the command ready that a message asks for: that of the
-// first route that takes it. newID is as in Prepare. Which instance and payload
-// the command has may change with the code; by its key and fingerprint it is
-// still the same command. Its tombstone stays for 30 days at least, also where the
-// workflow's bound is less.
+// PrepareMessage prepares the command for a message by the first route that accepts it. newID is as in Prepare. Its instance and payload
+// may change with the code, but not its key and fingerprint. Its tombstone is kept for at least 30 days.
 //
-// Errors: workflow.ErrIgnored where there is nothing to be done about it;
-// MessageNotTaken; InvalidPayload, Internal and others of Prepare, which say that
-// it has been taken and cannot become a command.
+// Errors: workflow.ErrIgnored for a message without effect; MessageNotTaken; those of Prepare for a message that was accepted and cannot
+// become a command.
 func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() uuid.UUID) (*Prepared, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -82,7 +78,6 @@ func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() u
 	return p, nil
 }
 
-// commandOf is what the message asks for.
 func commandOf(m transitions.Message, routes []MessageRoute) (route MessageRoute, c transitions.Command, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -121,8 +116,7 @@ func commandOf(m transitions.Message, routes []MessageRoute) (route MessageRoute
 	return route, c, workflow.Errorf(workflow.MessageNotTaken, "no transition takes this message of consumer %q, type %q", m.Consumer, m.Type)
 }
 
-// AboutMessage asks the routes what a message is for, once more: for the list of those
-// that were not consumed.
+// AboutMessage returns the target of a message for the list of dead messages.
 func AboutMessage(m transitions.Message, routes []MessageRoute) transitions.About {
 	if m.Check() != nil {
 		return transitions.About{}

@@ -7,22 +7,21 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Row is a command as it is kept: a new one, or what becomes of one that is there. In
-// flight (Phase) it has no answer yet.
+// Row is the row of a new command, or the update of an existing one. In flight (Phase) it has no answer.
 type Row struct {
 	transitions.Record
 	Keep       Keep
 	Definition int // of the instance, in flight, where it is known
 
-	// What it was, where it is there already.
+	// Of an existing row, as it was read:
 	Seen int
 	Was  transitions.Status
 }
 
-// HorizonsOf says how long the keys of a workflow are good for, resolved.
+// HorizonsOf returns the retention periods of a workflow, resolved.
 type HorizonsOf func(workflowName string) workflow.Horizons
 
-// RowOf is the row of a command whose decision is stored.
+// RowOf returns the row of a command whose decision is stored.
 func RowOf(p *Prepared, d *Decision, horizons HorizonsOf, now time.Time) Row {
 	r := Row{Keep: Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}, Record: transitions.Record{
 		Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: d.Status, Workflow: p.Workflow, Transition: p.Transition,
@@ -34,13 +33,13 @@ func RowOf(p *Prepared, d *Decision, horizons HorizonsOf, now time.Time) Row {
 	return r
 }
 
-// Begun is the record of a command that a decision puts in flight.
+// Begun returns the record of a command that a decision puts in flight.
 func (p *Prepared) Begun(d *Decision, now time.Time) *transitions.Record {
 	r := RowOf(p, d, nil, now)
 	return &r.Record
 }
 
-// Row is what an operation makes of another command.
+// Row returns the update of the operation's target.
 func (t *Target) Row(horizons HorizonsOf, now time.Time) Row {
 	r := Row{Seen: t.Attempt, Was: t.Was, Keep: t.Keep, Record: transitions.Record{Scope: t.Scope, Key: t.Key, Workflow: t.Workflow,
 		Status: t.Status, Version: t.Version, Attempt: t.Attempt}}
@@ -48,7 +47,7 @@ func (t *Target) Row(horizons HorizonsOf, now time.Time) Row {
 	return r
 }
 
-// Row is that of a new command.
+// Row returns the row of a new command.
 func (p *Planned) Row(now time.Time) Row {
 	r := Row{Record: transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: transitions.Pending,
 		Workflow: p.Workflow, Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, CreatedAt: now}}
@@ -56,7 +55,7 @@ func (p *Planned) Row(now time.Time) Row {
 	return r
 }
 
-// put puts a row in flight, or gives it its answer.
+// put sets the flight or the answer.
 func (r *Row) put(f *Flight, code int, body []byte, horizons HorizonsOf, now time.Time) {
 	r.UpdatedAt = now
 	if f != nil {

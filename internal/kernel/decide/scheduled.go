@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// schedule keeps a command until its time. It only checks that the instance exists.
+// schedule schedules a command. It only checks that the instance exists.
 func schedule(p *Prepared, inst *transitions.Instance) Decision {
 	if !p.Creates {
 		if err := belongs(p, inst); err != nil {
@@ -24,9 +24,8 @@ func schedule(p *Prepared, inst *transitions.Instance) Decision {
 			BusinessKey: p.BusinessKey, Creates: p.Creates, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}.encode()}}
 }
 
-// decideDue decides a scheduled command whose time has come, that was asked to stop
-// before, or that nobody took in time. No caller is there to correct it: an error that
-// a retry does not remove becomes its answer.
+// decideDue decides a scheduled command that is due, cancelled or abandoned. Without a caller to correct it, an error that a retry does not
+// remove becomes its answer.
 func decideDue(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	if o := p.Resumed.Outcome; o != nil {
 		stopped := workflow.Errorf(codeOf(o.Failure.Kind), "%s", o.Failure.Message)

@@ -15,11 +15,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Standing is everything of an instance that decides what can be done with it. Its
-// digest after a transition enters the hash of two audit rows: the row of that
-// transition, and the next row, for which it is computed again from the instance that
-// the next decision has read. So a change of the instance between two transitions
-// breaks the chain, also where the second one has overwritten it.
+// Standing is the part of an instance that decides what can be done with it. Its digest enters the hashes of two audit rows: that of its
+// transition and the next, for which it is computed again from the stored instance. So a change between two transitions breaks the chain,
+// even if overwritten.
 type Standing struct {
 	Definition int
 
@@ -36,14 +34,13 @@ type Standing struct {
 	accepted int64 // the version that its transition made, where known
 }
 
-// StandingOf is how the instance stands.
+// StandingOf returns the standing of an instance.
 func StandingOf(i *transitions.Instance) Standing {
 	return Standing{Definition: i.Definition, BusinessKey: i.BusinessKey, Parent: i.Links.Parent, State: i.State,
 		Data: sha256.Sum256(i.Data), Rest: Rest(i), Working: i.Links.InFlight, Open: i.Open, Paused: i.Paused}
 }
 
-// Apply makes it the standing after a transition, from its audit row. data is the
-// SHA-256 of the row's data. Open stays: the row does not have it.
+// Apply applies a transition from its audit row. data is the SHA-256 of the row's data. The row does not contain Open.
 func (s *Standing) Apply(e *transitions.Entry, data [32]byte) {
 	if name, begins := strings.CutSuffix(e.Transition, accepted); begins {
 		s.Working, s.accepted = &transitions.CommandRef{Transition: name, Scope: e.Scope, Key: e.Key}, e.Version
@@ -62,8 +59,7 @@ func (s *Standing) Apply(e *transitions.Entry, data [32]byte) {
 	s.State, s.Data = e.To, data
 }
 
-// WaitsFor reports whether an instance that stands like this waits for the command b
-// (nil: for none), or for b as retention's replacement of it; see LateScope.
+// WaitsFor reports whether the instance waits for the command b (nil for none), or for b as retention's replacement; see LateScope.
 func (s *Standing) WaitsFor(b *transitions.CommandRef, instance uuid.UUID) bool {
 	if b == nil || s.Working == nil {
 		return b == s.Working
@@ -71,7 +67,7 @@ func (s *Standing) WaitsFor(b *transitions.CommandRef, instance uuid.UUID) bool 
 	return *b == *s.Working || *b == lateRef(s.Working.Transition, instance, s.accepted)
 }
 
-// Digest is the SHA-256 of the standing. pawl.standing in SQL computes the same.
+// Digest returns the SHA-256 of the standing, as pawl.standing in SQL does.
 func (s *Standing) Digest() [32]byte {
 	b := make([]byte, 0, 256)
 	b = binary.BigEndian.AppendUint32(b, uint32(s.Definition))
@@ -102,9 +98,8 @@ func flag(is bool) byte {
 // NoRest is the Rest of an instance without attributes, actors and effects.
 var NoRest = restOf(nil, nil, nil)
 
-// Rest is the SHA-256 of the instance's attributes, actors and effects. pawl.rest
-// in SQL computes the same of the columns; so actors and effects enter as the JSON
-// that is stored.
+// Rest returns the SHA-256 of the instance's attributes, actors and effects, as pawl.rest in SQL does; actors and effects enter as stored
+// JSON.
 func Rest(i *transitions.Instance) [32]byte {
 	if len(i.Attributes) == 0 && len(i.Actors) == 0 && len(i.Links.Effects) == 0 {
 		return NoRest
@@ -130,7 +125,7 @@ func restOf(attributes, actors, effects []byte) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// asStored is the JSON of a part of an instance as the instance's row has it.
+// asStored returns the JSON of a part of an instance as stored.
 func asStored(part any) []byte {
 	raw, err := json.Marshal(part, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
@@ -143,9 +138,8 @@ func appendField(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
-// EmittedDigest is the SHA-256 of the events that a transition's action emitted:
-// type and payload of each in their order. nil where it emitted none. events are
-// all of the transition's, the first of which is the transition's own.
+// EmittedDigest returns the SHA-256 of the type and payload of the events emitted by an action, or nil without any. events are all events
+// of the transition; the first is its own.
 func EmittedDigest(events []transitions.Event) []byte {
 	if len(events) < 2 {
 		return nil
@@ -159,9 +153,8 @@ func EmittedDigest(events []transitions.Event) []byte {
 	return sum[:]
 }
 
-// stand completes the audit row of a decision with how the instance stood before
-// it, and stands after it. before is nil for a creation.
-func (d *Decision) stand(before *transitions.Instance) {
+// setStanding completes the audit row with the digests of the instance before (nil for a creation) and after the transition.
+func (d *Decision) setStanding(before *transitions.Instance) {
 	if d.After == nil {
 		return
 	}

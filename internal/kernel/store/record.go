@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // requestField is the first field, so that lists can omit it: requests can be large, never change, and watched commands are read
@@ -104,7 +103,7 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	}
 	list, err := recordsOf(ctx, by, "command", recordFields, q.sql.record, ref.Tenant, ref.Scope, ref.Key)
 	if err == nil && len(list) == 0 {
-		err = errNoCommand()
+		err = transitions.UnknownCommand()
 	}
 	if err != nil {
 		return transitions.Record{}, err
@@ -178,11 +177,7 @@ func mustRecord(r *rows.Row, fields []field[Command]) (transitions.Record, error
 // CheckRef returns CommandNotFound for a name that cannot be stored: PostgreSQL would fail the query.
 func CheckRef(ref transitions.Ref) error {
 	if transitions.CheckTenant(ref.Tenant) != nil || transitions.CheckScope(ref.Scope) != nil || transitions.CheckKey(ref.Key) != nil {
-		return errNoCommand()
+		return transitions.UnknownCommand()
 	}
 	return nil
-}
-
-func errNoCommand() error {
-	return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
 }

@@ -71,7 +71,7 @@ linked AS (
 				FROM json_each(h.links) AS e)
 	FROM held AS h WHERE i.ctid = h.home AND h.waits),
 ended AS (
-	UPDATE {pawl}.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time',
+	UPDATE {pawl}.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'no node claimed it in time',
 		phase = NULL, request = NULL, run_at = NULL, revision = c.revision + 1, updated_at = $1, finished_at = $1, expires_at = $1 + h.replay,
 		forget_at = CASE h.tombstone WHEN 9223372036854775807 THEN 'infinity'
 			ELSE $1 + h.replay + h.tombstone / 1000 * interval '1 microsecond' END
