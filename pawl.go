@@ -34,6 +34,9 @@ type (
 	// Command asks for one transition of one instance; [Engine.Submit] takes it.
 	Command = transitions.Command
 
+	// Options are the rarely used fields of a command.
+	Options = transitions.Options
+
 	// Ref names a command by tenant, scope and key.
 	Ref = transitions.Ref
 

@@ -24,7 +24,7 @@ func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
 	asked := await.Receive(t, "the bank is asked", s.bank.asked)
 	later := s.filed("A-3", 10)
 	s.submit(transitions.Command{Instance: later, Transition: "note", Actor: "ann", Payload: []byte(`{"note":"x"}`), Reason: "as <promised>",
-		Key: "later", NotBefore: time.Now().Add(time.Hour)})
+		Key: "later", Options: transitions.Options{NotBefore: time.Now().Add(time.Hour)}})
 	s.operate(transitions.Pause, later, "the <office> burns")
 	v := s.visitor(s.key("boss", everything))
 	p := v.get("/console/").want(200, "paused instances", "<b>1</b> commands processing")

@@ -135,7 +135,7 @@ func (s *stand) busyDay() map[string]string {
 		s.submit(transitions.Command{Workflow: "parcel", Transition: "fill", Payload: []byte(`{"weight":` + weight + `}`)})
 	}
 	s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "ann", Payload: []byte(`{"note":"ask again"}`), Key: "remind",
-		Reason: "she is away until then", NotBefore: time.Now().Add(72 * time.Hour)})
+		Reason: "she is away until then", Options: transitions.Options{NotBefore: time.Now().Add(72 * time.Hour)}})
 	held := s.filed("C-1046", 310)
 	s.operate(transitions.Pause, held, "the police have the file")
 	if err := s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "parcel", "olga", "stock-taking"); err != nil {

@@ -60,7 +60,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		{"scheduled", `carl has asked for "note" at a later time`, "olga", nil, func(n string) uuid.UUID {
 			id := s.filed(n, 10)
 			s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "carl", Payload: []byte(`{"note":"x"}`),
-				NotBefore: time.Now().Add(time.Hour)})
+				Options: transitions.Options{NotBefore: time.Now().Add(time.Hour)}})
 			return id
 		}},
 		{"paused", "the instance is paused", "olga", nil, func(n string) uuid.UUID {

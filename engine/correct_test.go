@@ -69,7 +69,7 @@ func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
 	ops := []transitions.Operation{{Action: transitions.Pause}, {Action: transitions.Resume},
 		{Action: transitions.Correct, Data: []byte(`{"sum":7}`), Reason: "a clerk erred"}, {Action: transitions.Migrate, To: 2}}
 	for n, o := range ops {
-		c := transitions.Command{Instance: id, Key: string(o.Action), IfVersion: 9}
+		c := transitions.Command{Instance: id, Key: string(o.Action), Options: transitions.Options{IfVersion: 9}}
 		dry, after, err := e.Admin().DryRunOperation(t.Context(), c, o)
 		assert.Truef(t, err == nil && workflow.CodeOf(dry.Err()) == workflow.VersionConflict && after == nil,
 			"%s: %+v, %v", o.Action, dry, err)
@@ -96,8 +96,9 @@ func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
 	}
 	other := file(t, e, "", "2", 5).Instance
 	submit(t, e, onClaim(other, "hold", "h"))
-	_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "r", IfVersion: 1}, transitions.Operation{Action: transitions.Retry,
-		Target: transitions.CommandRef{Scope: "claim:" + other.String(), Key: "h"}})
+	_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "r", Options: transitions.Options{IfVersion: 1}},
+		transitions.Operation{Action: transitions.Retry,
+			Target: transitions.CommandRef{Scope: "claim:" + other.String(), Key: "h"}})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 

@@ -119,7 +119,7 @@ func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {
 		on("gone", "mark", ""), on("scoped", "add", `{"name":"","text":"too long"}`), on("later", "add", `{"name":"","text":"too long"}`),
 		on("kept", "burn", "")
 	byID := transitions.Command{Transition: "add", Instance: made.Instance, Key: "by id", Payload: []byte(`{"text":"too long", "name":"x"}`),
-		Actor: "ann", IfVersion: 2}
+		Actor: "ann", Options: transitions.Options{IfVersion: 2}}
 	jotted := transitions.Command{Workflow: "note", Transition: "jot", Key: "jotted", Payload: filed.Payload}
 	scoped.Scope, later.NotBefore, kept.Replay, kept.Tombstone = "s", clock.Now().Add(5*time.Hour), 10*time.Hour, 100*time.Hour
 	done := []transitions.Command{filed, jotted, byName, byID, refused, gone, scoped, later, kept}

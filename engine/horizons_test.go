@@ -62,13 +62,13 @@ func letters(version int, h workflow.Horizons, post func(context.Context, words)
 
 // written is the command that writes a letter; "s" is its scope.
 func written(key, text string) transitions.Command {
-	return transitions.Command{Workflow: "letter", Transition: "write", Scope: "s", Key: key,
-		Payload: fmt.Appendf(nil, `{"text":%q,"hours":0}`, text)}
+	return transitions.Command{Workflow: "letter", Transition: "write", Key: key,
+		Payload: fmt.Appendf(nil, `{"text":%q,"hours":0}`, text), Options: transitions.Options{Scope: "s"}}
 }
 
 func posted(id uuid.UUID, key string) transitions.Command {
-	return transitions.Command{Workflow: "letter", Transition: "post", Instance: id, Scope: "s", Key: key,
-		Payload: []byte(`{"text":"x","hours":0}`)}
+	return transitions.Command{Workflow: "letter", Transition: "post", Instance: id, Key: key,
+		Payload: []byte(`{"text":"x","hours":0}`), Options: transitions.Options{Scope: "s"}}
 }
 
 // wantExpired checks that a key is refused in every way in which it can be asked
@@ -93,7 +93,7 @@ func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitio
 	wantCode(t, err, workflow.KeyExpired)
 	_, err = e.Cancel(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key}, "ann")
 	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Scope: "ops"},
+	_, err = e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Options: transitions.Options{Scope: "ops"}},
 		transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: c.Scope, Key: c.Key}})
 	wantCode(t, err, workflow.KeyExpired)
 	c.Actor = "somebody else"

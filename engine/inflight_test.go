@@ -177,7 +177,8 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 		return track{Number: "1"}, nil
 	})))
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, NotBefore: time.Now().Add(time.Hour)}
+	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance,
+		Options: transitions.Options{NotBefore: time.Now().Add(time.Hour)}}
 	later := submit(t, e, send)
 	_, err := e.Cancel(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"}, "ann")
 	require.NoError(t, err)
@@ -215,7 +216,7 @@ func TestWhatWasCancelledBeforeItBeganIsNotUndone(t *testing.T) {
 	accepts := newEngine(t, pool, with(w), func(c *engine.Config) { c.InFlight.Workers = -1 })
 	packed := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	later := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance,
-		NotBefore: time.Now().Add(300 * time.Millisecond)})
+		Options: transitions.Options{NotBefore: time.Now().Add(300 * time.Millisecond)}})
 	eventually(t, "it is decided, and waits for a worker", func() bool {
 		c, err := accepts.Read().Command(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"})
 		return err == nil && c.Phase == transitions.Working

@@ -148,9 +148,9 @@ func (w *world) attempt() *attempt {
 	a := &attempt{hours: []int{0, 0, 3}[w.pick(3)]}
 	text := texts[w.pick(len(texts))]
 	a.request = fmt.Sprintf(`{"text":%q,"hours":%d}`, text, a.hours)
-	a.Command = transitions.Command{Tenant: w.tenant, Scope: "s", Key: key, Workflow: "chore", Transition: "note", Payload: []byte(a.request),
-		Replay:    []time.Duration{0, 0, 10 * time.Minute, 5 * time.Hour}[w.pick(4)],
-		Tombstone: []time.Duration{0, 0, time.Minute, 5 * time.Hour, workflow.Forever}[min(w.pick(30), 4)]}
+	a.Command = transitions.Command{Tenant: w.tenant, Key: key, Workflow: "chore", Transition: "note", Payload: []byte(a.request),
+		Options: transitions.Options{Scope: "s", Replay: []time.Duration{0, 0, 10 * time.Minute, 5 * time.Hour}[w.pick(4)],
+			Tombstone: []time.Duration{0, 0, time.Minute, 5 * time.Hour, workflow.Forever}[min(w.pick(30), 4)]}}
 	if w.pick(30) > 2 && a.Tombstone == workflow.Forever {
 		a.Tombstone = 0 // else nothing would be forgotten soon
 	}

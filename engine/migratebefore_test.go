@@ -55,8 +55,8 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 	require.NoError(t, e.Admin().BeginVersion(t.Context(), "appointment", 1, ""))
 	begun := clock.Now()
 	year := begun.AddDate(-1, 0, 0).Truncate(time.Second)
-	r := submit(t, e, transitions.Command{Workflow: "appointment", Transition: "arrange", Key: "1", HappenedAt: year,
-		Payload: fmt.Appendf(nil, `{"at":%q}`, year.Format(time.RFC3339))})
+	r := submit(t, e, transitions.Command{Workflow: "appointment", Transition: "arrange", Key: "1",
+		Payload: fmt.Appendf(nil, `{"at":%q}`, year.Format(time.RFC3339)), Options: transitions.Options{HappenedAt: year}})
 	grace := begun.Add(time.Hour)
 	due := func() map[string]time.Time {
 		found := map[string]time.Time{}

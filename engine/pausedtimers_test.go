@@ -78,7 +78,7 @@ func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
 	e := newEngine(t, pool, with(expiring()), func(c *engine.Config) { c.Retention.Off = true })
 	packed := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	later := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "expire", Key: "2", Instance: packed.Instance,
-		NotBefore: time.Now().Add(time.Hour)})
+		Options: transitions.Options{NotBefore: time.Now().Add(time.Hour)}})
 	pause := func(a transitions.Action) {
 		t.Helper()
 		_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},

@@ -28,7 +28,8 @@ func TestSuppressionSurvivesRestarts(t *testing.T) {
 	pool := database(t)
 	pack := func(e *engine.Engine, tenant, scope string, times int) {
 		for range times {
-			submit(t, e, transitions.Command{Tenant: tenant, Workflow: "crate", Transition: "pack", Scope: scope, Key: "k"})
+			submit(t, e, transitions.Command{Tenant: tenant, Workflow: "crate", Transition: "pack", Key: "k",
+				Options: transitions.Options{Scope: scope}})
 		}
 	}
 	one, other := newEngine(t, pool, running(crates(1))), newEngine(t, pool, running(crates(1)))

@@ -55,7 +55,8 @@ func fares() *workflow.Definition[struct{}] {
 }
 
 func fare(transition, key string) transitions.Command {
-	return transitions.Command{Workflow: "fare", Transition: transition, Scope: "desk", Key: transition + key, BusinessKey: key}
+	return transitions.Command{Workflow: "fare", Transition: transition, Key: transition + key, BusinessKey: key,
+		Options: transitions.Options{Scope: "desk"}}
 }
 
 // stranded has a fare ride and break down, and waits until its undo is stuck.

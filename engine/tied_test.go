@@ -41,8 +41,8 @@ func TestALoneCommandKeepsTheTieThatRetentionHasChanged(t *testing.T) {
 	clock.skip(50 * time.Hour)
 	done := make(chan error, 1)
 	go func() {
-		r, err := accepts.Submit(t.Context(), transitions.Command{Workflow: "letter", Transition: "note", Instance: id,
-			Scope: "s", Key: "note", Payload: []byte(`{"text":"x","hours":0}`)})
+		r, err := accepts.Submit(t.Context(), transitions.Command{Workflow: "letter", Transition: "note", Instance: id, Key: "note",
+			Payload: []byte(`{"text":"x","hours":0}`), Options: transitions.Options{Scope: "s"}})
 		if err == nil {
 			err = r.Err()
 		}

@@ -72,7 +72,7 @@ func TestATraceGoesOnOnAnotherNode(t *testing.T) {
 	r, err := first.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	require.NoError(t, err)
 	accepted, err := first.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance,
-		Trace: sampledTrace + " congo=t61"})
+		Options: transitions.Options{Trace: sampledTrace + " congo=t61"}})
 	require.Truef(t, err == nil && accepted.InFlight(), "%+v, %v", accepted, err)
 	submit := named(t, spans, "submit parcel.send")
 	first.Stop(t.Context())
@@ -103,10 +103,11 @@ func TestATraceIsKeptOnlyWhereItIsSampled(t *testing.T) {
 		if name == "nobody traces" {
 			given = sampledTrace
 		}
-		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1", Trace: given})
+		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1",
+			Options: transitions.Options{Trace: given}})
 		require.NoError(t, err)
 		for _, reply := range e.SubmitMany(t.Context(), []transitions.Command{
-			{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, Trace: given}}) {
+			{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, Options: transitions.Options{Trace: given}}}) {
 			require.NoError(t, reply.Err)
 		}
 		var requests string
@@ -123,8 +124,8 @@ func TestATraceIsNoPartOfTheRequest(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
 	e := newEngine(t, database(t), tracedBy(spans))
-	c := transitions.Command{Workflow: "loan", Transition: "apply", Key: "1", Trace: sampledTrace,
-		Payload: []byte(`{"number":"L-1","amount":5}`)}
+	c := transitions.Command{Workflow: "loan", Transition: "apply", Key: "1",
+		Payload: []byte(`{"number":"L-1","amount":5}`), Options: transitions.Options{Trace: sampledTrace}}
 	first, err := e.Submit(t.Context(), c)
 	require.NoError(t, err)
 	c.Trace = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01"
@@ -144,7 +145,7 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 		all.Go(func() {
 			_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: fmt.Sprint(i),
 				Payload: fmt.Appendf(nil, `{"number":"L-%d","amount":5}`, i),
-				Trace:   tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))})
+				Options: transitions.Options{Trace: tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))}})
 			assert.NoError(t, err)
 		})
 	}
@@ -176,7 +177,7 @@ func TestACommandForLaterGoesOnWithItsTrace(t *testing.T) {
 	spans, clock := tracetest.NewInMemoryExporter(), newStill()
 	e := newEngine(t, database(t), tracedBy(spans), clock.set)
 	_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: "1",
-		Payload: []byte(`{"number":"L-1","amount":5}`), NotBefore: clock.Now().Add(time.Hour), Trace: sampledTrace})
+		Payload: []byte(`{"number":"L-1","amount":5}`), Options: transitions.Options{NotBefore: clock.Now().Add(time.Hour), Trace: sampledTrace}})
 	require.NoError(t, err)
 	clock.skip(2 * time.Hour)
 	submit, due := named(t, spans, "submit loan.apply"), named(t, spans, "decide loan.apply")

@@ -45,8 +45,8 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 	}
 	soon := time.Now().UTC().Add(time.Hour).Truncate(time.Microsecond)
 	for key, later := range map[string]time.Duration{"late": 5 * time.Hour, "soon": 0} {
-		submit(t, e, transitions.Command{Workflow: "stay", Transition: "remind", Scope: "desk", Key: key, Actor: "ann", Instance: r.Instance,
-			NotBefore: soon.Add(later)})
+		submit(t, e, transitions.Command{Workflow: "stay", Transition: "remind", Key: key, Actor: "ann", Instance: r.Instance,
+			Options: transitions.Options{Scope: "desk", NotBefore: soon.Add(later)}})
 	}
 	v, err := e.Read().View(t.Context(), "", r.Instance)
 	require.NoError(t, err)

@@ -57,7 +57,8 @@ func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 
 func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 	t.Helper()
-	_, err := e.Submit(t.Context(), transitions.Command{Tenant: tenant, Workflow: "note", Transition: "write", Scope: scope, Key: key})
+	_, err := e.Submit(t.Context(), transitions.Command{Tenant: tenant, Workflow: "note", Transition: "write", Key: key,
+		Options: transitions.Options{Scope: scope}})
 	require.NoError(t, err)
 }
 

@@ -76,7 +76,8 @@ func TestACommandThatIsAskedToStopEnds(t *testing.T) {
 		again.InFlight() {
 		t.Errorf("what is finished: %+v, %v", again, err)
 	}
-	later, err := s.Submit(transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Hour)})
+	later, err := s.Submit(transitions.Command{Key: "later", Instance: c.ID, Transition: "write",
+		Options: transitions.Options{NotBefore: s.Now().Add(time.Hour)}})
 	require.NoError(t, err)
 	_, err = s.Cancel("", later.Record.Scope, "later", "ann")
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ func TestAnAnswerIsReplayedForAsLongAsWorkflowCallerAndActionSay(t *testing.T) {
 	})).Final("written").Keep(workflow.Horizons{Replay: time.Hour, MaxReplay: 2 * time.Hour})
 	s := pawltest.Run(t, w)
 	write := func(key, text string, replay time.Duration) transitions.Command {
-		return transitions.Command{Workflow: "note", Transition: "write", Scope: "s", Key: key, Replay: replay,
-			Payload: []byte(`{"text":"` + text + `"}`)}
+		return transitions.Command{Workflow: "note", Transition: "write", Key: key,
+			Payload: []byte(`{"text":"` + text + `"}`), Options: transitions.Options{Scope: "s", Replay: replay}}
 	}
 	for key, c := range map[string]struct {
 		text   string

@@ -183,7 +183,8 @@ func TestARunImportsAsAnEngineDoes(t *testing.T) {
 	w := newTwins(t)
 	w.keys = []string{"A"}
 	past := func(key, transition string, at time.Time) transitions.Command {
-		c := transitions.Command{Workflow: "move", Transition: transition, Key: key, HappenedAt: at, Payload: []byte(`{"text":"A"}`)}
+		c := transitions.Command{Workflow: "move", Transition: transition, Key: key, Payload: []byte(`{"text":"A"}`),
+			Options: transitions.Options{HappenedAt: at}}
 		if transition != "book" {
 			c.BusinessKey = "A"
 		}

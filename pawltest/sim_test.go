@@ -89,7 +89,8 @@ func TestMalformedCommandsGetTheErrorsOfAnEngine(t *testing.T) {
 		{transitions.Command{Instance: uuid.Max, Transition: "write", Key: "k"}, workflow.InstanceNotFound},
 		{transitions.Command{Instance: c.ID, Transition: "write"}, workflow.KeyMissing},
 		{transitions.Command{Tenant: "other", Instance: c.ID, Transition: "write", Key: "k"}, workflow.InstanceNotFound},
-		{transitions.Command{Instance: c.ID, Transition: "write", Key: "k", Scope: "pawl:mine"}, workflow.ScopeInvalid},
+		{transitions.Command{Instance: c.ID, Transition: "write", Key: "k", Options: transitions.Options{Scope: "pawl:mine"}},
+			workflow.ScopeInvalid},
 	} {
 		_, err := s.Submit(tt.command)
 		wantCode(t, err, tt.want)

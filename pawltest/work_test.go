@@ -43,7 +43,8 @@ func TestTimersFireInOrderAtTheirTimes(t *testing.T) {
 func TestAScheduledCommandIsDecidedAtItsTime(t *testing.T) {
 	t.Parallel()
 	s, c := run(t)
-	later := transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Minute), Actor: "ann"}
+	later := transitions.Command{Key: "later", Instance: c.ID, Transition: "write", Actor: "ann",
+		Options: transitions.Options{NotBefore: s.Now().Add(time.Minute)}}
 	accepted, err := s.Submit(later)
 	require.Truef(t, err == nil && accepted.Status == 202 && accepted.Version == 0, "got %+v, %v", accepted, err)
 	s.Skip(59 * time.Second)

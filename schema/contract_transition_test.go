@@ -46,7 +46,8 @@ func TestSQLTransitionMatchesEngine(t *testing.T) {
 
 	// The first transition is in SQL, the second by the engine, the third in SQL.
 	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
-	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "note", Key: "n", IfVersion: 1})
+	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "note", Key: "n",
+		Options: transitions.Options{IfVersion: 1}})
 	require.Truef(t, err == nil && r.Status == 200 && r.Version == 2 && r.Position == 2, "got %+v, %v", r, err)
 	body := move(t, pool, "s", id, "ship", `2, 'shipped', '{"customer":"c-1","total":129900,"parcel":"p-1"}', '{"parcel":"p-1"}',
 		result => '{"eta": 3}', attributes => '{"region":"r-1"}', reason => 'Zoë said "now"',

@@ -29,49 +29,48 @@ const AnyRole = "*"
 
 // HasRole reports whether roles include one of the needed ones. It is true if none are needed.
 func HasRole(roles []string, needed ...string) bool {
-	return len(needed) == 0 || slices.ContainsFunc(roles, func(role string) bool { return role == AnyRole || slices.Contains(needed, role) })
+	return len(needed) == 0 || slices.ContainsFunc(roles, func(role string) bool {
+		return role == AnyRole || slices.Contains(needed,
+			role)
+	})
 }
 
-// Command is a command of a caller, identified by tenant, scope and key.
+// Command is a request to apply a transition to an instance. Tenant, scope and key identify it.
 type Command struct {
-	Tenant string // defaults to "default"
-	Scope  string // defaults to DefaultScope
-	Key    string // idempotency key; required, opaque
-
+	Tenant      string    // defaults to DefaultTenant
+	Key         string    // idempotency key; required
 	Workflow    string    // optional with Instance
 	Transition  string    // required
 	Instance    uuid.UUID // zero for a creation or with BusinessKey
 	BusinessKey string    // identifies the instance instead of Instance
+	Payload     []byte    // JSON object; defaults to {}
+	Actor       string    // defaults to DefaultActor
+	Roles       []string  // of the actor; AnyRole matches all
 
-	Payload   []byte    // JSON object; empty is {}
-	NotBefore time.Time // execute it then; zero: now
-	// HappenedAt is the time of an import; zero means now. The workflow's code and its timers use
-	// it as the current time, and the audit row has both times.
-	HappenedAt time.Time
-
-	IfVersion int64    // refuse unless the instance has this version; 0: any
-	Actor     string   // defaults to "local"
-	Roles     []string // of the actor; AnyRole matches all
-	Proof     string   // how the actor was authenticated, for the audit row; "" if unknown
-
-	// Credential is the sender's credential if it can be revoked. Before a scheduled command is
-	// executed, it is checked again; see engine.Config.Recheck. It is not part of the request that
-	// the key identifies.
-	Credential Credential
-
-	// Reason is the actor's reason, for the audit row and the events. It is part of the request
-	// that the key identifies. The workflow's code sees it ([workflow.Call.Reason]) and can replace
-	// it ([workflow.Call.Because]); so does the failure of an activity.
+	// Reason is the actor's reason, for the audit row and the events. The workflow's code reads it with [workflow.Call.Reason]
+	// and replaces it with [workflow.Call.Because]; so does the failure of an activity.
 	Reason string
 
-	// Trace is the trace context of the request. Defaults to that of the call's context, for
-	// example in bulk requests. It is not part of the request that the key identifies.
-	Trace tracing.Context
+	Options
+}
 
-	// Retention of the key, within the bounds of the workflow's Horizons. It is not part of the
-	// request that the key identifies; the first attempt's values apply.
-	Replay    time.Duration // of the result, from its completion; 0: the workflow's
-	Tombstone time.Duration // after that, may be workflow.Forever; 0: the workflow's
+// Options are the rarely used fields of a Command. The zero value is the default of each.
+type Options struct {
+	Scope     string    // of the key; defaults to DefaultScope
+	IfVersion int64     // refuse unless the instance has this version; zero means any
+	NotBefore time.Time // execute the command at this time; zero means now
+
+	// HappenedAt is the time of an imported fact; zero means now. The workflow's code and its timers use it as the current time, and
+	// the audit row has both times.
+	HappenedAt time.Time
+
+	// A retry with the same key can change the following fields. The values of the first attempt apply.
+
+	Proof      string          // how the actor was authenticated, for the audit row
+	Credential Credential      // of the sender, if it can be revoked; engine.Config.Recheck checks a scheduled command's again
+	Trace      tracing.Context // of the request; defaults to that of the call's context
+	Replay     time.Duration   // how long the result is replayed, within the workflow's Horizons; zero means the workflow's
+	Tombstone  time.Duration   // how long the key is refused after that; can be workflow.Forever; zero means the workflow's
 }
 
 // Credential identifies a revocable credential. It is not secret. The zero value means none.

@@ -50,7 +50,8 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 	p.serve(func(e *engine.Engine) {
 		for _, number := range []string{"1", "2", "3"} {
 			submit(t, e, write(number))
-			submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: number})
+			submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Key: number,
+				Options: transitions.Options{Scope: "till"}})
 		}
 		await.Eventually(t, "three commands are stuck", func() bool {
 			list, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})

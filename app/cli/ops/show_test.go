@@ -21,7 +21,8 @@ func unpaid(t *testing.T, number string) *program {
 	p := newProgram(t)
 	p.serve(func(e *engine.Engine) {
 		submit(t, e, write(number))
-		submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: "1"})
+		submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Key: "1",
+			Options: transitions.Options{Scope: "till"}})
 		await.Eventually(t, "the payment is stuck", func() bool {
 			list, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
 			require.NoError(t, err)

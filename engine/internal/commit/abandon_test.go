@@ -19,7 +19,7 @@ func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
 	later, err := decide.Prepare(transitions.Command{Key: "later", Workflow: "deal", Transition: "cancel", Instance: id,
-		Payload: []byte(`{"text":"later"}`), NotBefore: b.now.Add(time.Hour)}, b.w, uuid.New)
+		Payload: []byte(`{"text":"later"}`), Options: transitions.Options{NotBefore: b.now.Add(time.Hour)}}, b.w, uuid.New)
 	require.NoError(t, err)
 	b.one(later)
 	_, err = b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable'

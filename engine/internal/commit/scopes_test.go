@@ -12,8 +12,8 @@ import (
 )
 
 func attempt(tenant, scope, transition string, c decide.KeyVerdict) *op {
-	return &op{verdict: c, p: &decide.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order",
-		Transition: transition}}}
+	return &op{verdict: c, p: &decide.Prepared{Command: transitions.Command{Tenant: tenant, Workflow: "order",
+		Transition: transition, Options: transitions.Options{Scope: scope}}}}
 }
 
 func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {

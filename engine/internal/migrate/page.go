@@ -70,7 +70,8 @@ func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
 	plan := r.planOf(b)
 	list := make([]*decide.Prepared, len(b.page))
 	for i, one := range b.page {
-		c := transitions.Command{Tenant: one.Tenant, Workflow: b.Workflow, Instance: one.ID, Actor: b.Actor, Proof: b.Proof}
+		c := transitions.Command{Tenant: one.Tenant, Workflow: b.Workflow, Instance: one.ID, Actor: b.Actor,
+			Options: transitions.Options{Proof: b.Proof}}
 		o := transitions.Operation{Action: transitions.Migrate, To: b.To, Reason: b.Reason}
 		if list[i], err = decide.MigrateOne(c, o, b.ID, plan); err != nil {
 			return t, fmt.Errorf("instance %s: %w", one.ID, err)

@@ -181,8 +181,9 @@ func (c *change) tooLate(t string, due time.Time) error {
 
 // planned returns a scheduled command on an instance of the same workflow.
 func (c *change) planned(on *transitions.Instance, scope, key, transition, actor string, payload []byte, due time.Time) Planned {
-	p := plan(transitions.Command{Tenant: on.Tenant, Scope: scope, Key: key, Workflow: on.Workflow, Transition: transition,
-		Instance: on.ID, Actor: actor, Trace: c.p.Trace}, payload, due.UTC().Truncate(time.Microsecond))
+	p := plan(transitions.Command{Tenant: on.Tenant, Key: key, Workflow: on.Workflow, Transition: transition,
+		Instance: on.ID, Actor: actor, Options: transitions.Options{Scope: scope,
+			Trace: c.p.Trace}}, payload, due.UTC().Truncate(time.Microsecond))
 	p.Flight.Definition = on.Definition
 	return p
 }

@@ -64,10 +64,11 @@ func TestCheckRefusesWhatCannotBeStored(t *testing.T) {
 func TestCheckTakesTheLongestOfEverything(t *testing.T) {
 	t.Parallel()
 	c := transitions.Command{
-		Key: strings.Repeat("k", transitions.MaxKey), Scope: strings.Repeat("s", transitions.MaxScope),
+		Key:    strings.Repeat("k", transitions.MaxKey),
 		Tenant: strings.Repeat("t", transitions.MaxTenant),
 		Actor:  strings.Repeat("a", transitions.MaxActor), BusinessKey: strings.Repeat("b", workflow.MaxBusinessKey),
 		Workflow: "expense", Transition: "add", Payload: make([]byte, transitions.MaxPayload),
+		Options: transitions.Options{Scope: strings.Repeat("s", transitions.MaxScope)},
 	}
 	assert.NoError(t, CheckCommand(c))
 	assert.NoError(t, CheckCommand(transitions.Command{Key: " \t\n\u2028'\"\\", Transition: "add"}), "a key is opaque, but")

@@ -78,9 +78,10 @@ func (s *starter) child(d *Decision, ordinal int, asked workflow.Spawned) (Child
 		return ChildStart{}, defect("%s: that start has no business key, and the child names one", what)
 	}
 	p, err := prepare(transitions.Command{
-		Tenant: parent.Tenant, Scope: childScope(parent.ID), Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
+		Tenant: parent.Tenant, Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: asked.Workflow, Transition: asked.Transition, BusinessKey: asked.BusinessKey, Payload: asked.Payload,
-		Actor: d.Entry.Actor, Proof: d.Entry.Proof, Roles: []string{transitions.AnyRole}, Trace: d.Events[0].Trace,
+		Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole}, Options: transitions.Options{Scope: childScope(parent.ID),
+			Proof: d.Entry.Proof, Trace: d.Events[0].Trace},
 	}, true, w, func() uuid.UUID { return asked.ID })
 	if err != nil {
 		return ChildStart{}, defect("%s: %w", what, err)
@@ -109,9 +110,9 @@ func (c *change) tellParent(d *Decision) {
 		return
 	}
 	payload := endOf(child)
-	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Scope: endScope(child.ID), Key: endKey,
+	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Key: endKey,
 		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance,
-		Actor: transitions.Reserved + "child", Trace: c.p.Trace}, payload, c.now))
+		Actor: transitions.Reserved + "child", Options: transitions.Options{Scope: endScope(child.ID), Trace: c.p.Trace}}, payload, c.now))
 }
 
 // endOf returns the payload of that command, a workflow.Ended.

@@ -33,8 +33,8 @@ func (t *tape) command() transitions.Command {
 		Transition: pick(t, "add", "file", "decide", "pay", "drop", "register", "draft"),
 		Actor:      pick(t, "ann", "bob", "eve"),
 		Roles:      pick(t, nil, []string{"boss"}, []string{"cashier"}, []string{transitions.AnyRole}),
-		IfVersion:  int64(pick(t, 0, 0, 0, 1, 2, 5)),
 		Key:        fmt.Sprint("k", t.below(4)),
+		Options:    transitions.Options{IfVersion: int64(pick(t, 0, 0, 0, 1, 2, 5))},
 	}
 	switch c.Transition {
 	case "file", "register":

@@ -144,7 +144,8 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 			kept = append(kept, e)
 		}
 	}
-	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID, Trace: d.Events[0].Trace}
+	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID,
+		Options: transitions.Options{Trace: d.Events[0].Trace}}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
 			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e, "", now))

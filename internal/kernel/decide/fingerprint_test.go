@@ -35,8 +35,8 @@ func TestFingerprintGolden(t *testing.T) {
 		{"a creation without a payload", transitions.Command{Transition: "draft"},
 			`{"actor":"local","if_version":0,"instance":null,"payload":{},"transition":"draft","workflow":"expense"}`,
 			"a8fb53be008fcfdbd49f525de2a27ee025213a06ac5a713482db2a781d6dd6e4"},
-		{"a transition", transitions.Command{Transition: "add", Instance: e1, Actor: `ann "é"`, IfVersion: 7,
-			Payload: []byte(`{"do":"","amounts":[1,2]}`)},
+		{"a transition", transitions.Command{Transition: "add", Instance: e1, Actor: `ann "é"`,
+			Payload: []byte(`{"do":"","amounts":[1,2]}`), Options: transitions.Options{IfVersion: 7}},
 			`{"actor":"ann \"é\"","if_version":7,"instance":"c2bc3ce0-d3e4-811d-ab07-8c3ec6286248","payload":{"amounts":[1,2],"do":""},` +
 				`"transition":"add","workflow":"expense"}`,
 			"d885b45ce7c337015721f12344951797a826c034cf79fce5e161b223495cf652"},

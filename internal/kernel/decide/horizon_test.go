@@ -97,14 +97,15 @@ func TestACallerCanAskForNoMoreThanTheWorkflowAllows(t *testing.T) {
 		{0, 0, ""}, {2 * day, 90 * day, ""}, {time.Second, time.Second, ""},
 		{2*day + 1, 0, "48h0m0s"}, {0, 90*day + 1, "2160h0m0s"}, {0, workflow.Forever, "2160h0m0s"},
 	} {
-		err := CheckKeep(transitions.Command{Workflow: "order", Replay: c.replay, Tombstone: c.tombstone}, h)
+		err := CheckKeep(transitions.Command{Workflow: "order", Options: transitions.Options{Replay: c.replay, Tombstone: c.tombstone}}, h)
 		assert.Truef(t, (c.says != "" || err == nil) && (c.says == "" || workflow.CodeOf(err) == workflow.InvalidRequest &&
 			strings.Contains(err.Error(), c.says)),
 			"%s, %s: got %v", c.replay, c.tombstone, err)
 	}
 	forever := workflow.Horizons{Tombstone: workflow.Forever}.Resolve(day)
-	assert.NoError(t, CheckKeep(transitions.Command{Tombstone: workflow.Forever}, forever), "what the workflow does itself")
-	err := CheckCommand(transitions.Command{Key: "k", Transition: "t", Replay: -1})
+	assert.NoError(t, CheckKeep(transitions.Command{Options: transitions.Options{Tombstone: workflow.Forever}}, forever),
+		"what the workflow does itself")
+	err := CheckCommand(transitions.Command{Key: "k", Transition: "t", Options: transitions.Options{Replay: -1}})
 	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "a negative time: %v", err)
 }
 

@@ -57,7 +57,8 @@ func TestTheCodeOfAnImportSeesWhenItHappened(t *testing.T) {
 			Guard("now", func(c *workflow.Call, _ ticket) error { seen = append(seen, c.Now()); return nil })).Final("closed"))
 	var inst *transitions.Instance
 	for _, name := range []string{"begin", "end"} {
-		c := transitions.Command{Workflow: "clock", Transition: name, Key: name, HappenedAt: noon.Add(-time.Hour).In(time.FixedZone("", 3600))}
+		c := transitions.Command{Workflow: "clock", Transition: name, Key: name,
+			Options: transitions.Options{HappenedAt: noon.Add(-time.Hour).In(time.FixedZone("", 3600))}}
 		if inst != nil {
 			c.Instance = inst.ID
 		}

@@ -148,10 +148,9 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	if err != nil {
 		return nil, err
 	}
-	c := transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles, Proof: asked.Proof, Reason: asked.Reason,
-		Credential: asked.Credential,
-		Replay:     time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}
+	c := transitions.Command{Tenant: f.Tenant, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition, Actor: f.Actor, Roles: asked.Roles,
+		Reason: asked.Reason, Options: transitions.Options{Scope: f.Scope, IfVersion: asked.IfVersion, Proof: asked.Proof,
+			Credential: asked.Credential, Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}}
 	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
 	} else {
@@ -185,9 +184,9 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 		asked.By = f.Actor
 	}
 	return &Prepared{
-		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof, Reason: asked.Reason,
-			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
+		Command: transitions.Command{Tenant: f.Tenant, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
+			Instance: f.Instance, Actor: f.Actor, Reason: asked.Reason, Options: transitions.Options{Scope: f.Scope, Proof: asked.Proof,
+				Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}},
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From, by: asked.By,
 		Resumed: &Resumed{Attempt: f.Attempt, Tried: f.Failures + 1, Phase: f.Phase, Outcome: &o},
 	}, nil

@@ -109,7 +109,7 @@ func TestAScheduledCommandMeansWhatItMeantWhenItWasAsked(t *testing.T) {
 	w := helpDesk(t)
 	for _, creates := range []bool{true, false} {
 		c := transitions.Command{Workflow: "desk", Transition: "write", Key: "k", Payload: []byte(`{"text":"T-1"}`),
-			NotBefore: noon.Add(time.Hour)}
+			Options: transitions.Options{NotBefore: noon.Add(time.Hour)}}
 		var inst *transitions.Instance
 		if !creates {
 			c.BusinessKey = "T-1"

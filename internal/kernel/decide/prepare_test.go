@@ -34,8 +34,10 @@ func TestPrepareSettlesTheInstanceAndTheScope(t *testing.T) {
 			acme, "E-1", "expense:file", true},
 		{"a transition by id", transitions.Command{Transition: "drop", Instance: madeUp}, madeUp, "", "expense:" + madeUp.String(), false},
 		{"by business key", transitions.Command{Transition: "drop", BusinessKey: "E-1"}, e1, "E-1", "expense:" + e1.String(), false},
-		{"with a scope of its own", transitions.Command{Transition: "drop", BusinessKey: "E-1", Scope: "mine"}, e1, "E-1", "mine", false},
-		{"a creation with a scope of its own", transitions.Command{Transition: "draft", Scope: "mine"}, madeUp, "", "mine", true},
+		{"with a scope of its own", transitions.Command{Transition: "drop", BusinessKey: "E-1", Options: transitions.Options{Scope: "mine"}}, e1,
+			"E-1", "mine", false},
+		{"a creation with a scope of its own", transitions.Command{Transition: "draft", Options: transitions.Options{Scope: "mine"}}, madeUp, "",
+			"mine", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := prepared(t, w, tt.command)
@@ -69,7 +71,8 @@ func TestPrepareRefuses(t *testing.T) {
 		{"a business key where there is none", transitions.Command{Transition: "draft", BusinessKey: "E-1"}, workflow.InvalidRequest,
 			"not the one"},
 		{"a transition of nothing", transitions.Command{Transition: "drop"}, workflow.InvalidRequest, "needs an instance or a business key"},
-		{"a scope of Pawl's own", transitions.Command{Transition: "draft", Scope: "pawl:timer:x"}, workflow.ScopeInvalid, "Pawl's own"},
+		{"a scope of Pawl's own", transitions.Command{Transition: "draft", Options: transitions.Options{Scope: "pawl:timer:x"}},
+			workflow.ScopeInvalid, "Pawl's own"},
 		{"an actor of Pawl's own", transitions.Command{Transition: "draft", Actor: "pawl:timer"}, workflow.InvalidRequest, "Pawl's own"},
 		{"a payload that is no JSON", transitions.Command{Transition: "draft", Payload: []byte(`{`)}, workflow.InvalidPayload, ""},
 		{"a payload with an unknown field", transitions.Command{Transition: "draft", Payload: []byte(`{"x":1}`)}, workflow.InvalidPayload, ""},

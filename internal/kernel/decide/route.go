@@ -94,9 +94,9 @@ func commandOf(m transitions.Message, routes []MessageRoute) (route MessageRoute
 		switch {
 		case err == nil:
 			scope := transitions.InboxScope(m.Consumer)
-			return route, transitions.Command{Tenant: m.Tenant, Scope: scope, Key: m.ID, Actor: scope, Roles: []string{transitions.AnyRole},
+			return route, transitions.Command{Tenant: m.Tenant, Key: m.ID, Actor: scope, Roles: []string{transitions.AnyRole},
 				Workflow: route.Workflow.Name, Transition: route.Step.Name,
-				Instance: address.Instance, BusinessKey: address.BusinessKey, Payload: payload}, nil
+				Instance: address.Instance, BusinessKey: address.BusinessKey, Payload: payload, Options: transitions.Options{Scope: scope}}, nil
 		case errors.Is(err, workflow.ErrIgnored):
 			ignored = true
 		case errors.Is(err, workflow.ErrNotMine):

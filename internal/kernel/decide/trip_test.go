@@ -154,7 +154,7 @@ func newLife(t testing.TB) *life {
 func (l *life) command(transition, payload string) transitions.Command {
 	l.keys++
 	c := transitions.Command{Workflow: "trip", Transition: transition, Payload: []byte(payload), Key: fmt.Sprint("k", l.keys), Actor: "ann",
-		Roles: []string{"traveller"}, Trace: l.trace}
+		Roles: []string{"traveller"}, Options: transitions.Options{Trace: l.trace}}
 	if l.inst != nil {
 		c.Instance = l.inst.ID
 	}

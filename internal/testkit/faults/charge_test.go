@@ -58,13 +58,15 @@ func (s *shop) engine(change ...func(*engine.Config)) *engine.Engine {
 
 // place and pay are the commands of the n-th order.
 func place(n int) transitions.Command {
-	return transitions.Command{Key: "place", Scope: fmt.Sprintf("order %d", n), Workflow: "order", Transition: "place",
-		Payload: fmt.Appendf(nil, `{"customer":"c","cart":"k-%d","total":%d,"currency":"EUR"}`, n, 1000+n)}
+	return transitions.Command{Key: "place", Workflow: "order", Transition: "place",
+		Payload: fmt.Appendf(nil, `{"customer":"c","cart":"k-%d","total":%d,"currency":"EUR"}`, n,
+			1000+n), Options: transitions.Options{Scope: fmt.Sprintf("order %d", n)}}
 }
 
 func pay(n int) transitions.Command {
-	return transitions.Command{Key: "pay", Scope: fmt.Sprintf("order %d", n), Workflow: "order", Transition: "pay",
-		BusinessKey: fmt.Sprintf("c:k-%d", n), Payload: []byte(`{"method":"card"}`)}
+	return transitions.Command{Key: "pay", Workflow: "order", Transition: "pay",
+		BusinessKey: fmt.Sprintf("c:k-%d", n), Payload: []byte(`{"method":"card"}`), Options: transitions.Options{Scope: fmt.Sprintf("order %d",
+			n)}}
 }
 
 // effect is the key with which the provider knows the payment of the n-th order.

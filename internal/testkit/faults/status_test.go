@@ -102,7 +102,8 @@ func TestEveryStatusIsSeenFromAnotherNode(t *testing.T) {
 			server := httptest.NewServer(a)
 			t.Cleanup(server.Close)
 			id := must(t, works, transitions.Command{Workflow: "slowly", Transition: "open", Key: "open"}).Instance
-			must(t, works, transitions.Command{Workflow: "slowly", Transition: "run", Key: "run", Scope: "s", Instance: id})
+			must(t, works, transitions.Command{Workflow: "slowly", Transition: "run", Key: "run", Instance: id,
+				Options: transitions.Options{Scope: "s"}})
 
 			crowd := &audience{told: map[string][]string{"poller": nil, "events": nil, "socket": nil}}
 			ctx, cancel := context.WithTimeout(t.Context(), 4*patience)

@@ -65,8 +65,8 @@ func install(t *testing.T, pool *pgxpool.Pool, broken bool) *installation {
 // submit sends a command whose key says what it is. An instance is named by its number.
 func (in *installation) submit(tenant, transition, number string, change ...func(*transitions.Command)) transitions.Receipt {
 	in.Helper()
-	c := transitions.Command{Tenant: tenant, Workflow: "trip", Transition: transition, Scope: "desk", Key: transition + " " + number,
-		BusinessKey: number}
+	c := transitions.Command{Tenant: tenant, Workflow: "trip", Transition: transition, Key: transition + " " + number,
+		BusinessKey: number, Options: transitions.Options{Scope: "desk"}}
 	if transition == "book" || transition == "note" || transition == "build" {
 		c.Payload = fmt.Appendf(nil, `{"number":%q}`, number)
 	}
@@ -218,9 +218,9 @@ func (in *installation) goesOn() {
 		if !r.Replayed || r.Status != http.StatusCreated || r.Instance != transitions.InstanceID(tenant, "trip", "idle") {
 			in.Errorf("an old key is answered with %+v", r)
 		}
-		_, err := in.engine.Submit(in.Context(), transitions.Command{Tenant: tenant, Workflow: "trip", Transition: "book", Scope: "desk",
+		_, err := in.engine.Submit(in.Context(), transitions.Command{Tenant: tenant, Workflow: "trip", Transition: "book",
 			Key:     "book gone",
-			Payload: []byte(`{"number":"gone"}`)})
+			Payload: []byte(`{"number":"gone"}`), Options: transitions.Options{Scope: "desk"}})
 		if workflow.CodeOf(err) != workflow.KeyExpired {
 			in.Errorf("a tombstone says %v", err)
 		}
