@@ -26,6 +26,7 @@ import (
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -44,7 +45,7 @@ var initial = slog.Default()
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), opsCommand(workflows),
+		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), ops.Command(onDatabase(workflows), dryRun(workflows)),
 		diagramCommand(workflows), authCommand(), keysCommand(), ticketsCommand(), versionCommand())
 	root.AddCommand(remote.Commands(defaultServer, onDatabase(workflows))...)
 	root.Long = root.Short + "\n\nThe exit codes of all commands:\n" + flags.ExitCodes()
@@ -166,12 +167,32 @@ func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
 	}
 }
 
-// onDatabase lets the commands that ask a server work on a database.
-func onDatabase(workflows []workflow.Source) remote.Database {
-	return func(c *cobra.Command, submits bool, do func(context.Context, *http.Client) error) error {
+// onDatabase runs the API on the database of a command.
+func onDatabase(workflows []workflow.Source) flags.Database {
+	return func(c *cobra.Command, u flags.Use, do func(context.Context, *http.Client) error) error {
 		config := ConfigOf(c, workflows...)
 		config.Log = logOf(c, slog.LevelWarn)
-		return service.WithAPI(c.Context(), config, submits, do)
+		return service.WithAPI(c.Context(), config, service.Use(u), do)
+	}
+}
+
+// dryRun decides an operation on the database of a command.
+func dryRun(workflows []workflow.Source) ops.DryRun {
+	return func(c *cobra.Command, cmd transitions.Command, op transitions.Operation) (r transitions.Receipt, after *transitions.Instance, err error) {
+		config := ConfigOf(c, workflows...)
+		config.Log = logOf(c, slog.LevelWarn)
+		err = service.WithEngine(c.Context(), config, func(ctx context.Context, e *engine.Engine) error {
+			if cmd.BusinessKey != "" {
+				inst, err := e.Read().InstanceByKey(ctx, cmd.Tenant, cmd.Workflow, cmd.BusinessKey)
+				if err != nil {
+					return err
+				}
+				cmd.Instance = inst.ID
+			}
+			r, after, err = e.Admin().DryRunOperation(ctx, transitions.Command{Tenant: cmd.Tenant, Instance: cmd.Instance, Key: cmd.Key, Actor: cmd.Actor}, op)
+			return err
+		})
+		return r, after, err
 	}
 }
 
@@ -180,13 +201,5 @@ func keysCommand() *cobra.Command {
 		config := ConfigOf(c)
 		config.Log = logOf(c, slog.LevelWarn)
 		return service.WithKeys(c.Context(), config, do)
-	})
-}
-
-func opsCommand(workflows []workflow.Source) *cobra.Command {
-	return ops.Command(func(c *cobra.Command, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) error {
-		config := ConfigOf(c, workflows...)
-		config.Log = logOf(c, slog.LevelWarn) // how it connects is nothing to tell
-		return service.WithEngine(c.Context(), config, do, change...)
 	})
 }

@@ -89,9 +89,9 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"ops fly", `shop: there is no command "fly" (see "shop ops --help")`},
 		{"ops stuck --limit 0", `shop: --limit 0 is not 1 to 1000 (see "shop ops stuck --help")`},
 		{"ops keys --node 127.0.0.1:1", `shop: --node is not the URL of a server, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
-		{"ops sinks skip crm", `shop: say which: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all (see ` +
+		{"ops sinks skip crm", `shop: select dead letters: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all (see ` +
 			`"shop ops sinks skip --help")`},
-		{"ops sinks dead crm --position 3", `shop: --position needs --tenant, whose log it is of (see "shop ops sinks dead --help")`},
+		{"ops sinks dead crm --position 3", `shop: --position needs --tenant (see "shop ops sinks dead --help")`},
 		{"ops sinks move crm", `shop: --to is missing (see "shop ops sinks move --help")`},
 		{"ops sinks dead", `shop: SINK is missing (see "shop ops sinks dead --help")`},
 		{"ops inbox retry", `shop: CONSUMER is missing (see "shop ops inbox retry --help")`},

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -8,28 +9,38 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 )
 
-// WithAPI calls do with the HTTP interface on the database of c, which must have the tables. It does not listen: requests to any loopback
-// host are answered in this process, and every caller is trusted, because access to the database includes all rights. With submits this
-// program is a node meanwhile, which commits commands and leaves activities to other nodes; it records its workflows as every node does.
-// Otherwise it writes nothing.
+// Use is what a program does with the API on a database.
+type Use struct {
+	Commits    bool          // the program is a node meanwhile, which commits commands and leaves activities to other nodes
+	Records    bool          // as a node it records its workflows
+	KeepEvents time.Duration // of the nodes; zero means the default
+}
+
+// WithAPI calls do with a client of the API on the database of c, which must have the tables. It does not listen: requests to any loopback
+// host are answered in this process, and every caller is trusted, because access to the database includes all rights. Unless u.Commits it
+// refuses commands, and reading writes nothing.
 //
 // Errors: a *usage.Error for an invalid configuration; those of package schema, engine.New and engine.Start, and of do.
-func WithAPI(ctx context.Context, c Config, submits bool, do func(ctx context.Context, h *http.Client) error) error {
+func WithAPI(ctx context.Context, c Config, u Use, do func(ctx context.Context, h *http.Client) error) error {
 	return WithEngine(ctx, c, func(ctx context.Context, e *engine.Engine) error {
 		start := e.StartReading
-		if submits {
+		if u.Commits {
 			start = e.Start
 		}
 		if err := start(ctx); err != nil {
 			return err
 		}
 		return withInterface(ctx, c, e, do)
-	}, func(config *engine.Config) { config.Transient = !submits })
+	}, func(config *engine.Config) {
+		config.Transient = !u.Records
+		config.Retention.Outbox = cmp.Or(u.KeepEvents, config.Retention.Outbox)
+	})
 }
 
 func withInterface(ctx context.Context, c Config, e *engine.Engine, do func(ctx context.Context, h *http.Client) error) (err error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Group is a command that only has others.
@@ -91,6 +92,50 @@ func Limit(c *cobra.Command, limit *int) {
 	Before(c, func() error {
 		if *limit < 1 || *limit > 1000 {
 			return usage.Errorf("--limit %d is not 1 to 1000", *limit)
+		}
+		return nil
+	})
+}
+
+// Workflow adds the flag --workflow, which selects the instances of a workflow.
+func Workflow(c *cobra.Command, name *string) {
+	c.Flags().StringVar(name, "workflow", "", "only those of this workflow")
+	Before(c, func() error { return NotEmpty(c, "workflow") })
+}
+
+// States adds the flags --state and --open.
+func States(c *cobra.Command) {
+	c.Flags().StringArray("state", nil, "only those in this state; may be given several times")
+	c.Flags().Bool("open", false, "only those that are in no final state, or with --open=false those that are")
+}
+
+// StatesOf returns the values of the flags of States.
+func StatesOf(c *cobra.Command) (states []workflow.State, open *bool) {
+	texts, _ := c.Flags().GetStringArray("state")
+	for _, s := range texts {
+		states = append(states, workflow.State(s))
+	}
+	return states, OptionalBool(c, "open")
+}
+
+// OptionalBool returns the value of a flag, or nil if it is not given.
+func OptionalBool(c *cobra.Command, name string) *bool {
+	value, err := c.Flags().GetBool(name)
+	if err != nil || !c.Flags().Changed(name) {
+		return nil
+	}
+	return &value
+}
+
+// Selection adds the flags that select instances: --workflow, --definition, --attr and those of States.
+func Selection(c *cobra.Command) {
+	Workflow(c, new(string))
+	States(c)
+	definition := c.Flags().Int("definition", 0, "only those that are on this version")
+	c.Flags().StringToString("attr", nil, "only those with this attribute, as NAME=VALUE; may be given several times")
+	Before(c, func() error {
+		if c.Flags().Changed("definition") && *definition < 1 {
+			return usage.Errorf("--definition %d is not a version from 1 on", *definition)
 		}
 		return nil
 	})

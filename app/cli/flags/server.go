@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,20 +24,40 @@ const (
 
 // Servers adds the flags --server, of which value is the default, and --plain-http.
 func Servers(c *cobra.Command, urls *[]string, plain *bool, value string) {
-	PlainHTTP(c, plain)
+	plainHTTP(c, plain)
 	c.Flags().StringSliceVar(urls, "server", strings.Split(cmp.Or(os.Getenv(EnvURL), value), ","),
-		"URL of the server, or of several nodes with commas between; default is "+EnvURL+", or else "+value)
-	c.Flags().Lookup("server").DefValue = "[]" // said already
+		"URL of the server, or of several nodes with commas between; defaults to "+EnvURL+", or else "+value)
+	c.Flags().Lookup("server").DefValue = "[]" // the usage has it
 }
 
-// PlainHTTP adds the flag --plain-http.
-func PlainHTTP(c *cobra.Command, plain *bool) {
+// Node adds the flag --node, which makes a command ask a node instead of the database, and --plain-http.
+func Node(c *cobra.Command) {
+	node := c.Flags().String("node", "", "URL of a node to ask instead of the database, such as http://127.0.0.1:8080")
+	var plain bool
+	plainHTTP(c, &plain)
+	Before(c, func() error {
+		if err := NotEmpty(c, "node"); err != nil || *node == "" {
+			return err
+		}
+		return checkServer("node", *node, plain)
+	})
+}
+
+func plainHTTP(c *cobra.Command, plain *bool) {
 	c.Flags().BoolVar(plain, "plain-http", false, "send the credential in "+EnvToken+" without TLS to another machine, such as inside a cluster")
 }
 
-// CheckOpen refuses a server, the value of a flag, to which the credential of EnvToken would be sent without TLS. Error: *usage.Error.
-func CheckOpen(flag, server string, plain bool) error {
-	_, err := client.New(client.Config{URLs: []string{server}, Token: os.Getenv(EnvToken), PlainHTTP: plain})
+// checkServer validates the URL in a flag, and that the credential of EnvToken is not sent to it without TLS. Errors: a *usage.Error,
+// without a user name or password in the URL.
+func checkServer(flag, server string, plain bool) error {
+	address, err := url.Parse(server)
+	switch {
+	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
+		return usage.Errorf("--%s is not the URL of a server, such as http://127.0.0.1:8080", flag)
+	case address.User != nil:
+		return usage.Errorf("--%s has a user name or a password in it, which no server takes: give the credential in %s", flag, EnvToken)
+	}
+	_, err = client.New(client.Config{URLs: []string{server}, Token: os.Getenv(EnvToken), PlainHTTP: plain})
 	if errors.Is(err, client.ErrPlainHTTP) {
 		return usage.Errorf("--%s %s is another machine, and the credential in %s would be sent to it without TLS: use https, or --plain-http",
 			flag, server, EnvToken)
@@ -49,20 +68,14 @@ func CheckOpen(flag, server string, plain bool) error {
 // answerTime is how long a server may take for an answer, in full.
 const answerTime = 10 * time.Second
 
-// Client asks the servers that flags name. It follows no redirection, which could lead past TLS.
-var Client = &http.Client{Timeout: answerTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
-// Dial makes a client of the servers of the flag --server, with the credential of EnvToken if it is set. Error: a *usage.Error for an
-// invalid URL.
+// Dial returns a client of the servers of the flag --server, with the credential of EnvToken if it is set. Errors: a *usage.Error, without
+// the URL, which may contain a password.
 func Dial(config client.Config) (*client.Client, error) {
 	if len(config.URLs) == 0 {
 		config.URLs = []string{""}
 	}
 	for _, server := range config.URLs {
-		if _, err := serverAt("server", server); err != nil {
-			return nil, err
-		}
-		if err := CheckOpen("server", server, config.PlainHTTP); err != nil {
+		if err := checkServer("server", server, config.PlainHTTP); err != nil {
 			return nil, err
 		}
 	}
@@ -74,39 +87,18 @@ func Dial(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// AskServer makes a request to the server whose URL is the value of a flag, with the credential of EnvToken if it is set; body is JSON and
-// may be nil. Error: a *usage.Error for an invalid URL.
-func AskServer(ctx context.Context, flag, server, method, path string, query url.Values, body io.Reader) (*http.Request, error) {
-	address, err := serverAt(flag, server)
-	if err != nil {
-		return nil, err
-	}
-	address = address.JoinPath(path)
-	address.RawQuery = query.Encode()
-	r, err := http.NewRequestWithContext(ctx, method, address.String(), body)
-	if err != nil {
-		return nil, usage.Errorf("--%s: %w", flag, err)
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if token := os.Getenv(EnvToken); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	return r, nil
+// InProcess is the URL of an API that answers in this process.
+const InProcess = "http://localhost"
+
+// Use is what a command does with the API on a database.
+type Use struct {
+	Commits    bool          // the program is a node meanwhile, which commits commands
+	Records    bool          // as a node it records its workflows
+	KeepEvents time.Duration // of the nodes; zero means the default
 }
 
-// serverAt reads the URL of a server. No error has the URL, in which a password may be.
-func serverAt(flag, server string) (*url.URL, error) {
-	address, err := url.Parse(server)
-	switch {
-	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
-		return nil, usage.Errorf("--%s is not the URL of a server, such as http://127.0.0.1:8080", flag)
-	case address.User != nil:
-		return nil, usage.Errorf("--%s has a user name or a password in it, which no server takes: give the credential in %s", flag, EnvToken)
-	}
-	return address, nil
-}
+// Database calls do with a client of the API on a command's database, which answers in this process at any loopback host.
+type Database func(c *cobra.Command, u Use, do func(context.Context, *http.Client) error) error
 
 // ByDatabase reports whether a command with the flag --server is to work on the database: where --database is given, or
 // DATABASE_URL and nothing that is of a server, neither a URL nor a credential. Error: a *usage.Error for both flags.

@@ -36,11 +36,13 @@ key is made, before anybody can ask for one over REST. Nodes take keys with
 	return c
 }
 
-// apiKeys are the commands for API keys.
+// apiKeys are the commands for API keys. They use the table directly, so that the first key can be created before any server accepts one.
 type apiKeys struct {
-	ops
 	with WithKeys
+	json bool
 }
+
+func (o *apiKeys) session(c *cobra.Command) *session { return &session{Command: c, json: o.json} }
 
 // byCommandLine says who has made a key.
 func byCommandLine(by string) string { return by + " (command line)" }
@@ -113,8 +115,13 @@ func (o *apiKeys) listCommand() *cobra.Command {
 				for i := range list {
 					shown[i] = api.APIKeyOf(&list[i])
 				}
-				header := []string{"id", "tenant", "name", "actor", "grants", "roles", "stands", "last used"}
-				return show(&o.ops, c, header, shown, more, rowOfKey, func(list []api.APIKey) any { return api.APIKeyPage{Keys: list} })
+				s := o.session(c)
+				header := []string{"id", "tenant", "name", "actor", "grants", "roles", "state", "last used"}
+				err = s.print(api.APIKeyPage{Keys: shown}, func(w io.Writer) error { return output.Table(w, header, shown, rowOfKey) })
+				if err != nil {
+					return err
+				}
+				return output.More(c, more)
 			})
 		},
 	}
@@ -192,7 +199,7 @@ func (o *apiKeys) revokeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.say(c, api.APIKeyOf(&k), "key %s, %q of %s, is revoked", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
+				return o.session(c).report(api.APIKeyOf(&k), "key %s, %q of %s, is revoked", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
 			})
 		},
 	}
@@ -226,7 +233,7 @@ func (o *apiKeys) printText(c *cobra.Command, k *apikey.Key, text string) error 
 	if _, err := fmt.Fprintln(c.ErrOrStderr(), said); err != nil {
 		return err
 	}
-	return o.print(c, api.APIKeyText{APIKey: api.APIKeyOf(k), Key: text}, func(w io.Writer) error {
+	return o.session(c).print(api.APIKeyText{APIKey: api.APIKeyOf(k), Key: text}, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, text)
 		return err
 	})

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/ops"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
@@ -73,12 +78,32 @@ func (p *program) script(sql string) {
 
 // try runs a command.
 func (p *program) try(args string, more ...string) (stdout, stderr string, err error) {
-	idle := engine.Config{InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
-	c := ops.Command(func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error, change ...func(*engine.Config)) error {
-		for _, f := range change {
-			f(&idle)
-		}
-		return p.with(func(e *engine.Engine) error { return do(c.Context(), e) }, idle)
+	c := ops.Command(func(c *cobra.Command, u flags.Use, do func(context.Context, *http.Client) error) error {
+		idle := engine.Config{Transient: true, InFlight: engine.InFlightConfig{Workers: -1},
+			Retention: engine.RetentionConfig{Off: true, Outbox: u.KeepEvents}}
+		return p.with(func(e *engine.Engine) error {
+			start := e.StartReading
+			if u.Commits {
+				start = e.Start
+			}
+			if err := start(c.Context()); err != nil {
+				return err
+			}
+			return overHTTP(c.Context(), e, do)
+		}, idle)
+	}, func(c *cobra.Command, cmd transitions.Command, op transitions.Operation) (r transitions.Receipt, after *transitions.Instance, err error) {
+		err = p.with(func(e *engine.Engine) error {
+			if cmd.BusinessKey != "" {
+				inst, err := e.Read().InstanceByKey(c.Context(), cmd.Tenant, cmd.Workflow, cmd.BusinessKey)
+				if err != nil {
+					return err
+				}
+				cmd.Workflow, cmd.BusinessKey, cmd.Instance = "", "", inst.ID
+			}
+			r, after, err = e.Admin().DryRunOperation(c.Context(), cmd, op)
+			return err
+		}, engine.Config{})
+		return r, after, err
 	})
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetArgs(append(strings.Fields(args), more...))
@@ -87,6 +112,19 @@ func (p *program) try(args string, more ...string) (stdout, stderr string, err e
 	c.SetErr(&errs)
 	err = c.ExecuteContext(p.t.Context())
 	return out.String(), errs.String(), err
+}
+
+// overHTTP calls do with a client of an engine's API.
+func overHTTP(ctx context.Context, e *engine.Engine, do func(context.Context, *http.Client) error) error {
+	a, err := api.New(e, api.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	server := httptest.NewServer(a)
+	defer server.Close()
+	return do(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	}}})
 }
 
 // run runs a command that has to succeed, and has no more to say.

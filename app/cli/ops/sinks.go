@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -13,82 +14,95 @@ import (
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/usage"
-	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/transitions"
 )
 
-func (o *ops) sinksCommand() *cobra.Command {
-	return flags.Group("sinks", "See how the sinks stand, and see to them and to their dead letters",
-		o.sinksListCommand(), o.sinkShowCommand(), o.sinkPauseCommand(), o.sinkResumeCommand(), o.sinkForgetCommand(), o.sinkMoveCommand(),
-		o.deadCommand(), o.redriveCommand(), o.skipCommand())
-}
-
-func (o *ops) sinksListCommand() *cobra.Command {
-	var tenant string
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List the sinks: who delivers, how far behind, what failed",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			var now time.Time
-			header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.SinkInfo, bool, error) {
-				found, err := e.Admin().Sinks(ctx, tenant)
-				now = time.Now()
-				return found, false, err
-			}, func(i *inspect.SinkInfo) []string {
-				row := []string{i.Name, stateOf(i, now)}
+var sinkOperations = []operation{
+	{use: "list", short: "List the sinks with their node, lag and failures",
+		flags: []flagGroup{allTenants("tenant whose events count")},
+		run: list("v1/ops/sinks", func(p *api.SinkList) []inspect.SinkInfo { return p.Sinks },
+			[]string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"},
+			func(i *inspect.SinkInfo) []string {
+				row := []string{i.Name, sinkState(i, time.Now())}
 				for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
 					row = append(row, fmt.Sprint(v))
 				}
-				return append(row, output.Since(now, i.Oldest), output.OrNone(i.Failure))
-			}, func(list []inspect.SinkInfo) any { return api.SinkList{Sinks: list} })
+				return append(row, output.Since(time.Now(), i.Oldest), output.OrNone(i.Failure))
+			})},
+	{use: "show SINK", short: "Show the state of a sink, and its position in each tenant's log",
+		flags: []flagGroup{allTenants("tenant of the log"), limitFlag},
+		run: func(ctx context.Context, s *session) error {
+			body, err := s.api.Call(ctx, flags.Request{Path: s.path("v1/ops/sinks/{0}"), Query: s.query()})
+			if err != nil {
+				return err
+			}
+			return printPage(s, body, printSink)
+		}},
+	{use: "pause SINK", short: "Pause the delivery to a sink; calls in progress end",
+		flags: []flagGroup{authorFlags}, run: changeSink("pause", "paused")},
+	{use: "resume SINK", short: "End the pause of a sink", run: changeSink("resume", "resumed")},
+	{use: "forget SINK", short: "Delete a sink that no node has any more",
+		long: `Its cursors and its dead letters are deleted, and retention does not wait for it any
+more. Remove it from the configuration of every node first: a node that has it registers
+it again, and it starts anew.`,
+		run: changeSink("forget", "forgotten")},
+	{use: "move SINK --to POSITION", short: "Move a sink to another position of a tenant's log",
+		long: `Back: everything after the position is delivered again. Forward: what is skipped is
+never delivered, which requires a reason. Position 0 is the beginning of the log.`,
+		flags:    []flagGroup{oneTenant("tenant of the log"), integer("to", "the position after which it continues"), authorFlags},
+		operands: flags.Operands("SINK"),
+		check: func(s *session) error {
+			if !s.given("to") {
+				return usage.Errorf("--to is missing")
+			}
+			return nil
 		},
-	}
-	flags.Tenant(c, &tenant, "", "count only the events of this tenant; default is everybody's")
-	return c
+		run: func(ctx context.Context, s *session) error {
+			to, _ := s.Flags().GetInt64("to")
+			r := flags.Request{Method: http.MethodPost, Path: s.path("v1/ops/sinks/{0}/move"),
+				Body: api.SinkMove{Position: &to, Reason: s.text("reason")}}
+			if _, err := s.api.Call(ctx, r); err != nil {
+				return err
+			}
+			return s.reportSink(fmt.Sprintf("moved to %d in the log of %s", to, s.text("tenant")))
+		}},
+	{use: "dead SINK", short: "List the events that a sink has not received",
+		flags: []flagGroup{deadFlags, limitFlag}, check: checkDead, run: deadLetters},
+	{use: "redrive SINK", short: "Deliver dead letters again",
+		long: `They keep their ids, and the order of the log for each instance. The flags select them,
+or --all selects all of the status.`,
+		flags: []flagGroup{deadFlags, authorFlags, boolean("all", "all of this status")}, check: checkDeadChange,
+		run: changeDead("redrive", "redriven")},
+	{use: "skip SINK", short: "Discard dead letters permanently",
+		long: `The flags select them, or --all selects all of the status. It requires a --reason.
+Later events of their instances are delivered.`,
+		flags: []flagGroup{deadFlags, authorFlags, boolean("all", "all of this status")}, check: checkDeadChange,
+		run: changeDead("skip", "skipped")},
 }
 
-func (o *ops) sinkShowCommand() *cobra.Command {
-	var f inspect.CursorFilter
-	c := &cobra.Command{
-		Use:   "show SINK",
-		Short: "Show how a sink stands, and how far it is in each tenant's log",
-		Args:  flags.Operands("SINK"),
-		RunE: func(c *cobra.Command, args []string) error {
-			f.Sink = args[0]
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, more, err := e.Admin().SinkCursors(ctx, f)
-				if err != nil {
-					return err
-				}
-				infos, err := e.Admin().Sinks(ctx, f.Tenant)
-				if err != nil {
-					return err
-				}
-				shown := api.SinkPage{Cursors: list}
-				for _, i := range infos {
-					if i.Name == f.Sink {
-						shown.Sink = i
-					}
-				}
-				if err := o.print(c, shown, func(w io.Writer) error { return printSink(w, &shown, time.Now()) }); err != nil {
-					return err
-				}
-				return output.More(c, more)
-			})
-		},
+// changeSink returns the run of a command that changes a sink.
+func changeSink(action, done string) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		r := flags.Request{Method: http.MethodPost, Path: s.path("v1/ops/sinks/{0}/" + action), Body: reason{s.text("reason")}}
+		if _, err := s.api.Call(ctx, r); err != nil {
+			return err
+		}
+		return s.reportSink(done)
 	}
-	flags.Tenant(c, &f.Tenant, "", "only the log of this tenant; default is all")
-	flags.Limit(c, &f.Limit)
-	return c
 }
 
-// printSink shows a sink with its cursors.
-func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
-	i := &s.Sink
-	lines := [][2]string{{"sink", i.Name}, {"state", stateOf(i, now)}, {"node", output.OrNone(i.Node)}, {"since", output.Moment(i.Since)}}
+func (s *session) reportSink(done string) error {
+	change := struct {
+		Sink string `json:"sink"`
+		Done string `json:"done"`
+	}{s.args[0], done}
+	return s.report(change, "%s: %s", s.args[0], done)
+}
+
+// printSink prints a sink with its cursors.
+func printSink(w io.Writer, s *api.SinkPage) error {
+	i, now := &s.Sink, time.Now()
+	lines := [][2]string{{"sink", i.Name}, {"state", sinkState(i, now)}, {"node", output.OrNone(i.Node)}, {"since", output.Moment(i.Since)}}
 	if len(i.Tenants) > 0 {
 		lines = append(lines, [2]string{"tenants", strings.Join(i.Tenants, ", ")})
 	}
@@ -112,13 +126,13 @@ func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
 	})
 }
 
-// stateOf is the state of a sink in a word.
-func stateOf(i *inspect.SinkInfo, now time.Time) string {
+// sinkState returns the state of a sink in a few words.
+func sinkState(i *inspect.SinkInfo, now time.Time) string {
 	switch {
 	case i.Paused != nil:
 		return "paused"
 	case i.Node == "":
-		return "nobody delivers"
+		return "no node delivers"
 	case i.LeaseEnds.Before(now):
 		return "its node is gone"
 	case i.Stuck > 0:
@@ -129,71 +143,78 @@ func stateOf(i *inspect.SinkInfo, now time.Time) string {
 	return "delivers"
 }
 
-func (o *ops) sinkPauseCommand() *cobra.Command {
-	var a author
-	c := o.sinkCommand("pause", "Let nothing more be delivered to a sink; what is under way ends", "paused",
-		func(e *engine.Admin, ctx context.Context, sink string) error {
-			return e.PauseSink(ctx, sink, a.by, a.reason)
-		})
-	a.flags(c)
-	return c
+// deadFlags select dead letters.
+func deadFlags(c *cobra.Command) {
+	c.Flags().String("status", string(inspect.DeadWaiting), "waiting (for an operator), queued, redriven or skipped")
+	allTenants("tenant of the events")(c)
+	instanceFlags(c)
+	c.Flags().String("type", "", "only events of this type")
+	c.Flags().Int64("position", 0, "only the events of this position of the tenant's log")
 }
 
-func (o *ops) sinkResumeCommand() *cobra.Command {
-	return o.sinkCommand("resume", "End the pause of a sink", "resumed", (*engine.Admin).ResumeSink)
-}
-
-func (o *ops) sinkForgetCommand() *cobra.Command {
-	c := o.sinkCommand("forget", "Give a sink up that no node has any more", "forgotten", (*engine.Admin).ForgetSink)
-	c.Long = `Give a sink up: its cursors and its dead letters are deleted, and retention
-waits for it no longer. Take it out of the configuration of every node first: a
-node that has it makes it known again, and it begins anew.`
-	return c
-}
-
-// sinkCommand is a command that does something to a sink, and says so.
-func (o *ops) sinkCommand(name, short, done string, do func(e *engine.Admin, ctx context.Context, sink string) error) *cobra.Command {
-	return &cobra.Command{
-		Use:   name + " SINK",
-		Short: short,
-		Args:  flags.Operands("SINK"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.change(c, sinkChange{Sink: args[0], Done: done}, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
-				return do(e.Admin(), ctx, args[0])
-			})
-		},
+func checkDead(s *session) error {
+	for _, name := range []string{"business-key", "position"} {
+		if s.given(name) && s.text("tenant") == "" {
+			return usage.Errorf("--%s needs --tenant", name)
+		}
 	}
+	return nil
 }
 
-func (o *ops) sinkMoveCommand() *cobra.Command {
-	var a author
-	var tenant string
-	var to int64
-	c := &cobra.Command{
-		Use:   "move SINK --to POSITION",
-		Short: "Deliver again from a position on, or leave out what is before it",
-		Long: `Put a sink's cursor in a tenant's log to a position: back, and everything after
-it is delivered again; or forward, and what is in between never is, which needs
-a reason. Position 0 is the beginning of the log.`,
-		Args: flags.Operands("SINK"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if !c.Flags().Changed("to") {
-				return usage.Errorf("--to is missing")
+func checkDeadChange(s *session) error {
+	for _, name := range []string{"all", "tenant", "workflow", "type", "instance", "position"} {
+		if s.given(name) {
+			return checkDead(s)
+		}
+	}
+	return usage.Errorf("select dead letters: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all")
+}
+
+// deadLetters lists dead letters. The API does not filter by position, so that needs all pages.
+func deadLetters(ctx context.Context, s *session) error {
+	header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
+	row := func(l *inspect.DeadLetter) []string {
+		return []string{output.Moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, output.OrNone(l.BusinessKey), l.Instance.String(),
+			string(l.Status), l.Kind, fmt.Sprint(l.Attempts), output.OrNone(l.Failure)}
+	}
+	position, _ := s.Flags().GetInt64("position")
+	if position == 0 {
+		return list("v1/ops/sinks/{0}/dead", func(p *api.DeadPage) []inspect.DeadLetter { return p.Dead }, header, row)(ctx, s)
+	}
+	all := api.DeadPage{Dead: []inspect.DeadLetter{}}
+	err := eachPage(ctx, s, "v1/ops/sinks/{0}/dead", s.query(), func(p *api.DeadPage) string {
+		for _, l := range p.Dead {
+			if l.Position == position {
+				all.Dead = append(all.Dead, l)
 			}
-			done := fmt.Sprintf("moved to %d in the log of %s", to, tenant)
-			return o.change(c, sinkChange{Sink: args[0], Done: done}, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
-				return e.Admin().MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
-			})
-		},
+		}
+		return p.Next
+	})
+	if err != nil {
+		return err
 	}
-	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose log")
-	c.Flags().Int64Var(&to, "to", 0, "the position after which it goes on")
-	a.flags(c)
-	return c
+	return s.print(&all, func(w io.Writer) error { return output.Table(w, header, all.Dead, row) })
 }
 
-// sinkChange is what was done to a sink.
-type sinkChange struct {
-	Sink string `json:"sink"`
-	Done string `json:"done"`
+// changeDead returns the run of a command that changes dead letters.
+func changeDead(action, done string) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		selection := api.DeadSelection{Status: inspect.DeadStatus(s.text("status")), Workflow: s.optional("workflow"), Type: s.optional("type"),
+			Instance: s.optional("instance"), BusinessKey: s.optional("business-key"), Reason: s.text("reason")}
+		if position, _ := s.Flags().GetInt64("position"); s.given("position") {
+			selection.Position = &position
+		}
+		// A tenant alone selects all of it.
+		selection.All = s.enabled("all") || !s.given("workflow") && !s.given("type") && !s.given("instance") && !s.given("position")
+		changed, err := call[api.DeadChange](ctx, s, flags.Request{Method: http.MethodPost, Path: s.path("v1/ops/sinks/{0}/" + action),
+			Query: s.ofAllTenants(map[string][]string{}), Body: selection})
+		if err != nil {
+			return err
+		}
+		letters := "dead letters"
+		if changed.Changed == 1 {
+			letters = "dead letter"
+		}
+		return s.report(changed, "%s: %d %s %s", s.args[0], changed.Changed, letters, done)
+	}
 }

@@ -10,12 +10,9 @@ import (
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/client"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 func childrenCommand(a asking) *cobra.Command {
-	var states []string
-	var open, stuck bool
 	var limit int
 	c := &cobra.Command{
 		Use:   "children INSTANCE",
@@ -32,16 +29,8 @@ another state of the parent.
 			if err != nil {
 				return err
 			}
-			var f client.ChildFilter
-			for _, s := range states {
-				f.States = append(f.States, workflow.State(s))
-			}
-			if c.Flags().Changed("open") {
-				f.Open = &open
-			}
-			if c.Flags().Changed("stuck") {
-				f.Stuck = &stuck
-			}
+			f := client.ChildFilter{Stuck: flags.OptionalBool(c, "stuck")}
+			f.States, f.Open = flags.StatesOf(c)
 			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
 				header := []string{"id", "workflow", "state", ">version", "updated", "end", "problem"}
 				_, err := list(&a, c, asked.Children(ctx, of, f), limit, header, func(i *client.Child) []string {
@@ -56,9 +45,8 @@ another state of the parent.
 		},
 	}
 	a.flags(c)
-	c.Flags().StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
-	c.Flags().BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
-	c.Flags().BoolVar(&stuck, "stuck", false, "only those of which a command waits for an operator, or with --stuck=false the others")
+	flags.States(c)
+	c.Flags().Bool("stuck", false, "only those of which a command waits for an operator, or with --stuck=false the others")
 	flags.Limit(c, &limit)
 	return c
 }

@@ -9,27 +9,21 @@ import (
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
-	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/client"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 func listCommand(a asking) *cobra.Command {
 	var f client.InstanceFilter
-	var states []string
-	var open bool
 	var limit int
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List instances",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			for _, s := range states {
-				f.States = append(f.States, workflow.State(s))
-			}
-			if c.Flags().Changed("open") {
-				f.Open = &open
-			}
+			f.States, f.Open = flags.StatesOf(c)
+			f.Workflow = c.Flag("workflow").Value.String()
+			f.Definition, _ = c.Flags().GetInt("definition")
+			f.Attributes, _ = c.Flags().GetStringToString("attr")
 			a.workflow = f.Workflow
 			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
 				header := []string{"id", "workflow", "business key", "state", ">version", "updated"}
@@ -45,21 +39,11 @@ func listCommand(a asking) *cobra.Command {
 		},
 	}
 	a.flags(c)
-	own := c.Flags()
-	own.StringVar(&f.Workflow, "workflow", "", "only those of this workflow")
-	own.IntVar(&f.Definition, "definition", 0, "only those that are on this version")
-	own.StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
-	own.BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
-	own.StringVar(&f.BusinessKey, "business-key", "", "only the one with this business key, with --workflow")
-	own.StringToStringVar(&f.Attributes, "attr", nil, "only those with this attribute, as NAME=VALUE; may be given several times. "+
-		"NAME.from=VALUE, NAME.before=VALUE and NAME.prefix=VALUE select a range of values, compared as text")
-	own.BoolVar(&f.NewestUpdateFirst, "newest", false, "those first that have changed last")
+	flags.Selection(c)
+	c.Flag("attr").Usage += ". NAME.from=VALUE, NAME.before=VALUE and NAME.prefix=VALUE select a range of values, compared as text"
+	c.Flags().StringVar(&f.BusinessKey, "business-key", "", "only the one with this business key, with --workflow")
+	c.Flags().BoolVar(&f.NewestUpdateFirst, "newest", false, "the last updated first")
 	flags.Limit(c, &limit)
-	flags.Before(c, func() error {
-		if c.Flags().Changed("definition") && f.Definition < 1 {
-			return usage.Errorf("--definition %d is not a version from 1 on", f.Definition)
-		}
-		return flags.NotEmpty(c, "workflow", "business-key")
-	})
+	flags.Before(c, func() error { return flags.NotEmpty(c, "business-key") })
 	return c
 }

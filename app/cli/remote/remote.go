@@ -22,12 +22,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Database does something with the interface on a command's database, which answers in this process: do is given what reaches it, at
-// any loopback host. With submits it takes commands. Otherwise nothing is written.
-type Database func(c *cobra.Command, submits bool, do func(ctx context.Context, h *http.Client) error) error
-
 // Commands are the commands. server is the URL that they ask where no other is named.
-func Commands(server string, database Database) []*cobra.Command {
+func Commands(server string, database flags.Database) []*cobra.Command {
 	var all []*cobra.Command
 	for _, command := range []func(asking) *cobra.Command{submitCommand, getCommand, listCommand, historyCommand, childrenCommand, canCommand,
 		watchCommand, tailCommand} {
@@ -39,7 +35,7 @@ func Commands(server string, database Database) []*cobra.Command {
 // asking has the flags of a command about the server, the actor and the format of the answer.
 type asking struct {
 	server   string // the default
-	database Database
+	database flags.Database
 	submits  bool   // it is the command that does
 	workflow string // that the call names; "" for none
 
@@ -60,9 +56,6 @@ func (a *asking) flags(c *cobra.Command) {
 // attempts is the number of attempts of an interactive command. Commands that run until they are stopped use the client's default.
 const attempts = 5
 
-// inProcess is the URL of an interface that answers in this process.
-const inProcess = "http://localhost"
-
 // ask has a client do something: of the server, or of the interface on the database.
 func (a *asking) ask(c *cobra.Command, attempts int, do func(ctx context.Context, asked *client.Client) error) error {
 	a.config.Retry.Attempts = attempts
@@ -71,8 +64,8 @@ func (a *asking) ask(c *cobra.Command, attempts int, do func(ctx context.Context
 	case err != nil:
 		return err
 	case byDatabase:
-		return a.database(c, a.submits, func(ctx context.Context, h *http.Client) error {
-			a.config.URLs, a.config.HTTP = []string{inProcess}, h
+		return a.database(c, flags.Use{Commits: a.submits, Records: a.submits}, func(ctx context.Context, h *http.Client) error {
+			a.config.URLs, a.config.HTTP = []string{flags.InProcess}, h
 			asked, err := client.New(a.config)
 			if err != nil {
 				return err

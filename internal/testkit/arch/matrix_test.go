@@ -201,10 +201,9 @@ var Matrix = []Room{
 	{"app/cli/flags", ours("client", "app/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
 	{"app/cli/output", ours("api/wire", "transitions"), mods(cobra, json)},
 	{"app/cli/ops", ours(
-		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "app/cli/flags", "app/cli/output", "app/progress",
-		"app/usage",
+		"api", "api/wire", "auth", "auth/apikey", "inspect", "app/cli/flags", "app/cli/output", "app/progress", "app/usage",
 		"transitions", "workflow",
-	), mods(cobra, uuid)},
+	), mods(cobra, json, uuid)},
 	{"app/cli/remote", ours(
 		"api/wire", "client", "app/cli/flags", "app/cli/output", "app/progress", "app/usage", "transitions", "workflow",
 	), mods(cobra, json, uuid)},
