@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/tracing"
 )
 
 // sinkCalls are a holder's calls to its sink.
@@ -97,5 +98,38 @@ func (h *holder) abandon(late []*call, now time.Time) {
 		h.relay.config.Log.Warn("a call of a sink ignores its timeout; "+
 			"its instances wait until it returns or the sink is paused", "sink", h.sink.Name, "events", len(c.events),
 			"timeout", h.sink.Timeout, "calls", h.flow.calls.abandoned)
+	}
+}
+
+// traceCall starts a span for each sampled event of a call and returns a function that ends them.
+// The events are copies that carry the span's context to the receiver.
+func (h *holder) traceCall(ctx context.Context, c *call) (end func([]*sink.Failure)) {
+	t := h.relay.config.Tracer
+	if t == nil {
+		return func([]*sink.Failure) {}
+	}
+	var spans []tracing.Span // nil: no event is traced
+	for i := range c.events {
+		e := &c.events[i]
+		if e.Trace == "" {
+			continue
+		}
+		if spans == nil {
+			spans = make([]tracing.Span, len(c.events))
+		}
+		_, spans[i] = tracing.Start(ctx, t, tracing.Step{Kind: tracing.Send, Parent: e.Trace, Tenant: e.Tenant, Workflow: e.Workflow,
+			Transition: e.Transition, Instance: e.Instance, Name: h.sink.Name, ID: e.ID(), Type: e.Type})
+		e.Delivery = spans[i].Context()
+	}
+	return func(failures []*sink.Failure) {
+		for i, span := range spans {
+			if span != nil {
+				outcome := tracing.Outcome{}
+				if f := failures[i]; f != nil {
+					outcome.Error = string(f.Kind)
+				}
+				span.End(outcome)
+			}
+		}
 	}
 }

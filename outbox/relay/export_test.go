@@ -1,4 +1,4 @@
 package relay
 
 // Logs is how many logs are in memory, over all sinks.
-func (r *Relay) Logs() int64 { return r.stats.logs.Load() }
+func (r *Relay) Logs() int64 { return r.logs.Load() }

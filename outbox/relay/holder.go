@@ -46,8 +46,8 @@ type sinkLease struct {
 
 func newHolder(r *Relay, s *Sink, token, revision int64, until time.Time) *holder {
 	h := &holder{relay: r, sink: s, flow: newFlow(s.policy()), calls: sinkCalls{results: make(chan callResult, s.Calls)},
-		signals: &signalBox{poked: make(chan struct{}, 1), waiting: noSignals(), reading: map[string]bool{}},
-		store:   storeLoop{replies: make(chan *storeReply, 1), reload: true, knownMoves: revision}, wanted: lagRequests{missed: true}}
+		signals: newSignalBox(),
+		store:   storeLoop{replies: make(chan *storeReply, 1), reload: true, knownMoves: revision}, wanted: lagRequests{tenants: map[string]bool{}, missed: true}}
 	h.calls.ctx, h.calls.cancel = context.WithCancelCause(context.Background())
 	h.lease.token, h.lease.until = token, until
 	h.logs = newLogReaders(h)
@@ -80,7 +80,7 @@ func (h *holder) run() {
 	h.logs.stop()
 	h.calls.cancel(errStopping)
 	h.logs.work.Wait()
-	h.relay.stats.logs.Add(-int64(len(h.logs.byTenant)))
+	h.relay.logs.Add(-int64(len(h.logs.byTenant)))
 	if open := h.flow.calls.open; open > 0 {
 		h.relay.config.Log.Warn("calls of a sink ignore their cancellation", "sink", h.sink.Name, "calls", open)
 	}
@@ -107,7 +107,7 @@ func (h *holder) startWork(now time.Time) {
 	}
 	h.startCalls(now)
 	if f.stalled() {
-		f.freeMemory(h.logs.waiting(), now)
+		f.freeMemory(len(h.logs.queue) > 0, now)
 	}
 	if h.logs.unload(now) {
 		h.startCalls(now)
@@ -115,8 +115,8 @@ func (h *holder) startWork(now time.Time) {
 	if at, ok := h.storeDue(); ok && !now.Before(at) {
 		h.startStore(now)
 	}
-	if room := len(h.logs.queue.rest()) < maxWaiting; h.logs.hasCapacity.Swap(room) != room && room {
-		h.relay.lags.wake()
+	if room := len(h.logs.queue) < maxWaiting; h.logs.hasCapacity.Swap(room) != room && room {
+		h.relay.lags.loop.Wake()
 	}
 }
 
@@ -194,7 +194,7 @@ func (h *holder) handleSignals() {
 func (h *holder) wantLag(tenant string) {
 	h.wanted.request(tenant, h.logs.hasCapacity.Load())
 	if !h.flow.circuit.open {
-		h.relay.lags.wake()
+		h.relay.lags.loop.Wake()
 	}
 }
 
@@ -209,7 +209,7 @@ func (h *holder) loseLease(why string) {
 	if h.lease.lost.Swap(true) {
 		return
 	}
-	h.relay.stats.lost.Add(1)
+	h.relay.count(func(s *Stats) { s.Lost++ })
 	h.logs.stop()
 	h.calls.cancel(errLost)
 	h.relay.config.Log.Warn("lost the lease of a sink", "sink", h.sink.Name, "token", h.lease.token, "why", why)

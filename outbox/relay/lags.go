@@ -9,11 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/kernel/loop"
 	"github.com/pawlhq/pawl/internal/kernel/pause"
 )
 
 const (
-	findGap   = 10 * time.Millisecond // minimum gap between rounds; requests in between share a statement
+	findGap   = 10 * time.Millisecond // minimum gap between runs; requests in between share a statement
 	maxWanted = 32 * maxReaders       // tenants per sink that are looked up by key; with more, all tenants are scanned
 	maxPairs  = 4096                  // of sink and tenant, per statement
 	scanSize  = 32 * maxReaders       // logs per step of a scan
@@ -26,7 +27,7 @@ const (
 // notifications are harmless.
 type lagFinder struct {
 	relay *Relay
-	woken chan struct{}    // one token: there may be requests
+	loop  *loop.Loop       // woken for requests
 	moved atomic.Bool      // a poll found another sum
 	sum   atomic.Int64     // of the last positions
 	took  atomic.Int64     // duration of the last readHeads, in ns
@@ -36,8 +37,8 @@ type lagFinder struct {
 // lagRequests are a holder's requests for logs whose cursors it does not know.
 type lagRequests struct {
 	mu      sync.Mutex
-	tenants map[string]struct{} // whose logs have grown
-	missed  bool                // logs may have grown that are not in tenants: a scan is needed
+	tenants map[string]bool // whose logs have grown
+	missed  bool            // logs may have grown that are not in tenants: a scan is needed
 
 	scanning bool   // owned by the finder: a scan is in progress
 	after    string // last tenant of the previous step
@@ -52,10 +53,7 @@ func (w *lagRequests) request(tenant string, room bool) {
 		w.missed = true
 		return
 	}
-	if w.tenants == nil {
-		w.tenants = map[string]struct{}{}
-	}
-	w.tenants[tenant] = struct{}{}
+	w.tenants[tenant] = true
 }
 
 // requestScan requests a scan of all tenants.
@@ -88,30 +86,17 @@ func (w *lagRequests) mustScan() bool {
 	return w.scanning
 }
 
-// wake runs the finder.
-func (f *lagFinder) wake() { poke(f.woken) }
-
-// run serves requests until the relay stops. Failed requests are retried after the next successful
-// poll.
-func (f *lagFinder) run() {
-	ctx := f.relay.ctx
-	for {
-		select {
-		case <-f.woken:
-		case <-ctx.Done():
-			return
-		}
-		some, err := true, error(nil)
-		for some && err == nil {
-			some, err = f.find(ctx)
-		}
-		if err != nil && ctx.Err() == nil {
-			f.relay.config.Log.Warn("cannot read the last positions of the logs", "error", err)
-		}
-		if !pause.For(ctx, findGap) {
-			return
-		}
+// run serves all requests. Failed ones are retried after the next successful poll.
+func (f *lagFinder) run(ctx context.Context) time.Duration {
+	some, err := true, error(nil)
+	for some && err == nil {
+		some, err = f.find(ctx)
 	}
+	if err != nil && ctx.Err() == nil {
+		f.relay.config.Log.Warn("cannot read the last positions of the logs", "error", err)
+	}
+	pause.For(ctx, findGap)
+	return time.Hour // each poll wakes it
 }
 
 // find makes one step and reports whether there was anything to do. Requested tenants precede
@@ -187,7 +172,7 @@ func (f *lagFinder) lookUp(ctx context.Context, held map[string]*holder) (some b
 	if len(sinks) == 0 {
 		return false, nil
 	}
-	_, err = f.notifyHolders(ctx, held, f.relay.sql.lookUp, sinks, tenants)
+	_, _, err = f.notifyHolders(ctx, held, lookUpSQL, sinks, tenants)
 	if err != nil {
 		for _, name := range sinks {
 			held[name].wanted.requestScan()
@@ -199,39 +184,30 @@ func (f *lagFinder) lookUp(ctx context.Context, held map[string]*holder) (some b
 // scan makes the next step of a scan for a sink.
 func (f *lagFinder) scan(ctx context.Context, held map[string]*holder, h *holder) error {
 	w := &h.wanted
-	last, err := f.notifyHolders(ctx, held, f.relay.sql.scan, h.sink.Name, w.after, h.sink.Tenants, scanSize)
-	if err != nil {
-		return err
+	last, count, err := f.notifyHolders(ctx, held, scanSQL, h.sink.Name, w.after, h.sink.Tenants, scanSize)
+	if err == nil {
+		w.after, w.scanning = last, count == scanSize
 	}
-	w.after, w.scanning = last.tenant, last.count == scanSize
-	return nil
+	return err
 }
 
-// found summarizes the rows of a statement.
-type found struct {
-	count  int
-	tenant string // of the last row
-}
-
-// notifyHolders runs a statement and sends the logs that it finds to their holders.
-func (f *lagFinder) notifyHolders(ctx context.Context, held map[string]*holder, sql string, args ...any) (all found, err error) {
-	rows, err := f.relay.config.Pool.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // replan for the current tables
-	if err != nil {
-		return all, err
-	}
+// notifyHolders runs a statement and sends the logs that it finds to their holders. It returns their number and the
+// tenant of the last one. It replans the statement for the current tables.
+func (f *lagFinder) notifyHolders(ctx context.Context, held map[string]*holder, sql string, args ...any) (last string, count int, err error) {
+	rows, _ := f.relay.config.Pool.Query(ctx, f.relay.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
 	lags := map[string][]tenantLag{}
 	var name string
 	var lag tenantLag
-	if _, err = pgx.ForEachRow(rows, []any{&name, &lag.tenant, &lag.cursor, &lag.head, &lag.revision}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&name, &lag.tenant, &lag.cursor, &lag.head, &lag.revision}, func() error {
 		lags[name] = append(lags[name], lag)
-		all.count++
-		all.tenant = lag.tenant
+		count++
 		return nil
-	}); err != nil {
-		return all, err
+	})
+	if err != nil {
+		return "", 0, err
 	}
 	for name, list := range lags {
 		held[name].signals.send(func(s *signals) { s.lagging = append(s.lagging, list...) })
 	}
-	return all, nil
+	return lag.tenant, count, nil
 }

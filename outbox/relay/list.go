@@ -1,8 +1,8 @@
 package relay
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +19,7 @@ func (t *Table) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, e
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
-	return collect(ctx, t, "sinks", t.sql.infos, func(row pgx.CollectableRow) (i inspect.SinkInfo, err error) {
+	return collect(ctx, t, "sinks", infosSQL, func(row pgx.CollectableRow) (i inspect.SinkInfo, err error) {
 		var since, ends, pausedAt, failedAt, oldest *time.Time
 		var p inspect.SinkPause
 		err = row.Scan(&i.Name, &i.Tenants, &i.Node, &since, &ends, &pausedAt, &p.By, &p.Reason, &i.Failures, &i.Failure, &failedAt,
@@ -42,24 +42,18 @@ func (t *Table) Deliverers(ctx context.Context, tenant string) ([]Deliverer, err
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
-	return collect(ctx, t, "sinks", t.sql.nodes, pgx.RowToStructByPos[Deliverer], tenant)
+	return collect(ctx, t, "sinks", nodesSQL, pgx.RowToStructByPos[Deliverer], tenant)
 }
 
 // Cursors lists the cursors of a sink by tenant and reports whether there are more.
 func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {
-	limit, err := limitOf(f.Limit)
-	if err != nil {
+	if err := cmp.Or(transitions.CheckTenant(f.Tenant), transitions.CheckTenant(f.After)); err != nil {
 		return nil, false, err
 	}
-	for _, tenant := range []string{f.Tenant, f.After} {
-		if err := transitions.CheckTenant(tenant); err != nil {
-			return nil, false, err
-		}
-	}
-	if err := t.mustKnow(ctx, f.Sink); err != nil {
+	if _, err := t.checkKnown(ctx, f.Sink); err != nil {
 		return nil, false, err
 	}
-	list, err = collect(ctx, t, "cursors", t.sql.cursors, func(row pgx.CollectableRow) (c inspect.SinkCursor, err error) {
+	return collectPage(ctx, t, "cursors", cursorsSQL, f.Limit, func(row pgx.CollectableRow) (c inspect.SinkCursor, err error) {
 		var oldest, updated, movedAt *time.Time
 		var from *int64
 		var m inspect.CursorMove
@@ -70,86 +64,57 @@ func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []ins
 			c.Moved = &m
 		}
 		return c, err
-	}, f.Sink, f.Tenant, f.After, limit+1)
-	list, more = trimPage(list, limit)
-	return list, more, err
+	}, f.Sink, f.Tenant, f.After)
 }
 
 // DeadLetters lists dead letters by tenant, instance and position and reports whether there are
 // more.
 func (t *Table) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (
 	list []inspect.DeadLetter, more bool, err error) {
-	limit, err := limitOf(p.Limit)
-	if err != nil {
+	if err := cmp.Or(checkFilter(&f), transitions.CheckTenant(p.After.Tenant)); err != nil {
 		return nil, false, err
 	}
-	if err := checkFilter(&f); err != nil {
-		return nil, false, err
-	}
-	if err := transitions.CheckTenant(p.After.Tenant); err != nil {
-		return nil, false, err
-	}
-	if err := t.mustKnow(ctx, f.Sink); err != nil {
+	if _, err := t.checkKnown(ctx, f.Sink); err != nil {
 		return nil, false, err
 	}
 	a := p.After
-	list, err = collect(ctx, t, "dead letters", t.sql.dead, func(row pgx.CollectableRow) (d inspect.DeadLetter, err error) {
+	return collectPage(ctx, t, "dead letters", deadSQL, p.Limit, func(row pgx.CollectableRow) (d inspect.DeadLetter, err error) {
 		err = row.Scan(&d.Sink, &d.Tenant, &d.Position, &d.Type, &d.Ordinal, &d.Workflow, &d.Instance, &d.BusinessKey, &d.Status, &d.Kind,
 			&d.Failure, &d.Attempts, &d.Created, &d.Updated, &d.By, &d.Reason)
 		d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
 		return d, err
-	}, append(argsOf(&f), a.Tenant, a.Instance, a.Position, a.Ordinal, limit+1)...)
-	list, more = trimPage(list, limit)
-	return list, more, err
+	}, append(argsOf(&f), a.Tenant, a.Instance, a.Position, a.Ordinal)...)
 }
 
-func trimPage[T any](list []T, limit int) (page []T, more bool) {
-	if len(list) > limit {
-		return list[:limit], true
-	}
-	return list, false
-}
-
-func (t *Table) mustKnow(ctx context.Context, sink string) error {
-	if err := checkSink(sink); err != nil {
-		return err
+// checkKnown returns the time, or an error if a sink does not exist.
+func (t *Table) checkKnown(ctx context.Context, sink string) (now time.Time, err error) {
+	if err := checkText("sink", sink, 255); err != nil {
+		return now, err
 	}
 	var known bool
-	var now time.Time
-	if err := t.q.QueryRow(ctx, t.sql.known, sink).Scan(&known, &now); err != nil {
-		return readError("sinks", err)
+	err = t.pool.QueryRow(ctx, t.in(knownSQL), sink).Scan(&known, &now)
+	if err == nil && !known {
+		err = noSink(sink)
 	}
-	if !known {
-		return noSink(sink)
-	}
-	return nil
+	return now, unavailable("read", "read sinks", err)
 }
 
+// collect reads the rows of a statement, which it replans for the parameters.
 func collect[T any](ctx context.Context, t *Table, what, sql string, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
-	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // replan for the parameters
-	if err != nil {
-		return nil, readError(what, err)
-	}
+	rows, _ := t.pool.Query(ctx, t.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...) // CollectRows returns its error
 	list, err := pgx.CollectRows(rows, scan)
-	if err != nil {
-		return nil, readError(what, err)
-	}
-	return list, nil
+	return list, unavailable("read", "read "+what, err)
 }
 
-func limitOf(limit int) (int, error) {
+// collectPage is collect for a page: the statement's last parameter is the limit. It reports whether there are more rows.
+func collectPage[T any](ctx context.Context, t *Table, what, sql string, limit int, scan pgx.RowToFunc[T], args ...any) (
+	page []T, more bool, err error) {
 	if limit < 0 || limit > 1000 {
-		return 0, workflow.Errorf(workflow.InvalidRequest, "limit is not 1 to 1000")
+		return nil, false, workflow.Errorf(workflow.InvalidRequest, "limit is not 1 to 1000")
 	}
-	if limit == 0 {
-		limit = 100
-	}
-	return limit, nil
-}
-
-func readError(what string, err error) error {
-	cause := fmt.Errorf("read %s: %w", what, err)
-	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be read; try again", Cause: cause}
+	limit = cmp.Or(limit, 100)
+	page, err = collect(ctx, t, what, sql, scan, append(args, limit+1)...)
+	return page[:min(len(page), limit)], len(page) > limit, err
 }
 
 func timeOf(t *time.Time) time.Time {

@@ -23,7 +23,7 @@ type logReaders struct {
 	signals *signalBox
 
 	byTenant map[string]*tenantLog // by tenant
-	queue    fifo[*tenantLog]      // waiting for a reader
+	queue    []*tenantLog          // waiting for a reader
 	kept     []piece               // waiting for memory
 	reading  int                   // active readers
 
@@ -57,7 +57,7 @@ type tenantLog struct {
 	queued     bool          // waits for a reader
 	unloaded   bool          // until its next attempt
 	admitted   chan struct{} // signals the reader that its piece was added
-	failures   readFailures  // owned by its reader
+	backoff    time.Duration // after a failed read; owned by its reader
 }
 
 func newTenantLog(w *logWindow) *tenantLog {
@@ -74,7 +74,7 @@ func (r *logReaders) noteLag(lag tenantLag) {
 	if l == nil {
 		l = newTenantLog(&logWindow{tenant: lag.tenant, revision: lag.revision, stored: lag.cursor, read: lag.cursor})
 		r.byTenant[lag.tenant] = l
-		r.relay.stats.logs.Add(1)
+		r.relay.logs.Add(1)
 	}
 	l.head.Store(max(l.head.Load(), lag.head))
 	r.start(l)
@@ -117,7 +117,7 @@ func (r *logReaders) drop(l *tenantLog) {
 	r.setReading(l, false)
 	r.kept = slices.DeleteFunc(r.kept, func(p piece) bool { return p.log == l })
 	delete(r.byTenant, l.tenant)
-	r.relay.stats.logs.Add(-1)
+	r.relay.logs.Add(-1)
 }
 
 // unload removes logs from memory that only wait for their next attempt, until it is due. It
@@ -140,7 +140,7 @@ func (r *logReaders) unload(now time.Time) (some bool) {
 		next.head.Store(l.head.Load())
 		next.announced, next.unloaded = l.announced, true
 		r.byTenant[w.tenant] = next
-		r.relay.stats.logs.Add(1)
+		r.relay.logs.Add(1)
 		time.AfterFunc(due.Sub(now), func() { r.signals.send(func(s *signals) { s.due = append(s.due, next) }) })
 	}
 	if some {
@@ -158,8 +158,6 @@ func (r *logReaders) resume(list []*tenantLog) {
 	}
 }
 
-func (r *logReaders) waiting() bool { return len(r.queue.rest()) > 0 }
-
 // start starts a reader for a log with unread events, or queues the log.
 func (r *logReaders) start(l *tenantLog) {
 	if l.discarded || l.unloaded || l.reading || l.queued || r.flow.deferred.full[l.tenant] || !l.hasMore() || r.ctx.Err() != nil {
@@ -167,7 +165,7 @@ func (r *logReaders) start(l *tenantLog) {
 	}
 	if r.reading >= maxReaders {
 		l.queued = true
-		r.queue.push(l)
+		r.queue = append(r.queue, l)
 		r.contended.Store(true)
 		return
 	}
@@ -185,12 +183,13 @@ func (r *logReaders) start(l *tenantLog) {
 
 // startQueued starts readers for queued logs.
 func (r *logReaders) startQueued() {
-	for r.waiting() && r.reading < maxReaders {
-		next := r.queue.pop()
+	for len(r.queue) > 0 && r.reading < maxReaders {
+		next := r.queue[0]
+		r.queue = r.queue[1:]
 		next.queued = false
 		r.start(next)
 	}
-	r.contended.Store(r.waiting())
+	r.contended.Store(len(r.queue) > 0)
 }
 
 // handleReport processes the report of a reader.

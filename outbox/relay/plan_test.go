@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
-	"github.com/pawlhq/pawl/schema"
 )
 
 // probed lists the only indexes that a statement may use, with the columns that it must bind.
@@ -145,18 +143,6 @@ func TestLookUpReadsFewPagesWithOldSnapshot(t *testing.T) {
 		pages = pgtest.Pages(t, conn, lookUpSQL, pgx.QueryExecModeExec, []string{"s"}, []string{"acme"})
 	}
 	assert.Truef(t, pages <= 25, "it reads %d pages", pages)
-}
-
-// Every statement contains the configured schema.
-func TestStatementsUseConfiguredSchema(t *testing.T) {
-	in := schema.For("shop")
-	for _, all := range []any{newStatements(in), newTableStatements(in)} {
-		v := reflect.ValueOf(all)
-		for i := range v.NumField() {
-			sql, name := v.Field(i).String(), v.Type().Field(i).Name
-			assert.Truef(t, !strings.Contains(sql, "pawl.") && strings.Contains(sql, `"shop".outbox`), "%s: %s", name, sql)
-		}
-	}
 }
 
 func check(t *testing.T, p pgtest.Step, whole []string) {

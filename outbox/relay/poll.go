@@ -2,12 +2,15 @@ package relay
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/kernel/pause"
 )
+
+const pollGap = 20 * time.Millisecond // minimum gap between two polls
 
 // sinkState is the state of a sink in a poll.
 type sinkState struct {
@@ -19,9 +22,18 @@ type sinkState struct {
 	renewed  bool // this node's lease was renewed
 }
 
-// poll reads the state of the sinks and whether logs have grown, renews leases and claims free
-// sinks. It is the only query of an idle node.
-func (r *Relay) poll(ctx context.Context) error {
+// poll makes one poll. Wake-ups within the minimum gap share the next one.
+func (r *Relay) poll(ctx context.Context) time.Duration {
+	if err := r.pollSinks(ctx); err != nil && ctx.Err() == nil {
+		r.config.Log.Warn("cannot poll the state of the sinks", "error", err)
+	}
+	pause.For(ctx, pollGap)
+	return r.config.Every - pollGap
+}
+
+// pollSinks reads the state of the sinks and whether logs have grown, renews leases and claims free sinks. It is the only
+// query of an idle node.
+func (r *Relay) pollSinks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, queryBudget)
 	defer cancel()
 	sent := time.Now()
@@ -30,7 +42,7 @@ func (r *Relay) poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var free []*sinkState
+	var free []sinkState
 	for _, s := range list {
 		h := held[s.name]
 		switch {
@@ -47,7 +59,7 @@ func (r *Relay) poll(ctx context.Context) error {
 			free = append(free, s)
 		}
 	}
-	r.lags.wake() // for failed or postponed requests
+	r.lags.loop.Wake() // for failed or postponed requests
 	r.mu.Lock()
 	stopping := r.ending
 	r.mu.Unlock()
@@ -57,16 +69,9 @@ func (r *Relay) poll(ctx context.Context) error {
 	return r.claim(ctx, free)
 }
 
-// held returns this node's holders by sink.
-func (r *Relay) held() map[string]*holder {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.holders)
-}
-
 // sinkStates reads the state of the sinks. It replans the statement for the current tables.
-func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[string]*sinkState, error) {
-	r.stats.polls.Add(1)
+func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (list []sinkState, err error) {
+	r.count(func(s *Stats) { s.Polls++ })
 	names := make([]string, len(r.config.Sinks))
 	tokens := make([]int64, len(names))
 	begun := time.Now()
@@ -77,23 +82,14 @@ func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[st
 			tokens[i] = h.lease.token
 		}
 	}
-	rows, err := r.config.Pool.Query(ctx, r.sql.poll, pgx.QueryExecModeExec, names, tokens, heads, r.config.Lease.Microseconds())
-	if err != nil {
-		return nil, err
-	}
-	list := map[string]*sinkState{}
+	rows, _ := r.config.Pool.Query(ctx, r.in(pollSQL), pgx.QueryExecModeExec, names, tokens, heads, r.config.Lease.Microseconds())
 	var s sinkState
 	var sum int64
-	columns := []any{&s.name, &s.token, &s.revision, &s.paused, &s.free, &s.renewed, &sum}
-	_, err = pgx.ForEachRow(rows, columns, func() error {
-		one := s
-		list[s.name] = &one
+	_, err = pgx.ForEachRow(rows, []any{&s.name, &s.token, &s.revision, &s.paused, &s.free, &s.renewed, &sum}, func() error {
+		list = append(list, s)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if heads && len(list) > 0 {
+	if err == nil && heads && len(list) > 0 {
 		if sum != r.lags.sum.Load() {
 			r.lags.moved.Store(true)
 		}
@@ -101,42 +97,41 @@ func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[st
 			r.nextHeads = begun.Add(10 * took) // limits the cost with many tenants
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // claim claims sinks and starts to deliver to them.
-func (r *Relay) claim(ctx context.Context, free []*sinkState) error {
+func (r *Relay) claim(ctx context.Context, free []sinkState) error {
 	names, tokens := make([]string, len(free)), make([]int64, len(free))
 	for i, s := range free {
 		names[i], tokens[i] = s.name, s.token
 	}
 	sent := time.Now()
-	rows, err := r.config.Pool.Query(ctx, r.sql.claim, pgx.QueryExecModeExec, r.config.Node, names, tokens, r.config.Lease.Microseconds())
+	rows, _ := r.config.Pool.Query(ctx, r.in(claimSQL), pgx.QueryExecModeExec, r.config.Node, names, tokens, r.config.Lease.Microseconds())
+	type claim struct {
+		Name            string
+		Token, Revision int64
+		From            string // node that had not released it, or ""
+	}
+	claims, err := pgx.CollectRows(rows, pgx.RowToStructByPos[claim])
 	if err != nil {
 		return err
 	}
-	type claimed struct {
-		name, taken     string
-		token, revision int64
-	}
-	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l claimed, err error) {
-		err = row.Scan(&l.name, &l.token, &l.revision, &l.taken)
-		return l, err
-	})
-	if err != nil {
-		return err
-	}
-	for _, l := range got {
-		r.stats.claimed.Add(1)
-		if l.taken != "" {
-			r.stats.takenOver.Add(1)
-			r.config.Log.Warn("took over a sink with an expired lease", "sink", l.name, "from", l.taken)
+	for _, c := range claims {
+		r.count(func(s *Stats) {
+			s.Claimed++
+			if c.From != "" {
+				s.TakenOver++
+			}
+		})
+		if c.From != "" {
+			r.config.Log.Warn("took over a sink with an expired lease", "sink", c.Name, "from", c.From)
 		} else {
-			r.config.Log.Info("delivering to a sink", "sink", l.name)
+			r.config.Log.Info("delivering to a sink", "sink", c.Name)
 		}
-		i := slices.IndexFunc(r.config.Sinks, func(s Sink) bool { return s.Name == l.name })
-		r.startHolder(&r.config.Sinks[i], l.token, l.revision, sent.Add(r.config.Lease))
+		i := slices.IndexFunc(r.config.Sinks, func(s Sink) bool { return s.Name == c.Name })
+		r.startHolder(&r.config.Sinks[i], c.Token, c.Revision, sent.Add(r.config.Lease))
 	}
-	r.lags.wake() // to find undelivered events
+	r.lags.loop.Wake() // to find undelivered events
 	return nil
 }

@@ -20,12 +20,6 @@ const (
 	retryMax   = 30 * time.Second
 )
 
-// readFailures is the failure state of a log's readers.
-type readFailures struct {
-	known bool          // the failure was reported to the holder
-	wait  time.Duration // before the next attempt
-}
-
 // piece is a part of a log that was read.
 type piece struct {
 	log    *tenantLog
@@ -70,21 +64,21 @@ func (r *reader) run(ctx context.Context) {
 	}
 	l := r.log
 	r.logs.relay.config.Log.Warn("cannot read the log for a sink", "sink", r.logs.sink.Name, "tenant", l.tenant, "after", r.last, "error", err)
-	l.failures.known, l.failures.wait = true, min(max(2*l.failures.wait, retryRead), retryMax)
+	l.backoff = min(max(2*l.backoff, retryRead), retryMax)
 	text := fmt.Sprintf("cannot read the log: %v", err)
 	if e, ok := errors.AsType[*workflow.Error](err); ok {
 		text = e.Message
 	}
 	r.report(ctx, readerFailed, sink.Printable(text, sink.MaxMessage))
-	if pause.For(ctx, l.failures.wait) {
+	if pause.For(ctx, l.backoff) {
 		r.report(ctx, readerWaited, "")
 	}
 }
 
 // recovered reports that the log can be read again.
 func (r *reader) recovered(ctx context.Context) {
-	if r.log.failures.known {
-		r.log.failures = readFailures{}
+	if r.log.backoff > 0 {
+		r.log.backoff = 0
 		r.report(ctx, readerRecovered, "")
 	}
 }

@@ -2,34 +2,45 @@ package relay
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/loop"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-const pollGap = 20 * time.Millisecond // minimum gap between two polls
 
 // Relay delivers events to the sinks whose leases this node holds. It is safe for concurrent use.
 type Relay struct {
 	config    Config
-	sql       statements
-	stats     stats
-	woken     chan struct{} // one token: poll now
-	nextHeads time.Time     // earliest poll that may read the last positions of all logs
+	in        func(sql string) string // inserts the schema's name
+	polls     *loop.Loop
+	nextHeads time.Time // earliest poll that may read the last positions of all logs
 	lags      *lagFinder
-	ctx       context.Context
-	cancel    context.CancelFunc
-	work      sync.WaitGroup // the poller, the finder and the holders
+	logs      atomic.Int64   // in memory
+	work      sync.WaitGroup // the holders
 
 	mu      sync.Mutex
+	stats   Stats
 	started bool
 	ending  bool
 	holders map[string]*holder // by sink
 	idle    chan struct{}      // closed when there are no holders and none will start
+}
+
+// Stats are counters since the start, over all sinks that this node delivers to.
+type Stats struct {
+	Polls     int64 // of the state of the sinks
+	Claimed   int64 // leases
+	TakenOver int64 // of these, from nodes that had not released them
+	Lost      int64 // leases that were taken over or could not be renewed
+	Stored    int64 // batches of cursors, dead letters and leases
+	Delivered int64 // events, as stored
+	Failed    int64 // attempts
+	Parked    int64 // events that became dead letters
 }
 
 // New validates the configuration. It does not access the database.
@@ -38,15 +49,12 @@ func New(c Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{config: c, sql: newStatements(c.Events.In), holders: map[string]*holder{},
-		woken: make(chan struct{}, 1), idle: make(chan struct{})}
-	r.lags = &lagFinder{relay: r, woken: make(chan struct{}, 1)}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r := &Relay{config: c, in: c.Events.In, polls: loop.New(), holders: map[string]*holder{}, idle: make(chan struct{})}
+	r.lags = &lagFinder{relay: r, loop: loop.New()}
 	return r, nil
 }
 
-// Start registers the sinks in the database and starts delivery. It is a no-op without sinks. ctx
-// only bounds the start.
+// Start registers the sinks in the database and starts delivery. It is a no-op without sinks. ctx only bounds the start.
 //
 // Errors: Unavailable.
 func (r *Relay) Start(ctx context.Context) error {
@@ -61,8 +69,8 @@ func (r *Relay) Start(ctx context.Context) error {
 		return nil
 	}
 	r.started = true
-	r.work.Go(r.pollLoop)
-	r.work.Go(r.lags.run)
+	r.polls.Start(r.poll, func(context.Context) {})
+	r.lags.loop.Start(r.lags.run, func(context.Context) {})
 	return nil
 }
 
@@ -70,15 +78,15 @@ func (r *Relay) Start(ctx context.Context) error {
 func (r *Relay) register(ctx context.Context, s *Sink) error {
 	var cut int64
 	err := pgx.BeginFunc(ctx, r.config.Pool, func(tx pgx.Tx) error {
-		made, err := tx.Exec(ctx, r.sql.register, s.Name, s.Tenants)
+		made, err := tx.Exec(ctx, r.in(registerSQL), s.Name, s.Tenants)
 		switch {
 		case err != nil:
 		case made.RowsAffected() == 0:
-			_, err = tx.Exec(ctx, r.sql.restrict, s.Name, s.Tenants)
+			_, err = tx.Exec(ctx, r.in(restrictSQL), s.Name, s.Tenants)
 		case s.FromNow:
-			_, err = tx.Exec(ctx, r.sql.fromNow, s.Name)
+			_, err = tx.Exec(ctx, r.in(fromNowSQL), s.Name)
 		default:
-			made, err = tx.Exec(ctx, r.sql.fromOldest, s.Name, s.Tenants)
+			made, err = tx.Exec(ctx, r.in(fromOldestSQL), s.Name, s.Tenants)
 			cut = made.RowsAffected()
 		}
 		return err
@@ -111,13 +119,13 @@ func (r *Relay) Stop(ctx context.Context) {
 		}
 		<-r.idle
 	}
-	r.cancel()
+	r.polls.Stop()
+	r.lags.loop.Stop()
 	r.work.Wait()
 	r.close(ctx)
 }
 
-// close closes the sinks. It does not wait for a Close that hangs, which may wait for a hanging
-// call.
+// close closes the sinks. It does not wait for a Close that hangs.
 func (r *Relay) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
@@ -156,7 +164,7 @@ func (r *Relay) checkIdle() {
 }
 
 // Wake polls now, because another node released a sink or an operator made a change.
-func (r *Relay) Wake() { poke(r.woken) }
+func (r *Relay) Wake() { r.polls.Wake() }
 
 // NoteHead records that a tenant's log has grown to head. It does not block.
 func (r *Relay) NoteHead(tenant string, head int64) {
@@ -169,25 +177,24 @@ func (r *Relay) NoteHead(tenant string, head int64) {
 	}
 }
 
-// pollLoop polls on wake-ups and at intervals.
-func (r *Relay) pollLoop() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-r.woken:
-		case <-r.ctx.Done():
-			return
-		}
-		if err := r.poll(r.ctx); err != nil && r.ctx.Err() == nil {
-			r.config.Log.Warn("cannot poll the state of the sinks", "error", err)
-		}
-		if !pause.For(r.ctx, pollGap) {
-			return
-		}
-		timer.Reset(r.config.Every - pollGap)
-	}
+// Stats returns the counters.
+func (r *Relay) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stats
+}
+
+func (r *Relay) count(update func(*Stats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	update(&r.stats)
+}
+
+// held returns this node's holders by sink.
+func (r *Relay) held() map[string]*holder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.holders)
 }
 
 // startHolder starts to deliver to a sink whose lease this node has claimed.

@@ -46,7 +46,7 @@ func TestResentBatchKeepsOperatorChanges(t *testing.T) {
 			same := schema.For(schema.Default)
 			execAll(t, pool, `INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until) VALUES ('main', 1, 'n', now(),
 				now() + interval '1 hour')`)
-			h := &holder{relay: &Relay{config: Config{Pool: pool, Events: outbox.New(pool, same, ""), Lease: time.Hour}, sql: newStatements(same)},
+			h := &holder{relay: &Relay{config: Config{Pool: pool, Events: outbox.New(pool, same, ""), Lease: time.Hour}, in: same},
 				sink: &Sink{Name: "main"}}
 			h.lease.token = 1
 			table := NewTable(pool, same)

@@ -6,27 +6,21 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-// querier is the part of a pool that retention needs.
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
 
 // Holds returns why a partition of the outbox cannot be dropped, or "". in inserts the schema's
 // name into a statement.
-func Holds(ctx context.Context, q querier, in func(sql string) string, partition string) (why string, err error) {
+func Holds(ctx context.Context, pool *pgxpool.Pool, in func(sql string) string, partition string) (why string, err error) {
 	sql := in(fmt.Sprintf(heldSQL, "{pawl}."+pgx.Identifier{partition}.Sanitize()))
-	err = q.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&why)
+	err = pool.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&why)
 	return why, err
 }
 
 // ForgetSettled deletes up to limit settled dead letters that have not changed since before, and
 // returns their number. Relays do not use these rows, so their sinks are not locked.
-func ForgetSettled(ctx context.Context, q querier, in func(sql string) string, before time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, in(settledSQL), pgx.QueryExecModeExec, before, limit)
+func ForgetSettled(ctx context.Context, pool *pgxpool.Pool, in func(sql string) string, before time.Time, limit int) (int64, error) {
+	tag, err := pool.Exec(ctx, in(settledSQL), pgx.QueryExecModeExec, before, limit)
 	return tag.RowsAffected(), err
 }
 

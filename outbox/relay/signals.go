@@ -25,8 +25,6 @@ type tenantLag struct {
 	cursor, head, revision int64
 }
 
-func noSignals() signals { return signals{confirmed: map[string]int64{}, heads: map[string]int64{}} }
-
 // signalBox collects signals until the holder takes them. Sending never blocks.
 type signalBox struct {
 	poked chan struct{} // one token: there are signals
@@ -36,11 +34,24 @@ type signalBox struct {
 	reading map[string]bool // tenants with a reader, which follows the log by itself
 }
 
+func newSignalBox() *signalBox {
+	b := &signalBox{poked: make(chan struct{}, 1), reading: map[string]bool{}}
+	b.takeAll()
+	return b
+}
+
 func (b *signalBox) send(tell func(*signals)) {
 	b.mu.Lock()
 	tell(&b.waiting)
 	b.mu.Unlock()
-	poke(b.poked)
+	b.poke()
+}
+
+func (b *signalBox) poke() {
+	select {
+	case b.poked <- struct{}{}:
+	default:
+	}
 }
 
 // noteHead records that a log has grown. It is cheap for tenants with a reader.
@@ -51,7 +62,7 @@ func (b *signalBox) noteHead(tenant string, head int64) {
 		return
 	}
 	b.waiting.heads[tenant] = max(b.waiting.heads[tenant], head)
-	poke(b.poked)
+	b.poke()
 }
 
 // setReading records whether a tenant has a reader.
@@ -70,13 +81,6 @@ func (b *signalBox) takeAll() signals {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.waiting
-	b.waiting = noSignals()
+	b.waiting = signals{confirmed: map[string]int64{}, heads: map[string]int64{}}
 	return s
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

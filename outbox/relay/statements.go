@@ -2,17 +2,6 @@ package relay
 
 import "github.com/pawlhq/pawl/internal/kernel/outbox"
 
-// statements are the relay's statements for one schema.
-type statements struct {
-	register, restrict, fromNow, fromOldest, poll, lookUp, scan, claim, renew, insertDead, updateDead, cursor, moved, deferred, rows string
-}
-
-func newStatements(in func(sql string) string) statements {
-	return statements{register: in(registerSQL), restrict: in(restrictSQL), fromNow: in(fromNowSQL), fromOldest: in(fromOldestSQL),
-		poll: in(pollSQL), lookUp: in(lookUpSQL), scan: in(scanSQL), claim: in(claimSQL), renew: in(renewSQL), insertDead: in(insertDeadSQL),
-		updateDead: in(updateDeadSQL), cursor: in(cursorSQL), moved: in(movedSQL), deferred: in(deferredSQL), rows: in(rowsSQL)}
-}
-
 // registerSQL inserts a sink if it is new. Parameters: sink, tenants.
 const registerSQL = `INSERT INTO {pawl}.outbox_sink (name, tenants) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
 

@@ -44,11 +44,11 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
 	r := &storeReply{batch: b, sent: time.Now(), lost: true, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}}
-	c, name, token, sql := &h.relay.config, h.sink.Name, h.lease.token, &h.relay.sql
+	c, name, token, in := &h.relay.config, h.sink.Name, h.lease.token, h.relay.in
 	var tx pgx.Batch
 	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED") // independent of the role's default
 	tx.Queue(settings)
-	tx.Queue(sql.renew, name, token, c.Lease.Microseconds(), b.delivered, b.failed, b.parked, b.failures, orNull(b.failure),
+	tx.Queue(in(renewSQL), name, token, c.Lease.Microseconds(), b.delivered, b.failed, b.parked, b.failures, orNull(b.failure),
 		b.release, orNull(b.pause)).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&r.revision}, func() error {
 			r.lost = false
@@ -57,16 +57,16 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 		return err
 	})
 	for tenant, n := range byTenant(b.newRows) {
-		tx.Queue(sql.insertDead, tenant, name, token, b.movesKnown(n.window), n.positions, n.types, n.ordinals, n.workflows, n.instances,
+		tx.Queue(in(insertDeadSQL), tenant, name, token, b.movesKnown(n.window), n.positions, n.types, n.ordinals, n.workflows, n.instances,
 			n.statuses, n.kinds, n.failures, n.attempts)
 	}
 	for tenant, n := range byTenant(b.changes) {
-		tx.Queue(sql.updateDead, tenant, name, token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts, n.asOf)
+		tx.Queue(in(updateDeadSQL), tenant, name, token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts, n.asOf)
 	}
 	for _, c := range b.cursors {
-		tx.Queue(sql.cursor, c.window.tenant, name, token, b.movesKnown(c.window), c.position, c.failure)
+		tx.Queue(in(cursorSQL), c.window.tenant, name, token, b.movesKnown(c.window), c.position, c.failure)
 	}
-	tx.Queue(sql.moved, name, b.knownMoves).Query(func(rows pgx.Rows) (err error) {
+	tx.Queue(in(movedSQL), name, b.knownMoves).Query(func(rows pgx.Rows) (err error) {
 		r.moved, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m tenantLag, err error) {
 			err = row.Scan(&m.tenant, &m.cursor, &m.revision)
 			return m, err
@@ -75,7 +75,7 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	})
 	hold := h.sink.Exhausted == HoldInstance
 	if b.reload {
-		tx.Queue(sql.deferred, name, hold, h.flow.policy.maxDeferred, h.sink.Tenants).Query(r.readDeferred)
+		tx.Queue(in(deferredSQL), name, hold, h.flow.policy.maxDeferred, h.sink.Tenants).Query(r.readDeferred)
 	}
 	fetch := map[string]map[uuid.UUID]*instanceQueue{}
 	for _, q := range b.fetch {
@@ -89,7 +89,7 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 		for id := range queues {
 			ids = append(ids, id.String())
 		}
-		tx.Queue(sql.rows, tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error {
+		tx.Queue(in(rowsSQL), tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error {
 			return r.readRows(rows, c.Events.Source(), tenant, queues)
 		})
 	}
@@ -195,9 +195,10 @@ func byTenant(changes []rowChange) map[string]*rowColumns {
 	return tenants
 }
 
-func orNull(s string) *string {
-	if s == "" {
+func orNull[V comparable](v V) *V {
+	var zero V
+	if v == zero {
 		return nil
 	}
-	return &s
+	return &v
 }

@@ -22,16 +22,9 @@ type rowChange struct {
 // anyRevision marks changes that are valid for any revision.
 const anyRevision = math.MaxInt64
 
-// pendingStore collects what a flow has to store.
-type pendingStore struct {
-	delivered, failed int64
-	failure           string       // the last one
-	windows           []*logWindow // with a new cursor or failure
-	changes           []rowChange  // of existing rows
-}
-
 // storeBatch is the content of one transaction.
 type storeBatch struct {
+	windows                   []*logWindow // with a new cursor or failure; only in flow.pending
 	delivered, failed, parked int64
 	failures                  int    // of the receiver, in a row
 	failure                   string // the last one; "": no new one
@@ -75,8 +68,8 @@ func (f *flow) mayFetch() bool {
 
 func (f *flow) takeBatch() *storeBatch {
 	p := &f.pending
-	b := &storeBatch{delivered: p.delivered, failed: p.failed, failures: f.circuit.failures, failure: p.failure, changes: p.changes,
-		pause: f.circuit.goneReason}
+	b := *p
+	b.windows, b.failures, b.pause = nil, f.circuit.failures, f.circuit.goneReason
 	for _, w := range p.windows {
 		w.changed = false
 		if w.dirty() {
@@ -84,7 +77,7 @@ func (f *flow) takeBatch() *storeBatch {
 			b.newRows = w.takePassed(b.newRows)
 		}
 	}
-	f.pending = pendingStore{windows: p.windows[:0]}
+	f.pending = storeBatch{windows: p.windows[:0]}
 	for _, c := range b.newRows {
 		q := c.item.queue
 		if q.unstored--; q.unstored == 0 && q.state == unstored {
@@ -104,7 +97,7 @@ func (f *flow) takeBatch() *storeBatch {
 		q.state = reading
 		b.fetch = append(b.fetch, q)
 	}
-	return b
+	return &b
 }
 
 func (f *flow) noteStored(b *storeBatch) {

@@ -116,12 +116,14 @@ func (h *holder) handleReload(r *storeReply, now time.Time) {
 	}
 }
 
-// count updates the counters and logs dead letters and takeovers.
+// count updates the counters and logs dead letters.
 func (h *holder) count(b *storeBatch) {
-	h.relay.stats.stores.Add(1)
-	h.relay.stats.delivered.Add(b.delivered)
-	h.relay.stats.failed.Add(b.failed)
-	h.relay.stats.parked.Add(b.parked)
+	h.relay.count(func(s *Stats) {
+		s.Stored++
+		s.Delivered += b.delivered
+		s.Failed += b.failed
+		s.Parked += b.parked
+	})
 	if b.parked > 0 {
 		h.relay.config.Log.Warn("undeliverable events are now dead letters", "sink", h.sink.Name, "events", b.parked,
 			"failure", b.failure)

@@ -9,20 +9,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-// Querier is the part of a pool or a connection that a table needs.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Begin(ctx context.Context) (pgx.Tx, error)
-}
 
 // Table reads and changes the state of the sinks of one schema, independent of the node that
 // delivers to them. Changes are idempotent and safe while relays run; wake the relay after a
@@ -30,35 +22,33 @@ type Querier interface {
 //
 // All methods return *workflow.Error: NotFound for an unknown sink, InvalidRequest, Unavailable.
 type Table struct {
-	q   Querier
-	sql tableStatements
+	pool *pgxpool.Pool
+	in   func(sql string) string
 }
 
-// NewTable returns a table that uses q. in inserts the schema's name into a statement.
-func NewTable(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, sql: newTableStatements(in)}
-}
+// NewTable returns a table. in inserts the schema's name into a statement.
+func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table { return &Table{pool, in} }
 
 // Pause stops delivery to a sink after the calls in progress. It is a no-op for a paused sink.
 func (t *Table) Pause(ctx context.Context, sink, by, reason string) error {
 	if err := checkWho(&by, reason); err != nil {
 		return err
 	}
-	return t.change(ctx, sink, t.sql.pause, by, reason)
+	return t.change(ctx, sink, t.in(pauseSQL), by, reason)
 }
 
 // Resume ends a pause.
 func (t *Table) Resume(ctx context.Context, sink string) error {
-	return t.change(ctx, sink, t.sql.resume)
+	return t.change(ctx, sink, t.in(resumeSQL))
 }
 
 // change runs a statement that reports whether the sink exists.
 func (t *Table) change(ctx context.Context, sink, sql string, args ...any) error {
-	if err := checkSink(sink); err != nil {
+	if err := checkText("sink", sink, 255); err != nil {
 		return err
 	}
 	var known bool
-	if err := t.q.QueryRow(ctx, sql, append([]any{sink}, args...)...).Scan(&known); err != nil {
+	if err := t.pool.QueryRow(ctx, sql, append([]any{sink}, args...)...).Scan(&known); err != nil {
 		return writeError(err)
 	}
 	if !known {
@@ -79,18 +69,18 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 		return err
 	}
 	tenant = cmp.Or(tenant, transitions.DefaultTenant)
-	if err := checkSink(sink); err != nil {
+	if err := checkText("sink", sink, 255); err != nil {
 		return err
 	}
-	err := pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
 		var known bool
-		if err := tx.QueryRow(ctx, t.sql.lock, sink).Scan(&known); errors.Is(err, pgx.ErrNoRows) {
+		if err := tx.QueryRow(ctx, t.in(lockSQL), sink).Scan(&known); errors.Is(err, pgx.ErrNoRows) {
 			return noSink(sink)
 		} else if err != nil {
 			return err
 		}
 		var from, head int64
-		if err := tx.QueryRow(ctx, t.sql.position, sink, tenant).Scan(&from, &head); err != nil {
+		if err := tx.QueryRow(ctx, t.in(positionSQL), sink, tenant).Scan(&from, &head); err != nil {
 			return err
 		}
 		switch {
@@ -103,9 +93,9 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 			return nil
 		}
 		var b pgx.Batch
-		b.Queue(t.sql.revise, sink) // the holder reads that log again
-		b.Queue(t.sql.move, tenant, sink, position, from, by, reason)
-		b.Queue(t.sql.dropPast, tenant, sink, position)
+		b.Queue(t.in(reviseSQL), sink) // the holder reads that log again
+		b.Queue(t.in(moveSQL), tenant, sink, position, from, by, reason)
+		b.Queue(t.in(dropPastSQL), tenant, sink, position)
 		return tx.SendBatch(ctx, &b).Close()
 	})
 	return writeError(err)
@@ -116,12 +106,12 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 // again from the beginning. It returns InvalidRequest while a node delivers to the sink; pause it
 // first.
 func (t *Table) Forget(ctx context.Context, sink string) error {
-	if err := checkSink(sink); err != nil {
+	if err := checkText("sink", sink, 255); err != nil {
 		return err
 	}
-	return writeError(pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
+	return writeError(pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
 		var node string
-		if err := tx.QueryRow(ctx, t.sql.holder, sink).Scan(&node); errors.Is(err, pgx.ErrNoRows) {
+		if err := tx.QueryRow(ctx, t.in(holderSQL), sink).Scan(&node); errors.Is(err, pgx.ErrNoRows) {
 			return noSink(sink)
 		} else if err != nil {
 			return err
@@ -130,9 +120,9 @@ func (t *Table) Forget(ctx context.Context, sink string) error {
 			return workflow.Errorf(workflow.InvalidRequest, "node %s delivers to sink %q: remove it from the configuration first", node, sink)
 		}
 		var b pgx.Batch
-		b.Queue(t.sql.dropDead, sink)
-		b.Queue(t.sql.dropCursors, sink)
-		b.Queue(t.sql.dropSink, sink)
+		b.Queue(t.in(dropDeadSQL), sink)
+		b.Queue(t.in(dropCursorsSQL), sink)
+		b.Queue(t.in(dropSinkSQL), sink)
 		return tx.SendBatch(ctx, &b).Close()
 	}))
 }
@@ -170,7 +160,14 @@ func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.
 	case to == inspect.DeadSkipped && f.Status != inspect.DeadWaiting && f.Status != inspect.DeadQueued:
 		return 0, workflow.Errorf(workflow.InvalidRequest, "%s events cannot be skipped", f.Status)
 	}
-	tenants, now, err := t.tenants(ctx, &f)
+	now, err := t.checkKnown(ctx, f.Sink)
+	if err != nil {
+		return 0, err
+	}
+	tenants := []string{f.Tenant}
+	if f.Tenant == "" {
+		tenants, err = collect(ctx, t, "dead letters", tenantsSQL, pgx.RowTo[string], f.Sink, string(f.Status))
+	}
 	for _, tenant := range tenants {
 		f.Tenant = tenant
 		for err == nil {
@@ -189,43 +186,21 @@ func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.
 // it locks the sink's row first. It replans the statement for the filter.
 func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, since time.Time, to inspect.DeadStatus, by, reason string) (
 	n int64, err error) {
-	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, t.sql.revise, f.Sink); err != nil {
+	err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, t.in(reviseSQL), f.Sink); err != nil {
 			return err
 		}
 		args := append([]any{pgx.QueryExecModeExec}, argsOf(f)...)
-		done, err := tx.Exec(ctx, t.sql.status, append(args, statusBatch, string(to), by, reason, since)...)
+		done, err := tx.Exec(ctx, t.in(statusSQL), append(args, statusBatch, string(to), by, reason, since)...)
 		n = done.RowsAffected()
 		return err
 	})
 	return n, err
 }
 
-// tenants returns the tenants with dead letters that match a filter, and the time of the read.
-func (t *Table) tenants(ctx context.Context, f *inspect.DeadFilter) (list []string, now time.Time, err error) {
-	var known bool
-	if err := t.q.QueryRow(ctx, t.sql.known, f.Sink).Scan(&known, &now); err != nil {
-		return nil, now, err
-	}
-	switch {
-	case !known:
-		return nil, now, noSink(f.Sink)
-	case f.Tenant != "":
-		return []string{f.Tenant}, now, nil
-	}
-	rows, err := t.q.Query(ctx, t.sql.tenants, f.Sink, string(f.Status))
-	if err != nil {
-		return nil, now, err
-	}
-	list, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, now, err
-}
-
 // checkFilter validates and completes a filter.
 func checkFilter(f *inspect.DeadFilter) error {
-	if f.Status == "" {
-		f.Status = inspect.DeadWaiting
-	}
+	f.Status = cmp.Or(f.Status, inspect.DeadWaiting)
 	switch f.Status {
 	case inspect.DeadWaiting, inspect.DeadQueued, inspect.DeadRedriven, inspect.DeadSkipped:
 	default:
@@ -234,10 +209,8 @@ func checkFilter(f *inspect.DeadFilter) error {
 	if f.Position != 0 && f.Tenant == "" {
 		return workflow.Errorf(workflow.InvalidRequest, "a position requires a tenant")
 	}
-	for name, text := range map[string]string{"sink": f.Sink, "workflow": f.Workflow, "type": f.Type} {
-		if problem := transitions.TextProblem(text, 255); problem != "" {
-			return workflow.Errorf(workflow.InvalidRequest, "the %s %s", name, problem)
-		}
+	if err := cmp.Or(checkText("sink", f.Sink, 255), checkText("workflow", f.Workflow, 255), checkText("type", f.Type, 255)); err != nil {
+		return err
 	}
 	if f.BusinessKey != "" {
 		if f.Tenant == "" || f.Workflow == "" || f.Instance != uuid.Nil {
@@ -250,30 +223,18 @@ func checkFilter(f *inspect.DeadFilter) error {
 
 // argsOf returns the parameters of statements with a filter.
 func argsOf(f *inspect.DeadFilter) []any {
-	var instance *uuid.UUID
-	if f.Instance != uuid.Nil {
-		instance = &f.Instance
-	}
-	return []any{f.Sink, string(f.Status), orNull(f.Tenant), orNull(f.Workflow), orNull(f.Type), instance, f.Position}
+	return []any{f.Sink, string(f.Status), orNull(f.Tenant), orNull(f.Workflow), orNull(f.Type), orNull(f.Instance), f.Position}
 }
 
 // checkWho validates an operator's name and reason and completes the name.
 func checkWho(by *string, reason string) error {
-	if *by == "" {
-		*by = transitions.DefaultActor
-	}
-	if problem := transitions.TextProblem(*by, transitions.MaxActor); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
-	}
-	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
-	}
-	return nil
+	*by = cmp.Or(*by, transitions.DefaultActor)
+	return cmp.Or(checkText("actor", *by, transitions.MaxActor), checkText("reason", reason, transitions.MaxReason))
 }
 
-func checkSink(name string) error {
-	if problem := transitions.TextProblem(name, 255); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the sink %s", problem)
+func checkText(what, text string, limit int) error {
+	if problem := transitions.TextProblem(text, limit); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the %s %s", what, problem)
 	}
 	return nil
 }
@@ -282,11 +243,13 @@ func noSink(name string) error {
 	return workflow.Errorf(workflow.NotFound, "there is no sink %q", name)
 }
 
-// writeError wraps the error of a change. It returns nil for nil.
-func writeError(err error) error {
+// unavailable wraps an error of the database. It returns nil and other errors as they are.
+func unavailable(done, what string, err error) error {
 	if _, ok := errors.AsType[*workflow.Error](err); ok || err == nil {
 		return err
 	}
-	cause := fmt.Errorf("change a sink: %w", err)
-	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: cause}
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be " + done + "; try again",
+		Cause: fmt.Errorf("%s: %w", what, err)}
 }
+
+func writeError(err error) error { return unavailable("written", "change a sink", err) }

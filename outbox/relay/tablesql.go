@@ -7,19 +7,6 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// tableStatements are the table's statements for one schema.
-type tableStatements struct {
-	known, lock, pause, resume, holder, revise, position, move, dropPast, status, tenants, infos, nodes, cursors, dead,
-	dropDead, dropCursors, dropSink string
-}
-
-func newTableStatements(in func(sql string) string) tableStatements {
-	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL),
-		revise: in(reviseSQL), position: in(positionSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL),
-		tenants: in(tenantsSQL), infos: in(infosSQL), nodes: in(nodesSQL), cursors: in(cursorsSQL), dead: in(deadSQL),
-		dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
-}
-
 // knownSQL returns whether a sink exists, and the time. Parameter: sink.
 const knownSQL = `SELECT EXISTS (SELECT FROM {pawl}.outbox_sink WHERE name = $1), clock_timestamp()`
 

@@ -119,3 +119,77 @@ func (t *retryTimers) due(now time.Time) *instanceQueue {
 	}
 	return heap.Pop(t).(retryTimer).queue
 }
+
+// fairQueue holds the instance queues that are in one state, round-robin over the tenants. Entries that have left the
+// state are skipped.
+type fairQueue struct {
+	state   queueState
+	tenants map[string][]*instanceQueue
+	order   []string // next tenants
+	count   int      // of entries, including those that have left the state
+}
+
+// push appends a queue unless it is present.
+func (f *fairQueue) push(q *instanceQueue) {
+	if q.inQueues&(1<<f.state) != 0 {
+		return
+	}
+	q.inQueues |= 1 << f.state
+	f.count++
+	list, present := f.tenants[q.tenant]
+	if !present {
+		f.order = append(f.order, q.tenant)
+	}
+	if f.tenants == nil {
+		f.tenants = map[string][]*instanceQueue{}
+	}
+	f.tenants[q.tenant] = append(list, q)
+}
+
+// pop removes and returns the first queue of the next tenant, or nil.
+func (f *fairQueue) pop() *instanceQueue {
+	if !f.has() {
+		return nil
+	}
+	tenant := f.order[0]
+	f.order = append(f.order[1:], tenant)
+	return f.remove(tenant)
+}
+
+// remove removes and returns the first queue of a tenant.
+func (f *fairQueue) remove(tenant string) *instanceQueue {
+	list := f.tenants[tenant]
+	q := list[0]
+	list[0] = nil
+	f.tenants[tenant] = list[1:]
+	q.inQueues &^= 1 << f.state
+	f.count--
+	return q
+}
+
+// has reports whether a queue is in the state. It drops earlier entries that are not.
+func (f *fairQueue) has() bool {
+	for len(f.order) > 0 {
+		tenant := f.order[0]
+		for len(f.tenants[tenant]) > 0 {
+			if f.tenants[tenant][0].state == f.state {
+				return true
+			}
+			f.remove(tenant)
+		}
+		delete(f.tenants, tenant)
+		f.order = f.order[1:]
+	}
+	return false
+}
+
+// each calls do for every queue in the state.
+func (f *fairQueue) each(do func(*instanceQueue)) {
+	for _, tenant := range f.order {
+		for _, q := range f.tenants[tenant] {
+			if q.state == f.state {
+				do(q)
+			}
+		}
+	}
+}
