@@ -90,7 +90,7 @@ func New(e Engine, c Config) *Collector {
 	}
 }
 
-// Describe implements prometheus.Collector.
+// Describe implements prometheus.Collector. It describes all metrics of [Table].
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, k := range kinds {
 		ch <- k.desc
@@ -114,7 +114,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendRead(ch, &c.retention, sendRetention)
 }
 
-// give sends values from the database, if they can be read.
+// sendRead sends values from the database, if they can be read.
 func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch chan<- prometheus.Metric, value *T, at time.Time)) {
 	value, at, failures := r.get()
 	if !at.IsZero() {
@@ -124,11 +124,8 @@ func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch
 }
 
 // readFailures counts the reads whose values are missing.
-var readFailures = counter(
-	"pawl_scrape_read_failures_total",
-	"Reads of the database for a scrape that failed; their metrics are missing then.",
-	"of",
-)
+var readFailures = counter("pawl_scrape_read_failures_total",
+	"Reads of the database for a scrape that failed; their metrics are missing then.", "of")
 
 // reading is a periodic read of the database, for all tenants.
 type reading[T any] struct {
@@ -144,11 +141,12 @@ type reading[T any] struct {
 	failures int64
 }
 
-// get returns the value and the time of the last read, or zero, and the number of failures.
+// get returns the value and the time of the last read, or zero, and the number of failures. Slow reads take at most a
+// twentieth of the time.
 func (r *reading[T]) get() (value T, at time.Time, failures int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tried.IsZero() || time.Since(r.tried) >= r.rest() {
+	if rest := max(r.config.Every, min(20*r.took, time.Minute)); r.tried.IsZero() || time.Since(r.tried) >= rest {
 		ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
 		defer cancel()
 		var err error
@@ -163,10 +161,4 @@ func (r *reading[T]) get() (value T, at time.Time, failures int64) {
 		}
 	}
 	return r.value, r.at, r.failures
-}
-
-// rest returns the minimum time until the next read, so that slow reads take at most a twentieth of
-// the time; at most a minute.
-func (r *reading[T]) rest() time.Duration {
-	return max(r.config.Every, min(20*r.took, time.Minute))
 }

@@ -8,35 +8,22 @@ import (
 )
 
 var (
-	commands = counter(
-		"pawl_commands_total",
-		"Commands of callers that were answered, by the outcome of their claim: new, replayed, final (a stored refusal), "+
-			"active (in flight), stale, retryable, mismatched (another request), expired.",
-		"claim",
-	)
+	commands = counter("pawl_commands_total",
+		"Commands of callers that were answered, by the outcome of their claim: new, replayed, final (a stored refusal), active "+
+			"(in flight), stale, retryable, mismatched (another request), expired.", "claim")
 	commandsRefused = counter("pawl_commands_refused_total", "Commands that were refused because the queue was full.")
 	commandsWaiting = gauge("pawl_commands_waiting", "Commands that wait for a committer.")
 	groups          = counter("pawl_commit_groups_total", "Transactions that the commit pipeline committed.")
 	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")
 	groupsSplit     = counter("pawl_commit_splits_total", "Groups that were split to find the command that could not be stored.")
-	commandsAside   = counter(
-		"pawl_commit_aside_total",
-		"Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.",
-	)
-	scoped = counter(
-		"pawl_scope_commands_total",
+	commandsAside   = counter("pawl_commit_aside_total",
+		"Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.")
+	scoped = counter("pawl_scope_commands_total",
 		"Attempts by scope (the transition of a default scope, or \"named\" for scopes that callers chose) and outcome: new, "+
-			"replayed, active, mismatched, expired. All but new are duplicates that were suppressed.",
-		"scope",
-		"outcome",
-	)
-	scopesRecorded = sharedGauge(
-		"pawl_scope_commands_recorded",
-		"Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.",
-		"scope",
-		"outcome",
-	)
+			"replayed, active, mismatched, expired. All but new are duplicates that were suppressed.", "scope", "outcome")
+	scopesRecorded = sharedGauge("pawl_scope_commands_recorded",
+		"Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.", "scope", "outcome")
 )
 
 func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
@@ -80,11 +67,8 @@ var (
 	polls     = counter("pawl_inflight_polls_total", "Polls for due work.")
 	claimed   = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
 	takenOver = counter("pawl_inflight_taken_over_total", "Of those, commands taken over from a node whose lease had expired.")
-	ended     = counter(
-		"pawl_inflight_ended_total",
-		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned, undone (an effect).",
-		"outcome",
-	)
+	ended     = counter("pawl_inflight_ended_total",
+		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned, undone (an effect).", "outcome")
 	retried     = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
 	becameStuck = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
 	returned    = counter("pawl_inflight_returned_total", "Commands that were released without a failed attempt.")
@@ -94,15 +78,10 @@ var (
 	held        = gauge("pawl_inflight_leases", "Leases that this node holds.")
 )
 
-var activityTook = histogram(
-	"pawl_activity_duration_seconds",
-	"How long attempts of activities took, by outcome: succeeded, failed (permanently), retried, timed_out, cancelled, stuck (left to an "+
-		"operator), interrupted (the node stopped or lost the lease), undone, undo_failed. A check counts with the attempt that begins with it. "+
-		"The wait for a worker and the commit are not included.",
-	"workflow",
-	"activity",
-	"outcome",
-)
+var activityTook = histogram("pawl_activity_duration_seconds",
+	"How long attempts of activities took, by outcome: succeeded, failed (permanently), retried, timed_out, cancelled, stuck (left "+
+		"to an operator), interrupted (the node stopped or lost the lease), undone, undo_failed. A check counts with the attempt that "+
+		"begins with it. The wait for a worker and the commit are not included.", "workflow", "activity", "outcome")
 
 func sendDurations(ch chan<- prometheus.Metric, list []engine.ActivityDurations) {
 	for i := range list {

@@ -7,47 +7,30 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 )
 
 var (
-	keys = sharedGauge(
-		"pawl_keys",
-		"Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate "+
-			"on large tables.",
-		"status",
-	)
-	keysScheduled = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time has not come.")
-	keysDue       = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
-	keysStale     = sharedGauge("pawl_keys_stale", "Commands whose lease has expired, and that no node has taken over yet.")
-	keysLapsed    = sharedGauge(
-		"pawl_keys_lapsed",
-		"Claims of callers of the SQL contract that have expired.",
-	)
+	keys = sharedGauge("pawl_keys",
+		"Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an "+
+			"estimate on large tables.", "status")
+	keysScheduled  = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time has not come.")
+	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
+	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose lease has expired, and that no node has taken over yet.")
+	keysLapsed     = sharedGauge("pawl_keys_lapsed", "Claims of callers of the SQL contract that have expired.")
 	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for an operator.")
 	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
-	oldestInFlight = sharedGauge(
-		"pawl_keys_oldest_in_flight_seconds",
-		"Age of the oldest command in flight, without those whose time has not come; 0 for none.",
-	)
-	oldestDue = sharedGauge(
-		"pawl_keys_oldest_due_seconds",
-		"Time since the oldest due command became due, including releases without an attempt; 0 for none.",
-	)
+	oldestInFlight = sharedGauge("pawl_keys_oldest_in_flight_seconds",
+		"Age of the oldest command in flight, without those whose time has not come; 0 for none.")
+	oldestDue = sharedGauge("pawl_keys_oldest_due_seconds",
+		"Time since the oldest due command became due, including releases without an attempt; 0 for none.")
 	oldestStale  = sharedGauge("pawl_keys_oldest_stale_seconds", "Time since the first of these leases expired; 0 for none.")
-	oldestLapsed = sharedGauge(
-		"pawl_keys_oldest_lapsed_seconds",
-		"Time since the first of these claims expired; 0 for none.",
-	)
-	keysExpired = sharedGauge(
-		"pawl_keys_expired_waiting",
-		"Expired answers that retention has not removed yet; counted up to 10,000 with the tombstones.",
-	)
+	oldestLapsed = sharedGauge("pawl_keys_oldest_lapsed_seconds", "Time since the first of these claims expired; 0 for none.")
+	keysExpired  = sharedGauge("pawl_keys_expired_waiting",
+		"Expired answers that retention has not removed yet; counted up to 10,000 with the tombstones.")
 	keysForgotten = sharedGauge("pawl_keys_forgotten_waiting", "Expired tombstones that retention has not deleted yet.")
-	oldestExpired = sharedGauge(
-		"pawl_keys_oldest_expired_seconds",
-		"Time since the first of these answers expired; 0 for none.",
-	)
+	oldestExpired = sharedGauge("pawl_keys_oldest_expired_seconds", "Time since the first of these answers expired; 0 for none.")
 	deadMessages  = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for an operator; counted up to 10,000.")
 	oldestMessage = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
 )
@@ -83,16 +66,10 @@ func age(now, then time.Time) float64 {
 }
 
 var (
-	instances = sharedGauge(
-		"pawl_instances",
-		"Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer "+
-			"where tenants are many; what is more is an estimate of the "+
-			"planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.",
-		"workflow",
-		"definition",
-		"state",
-		"open",
-	)
+	instances = sharedGauge("pawl_instances",
+		"Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are "+
+			"counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen "+
+			"stays, with 0, when no instance is of it any more.", "workflow", "definition", "state", "open")
 	instancesEstimated = sharedGauge("pawl_instances_estimated", "How many of the values of pawl_instances are estimates.")
 )
 
@@ -130,4 +107,51 @@ func sendCounts(ch chan<- prometheus.Metric, c *inspect.Counts, _ time.Time) {
 		}
 	}
 	send(ch, instancesEstimated, estimated)
+}
+
+var (
+	versionNodes = sharedGauge("pawl_version_nodes",
+		"Nodes that serve, by whether they know the version of the workflow. Versions are all that have ever run here.", "workflow", "definition", "known")
+	versionBegins = sharedGauge("pawl_version_begins",
+		"1: new instances of the workflow begin with this version, where a node knows it.", "workflow", "definition")
+)
+
+func sendVersions(ch chan<- prometheus.Metric, list *[]inspect.WorkflowVersion, _ time.Time) {
+	for i := range *list {
+		v := &(*list)[i]
+		definition := strconv.Itoa(v.Version)
+		send(ch, versionNodes, len(v.Nodes), v.Workflow, definition, "true")
+		send(ch, versionNodes, len(v.NodesWithout), v.Workflow, definition, "false")
+		send(ch, versionBegins, truth(v.Begins), v.Workflow, definition)
+	}
+}
+
+var (
+	instancesMigrated = counter("pawl_migrated_instances_total", "Instances that this node migrated to another version, by outcome.", "outcome")
+	migrationFailures = counter("pawl_migration_failures_total", "Failures of migrations on this node, that were tried again.")
+	migrationsHeld    = sharedGauge("pawl_migrations_held", "Migrations of instances that wait for a node or for activities.")
+	migrationLeft     = sharedGauge("pawl_migration_left_instances", "Instances left in running migrations, approximately.")
+)
+
+func sendMigrated(ch chan<- prometheus.Metric, s engine.MigrationStats) {
+	send(ch, instancesMigrated, s.Migrated, "migrated")
+	send(ch, instancesMigrated, s.Skipped, "skipped")
+	send(ch, instancesMigrated, s.Rejected, "rejected")
+	send(ch, migrationFailures, s.Failures)
+}
+
+func sendMigrations(ch chan<- prometheus.Metric, list *[]inspect.Migration, _ time.Time) {
+	held, left := 0, int64(0)
+	for i := range *list {
+		m := &(*list)[i]
+		if !m.EndedAt.IsZero() {
+			continue
+		}
+		if m.Held != "" {
+			held++
+		}
+		left += m.Left()
+	}
+	send(ch, migrationsHeld, held)
+	send(ch, migrationLeft, left)
 }

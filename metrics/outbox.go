@@ -13,12 +13,9 @@ import (
 
 var (
 	purgeBatches = counter("pawl_retention_batches_total", "Transactions that looked for keys that are due.")
-	purged       = counter(
-		"pawl_retention_keys_total",
-		"Keys that retention removed: expired (answers that became tombstones), forgotten (tombstones that were deleted), abandoned (failed "+
-			"because no caller continued them), archived (moved to the history).",
-		"outcome",
-	)
+	purged       = counter("pawl_retention_keys_total",
+		"Keys that retention removed: expired (answers that became tombstones), forgotten (tombstones that were deleted), "+
+			"abandoned (failed because no caller continued them), archived (moved to the history).", "outcome")
 	dropped        = counter("pawl_retention_dropped_partitions_total", "Partitions that retention dropped.")
 	purgeFailures  = counter("pawl_retention_failures_total", "Rounds of retention that failed and were repeated.")
 	retentionHeld  = sharedGauge("pawl_retention_served", "Whether a node does retention: 1 or 0.")
@@ -69,21 +66,15 @@ var (
 	relayParked    = counter("pawl_relay_parked_events_total", "Events of this node that became dead letters.")
 
 	sinkLag    = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not received, over all tenants.", "sink")
-	sinkOldest = sharedGauge(
-		"pawl_sink_lag_seconds",
-		"Age of the oldest transition that the sink has not received; 0 for none. With more than 32 tenants behind "+
-			"it is a lower bound, from the 32 oldest cursors.",
-		"sink",
-	)
+	sinkOldest = sharedGauge("pawl_sink_lag_seconds",
+		"Age of the oldest transition that the sink has not received; 0 for none. With more than 32 tenants behind it is a lower "+
+			"bound, from the 32 oldest cursors.", "sink")
 	sinkBehind   = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not received completely.", "sink")
 	sinkStuck    = sharedGauge("pawl_sink_stuck_tenants", "Tenants whose cursor is blocked.", "sink")
 	sinkDead     = sharedGauge("pawl_sink_dead_letters", "Dead letters that wait for an operator.", "sink")
 	sinkAside    = sharedGauge("pawl_sink_aside_events", "Deferred events: they are retried, or wait behind one that is.", "sink")
-	sinkFailures = sharedGauge(
-		"pawl_sink_failures",
-		"Attempts in a row that failed for the receiver as a whole; 0 when it takes events.",
-		"sink",
-	)
+	sinkFailures = sharedGauge("pawl_sink_failures",
+		"Attempts in a row that failed for the receiver as a whole; 0 when it takes events.", "sink")
 	sinkPaused    = sharedGauge("pawl_sink_paused", "Whether the sink is paused: 1 or 0.", "sink")
 	sinkServed    = sharedGauge("pawl_sink_served", "Whether a node delivers to the sink: 1 or 0.", "sink")
 	sinkDelivered = sharedCounter("pawl_sink_delivered_events_total", "Events that all nodes delivered to the sink, repetitions too.", "sink")

@@ -9,15 +9,9 @@ import (
 // Refusals counts rejected callers and exports the state of verification keys. It is safe for
 // concurrent use.
 type Refusals struct {
-	// Keys returns the state of the identity provider's keys. Nil without tokens. Set it before the
-	// first scrape.
-	Keys func() TokenKeys
-
-	// APIKeys returns the state of the API keys. Nil without API keys. Set it before the first
-	// scrape.
-	APIKeys func() APIKeys
-
-	total *prometheus.CounterVec
+	Keys    func() TokenKeys // state of the identity provider's keys; nil without tokens; set before the first scrape
+	APIKeys func() APIKeys   // state of the API keys; nil without API keys; set before the first scrape
+	total   *prometheus.CounterVec
 }
 
 // TokenKeys is the state of an identity provider's keys.
@@ -35,68 +29,46 @@ type APIKeys struct {
 
 var _ prometheus.Collector = (*Refusals)(nil)
 
-// Metrics of Refusals.
 var (
-	refusedTotal = Metric{Name: "pawl_auth_refused_total", Type: "counter", Labels: []string{"reason"},
-		Help: "Refused callers, by the problem of their credential, or `grant` for a missing right."}
-	authKeys = Metric{Name: "pawl_auth_keys", Type: "gauge", Help: "Keys of the identity provider that are used."}
-	keyReads = Metric{Name: "pawl_auth_key_reads_total", Type: "counter",
-		Help: "How often the keys of the identity provider were asked for."}
-	keyFailures = Metric{Name: "pawl_auth_key_failures_total", Type: "counter", Help: "How often they could not be read."}
-	keysRead    = Metric{Name: "pawl_auth_keys_read_seconds", Type: "gauge",
-		Help: "When the keys of the identity provider were read last, in seconds since 1970."}
-)
+	refusedTotal = counter("pawl_auth_refused_total",
+		"Refused callers, by the problem of their credential, or `grant` for a missing right.", "reason")
+	authKeys    = gauge("pawl_auth_keys", "Keys of the identity provider that are used.")
+	keyReads    = counter("pawl_auth_key_reads_total", "How often the keys of the identity provider were asked for.")
+	keyFailures = counter("pawl_auth_key_failures_total", "How often they could not be read.")
+	keysRead    = gauge("pawl_auth_keys_read_seconds", "When the keys of the identity provider were read last, in seconds since 1970.")
 
-var (
-	apiKeysKnown = Metric{Name: "pawl_auth_api_keys", Type: "gauge", Help: "API keys that the node remembers."}
-	keyLookups   = Metric{Name: "pawl_auth_api_key_lookups_total", Type: "counter",
-		Help: "API keys that were not remembered, and looked up in the database."}
-	keyLooks = Metric{Name: "pawl_auth_api_key_looks_total", Type: "counter",
-		Help: "Polls of the table of API keys."}
-	keyLookFailures = Metric{Name: "pawl_auth_api_key_look_failures_total", Type: "counter", Help: "Polls of the table of API keys that failed."}
+	apiKeysKnown    = gauge("pawl_auth_api_keys", "API keys that the node remembers.")
+	keyLookups      = counter("pawl_auth_api_key_lookups_total", "API keys that were not remembered, and looked up in the database.")
+	keyPolls        = counter("pawl_auth_api_key_looks_total", "Polls of the table of API keys.")
+	keyPollFailures = counter("pawl_auth_api_key_look_failures_total", "Polls of the table of API keys that failed.")
 )
-
-var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead, apiKeysKnown, keyLookups, keyLooks, keyLookFailures}
 
 // NewRefusals returns a Refusals without counts.
-func NewRefusals() *Refusals {
-	opts := prometheus.CounterOpts{Name: refusedTotal.Name, Help: refusedTotal.Help}
-	return &Refusals{total: prometheus.NewCounterVec(opts, refusedTotal.Labels)}
-}
+func NewRefusals() *Refusals { return &Refusals{total: refusedTotal.vec()} }
 
 // Count counts a rejection.
 func (m *Refusals) Count(reason string) { m.total.WithLabelValues(reason).Inc() }
 
-// Describe implements prometheus.Collector.
-func (m *Refusals) Describe(ch chan<- *prometheus.Desc) {
-	m.total.Describe(ch)
-	for _, one := range ofAuth[1:] {
-		ch <- describe(one)
-	}
-}
-
-func describe(m Metric) *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
+// Describe implements prometheus.Collector. It sends nothing: a Collector describes all metrics of [Table].
+func (m *Refusals) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *Refusals) Collect(ch chan<- prometheus.Metric) {
 	m.total.Collect(ch)
 	if m.Keys != nil {
-		m.collectTokenKeys(ch, m.Keys())
+		now := m.Keys()
+		send(ch, authKeys, now.Keys)
+		send(ch, keyReads, now.Reads)
+		send(ch, keyFailures, now.Failures)
+		if !now.Read.IsZero() {
+			send(ch, keysRead, now.Read.Unix())
+		}
 	}
 	if m.APIKeys != nil {
 		now := m.APIKeys()
-		ch <- prometheus.MustNewConstMetric(describe(apiKeysKnown), prometheus.GaugeValue, float64(now.Known))
-		ch <- prometheus.MustNewConstMetric(describe(keyLookups), prometheus.CounterValue, float64(now.Lookups))
-		ch <- prometheus.MustNewConstMetric(describe(keyLooks), prometheus.CounterValue, float64(now.Looks))
-		ch <- prometheus.MustNewConstMetric(describe(keyLookFailures), prometheus.CounterValue, float64(now.Failures))
-	}
-}
-
-func (m *Refusals) collectTokenKeys(ch chan<- prometheus.Metric, now TokenKeys) {
-	ch <- prometheus.MustNewConstMetric(describe(authKeys), prometheus.GaugeValue, float64(now.Keys))
-	ch <- prometheus.MustNewConstMetric(describe(keyReads), prometheus.CounterValue, float64(now.Reads))
-	ch <- prometheus.MustNewConstMetric(describe(keyFailures), prometheus.CounterValue, float64(now.Failures))
-	if !now.Read.IsZero() {
-		ch <- prometheus.MustNewConstMetric(describe(keysRead), prometheus.GaugeValue, float64(now.Read.Unix()))
+		send(ch, apiKeysKnown, now.Known)
+		send(ch, keyLookups, now.Lookups)
+		send(ch, keyPolls, now.Looks)
+		send(ch, keyPollFailures, now.Failures)
 	}
 }

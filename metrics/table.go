@@ -13,24 +13,17 @@ type Metric struct {
 
 // Table lists all metrics by subject.
 func Table() []Metric {
-	var list []Metric
-	for _, k := range kinds {
-		list = append(list, k.Metric)
-	}
-	list = append(append(list, requestsTotal, requestsTook), ofAuth...)
-	for _, m := range connectionMetrics {
-		list = append(list, m.Metric)
-	}
-	for _, m := range ofMemory {
-		list = append(list, m.Metric)
+	list := make([]Metric, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.Metric
 	}
 	return list
 }
 
-// kinds are the metrics of a Collector in the order of their declaration.
+// kinds are all metrics in the order of their declaration.
 var kinds []kind
 
-// kind is a metric of a Collector.
+// kind is a declared metric.
 type kind struct {
 	Metric
 	desc  *prometheus.Desc
@@ -71,12 +64,21 @@ func declare(m Metric) kind {
 	return k
 }
 
-// number is the type of a value.
-type number interface {
-	~int | ~int64 | ~uint64 | ~float64
+// vec returns a counter with the labels of a metric.
+func (k kind) vec() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: k.Name, Help: k.Help}, k.Labels)
 }
 
 // send sends a value of a metric with its labels.
-func send[N number](ch chan<- prometheus.Metric, k kind, n N, labels ...string) {
+func send[N ~int | ~int64 | ~uint64 | ~float64](ch chan<- prometheus.Metric, k kind, n N, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(k.desc, k.value, float64(n), labels...)
 }
+
+// collector sends the metrics of a snapshot. It describes nothing, like [Requests].
+type collector func(ch chan<- prometheus.Metric)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) { c(ch) }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bufio"
+	"cmp"
 	"net"
 	"net/http"
 	"strconv"
@@ -29,12 +30,11 @@ type Requests struct {
 
 var _ prometheus.Collector = (*Requests)(nil)
 
-// Metrics of Requests. A Collector does not export histograms.
 var (
-	requestsTotal = Metric{Name: "pawl_http_requests_total", Type: "counter", Labels: []string{"route", "code"},
-		Help: "Requests that were answered, by the pattern of their address and the status of the answer."}
-	requestsTook = Metric{Name: "pawl_http_request_duration_seconds", Type: "histogram", Labels: []string{"route"},
-		Help: "How long requests took to be answered, without event streams and WebSocket connections."}
+	requestsTotal = counter("pawl_http_requests_total",
+		"Requests that were answered, by the pattern of their address and the status of the answer.", "route", "code")
+	requestsTook = histogram("pawl_http_request_duration_seconds",
+		"How long requests took to be answered, without event streams and WebSocket connections.", "route")
 )
 
 // buckets range from a replayed result to a request that waits for completion.
@@ -43,17 +43,14 @@ var buckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1
 // NewRequests returns a Requests without measurements.
 func NewRequests() *Requests {
 	return &Requests{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsTotal.Name, Help: requestsTotal.Help}, requestsTotal.Labels),
+		total: requestsTotal.vec(),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: requestsTook.Name, Help: requestsTook.Help, Buckets: buckets},
 			requestsTook.Labels),
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (m *Requests) Describe(ch chan<- *prometheus.Desc) {
-	m.total.Describe(ch)
-	m.took.Describe(ch)
-}
+// Describe implements prometheus.Collector. It sends nothing: a Collector describes all metrics of [Table].
+func (m *Requests) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *Requests) Collect(ch chan<- prometheus.Metric) {
@@ -68,10 +65,7 @@ func (m *Requests) Observe(next http.Handler) http.Handler {
 		began := time.Now()
 		s := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		defer func() {
-			route := r.Pattern
-			if route == "" {
-				route = "none"
-			}
+			route := cmp.Or(r.Pattern, "none")
 			m.total.WithLabelValues(route, strconv.Itoa(s.status)).Inc()
 			if !s.streamed() {
 				m.took.WithLabelValues(route).Observe(time.Since(began).Seconds())
@@ -118,4 +112,63 @@ func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // streamed reports whether the response is an unbounded stream.
 func (s *statusWriter) streamed() bool {
 	return s.status == http.StatusSwitchingProtocols || strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream")
+}
+
+// ConnectionStats counts the connections of an HTTP server.
+type ConnectionStats struct {
+	Open    int   // currently
+	Refused int64 // closed at once because their address had too many
+	Evicted int64 // idle connections closed for new ones
+
+	TLSEnds     time.Time // expiry of the certificate; zero without TLS
+	TLSFailures int64     // failures to load new files of the certificate
+}
+
+var (
+	connectionsOpen    = gauge("pawl_http_connections", "Connections that are open.")
+	connectionsRefused = counter("pawl_http_connections_refused_total",
+		"Connections that were closed at once, because their address had too many.")
+	connectionsEvicted = counter("pawl_http_connections_evicted_total", "Idle connections that were closed for new ones.")
+	certificateEnd     = gauge("pawl_tls_certificate_end_timestamp_seconds", "When the TLS certificate ends, in Unix time; 0 without TLS.")
+	reloadFailures     = counter("pawl_tls_reload_failures_total",
+		"New files of the TLS certificate that could not be used, so that the old one stayed.")
+)
+
+// Connections returns a collector of a server's connections.
+func Connections(stats func() ConnectionStats) prometheus.Collector {
+	return collector(func(ch chan<- prometheus.Metric) {
+		s := stats()
+		send(ch, connectionsOpen, s.Open)
+		send(ch, connectionsRefused, s.Refused)
+		send(ch, connectionsEvicted, s.Evicted)
+		end := int64(0)
+		if !s.TLSEnds.IsZero() {
+			end = s.TLSEnds.Unix()
+		}
+		send(ch, certificateEnd, end)
+		send(ch, reloadFailures, s.TLSFailures)
+	})
+}
+
+// MemoryStats counts the memory shared by the callers of a node.
+type MemoryStats struct {
+	Size, Held int64 // bytes
+	Refused    int64 // requests since the start
+}
+
+var (
+	memoryLimit   = gauge("pawl_http_memory_limit_bytes", "Memory that requests and streams may take together.")
+	memoryHeld    = gauge("pawl_http_memory_held_bytes", "Memory that open requests and streams have reserved.")
+	memoryRefused = counter("pawl_http_memory_refused_total",
+		"Requests that were refused because they, their credential, their tenant or the node had no memory left, or too many requests open.")
+)
+
+// Memory returns a collector of the memory shared by callers.
+func Memory(stats func() MemoryStats) prometheus.Collector {
+	return collector(func(ch chan<- prometheus.Metric) {
+		s := stats()
+		send(ch, memoryLimit, s.Size)
+		send(ch, memoryHeld, s.Held)
+		send(ch, memoryRefused, s.Refused)
+	})
 }
