@@ -106,7 +106,7 @@ var Matrix = []Room{
 	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
 	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
 	{"outbox/relay", ours(
-		"inspect", "internal/kernel/pause", "internal/kernel/store", "internal/kernel/outbox", "outbox/sink", "tracing", "transitions",
+		"inspect", "internal/kernel/loop", "internal/kernel/pause", "internal/kernel/store", "internal/kernel/outbox", "outbox/sink", "tracing", "transitions",
 		"workflow",
 	), mods(pgx, uuid)},
 	{"inbox/jetstream", ours("tracing", "transitions", "workflow"), mods(nats)},
