@@ -19,12 +19,12 @@ const maxVersions = 1000
 
 // Children reads a page of the instances that the parent has started. The filter is complete.
 //
-// No index has them all, which every transition of every instance would pay for. The id of a child without a business key follows
-// from its parent's, from the version that started it, and from its number among those of this version. One with a business key is
-// in an index by the same place. So a probe of each tells whether a version has started any, and another one whether there is a next.
+// No index has all children, because every transition would pay for it. The id of a child without a business key follows from its parent's
+// id, the version that started it, and its number in that version; one with a business key is in an index by the same place. So one probe
+// shows whether a version has a child, and another whether it has a next one.
 func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *inspect.ChildFilter) (page inspect.ChildPage, err error) {
 	last := min(parent.Version, max(f.After.Version, 1)+maxVersions-1)
-	err = q.listing(ctx, func(l *lister) error {
+	err = q.listing(ctx, "children", func(l *lister) error {
 		s := childrenSQL(f, last)
 		found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
 		if err != nil {
@@ -34,7 +34,7 @@ func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *
 		return err
 	})
 	if err != nil {
-		return inspect.ChildPage{}, ReadError("children", err)
+		return inspect.ChildPage{}, err
 	}
 	if !page.More && last < parent.Version {
 		page.More, page.Next = true, inspect.ChildPlace{Version: last, Ordinal: math.MaxInt32}
@@ -46,9 +46,8 @@ func (q *Reader) Children(ctx context.Context, parent *transitions.Instance, f *
 const isStuck = "((SELECT true FROM {pawl}.command AS c WHERE c.tenant = $1 AND c.instance = i.id AND c.stuck IS NOT NULL LIMIT 1)" +
 	" IS NOT NULL)"
 
-// childrenSQL reads the children that the parent's versions up to the last one have started, numbered: those that are selected,
-// and the last that the page may look at. All that is joined can only be read row by row, in the order of the versions, and no further
-// than the page goes.
+// childrenSQL reads the selected children of the parent's versions up to last, numbered, and the last child that the page examines. All
+// joins are read row by row, in the order of the versions, and only as far as the page goes.
 func childrenSQL(f *inspect.ChildFilter, last int64) *query {
 	child := func(ordinal string) string {
 		return "SELECT id FROM ((" + newest("i.id", "$1", "{pawl}.instance_id($2::text || '/' || v.version, ("+ordinal+")::text, $1)") +
@@ -103,7 +102,7 @@ func readChildren(found pgx.Rows, f *inspect.ChildFilter) (page inspect.ChildPag
 
 // BusinessKeyOf reads the business key of an instance, "" where it has none, or is not there.
 func (q *Reader) BusinessKeyOf(ctx context.Context, tenant string, id uuid.UUID) (key string, err error) {
-	err = q.pool.QueryRow(ctx, q.sql.businessKey, plannedNow, tenant, id).Scan(&key)
+	err = q.pool.QueryRow(ctx, q.in(newest("coalesce(i.business_key, '')", "$1", "$2")), plannedNow, tenant, id).Scan(&key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}

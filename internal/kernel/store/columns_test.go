@@ -30,8 +30,8 @@ var byStatements = map[string][]string{
 // the table says.
 func TestEveryColumnOfTheTablesIsKnownWithItsType(t *testing.T) {
 	pool := pgtest.DirectPool(t)
-	known := map[string]map[string]string{"instance": typesOf(createdColumns),
-		"command": typesOf(slices.Concat(acceptedColumns, columnsOf(recordFields)))}
+	known := map[string]map[string]string{"instance": typesOf(columnsOf(instanceFields)),
+		"command": typesOf(slices.Concat(columnsOf(acceptedFields), columnsOf(recordFields)))}
 	for table, columns := range known {
 		found, err := pool.Query(t.Context(), `SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
 			WHERE attrelid = ('pawl.' || $1)::regclass AND attnum > 0 AND NOT attisdropped`, table)

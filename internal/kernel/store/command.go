@@ -12,19 +12,16 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Command is the row of a command as the pipeline writes it. With ClaimedBy its lease
-// begins as the row is written.
+// Command is the row of a command as the pipeline writes it. With ClaimedBy its lease starts when the row is written.
 type Command struct {
 	decide.Row
 
-	// State is that after the transition, where the answer is put together from the row. Then
-	// Body is only the result, until the row is read.
+	// State is the state after the transition if the answer is rendered from the row. Body is then only the result, until the row is read.
 	State workflow.State
 }
 
-// The columns of a new command, but for the tenant, which every row begins with. The row of one that is done at
-// once, and says nothing of its tombstone, has only the first kind; acceptedFields
-// has both.
+// The columns of a new command without the tenant. The row of a completed command without a tombstone period has only doneFields;
+// acceptedFields has all.
 var (
 	doneFields = []field[Command]{
 		text("scope", func(c *Command) *string { return &c.Scope }),
@@ -79,12 +76,9 @@ var (
 		text("scope", func(d *Disarmed) *string { return &d.Scope }),
 		text("spare", func(d *Disarmed) *string { return &d.Spare }),
 	}
-
-	doneColumns, acceptedColumns, settledColumns  = columnsOf(doneFields), columnsOf(acceptedFields), columnsOf(settledFields)
-	cancelledColumns, disarmedColumns, dueColumns = columnsOf(cancelledFields), columnsOf(disarmedFields), columnsOf(dueFields)
 )
 
-// inFlight leaves a column NULL where the command is not in flight.
+// inFlight makes a column NULL for completed commands.
 func inFlight(f field[Command]) field[Command] {
 	add := f.add
 	f.add = func(s *rows.Set, c *Command) error {
@@ -97,7 +91,7 @@ func inFlight(f field[Command]) field[Command] {
 	return f
 }
 
-// forgetField is when a tombstone is deleted, relative to the expiry of the answer, if it was specified.
+// forgetField is when the tombstone is deleted, if its period was requested.
 var forgetField = field[Command]{Column: rows.Of("forget_at", rows.Timestamptz), add: func(s *rows.Set, c *Command) error {
 	switch {
 	case c.Phase != "" || c.Keep.Tombstone == 0:
@@ -110,7 +104,7 @@ var forgetField = field[Command]{Column: rows.Of("forget_at", rows.Timestamptz),
 	return nil
 }}
 
-// Wide reports whether the row has columns that AcceptCommands alone writes.
+// Wide reports whether the row has columns that only AcceptCommands writes.
 func (c *Command) Wide() bool { return c.Phase != "" || c.Keep.Tombstone != 0 }
 
 // Cancelled is a command in flight that is asked to stop.
@@ -129,55 +123,42 @@ type Due struct {
 	At time.Time
 }
 
-// Done gathers new commands with an answer, none of them wide.
-func Done() *Rows[Command] { return gather(doneFields) }
+// Constructors of row buffers.
+var (
+	Done     = rowsOf(doneFields)      // new commands with an answer, none of them wide
+	Accepted = rowsOf(acceptedFields)  // new commands, some of them wide
+	Settled  = rowsOf(settledFields)   // updates of commands in flight
+	Cancels  = rowsOf(cancelledFields) // requests to stop
+	Dues     = rowsOf(dueFields)       // scheduled commands that become due
+	Disarms  = rowsOf(disarmedFields)  // scopes
+)
 
-// Accepted gathers new commands of which some are wide.
-func Accepted() *Rows[Command] { return gather(acceptedFields) }
-
-// Settled gathers what became of commands in flight.
-func Settled() *Rows[Command] { return gather(settledFields) }
-
-// Cancels gathers requests to stop.
-func Cancels() *Rows[Cancelled] { return gather(cancelledFields) }
-
-// Dues gathers scheduled commands that become due.
-func Dues() *Rows[Due] { return gather(dueFields) }
-
-// Disarms gathers scopes.
-func Disarms() *Rows[Disarmed] { return gather(disarmedFields) }
-
-// InsertCommands inserts commands that are done. from is a row source whose single row
-// lets it happen, or "". Parameters: columns.
+// InsertCommands inserts completed commands. from is a row source with a single row, or "". Parameters: columns.
 func InsertCommands(b *rows.Builder, from string) {
-	names := rows.Names(doneColumns)
-	b.Add("INSERT INTO {pawl}.command (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(doneColumns)
+	names := rows.Names(columnsOf(doneFields))
+	b.Add("INSERT INTO {pawl}.command (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(columnsOf(doneFields))
 	if from != "" {
 		b.Add(", ", from)
 	}
 }
 
-// AcceptCommands inserts commands of which some have more columns than most. A lease lasts by the
-// database's clock, whatever the engine's says. Parameters: length of a lease in
+// AcceptCommands inserts commands, some of them wide. A lease is timed by the database's clock. Parameters: length of a lease in
 // microseconds, columns.
 func AcceptCommands(b *rows.Builder) {
-	names := rows.Names(acceptedColumns)
+	names := rows.Names(columnsOf(acceptedFields))
 	b.Add("INSERT INTO {pawl}.command (tenant, claimed_at, locked_until, ", names, ") SELECT ", b.Tenant(),
 		", CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() END, CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() + ").
-		Param(rows.Int8, false).Add(" * interval '1 microsecond' END, ", names, " FROM ").Source(acceptedColumns)
+		Param(rows.Int8, false).Add(" * interval '1 microsecond' END, ", names, " FROM ").Source(columnsOf(acceptedFields))
 }
 
-// found joins the source u to the commands that it names, each with a probe of
-// the key, and locks them, so that they stay where they are found: against the
-// claims and heartbeats of workers, which are all short.
+// found joins the source u to its commands, each with a probe of the key, and locks them.
 func found(b *rows.Builder) string {
 	return ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = ` + b.Tenant() + ` AND x.scope = u.scope
 	AND x.key = u.key LIMIT 1 FOR NO KEY UPDATE) AS found`
 }
 
-// SettleCommands writes what became of commands in flight, in the order of their
-// keys. If one is not as it was seen the transaction fails and runs again.
-// Parameters: length of a lease in microseconds, columns, number of rows.
+// SettleCommands updates commands in flight in the order of their keys. If one has changed since it was read, the transaction fails and
+// runs again. Parameters: length of a lease in microseconds, columns, number of rows.
 func SettleCommands(b *rows.Builder) {
 	b.Add(`WITH settled AS (UPDATE {pawl}.command AS c SET status = u.status, code = u.code, body = u.body,
 	version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END,
@@ -188,7 +169,7 @@ func SettleCommands(b *rows.Builder) {
 	locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END,
 	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at,
 	definition = coalesce(u.definition, c.definition)
-FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
+FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(columnsOf(settledFields)).
 		Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
 SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
@@ -199,7 +180,7 @@ SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
 func CancelCommands(b *rows.Builder) {
 	b.Add(`WITH cancelled AS (UPDATE {pawl}.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
 	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
-FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
+FROM (SELECT found.row, u.* FROM `).Source(columnsOf(cancelledFields)).Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)
 SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
 }
@@ -207,14 +188,14 @@ SELECT {pawl}.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled"
 // MakeDue makes scheduled commands due that wait for a later time. The others stay as they are. Parameters: columns.
 func MakeDue(b *rows.Builder) {
 	b.Add(`UPDATE {pawl}.command AS c SET run_at = u.at, revision = c.revision + 1, updated_at = u.at
-FROM (SELECT found.row, u.* FROM `).Source(dueColumns).Add(found(b), `) AS u
+FROM (SELECT found.row, u.* FROM `).Source(columnsOf(dueFields)).Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), `
 	AND c.phase IS NOT DISTINCT FROM 'scheduled' AND c.run_at > u.at`)
 }
 
 // DisarmCommands deletes the undecided commands of some scopes, except one key each. Parameters: columns.
 func DisarmCommands(b *rows.Builder) {
-	b.Add("DELETE FROM {pawl}.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
+	b.Add("DELETE FROM {pawl}.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(columnsOf(disarmedFields)).
 		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
 	AND x.key <> u.spare AND x.phase = 'scheduled' AND x.phase || '' = 'scheduled' FOR UPDATE) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// What is counted one by one, of each kind of instances of a tenant and together.
-// What is more is estimated.
+// Limits of counting, of each kind of instances of a tenant and together. The rest is estimated.
 const (
 	maxCounted    = 10_000
 	maxCountedAll = 50_000
@@ -19,11 +18,10 @@ const (
 	everyKind     = math.MaxInt32 - 1 // of a tenant: the planner's guesses are of everybody's
 )
 
-// Counts counts the instances that a filter selects, by kind, each of a tenant by
-// itself. Where all tenants together have too many kinds it estimates them, of all
-// tenants together, and those that are known besides; then it is not exact.
+// Counts counts the selected instances by kind, each tenant separately. If all tenants together have too many kinds, it estimates these and
+// the known kinds over all tenants, and reports that it is not exact.
 func (q *Reader) Counts(ctx context.Context, f *inspect.CountFilter, known []Kind) (list []inspect.InstanceCount, exact bool, err error) {
-	err = q.listing(ctx, func(l *lister) error {
+	err = q.listing(ctx, "counts", func(l *lister) error {
 		if len(f.Attributes) > 0 {
 			list, exact, err = l.countedWith(ctx, f)
 			return err
@@ -39,13 +37,10 @@ func (q *Reader) Counts(ctx context.Context, f *inspect.CountFilter, known []Kin
 		}
 		return err
 	})
-	if err != nil {
-		return nil, false, ReadError("counts", err)
-	}
-	return list, exact, nil
+	return list, exact, err
 }
 
-// walked is how many kinds are looked at for those that a filter selects.
+// walked returns how many kinds to examine for a filter.
 func walked(f *inspect.CountFilter) int {
 	switch {
 	case f.Tenant != "":
@@ -83,7 +78,7 @@ func (l *lister) counted(ctx context.Context, kinds []Kind) ([]inspect.InstanceC
 	return list, nil
 }
 
-// countOf is the statement that counts up to limit instances of each kind.
+// countOf returns the statement that counts up to limit instances of each kind.
 func countOf(kinds []Kind, limit int64) *query {
 	var tenants, workflows, states []string
 	var definitions []int
@@ -100,8 +95,7 @@ func countOf(kinds []Kind, limit int64) *query {
 		tenants, workflows, definitions, states, open)
 }
 
-// guessed estimates kinds of all tenants together, whosever they are. The planner
-// expects a row where it knows of none.
+// guessed estimates kinds over all tenants. The planner expects one row of an unknown kind.
 func (l *lister) guessed(ctx context.Context, kinds []Kind) (list []inspect.InstanceCount, err error) {
 	done := map[Kind]bool{}
 	for _, k := range kinds {

@@ -12,24 +12,21 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// field is a column of the rows of T, together with how its value is written and
-// read. So a column that is added is one line, and the values of two columns
-// cannot be swapped.
+// field is a column of the rows of T, with the functions that write and read its value.
 type field[T any] struct {
 	rows.Column
-	from string                    // what a SELECT reads; "": the column
+	from string                    // expression of a SELECT; defaults to the column
 	add  func(*rows.Set, *T) error // nil: it is only read
 	read func(*rows.Row, *T) error // nil: it is only written
 }
 
-// as reads the column with an expression of its own.
+// as reads the column with an expression.
 func (f field[T]) as(expression string) field[T] {
 	f.from = expression
 	return f
 }
 
-// plain makes a field whose value is never refused. null says of which values there
-// is NULL in the row; NULL is read as the zero value.
+// plain returns a field whose encoding cannot fail. Values for which null is true are written as NULL; NULL is read as the zero value.
 func plain[T, V any](name string, t rows.Type, at func(*T) *V, null func(V) bool, add func(*rows.Set, V), read func(*rows.Row) V) field[T] {
 	return field[T]{Column: rows.Of(name, t),
 		add: func(s *rows.Set, row *T) error {
@@ -103,12 +100,12 @@ func momentOrNull[T any](name string, at func(*T) *time.Time) field[T] {
 	return plain(name, rows.Timestamptz, at, time.Time.IsZero, (*rows.Set).Time, (*rows.Row).Time)
 }
 
-// raw is text or JSON as it is; nil is NULL.
+// raw is text or JSON; nil is NULL.
 func raw[T any](name string, t rows.Type, at func(*T) *[]byte) field[T] {
 	return plain(name, t, at, nil, (*rows.Set).Bytes, (*rows.Row).Bytes)
 }
 
-// encoded is a value that is kept as JSON, or as jsonb; NULL where none says so.
+// encoded is a value stored as json or jsonb; NULL if none is true.
 func encoded[T, V any](name string, t rows.Type, at func(*T) *V, none func(*V) bool) field[T] {
 	add, read := (*rows.Set).Bytes, (*rows.Row).Bytes
 	if t == rows.JSONB {
@@ -138,7 +135,7 @@ func encoded[T, V any](name string, t rows.Type, at func(*T) *V, none func(*V) b
 
 func noMap[K comparable, V any](m *map[K]V) bool { return len(*m) == 0 }
 
-// within makes fields of T fields of what has a T.
+// within converts fields of T to fields of a type that contains a T.
 func within[S, T any](of func(*S) *T, fields ...field[T]) []field[S] {
 	list := make([]field[S], len(fields))
 	for i, f := range fields {
@@ -161,7 +158,7 @@ func columnsOf[T any](fields []field[T]) []rows.Column {
 	return columns
 }
 
-// selectOf lists what a SELECT reads, of a row with the alias.
+// selectOf returns the list of a SELECT from a row with the alias.
 func selectOf[T any](fields []field[T], alias string) string {
 	list := make([]string, len(fields))
 	for i, f := range fields {
@@ -172,7 +169,6 @@ func selectOf[T any](fields []field[T], alias string) string {
 	return strings.Join(list, ", ")
 }
 
-// readAll reads the fields of a row. Its error means that a value does not fit the row.
 func readAll[T any](fields []field[T], r *rows.Row, into *T) error {
 	for i := range fields {
 		if err := fields[i].read(r, into); err != nil {
@@ -182,27 +178,18 @@ func readAll[T any](fields []field[T], r *rows.Row, into *T) error {
 	return r.Err()
 }
 
-// setAll lists assignments to the columns of what is named u.
-func setAll(columns []rows.Column) string {
-	list := make([]string, len(columns))
-	for i, c := range columns {
-		list[i] = c.Name + " = u." + c.Name
-	}
-	return strings.Join(list, ", ")
-}
-
-// Rows gathers rows for one kind of change. It is for one goroutine, and can be
-// used again after Reset.
+// Rows gathers rows for one kind of change. It is not safe for concurrent use, and can be reused after Reset.
 type Rows[T any] struct {
 	rows.Set
 	fields []field[T]
 }
 
-func gather[T any](fields []field[T]) *Rows[T] {
-	return &Rows[T]{Set: *rows.NewSet(columnsOf(fields)), fields: fields}
+// rowsOf returns a constructor of empty Rows.
+func rowsOf[T any](fields []field[T]) func() *Rows[T] {
+	return func() *Rows[T] { return &Rows[T]{Set: *rows.NewSet(columnsOf(fields)), fields: fields} }
 }
 
-// Add adds a row of a tenant. Its error is that of a value that cannot be encoded.
+// Add adds a row of a tenant. It returns an error for a value that cannot be encoded.
 func (s *Rows[T]) Add(tenant string, row *T) error {
 	s.Tenant(tenant)
 	for i := range s.fields {
@@ -213,7 +200,7 @@ func (s *Rows[T]) Add(tenant string, row *T) error {
 	return nil
 }
 
-// named picks fields, in the order of the names.
+// named returns the fields with these names, in their order.
 func named[T any](fields []field[T], names ...string) []field[T] {
 	list := make([]field[T], len(names))
 	for i, name := range names {

@@ -10,19 +10,15 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Flights are the statements about commands in flight, for one schema.
+// Flights executes statements about commands in flight.
 type Flights struct {
-	poll, claim, keep, held, cancel    string
-	parkWorkflow, parkInstance, unpark string
+	in func(sql string) string
 }
 
-// NewFlights writes the statements; in puts the schema's name into one.
-func NewFlights(in func(sql string) string) *Flights {
-	return &Flights{poll: in(PollSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL),
-		parkWorkflow: in(ParkWorkflowSQL), parkInstance: in(ParkInstanceSQL), unpark: in(UnparkSQL)}
-}
+// NewFlights returns Flights; in inserts the schema's name into a statement.
+func NewFlights(in func(sql string) string) *Flights { return &Flights{in} }
 
-// PollRequest is what a poll for due work asks for.
+// PollRequest is a poll for due work.
 type PollRequest struct {
 	Now       time.Time // by the engine's clock
 	Works     int       // how much work could be taken
@@ -40,7 +36,7 @@ type PollRequest struct {
 	Next       time.Time  // after when something is due next
 }
 
-// Turns says which tenants have a turn.
+// Turns selects the tenants of the round-robin.
 type Turns struct {
 	After string // the tenant whose turn was last
 	Most  int    // how many tenants
@@ -53,7 +49,7 @@ type Activity struct {
 	Room           int       // how much of it
 }
 
-// PollResult is what a poll finds, without a lock.
+// PollResult is the result of a poll, without locks.
 type PollResult struct {
 	Clock  time.Time   // the database's
 	Next   *time.Time  // when something is due next; nil: nothing
@@ -62,8 +58,7 @@ type PollResult struct {
 	Found  []Candidate
 }
 
-// Candidate is a command that can be claimed. Without a key it says that there is
-// nothing of the tenant whose turn it is.
+// Candidate is a command that can be claimed, or a tenant in the round-robin without one (Key "").
 type Candidate struct {
 	transitions.Ref
 	Kind                 string // Lapsed, LaterTurn, Later, Turn or Work
@@ -83,10 +78,9 @@ const (
 	Work      = "work"       // it is work, in the order in which that is due
 )
 
-// Poll finds due work. The statement is planned each time, for the tables as they
-// are: a plan from when the table was empty would read all of it.
+// Poll finds due work. The statement is planned each time: a plan for an empty table would read all of it.
 func (f *Flights) Poll(ctx context.Context, q Querier, p PollRequest) (found PollResult, err error) {
-	rows, err := q.Query(ctx, f.poll, append([]any{pgx.QueryExecModeExec}, p.Params()...)...)
+	rows, err := q.Query(ctx, f.in(PollSQL), append([]any{pgx.QueryExecModeExec}, p.Params()...)...)
 	if err != nil {
 		return found, err
 	}
@@ -122,7 +116,7 @@ type Keys struct {
 // Add adds an attempt.
 func (k *Keys) Add(ref transitions.Ref, attempt int) { k.AddOf(ref, attempt, time.Time{}) }
 
-// AddOf adds an attempt at a command that was created then; zero: whenever, which Held looks at.
+// AddOf is Add with the creation time of the command, which only Held compares; zero means any.
 func (k *Keys) AddOf(ref transitions.Ref, attempt int, created time.Time) {
 	k.scopes = append(k.scopes, ref.Scope)
 	k.keys = append(k.keys, ref.Key)
@@ -134,10 +128,9 @@ func (k *Keys) AddOf(ref transitions.Ref, attempt int, created time.Time) {
 	}
 }
 
-// Claim queues the claim of commands, each as its attempt was seen. got is called
-// for every one that was claimed.
+// Claim queues the claim of commands with the attempts as seen. got is called for each claimed command.
 func (f *Flights) Claim(b *pgx.Batch, tenant, node string, lease time.Duration, now time.Time, k *Keys, got func(decide.InFlight)) {
-	b.Queue(f.claim, tenant, node, lease.Microseconds(), now, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
+	b.Queue(f.in(ClaimSQL), tenant, node, lease.Microseconds(), now, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			claimed, err := ScanClaim(rows, tenant)
 			if err != nil {
@@ -149,7 +142,7 @@ func (f *Flights) Claim(b *pgx.Batch, tenant, node string, lease time.Duration, 
 	})
 }
 
-// ScanClaim reads what ClaimSQL returns.
+// ScanClaim reads a row of ClaimSQL.
 func ScanClaim(row pgx.CollectableRow, tenant string) (decide.InFlight, error) {
 	f := decide.InFlight{Ref: transitions.Ref{Tenant: tenant}}
 	var fingerprint []byte
@@ -202,7 +195,7 @@ func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, n
 		}
 		untried[i] = !n.Back.Failed && !n.Back.Unsure && n.Back.Stuck == ""
 	}
-	b.Queue(f.keep, tenant, node, k.scopes, k.keys, k.attempts, now, lease.Microseconds(),
+	b.Queue(f.in(KeepSQL), tenant, node, k.scopes, k.keys, k.attempts, now, lease.Microseconds(),
 		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues, requests).Query(func(rows pgx.Rows) error {
 		var ord int
 		var by string
@@ -222,10 +215,9 @@ func orNull[V comparable](v V) *V {
 	return &v
 }
 
-// Held queues the question which leases the node has. held is called with the
-// places of those.
+// Held queues a query for which leases the node holds. held is called with their indexes.
 func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i int)) {
-	b.Queue(f.held, tenant, node, k.scopes, k.keys, k.attempts, k.created).Query(func(rows pgx.Rows) error {
+	b.Queue(f.in(HeldSQL), tenant, node, k.scopes, k.keys, k.attempts, k.created).Query(func(rows pgx.Rows) error {
 		var ord int
 		_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
 			held(ord - 1)
@@ -235,11 +227,11 @@ func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i i
 	})
 }
 
-// Cancel requests that a command stops, unless a stop is already requested, as asked reports. phase is the one before, "" for a finished
-// command. It returns pgx.ErrNoRows for an unknown command. It waits for a lock on the row.
+// Cancel requests that a command stops, and reports whether it was the first request. phase is the one before, "" for a completed command.
+// It waits for a lock on the row, and returns pgx.ErrNoRows for an unknown command.
 func (f *Flights) Cancel(ctx context.Context, tx pgx.Tx, ref transitions.Ref, by string, now time.Time) (
 	phase transitions.Phase, asked bool, err error,
 ) {
-	err = tx.QueryRow(ctx, f.cancel, ref.Tenant, ref.Scope, ref.Key, by, now).Scan(&phase, &asked)
+	err = tx.QueryRow(ctx, f.in(CancelSQL), ref.Tenant, ref.Scope, ref.Key, by, now).Scan(&phase, &asked)
 	return phase, asked, err
 }

@@ -1,42 +1,24 @@
 package store
 
-// PollSQL finds candidates over all tenants without a lock: first leases that
-// have run out, then scheduled commands and work that are due. Scheduled commands
-// are counted apart, so that they never wait behind a backlog of work. The first
-// four columns are there also when there is nothing to do: the database's clock,
-// when something is due next, which workflows are paused, and, where it is asked for,
-// those that are not any more while commands are still set aside for them.
-// Parameters: now, how many scheduled commands, how many others, the activities of
-// which nothing can be taken now, since when scheduled commands are due, the workflows
-// that this node knows, and their versions, the tenant whose turn was last, how many tenants have a turn,
-// of the activities that can be taken their workflows, their names, since when their
-// work is due and how much of each, since when leases have run out, after when
-// something is due next, since when any work is due, whether to ask for pauses that
-// have ended, and of scheduled commands the tenant whose turn was last, and how many
-// tenants have a turn.
+// PollSQL finds candidates over all tenants without a lock: expired leases, then scheduled commands and work that are due. Scheduled
+// commands are limited separately, so that they never wait behind a backlog of work. The first four columns are always present: the
+// database's clock, when something is due next, the paused workflows, and, if requested, the ended pauses with deferred commands.
+// Parameters: those of [PollRequest.Params].
 //
-// What is before the moments that are given is not read: so neither are entries of the
-// indexes that are dead, and stay for as long as somebody has an old snapshot. See
+// Rows before the given times are not read, and neither are dead index entries that stay while an old snapshot is open. See
 // docs/decisions/0006.
 //
-// Work comes in the order in which it is due, each activity's read by itself, so that
-// what one of them cannot take is in nobody's way. Where there is more than workers, the
-// next tenants have their turns before: one command of each, or a row without one
-// where nothing of the tenant's is due that can be taken. The walk goes from activity to
-// activity, a tenant's and then the next tenant's, with a probe of the index each,
-// whatever they have waiting. So it is with scheduled commands, where there are more than
-// can be decided; they have no activity, so a tenant's first is found by one probe.
+// Work is read in the order in which it is due, for each activity separately, so that a full activity blocks no other. The next tenants of
+// the round-robin come first: one command of each, or a row without one if nothing of the tenant can be taken. The walk goes from activity
+// to activity of a tenant, then to the next tenant, with one index probe each. Scheduled commands have no activity: a tenant's first is
+// found by one probe.
 //
-// A scheduled command that a pause holds is found once, with what holds it, to be set
-// aside; but not one that was asked to stop, which can end.
+// A paused scheduled command is found once, with its pause, to be deferred, unless its cancellation was requested.
 //
-// The index must be read in order, until there is enough: so whatever the
-// statistics say the planner is not to expect few rows, and read and sort all of
-// them, again and again also those that are dead. It does not see the value of a
-// subquery, nor what a column behind OFFSET 0 was made of, and it does not take
-// bounds for a narrow range of which one is a row's. Where a tenant's work is asked for, it
-// is as what comes next in the order of its index, and is looked at then: for a tenant that is equal
-// the order of another index would do, and a tenant between two bounds is few rows of the primary key.
+// The index must be read in order until there is enough, whatever the statistics say; otherwise the planner may read and sort all rows,
+// including dead ones. The planner does not see the value of a subquery nor the origin of a column behind OFFSET 0, and does not estimate
+// bounds that contain a row. A tenant's work is the next entry in the order of its index: with equality another index would have the same
+// order, and a range of one tenant is a small part of the primary key.
 var PollSQL = `
 SELECT clock_timestamp(), least(
 		(SELECT run_at FROM {pawl}.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
@@ -115,39 +97,37 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 		ORDER BY one.run_at LIMIT $3::bigint)
 ) AS found ON true`
 
-// known says of a command whether this node knows its workflow, and the version that its
-// instance is on, where the row says it. What is not known is passed over: of a version that a
-// newer build has brought there may be much, and the bounds of the next polls are behind it.
+// known reports whether this node knows the workflow of a command and, if the row has it, the version of its instance. Unknown commands are
+// skipped, because a newer build may have many.
 const known = `coalesce(workflow || ' ' || definition, workflow) = ANY ($6::text[])`
 
-// later finds what is to be decided at a time, and is not set aside for a pause, by the
-// index command_due.
+// later finds scheduled commands that are not deferred by a pause, by the index command_due.
 const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
 
-// laterOfTenants is later by the index command_due_turn. The condition of each index does not follow from the other's query, although the
-// rows are the same: so the planner has no choice, even with the statistics of an empty table.
+// laterOfTenants is later by the index command_due_turn. The condition of each index does not imply the other's, so that the planner has no
+// choice, even with the statistics of an empty table.
 const laterOfTenants = `phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= ''`
 
 // waits finds work that waits for its time or for a worker, by the index command_work.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turns is waits by the index command_turn, without the rows that are due before all that can be taken, of PollSQL. It repeats the
-// condition of that index next to that of waits, for which there are statistics.
+// turns is waits by the index command_turn, from PollSQL's oldest due time. It repeats the condition of waits, for which there are
+// statistics.
 const turns = waits + ` AND phase || '' <> 'scheduled' AND run_at >= (SELECT $15::timestamptz)`
 
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`
 
-// laterTurns is laterOfTenants without the rows that are due before all that can be taken, of PollSQL.
+// laterTurns is laterOfTenants from PollSQL's oldest due time.
 const laterTurns = laterOfTenants + ` AND run_at >= (SELECT $5::timestamptz)`
 
 // laterTurn is the order of command_due_turn.
 const laterTurn = `tenant, run_at`
 
-// ClaimSQL leases the candidates that have not changed since the poll and are not locked. It finds each by key, with one probe, and updates
-// it in place, so that there is no other plan. The row of an expired lease counts one more failure. The instance is requested as an ordered
-// range, which only its primary key provides: with equality, the plan for an empty table may use another index that begins with the tenant.
-// Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys, attempts seen.
+// ClaimSQL leases the candidates that are unchanged since the poll and not locked. It finds each by key with one probe and updates it in
+// place. An expired lease counts as a failure. The instance is read as an ordered range, which only its primary key provides: with
+// equality, the plan for an empty table may use another index. Parameters: tenant, node, length of a lease in microseconds, now, scopes,
+// keys, attempts seen.
 var ClaimSQL = `
 WITH claimed AS (
 	UPDATE {pawl}.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
@@ -170,21 +150,17 @@ SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.insta
 FROM claimed AS c LEFT JOIN LATERAL (
 	` + newest("i.definition, i.data, i.paused", "$1", "c.instance") + `) AS i ON true`
 
-// mine finds the rows of the source u whose lease this node holds.
+// mine finds the rows of the source u that this node has leased.
 const mine = `{pawl}.command x
 	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt AND x.claimed_by = $2
 		AND x.status = 'processing' LIMIT 1`
 
-// KeepSQL writes what becomes of leases that this node holds, unless somebody has
-// locked their rows. Without a status a lease is prolonged; with one the command
-// is given back: to be done at a time, or to an operator. One that was asked to stop
-// since its claim is then due at once, to end; one that was asked before is given
-// back by somebody who knew. It returns the places of those that it wrote, and who
-// asked them to stop. Parameters: tenant, node, scopes, keys, attempts, now, length
-// of a lease in microseconds, reports of progress, statuses, times, failures to
-// count, their messages, why an operator has to see to it, whether it was asked to
-// stop before its claim, whether it is not known what the attempt has done (false: nothing, NULL: there was none), whether
-// it is given back without an attempt, when it was due before its claim, what replaces its request.
+// KeepSQL updates leases that this node holds, except locked rows. Without a status a lease is extended; with one the command is released,
+// for a later time or for an operator. If its cancellation was requested since the claim, it is due at once. It returns the indexes of the
+// updated rows, and the actors who requested cancellations. Parameters: tenant, node, scopes, keys, attempts, now, length of a lease in
+// microseconds, then per command: progress, status, due time, failures to count, failure message, reason for an operator, whether the claim
+// saw the cancellation, whether the effect is unknown (false: none, NULL: no attempt), whether it is released without an attempt, when it
+// was due before its claim, new request.
 var KeepSQL = `
 UPDATE {pawl}.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
@@ -206,8 +182,8 @@ FROM (SELECT found.row, found.stops, u.*
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 RETURNING u.ord, coalesce(c.cancelled_by, '')`
 
-// HeldSQL tells which of some leases this node has, and returns their places.
-// Parameters: tenant, node, scopes, keys, attempts, when the commands were created (NULL: whenever).
+// HeldSQL returns the indexes of the leases that this node holds. Parameters: tenant, node, scopes, keys, attempts, creation times of the
+// commands (NULL: any).
 const HeldSQL = `
 SELECT u.ord FROM unnest($3::text[], $4::text[], $5::int[], $6::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, created, ord)
 CROSS JOIN LATERAL (SELECT x.created_at FROM ` + mine + `) AS found

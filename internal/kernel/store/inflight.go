@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// part is what a list of commands in flight has of one index, in the order of that. Whatever is in flight is in one of the
-// indexes that serve the nodes, and none of them has all; an index for lists would be written with every step.
+// part is a part of a list of commands in flight, read from one index in its order. Each command in flight is in one of the indexes that
+// serve the nodes, and none has all; an index for lists would cost every step.
 type part struct {
 	from string // the condition of the index, and of a range of it; $1 is the tenant
 	only string // a condition that the index does not know; "" none
@@ -25,8 +25,7 @@ type part struct {
 	byInstance          bool // and in one place in the order of the instances
 }
 
-// The parts of the list. There are few leases, and few commands held or released by SQL callers, of any tenant; many commands may wait for
-// the end of a pause. These four parts are of all tenants.
+// The parts of the list. Leases, and commands held or released by SQL callers, are few; these and the deferred commands are of all tenants.
 var (
 	stuckPart  = part{from: "tenant = $1 AND stuck IS NOT NULL", at: "updated_at"}
 	leasedPart = part{from: "locked_until IS NOT NULL", at: "locked_until"}
@@ -38,13 +37,13 @@ var (
 	laterPart = part{from: "tenant = $1 AND " + laterOfTenants, at: "run_at", byInstance: true}
 )
 
-// where is the part with a condition that the index does not know: what does not meet it is looked at, and left out.
+// where returns the part with a condition outside the index: other rows are examined and skipped.
 func (p part) where(condition string) part {
 	p.only = condition
 	return p
 }
 
-// within is the part with a range of its times.
+// within returns the part with a range of its times.
 func (p part) within(condition string) part {
 	p.from += " AND " + condition
 	return p
@@ -98,7 +97,7 @@ func (q *Reader) CommandsInFlight(ctx context.Context, f inspect.CommandFilter) 
 	return page, nil
 }
 
-// commands adds what a part has, up to the limit of the page, or up to where it has looked at enough.
+// commands adds the commands of a part up to the limit of the page, or of the entries that it examines.
 func (l *lister) commands(ctx context.Context, p part, f *inspect.CommandFilter, page *inspect.CommandPage) error {
 	s := p.page(f, f.Limit-len(page.Commands))
 	found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
@@ -138,9 +137,9 @@ func (l *lister) commands(ctx context.Context, p part, f *inspect.CommandFilter,
 	return found.Err()
 }
 
-// page is the statement that reads so many commands of a part, and one more. It takes entries of the index in its order: as many as
-// a page looks at, and all that are in one place with the last of these. Of those that are selected it reads the rows, in one
-// place in the order of their keys; and it tells the last entry that it has counted.
+// page returns the statement that reads up to limit commands of a part, and one more. It examines entries of the index in order, as many as
+// a page may, plus those with the same place as the last. It reads the selected rows, ordered by key within a place, and reports the last
+// examined entry.
 func (p part) page(f *inspect.CommandFilter, limit int) *query {
 	scanned := maxScanned
 	if f.Proof != "" {
@@ -181,7 +180,7 @@ func (p part) page(f *inspect.CommandFilter, limit int) *query {
 	return s
 }
 
-// order lists the columns that the part is in the order of, by the names that they have.
+// order lists the ordering columns of the part.
 func (p part) order(group, subgroup, at string) string {
 	list := []string{at}
 	if p.group != "" {
@@ -197,7 +196,6 @@ func (p part) order(group, subgroup, at string) string {
 	return strings.Join(list, ", ")
 }
 
-// place writes the values of those columns.
 func (p part) place(s *query, at *inspect.CommandPlace) *query {
 	if p.group != "" {
 		s.add("%s, %s, ", at.Group, at.Subgroup)

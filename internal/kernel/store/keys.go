@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// KeysSQL counts what is in flight and what has expired, as far as it reads:
-// every kind by the index that holds only those, and not more of it than a bound.
-// Parameters: tenant or "", how many of a kind, how many claims are many.
+// KeysSQL counts commands in flight and expired ones, each kind by its index up to a limit. Parameters: tenant or "", limit of each kind,
+// inspect.ManyAttempts.
 const KeysSQL = `
 WITH RECURSIVE ` + activities + `,
 flight AS MATERIALIZED (
@@ -59,8 +58,7 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
 
-// activities are those of which work waits, found from one to the next with a probe of
-// the index each. It is a part of a WITH RECURSIVE.
+// activities finds the activities with waiting work, with one index probe each. It is part of a WITH RECURSIVE.
 const activities = `activities AS (
 	(SELECT workflow, transition FROM {pawl}.command WHERE ` + waits + ` ORDER BY workflow, transition, run_at LIMIT 1)
 	UNION ALL
@@ -68,8 +66,8 @@ const activities = `activities AS (
 		WHERE ` + waits + ` AND (c.workflow, c.transition) > (a.workflow, a.transition)
 		ORDER BY c.workflow, c.transition, c.run_at LIMIT 1) AS next))`
 
-// smallTable is up to how many bytes the finished commands are counted. To read
-// so much takes milliseconds, and statistics of small tables are poor.
+// smallTable is the size up to which completed commands are counted: reading it takes milliseconds, and statistics of small tables are
+// poor.
 const smallTable = 4 << 20
 
 const (
@@ -91,7 +89,7 @@ func (q *Reader) Keys(ctx context.Context, k *inspect.Keys) error {
 func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 	var pending, processing, retryable int64
 	var flight, due, stale, lapsed, expired *time.Time
-	err := q.pool.QueryRow(ctx, q.sql.keys, plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
+	err := q.pool.QueryRow(ctx, q.in(KeysSQL), plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
 		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
 		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
 	if err != nil {
@@ -104,7 +102,7 @@ func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 		{Status: transitions.FailedRetryable, Count: retryable},
 	}
 	var small bool
-	if err := q.pool.QueryRow(ctx, q.sql.commandSize, plannedNow, smallTable).Scan(&small); err != nil {
+	if err := q.pool.QueryRow(ctx, q.in(commandSizeSQL), plannedNow, smallTable).Scan(&small); err != nil {
 		return err
 	}
 	for _, status := range []transitions.Status{transitions.Succeeded, transitions.FailedFinal, transitions.Expired} {
@@ -117,15 +115,13 @@ func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 	return nil
 }
 
-// finished counts the commands of a status, or asks the planner how many rows it
-// expects.
+// finished counts the commands of a status, or returns the planner's estimate.
 func (q *Reader) finished(ctx context.Context, tenant string, status transitions.Status, exactly bool) (count int64, err error) {
 	if exactly {
-		err = q.pool.QueryRow(ctx, q.sql.countFinished, plannedNow, tenant, string(status)).Scan(&count)
+		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
 		return count, err
 	}
-	// The planner never expects less than one row: that is what it says of a status
-	// that its statistics do not have.
+	// The planner expects one row of a status without statistics.
 	if count, err = q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status)); count == 1 {
 		count = 0
 	}

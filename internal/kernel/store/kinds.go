@@ -29,13 +29,13 @@ func (k Kind) Selected(f *inspect.CountFilter) bool {
 // kindColumns are the first columns of the index instance_list.
 var kindColumns = []string{"tenant", "workflow", "definition", "state", "open"}
 
-// query is a statement that is put together, and its parameters.
+// query is a statement under construction, with its parameters.
 type query struct {
 	strings.Builder
 	args []any
 }
 
-// add writes a piece; each %s in it is the place of a parameter.
+// add appends a piece; each %s in it is a parameter.
 func (s *query) add(format string, args ...any) *query {
 	places := make([]any, len(args))
 	for i, a := range args {
@@ -53,27 +53,20 @@ func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (
 	var s query
 	s.walk(f)
 	s.add(" LIMIT %s", limit+1)
-	found, err := l.query(ctx, &s)
-	if err != nil {
-		return nil, false, err
-	}
-	list, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (k Kind, err error) {
-		err = row.Scan(&k.Tenant, &k.Workflow, &k.Definition, &k.State, &k.Open)
-		return k, err
-	})
+	found, _ := l.query(ctx, &s) // CollectRows returns its error
+	list, err = pgx.CollectRows(found, pgx.RowToStructByPos[Kind])
 	whole = len(list) <= limit
 	return slices.DeleteFunc(list, func(k Kind) bool { return !k.Selected(f) }), whole, err
 }
 
 // walk writes the statement that moves from kind to kind: those of the filter's workflow or tenant, or all of them.
 func (s *query) walk(f *inspect.CountFilter) {
-	// What is fixed is a condition of its own: of a comparison of rows the index
-	// takes only what begins with the first column that is not.
+	// Fixed columns need their own conditions: of a row comparison the index uses only the columns from the first one on.
 	fixed := 0
 	var within query
 	within.args = s.args
-	// It says what the index of lists asks for. That a workflow is not null PostgreSQL 17
-	// knows by itself: it drops such a condition, and with it the proof that the index fits.
+	// The condition of the index instance_list; PostgreSQL 17 drops a condition IS NOT NULL on a NOT NULL column, and with it the proof
+	// that the index fits.
 	within.WriteString("workflow >= ''")
 	if f.Tenant != "" {
 		within.add(" AND tenant = %s", f.Tenant)

@@ -12,18 +12,15 @@ import (
 // counted of a kind, the first to expire; whole reports that there are no more.
 func (q *Reader) Leases(ctx context.Context, tenant string) (held map[string]int64, whole bool, err error) {
 	held, whole = map[string]int64{}, true
-	err = q.listing(ctx, func(l *lister) error {
+	err = q.listing(ctx, "leases", func(l *lister) error {
 		var s query
 		s.add("SELECT claimed_by, count(*) FILTER (WHERE %s = '' OR tenant = %s), count(*) FROM (", tenant, tenant)
 		s.add("SELECT claimed_by, tenant FROM {pawl}.command WHERE locked_until > '-infinity' ORDER BY locked_until LIMIT %s", inspect.MaxCounted+1)
 		s.WriteString(") AS leased GROUP BY claimed_by")
-		found, err := l.query(ctx, &s)
-		if err != nil {
-			return err
-		}
+		found, _ := l.query(ctx, &s) // ForEachRow returns its error
 		var node string
 		var leases, seen, all int64
-		_, err = pgx.ForEachRow(found, []any{&node, &leases, &seen}, func() error {
+		_, err := pgx.ForEachRow(found, []any{&node, &leases, &seen}, func() error {
 			held[node] = leases
 			all += seen
 			return nil
@@ -31,8 +28,5 @@ func (q *Reader) Leases(ctx context.Context, tenant string) (held map[string]int
 		whole = all <= inspect.MaxCounted
 		return err
 	})
-	if err != nil {
-		return nil, false, ReadError("leases", err)
-	}
-	return held, whole, nil
+	return held, whole, err
 }

@@ -46,16 +46,15 @@ func orderOf(f *inspect.Filter) *order {
 // source selects the entries of a page: the instances that meet one of several conditions. None meets two.
 type source struct {
 	conditions []func(*query)
-	// ranges is the order of the index of which each condition is a range; nil if they are not ranges of an index. The planner merges ranges
-	// and reads no more of each than a page needs, but only if each is a query with its own order.
+	// ranges is the order of the index of which each condition is a range, nil for other conditions. The planner merges ranges and reads no
+	// more than a page needs, but only if each is a query with its own order.
 	ranges *order
 }
 
 func entries(condition func(*query)) *source { return &source{conditions: []func(*query){condition}} }
 
-// beginLists begins a transaction that reads lists and counts. All its statements see the same snapshot. Stale statistics of a table that
-// has grown since its last ANALYZE could make the planner read and sort all rows of a tenant, and start JIT, which takes longer than these
-// statements; both are disabled. Only the index of attributes is read by a bitmap.
+// beginLists begins a transaction for lists and counts, with one snapshot. With stale statistics of a grown table the planner might sort
+// all rows of a tenant and start JIT; both are disabled. Only the index of attributes is read by a bitmap.
 const (
 	beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off;
 	SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off`
@@ -63,8 +62,7 @@ const (
 	noBitmaps = "SET LOCAL enable_bitmapscan = off"
 )
 
-// maxListedKinds bounds the kinds of instances that are listed together: each is a
-// part of the statement, and is planned.
+// maxListedKinds bounds the kinds listed together, because each is planned as a part of the statement.
 const maxListedKinds = 200
 
 // lister reads lists and counts in one transaction.
@@ -73,32 +71,31 @@ type lister struct {
 	tx pgx.Tx
 }
 
-// listing runs do in a transaction of its own.
-func (q *Reader) listing(ctx context.Context, do func(l *lister) error) error {
-	return pgx.BeginTxFunc(ctx, q.pool, pgx.TxOptions{BeginQuery: beginLists}, func(tx pgx.Tx) error {
+// listing calls do in a transaction that reads what.
+func (q *Reader) listing(ctx context.Context, what string, do func(l *lister) error) error {
+	err := pgx.BeginTxFunc(ctx, q.pool, pgx.TxOptions{BeginQuery: beginLists}, func(tx pgx.Tx) error {
 		return do(&lister{q, tx})
 	})
+	if err != nil {
+		return ReadError(what, err)
+	}
+	return nil
 }
 
-// query runs a statement that was put together.
 func (l *lister) query(ctx context.Context, s *query) (pgx.Rows, error) {
 	return l.tx.Query(ctx, l.in(s.String()), slices.Concat([]any{plannedNow}, s.args)...)
 }
 
 // Instances reads a page. The filter is complete.
 func (q *Reader) Instances(ctx context.Context, f *inspect.Filter) (page inspect.Page, err error) {
-	err = q.listing(ctx, func(l *lister) (err error) {
+	err = q.listing(ctx, "instances", func(l *lister) (err error) {
 		page, err = l.instances(ctx, f)
 		return err
 	})
-	if err != nil {
-		return inspect.Page{}, ReadError("instances", err)
-	}
-	return page, nil
+	return page, err
 }
 
-// instances reads a page. It takes entries from an index in the order of the list,
-// as many as it may look at, and then those whose instances are selected.
+// instances reads a page: entries of an index in the order of the list, as many as it may examine, and the selected instances.
 func (l *lister) instances(ctx context.Context, f *inspect.Filter) (page inspect.Page, err error) {
 	attributes, err := marshalAttributes(f.Attributes)
 	if err != nil {
@@ -144,9 +141,8 @@ func marshalAttributes(attributes map[string]string) (string, error) {
 	return string(text), err
 }
 
-// pageOf is the statement that reads a page: entries in the order of the list,
-// numbered, and the instances of those that are selected, and of the last one that
-// the page may look at.
+// pageOf returns the statement that reads a page: numbered entries in the order of the list, and the instances of the selected ones and of
+// the last one examined.
 func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 	order := orderOf(f).of("at", "entry")
 	s := &query{}
@@ -161,7 +157,6 @@ func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 	return s.add(order+" LIMIT %s", f.Limit+1)
 }
 
-// readPage reads what pageOf asks for.
 func readPage(found pgx.Rows, f *inspect.Filter) (page inspect.Page, err error) {
 	defer found.Close()
 	for size := 0; !page.More && found.Next(); {
@@ -208,7 +203,7 @@ func selected(s *query, f *inspect.Filter, attributes string) {
 	s.WriteString(")")
 }
 
-// created writes the conditions on the time of creation. There is always one: it tells the planner that instance_created fits.
+// created writes the conditions on the time of creation, at least one, so that the planner uses instance_created.
 func created(s *query, f *inspect.Filter) {
 	if f.CreatedAfter.IsZero() {
 		s.WriteString("created_at >= '-infinity'")
@@ -220,7 +215,6 @@ func created(s *query, f *inspect.Filter) {
 	}
 }
 
-// inRange writes the conditions on the value of an attribute.
 func inRange(s *query, name string, r inspect.Range) {
 	if r.From != "" {
 		s.add(` AND (attributes ->> %s::text) COLLATE "C" >= %s::text`, name, r.From)
@@ -233,7 +227,6 @@ func inRange(s *query, name string, r inspect.Range) {
 	}
 }
 
-// updated writes the conditions on the time of the update.
 func updated(s *query, f *inspect.Filter) {
 	if !f.UpdatedAfter.IsZero() {
 		s.add(" AND updated_at >= %s", f.UpdatedAfter)
@@ -245,9 +238,8 @@ func updated(s *query, f *inspect.Filter) {
 
 // sourceOf decides which index a page is read from, nil for nothing to read.
 //
-// The order of updates is that of instance_list, within each kind, and the order of creation that of instance_created, in which a page may
-// have to look at many instances that are not selected. If an index shows that few are in question, all of those are read and put in
-// order.
+// The order of updates is that of instance_list within each kind, the order of creation that of instance_created, in which a page may
+// examine many unselected instances. If an index shows that few instances match, all are read and sorted.
 func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
 	if f.BusinessKey != "" {
 		return entries(func(s *query) {
@@ -294,8 +286,7 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 	return whole, nil
 }
 
-// fewWithAttributes are the instances that have the attributes, where those are few; nil
-// where they are not. The index of attributes is read as a whole: not where it is much.
+// fewWithAttributes returns the instances with the attributes if they are few, otherwise nil. The index of attributes is read as a whole.
 func (l *lister) fewWithAttributes(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
 	guess, err := l.expected(ctx, l.tx, "SELECT FROM {pawl}.instance WHERE attributes @> $1::jsonb", attributes)
 	if err != nil || guess > 10*maxScanned {
@@ -312,8 +303,8 @@ func (l *lister) fewWithAttributes(ctx context.Context, f *inspect.Filter, attri
 	return nil, err
 }
 
-// withAttributes writes the condition that the attributes' index is read with, of one tenant or, with "", of all. The expression on the
-// tenant keeps the planner from reading the primary key instead.
+// withAttributes writes the condition for the index of attributes, of one tenant or, with "", of all. The expression on the tenant keeps
+// the planner from the primary key.
 func withAttributes(s *query, tenant, attributes string) {
 	s.add("attributes @> %s::jsonb", attributes)
 	if tenant != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// MigratedFlights is an instance that is on another version of its definition now, and where the commands in flight on it are.
+// MigratedFlights is a migrated instance with the location of its commands in flight.
 type MigratedFlights struct {
 	Instance         uuid.UUID
 	Definition       int
@@ -19,7 +19,7 @@ type MigratedFlights struct {
 	Scope, Key       string // of the command whose activity is in flight; "" none
 }
 
-// MigratedFlightsOf says it of an instance.
+// MigratedFlightsOf returns the MigratedFlights of an instance.
 func MigratedFlightsOf(i *transitions.Instance) MigratedFlights {
 	first := decide.TimerScope(i.ID, "")
 	m := MigratedFlights{Instance: i.ID, Definition: i.Definition, Timers: first, TimerEnd: afterScopes(first), Undos: decide.UndoScope(i.ID)}
@@ -29,35 +29,31 @@ func MigratedFlightsOf(i *transitions.Instance) MigratedFlights {
 	return m
 }
 
-// afterScopes is the first scope after those that begin with a prefix that ends in ":".
+// afterScopes returns the first scope after those with a prefix that ends in ":".
 func afterScopes(prefix string) string { return strings.TrimSuffix(prefix, ":") + ";" }
 
-var (
-	migratedFlightFields = []field[MigratedFlights]{
-		id("instance", func(m *MigratedFlights) *uuid.UUID { return &m.Instance }),
-		integer("definition", func(m *MigratedFlights) *int { return &m.Definition }),
-		text("timers", func(m *MigratedFlights) *string { return &m.Timers }),
-		text("timer_end", func(m *MigratedFlights) *string { return &m.TimerEnd }),
-		text("undos", func(m *MigratedFlights) *string { return &m.Undos }),
-		text("scope", func(m *MigratedFlights) *string { return &m.Scope }),
-		text("key", func(m *MigratedFlights) *string { return &m.Key }),
-	}
-	migratedFlightColumns = columnsOf(migratedFlightFields)
-)
+var migratedFlightFields = []field[MigratedFlights]{
+	id("instance", func(m *MigratedFlights) *uuid.UUID { return &m.Instance }),
+	integer("definition", func(m *MigratedFlights) *int { return &m.Definition }),
+	text("timers", func(m *MigratedFlights) *string { return &m.Timers }),
+	text("timer_end", func(m *MigratedFlights) *string { return &m.TimerEnd }),
+	text("undos", func(m *MigratedFlights) *string { return &m.Undos }),
+	text("scope", func(m *MigratedFlights) *string { return &m.Scope }),
+	text("key", func(m *MigratedFlights) *string { return &m.Key }),
+}
 
-// FlightMigrations gathers them.
-func FlightMigrations() *Rows[MigratedFlights] { return gather(migratedFlightFields) }
+// FlightMigrations returns a buffer for MigratedFlights.
+var FlightMigrations = rowsOf(migratedFlightFields)
 
-// MigrateFlights takes the commands in flight on instances to the version of the definition that these are on now: timers, what callers
-// have scheduled, undos, and the activity. Else a node that knows only that version would leave them. The instances are locked.
-// Parameters: columns.
+// MigrateFlights sets the definition of the commands in flight on migrated instances: timers, scheduled commands, undos, and the activity.
+// Otherwise nodes that know only the new version would skip them. The instances are locked. Parameters: columns.
 func MigrateFlights(b *rows.Builder) {
 	each := func(where string) string {
 		return "SELECT * FROM (SELECT x.ctid AS row FROM {pawl}.command x WHERE x.tenant = " + b.Tenant() + " AND " + where +
 			" FOR NO KEY UPDATE) AS f"
 	}
 	b.Add("UPDATE {pawl}.command AS c SET definition = u.definition FROM (SELECT found.row, u.definition, ", b.Tenant(), " AS tenant FROM ").
-		Source(migratedFlightColumns).Add(" CROSS JOIN LATERAL (",
+		Source(columnsOf(migratedFlightFields)).Add(" CROSS JOIN LATERAL (",
 		each("x.scope >= u.timers AND x.scope < u.timer_end AND x.phase || '' = 'scheduled'"), "\n\tUNION ALL ",
 		each("x.instance = u.instance AND x.phase = 'scheduled' AND NOT starts_with(x.scope, '"+transitions.Reserved+"')"),
 		"\n\tUNION ALL ", each("x.scope = u.undos AND x.phase IS NOT NULL"),

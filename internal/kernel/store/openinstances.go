@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// OpenLook is a look at the instances of a version that have not ended, of all tenants: kind by kind, and in each in the order
-// of their last transitions.
+// OpenLook is a pass over the open instances of a version, of all tenants: kind by kind, each in the order of the last transitions.
 type OpenLook struct {
 	Workflow   string
 	Definition int
@@ -27,7 +26,7 @@ type OpenLook struct {
 	kinds []Kind // that are left; nil: they have to be listed
 }
 
-// OpenPlace is how far a look is: after an instance.
+// OpenPlace is the position of a pass: after an instance.
 type OpenPlace struct {
 	Begun  bool           `json:"begun,omitempty"` // else it is at the beginning
 	Tenant string         `json:"tenant,omitempty"`
@@ -36,7 +35,7 @@ type OpenPlace struct {
 	ID     uuid.UUID      `json:"id,omitzero"`
 }
 
-// Again puts a look back to its beginning.
+// Again restarts a pass.
 func (l *OpenLook) Again() { l.At, l.kinds = OpenPlace{}, nil }
 
 // The subquery of one row is a probe of the key for each; an EXISTS may be made to read the whole scope.
@@ -45,10 +44,10 @@ var openPageSQL = `SELECT ` + instanceSelect + `, ($8::timestamptz IS NULL OR i.
 FROM {pawl}.instance i WHERE i.tenant = $1 AND i.workflow = $2 AND i.definition = $3 AND i.state = $4 AND i.open = true
 	AND (i.updated_at, i.id) > ($5::timestamptz, $6::uuid) ORDER BY i.updated_at, i.id LIMIT $7`
 
-// OpenInstances continues a pass with the next instances, at most so many as the limit. No result means that the pass is complete; if the
-// pass had just begun, there was no such instance at one moment, whatever moved meanwhile.
+// OpenInstances continues a pass with up to Limit instances. An empty result means that the pass is complete; at the start of a pass it
+// means that no such instance existed at one moment.
 func (q *Reader) OpenInstances(ctx context.Context, look *OpenLook) (found []transitions.Instance, err error) {
-	err = q.listing(ctx, func(l *lister) error {
+	err = q.listing(ctx, "instances", func(l *lister) error {
 		if look.kinds == nil {
 			if err := l.list(ctx, look); err != nil {
 				return err
@@ -61,13 +60,10 @@ func (q *Reader) OpenInstances(ctx context.Context, look *OpenLook) (found []tra
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, ReadError("instances", err)
-	}
-	return found, nil
+	return found, err
 }
 
-// list finds the kinds that are left of a look.
+// list finds the remaining kinds of a pass.
 func (l *lister) list(ctx context.Context, look *OpenLook) error {
 	open := true
 	kinds, _, err := l.kinds(ctx, &inspect.CountFilter{Workflow: look.Workflow, Definition: look.Definition, Open: &open}, everyKind)
@@ -77,7 +73,7 @@ func (l *lister) list(ctx context.Context, look *OpenLook) error {
 	return err
 }
 
-// openPage reads on in the kind where the look is.
+// openPage reads the next page of the current kind.
 func (l *lister) openPage(ctx context.Context, look *OpenLook) (list []transitions.Instance, err error) {
 	k, at := look.kinds[0], &look.At
 	if !at.Begun || at.Tenant != k.Tenant || at.State != k.State {

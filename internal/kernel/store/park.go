@@ -10,17 +10,17 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 )
 
-// What command.paused begins with; the name or the id follows.
+// Prefixes of command.paused; the name or the id follows.
 const (
 	PausedWorkflow = "workflow:"
 	PausedInstance = "instance:"
 )
 
-// PauseOf is what the commands wait for that the pause of an instance holds.
+// PauseOf returns the value of command.paused for an instance.
 func PauseOf(instance uuid.UUID) string { return PausedInstance + instance.String() }
 
-// parkSQL defers scheduled commands that are paused, if they have not changed since the poll. It locks the pause, so that its end comes
-// before, or finds the deferred commands. It waits for no lock. Parameters: tenant, scopes, keys, attempts seen, now.
+// parkSQL defers paused scheduled commands that are unchanged since the poll. It locks the pause, so that its end comes before, or finds
+// the deferred commands. It waits for no lock. Parameters: tenant, scopes, keys, attempts seen, now.
 func parkSQL(held string) string {
 	return `
 UPDATE {pawl}.command AS c SET paused = u.pause
@@ -41,16 +41,15 @@ var (
 		FROM (` + newest("i.id, i.paused", "$1", "found.instance") + ` FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
 )
 
-// unparked updates the n-th of so many commands whose pause has ended, in the row u.n: it is due now, so that no poll must go back to the
-// time when it was due before, and in the same order. It counts as claimed before, because it could not be taken during the pause. now is
-// an SQL expression.
+// unparked returns the assignments that make the n-th command (u.n) due after a pause: now, in the same order, so that no poll must go back
+// in time. It counts as claimed before, because it could not be claimed during the pause. now is an SQL expression.
 func unparked(now string) string {
 	return `paused = NULL, waits_since = coalesce(c.waits_since, c.run_at), run_at = ` + now + ` - u.n * interval '1 microsecond',
 	attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = ` + now
 }
 
-// UnparkSQL makes a batch of commands due that were deferred by a workflow's pause, the earliest first, without locked ones. It returns
-// their number, and when the last of them was due. Parameters: tenant, pause, now, since when they are due, batch.
+// UnparkSQL makes a batch of commands due that a workflow's pause has deferred, the earliest first, without locked ones. It returns their
+// number, and when the last one was due. Parameters: tenant, pause, now, minimum due time, limit.
 var UnparkSQL = `
 WITH first AS MATERIALIZED (
 	SELECT x.ctid AS row, x.run_at FROM {pawl}.command AS x WHERE x.paused = $2 AND x.tenant = $1
@@ -62,9 +61,7 @@ due AS (UPDATE {pawl}.command AS c SET ` + unparked("$3::timestamptz") + `
 	FROM numbered AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1 RETURNING 1)
 SELECT (SELECT count(*) FROM due), (SELECT max(run_at) FROM numbered)`
 
-// endedPauses lists, in JSON, for which workflows, each with its tenant before it,
-// commands are set aside though they are not paused. It goes from one to the next with
-// a probe each, whatever they have waiting.
+// endedPauses lists as JSON, with the tenants, the workflows with deferred commands that are not paused, with one index probe each.
 const endedPauses = `WITH RECURSIVE aside AS (
 		(SELECT paused, tenant FROM {pawl}.command WHERE paused >= '` + PausedWorkflow + `' ORDER BY paused, tenant, run_at LIMIT 1)
 		UNION ALL
@@ -74,51 +71,45 @@ const endedPauses = `WITH RECURSIVE aside AS (
 	SELECT json_agg(json_build_array(a.tenant, substr(a.paused, length('` + PausedWorkflow + `') + 1))) FROM aside AS a
 	WHERE NOT EXISTS (SELECT FROM {pawl}.paused AS p WHERE p.tenant = a.tenant AND '` + PausedWorkflow + `' || p.workflow = a.paused)`
 
-// Resumed is the end of an instance's pause: what its commands wait for, and when it is.
+// Resumed is the end of an instance's pause.
 type Resumed struct {
 	Pause string
 	At    time.Time
 }
 
-var (
-	resumedFields = []field[Resumed]{
-		text("pause", func(r *Resumed) *string { return &r.Pause }),
-		moment("at", func(r *Resumed) *time.Time { return &r.At }),
-	}
-	resumedColumns = columnsOf(resumedFields)
-)
+var resumedFields = []field[Resumed]{
+	text("pause", func(r *Resumed) *string { return &r.Pause }),
+	moment("at", func(r *Resumed) *time.Time { return &r.At }),
+}
 
-// Resumes gathers ends of pauses.
-func Resumes() *Rows[Resumed] { return gather(resumedFields) }
+// Resumes returns a buffer for ends of pauses.
+var Resumes = rowsOf(resumedFields)
 
-// UnparkInstances ends the wait of commands for the end of their instances' pauses. The
-// instances are locked. Parameters: columns.
+// UnparkInstances makes the commands due that pauses of locked instances have deferred. Parameters: columns.
 func UnparkInstances(b *rows.Builder) {
 	b.Add("UPDATE {pawl}.command AS c SET ", unparked("u.at"), " FROM (SELECT p.*, row_number() OVER (ORDER BY p.run_at DESC) AS n",
-		" FROM (SELECT found.row, found.run_at, u.at, ", b.Tenant(), " AS tenant FROM ").Source(resumedColumns).
+		" FROM (SELECT found.row, found.run_at, u.at, ", b.Tenant(), " AS tenant FROM ").Source(columnsOf(resumedFields)).
 		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row, x.run_at FROM {pawl}.command x WHERE x.paused = u.pause AND x.tenant = `, b.Tenant(), `
 	ORDER BY x.paused, x.tenant, x.run_at FOR NO KEY UPDATE) AS found) AS p) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
 }
 
-// Park queues setting scheduled commands aside that a pause holds: of a workflow, or of
-// their instances. parked is called with how many were.
+// Park queues the deferral of scheduled commands that a pause of a workflow or of their instances holds. parked is called with their
+// number.
 func (f *Flights) Park(b *pgx.Batch, tenant string, now time.Time, k *Keys, workflow bool, parked func(n int64)) {
-	sql := f.parkInstance
+	sql := ParkInstanceSQL
 	if workflow {
-		sql = f.parkWorkflow
+		sql = ParkWorkflowSQL
 	}
-	b.Queue(sql, tenant, k.scopes, k.keys, k.attempts, now).Exec(func(done pgconn.CommandTag) error {
+	b.Queue(f.in(sql), tenant, k.scopes, k.keys, k.attempts, now).Exec(func(done pgconn.CommandTag) error {
 		parked(done.RowsAffected())
 		return nil
 	})
 }
 
-// Unpark queues the end of the wait of a batch of commands for a workflow whose pause
-// has ended. unparked is called with how many that were, and when the last of them was
-// due.
+// Unpark queues UnparkSQL. unparked is called with the number of commands, and when the last one was due.
 func (f *Flights) Unpark(b *pgx.Batch, tenant, workflow string, now, since time.Time, batch int, unparked func(n int, last time.Time)) {
-	b.Queue(f.unpark, tenant, PausedWorkflow+workflow, now, since, batch).QueryRow(func(row pgx.Row) error {
+	b.Queue(f.in(UnparkSQL), tenant, PausedWorkflow+workflow, now, since, batch).QueryRow(func(row pgx.Row) error {
 		var n int
 		var last *time.Time
 		if err := row.Scan(&n, &last); err != nil {

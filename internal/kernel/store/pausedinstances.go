@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 )
 
-// pausedInstancesSQL reads paused instances by the index that holds only those, each with the audit row of its pause. Parameters:
-// tenant, after which workflow and id, how many.
+// pausedInstancesSQL reads paused instances by their index, each with the audit row of its pause.
 func pausedInstancesSQL(f *inspect.PausedFilter) *query {
 	s := &query{}
 	s.WriteString("SELECT i.workflow, i.id, coalesce(i.business_key, ''), i.state, coalesce(a.actor, ''), coalesce(a.reason, ''), a.at" +
@@ -25,13 +24,10 @@ func pausedInstancesSQL(f *inspect.PausedFilter) *query {
 	return s
 }
 
-// PausedInstances lists the instances that are paused themselves, and says whether there are more. The filter is complete.
+// PausedInstances lists the instances that are paused themselves, and reports whether there are more.
 func (q *Reader) PausedInstances(ctx context.Context, f inspect.PausedFilter) (list []inspect.PausedInstance, more bool, err error) {
-	err = q.listing(ctx, func(l *lister) error {
-		found, err := l.query(ctx, pausedInstancesSQL(&f))
-		if err != nil {
-			return err
-		}
+	err = q.listing(ctx, "paused instances", func(l *lister) error {
+		found, _ := l.query(ctx, pausedInstancesSQL(&f)) // CollectRows returns its error
 		list, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (p inspect.PausedInstance, err error) {
 			var at *time.Time
 			err = row.Scan(&p.Workflow, &p.Instance, &p.BusinessKey, &p.State, &p.Actor, &p.Reason, &at)
@@ -40,11 +36,6 @@ func (q *Reader) PausedInstances(ctx context.Context, f inspect.PausedFilter) (l
 		})
 		return err
 	})
-	if err != nil {
-		return nil, false, ReadError("paused instances", err)
-	}
-	if more = len(list) > f.Limit; more {
-		list = list[:f.Limit]
-	}
-	return list, more, nil
+	more = len(list) > f.Limit
+	return list[:min(len(list), f.Limit)], more, err
 }

@@ -21,46 +21,39 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Reader reads instances and commands of one schema. The errors of its methods are
-// *workflow.Error.
+// Reader reads instances and commands of one schema. Its methods return *workflow.Error.
 type Reader struct {
 	pool *pgxpool.Pool
 	in   func(sql string) string
-	sql  statements
 }
 
-// statements are those of a Reader that are always the same.
-type statements struct {
-	instance, workflowOf, businessKey, view, record, records, undoing, stuck, keys, commandSize, countFinished string
-}
+// NewReader returns a reader; in inserts the schema's name into a statement.
+func NewReader(pool *pgxpool.Pool, in func(sql string) string) *Reader { return &Reader{pool, in} }
 
-// NewReader prepares to read. in puts the schema's name into a statement.
-func NewReader(pool *pgxpool.Pool, in func(sql string) string) *Reader {
-	return &Reader{pool: pool, in: in, sql: statements{
-		instance:      in(instanceSQL),
-		workflowOf:    in(workflowOfSQL),
-		businessKey:   in(newest("coalesce(i.business_key, '')", "$1", "$2")),
-		view:          in(viewSQL),
-		record:        in(recordSQL),
-		records:       in(recordsSQL),
-		undoing:       in(undoingSQL),
-		stuck:         in(stuckSQL),
-		keys:          in(KeysSQL),
-		commandSize:   in(commandSizeSQL),
-		countFinished: in(`SELECT count(*) ` + finishedSQL),
-	}}
-}
-
-// plannedNow has a statement planned whenever it runs. A plan that was made when
-// the table was all but empty, and kept, would scan it when it is full.
+// plannedNow plans a statement at each execution. A plan made for an almost empty table would scan a full one.
 const plannedNow = pgx.QueryExecModeCacheDescribe
 
-// ask runs a statement whose rows are read in binary form, by a [rows.Row].
-func ask(ctx context.Context, by Querier, sql string, args ...any) (pgx.Rows, error) {
-	return by.Query(ctx, sql, slices.Concat([]any{plannedNow, pgx.QueryResultFormats{1}}, args)...)
+// asBinary returns the arguments of a statement whose rows a [rows.Row] reads.
+func asBinary(args ...any) []any {
+	return slices.Concat([]any{plannedNow, pgx.QueryResultFormats{1}}, args)
 }
 
-// rowBy makes a function of a row one of pgx.
+// ask executes a statement whose rows a [rows.Row] reads.
+func ask(ctx context.Context, by Querier, sql string, args ...any) (pgx.Rows, error) {
+	return by.Query(ctx, sql, asBinary(args...)...)
+}
+
+// collect reads the rows of a statement. what names them in errors.
+func collect[T any](ctx context.Context, by Querier, what string, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	found, _ := by.Query(ctx, sql, args...) // CollectRows returns its error
+	list, err := pgx.CollectRows(found, read)
+	if err != nil {
+		return nil, ReadError(what, err)
+	}
+	return list, nil
+}
+
+// rowBy adapts a function of a [rows.Row] to pgx.
 func rowBy[T any](read func(*rows.Row) (T, error)) pgx.RowToFunc[T] {
 	return func(row pgx.CollectableRow) (T, error) {
 		r := rows.Read(row.RawValues())
@@ -79,13 +72,13 @@ func (q *Reader) Instance(ctx context.Context, tenant string, id uuid.UUID) (tra
 	return q.InstanceBy(ctx, q.pool, tenant, id)
 }
 
-// InstanceBy is Instance, by a transaction of the caller's.
+// InstanceBy is Instance in a transaction of the caller.
 func (q *Reader) InstanceBy(ctx context.Context, by Querier, tenant string, id uuid.UUID) (transitions.Instance, error) {
 	read := func(r *rows.Row) (transitions.Instance, error) { return mustInstance(r, tenant) }
-	return oneInstance(ctx, by, id, read, q.sql.instance, tenant, id)
+	return oneInstance(ctx, by, id, read, q.in(instanceSQL), tenant, id)
 }
 
-// mustInstance reads an instance of a row that has one.
+// mustInstance is ReadInstance for a row that has one.
 func mustInstance(r *rows.Row, tenant string) (transitions.Instance, error) {
 	i, err := ReadInstance(r, tenant)
 	if err != nil {
@@ -94,7 +87,7 @@ func mustInstance(r *rows.Row, tenant string) (transitions.Instance, error) {
 	return *i, nil
 }
 
-// oneInstance reads what a statement tells of an instance.
+// oneInstance reads the row of a statement about an instance.
 func oneInstance[T any](ctx context.Context, by Querier, id uuid.UUID, read func(*rows.Row) (T, error), sql string, args ...any) (
 	v T, err error,
 ) {
@@ -104,15 +97,11 @@ func oneInstance[T any](ctx context.Context, by Querier, id uuid.UUID, read func
 	}
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return v, errNoInstance(id)
+		return v, workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", id)
 	case err != nil:
 		return v, ReadError("instance", err)
 	}
 	return v, nil
-}
-
-func errNoInstance(id uuid.UUID) error {
-	return workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", id)
 }
 
 // WorkflowOf reads the workflow of an instance, on the pool for nil. Error: InstanceNotFound.
@@ -120,10 +109,10 @@ func (q *Reader) WorkflowOf(ctx context.Context, by Querier, tenant string, id u
 	if by == nil {
 		by = q.pool
 	}
-	return oneInstance(ctx, by, id, func(r *rows.Row) (string, error) { return r.Text(), nil }, q.sql.workflowOf, tenant, id)
+	return oneInstance(ctx, by, id, func(r *rows.Row) (string, error) { return r.Text(), nil }, q.in(workflowOfSQL), tenant, id)
 }
 
-// ReadError is a failed query as the caller may see it. A refusal is one already.
+// ReadError converts the error of a query into an *workflow.Error.
 func ReadError(what string, err error) error {
 	if refusal, ok := errors.AsType[*workflow.Error](err); ok {
 		return refusal

@@ -5,16 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pawlhq/pawl/internal/kernel/audit"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// requestField is the first field, so that lists can omit it: requests can be large, never change, and watched commands are read
-// repeatedly.
+// requestField is omitted in lists, because requests can be large and watched commands are read repeatedly.
 var (
 	requestField = named(flightFields, "request")
 	briefFields  = slices.Concat(doneFields, named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at",
@@ -33,7 +30,7 @@ var (
 	recordSelect, briefSelect = selectOf(recordFields, "c"), selectOf(briefFields, "c")
 )
 
-// ReadRecord reads a command; nil when the row is not there. Its error is that of the row.
+// ReadRecord reads a command, nil for NULL columns.
 func ReadRecord(r *rows.Row) (*transitions.Record, error) { return readRecord(r, recordFields) }
 
 func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, error) {
@@ -58,21 +55,20 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 	return &c.Record, nil
 }
 
-// recordOfKey joins the command c that a row u names, and the audit row a of its transition.
+// recordOfKey joins the command c of the row u, and the audit row a of its transition.
 func recordOfKey(tenant string) string {
 	return `
 CROSS JOIN LATERAL (SELECT * FROM {pawl}.command c WHERE c.tenant = ` + tenant + ` AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` +
 		audit.Position(tenant)
 }
 
-// keyColumns name a command.
 var keyColumns = []rows.Column{rows.Of("scope", rows.Text), rows.Of("key", rows.Text)}
 
-// CommandKeys gathers the scopes and keys of commands.
+// CommandKeys returns a buffer for the scopes and keys of commands.
 func CommandKeys() *rows.Set { return rows.NewSet(keyColumns) }
 
-// FindCommands finds the commands of CommandKeys that are there, each with an index probe. It returns
-// the place of each there, from 1, and the command: see ReadRecord. Parameters: the keys.
+// FindCommands reads the existing commands of CommandKeys, each with an index probe: the index of its key, from 1, and the columns of
+// ReadRecord. Parameters: the keys.
 func FindCommands(b *rows.Builder) {
 	b.Add("SELECT u.ord, ", recordSelect, " FROM ").Source(keyColumns).Add(recordOfKey(b.Tenant()))
 }
@@ -81,19 +77,17 @@ var (
 	recordSQL = `SELECT ` + recordSelect + ` FROM {pawl}.command c` + audit.Position("$1") + `
 	WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
 
-	// recordsSQL reads commands of any tenants, each with its place in the list.
-	// Parameters: tenants, scopes, keys.
+	// recordsSQL reads commands of any tenants, each with its index. Parameters: tenants, scopes, keys.
 	recordsSQL = `SELECT ` + briefSelect + `, u.ord
 	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)` + recordOfKey("u.tenant")
 
-	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
-	// the scope of its undos, how many.
+	// undoingSQL reads the undos of an instance in flight. Parameters: tenant, scope of its undos, limit.
 	undoingSQL = `SELECT ` + briefSelect + ` FROM (SELECT * FROM {pawl}.command u
 	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL
 	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position("$1") + ` ORDER BY c.created_at, c.key`
 )
 
-// Record reads a command, on the pool for nil. Error: CommandNotFound.
+// Record reads a command; by defaults to the pool. Error: CommandNotFound.
 func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (transitions.Record, error) {
 	if err := CheckRef(ref); err != nil {
 		return transitions.Record{}, err
@@ -101,7 +95,7 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	if by == nil {
 		by = q.pool
 	}
-	list, err := recordsOf(ctx, by, "command", recordFields, q.sql.record, ref.Tenant, ref.Scope, ref.Key)
+	list, err := recordsOf(ctx, by, "command", recordFields, q.in(recordSQL), ref.Tenant, ref.Scope, ref.Key)
 	if err == nil && len(list) == 0 {
 		err = transitions.UnknownCommand()
 	}
@@ -119,53 +113,39 @@ func (q *Reader) Records(ctx context.Context, refs []transitions.Ref) ([]*transi
 		tenants[i], scopes[i], keys[i] = r.Tenant, r.Scope, r.Key
 	}
 	list := make([]*transitions.Record, len(refs))
-	found, err := ask(ctx, q.pool, q.sql.records, tenants, scopes, keys)
-	if err == nil {
-		_, err = pgx.CollectRows(found, rowBy(func(row *rows.Row) (none struct{}, err error) {
-			r, err := mustRecord(row, briefFields)
-			if i := row.Int8(); err == nil {
-				list[i-1] = &r
-			}
-			return none, err
-		}))
-	}
-	if err != nil {
-		return nil, ReadError("commands", err)
-	}
-	return list, nil
+	_, err := collect(ctx, q.pool, "commands", rowBy(func(row *rows.Row) (none struct{}, err error) {
+		r, err := mustRecord(row, briefFields)
+		if i := row.Int8(); err == nil {
+			list[i-1] = &r
+		}
+		return none, err
+	}), q.in(recordsSQL), asBinary(tenants, scopes, keys)...)
+	return list, err
 }
 
-// InFlight reads the command whose outcome takes the instance on, and up to most of its
-// undos, without their requests.
+// InFlight reads the command in flight of the instance and up to most of its undos, without their requests.
 func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most int) (list []transitions.Record, err error) {
 	if ref := inst.Links.InFlight; ref != nil {
 		found, err := q.Records(ctx, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}})
 		if err != nil {
 			return nil, err
 		}
-		if r := found[0]; r != nil && r.InFlight() { // else it has ended meanwhile
+		if r := found[0]; r != nil && r.InFlight() {
 			list = append(list, *r)
 		}
 	}
-	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.sql.undoing, inst.Tenant, decide.UndoScope(inst.ID), most)
+	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, decide.UndoScope(inst.ID), most)
 	return append(list, undos...), err
 }
 
 func recordsOf(ctx context.Context, by Querier, what string, fields []field[Command], sql string, args ...any) (
 	[]transitions.Record, error,
 ) {
-	found, err := ask(ctx, by, sql, args...)
-	if err != nil {
-		return nil, ReadError(what, err)
-	}
-	list, err := pgx.CollectRows(found, rowBy(func(r *rows.Row) (transitions.Record, error) { return mustRecord(r, fields) }))
-	if err != nil {
-		return nil, ReadError(what, err)
-	}
-	return list, nil
+	read := rowBy(func(r *rows.Row) (transitions.Record, error) { return mustRecord(r, fields) })
+	return collect(ctx, by, what, read, sql, asBinary(args...)...)
 }
 
-// mustRecord reads a command of a row that has one.
+// mustRecord is readRecord for a row that has one.
 func mustRecord(r *rows.Row, fields []field[Command]) (transitions.Record, error) {
 	record, err := readRecord(r, fields)
 	if err != nil {

@@ -2,25 +2,22 @@ package store
 
 import "strings"
 
-// BusinessKey joins the row i with the business_key of an instance, which can only
-// be a probe of the primary key. Both are SQL expressions.
+// BusinessKey joins the row i with the business_key of an instance by a probe of the primary key. Both are SQL expressions.
 func BusinessKey(tenant, id string) string {
 	return `
 LEFT JOIN LATERAL (` + newest("i.business_key", tenant, id) + `) AS i ON true`
 }
 
-// Instances are all instances of a tenant, with every column.
+// Instances selects all instances of a tenant.
 func Instances(tenant string) string { return "SELECT * FROM {pawl}.instance WHERE tenant = " + tenant }
 
-// Refusal is what a statement of others says of the answer that a key has had
-// without a transition. All are SQL expressions.
+// Refusal describes the answer of a key without a transition, for statements of other packages. All fields are SQL expressions.
 type Refusal struct {
 	Tenant, Scope, Key, Fingerprint string
 	Actor, Code, Body, At, Expires  string // of a new one
 }
 
-// InsertRefusal inserts the answer of a key for each row of from, unless the key has
-// one.
+// InsertRefusal inserts the answer of a key for each row of from, unless the key has one.
 func InsertRefusal(r Refusal, from string) string {
 	return `
 INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at,
@@ -29,15 +26,14 @@ SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'fail
 		r.Actor, r.Code, r.Body, r.At, r.At, r.Expires}, ", ") + ` FROM ` + from + ` ON CONFLICT DO NOTHING`
 }
 
-// WithdrawRefusal deletes the record of a key, c, if it has never made a version of an instance, as if the key were unused. A command that
-// failed and made a version may have had effects.
+// WithdrawRefusal deletes the record of a key, c, if it has made no version of an instance, as if the key were unused.
 func WithdrawRefusal(r Refusal, condition string) string {
 	return `
 DELETE FROM {pawl}.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + `
 	AND c.version IS NULL AND ` + condition
 }
 
-// Succeeded is true where the command that the fingerprint says was done.
+// Succeeded reports whether the command with the fingerprint succeeded.
 func Succeeded(r Refusal) string {
 	return `EXISTS (SELECT FROM {pawl}.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key +
 		` AND c.fingerprint = ` + r.Fingerprint + ` AND c.status = 'succeeded')`

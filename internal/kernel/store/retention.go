@@ -2,11 +2,10 @@ package store
 
 import "github.com/pawlhq/pawl/transitions"
 
-// OldestExpirySQL is when the key is due that is due first.
+// OldestExpirySQL returns the first end of a retention period.
 const OldestExpirySQL = `SELECT expires_at FROM {pawl}.command WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1`
 
-// NextExpiry is when the key is due that is due first, not before a time, which is a
-// SQL expression.
+// NextExpiry returns the first end of a retention period not before a time, which is an SQL expression.
 func NextExpiry(since string) string {
 	return `SELECT expires_at FROM {pawl}.command WHERE expires_at >= ` + since + ` ORDER BY expires_at LIMIT 1`
 }
@@ -16,20 +15,14 @@ func NextExpiry(since string) string {
 const HistoryKeptSQL = `
 SELECT $1::timestamptz - max(history_kept) FROM {pawl}.horizon WHERE history HAVING bool_and(history_kept IS NOT NULL)`
 
-// GiveUpSQL ends work with a failure that nobody has taken for as long as its answer
-// would be replayed, and whose workflow this node does not know. Its instance cannot
-// go on without the workflow, so another command takes its place there, in a scope of
-// Pawl's own, for whoever knows it again. What a message asks for waits.
+// GiveUpSQL abandons work that no node has claimed for as long as its answer would be replayed, and whose workflow this node does not know.
+// If its instance waits for it, a replacement command in Pawl's own scope takes its place, for a node that knows the workflow. Commands of
+// messages are kept.
 //
-// One call reads a batch of what is due of each activity of such workflows, in the order
-// of the index, and all that are due at the time of the last: much of it may stay, such
-// as what is paused.
-// It takes no row that somebody has locked, and none whose links PostgreSQL may not
-// be able to read (a result with a NUL). It returns where to go on, NULL at the end,
-// and how many it has ended. Parameters: now, how long an answer is replayed in
-// microseconds where no workflow says it, the workflows that this node knows, where
-// the last one stopped, batch, the answer, what the scopes of the commands that take
-// the place begin with.
+// One call reads a batch of the due work of each such activity in the order of the index, plus all with the last due time. It skips locked
+// rows, and instances whose links PostgreSQL may not be able to read (a result with a NUL). It returns the position for the next call, NULL
+// at the end, and the number of abandoned commands. Parameters: now, default retention period of answers in microseconds, known workflows,
+// position, limit, answer, prefix of the scopes of replacements.
 const GiveUpSQL = `
 WITH RECURSIVE ` + activities + `,
 looked AS MATERIALIZED (

@@ -12,10 +12,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// viewSQL reads an instance with what waits on it: its timers by the scopes that
-// they have, what callers have scheduled and what is stuck, on its children too, by the indexes for that.
-// Parameters: tenant, id, the first scope of a timer, the first one after those, how
-// many of each. Its lists have the names of their Go types' fields.
+// viewSQL reads an instance with its timers, scheduled commands and stuck commands, including those of its children, each by its index. Its
+// lists have the names of their Go types' fields. Parameters: tenant, id, first scope of a timer, first scope after those, limit of each.
 var viewSQL = `SELECT ` + instanceSelect + `,
 	(SELECT json_agg(json_build_object('Name', substr(t.scope, length($3::text) + 1), 'Transition', t.transition, 'Due', t.run_at)
 			ORDER BY t.run_at, t.scope)
@@ -39,15 +37,13 @@ var viewSQL = `SELECT ` + instanceSelect + `,
 	BusinessKey("$1", "k.instance") + `)::text
 FROM (` + newest("*", "$1", "$2") + `) i`
 
-// View reads an instance with its timers, with what is scheduled on it and with what
-// of it is stuck. Error: InstanceNotFound.
+// View reads an instance with its timers, scheduled and stuck commands. Error: InstanceNotFound.
 func (q *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
 	first := decide.TimerScope(id, "")
 	read := func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) }
-	return oneInstance(ctx, q.pool, id, read, q.sql.view, tenant, id, first, afterScopes(first), inspect.MaxWaiting+1)
+	return oneInstance(ctx, q.pool, id, read, q.in(viewSQL), tenant, id, first, afterScopes(first), inspect.MaxWaiting+1)
 }
 
-// readView reads what viewSQL asks for.
 func readView(r *rows.Row, tenant string) (v inspect.View, err error) {
 	if v.Instance, err = mustInstance(r, tenant); err != nil {
 		return v, err
@@ -79,7 +75,7 @@ func readView(r *rows.Row, tenant string) (v inspect.View, err error) {
 	return v, nil
 }
 
-// atMost reads a list in JSON that may have one entry too many, or be NULL.
+// atMost reads a JSON list that may be NULL or have one entry too many.
 func atMost[T any](raw []byte) (list []T, more bool, err error) {
 	if raw == nil {
 		return nil, false, nil
