@@ -3,12 +3,12 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"os"
 	"os/signal"
 
-	"github.com/spf13/cobra"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/pawlhq/pawl"
@@ -20,22 +20,22 @@ import (
 )
 
 // A service with a command of its own.
-func ExampleCommandLine() {
-	orders := order.Workflow(&provider.Client{URL: os.Getenv("PAYMENTS")})
-	root := pawl.CommandLine(orders)
-	root.AddCommand(&cobra.Command{
-		Use: "import <file>", Short: "Import last year's orders", Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			config := pawl.ConfigOf(c, orders) // of --database and --schema
-			_, err := fmt.Fprintln(c.OutOrStdout(), "importing", args[0], "into the schema", config.Schema)
-			return err
-		},
-	})
-	root.SetArgs([]string{"import", "orders.csv"})
-	fmt.Println("exit code", pawl.Execute(root))
+func ExampleProgram() {
+	flags := flag.NewFlagSet("import", flag.ContinueOnError)
+	year := flags.Int("year", 2025, "import the orders of this year")
+	program := pawl.Program{
+		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: os.Getenv("PAYMENTS")})},
+		Commands: []pawl.Subcommand{{Usage: "import FILE", Short: "Import old orders", Flags: flags,
+			Run: func(_ context.Context, c pawl.Call) error {
+				_, err := fmt.Fprintln(c.Out, "importing", c.Args[0], "of", *year, "into the schema", c.Config.Schema)
+				return err
+			}}},
+		Args: []string{"import", "orders.csv", "--year", "2024"},
+	}
+	fmt.Println("exit code", program.Run())
 
 	// Output:
-	// importing orders.csv into the schema pawl
+	// importing orders.csv of 2024 into the schema pawl
 	// exit code 0
 }
 

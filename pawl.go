@@ -1,25 +1,19 @@
-// Package pawl is the front door: what a program imports to turn workflow
-// definitions into a whole service with its command line.
+// Package pawl turns workflow definitions into a service with a command line.
 //
 //	func main() { pawl.Main(order.Workflow(payments)) }
 //
-// The program then knows the commands serve, ops, keys, tickets, auth, migrate,
-// verify, diagram and version, and those that ask a server or work on the database:
-// submit, get, list, history, can, watch and tail. With no DATABASE_URL it runs a
-// private PostgreSQL.
+// Without DATABASE_URL the program runs a private PostgreSQL. docs/cli.md lists its commands.
 //
-// A program that needs more than that composes the same parts itself:
-// [CommandLine] to add commands, [Start] to run the service from its own main, or
-// package engine for the engine alone, which links neither a command line nor an
-// HTTP interface nor the client of a broker.
+// A program that needs more composes the same parts: [Program] adds commands, [Start] runs the service from another main, and package
+// engine is the engine alone, without a command line, an HTTP interface or the client of a broker.
 package pawl
 
 import (
+	"context"
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pawlhq/pawl/app/cli"
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
@@ -54,30 +48,54 @@ type (
 	Code = workflow.Code
 
 	// UsageError is a mistake in how a command was called or a service configured,
-	// its field Err. [Execute] answers it with the exit code 2.
+	// its field Err. [Main] exits with 2 for it.
 	UsageError = usage.Error
 )
 
-// Main runs the command line over the given workflows and ends the process: 0
-// when all went well, 1 for a failure, 2 for a mistake in how it was called, 5 for
-// what a server has refused, 6 for what it has not answered.
-func Main(workflows ...workflow.Source) {
-	os.Exit(Execute(CommandLine(workflows...)))
-}
+// The command line.
+type (
+	// Program is a command line with commands of its own. Its method Run returns the exit code.
+	Program = cli.Program
 
-// CommandLine is the command line of [Main], for a program that adds commands of
-// its own. Run it with [Execute].
-func CommandLine(workflows ...workflow.Source) *cobra.Command {
-	return cli.CommandLine(workflows...)
-}
+	// Subcommand is a command of a Program.
+	Subcommand = cli.Subcommand
 
-// Execute runs the command that the process's arguments name, prints a failure
-// to standard error, and returns the exit code. SIGINT and SIGTERM cancel the
-// command's context; a second one ends the process at once.
-func Execute(root *cobra.Command) int { return cli.Execute(root) }
+	// Call is one call of a Subcommand.
+	Call = cli.Call
+)
 
-// ConfigOf is the configuration that the flags --database and --schema ask for,
-// for a command that was added to [CommandLine].
-func ConfigOf(c *cobra.Command, workflows ...workflow.Source) Config {
-	return cli.ConfigOf(c, workflows...)
-}
+// Main runs the command line over the given workflows and ends the process. The exit code is 0 for success, 1 for a failure, 2 for a
+// usage error, 5 for a refusal of a server, and 6 if it did not answer. SIGINT and SIGTERM cancel the command's context; a second one ends
+// the process at once.
+func Main(workflows ...workflow.Source) { os.Exit(Program{Workflows: workflows}.Run()) }
+
+// DefaultAddress is where a Service listens unless its Config says otherwise.
+const DefaultAddress = service.DefaultAddress
+
+type (
+	// Config is what a Service needs. Only its Workflows are required;
+	// [service.Config] describes all of it.
+	Config = service.Config
+
+	// InboxConsumer takes webhooks that are signed as Standard Webhooks says.
+	InboxConsumer = service.InboxConsumer
+
+	// Network says how a Service is reached: TLS, proxies, pages of other origins, and how
+	// much of it everybody may take.
+	Network = service.Network
+
+	// Service is a running engine with its HTTP interface and its database. It is
+	// safe for concurrent use. Engine is the engine behind the interface, Pool the pool
+	// of connections, for tables of the program's own, and URL the address to send
+	// requests to. Wait waits until a context ends or the service fails, and Stop stops
+	// in order.
+	Service = service.Service
+)
+
+// Start connects to the database, migrates it, and serves. ctx bounds only the
+// start. Call Stop when done.
+//
+// Errors: a *UsageError for an address, a network, a schema name or an inbox that cannot be;
+// the mistakes of the workflows; a route that cannot be; those of package schema,
+// [engine.New] and its Start.
+func Start(ctx context.Context, c Config) (*Service, error) { return service.Start(ctx, c) }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/app/progress"
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
@@ -23,7 +24,7 @@ The tables are made anew at each start: on a private PostgreSQL of the demo's ow
 or in the schema pawl_demo of the database that was named.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config.Database = pawl.ConfigOf(c).Database
+			config.Database = cli.ConfigOf(c).Database
 			config.Out = c.OutOrStdout()
 			config.Color = progress.Terminal(config.Out) && os.Getenv("NO_COLOR") == ""
 			return demo.Run(c.Context(), config)

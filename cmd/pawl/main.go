@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 )
 
-func main() { os.Exit(pawl.Execute(command())) }
+func main() { os.Exit(cli.Execute(command())) }
 
 func command() *cobra.Command {
 	root := shop.Command()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
 )
@@ -21,7 +21,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	code = pawl.Execute(root)
+	code = cli.Execute(root)
 	return code, out.String(), errs.String()
 }
 

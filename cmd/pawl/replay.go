@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/examples/fines"
@@ -49,7 +50,7 @@ changes nothing.`,
 }
 
 func runReplay(c *cobra.Command, r replay.Config) (err error) {
-	ctx, config := c.Context(), pawl.ConfigOf(c, fines.Workflow)
+	ctx, config := c.Context(), cli.ConfigOf(c, fines.Workflow)
 	config.Address = "127.0.0.1:0"
 	config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 	service, err := pawl.Start(ctx, config)

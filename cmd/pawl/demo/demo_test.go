@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
@@ -24,7 +24,7 @@ import (
 // The second node of the story is this program again, and so is its command line.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{"serve", "keys", "ops"}, os.Args[1]) {
-		os.Exit(pawl.Execute(shop.Command()))
+		os.Exit(cli.Execute(shop.Command()))
 	}
 	pgtest.Main(m)
 }

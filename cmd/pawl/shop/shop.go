@@ -13,16 +13,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
 
-// Command is [pawl.CommandLine] over the example workflows. Its command serve has
+// Command is [cli.CommandLine] over the example workflows. Its command serve has
 // the flag --payments, which names the payment provider.
 func Command() *cobra.Command {
 	client := &provider.Client{} // its URL is known when serve runs
-	root := pawl.CommandLine(order.Workflow(client), fines.Workflow)
+	root := cli.CommandLine(order.Workflow(client), fines.Workflow)
 	for _, c := range root.Commands() {
 		if c.Name() == "serve" {
 			payAt(c, client)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/app/cli"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
@@ -115,7 +115,7 @@ func TestProviderThatCannotBeIsAMistakeInTheCall(t *testing.T) {
 		root.SetArgs([]string{"serve", "--payments", url})
 		var stderr bytes.Buffer
 		root.SetErr(&stderr)
-		code := pawl.Execute(root)
+		code := cli.Execute(root)
 		assert.Truef(t, code == 2 && strings.Contains(stderr.String(), "--payments: "), "%s: exit %d, %s", url, code, stderr.String())
 	}
 }
@@ -126,7 +126,7 @@ func TestHelpDoesNotShowThePasswordOfTheProvider(t *testing.T) {
 	root.SetArgs([]string{"serve", "--help"})
 	var out bytes.Buffer
 	root.SetOut(&out)
-	if code := pawl.Execute(root); code != 0 || !strings.Contains(out.String(), "--payments") || strings.Contains(out.String(), "sesame") {
+	if code := cli.Execute(root); code != 0 || !strings.Contains(out.String(), "--payments") || strings.Contains(out.String(), "sesame") {
 		t.Errorf("exit %d\n%s", code, out.String())
 	}
 }

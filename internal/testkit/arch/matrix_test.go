@@ -214,7 +214,7 @@ var Matrix = []Room{
 		"app/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, memlimit, uuid)},
-	{".", ours("engine", "app/cli", "app/service", "app/usage", "transitions", "workflow"), mods(cobra)},
+	{".", ours("engine", "app/cli", "app/service", "app/usage", "transitions", "workflow"), nil},
 	{"bench/cmd/bench", ours("bench", "internal/localpg"), nil},
 	{"bench/cmd/river", ours("bench", "internal/localpg"), mods(errgroup, pgx, river)},
 	{"bench/cmd/withnats", ours("outbox/sink/natstest"), nil},
