@@ -53,7 +53,7 @@ test-long: ## run the tests that make test leaves out or makes smaller: dozens o
 	$(GO) test -C bench $(RACE) $(TESTFLAGS) -run "$$(.ci/long bench)" ./...
 
 requests: ## send 100,000 requests that are made up from the OpenAPI document
-	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
+	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestGeneratedRequests ./api
 
 # The PostgreSQLs beside the one that the other targets find, as npm has them, and where they are kept. The account that
 # the servers run as can enter the folder, also when it is root's.

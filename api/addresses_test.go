@@ -55,7 +55,7 @@ var sinkChanges = map[string]string{"skip": `{"all":true,"reason":"x"}`, "redriv
 	"pause": `{}`, "resume": `{}`, "forget": `{}`}
 
 // Neither is an operator's key good for two things, or for ever.
-func TestAnOperationOnAnInstanceHasAKeyAtEachOfItsAddresses(t *testing.T) {
+func TestInstanceOperationsNeedKeys(t *testing.T) {
 	s := newServer(t)
 	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
 	a.want(t, http.StatusCreated)

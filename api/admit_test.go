@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestATenantThatSendsTooMuchIsToldWhenToComeBack(t *testing.T) {
+func TestTenantRate_RetryAfter(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Limits.Rate, c.Limits.Burst = 0.01, 5 })
 	pack := func(key string, headers ...string) answer {
 		t.Helper()

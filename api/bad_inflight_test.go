@@ -159,7 +159,7 @@ var badOperations = []badCase{
 	{"a parameter of the paused", "GET", "/v1/ops/paused?colour=x", "", nil, workflow.InvalidRequest},
 }
 
-func TestBadInputAboutCommandsInFlightLeavesNoTrace(t *testing.T) {
+func TestInFlight_BadInput(t *testing.T) {
 	s := newServer(t)
 	status, address := s.accepted("k")
 	v := s.visit()

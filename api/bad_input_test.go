@@ -231,9 +231,9 @@ func TestBadInputIsRefusedAndLeavesNoTrace(t *testing.T) {
 	s.packed("1") // it still serves
 }
 
-// TestWhatIsNotHTTPIsRefused sends what no client library would send. These
+// TestServer_NotHTTP sends what no client library would send. These
 // requests net/http answers itself.
-func TestWhatIsNotHTTPIsRefused(t *testing.T) {
+func TestServer_NotHTTP(t *testing.T) {
 	s := newServer(t)
 	before := s.rows()
 	const head = "POST /v1/workflows/parcel/pack HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

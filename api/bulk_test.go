@@ -102,7 +102,7 @@ func TestBulkAnswersEveryItemInOrder(t *testing.T) {
 	}
 }
 
-func TestBulkRefusesAWholeRequestThatItCannotTakeApart(t *testing.T) {
+func TestBulk_UnreadableRequest(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Limits.BulkItems, c.Limits.BulkBody = 10, 10_000 })
 	good := `{"workflow":"parcel","transition":"pack","key":"1","payload":{"to":"Wien"}}`
 	before := s.rows()

@@ -78,7 +78,7 @@ func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
 	}
 }
 
-func TestWhatWasClaimedInSQLIsNotCancelled(t *testing.T) {
+func TestCancel_ClaimedInSQL(t *testing.T) {
 	s := newServer(t)
 	_, err := s.pool.Exec(t.Context(), "SELECT pawl.claim('desk', 'k', sha256('x'))")
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestWhatWasClaimedInSQLIsNotCancelled(t *testing.T) {
 }
 
 // Who could have sent a command is told by the version that its instance began with.
-func TestWhoMayCancelIsSaidByTheInstancesVersion(t *testing.T) {
+func TestCancel_RolesOfInstanceVersion(t *testing.T) {
 	gate := func(version int, role string) workflow.Source {
 		type data struct{}
 		return workflow.Define("gate", version,

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestWhatWaitsForAnOperatorIsToldOfItsInstance(t *testing.T) {
+func TestInstanceShowsStuckCommand(t *testing.T) {
 	s := newServer(t)
 	status := s.stuck("a")
 	path := "/v1/instances/" + status.Instance.String()

@@ -90,7 +90,7 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 }
 
 // Who may read one workflow sees the children that are of it, and of a parent that he may not read no number.
-func TestWhoMayNotReadAChildDoesNotSeeIt(t *testing.T) {
+func TestChildrenNeedRead(t *testing.T) {
 	var grants auth.Grants
 	s := newServerOf(t, folders(), nil, func(c *api.Config) {
 		c.Identify = func(*http.Request) (api.Caller, error) {
@@ -122,7 +122,7 @@ func TestWhoMayNotReadAChildDoesNotSeeIt(t *testing.T) {
 }
 
 // The name of a node is for operators.
-func TestWhoHoldsALeaseIsForOperators(t *testing.T) {
+func TestLeaseHolderNeedsOperator(t *testing.T) {
 	s := newServer(t)
 	id := s.booked()
 	a := s.deliver(id, "k")

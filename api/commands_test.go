@@ -73,7 +73,7 @@ func TestCommandsInFlightAreListed(t *testing.T) {
 	}
 }
 
-func TestWhatIsPausedIsListed(t *testing.T) {
+func TestPausedList(t *testing.T) {
 	s := newServer(t)
 	var ids []string
 	for _, key := range []string{"1", "2", "3"} {

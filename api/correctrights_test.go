@@ -9,7 +9,7 @@ import (
 )
 
 // A correction and a migration are an operator's, and so is a dry run: it tells what an instance is, and what would become of it.
-func TestWhoMayCorrectAndMigrateAndTryThat(t *testing.T) {
+func TestCorrectAndMigrate_Grants(t *testing.T) {
 	g := newGuarded(t)
 	id, key := "/v1/ops/instances/"+g.instance.String(), "/v1/ops/workflows/parcel/keys/L-1"
 	const correction, all = `{"state":"nowhere","reason":"x"}`, `{"workflow":"none","from":1,"to":2}`

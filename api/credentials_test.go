@@ -412,7 +412,7 @@ var messages = map[string]string{
 	"authenticate": `{"op":"authenticate","id":"c","credential":"x.y.z"}`,
 }
 
-func TestEveryOperationOnAWebSocketIsClosedByDefault(t *testing.T) {
+func TestWebSocketOperationsNeedGrants(t *testing.T) {
 	g := newGuarded(t)
 	for name, headers := range g.wrong() {
 		t.Run(name, func(t *testing.T) {

@@ -43,11 +43,11 @@ func requestsMadeUp(t *testing.T, n int64) int64 {
 	return n
 }
 
-const nameOfFuzz = "TestNoRequestOfTheDocumentOrAgainstItIsADefect"
+const nameOfFuzz = "TestGeneratedRequests"
 
 // Whatever is asked, by the document or against it: there is no defect, every answer is as the document says, as declared looks at
 // each of them, and what is in the database is whole. So is each request that was served what the document allows.
-func TestNoRequestOfTheDocumentOrAgainstItIsADefect(t *testing.T) {
+func TestGeneratedRequests(t *testing.T) {
 	f := newFuzz(t)
 	left, seed, began := &atomic.Int64{}, uint64(time.Now().UnixNano()), time.Now()
 	requests := int64(2000)
@@ -149,7 +149,7 @@ func knownOfFuzz() *contracttest.Known {
 }
 
 // What is made up without a mistake is what the document allows.
-func TestWhatIsMadeUpIsAsTheDocumentSays(t *testing.T) {
+func TestGeneratedRequests_Valid(t *testing.T) {
 	w, err := parcel.Build()
 	require.NoError(t, err)
 	workflows := []*workflow.Workflow{w}

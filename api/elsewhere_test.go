@@ -14,7 +14,7 @@ import (
 
 // What only a node can answer that knows the instance's version is to be sent again, and not given up: not by callers,
 // and not by senders of messages.
-func TestWhatAnotherNodeMayKnowIsToBeSentAgain(t *testing.T) {
+func TestNotOnThisNode_Retryable(t *testing.T) {
 	s := newServer(t, withPost)
 	id := read[transitions.Result](t, s.post("/v1/workflows/parcel/label", "l", `{"to":"Wien","label":"L-1"}`)).Instance.String()
 	later := s.post("/v1/instances/"+id+"/send", "later", `{"via":"air"}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339),

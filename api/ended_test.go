@@ -99,7 +99,7 @@ func TestAWaitForACommandEndsWithItsCredential(t *testing.T) {
 }
 
 // Who begins a request in time, and sends its body when his credential has ended, has sent nothing.
-func TestABodyThatComesAfterTheCredentialHasEndedIsRefused(t *testing.T) {
+func TestCredentialExpiresBeforeBody(t *testing.T) {
 	var taken chan struct{}
 	identified := make(chan struct{})
 	s := newServer(t, func(c *api.Config) {

@@ -325,7 +325,7 @@ func TestAnErasedEventSaysSo(t *testing.T) {
 		"got %v", e)
 }
 
-func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
+func TestEvents_Filters(t *testing.T) {
 	blue, got := hook(t, "blue", &transitions.EventFilter{Workflow: "job", Attributes: map[string]string{"team": "blue"}})
 	s := newServerOf(t, []workflow.Source{jobs()}, []relay.Sink{blue})
 	for _, of := range []struct{ number, team string }{{"J-1", "red"}, {"J-2", "blue"}, {"J/3 é", ""}} {
@@ -389,7 +389,7 @@ func named(t *testing.T, all []jsontext.Value) string {
 }
 
 // A workflow that is not there is the caller's mistake wherever one is named.
-func TestEventsOfAnUnknownWorkflowAreRefusedAsListsAre(t *testing.T) {
+func TestEvents_UnknownWorkflow(t *testing.T) {
 	s := newServerOf(t, []workflow.Source{jobs()}, nil)
 	want := s.get("/v1/instances?workflow=jbo").wantProblem(t, 404, workflow.WorkflowNotFound).Detail
 	for _, accept := range []string{"application/json", "text/event-stream"} {

@@ -129,7 +129,7 @@ func TestAnEventStreamFromNowHasOnlyWhatIsNew(t *testing.T) {
 	assert.Truef(t, stream.seen[0] == "6-1" && stream.lastID == "6", "%q, id %s", stream.seen, stream.lastID)
 }
 
-func TestASilentEventStreamTellsThatItLivesAndWhereItIs(t *testing.T) {
+func TestEventStream_Heartbeat(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.CommentEvery = 20 * time.Millisecond })
 	s.someEvents()
 	stream, cut := s.source("/v1/events?type=nothing")

@@ -15,7 +15,7 @@ import (
 // What the documents warn of: Go's own http.Transport repeats a request that has an
 // Idempotency-Key by itself when a connection that was in use before is lost without
 // an answer. The caller has sent it once, and Pawl was asked twice.
-func TestGosTransportRepeatsWhatHasAnIdempotencyKey(t *testing.T) {
+func TestGoTransportRetriesKeyedRequests(t *testing.T) {
 	s := newServer(t)
 	var sent, lose atomic.Int64
 	lossy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

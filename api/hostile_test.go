@@ -162,7 +162,7 @@ func TestMeLooksAtEveryGrant(t *testing.T) {
 }
 
 // What a caller tries of others, in what he names himself.
-func TestNobodyActsAsPawl(t *testing.T) {
+func TestReservedActorsAreRefused(t *testing.T) {
 	g := newGuarded(t)
 	path := "/v1/instances/" + g.instance.String() + "/stamp"
 	for _, actor := range []string{"pawl:timer", "inbox:post", strings.Repeat("x", 300)} {

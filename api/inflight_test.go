@@ -49,7 +49,7 @@ func (s *server) stopStreams() {
 	}
 }
 
-func TestACommandInFlightIsAnsweredWithWhereItsStatusIs(t *testing.T) {
+func TestInFlight_Location(t *testing.T) {
 	s := newServer(t)
 	id := s.booked()
 	a := s.deliver(id, "to the/door", "Idempotency-Scope", "a/b")
@@ -128,7 +128,7 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsInVainIsToldHowTheCommandStandsThen(t *testing.T) {
+func TestWaitTimeout_ReturnsStatus(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	id := s.booked()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
+func TestLists_FiltersAndOrder(t *testing.T) {
 	s := newServer(t)
 	var between time.Time
 	var ids []uuid.UUID

@@ -114,7 +114,7 @@ func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 }
 
 // Who tries an address is told where to look.
-func TestAnAddressWithNothingSaysWhereThereIsSomething(t *testing.T) {
+func TestUnknownPath_NamesAPI(t *testing.T) {
 	g := newGuarded(t)
 	for _, path := range []string{"/", "/docs/", "/v1", "/swagger"} {
 		p := g.get(path).wantProblem(t, 404, workflow.NotFound)

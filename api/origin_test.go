@@ -14,7 +14,7 @@ import (
 )
 
 // What docs/protocol.md says of pages of other origins, as browsers ask for them.
-func TestWhatAPageOfAnotherOriginCanDo(t *testing.T) {
+func TestForeignOrigin(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("1")
 	before := s.rows()

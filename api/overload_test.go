@@ -15,7 +15,7 @@ import (
 
 // What comes while a node has all that it may have is refused at once, without a look at it, and nothing of it is done. What was
 // taken is done, and so is the rest when it comes again.
-func TestAnOverloadedNodeRefusesWhatIsTooMuchAndNothingElse(t *testing.T) {
+func TestOverload_RefusesExcess(t *testing.T) {
 	const most, more = 20, 60
 	entered, open := make(chan struct{}), make(chan struct{})
 	gate := workflow.Define("gate", 1,

@@ -62,7 +62,7 @@ func TestRoutesOfTheProgramAreForLoopbackHosts(t *testing.T) {
 	s.get("/shop/7").want(t, 200)
 }
 
-func TestWhatNoRouteOfTheProgramTakesIsAProblem(t *testing.T) {
+func TestProgramRoutes_NotFound(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
 		c.Routes = map[string]http.Handler{"GET /shop/{x}": says("shop"), "/tree/": says("tree")}
 	})

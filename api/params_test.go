@@ -100,7 +100,7 @@ func TestAHandlerReadsOnlyWhatItsRouteDeclares(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackHostsAreServedWithoutAuthentication(t *testing.T) {
+func TestNoAuthentication_LoopbackHosts(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "localhost:8080": true, "LOCALHOST:1": true, "127.0.0.1:80": true, "127.9.9.9": true, "[::1]:8080": true,
 		"[::1]":                true,

@@ -71,7 +71,7 @@ func TestRetryAfterIsWholeSecondsAndOneAtLeast(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenBackCanBeTakenAgain(t *testing.T) {
+func TestRates_Refund(t *testing.T) {
 	r := newRates("credential", 0.5, 3)
 	require.Equal(t, time.Duration(0), r.take("a", 2, noon), "it is refused")
 	n, next := r.left("a", noon.Add(time.Second))

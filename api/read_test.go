@@ -52,7 +52,7 @@ func TestInstancesAreFoundByEveryFilter(t *testing.T) {
 	s.get("/v1/instances?business_key=L%2F3").wantProblem(t, 400, workflow.InvalidRequest)
 }
 
-func TestPagesOfInstancesMissNothingAndRepeatNothing(t *testing.T) {
+func TestInstancePagesAreComplete(t *testing.T) {
 	s := newServer(t)
 	want := map[uuid.UUID]bool{}
 	for range 25 {
@@ -244,7 +244,7 @@ func TestDiagramsAreNegotiated(t *testing.T) {
 	s.get("/v1/instances/"+uuid.NewString()+"/diagram").wantProblem(t, 404, workflow.InstanceNotFound)
 }
 
-func TestWhatIsReadByIDIsReadByBusinessKeyToo(t *testing.T) {
+func TestReadByBusinessKey(t *testing.T) {
 	s := newServer(t)
 	a := s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L/1"}`)
 	a.want(t, http.StatusCreated)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestReplayIsByteIdenticalAfterTheInstanceMovedOn(t *testing.T) {
+func TestReplayIsByteIdentical(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("5")
 	path := "/v1/instances/" + id.String()
@@ -41,7 +41,7 @@ func TestReplayIsByteIdenticalAfterTheInstanceMovedOn(t *testing.T) {
 	assert.Truef(t, string(got.Result) == `{"stamps":1}` && got.Version == 2 && got.State == packed, "the answer says %+v", got)
 }
 
-func TestIdenticalRequestsAtOnceHaveOneEffectAndOneAnswer(t *testing.T) {
+func TestConcurrentDuplicates(t *testing.T) {
 	s := newServer(t)
 	const callers = 50
 	answers := make([]answer, callers)

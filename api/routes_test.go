@@ -36,7 +36,7 @@ func TestEveryUnknownAddressIsAProblem(t *testing.T) {
 	}
 }
 
-func TestEveryOtherMethodIsAProblemThatNamesTheRightOnes(t *testing.T) {
+func TestMethodNotAllowed(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("1").String()
 	for _, c := range []struct{ method, path, allow string }{
@@ -58,7 +58,7 @@ func TestEveryOtherMethodIsAProblemThatNamesTheRightOnes(t *testing.T) {
 	}
 }
 
-func TestOnlyThisMachineIsServedWithoutAuthentication(t *testing.T) {
+func TestNoAuthentication_LocalOnly(t *testing.T) {
 	s := newServer(t)
 	for _, path := range []string{"/v1/workflows", "/v1/events", "/v1/stream", "/v1/instances"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)

@@ -139,7 +139,7 @@ func TestKeys(t *testing.T) {
 
 // The plainest client: "curl -X POST" sends no content type, and "curl -d" calls
 // JSON a form.
-func TestCommandNeedsNoContentTypeThatCurlDoesNotSend(t *testing.T) {
+func TestCommand_CurlContentType(t *testing.T) {
 	s := newServer(t)
 	created := s.do(http.MethodPost, "/v1/workflows/parcel/pack", []byte(`{"to":"Wien"}`),
 		"Content-Type", "application/x-www-form-urlencoded", "Idempotency-Key", "a")

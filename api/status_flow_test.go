@@ -48,7 +48,7 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 	assert.Truef(t, again.status == 200 && string(again.body) == string(end.body), "%d %s", again.status, again.body)
 }
 
-func TestALongPollEndsWith304WhenItsTimeIsOverOrTheNodeStops(t *testing.T) {
+func TestLongPoll_NotModified(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	_, address := s.accepted("k")
@@ -72,7 +72,7 @@ func TestALongPollEndsWith304WhenItsTimeIsOverOrTheNodeStops(t *testing.T) {
 	s.get(address).want(t, 200)
 }
 
-func TestWhoLeavesIsNotWaitedFor(t *testing.T) {
+func TestStatus_ClientDisconnects(t *testing.T) {
 	s := newServer(t)
 	_, address := s.accepted("k")
 	defer s.visit().signed("Ida")
@@ -132,7 +132,7 @@ func TestAStatusStreamHasEveryChangeUpToTheEnd(t *testing.T) {
 		"%+v, id %s", again.statuses, again.lastID)
 }
 
-func TestAStatusStreamGoesOnAfterTheLastEventThatWasRead(t *testing.T) {
+func TestStatusStream_Resumes(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.CommentEvery = 20 * time.Millisecond })
 	_, address := s.accepted("k")
 	v := s.visit()
@@ -160,7 +160,7 @@ func TestAStatusStreamGoesOnAfterTheLastEventThatWasRead(t *testing.T) {
 	v.signed("Ida")
 }
 
-func TestTheStatusOfAnotherTenantsCommandIsNotShown(t *testing.T) {
+func TestStatus_OtherTenant(t *testing.T) {
 	s := newServer(t)
 	_, address := s.accepted("k")
 	defer s.visit().signed("Ida")

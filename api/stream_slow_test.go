@@ -54,7 +54,7 @@ func (s *server) resume(after, upTo int64) {
 	}
 }
 
-func TestAReaderThatFellBehindIsCutWithThePositionToResumeFrom(t *testing.T) {
+func TestSlowReaderGetsResumePosition(t *testing.T) {
 	pgtest.Long(t)
 	s := newServer(t, func(c *api.Config) { // and for nothing else, however long all this takes
 		c.Stream.MaxLag, c.Stream.WriteTimeout, c.Stream.PingEvery = 20, 5*time.Minute, time.Hour
@@ -130,7 +130,7 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 	assert.NoError(t, s.api.Stop(t.Context()), "stop again")
 }
 
-func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
+func TestSubscription_DatabaseOutage(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = time.Minute }) // it is not read meanwhile

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestASubscriptionFromTheStartGetsEverythingAndGoesOn(t *testing.T) {
+func TestSubscription_FromStart(t *testing.T) {
 	s := newServer(t)
 	first, _ := s.someEvents()
 	c := s.dial()
@@ -55,7 +55,7 @@ func TestASubscriptionFromNowGetsOnlyWhatIsNew(t *testing.T) {
 	assert.Truef(t, slices.Equal(ids, []string{"6-0", "6-1", "6-2"}), "%q", ids)
 }
 
-func TestASubscriptionResumesExactlyWhereItWasCutOff(t *testing.T) {
+func TestSubscription_Resumes(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("1")
 	stamped := later(func() bool {
@@ -91,7 +91,7 @@ func TestASubscriptionResumesExactlyWhereItWasCutOff(t *testing.T) {
 	assert.Truef(t, slices.Equal(got, want) && cuts >= 10, "%d cuts, %d events: %q", cuts, len(got), got)
 }
 
-func TestSubscriptionsShareAConnectionAndEndOnTheirOwn(t *testing.T) {
+func TestSubscriptions_OneConnection(t *testing.T) {
 	s := newServer(t)
 	first, _ := s.someEvents()
 	c := s.dial()
@@ -117,7 +117,7 @@ func TestSubscriptionsShareAConnectionAndEndOnTheirOwn(t *testing.T) {
 	assert.Equalf(t, "6-1", ids[0], "after subscribing again: %q", ids)
 }
 
-func TestWhatCannotBeIsAnErrorAndTheConnectionGoesOn(t *testing.T) {
+func TestSubscription_Errors(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.Subscriptions = 2 })
 	s.someEvents()
 	c := s.dial()

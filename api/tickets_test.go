@@ -138,7 +138,7 @@ func mapsEqual(a, b map[string]int) bool {
 }
 
 // No route does more for a ticket of another workflow than to say who has it.
-func TestATicketForSomethingElseIsRefusedEverywhere(t *testing.T) {
+func TestTicket_OtherPurpose(t *testing.T) {
 	g := newGuarded(t)
 	it := by(g.ticket("read stream submit", `{"grants":["read:courier","stream:courier","submit:courier"]}`))
 	other := by(g.ticket("read stream submit", `{"grants":["read:parcel#L-2","stream:parcel#L-2","submit:parcel#L-2"]}`))
@@ -423,7 +423,7 @@ func TestAWebSocketEndsWithItsTicket(t *testing.T) {
 	}
 }
 
-func TestAnotherCredentialOnAWebSocketIsThatOfTheSameActor(t *testing.T) {
+func TestWebSocketCredential_SameActor(t *testing.T) {
 	g := newGuarded(t)
 	c := g.dial(g.with("stream")...)
 	c.subscribe("all", "0", `{}`)

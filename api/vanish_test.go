@@ -18,7 +18,7 @@ import (
 // Somebody elsewhere ends a command, and retention comes by, before those who wait
 // for its end have read it again. Nobody waits for ever, and each is told what he
 // would be told if he asked now.
-func TestWhoWaitsForACommandThatRetentionTakesIsTold(t *testing.T) {
+func TestWait_CommandExpires(t *testing.T) {
 	for name, c := range map[string]struct {
 		forget string
 		status int

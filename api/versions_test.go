@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestOperatorsSayWithWhichVersionNewInstancesBegin(t *testing.T) {
+func TestDefaultVersion(t *testing.T) {
 	s := newServerOf(t, twoBoxes(), nil)
 	json := []string{"Content-Type", "application/json"}
 	const box = "/v1/ops/begins/box"

@@ -88,7 +88,7 @@ func TestAWatchEndsWhenTheClientSaysSo(t *testing.T) {
 	}
 }
 
-func TestWatchesAndSubscriptionsShareIdsAndTheirNumber(t *testing.T) {
+func TestWatches_SharedIDs(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.Subscriptions = 2 })
 	status, _ := s.accepted("k")
 	defer s.visit().signed("Ida")
@@ -115,7 +115,7 @@ func TestWatchesAndSubscriptionsShareIdsAndTheirNumber(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereCannotBeWatchedAndTheConnectionGoesOn(t *testing.T) {
+func TestWatch_UnknownCommand(t *testing.T) {
 	s := newServer(t)
 	status, _ := s.accepted("k")
 	defer s.visit().signed("Ida")

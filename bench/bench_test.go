@@ -102,7 +102,7 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 	}
 }
 
-func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
+func TestScenarios_FullTables(t *testing.T) {
 	pgtest.Long(t)
 	c := smallConfig(t)
 	c.Large, c.Rounds = 20_000, 1
@@ -157,7 +157,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftInTheDatabase(t *testing.T) {
+func TestBench_CleansUp(t *testing.T) {
 	c := smallConfig(t)
 	c.Only = regexp.MustCompile("^" + floorOne)
 	require.NoError(t, Run(t.Context(), c, &strings.Builder{}))

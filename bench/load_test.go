@@ -57,7 +57,7 @@ func load(t *testing.T, commands int) *loaded {
 
 // What is loaded is what the past says, by the clock of then: chains verify,
 // answers are replayed or have expired, and instances go on.
-func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
+func TestLoad_EqualsEngine(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const commands = 20_000

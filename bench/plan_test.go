@@ -220,7 +220,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 // reads a full table as a whole. These are the plans that the server has really
 // used; what statements may do at all is tested where they are. PAWL_FULL=1 takes
 // larger tables.
-func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
+func TestStatementPlans(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	commands := 30_000

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestASubscriberCountsWhatIsMissingAndOutOfOrder(t *testing.T) {
+func TestSubscriber_CountsGaps(t *testing.T) {
 	var measured atomic.Int64
 	measured.Store(12)
 	s := &subscriber{every: 2, measured: &measured}

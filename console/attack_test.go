@@ -216,7 +216,7 @@ func TestWithoutStreamPagesStayAsTheyAre(t *testing.T) {
 }
 
 // Nothing of one tenant is on a page of another, whatever its address names.
-func TestNothingOfAnotherTenantIsShown(t *testing.T) {
+func TestOtherTenantsAreHidden(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
 	addresses := s.addresses()

@@ -94,7 +94,7 @@ func TestEveryPageFitsOnEveryScreen(t *testing.T) {
 func short(path string) string { return path[:min(len(path), 24)] }
 
 // What is committed on another node is on the screen without a reload.
-func TestWhatAnotherNodeCommitsAppears(t *testing.T) {
+func TestPageShowsOtherNodesCommits(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	other := s.node(func(c *service.Config) { c.Auth.Keys = true })

@@ -53,7 +53,7 @@ func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
 }
 
 // What is paused is listed with who and why, and resumed from there.
-func TestWhatIsPausedIsListedAndResumed(t *testing.T) {
+func TestPausedPage_Resume(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	olga := s.visitor(s.key("olga", identities["operator"]))

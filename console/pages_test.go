@@ -100,7 +100,7 @@ func TestEveryPageIsUnderAPolicy(t *testing.T) {
 	}
 }
 
-func TestWhatThereIsNotIsSaidSo(t *testing.T) {
+func TestEmptyPages(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	v := s.visitor(s.key("boss", everything))
@@ -196,7 +196,7 @@ func TestTheConsoleIsWhereItIsConfigured(t *testing.T) {
 }
 
 // All that a browser loads is small.
-func TestWhatIsLoadedIsSmall(t *testing.T) {
+func TestPageSize(t *testing.T) {
 	var all bytes.Buffer
 	w := gzip.NewWriter(&all)
 	files, err := filepath.Glob("static/*")

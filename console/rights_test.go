@@ -37,7 +37,7 @@ type attempted struct {
 }
 
 // Who may not, does not see the way to it, and is refused when he forges the form: whatever can be done, whoever he is.
-func TestWhoMayNotIsRefused(t *testing.T) {
+func TestActionsNeedGrants(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
 	list, robot, asked := s.attempts()

@@ -19,7 +19,7 @@ import (
 
 // A node accepts, and none works; the clock moves past the horizons; then one
 // does.
-func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
+func TestAbandoned_LatePoller(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	var posts atomic.Int64
@@ -92,7 +92,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 }
 
 // A pause is somebody's will: what becomes due in it was not left alone by all.
-func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
+func TestPause_ResumesWaitingCommands(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	e := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)
@@ -132,7 +132,7 @@ func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
 }
 
 // However many they are, and whoever has one of them locked when the pause is ended.
-func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
+func TestPause_DoesNotAbandon(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	e := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)

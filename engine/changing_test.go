@@ -111,7 +111,7 @@ func TestAnAttributeComesWithTheNextTransition(t *testing.T) {
 }
 
 // What is in flight of a version that a node does not know stays as it is there; what is to be read, it reads.
-func TestANodeLeavesTimersAndUndosOfOtherVersionsAlone(t *testing.T) {
+func TestOtherVersionsTimersAndUndos(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	m := &moves{}
@@ -175,7 +175,7 @@ func TestAnOldNodeIgnoresWhatItsVersionIgnores(t *testing.T) {
 	wantDead(t, old)
 }
 
-func TestAProgramWhosePlanLeavesSomethingOpenDoesNotStart(t *testing.T) {
+func TestIncompletePlanStopsStart(t *testing.T) {
 	t.Parallel()
 	open := claims2(pays, func(p *workflow.FromVersionPlan[claim1, claim2]) { p.State("held", "nowhere").Carry("fly") })
 	_, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{claims1(pays), open}})
@@ -187,7 +187,7 @@ func TestAProgramWhosePlanLeavesSomethingOpenDoesNotStart(t *testing.T) {
 }
 
 // Children, what is to be undone and commands for later stay with an instance that is migrated, and are the new version's.
-func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
+func TestMigration_MovesCommands(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	m := &moves{}
@@ -231,7 +231,7 @@ func TestAWayBackIsAPlanOfTheOldDefinition(t *testing.T) {
 }
 
 // A migration of all leaves those alone that have begun since, and comes again for those that wait for an activity.
-func TestAMigrationWaitsForActivitiesAndLeavesTheLaterOnesAlone(t *testing.T) {
+func TestMigration_WaitsForActivities(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	going, goOn := make(chan struct{}, 1), make(chan struct{})

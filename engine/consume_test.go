@@ -152,7 +152,7 @@ func TestTheTypeOfAMessageFromGoIsThatOfItsBody(t *testing.T) {
 	assert.Truef(t, err == nil && len(list) == 1 && list[0].Type == "wrong", "on the list: %+v, %v", list, err)
 }
 
-func TestOneMessageDeliveredTenTimesAtOnceToTwoNodesHasOneEffect(t *testing.T) {
+func TestConsume_ConcurrentDuplicates(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	nodes := []*engine.Engine{newEngine(t, pool, withBank), newEngine(t, pool, withBank)}
@@ -191,7 +191,7 @@ func TestOneMessageDeliveredTenTimesAtOnceToTwoNodesHasOneEffect(t *testing.T) {
 	wantDead(t, nodes[0])
 }
 
-func TestAMessageIDWithAnotherPayloadIsRefusedAndListed(t *testing.T) {
+func TestConsume_ReusedMessageID(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)
@@ -207,7 +207,7 @@ func TestAMessageIDWithAnotherPayloadIsRefusedAndListed(t *testing.T) {
 	wantDead(t, e, "m-1 waiting message_reused 1", "m-1 waiting message_reused 1")
 }
 
-func TestWhatCannotBeConsumedIsOnTheList(t *testing.T) {
+func TestDeadMessages_List(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)
@@ -280,7 +280,7 @@ func TestAMessageThatCannotBeStoredIsOnNoList(t *testing.T) {
 }
 
 // It is on the list with its size, so that nobody misses it, and without its body.
-func TestAMessageThatIsTooLargeIsListedWithoutItsBody(t *testing.T) {
+func TestConsume_TooLarge(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)
@@ -335,7 +335,7 @@ func TestAMessageWaitsForItsInstance(t *testing.T) {
 
 // A source whose count begins anew says so, and the message leaves the list all the
 // same.
-func TestAMessageWhoseDeliveriesAreCountedAnewLeavesTheList(t *testing.T) {
+func TestConsume_DeliveryCountReset(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
 	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":1}`)
@@ -407,7 +407,7 @@ func TestSQLAndTheEngineConsumeAMessageOnce(t *testing.T) {
 	wantCode(t, err, workflow.InProgress)
 }
 
-func TestOnlyMessagesUseTheScopesAndActorsOfMessages(t *testing.T) {
+func TestMessageScopesAreReserved(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
 	c := applied("l-1", 1)
@@ -419,7 +419,7 @@ func TestOnlyMessagesUseTheScopesAndActorsOfMessages(t *testing.T) {
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
-func TestALateDuplicatePastTheHorizonIsNoDeadMessage(t *testing.T) {
+func TestConsume_DuplicateAfterRetention(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)

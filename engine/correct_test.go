@@ -61,7 +61,7 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 }
 
 // What a command may say holds for an operation too, or is refused.
-func TestAnOperationHonoursTheVersionAndRefusesOtherTimes(t *testing.T) {
+func TestOperation_IfVersion(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := bothClaims(t, pool)

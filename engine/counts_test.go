@@ -112,7 +112,7 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 
 // A filter that selects few or none of very many kinds looks at the first of them, and
 // says that its answer is an estimate.
-func TestCountsOfAllTenantsLookAtABoundedNumberOfKinds(t *testing.T) {
+func TestCounts_Bounded(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := lists(t, pool)

@@ -53,7 +53,7 @@ func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 }
 
 // Also when the refusal is past its horizon, and only a tombstone is left of it.
-func TestAPersonRetriesAMessageThatWasRefusedLongAgo(t *testing.T) {
+func TestDeadMessage_LateRetry(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)
@@ -73,7 +73,7 @@ func TestAPersonRetriesAMessageThatWasRefusedLongAgo(t *testing.T) {
 	wantCode(t, err, workflow.KeyExpired)
 }
 
-func TestAMessageWhoseWorkHasFailedIsTheWorkflowsToDealWith(t *testing.T) {
+func TestMessage_FailedActivity(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank, func(c *engine.Config) {
@@ -106,7 +106,7 @@ func TestAMessageWhoseWorkHasFailedIsTheWorkflowsToDealWith(t *testing.T) {
 }
 
 // A discarded message is answered as one that was refused, and may be taken back.
-func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
+func TestDiscardedMessage_Redelivered(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
 	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":2}`).WithDefaults()
@@ -137,7 +137,7 @@ func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
 
 // Somebody has consumed the message past the engine meanwhile. Its effect is
 // committed, so the list does not say that it was discarded.
-func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
+func TestDiscard_ConsumedElsewhere(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)
@@ -163,7 +163,7 @@ func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
 
 // Two messages have one id, and neither was consumed. Who discards one can still
 // have the other.
-func TestADiscardedMessageDoesNotKeepItsIDFromAnother(t *testing.T) {
+func TestDiscardedMessage_IDIsFree(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank)
@@ -216,7 +216,7 @@ func TestThereIsNothingToRetryOrDiscard(t *testing.T) {
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
-func TestDeadMessagesAreListedInPagesOfTheTenantsOwn(t *testing.T) {
+func TestDeadMessages_Pages(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
 	for i := range 5 {
@@ -285,7 +285,7 @@ func TestAnEngineConsumesWhatItsSourcesReceive(t *testing.T) {
 
 // It is done, and whether it is still on the list is not known: so it has to come
 // again, and has the same answer then.
-func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
+func TestDeadMessage_RemovalFails(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withBank, func(c *engine.Config) { c.Retention.Off = true }) // else it waits for the list, too
@@ -314,7 +314,7 @@ func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
 
 // A person looks for a message by the number that it is about, also where there is no
 // such instance, or the message begins one.
-func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
+func TestDeadMessages_ByBusinessKey(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
 	for id, m := range map[string][2]string{

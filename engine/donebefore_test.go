@@ -73,7 +73,7 @@ func askedAgain(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transition
 
 // Who names another instance than the command that had the key asks for something else, though the fingerprint of what
 // creates an instance does not have its business key.
-func TestACreationByAnotherNumberIsNotAnsweredAsTheFirst(t *testing.T) {
+func TestCreation_OtherInstance(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	long := workflow.Horizons{Replay: time.Hour, Tombstone: time.Hour}
@@ -100,7 +100,7 @@ func TestACreationByAnotherNumberIsNotAnsweredAsTheFirst(t *testing.T) {
 
 // What may be asked of a command is asked of new ones: a definition or a bound that
 // is stricter now takes nobody's answer away.
-func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {
+func TestReplay_AfterStricterVersion(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	wide := workflow.Horizons{Replay: time.Hour, MaxReplay: 10 * time.Hour, Tombstone: 50 * time.Hour, MaxTombstone: 100 * time.Hour}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestADryRunWritesNothingAndSaysWhatSubmitThenAnswers(t *testing.T) {
+func TestDryRunPredictsSubmit(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	now := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)

@@ -87,7 +87,7 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 
 // So is what a node writes by itself, where the database's default is not to wait for
 // the disk: an answer that retention gives, and the word that a message is on the list.
-func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
+func TestSubmitOverridesSynchronousCommitOff(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
@@ -126,7 +126,7 @@ func TestWhatIsAnsweredIsDurableWhateverTheDefault(t *testing.T) {
 }
 
 // So is what an operator is told to be done.
-func TestWhatAnOperatorDoesIsDurableWhateverTheDefault(t *testing.T) {
+func TestOperationsOverrideSynchronousCommitOff(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := bothClaims(t, pool)
@@ -182,7 +182,7 @@ func TestWhatAnOperatorDoesIsDurableWhateverTheDefault(t *testing.T) {
 // Many commands of one transaction hold the heads of their logs for hardly longer
 // than one: each head moves once, in the order of the tenants, then all rows of a
 // tenant do, and the positions are in the order of the commands.
-func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
+func TestSubmitTx_Positions(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)

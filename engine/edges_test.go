@@ -101,7 +101,7 @@ func (s *skipping) config(c *engine.Config) {
 
 // The row of a timer becomes that of the activity that it begins. Leaving the
 // timer's states must not take it away then: its effect has to be undone.
-func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
+func TestTimerActivity_OutlivesTimer(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	clock := &skipping{}
@@ -158,7 +158,7 @@ func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
 	sound(t, e, pool)
 }
 
-func TestADuplicateOfACancelledCommandGetsTheAwaitedAnswer(t *testing.T) {
+func TestCancelled_Duplicate(t *testing.T) {
 	t.Parallel()
 	release := make(chan bool)
 	e := newEngine(t, database(t), with(workflow.Define("parcel", 1,

@@ -65,7 +65,7 @@ func returned(key, label string) transitions.Command {
 
 // While another node knows a newer version, what this one knows nothing of is not refused for good; once it
 // alone is left, it is.
-func TestWhatOnlyANewerVersionTakesIsNotRefusedForGood(t *testing.T) {
+func TestNewerVersion_RetryableRefusal(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	old := newEngine(t, pool, running(trunks(1)))
@@ -102,7 +102,7 @@ func TestWhatOnlyANewerVersionTakesIsNotRefusedForGood(t *testing.T) {
 }
 
 // A caller's transaction is asked in its own session: that of others may all be waited for by such callers.
-func TestACallersTransactionAsksForOtherNodesItself(t *testing.T) {
+func TestSubmitTx_ReadsOtherNodesVersions(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	old := newEngine(t, pool, running(trunks(1)))
@@ -118,7 +118,7 @@ func TestACallersTransactionAsksForOtherNodesItself(t *testing.T) {
 
 // A node that has not heard yet with which version new instances begin refuses nothing for good that it begins
 // with once it has heard.
-func TestANodeHearsWithWhatNewInstancesBeginBeforeItRefuses(t *testing.T) {
+func TestDefaultVersion_ReadBeforeRefusal(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	both := running(trunks(1), trunks(2))
@@ -147,7 +147,7 @@ func TestANodeHearsWithWhatNewInstancesBeginBeforeItRefuses(t *testing.T) {
 }
 
 // Instances of a version that does not begin any more, or not yet, hear as before.
-func TestInstancesOfANewerVersionHearWhileAnOlderOneBegins(t *testing.T) {
+func TestMessages_NewerVersionInstances(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), running(trunks(1), trunks(2)))
 	consumed(t, e, fromDepot("1", "arrived", "L-1"))

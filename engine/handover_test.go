@@ -46,7 +46,7 @@ func books[D, R any](write func(*D), print func() (R, error), printed func(*D), 
 }
 
 // An older build has done the work, and cannot store what came of it: a node that can does so, and nothing is done twice. Nobody is asked.
-func TestWhatAnAttemptCameToIsStoredByWhoeverCan(t *testing.T) {
+func TestOutcomeIsStoredByCapableNode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err   error
@@ -79,7 +79,7 @@ func TestWhatAnAttemptCameToIsStoredByWhoeverCan(t *testing.T) {
 }
 
 // A member may have become wider. What an older build cannot read then it leaves to others, and it does not count as a failure.
-func TestWhatANodeCannotReadIsLeftToOthers(t *testing.T) {
+func TestUnreadableWorkIsLeftToOthers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	print := func() (int, error) { return 1, nil }

@@ -122,7 +122,7 @@ func TestTheTimeOfTheUsersSQLMayEndInOurStatements(t *testing.T) {
 // What the user's SQL has put off to the commit is its own too, also where it outlasts
 // its time or ends its connection: nobody knows whether the commit was made, so it
 // is asked for by key, and run again no more often than other SQL that does so.
-func TestWhatTheUsersSQLPutsOffRunsOnlySoOften(t *testing.T) {
+func TestInTx_DeferralsAreBounded(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	exec(t, pool, `CREATE TABLE put_off (what text);
@@ -160,7 +160,7 @@ func TestWhatTheUsersSQLPutsOffRunsOnlySoOften(t *testing.T) {
 }
 
 // The same in a caller's transaction, which goes on.
-func TestAnErrorOfTheUsersSQLLeavesTheCallersTransactionUsable(t *testing.T) {
+func TestInTx_ErrorKeepsTransaction(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, withHook(runs))

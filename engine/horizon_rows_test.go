@@ -20,7 +20,7 @@ func horizonRow(t testing.TB, pool *pgxpool.Pool) string {
 		FROM pawl.horizon WHERE workflow = 'letter'`)
 }
 
-func TestWhatIsWrittenDownOfHorizonsOnlyGrows(t *testing.T) {
+func TestRecordedRetentionGrows(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	const day = 24 * time.Hour
@@ -69,7 +69,7 @@ func TestATransientEngineWritesNoHorizons(t *testing.T) {
 }
 
 // One that says less, and comes by for a moment, as an old one does in a roll-out.
-func TestAPassingNodeDoesNotShortenHowLongAKeyIsRefused(t *testing.T) {
+func TestRetention_IsNotShortened(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	stays := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, Tombstone: workflow.Forever}, nil)), clock.set)

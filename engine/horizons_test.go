@@ -159,7 +159,7 @@ func TestATombstoneRefusesAClaimInSQL(t *testing.T) {
 	}
 }
 
-func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
+func TestCommandRetention_Bounds(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	e := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, MaxReplay: 5 * time.Hour, MaxTombstone: 1000 * time.Hour},
@@ -231,7 +231,7 @@ func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
 
 // However long it takes, the answer is kept from its end, for as long as its
 // caller asked when he sent it.
-func TestTheAnswerOfACommandInFlightIsKeptFromItsEnd(t *testing.T) {
+func TestInFlight_RetentionFromCompletion(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	goOn := make(chan struct{})

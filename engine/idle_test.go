@@ -72,7 +72,7 @@ func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time
 
 // A node that delivers to sinks looks for work and how they stand, each half as
 // often.
-func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
+func TestIdleNode_QueriesPerSecond(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	traced, queries := tracedPool(t, pool)

@@ -49,7 +49,7 @@ func with(w workflow.Source) func(*engine.Config) {
 
 // Nobody knows what the first attempt did, and an operator has it tried again. That the
 // second one did nothing does not say that the first did not: its effect is undone.
-func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
+func TestRetry_UndoesEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int64
 	undone := make(chan string, 10)
@@ -154,7 +154,7 @@ func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 // Claims, give-backs and cancels are durable when they are answered, and no row
 // that another node has just changed is an error, whatever the database's
 // defaults are.
-func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
+func TestSubmitTx_InFlightColumns(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	exec(t, pool, `DO $$ BEGIN
@@ -195,7 +195,7 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 
 // It was scheduled, and cancelled after it was decided: an attempt was counted, but
 // none began.
-func TestWhatWasCancelledBeforeItBeganIsNotUndone(t *testing.T) {
+func TestCancelBeforeStart_NoUndo(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	var done, undone atomic.Int64

@@ -79,7 +79,7 @@ func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
 	assert.Equalf(t, workflow.State(""), own.State, "the user's own value was changed: %+v", own)
 }
 
-func TestAnyOtherFailureOfTheUsersSQLUndoesAndStoresNothing(t *testing.T) {
+func TestInTx_OtherFailures(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait, c.Pipeline.Outage = time.Hour, time.Hour })
@@ -140,7 +140,7 @@ func TestTheUsersSQLOfManyCallersAddsUp(t *testing.T) {
 	assert.Equal(t, int64(18), ran.Load(), "it ran times for 18 intents, with nobody else around")
 }
 
-func TestTheUsersSQLThatTakesTooLongFailsItsCommandAlone(t *testing.T) {
+func TestInTx_Timeout(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	sleepy := func(ctx context.Context, tx pgx.Tx, _ loan, p payment) error {

@@ -131,7 +131,7 @@ func TestKeysHaveTheSuppressionRateByScope(t *testing.T) {
 }
 
 // A large table is neither read nor waited for: what is finished is estimated.
-func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
+func TestKeys_LargeTable(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	population(t, pool)

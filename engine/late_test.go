@@ -127,7 +127,7 @@ FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loa
 
 // A transaction that has its position, and has not committed, holds back whoever
 // would come after it: so nobody sees a later position before.
-func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
+func TestLateWriter_HoldsBackReaders(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	to := &receiver{}

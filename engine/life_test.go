@@ -279,7 +279,7 @@ func (w *world) skip() {
 // A key never executes twice before its tombstone is forgotten, and every late
 // duplicate gets what the protocol promises, whatever expires, and whatever
 // retention does meanwhile.
-func TestEveryLateDuplicateGetsWhatTheProtocolPromises(t *testing.T) {
+func TestLateDuplicates(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	exec(t, pool, "SELECT pawl.make_partitions(until => now() + interval '60 days')") // for where the clock goes

@@ -184,7 +184,7 @@ func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
 
 // What moves while a list is read in the order of updates is seen once at most, and
 // what does not is seen once.
-func TestAListInTheOrderOfUpdatesRepeatsNothingThatMoves(t *testing.T) {
+func TestListByUpdate_MovingInstances(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := lists(t, pool)

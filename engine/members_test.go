@@ -93,7 +93,7 @@ func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 }
 
 // What an older build cannot keep is done by a newer one, and refused for good by none.
-func TestWhatABuildCannotKeepIsForAnother(t *testing.T) {
+func TestUnknownMembers_OtherNode(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	older := newEngine(t, pool, running(lettersOf(func(*olderLetter) {},
@@ -108,7 +108,7 @@ func TestWhatABuildCannotKeepIsForAnother(t *testing.T) {
 	assert.Truef(t, !r.Refused() && !r.Replayed, "the newer build: %+v", r)
 }
 
-func TestABuildThatCannotReadWhatIsRecordedIsRefused(t *testing.T) {
+func TestUnreadableRecordedDataIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	started := func(w workflow.Source) error {

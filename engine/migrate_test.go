@@ -192,7 +192,7 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	wantIntact(t, e, "")
 }
 
-func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
+func TestMigration_Skips(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	pay, going, goOn := heldWork()
@@ -264,7 +264,7 @@ func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 }
 
 // What a node notes of each page waits for no disk; the page itself does, and so does that the batch begins, is taken and has ended.
-func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
+func TestMigrationPages_AsynchronousCommit(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, database(t)) // a pooler has sessions that were begun with the setting before
 	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`)
@@ -293,7 +293,7 @@ func TestWhatIsNotedOfAMigrationsPagesWaitsForNoDisk(t *testing.T) {
 	assert.Truef(t, slices.Equal(seen, want), "%q, want %q", seen, want)
 }
 
-func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
+func TestMigration_AllTenantsOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := bothClaims(t, pool)
@@ -365,7 +365,7 @@ func TestAMigrationGoesOnWhoeverIsKilled(t *testing.T) {
 }
 
 // While a node serves that could not read the result, nothing is migrated, and it says so.
-func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
+func TestMigration_WaitsForOldNodes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := bothClaims(t, pool)

@@ -127,7 +127,7 @@ func calls(
 
 // An attempt is under way whose instance goes back to a state that the new version calls otherwise: it ends by the old version first, also
 // where the instance has gone on without it.
-func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
+func TestMigration_BackToRenamedState(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	going, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -176,7 +176,7 @@ func TestWhatGoesBackToARenamedStateEndsFirst(t *testing.T) {
 }
 
 // A migration may wait for an activity for longer than the workflow keeps its keys. What it has refused it does not ask for again.
-func TestAMigrationKnowsWhatItHasRefusedWhateverKeysAreKept(t *testing.T) {
+func TestMigration_RecordsRefusals(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	pay, going, goOn := heldWork()

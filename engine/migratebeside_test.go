@@ -128,7 +128,7 @@ func mourned(version int, state workflow.State, plans ...workflow.Plan[letterDat
 }
 
 // Parents and children go to another version at the same time, while children end. Each end is told its parent once.
-func TestChildrenEndWhileTheyAndTheirParentsMigrate(t *testing.T) {
+func TestMigration_ChildCompletions(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	same := func() *workflow.FromVersionPlan[letterData, letterData] {
@@ -178,7 +178,7 @@ func TestChildrenEndWhileTheyAndTheirParentsMigrate(t *testing.T) {
 }
 
 // Callers have transactions of their own open, over several instances, while these are migrated: nobody waits for whom he holds up.
-func TestCallersTransactionsAndAMigrationDoNotLockEachOther(t *testing.T) {
+func TestMigration_SubmitTx(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, running(claims1(pays), claims2(pays)), func(c *engine.Config) { c.Pipeline.LockWait = time.Second })

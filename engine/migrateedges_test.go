@@ -21,7 +21,7 @@ import (
 
 // An instance has gone on without an activity that is still under way, and comes to a version that has no such activity. Whoever asked for
 // it gets an answer all the same.
-func TestACommandLeftBehindEndsWhereItsActivityIsNoMore(t *testing.T) {
+func TestMigration_RemovedActivity(t *testing.T) {
 	t.Parallel()
 	for _, tries := range []int{1, 2} { // the second attempt begins after the migration
 		pool := database(t)
@@ -75,7 +75,7 @@ func (r *record) has(text string) bool {
 }
 
 // Whatever a plan's code makes of an instance, the migration ends, and tells why.
-func TestWhatAPlanCannotDoIsRefusedAndHoldsUpNobody(t *testing.T) {
+func TestMigration_PlanErrors(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	plan := func(old claim1) (claimName, error) {
@@ -153,7 +153,7 @@ func TestAPageIsNotLargerThanTheRate(t *testing.T) {
 }
 
 // All nodes that had the plan are gone, one of them while it was at work. Else nobody could end the migration, and no other could begin.
-func TestAMigrationThatNobodyCanGoOnWithCanBeStopped(t *testing.T) {
+func TestMigration_StopWithoutPlan(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := bothClaims(t, pool)

@@ -47,7 +47,7 @@ func ofDesk(transition, number, key string) transitions.Command {
 
 // Whatever a name is in the version that new instances begin with: in that of the instance it is what that says, before its migration
 // and after it, and what was done is answered as it was.
-func TestOneNameIsAStartInOneVersionAndATransitionInAnother(t *testing.T) {
+func TestMigration_StartBecomesTransition(t *testing.T) {
 	t.Parallel()
 	for was := range 3 {
 		for is := range 3 {
@@ -135,7 +135,7 @@ func approvals(version int, writes, checks string, plans ...workflow.Plan[letter
 }
 
 // Who did it under the first version is excluded under the second one, and under the third, which calls it otherwise.
-func TestWhoDidItBeforeAMigrationIsExcludedAfterIt(t *testing.T) {
+func TestMigration_KeepsNotBy(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	same := func(from int) *workflow.FromVersionPlan[letterData, letterData] {

@@ -20,7 +20,7 @@ import (
 
 // A clock that skips by weeks and years finds no partition for its events, and
 // the commands are done all the same: by every way there is to do one.
-func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
+func TestPartitions_ClockSkips(t *testing.T) {
 	pgtest.NeedsOwner(t) // others make no partition that is more than a year away
 	t.Parallel()
 	pool := database(t)
@@ -83,7 +83,7 @@ func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
 // A session may miss that another one has made a partition, for as long as it lives:
 // seen on PostgreSQL 18 under load, for 30 s. Its commands are done on a new one. Here
 // a trigger is what makes the first sessions deaf.
-func TestASessionThatDoesNotHearOfAPartitionIsReplaced(t *testing.T) {
+func TestPartitions_StaleSession(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, database(t)) // a pooler would give it the same one
 	e := newEngine(t, pool)
@@ -105,7 +105,7 @@ func TestASessionThatDoesNotHearOfAPartitionIsReplaced(t *testing.T) {
 // Two callers need a partition that is missing, each in a transaction of its own, and
 // one wants what the other has locked. Nobody who has locked rows waits for the
 // partition, so they cannot wait for each other.
-func TestCallersWhoNeedAPartitionDoNotWaitForEachOther(t *testing.T) {
+func TestPartitions_ConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	var later atomic.Bool
@@ -158,7 +158,7 @@ func TestCallersWhoNeedAPartitionDoNotWaitForEachOther(t *testing.T) {
 // Whoever has made a partition in a transaction that is still open holds up those
 // who need one too, and not for longer than any other lock: also behind a pooler,
 // whose sessions say nothing of it.
-func TestAPartitionThatCannotBeMadeIsNotWaitedForWithoutEnd(t *testing.T) {
+func TestPartitions_CreationBlocked(t *testing.T) {
 	t.Parallel()
 	for name, pool := range map[string]*pgxpool.Pool{"direct": database(t), "pooled": through(t, pgx.QueryExecModeExec)} {
 		t.Run(name, func(t *testing.T) {

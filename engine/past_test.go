@@ -61,7 +61,7 @@ func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
 	assert.Truef(t, err == nil && got.Version == 3, "in a hundred years: version %d, %v", got.Version, err)
 }
 
-func TestAPastThatNeverWasIsNotFoundAndSaysWhatThereIs(t *testing.T) {
+func TestAsOf_NotFound(t *testing.T) {
 	t.Parallel()
 	e := threeVersions(t)
 	id := loanID("L-1")
@@ -84,7 +84,7 @@ func TestAPastThatNeverWasIsNotFoundAndSaysWhatThereIs(t *testing.T) {
 
 // A time beyond what the database can tell is the caller's mistake, and not an
 // outage.
-func TestAPastOfAYearThatTheDatabaseDoesNotKnowIsRefused(t *testing.T) {
+func TestAsOf_UnsupportedYear(t *testing.T) {
 	t.Parallel()
 	e := threeVersions(t)
 	in := func(year int) error {
@@ -115,7 +115,7 @@ func TestErasedDataIsSaidToBeErased(t *testing.T) {
 
 // The clocks of two nodes differ a little, and the later version has the earlier
 // time.
-func TestOfTwoVersionsThatTheClocksTurnedRoundTheNewerIsShown(t *testing.T) {
+func TestAsOf_ClocksReversed(t *testing.T) {
 	t.Parallel()
 	var back atomic.Bool
 	e := newEngine(t, database(t), func(c *engine.Config) {

@@ -24,7 +24,7 @@ func expiring() workflow.Source {
 
 // The timers become due in a pause, of their instances or of the workflow. Nobody claims
 // them until it has ended, and then they fire.
-func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
+func TestPause_Timers(t *testing.T) {
 	t.Parallel()
 	for _, of := range []string{"instances", "a workflow"} {
 		t.Run(of, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
 
 // A command that a caller has scheduled is not given up for a pause that was longer than
 // its answer would be replayed.
-func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
+func TestPause_ScheduledCommand(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, with(expiring()), func(c *engine.Config) { c.Retention.Off = true })

@@ -39,7 +39,7 @@ func through(t *testing.T, mode pgx.QueryExecMode) *pgxpool.Pool {
 
 // A session of a pooler is everybody's. Whatever the engine does in one, the next
 // who gets it finds it as it was.
-func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
+func TestPooler_NoSessionState(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeSimpleProtocol} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
 
 // Who is told to listen through the pooler would hear nothing, and leave a session
 // of the pooler listening.
-func TestANodeThatIsToListenThroughAPoolerIsRefused(t *testing.T) {
+func TestListenThroughPoolerIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := through(t, pgx.QueryExecModeExec)
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: pool.Config().ConnString(),

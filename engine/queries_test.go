@@ -110,7 +110,7 @@ func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 	wantCode(t, err, workflow.WorkflowNotFound)
 }
 
-func TestAPageHasAHundredUnlessAskedAndAThousandAtMost(t *testing.T) {
+func TestPageSizes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
@@ -179,7 +179,7 @@ func (q *lastQuery) seen() (sql string, args []any) {
 
 func (q *lastQuery) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {
+func TestReads_DatabaseOutage(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)

@@ -40,7 +40,7 @@ func TestAnInstanceReadsAsItWasDecided(t *testing.T) {
 		"in a list: got %+v, %v", page, err)
 }
 
-func TestWhatIsNotThereIsNotFound(t *testing.T) {
+func TestReads_NotFound(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
 	submit(t, e, applied("L-1", 100))

@@ -77,7 +77,7 @@ func startAndStop(t testing.TB, c engine.Config) error {
 	return nil
 }
 
-func TestAChangedDefinitionUnderTheSameVersionIsRefused(t *testing.T) {
+func TestChangedDefinitionIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	with := func(sources ...workflow.Source) engine.Config { return engine.Config{Pool: pool, Workflows: sources} }
@@ -196,7 +196,7 @@ func hasOption(options []inspect.Option, transition string) bool {
 	return false
 }
 
-func TestDefinitionsThatRanAreComparedWithThoseOfTheEngine(t *testing.T) {
+func TestRecordedDefinitions(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	other := workflow.Define("other", 1, workflow.Start("go", "there", none)).Final("there")

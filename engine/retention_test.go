@@ -18,7 +18,7 @@ import (
 // While answers become tombstones, and the clock goes on, every late duplicate gets
 // the first answer or learns that the key is past its horizon; it never runs
 // again.
-func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
+func TestRetention_Duplicates(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill() // else no answer is replayed for longer than a second
 	nodes := make([]*engine.Engine, 2)

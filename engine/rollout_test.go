@@ -56,7 +56,7 @@ func packed(t *testing.T, e *engine.Engine, key string) transitions.Receipt {
 
 // An old node claims nothing that it could not do, however much of that is due, and does
 // what it can.
-func TestANodeLeavesTheWorkOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
+func TestUnknownVersionsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	const news, olds = 12, 3
 	pool := database(t)

@@ -16,7 +16,7 @@ import (
 
 // Transactions of callers and the pipeline's own groups, some rolled back, on a
 // few instances: the log has no gap and no chain is broken.
-func TestCallersTransactionsAndThePipelineShareOneLog(t *testing.T) {
+func TestSubmitTx_SharesLog(t *testing.T) {
 	t.Parallel()
 	config := database(t).Config()
 	config.MaxConns = 12

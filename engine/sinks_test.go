@@ -179,7 +179,7 @@ func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
 }
 
 // What operators do needs no started engine, and reaches the node that delivers.
-func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
+func TestSinkOperations_NotStarted(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	to := &receiver{}

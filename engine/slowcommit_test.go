@@ -16,7 +16,7 @@ import (
 
 // As with a synchronous standby that is stalled: when the accept becomes visible
 // its lease has run out, and all workers are alive.
-func TestAnAcceptWhoseCommitOutlastsItsLeaseIsExecutedOnce(t *testing.T) {
+func TestSlowCommit_ExecutedOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	// It waits for no lock, which would end by the committer's lock_timeout.

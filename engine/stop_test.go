@@ -40,7 +40,7 @@ func (c *closing) Close(context.Context) error {
 }
 
 // Whoever ignores his context takes no more than his share of the time.
-func TestASourceThatDoesNotEndLeavesTheOthersTimeToStop(t *testing.T) {
+func TestStop_HangingSource(t *testing.T) {
 	t.Parallel()
 	s := &deafSource{running: make(chan struct{}), release: make(chan struct{})}
 	defer close(s.release)

@@ -39,7 +39,7 @@ func commitTx(t testing.TB, tx pgx.Tx) {
 	require.NoError(t, tx.Commit(t.Context()))
 }
 
-func TestACommandInACallersTransactionIsSeenWhenThatCommits(t *testing.T) {
+func TestSubmitTx_Commit(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
@@ -62,7 +62,7 @@ func TestACommandInACallersTransactionIsSeenWhenThatCommits(t *testing.T) {
 		"its replay: %+v %s", again, again.Body)
 }
 
-func TestACommandGoesWithACallersTransactionThatIsRolledBack(t *testing.T) {
+func TestSubmitTx_Rollback(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
@@ -111,7 +111,7 @@ func TestAnErrorLeavesTheCallersTransactionUsable(t *testing.T) {
 	wantMore(t, pool, before, oneTransition)
 }
 
-func TestARefusalInACallersTransactionIsStoredWithIt(t *testing.T) {
+func TestSubmitTx_Refusal(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
+func TestGroup_ManyTenants(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
@@ -49,7 +49,7 @@ func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
 	assert.Equal(t, int64(0), stray, "tenants have another number of rows than of positions")
 }
 
-func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
+func TestGroup_StatementCount(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	exec(t, pool, "CREATE TABLE public.written (what text, by xid8)")
@@ -88,7 +88,7 @@ func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
 }
 
 // Nodes of both kinds work on the same tenants, in any order, and lose against each other.
-func TestPositionsOfManyTenantsHaveNoGapAndNoDuplicate(t *testing.T) {
+func TestPositions_ManyTenants(t *testing.T) {
 	t.Parallel()
 	const tenants, rounds, size = 8, 12, 16
 	pool := database(t)
@@ -162,7 +162,7 @@ func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 	}
 }
 
-func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
+func TestGroup_LockedTenant(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
@@ -210,7 +210,7 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 	}
 }
 
-func TestTransitionUnderImmediateConstraintsKeepsItsEvent(t *testing.T) {
+func TestImmediateConstraints_KeepEvent(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)

@@ -17,7 +17,7 @@ import (
 
 // Retention gives work up, and puts another command in its place that the instance
 // is tied to, while a lone command on the instance is being decided.
-func TestALoneCommandKeepsTheTieThatRetentionHasChanged(t *testing.T) {
+func TestTiedKey_AfterRetention(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	var once sync.Once

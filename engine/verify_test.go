@@ -21,7 +21,7 @@ func intact(t testing.TB, e *engine.Engine) {
 
 // Whoever can write the instance's row can let an operator do what the workflow keeps
 // from her. Verify says so before she has done it, and after.
-func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
+func TestVerify_RemovedEffects(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
@@ -50,7 +50,7 @@ func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
 }
 
 // What an instance waits for is in no hash of its own: its rows tell it.
-func TestAnInstanceThatWaitsForTheWrongCommandIsFound(t *testing.T) {
+func TestVerify_WrongCommand(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, with(letters(1, hourly, nil)), func(c *engine.Config) { c.InFlight.Workers = -1 })

@@ -133,7 +133,7 @@ func TestARecordHasEverythingThatIsStored(t *testing.T) {
 	assert.Equal(t, want, got, "Watch: got\n, want")
 }
 
-func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
+func TestWatch_UnknownNames(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
 	long := strings.Repeat("x", 300)
@@ -153,7 +153,7 @@ func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
 	}
 }
 
-func TestAwaitAnswersAFinishedCommandAsADuplicateUntilItsHorizon(t *testing.T) {
+func TestAwait_FinishedCommand(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := make(chan time.Time, 1)

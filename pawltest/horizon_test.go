@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestAnAnswerIsReplayedForAsLongAsWorkflowCallerAndActionSay(t *testing.T) {
+func TestReplayRetention(t *testing.T) {
 	t.Parallel()
 	w := workflow.Define("note", 1, workflow.Start("write", "written", func(c *workflow.Call, _ *struct{}, n note) error {
 		if n.Text == "keep" {

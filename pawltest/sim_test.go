@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestACommandIsDoneOnceAndAnsweredAlikeEveryTime(t *testing.T) {
+func TestDuplicate(t *testing.T) {
 	t.Parallel()
 	s, c := run(t)
 	command := transitions.Command{Key: "k", Instance: c.ID, Transition: "write", Payload: []byte(`{"text":"once"}`)}
@@ -56,7 +56,7 @@ func TestARefusalIsReplayedAndADefectIsNot(t *testing.T) {
 	wantSteps(t, c, "begin")
 }
 
-func TestADuplicateOfACommandInFlightIsToldSoAndRunsNothing(t *testing.T) {
+func TestDuplicate_InFlight(t *testing.T) {
 	t.Parallel()
 	s, c := run(t)
 	n := answers(s, "call", errBusy)

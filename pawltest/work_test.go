@@ -176,7 +176,7 @@ func TestACheckFindsWhatALostWorkerHasDone(t *testing.T) {
 	wantNotes(t, c, "begin here", "lifted found")
 }
 
-func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
+func TestAtMostOnce_Stuck(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		operation transitions.Operation

@@ -23,7 +23,7 @@ func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
 	assert.Truef(t, ids[0] != uuid.Nil && ids[1] == InstanceID(someFacts.Tenant, "note", "n-1"), "the ids are %v", ids)
 }
 
-func TestChildWithAPayloadThatJSONCannotSayIsADefect(t *testing.T) {
+func TestChild_InvalidPayload(t *testing.T) {
 	s := ledgerStep(t, func(c *Call, _ *ledger, _ entry) error {
 		c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: math.Inf(1)})
 		return nil

@@ -72,7 +72,7 @@ type tree struct {
 	Rest  map[string]uint16 `json:",embed"`
 }
 
-func TestDecodeNamesEveryFieldOfTypesWithFormsOfTheirOwn(t *testing.T) {
+func TestDecode_CustomTypes(t *testing.T) {
 	const integer = "must be an integer of 64 bits"
 	var s Activity[struct{}, None, tree]
 	for payload, want := range map[string][]FieldError{
@@ -178,7 +178,7 @@ func isPlace(value any, pointer jsontext.Pointer) bool {
 
 // What a refused payload costs is bounded: the place of an array is not written down
 // for each, and so many values are looked at.
-func TestRefusingALargePayloadCostsNoMoreThanItsSizeExplains(t *testing.T) {
+func TestDecode_LargePayloadCost(t *testing.T) {
 	type payload struct {
 		N int                `json:"n"`
 		M map[string][][]int `json:"m"`

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestACorrectionMergesObjectsAndReplacesArraysAndRawValues(t *testing.T) {
+func TestCorrection_Merge(t *testing.T) {
 	type at struct {
 		City string `json:"city"`
 		Zip  string `json:"zip"`

@@ -55,7 +55,7 @@ func TestHorizonsThatCannotBeAreMistakes(t *testing.T) {
 	}
 }
 
-func TestAnActionKeepsItsAnswerForLongerAndNeverForANegativeTime(t *testing.T) {
+func TestRetention_FromAction(t *testing.T) {
 	t.Parallel()
 	run := func(times ...time.Duration) (workflow.Outcome, error) {
 		w, err := workflow.Define("w", 1, workflow.Start("begin", "end", func(c *workflow.Call, _ *struct{}, _ workflow.None) error {

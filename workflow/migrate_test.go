@@ -85,7 +85,7 @@ func migrationOf(t *testing.T, from, to Source) (*Migration, []string) {
 }
 
 // What is not mapped is listed, all of it.
-func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
+func TestPlan_Incomplete(t *testing.T) {
 	const about = "the plan from version 1 to version 2 "
 	for name, test := range map[string]struct {
 		plan *FromVersionPlan[claimV1, claimV2]
@@ -127,7 +127,7 @@ func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
 	}
 }
 
-func TestAPlanIsForTheDataOfItsVersionAndUndoesStay(t *testing.T) {
+func TestPlan_Data(t *testing.T) {
 	_, got := migrationOf(t, claims1(), claims2(FromVersion[claimV2, claimV2](1, nil).State("open",
 		"checking").DropTimer("nag").KeepTimer("release")))
 	assert.Truef(t, len(got) == 1 && strings.Contains(got[0], "is for data workflow.claimV2; version 1 has workflow.claimV1"),
@@ -217,7 +217,7 @@ func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 	}
 }
 
-func TestATimerIsComputedAnewFromTheDataOrByThePlan(t *testing.T) {
+func TestPlan_Timers(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	type box struct {
 		Until time.Time `json:"until"`

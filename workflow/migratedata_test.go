@@ -25,7 +25,7 @@ func letters[D any](version int, plans ...Plan[D]) *Definition[D] {
 
 // What the old version's definition means to drop is dropped, by a function and without one; what some other build has added is
 // not lost, and does not become data that nobody can read.
-func TestAMigrationOfMembersThatTheBuildDoesNotKnow(t *testing.T) {
+func TestMigration_UnknownMembers(t *testing.T) {
 	t.Parallel()
 	same := func(old withoutPriority) (withoutPriority, error) { return old, nil }
 	keeps := Plan[withoutPriority](FromVersion[withoutPriority, withoutPriority](1, nil))
@@ -58,7 +58,7 @@ func TestAMigrationOfMembersThatTheBuildDoesNotKnow(t *testing.T) {
 }
 
 // Attributes are computed anew, so one that the new version does not declare is no loss of data.
-func TestAPlanWithoutAFunctionMayLeaveWhatIsMeantToGo(t *testing.T) {
+func TestPlan_DroppedMembers(t *testing.T) {
 	t.Parallel()
 	from := letters[withPriority](1).Attr("text", func(d withPriority) string { return d.Text })
 	to := letters(2, Plan[withoutPriority](FromVersion[withPriority, withoutPriority](1, nil))).DataChanged("/priority")
@@ -71,7 +71,7 @@ func TestAPlanWithoutAFunctionMayLeaveWhatIsMeantToGo(t *testing.T) {
 }
 
 // A member has one path wherever a type is within itself, and is dropped everywhere.
-func TestAMigrationDropsWhatIsMeantToGoInATypeWithinItself(t *testing.T) {
+func TestMigration_DropsRecursiveMembers(t *testing.T) {
 	t.Parallel()
 	type chain struct {
 		V    int    `json:"v"`

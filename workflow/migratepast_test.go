@@ -72,7 +72,7 @@ func drafts(version int, wrote string, last bool, plans ...Plan[claimV1]) *Defin
 }
 
 // Who wrote under the name of the old version could close under the new one: the plan has to say what that calls it.
-func TestAPlanSaysByWhichNameTheNewVersionAsksWhoDidIt(t *testing.T) {
+func TestPlan_Actors(t *testing.T) {
 	t.Parallel()
 	plan := func() *FromVersionPlan[claimV1, claimV1] { return FromVersion[claimV1, claimV1](1, nil) }
 	for name, test := range map[string]struct {

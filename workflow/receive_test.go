@@ -86,7 +86,7 @@ func TestAMessageThatIsNotTaken(t *testing.T) {
 	assert.Equalf(t, Internal, CodeOf(err), "a payload that cannot be encoded: %v", err)
 }
 
-func TestEveryFieldOfAMessageThatCannotBeReadIsNamed(t *testing.T) {
+func TestReceive_UnreadableFields(t *testing.T) {
 	type notice struct {
 		Order  string `json:"order" validate:"required"`
 		Amount int    `json:"amount"`
@@ -127,7 +127,7 @@ func TestBuildFindsMistakesInWhatIsReceived(t *testing.T) {
 
 // What is received is described, and no part of the hash: it may change under one
 // version.
-func TestWhatIsReceivedIsDescribedAndNotHashed(t *testing.T) {
+func TestReceive_DescribedNotHashed(t *testing.T) {
 	build := func(receive bool) *Workflow {
 		begin := Start("begin", "open", quiet[stamp])
 		send := sound("send", "sending", "closed")
@@ -147,7 +147,7 @@ func TestWhatIsReceivedIsDescribedAndNotHashed(t *testing.T) {
 	}
 }
 
-func TestWhatIsAddedAfterBuildIsNotReceived(t *testing.T) {
+func TestReceive_AddedAfterBuild(t *testing.T) {
 	begin := Start("begin", "open", quiet[stamp]).Receive("post", JSON(stamped))
 	w, err := Define("w", 1, begin).Final("open").Build()
 	require.NoError(t, err)

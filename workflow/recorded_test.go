@@ -28,7 +28,7 @@ func membersOf[D any](t *testing.T, gone ...string) *Workflow {
 	return w
 }
 
-func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
+func TestRecorded_Unreadable(t *testing.T) {
 	t.Parallel()
 	type recorded struct {
 		Name  string                 `json:"name"`
@@ -140,7 +140,7 @@ func TestNoNumberIsRoundedByAnotherType(t *testing.T) {
 }
 
 // What a map has held without a name is what a newer build may have to read by its name.
-func TestAMemberThatAMapMayHaveHeldIsReadAsWhatItHeld(t *testing.T) {
+func TestRecorded_MapMember(t *testing.T) {
 	t.Parallel()
 	type line struct {
 		N int `json:"n"`

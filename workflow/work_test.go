@@ -156,7 +156,7 @@ func TestCheckTellsWhetherItHappened(t *testing.T) {
 
 // Deciding again decides the same, also when a function changes what it was
 // given in place, or keeps a part of it in the data.
-func TestNothingIsSharedBetweenCalls(t *testing.T) {
+func TestWork_NoSharedState(t *testing.T) {
 	spoil := func(b bill) {
 		for i := range b.Tags {
 			b.Tags[i] += "!"
@@ -207,7 +207,7 @@ func TestRetryCeilingDoublesUpToItsMaximum(t *testing.T) {
 	}
 }
 
-func TestProgressThatNobodyWatchesOrThatJSONCannotSay(t *testing.T) {
+func TestProgress_Invalid(t *testing.T) {
 	assert.NoError(t, NewAttempt(Attempt{}, nil).Report(1))
 	reported := false
 	err := NewAttempt(Attempt{}, func([]byte) { reported = true }).Report(math.NaN())

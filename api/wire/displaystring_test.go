@@ -30,7 +30,7 @@ func TestADisplayStringSaysAnyText(t *testing.T) {
 	assert.True(t, ok && back == long, "a long text is not read back")
 }
 
-func TestWhatIsNoDisplayString(t *testing.T) {
+func TestDisplayString_Invalid(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", `%`, `%"`, `"x"`, `x`, `%"x`, `%"x" `, `%"x";a`, `%"a"b"`, `%"é"`, "%\"a\tb\"", `%"%"`, `%"%4"`,
 		`%"%c3%B c"`, `%"%C3%BC"`, `%"%g0"`, `%"%%"`, `%"% 0"`, `%"%+1"`} {

@@ -41,7 +41,7 @@ func TestCommandsForPeopleWorkOnADatabase(t *testing.T) {
 }
 
 // What takes time is for the nodes that serve.
-func TestWhatTakesTimeIsLeftToTheNodes(t *testing.T) {
+func TestDatabaseCommandsLeaveActivitiesToNodes(t *testing.T) {
 	p := onDatabaseOf(t)
 	p.places("k-1")
 	assert.Contains(t, p.gets(`submit order#c-1:k-1 pay {"method":"card"} --scope till --key pay-1`), "in flight")

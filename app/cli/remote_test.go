@@ -141,7 +141,7 @@ func TestSubmitWithoutAnAnswerTellsTheKey(t *testing.T) {
 	p.fails("get order#1", 6, "connection refused")
 }
 
-func TestWhatTakesTimeIsWaitedForOrWatched(t *testing.T) {
+func TestSubmit_WaitAndWatch(t *testing.T) {
 	p := newPerson(t)
 	p.places("k-1")
 	assert.Contains(t, p.gets(`submit order#c-1:k-1 pay {"method":"card"} --wait`), "paid, version 3")

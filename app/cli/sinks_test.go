@@ -123,7 +123,7 @@ func TestNamedSinksBeginNow(t *testing.T) {
 
 // Two webhooks whose names differ in a way that an environment variable's does not
 // would sign with each other's secrets.
-func TestWebhooksDoNotShareAVariableForTheirSecrets(t *testing.T) {
+func TestWebhookSecrets_Variables(t *testing.T) {
 	t.Setenv("PAWL_SINK_A_B_SECRET", signature.NewSecret().Reveal())
 	code, _, stderr := run(t.Context(), "serve", "--sink", "a-b=https://example.com/1", "--sink", "a.b=https://example.com/2")
 	assert.Truef(t, code == flags.ExitUsage &&

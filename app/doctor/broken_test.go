@@ -260,7 +260,7 @@ var broken = []struct {
 var onePlural = regexp.MustCompile(`(^|[^\d.,])1 ([a-z]+ )?[a-z]{3,}s\b`)
 
 // A database that is broken in one way is said to be broken in that one, with what to do about it.
-func TestWhatIsBrokenIsNamed(t *testing.T) {
+func TestDoctor_NamesProblems(t *testing.T) {
 	for _, c := range broken {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPatient(t, pgtest.DirectURL(t))

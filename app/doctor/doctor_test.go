@@ -55,7 +55,7 @@ func TestOfAHealthyDatabaseThereIsNothingToFind(t *testing.T) {
 		"%+v", r)
 }
 
-func TestChecksHaveNamesOfTheirOwnAndSomethingToFind(t *testing.T) {
+func TestChecks_Names(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Checks {
 		assert.Truef(t, !seen[c.Name] && c.Looks != "" && c.look != nil && (c.Warning+c.Problem != "" || c.Name == "sizes"), "%+v", c)
@@ -86,7 +86,7 @@ func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
 }
 
 // Somebody has locked what everybody reads. The examination ends, says what it could not see, and goes on with the rest.
-func TestADatabaseThatIsSlowEndsNothingButWhatCouldNotBeSeen(t *testing.T) {
+func TestDoctor_SlowDatabase(t *testing.T) {
 	p := newPatient(t, pgtest.DirectURL(t))
 	p.begin(`LOCK TABLE pawl.command, pawl.definition IN ACCESS EXCLUSIVE MODE`)
 	p.limits.check = 2 * time.Second

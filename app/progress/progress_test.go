@@ -28,7 +28,7 @@ func TestElsewhereALineIsWrittenEveryFewSeconds(t *testing.T) {
 	assert.Equal(t, want, out.String())
 }
 
-func TestOnATerminalOneLineIsWrittenAnewAndTakenAway(t *testing.T) {
+func TestTerminalLineIsRewritten(t *testing.T) {
 	var out bytes.Buffer
 	c := &clock{time.Unix(0, 0)}
 	m := newMeter(&out, "w", "x", 0, true, c.now)

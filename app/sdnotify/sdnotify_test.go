@@ -64,7 +64,7 @@ func TestNotifier_ReceiverDoesNotRead(t *testing.T) {
 	n.Close()
 }
 
-func TestSignsOfLifeAreThoseOfTheProcessThatIsAsked(t *testing.T) {
+func TestWatchdog_ProcessID(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notify")
 	systemd := sdnotifytest.Listen(t, name)
 	for _, unwanted := range [][2]string{{"", ""}, {"1000", "1"}, {"0", ""}, {"-1", ""}, {"soon", ""}} {
@@ -80,7 +80,7 @@ func TestSignsOfLifeAreThoseOfTheProcessThatIsAsked(t *testing.T) {
 	}
 }
 
-func TestNobodyHasToListen(t *testing.T) {
+func TestNotify_NoListener(t *testing.T) {
 	var log testlog.Log
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "1000")

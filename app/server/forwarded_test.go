@@ -81,7 +81,7 @@ func TestOurProxiesHaveAnyShareOfTheConnections(t *testing.T) {
 	}
 }
 
-func FuzzWhatIsForwardedIsReadOrPassedOver(f *testing.F) {
+func FuzzForwarded(f *testing.F) {
 	for _, text := range []string{"", ",", ";", "for=1.2.3.4", `for="[::1]:9";host="`, "a,b;c=d", "for=%zz;host=a b",
 		strings.Repeat(",", 99)} {
 		f.Add(text, text)

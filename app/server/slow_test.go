@@ -58,7 +58,7 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-func TestWhoIsSlowOrSilentIsEnded(t *testing.T) {
+func TestSlowClientsAreDisconnected(t *testing.T) {
 	short := Limits{HeaderTime: 300 * time.Millisecond, BodyTime: 300 * time.Millisecond, IdleTime: 300 * time.Millisecond}
 	unread := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") })
 	for name, tt := range map[string]struct {

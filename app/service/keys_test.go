@@ -132,7 +132,7 @@ func TestARevokedKeyIsRefusedByTheOtherNode(t *testing.T) {
 }
 
 // Where it was used last is written at the end, too.
-func TestTheLastUseOfAKeyIsWrittenWhenTheServiceStops(t *testing.T) {
+func TestStopSavesLastUseOfKeys(t *testing.T) {
 	url := pgtest.URL(t)
 	s := service(t, func(c *Config) { c.Auth.Keys, c.Database = true, url })
 	k, text := makeKey(t, s, "robot", "read")

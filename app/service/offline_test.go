@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-func TestWhatIsWrongWithAPrivateDatabaseNamesItsFolder(t *testing.T) {
+func TestPrivateDatabase_ErrorsNameFolder(t *testing.T) {
 	t.Setenv("PAWL_HOME", "/srv/wrong")
 	err := ofPrivate(schema.ErrBehind)
 	assert.True(t, errors.Is(err, schema.ErrBehind) &&

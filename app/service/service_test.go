@@ -119,7 +119,7 @@ func TestServiceIsMeasured(t *testing.T) {
 
 // With defaults a service works on what it accepts; without workers it leaves
 // that to other nodes.
-func TestServiceWorksOnWhatItAcceptsUnlessItHasNoWorkers(t *testing.T) {
+func TestService_WithoutWorkers(t *testing.T) {
 	for status, s := range map[string]*Service{
 		"processing": service(t),
 		"pending":    service(t, func(c *Config) { c.InFlight.Workers = -1 }),
@@ -133,7 +133,7 @@ func TestServiceWorksOnWhatItAcceptsUnlessItHasNoWorkers(t *testing.T) {
 }
 
 // Readers of a stream are told to resume elsewhere, and nothing is left behind.
-func TestStopEndsStreamsWithTheWordToResumeElsewhere(t *testing.T) {
+func TestStop_EndsStreams(t *testing.T) {
 	s := service(t)
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL(), "http")+"/v1/stream", nil)
 	require.NoError(t, err)

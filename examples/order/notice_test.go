@@ -21,7 +21,7 @@ func notice(id, kind, reference string) transitions.Message {
 			"data":{"reference":%q,"reason":"left the page","amount":1000}}`, kind, reference)}
 }
 
-func TestAnOrderWhosePaymentIsAbandonedIsCancelledOnce(t *testing.T) {
+func TestAbandonedPayment_CancelsOnce(t *testing.T) {
 	t.Parallel()
 	e := pawltest.Engine(t, order.Workflow(provider.New()))
 	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "k",

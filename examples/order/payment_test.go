@@ -126,7 +126,7 @@ func TestCancelWhilePayingGivesTheMoneyBack(t *testing.T) {
 	assert.Truef(t, slices.Equal(o.Steps(), want), "the history is %v, want %v", o.Steps(), want)
 }
 
-func TestCancelBeforeTheProviderIsAskedChargesNothing(t *testing.T) {
+func TestCancelBeforePayment(t *testing.T) {
 	f := &flaky{Provider: provider.New()}
 	sim, o := place(t, f)
 	r := o.Do("pay", order.Pay{Method: "card"})

@@ -32,7 +32,7 @@ func bareEnvironment(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 }
 
-func TestFindPrefersNewerVersionsAndSkipsUnsupportedOnes(t *testing.T) {
+func TestFind_Versions(t *testing.T) {
 	bareEnvironment(t)
 	root := t.TempDir()
 	for folder, version := range map[string]string{"9.6": "9.6.24", "13": "13.1", "14": "14.2", "16": "16.9", "99": "99.1"} {

@@ -95,7 +95,7 @@ func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
 	}
 }
 
-func TestNewFoldersCanBePassedThroughWhateverTheUmask(t *testing.T) {
+func TestFolders_Umask(t *testing.T) {
 	top := openFolder(t)
 	old := syscall.Umask(0o077)
 	err := makeFolder(filepath.Join(top, "a", "b"))

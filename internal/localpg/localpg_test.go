@@ -77,7 +77,7 @@ func TestThrowAwayServerIsPrivateAndLeavesNothing(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist, "after Stop its folder, want it gone")
 }
 
-func TestSharedThrowAwayFolderIsMadeAnewAfterACrash(t *testing.T) {
+func TestTemporaryServer_Crash(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	crashed := startServer(t, Options{Dir: dir, Ephemeral: true})
@@ -141,7 +141,7 @@ func TestACancelledStartLeavesNothingRunning(t *testing.T) {
 	assert.Falsef(t, ok, "process %d still runs", pm.pid)
 }
 
-func TestAFolderOutOfReachOfTheServersAccountIsNamed(t *testing.T) {
+func TestFolder_Unreachable(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs the server as another user")

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTwoProgramsAtOnceShareOneServerAndTheLastStopsIt(t *testing.T) {
+func TestSharedServer(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	a, b := startOther(t, dir), startOther(t, dir)
@@ -32,7 +32,7 @@ func TestTwoProgramsAtOnceShareOneServerAndTheLastStopsIt(t *testing.T) {
 	assert.Falsef(t, ok, "after both programs ended, process %d still runs", pm.pid)
 }
 
-func TestStartsAndStopsThatCrossAlwaysGiveAServerThatAnswers(t *testing.T) {
+func TestConcurrentStartsAndStops(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	var users sync.WaitGroup
@@ -73,7 +73,7 @@ func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
 	assert.False(t, ok, "the last user left the server running")
 }
 
-func TestOnlyTheThrowAwayServerOfAKilledProgramIsCleanedUp(t *testing.T) {
+func TestTemporaryServer_KilledProgram(t *testing.T) {
 	t.Parallel()
 	temp := "TMPDIR=" + openFolder(t)
 	killed, busy := startOther(t, "-", temp), startOther(t, "-", temp)

@@ -278,7 +278,7 @@ type (
 )
 
 // Who takes the members that have no name is decided as package json does; it is asked, too.
-func TestWhoTakesAllOtherMembersIsAsForTheDecoder(t *testing.T) {
+func TestAdditionalMembers(t *testing.T) {
 	for _, c := range []struct {
 		typ  any
 		want reflect.Type

@@ -11,7 +11,7 @@ import (
 )
 
 // What goes back to where it came from is drawn to each of these states.
-func TestAnActivityThatGoesBackIsDrawnToWhereItMayHaveComeFrom(t *testing.T) {
+func TestDiagram_Back(t *testing.T) {
 	t.Parallel()
 	work := func(context.Context, *workflow.Attempt, data, workflow.None) (int, error) { return 0, nil }
 	done := func(*workflow.Call, *data, int) error { return nil }

@@ -51,7 +51,7 @@ func randomWorkflow(r *rand.Rand) *workflow.Workflow {
 // Nothing stands on anything else: the nodes of a rank keep their distance, the
 // ranks follow each other, and every link goes from rank to rank, through a
 // place of its own in each, past its label.
-func TestNothingOverlaps(t *testing.T) {
+func TestLayout_NoOverlap(t *testing.T) {
 	for seed := range uint64(40) {
 		w := randomWorkflow(rand.New(rand.NewPCG(seed, 1)))
 		for _, direction := range []Direction{TopDown, LeftRight} {

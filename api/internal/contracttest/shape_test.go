@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestShapesDifferWhereADocumentCouldTellThemApart(t *testing.T) {
+func TestShape_Differences(t *testing.T) {
 	shape := func(text string) string { return string(appendShape(nil, []byte(text))) }
 	const id, other = "01936b0e-0000-7000-8000-000000000001", "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

@@ -177,7 +177,7 @@ func newTestWriter(socket net.Conn, timeout time.Duration) (*writer, context.Con
 	return &writer{socket: socket, cancel: cancel, timeout: timeout, ping: time.Hour, written: map[*pump]int64{}}, ctx
 }
 
-func TestWriterSplitsABatchIntoChunksAndKeepsTheOrder(t *testing.T) {
+func TestWriter_Chunks(t *testing.T) {
 	server, client := socketPair(t)
 	w, _ := newTestWriter(server, time.Minute)
 	const events = 500

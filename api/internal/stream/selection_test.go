@@ -33,7 +33,7 @@ func someLog() []transitions.Logged {
 	}
 }
 
-func TestSelectionMarksEventsThatOthersOfTheirTransitionFollow(t *testing.T) {
+func TestSelection_MoreOfTransition(t *testing.T) {
 	for name, c := range map[string]struct {
 		selected selection
 		want     []string // with + where more follows

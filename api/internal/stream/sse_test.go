@@ -35,7 +35,7 @@ func readServerSent(in *bufio.Scanner, lastID string) (data, id string, ok bool)
 	return "", id, false
 }
 
-func TestServerSentEventsGiveThePositionWhenTheTransitionIsWhole(t *testing.T) {
+func TestSSE_IDAfterWholeTransition(t *testing.T) {
 	var b []byte
 	for e, more := range (&selection{}).from(someLog()) {
 		b = appendServerSent(b, e.CloudEvent, e.Position, more)

@@ -42,7 +42,7 @@ type tin struct {
 }
 
 // Who corrects a date that a timer waits for is told before it fires at once.
-func TestOpsTellsOfTheTimersThatACorrectionFindsOverdue(t *testing.T) {
+func TestOpsCorrect_OverdueTimers(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
 	p.more = []workflow.Source{workflow.Define("tin", 1,

@@ -12,7 +12,7 @@ import (
 )
 
 // Callers choose keys and payloads, receivers the words of a failure: a terminal is not to obey them.
-func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
+func TestTerminalControlCharactersAreEscaped(t *testing.T) {
 	given := map[string]string{"a\x1b[2Jb\u009b31m\x7f": "line\nend\u202e\U000e0041\u200f ä"}
 	for name, print := range map[string]func(*bytes.Buffer) error{
 		"JSON": func(b *bytes.Buffer) error { return JSON(b, given) },

@@ -116,7 +116,7 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 }
 
 // A server that does something else than is told ends the story.
-func TestWhatIsNotAsToldEndsTheStory(t *testing.T) {
+func TestStory_UnexpectedOutput(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Idempotency-Key") == "again" {
 			w.Header().Set("Idempotent-Replayed", "true")

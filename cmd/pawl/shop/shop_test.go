@@ -97,7 +97,7 @@ func TestOrdersArePaidAtTheProviderThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestOrdersArePaidInTheProcessWhereNoProviderIsNamed(t *testing.T) {
+func TestShop_InProcessProvider(t *testing.T) {
 	log, url := serve(t)
 	shopping(t, url)
 	_, bank, ok := strings.Cut(log, `msg="payments go to a provider in this process, which forgets them when it ends" url=`)

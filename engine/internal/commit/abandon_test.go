@@ -14,7 +14,7 @@ import (
 
 // The operation has a place in the log; the scheduled command that it gives up has
 // none. Who awaits that gets the bytes of its replays.
-func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
+func TestAwaitAbandoned_EqualsReplay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	id := b.opened()

@@ -46,24 +46,24 @@ func (b *bench) doBeside(ticket *Ticket, ps []*decide.Prepared) []transitions.Re
 }
 
 // The statements for many tenants do what those for one do.
-func TestBesideAnotherTenant(t *testing.T) {
+func TestConcurrentTenants(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"accept":    TestAcceptedThenDoneIsTwoCommitsAndOneCommand,
 		"wait":      TestWithoutAFreeWorkerTheCommandWaits,
 		"lost":      TestALostAttemptCompletesNothing,
 		"failure":   TestAFailureGoesToItsStateAndIsStored,
-		"undo":      TestWhatMayHaveHappenedIsUndone,
-		"effects":   TestAFailureUndoesTheEarlierEffectsThatItNames,
+		"undo":      TestUnknownOutcomeIsUndone,
+		"effects":   TestFailure_UndoesEffects,
 		"cancel":    TestAcceptAndCancelInOneGroup,
 		"timers":    TestTimersFollowTheState,
 		"left":      TestATimerWhoseStateWasLeftFiresNoMore,
 		"returns":   TestOneGroupThatLeavesAndReturnsArmsAnew,
 		"scheduled": TestAScheduledCommandIsDecidedAtItsTime,
 		"refused":   TestAScheduledRefusalIsStored,
-		"child":     TestAChildIsBornWithItsParentsTransitionAndTellsItsEnd,
-		"operate":   TestOperationsOnAStuckCommandAreAuditedAndReplayed,
+		"child":     TestChild_StartAndCompletion,
+		"operate":   TestStuckOperations_AuditAndReplay,
 		"operate 2": TestTwoOperationsOnOneCommandInOneGroup,
-		"paused":    TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight,
+		"paused":    TestPausedInstance_FinishesInFlight,
 	} {
 		t.Run(name, test)
 	}

@@ -138,7 +138,7 @@ func newBench(t *testing.T, change ...func(*Config)) *bench {
 	pool := pgtest.Pool(t)
 	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		beside: -1}
-	if strings.HasPrefix(t.Name(), "TestBesideAnotherTenant/") {
+	if strings.HasPrefix(t.Name(), "TestConcurrentTenants/") {
 		b.beside = 0
 	}
 	c := testConfig(pool, b.w)
@@ -375,7 +375,7 @@ func TestAFailureGoesToItsStateAndIsStored(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveHappenedIsUndone(t *testing.T) {
+func TestUnknownOutcomeIsUndone(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(b *bench, id uuid.UUID)
@@ -426,7 +426,7 @@ func TestWhatMayHaveHappenedIsUndone(t *testing.T) {
 	}
 }
 
-func TestAFailureUndoesTheEarlierEffectsThatItNames(t *testing.T) {
+func TestFailure_UndoesEffects(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
 	b.one(b.command("pay", "p1", id))
@@ -526,7 +526,7 @@ func TestAScheduledRefusalIsStored(t *testing.T) {
 	b.wantRow("c1", "failed_final attempt 1 409")
 }
 
-func TestAChildIsBornWithItsParentsTransitionAndTellsItsEnd(t *testing.T) {
+func TestChild_StartAndCompletion(t *testing.T) {
 	b := newBench(t)
 	parent := b.opened()
 	b.one(b.command("branch", "b1", parent))
@@ -561,7 +561,7 @@ func (b *bench) operation(id uuid.UUID, key string, o transitions.Operation) *de
 	return p
 }
 
-func TestOperationsOnAStuckCommandAreAuditedAndReplayed(t *testing.T) {
+func TestStuckOperations_AuditAndReplay(t *testing.T) {
 	tests := []struct {
 		action transitions.Action
 		result string
@@ -611,7 +611,7 @@ func TestTwoOperationsOnOneCommandInOneGroup(t *testing.T) {
 		"%+v", replies[1])
 }
 
-func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
+func TestPausedInstance_FinishesInFlight(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
 	b.one(b.command("pay", "p1", id))
@@ -625,7 +625,7 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 }
 
 // What a run writes shows that no earlier one was committed. Who only finds what is there may have begun it unheard.
-func TestWhatALaterRunHasWrittenWasNotLeasedUnheard(t *testing.T) {
+func TestAmbiguousLease_LaterRun(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
 	scope := "deal:" + id.String()

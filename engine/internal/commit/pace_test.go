@@ -58,7 +58,7 @@ func TestARestIsNoPace(t *testing.T) {
 }
 
 // An import fills half of the time for which a command may wait, and those who cannot wait are not refused for it.
-func TestWhoCanWaitLeavesRoomForWhoCannot(t *testing.T) {
+func TestBulkLeavesRoomForCallers(t *testing.T) {
 	for _, c := range []struct {
 		group     time.Duration
 		bulk, all int

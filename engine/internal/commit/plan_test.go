@@ -29,7 +29,7 @@ var flightIndexes = map[string]string{"command_pkey": "AND (scope = u.", "comman
 // A plan that was made for an empty table stays in use while the table fills,
 // and one that was made for a full table while it is emptied. So no statement
 // may have any plan but probes of whole primary keys, in both.
-func TestEveryStatementProbesWholeKeysOnEmptyAndOnFullTables(t *testing.T) {
+func TestStatementsProbeWholeKeys(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	ctx := t.Context()
 	_, err := schema.Migrate(ctx, pool, schema.Default)

@@ -50,7 +50,7 @@ func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
 }
 
 // All of a bulk is in the queue when it turns out that its tenant's head is held.
-func TestABulkWhoseHeadIsFoundToBeHeldLeavesRoomForOthers(t *testing.T) {
+func TestQueue_HeldBulk(t *testing.T) {
 	const size = 20
 	for _, by := range []struct{ n, bytes, payload int }{{size, 1 << 20, 0}, {1000, size * 1000, 600}} {
 		q := testQueue(by.n, by.bytes)
@@ -82,7 +82,7 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestQueueGivesEverythingThatWaitsInOrderUpToTheBounds(t *testing.T) {
+func TestQueue_OrderAndBounds(t *testing.T) {
 	q := testQueue(100, 1<<20)
 	ops := testOps(10, 100)
 	q.push(ops)
@@ -114,7 +114,7 @@ func TestQueueSendersWaitForRoomAndNoneIsForgotten(t *testing.T) {
 	}
 }
 
-func TestClosedQueueLetsEverybodyGoAndGivesWhatItHas(t *testing.T) {
+func TestQueue_Close(t *testing.T) {
 	q := testQueue(2, 1<<20)
 	q.push(testOps(2, 0))
 	const senders = 8

@@ -88,7 +88,7 @@ func (b *bench) heldTenant() (release func()) {
 	return release
 }
 
-func TestWhatWaitsAsideTakesHalfOfTheQueueAndOthersGoOn(t *testing.T) {
+func TestRetryLane_HalfOfQueue(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Limits.QueueSize = 20 })
 	release := b.heldTenant()
 	await.Eventually(t, "who left is forgotten", func() bool { _, all, _ := b.waiting(); return all.n == 0 })
@@ -119,7 +119,7 @@ func TestWhatWaitsAsideTakesHalfOfTheQueueAndOthersGoOn(t *testing.T) {
 }
 
 // Impatient callers, who come again and again, leave nothing behind.
-func TestWhoLeavesTheRetryLaneLeavesNothingThere(t *testing.T) {
+func TestRetryLane_CallerLeaves(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Limits.QueueSize, c.Limits.QueueBytes = 1000, 64<<20 })
 	b.heldTenant()
 	text := strings.Repeat("x", 100_000)
@@ -150,7 +150,7 @@ func TestWhoLeavesTheRetryLaneLeavesNothingThere(t *testing.T) {
 }
 
 // The commands of a route keep their order where one in the middle is let go.
-func TestACommandThatIsLetGoTakesItsCallersLaterOnesAlong(t *testing.T) {
+func TestRetryLane_CallerOrder(t *testing.T) {
 	b := newBench(t)
 	release := b.heldTenant()
 	first := b.theirs("held", "first of many", "")

@@ -77,7 +77,7 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 			g.unreserve()
 		}
 		if reaction == noPartition {
-			if missed { // it is there, and this session has not heard of it; see TestASessionThatDoesNotHearOfAPartitionIsReplaced
+			if missed { // it is there, and this session has not heard of it; see TestPartitions_StaleSession
 				r.drop()
 				reaction = retryGroup
 			} else {

@@ -16,7 +16,7 @@ func attempt(tenant, scope, transition string, c decide.KeyVerdict) *op {
 		Transition: transition, Options: transitions.Options{Scope: scope}}}}
 }
 
-func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {
+func TestAttemptCounts_Scopes(t *testing.T) {
 	p := &Pipeline{}
 	p.scopes.count([]*op{
 		attempt("a", "order:17e70c5b", "pay", decide.KeyNew),

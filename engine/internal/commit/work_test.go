@@ -70,7 +70,7 @@ func TestARouteIsWithOneCommitterAtATime(t *testing.T) {
 }
 
 // Who leaves takes the command out, wherever it waits.
-func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
+func TestQueue_CallerLeaves(t *testing.T) {
 	q := newQueue(Limits{QueueSize: 3, QueueBytes: 1 << 20, GroupSize: 1, GroupBytes: 1 << 20})
 	q.leastPatience, q.mostPatience = time.Hour, time.Hour
 	ops := testOps(3, 0)

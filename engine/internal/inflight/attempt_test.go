@@ -200,7 +200,7 @@ func TestAfterALostWorkerTheCheckTells(t *testing.T) {
 	}
 }
 
-func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
+func TestAtMostOnceIsStuck(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
@@ -219,7 +219,7 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 
 // Whoever takes over may be stopped, or not know the version, before it has begun:
 // the next one must not think that nothing has happened.
-func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
+func TestRelease_KeepsLostWorker(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
@@ -236,7 +236,7 @@ func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
 	assert.Truef(t, got.Stuck == transitions.StuckUnknown && got.Attempt >= 3, "it is %+v", got.Record)
 }
 
-func TestAFinalErrorSaysNothingAboutAnAttemptThatWasStopped(t *testing.T) {
+func TestStoppedAttempt_FinalError(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	g := newGated()
@@ -349,7 +349,7 @@ func TestAnOutcomeIsKeptUntilItCanBeCommitted(t *testing.T) {
 	assert.Equalf(t, int64(0), s.Lost, "counted %+v", s)
 }
 
-func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
+func TestUndecidableOutcomeIsStuck(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))

@@ -79,7 +79,7 @@ func TestALookReadsNothingThatCannotBeTaken(t *testing.T) {
 }
 
 // What was taken stays in the indexes for as long as somebody has a snapshot of before.
-func TestALookReadsNothingAgainThatWasTakenUnderAnOldSnapshot(t *testing.T) {
+func TestPoll_OldSnapshot(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	old, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})

@@ -72,7 +72,7 @@ func TestACancelThatIsCommittedIsNotTimedOut(t *testing.T) {
 	await.Receive(t, "its context is done", g.cause)
 }
 
-func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
+func TestCancel_OtherNode(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	g := newGated()
@@ -106,7 +106,7 @@ func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
 	assert.Equalf(t, (got.Status == transitions.Succeeded), (o.Failure == nil), "the outcome is %+v", o)
 }
 
-func TestACommandThatWaitsIsCancelledWithoutAnAttempt(t *testing.T) {
+func TestCancel_WaitingCommand(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		row     row
@@ -160,7 +160,7 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 
 // Who gives it back knew, and has a reason to wait: at once it would be the same
 // again, for ever.
-func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
+func TestCancel_FailingEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("it cannot be decided", func(t *testing.T) {
 		t.Parallel()

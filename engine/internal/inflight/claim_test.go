@@ -46,7 +46,7 @@ func TestDueWorkIsDoneAndEnded(t *testing.T) {
 
 // The claim of another node is not committed when this one looks: it finds the
 // candidate, and does not get it.
-func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
+func TestUncommittedClaimIsSkipped(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
@@ -109,7 +109,7 @@ func TestOfSeveralNodesOneHasEachAttempt(t *testing.T) {
 }
 
 // The second look after its end takes it; how often there is one, others test.
-func TestALeaseThatRunsOutIsTakenOverWithinTwoLooks(t *testing.T) {
+func TestExpiredLease_TakenOver(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	dead := due("a", leased("dead", 400*time.Millisecond))
@@ -231,7 +231,7 @@ func TestTenantsHaveTheirTurns(t *testing.T) {
 }
 
 // Nor is its single timer behind thousands of another's.
-func TestTenantsHaveTheirTurnsWithScheduledCommands(t *testing.T) {
+func TestScheduled_RoundRobinTenants(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	const many = 4_000
@@ -310,7 +310,7 @@ func TestWorkOfAnUnknownVersionIsLeftForOthers(t *testing.T) {
 	assert.Truef(t, s.Returned >= 1 && s.Retried == 0, "counted %+v", s)
 }
 
-func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
+func TestActivityLimit(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	var mu sync.Mutex
@@ -358,7 +358,7 @@ func (e everything) Versions(string) []*workflow.Workflow { return []*workflow.W
 
 // An accept that was not heard may have leased its command, or have done nothing, and another one with the same key since:
 // that is told by when the command was created.
-func TestALeaseThatWasNotHeardIsGivenBackIfItIsTheOneThatIsMeant(t *testing.T) {
+func TestAmbiguousLease_Released(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce, func(a *activityOfText) { a.AskOperator() })
@@ -381,7 +381,7 @@ func TestALeaseThatWasNotHeardIsGivenBackIfItIsTheOneThatIsMeant(t *testing.T) {
 }
 
 // The commit of an accept may be seen when its answer has long been lost.
-func TestALeaseThatWasNotHeardIsAskedForUntilItHasRunOut(t *testing.T) {
+func TestAmbiguousLease_PolledUntilExpiry(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))

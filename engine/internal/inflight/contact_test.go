@@ -37,7 +37,7 @@ func (e *eyes) until(attempt int) (waited time.Duration) {
 	return waited + time.Second
 }
 
-func TestLeasesAreTakenOverWhenTheDatabaseWasInSightForALease(t *testing.T) {
+func TestTakeOver_NeedsContactForALease(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		happens func(e *eyes)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestTenThousandTimersOfOneSecondFireOnceOnThreeNodes(t *testing.T) {
+func TestTimers_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
@@ -111,7 +111,7 @@ func TestALateTimerIsFoundByTheNextTick(t *testing.T) {
 	eventually(t, "it fires", func() bool { return len(n.ended()) == 1 })
 }
 
-func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
+func TestScheduled_RetryOrStuck(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
@@ -141,7 +141,7 @@ func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 
 // The claim is this node's, but while it decides the lease runs out and another
 // node decides.
-func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
+func TestScheduled_TakenOver(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)

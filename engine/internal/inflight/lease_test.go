@@ -55,7 +55,7 @@ func lapse(t *testing.T, n *node, ref transitions.Ref) {
 // over from itself.
 func frozen(c *Config) { c.Lease, c.Workers = time.Hour, 1 }
 
-func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
+func TestHeartbeat_ExtendsLease(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	g := newGated()
@@ -76,7 +76,7 @@ func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 	assert.Truef(t, s.Heartbeats >= 2 && s.Lost == 0 && s.TakenOver == 0, "counted %+v", s)
 }
 
-func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
+func TestHeartbeat_LockedRow(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	g := newGated()
@@ -184,7 +184,7 @@ func TestAZombieGivesNothingBack(t *testing.T) {
 
 // Whatever keeps it from being prolonged: the attempt ends when others may begin,
 // also while the keeper waits for the database.
-func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
+func TestLeaseExpires_CancelsContext(t *testing.T) {
 	t.Parallel()
 	for name, prevent := range map[string]func(t *testing.T, n *node, ref transitions.Ref) (end func()){
 		"its row is locked": func(t *testing.T, n *node, ref transitions.Ref) func() { return lock(t, n.pool, ref) },
@@ -226,7 +226,7 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 
 // The database may stop a commit for longer than a lease: another node may have
 // the command when the commit is known.
-func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
+func TestSlowCommit_StartsOnlyWithLease(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		meanwhile string
@@ -284,7 +284,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	assert.Truef(t, got.Status == transitions.Pending && got.Failures == 0 && len(n.ended()) == 0, "it is %+v", got.Record)
 }
 
-func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
+func TestLease_IgnoredContext(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	free := make(chan struct{})
@@ -402,7 +402,7 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 }
 
 // However often it reports: every message that is refused is sent again at once.
-func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) {
+func TestHeartbeat_UnstorableReport(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	n := newNode(t, pool, job(t, atOnce))
@@ -433,7 +433,7 @@ func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) 
 
 // The storing took half of the lease or longer: the lease may have run out before
 // the node hears of it, so it is prolonged once more before the work is begun.
-func TestWorkIsNotBegunByALeaseThatTookTooLongToStore(t *testing.T) {
+func TestSlowLease_NotStarted(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	var n *node

@@ -28,7 +28,7 @@ func pausedTimers(t testing.TB, pool *pgxpool.Pool, n int) {
 
 // More are due than one poll takes. They are set aside, and no poll finds them again;
 // what is behind them is done.
-func TestWhatThePauseOfAnInstanceHoldsIsNotClaimed(t *testing.T) {
+func TestPausedInstanceIsNotClaimed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	const held = 2*dueBatch + 10
@@ -51,7 +51,7 @@ func TestWhatThePauseOfAnInstanceHoldsIsNotClaimed(t *testing.T) {
 
 // Whoever ends the pause comes before, or finds what was set aside: so nothing is set
 // aside that nobody is to find.
-func TestNothingIsSetAsideForAPauseThatHasEnded(t *testing.T) {
+func TestPause_EndedBeforeDeferral(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	pausedTimers(t, pool, 1)
@@ -67,7 +67,7 @@ func TestNothingIsSetAsideForAPauseThatHasEnded(t *testing.T) {
 	assert.False(t, n.park(t.Context(), n.config.Clock.Now(), found), "some are set aside")
 }
 
-func TestWhatAPausedWorkflowHasHeldIsDueInItsOrderAfterIt(t *testing.T) {
+func TestPause_OrderAfterResume(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	const many = resumeBatch + dueBatch

@@ -42,7 +42,7 @@ func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	}
 }
 
-func TestEveryStatementStaysOnItsIndexesAtOtherSizes(t *testing.T) {
+func TestStatements_IndexesAtOtherSizes(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	for _, size := range []int{300, 1000, 8000, 50_000, 100_000} {

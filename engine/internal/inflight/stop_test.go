@@ -84,7 +84,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	}
 }
 
-func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
+func TestStopTimeout_ReleasesAttempts(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	g, careful := newGated(), newGated()

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
+func TestStartWithLease_NoQueries(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
@@ -184,7 +184,7 @@ func TestABusyNodeAsksOncePerSecond(t *testing.T) {
 }
 
 // The node of the only locked row does not try again and again.
-func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
+func TestLockedRowsAreNotPolledInALoop(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	r := due("a")

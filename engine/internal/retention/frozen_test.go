@@ -10,7 +10,7 @@ import (
 
 // A node that stands still for longer than its lease, just before its work, and
 // wakes when another has it, does nothing and takes nothing back.
-func TestANodeThatWakesAfterItsLeaseLeavesTheWorkToTheOther(t *testing.T) {
+func TestFrozenNode_LeavesWork(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")

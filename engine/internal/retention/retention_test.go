@@ -78,7 +78,7 @@ func TestSettledLettersAndMessagesAreForgotten(t *testing.T) {
 
 // Events stay for as long as a sink has not got them, dead, paused or alive, and
 // for as long as one of them is a dead letter that may still be delivered.
-func TestWhatASinkStillNeedsIsKept(t *testing.T) {
+func TestPurge_KeepsSinkEvents(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
@@ -365,7 +365,7 @@ func (k *killer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.Trac
 func (k *killer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // Wherever a runner dies, the next one goes on, and every command is in one place.
-func TestARunnerThatIsKilledAtAnyStatementLeavesNothingHalfDone(t *testing.T) {
+func TestPurge_KilledAtAnyStatement(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		pool := pgtest.DirectPool(t) // its connections are killed by their process numbers

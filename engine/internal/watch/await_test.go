@@ -86,7 +86,7 @@ func TestAnEndBeforeTheCallIsFound(t *testing.T) {
 	assert.Truef(t, reads >= 1 && reads <= 1+polls(begun), "%d reads", reads)
 }
 
-func TestAnEndOnAnotherNodeIsHeardAndWithoutHintsPolled(t *testing.T) {
+func TestAwait_OtherNode(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there, quiet := startNode(t, url, false), startNode(t, url, false), startNode(t, url, true)

@@ -40,7 +40,7 @@ func quietHub(t testing.TB) *Hub {
 	return h
 }
 
-func TestNothingIsKeptOfCommandsThatNobodyWatches(t *testing.T) {
+func TestHub_ForgetsUnwatched(t *testing.T) {
 	h := testHub(t)
 	var work sync.WaitGroup
 	for i := range 20 {
@@ -75,7 +75,7 @@ func TestNothingIsKeptOfCommandsThatNobodyWatches(t *testing.T) {
 
 // Somebody who comes while a read is under way needs the next one, and gets its
 // record although that is the same as before.
-func TestWhoComesDuringAReadGetsTheNext(t *testing.T) {
+func TestHub_JoinDuringRead(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	h := New(Config{Announce: func([]uint64) {}, Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
 		Read: func(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error) {
@@ -103,7 +103,7 @@ func TestWhoComesDuringAReadGetsTheNext(t *testing.T) {
 
 // Changes on this node before the end concern watchers, and not who waits for
 // the end; what others say may be the end.
-func TestWhoWaitsForTheEndIsNotBotheredByChangesHere(t *testing.T) {
+func TestHub_AwaitSkipsProgress(t *testing.T) {
 	h := quietHub(t)
 	ref := transitions.Ref{Tenant: "t", Scope: "s", Key: "k"}
 	h.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // go by.
 const quietTime = 1500 * time.Millisecond
 
-func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
+func TestHub_IdleReadsNothing(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
 	n.begin(t, ref("k"), ref("done"))
@@ -44,7 +44,7 @@ func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
 }
 
 // Each waits for a command of another tenant.
-func TestWaitersOfThousandsOfTenantsCostThreeReadsASecond(t *testing.T) {
+func TestHub_ManyTenantsReads(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	const tenants = 5000
@@ -103,7 +103,7 @@ func TestThousandsWhoOnlyWatchCostAReadASecond(t *testing.T) {
 	work.Wait()
 }
 
-func TestAWatcherWhoLeavesDoesNotTakeTheOthersAlong(t *testing.T) {
+func TestHub_OneWatcherLeaves(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestAWatcherSeesTheCommandAtOnceAndThenEveryChange(t *testing.T) {
+func TestWatch_InitialAndChanges(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
@@ -71,7 +71,7 @@ func TestAnotherNodeSeesAChangeWithinMoments(t *testing.T) {
 
 // A change that is made when another was just seen waits for a whole period. On a
 // busy machine it may take longer now and then.
-func TestWithoutHintsAnotherNodeSeesAChangeWithinASecond(t *testing.T) {
+func TestWatch_WithoutNotifications(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, true)
@@ -98,7 +98,7 @@ func TestAChangeWhoseHintIsLostIsSeenByThePoll(t *testing.T) {
 
 // Both nodes watch while workers change the commands from both: everybody sees
 // revisions grow, none twice, and the end.
-func TestWatchersOnTwoNodesSeeRevisionsGrowUpToTheEnd(t *testing.T) {
+func TestWatch_TwoNodes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	nodes := []*node{startNode(t, url, false), startNode(t, url, false)}
@@ -149,7 +149,7 @@ func TestWatchersOnTwoNodesSeeRevisionsGrowUpToTheEnd(t *testing.T) {
 
 // Somebody who begins to watch has perhaps just been told a revision: he must
 // not see an older one, whatever others have read before.
-func TestWhoBeginsToWatchSeesNothingOld(t *testing.T) {
+func TestWatch_StartsCurrent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
@@ -189,7 +189,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	wantNext(t, w, 1) // it is as good as before
 }
 
-func TestACommandThatIsNotThereOrPastItsHorizonSaysSo(t *testing.T) {
+func TestWatch_NotFoundOrExpired(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	w := n.watch(t, ref("k"))
@@ -209,7 +209,7 @@ func TestACommandThatIsNotThereOrPastItsHorizonSaysSo(t *testing.T) {
 	})
 }
 
-func TestADatabaseThatIsGoneFailsWhoBeginsAndNotWhoWaits(t *testing.T) {
+func TestWatch_DatabaseOutage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))

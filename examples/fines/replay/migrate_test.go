@@ -20,7 +20,7 @@ import (
 
 // All cases of a log that are open go to version 2: each once, with a chain that verifies; and every key of before, sent again by two
 // callers, has its answer of before.
-func TestOpenCasesGoToAnotherVersionAndOldKeysAnswerAsBefore(t *testing.T) {
+func TestReplay_Migration(t *testing.T) {
 	t.Parallel()
 	migrateAll(t, log)
 }

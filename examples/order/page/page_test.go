@@ -145,7 +145,7 @@ func TestThePageAllowsNothingButItself(t *testing.T) {
 }
 
 // Behind a proxy that ends TLS the session is still for TLS alone.
-func TestTheSessionIsSentWithoutTLSOnThisMachineAlone(t *testing.T) {
+func TestSession_WithoutTLS(t *testing.T) {
 	h, err := page.New(page.Config{Pawl: "http://127.0.0.1:1", Key: "pawl_none", Log: quiet})
 	require.NoError(t, err)
 	for host, secure := range map[string]bool{"shop.example": true, "10.0.0.1:8080": true, "localhost:8080": false, "127.0.0.1": false,

@@ -38,7 +38,7 @@ func TestStrangersAnswersAreNotFinal(t *testing.T) {
 	}
 }
 
-func TestNobodyThereIsNotFinal(t *testing.T) {
+func TestProviderUnreachable_Retryable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
 	c := provider.Client{URL: server.URL}

@@ -125,7 +125,7 @@ func TestAChangeOfAnyColumnOfAnEventIsNamed(t *testing.T) {
 // Those of an event before it are covered as long as nothing of attributes, actors
 // and effects was changed in between. Where something was, it is known only that the
 // events from one such change to the next have the same.
-func TestAttributesOfEventsAreKnownBackToTheLastChange(t *testing.T) {
+func TestAttributesOfEvents(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	const south = `UPDATE pawl.outbox SET attributes = '{"region":"south"}' WHERE tenant = 'acme' AND position `

@@ -14,7 +14,7 @@ import (
 // What reads an instance's entries looks at these alone, in the order of the
 // index. A table that is known to be empty is scanned, which is as well: the
 // statements are planned whenever they run.
-func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
+func TestEntryPlans(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t) // prepared statements are a session's
 	conn, err := pool.Acquire(t.Context())

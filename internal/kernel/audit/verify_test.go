@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/audit"
 )
 
-func TestWhatWasWrittenIsIntact(t *testing.T) {
+func TestVerify_IntactChain(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	for id, want := range map[uuid.UUID]inspect.Verification{

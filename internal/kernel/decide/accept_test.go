@@ -31,7 +31,7 @@ func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
 	assert.Equal(t, before, l.inst, "the instance that was passed in became")
 }
 
-func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
+func TestAccept_Record(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
@@ -82,7 +82,7 @@ func TestAnAcceptCanBeRefused(t *testing.T) {
 
 // What leaves the in-between state takes the command in flight off the instance,
 // and says so; what stays in it does not.
-func TestLeavingTheInBetweenStateCancelsTheCommandInFlight(t *testing.T) {
+func TestLeaveState_CancelsCommand(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)
@@ -97,7 +97,7 @@ func TestLeavingTheInBetweenStateCancelsTheCommandInFlight(t *testing.T) {
 
 // In an in-between state nothing may be possible, and much be possible again after it:
 // the answer is for good, and must not say that the instance is at its end.
-func TestARefusalInAnOpenStateDoesNotSayThatItIsFinal(t *testing.T) {
+func TestRefusal_OpenState(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.worked("book", `{}`)

@@ -118,7 +118,7 @@ func TestTheLastOneWhoDidItIsExcluded(t *testing.T) {
 		"before %v, after %v", before.Actors, s.inst.Actors)
 }
 
-func TestWhoAskedForAnActivityHasDoneItUnlessNothingIsLeftOfIt(t *testing.T) {
+func TestActors_OfActivity(t *testing.T) {
 	t.Parallel()
 	result := Outcome{Result: []byte(`{}`)}
 	no, unknown := failure(workflow.FailureError, "no", false), failure(workflow.FailureError, "who knows", true)
@@ -155,7 +155,7 @@ func TestAFailureDoesNotHideWhoDidItBefore(t *testing.T) {
 }
 
 // An undo that is given up leaves the effect, and who asked for that has done it.
-func TestWhatCouldNotBeUndoneWasDone(t *testing.T) {
+func TestActors_FailedUndo(t *testing.T) {
 	t.Parallel()
 	for _, undone := range []bool{true, false} {
 		s := newSheet(t)
@@ -171,7 +171,7 @@ func TestWhatCouldNotBeUndoneWasDone(t *testing.T) {
 }
 
 // Nobody knows what becomes of an activity that the instance does not wait for. What can be undone will be.
-func TestWhoAskedForAnActivityThatTheInstanceLeft(t *testing.T) {
+func TestActors_LeftActivity(t *testing.T) {
 	t.Parallel()
 	s := newSheet(t)
 	f := s.do("ann", "print")

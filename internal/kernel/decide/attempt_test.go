@@ -24,7 +24,7 @@ func checkable(attempts int) *workflow.Work {
 	return &workflow.Work{Checkable: true, Undoable: true, Retry: workflow.Retry{Attempts: attempts, First: 1, Max: 1}}
 }
 
-func TestAfterTheLastAttemptItIsAskedOnceMoreWhetherItHasHappened(t *testing.T) {
+func TestCheck_AfterLastAttempt(t *testing.T) {
 	w := checkable(3)
 	boom := errors.New("the line went dead")
 	last := &InFlight{Phase: transitions.Working, Attempt: 3, Failures: 2}
@@ -66,7 +66,7 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 		"a check that kills its node goes on: %+v", v)
 }
 
-func TestAFinalErrorOfACheckSaysNothingAboutTheEffect(t *testing.T) {
+func TestCheck_FinalError(t *testing.T) {
 	w := checkable(3)
 	f := &InFlight{Phase: transitions.Working, Attempt: 2, Failures: 1}
 	try := tryOf(f, w, false, workflow.Final(errors.New("not your business")), nil)
@@ -97,7 +97,7 @@ func (e *moody) As(any) bool     { return e.say() == "" }
 func (e *moody) Timeout() bool   { return e.say() == "" }
 func (e *moody) Unwrap() []error { e.say(); return nil }
 
-func TestAnErrorThatCannotSayWhatItIsIsAPanicOfItsAttempt(t *testing.T) {
+func TestAttempt_PanickingError(t *testing.T) {
 	w := &workflow.Work{Retry: workflow.Retry{Attempts: 3, First: 1, Max: 1}}
 	f := &InFlight{Phase: transitions.Working, Attempt: 1}
 	caught := 0
@@ -138,7 +138,7 @@ func TestAResultThatCannotBeEncodedIsNeverFinal(t *testing.T) {
 }
 
 // What a node can claim and not do, such as a command to a version that it does not know, it leaves to others for longer and longer.
-func TestWhatCannotBeDoneHereIsLookedAtLessAndLessOften(t *testing.T) {
+func TestNotOnThisNode_Backoff(t *testing.T) {
 	t.Parallel()
 	var before time.Duration
 	for attempt := range 4 {

@@ -185,7 +185,7 @@ func FuzzNumbersAreKeptOrRefused(f *testing.F) {
 }
 
 // What half a surrogate pair stands in is the caller's, and not repeated.
-func TestHalfASurrogatePairIsToldWithoutTheTextAroundIt(t *testing.T) {
+func TestCanonical_LoneSurrogate(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"a":"\ud800"}`, `{"a":"\ud800secret"}`, `{"a":"\udc00secret"}`} {
 		_, err := Canonical([]byte(text))

@@ -32,7 +32,7 @@ func (l *life) newest(name string) *workflow.Workflow {
 	return nil
 }
 
-func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
+func TestChildren_Created(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	d := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
@@ -63,7 +63,7 @@ func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
 		"the children's ids do not follow from the parent's id, version and their number")
 }
 
-func TestChildrenAreBoundedAndTheirDefectsTheirParents(t *testing.T) {
+func TestChildLimitAndErrors(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		payload string

@@ -213,7 +213,7 @@ func TestTheActionChoosesAmongTheTargets(t *testing.T) {
 	assert.Truef(t, d.After != nil && !d.After.Open, "in a final state: got %+v", d.After)
 }
 
-func TestASecondCreationIsAnsweredWithTheInstanceThatIsThere(t *testing.T) {
+func TestCreation_Existing(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	inst := expenseIn(paid, 4, "120")
@@ -234,7 +234,7 @@ func TestAnyRoleStandsForEveryRole(t *testing.T) {
 	assert.Nil(t, d.Err)
 }
 
-func TestWhoMayNotDoItAnywhereLearnsNothingOfTheState(t *testing.T) {
+func TestForbidden_HidesState(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	// drop is declared twice: for anybody but the filer, and for the boss.

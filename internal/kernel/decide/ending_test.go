@@ -166,7 +166,7 @@ func TestADefectInTheEndingLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestAnEndingOfWhatTheVersionDoesNotHaveIsADefect(t *testing.T) {
+func TestCompletion_UnknownActivity(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)

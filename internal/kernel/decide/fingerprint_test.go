@@ -120,7 +120,7 @@ func TestAnotherRequestHasAnotherFingerprint(t *testing.T) {
 	assert.Falsef(t, taken, "workflow: the same fingerprint as %s", what)
 }
 
-func TestTheFingerprintOfACreationIgnoresTheIDThatWasMadeUp(t *testing.T) {
+func TestFingerprint_IgnoresGeneratedID(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	prints := map[[32]byte]bool{}

@@ -25,7 +25,7 @@ func untaken(change func(*InFlight)) *InFlight {
 	return f
 }
 
-func TestACommandThatNobodyTookPastItsReplayHorizonIsGivenUp(t *testing.T) {
+func TestAbandon_PastRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*InFlight)
@@ -86,7 +86,7 @@ func TestUntilWhenAnAnswerIsReplayed(t *testing.T) {
 	}
 }
 
-func TestACallerCanAskForNoMoreThanTheWorkflowAllows(t *testing.T) {
+func TestRetention_WorkflowBounds(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
 	h := workflow.Horizons{MaxReplay: 2 * day, MaxTombstone: 90 * day}.Resolve(day)
@@ -110,7 +110,7 @@ func TestACallerCanAskForNoMoreThanTheWorkflowAllows(t *testing.T) {
 }
 
 // For an operator too a command whose answer is gone is one that is gone.
-func TestNobodyOperatesOnATombstone(t *testing.T) {
+func TestOperations_Tombstone(t *testing.T) {
 	t.Parallel()
 	past := time.Now().Add(-time.Hour)
 	for name, r := range map[string]*transitions.Record{

@@ -73,7 +73,7 @@ func TestTheCodeOfAnImportSeesWhenItHappened(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeImported(t *testing.T) {
+func TestImport_Invalid(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	for name, c := range map[string]transitions.Command{

@@ -104,7 +104,7 @@ func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
 	assert.Truef(t, i >= 0 && options[i].Allowed, "what can be done is %+v", options)
 }
 
-func TestAScheduledCommandMeansWhatItMeantWhenItWasAsked(t *testing.T) {
+func TestScheduled_RenamedTransition(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
 	for _, creates := range []bool{true, false} {
@@ -137,7 +137,7 @@ func TestAMessageBeginsOrGoesOnAsItsMappingSays(t *testing.T) {
 	}
 }
 
-func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
+func TestActivity_VersionOfStart(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
 	for _, tt := range []struct{ from, via, want string }{{"new", "phoning", "phoning it"}, {"known", "posting", "posting it"}} {
@@ -171,7 +171,7 @@ func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
 }
 
 // What a later failure undoes is undone by the activity that did it.
-func TestALaterFailureUndoesWhatWasDoneByTheActivityThatDidIt(t *testing.T) {
+func TestUndo_RenamedActivity(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)
 	inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "desk", Definition: 1, State: "known", Version: 1,

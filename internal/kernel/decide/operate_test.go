@@ -47,7 +47,7 @@ func (l *life) operate(a transitions.Action, r *transitions.Record) Decision {
 	return Decide(p, l.w, l.inst, l.now)
 }
 
-func TestPauseAndResumeAreNotedAndChangeNothingElse(t *testing.T) {
+func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	before := clone(l.inst)
@@ -75,7 +75,7 @@ func TestPauseAndResumeAreNotedAndChangeNothingElse(t *testing.T) {
 	checkRefusal(t, d, nil)
 }
 
-func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
+func TestPausedInstance_FinishesInFlight(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)
@@ -241,7 +241,7 @@ func TestOperationsOnAStuckCommand(t *testing.T) {
 	}
 }
 
-func TestWhatIsTriedAgainIsDoneAgainWhateverWasHandedOver(t *testing.T) {
+func TestRetry_AfterHandover(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)
@@ -277,7 +277,7 @@ func checkTarget(t *testing.T, d Decision, stuck *transitions.Record, status tra
 		"it goes on as %+v", x.Flight)
 }
 
-func TestAnOperationOnWhatDoesNotWaitForAPersonIsRefused(t *testing.T) {
+func TestOperation_NotStuck(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)

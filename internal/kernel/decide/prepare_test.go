@@ -105,7 +105,7 @@ func TestPrepareNamesEveryFieldThatIsWrong(t *testing.T) {
 		"got %v, want /number and /total", reasons(err))
 }
 
-func TestAPanicInAPayloadsOwnCodeFailsItsCommandOnly(t *testing.T) {
+func TestPrepare_PanickingPayload(t *testing.T) {
 	t.Parallel()
 	w := built(t, workflow.Define("fragile", 1,
 		workflow.Start("begin", "done", func(*workflow.Call, *expense, filing) error { return nil }).

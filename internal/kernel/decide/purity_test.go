@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestTheSameArgumentsGiveTheSameDecisionAndStayAsTheyWere(t *testing.T) {
+func TestDecideIsPure(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	for _, c := range []transitions.Command{

@@ -100,7 +100,7 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 
 // While an older version begins, instances may be on a newer one: its transitions hear too, after those of the older, but
 // it begins none.
-func TestANewerVersionThatDoesNotBeginHearsForItsInstances(t *testing.T) {
+func TestRoute_NewerVersion(t *testing.T) {
 	w1, w2, w3 := hears(t, "a", 1, "lost"), hears(t, "a", 2, "lost", "found"), hears(t, "a", 3, "weighed")
 	routes := MessageRoutes([]*workflow.Workflow{w2}, func(string) []*workflow.Workflow { return []*workflow.Workflow{w3, w1} })["post"]
 	var got []string

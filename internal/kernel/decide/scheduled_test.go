@@ -73,7 +73,7 @@ func TestATimeThatHasComeIsNow(t *testing.T) {
 
 // When it is due it is the command that was asked for: the same fingerprint, so
 // that a retry of the caller finds it, and the same request to the byte.
-func TestWhatIsDueIsWhatWasAsked(t *testing.T) {
+func TestScheduled_SameRequest(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	for _, payload := range []string{``, `{}`, `{"text":"Rome"}`, `{"n":1e3}`, `{"text":"<é\u2028\u0007\"\\/>"}`,
@@ -112,7 +112,7 @@ func TestTheTimeIsPartOfTheIntent(t *testing.T) {
 	assert.Equal(t, later.Fingerprint, l.prepare(utc).Fingerprint, "one time has two fingerprints")
 }
 
-func TestAScheduledCreationKeepsTheIDThatItsCallerWasTold(t *testing.T) {
+func TestScheduled_CreationID(t *testing.T) {
 	t.Parallel()
 	l := &life{t: t, w: built(t, tripDefinition()), now: noon}
 	f := l.scheduled(l.command("plan", `{}`))
@@ -141,7 +141,7 @@ func TestAScheduledActivityIsAcceptedWhenItIsDue(t *testing.T) {
 
 // A caller who is there can mend his request; of a command that is due the
 // answer is final.
-func TestWhatCannotGetBetterByItselfIsTheAnswerOfADueCommand(t *testing.T) {
+func TestScheduled_PermanentRefusal(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	withoutRole := l.command("book", `{}`)
@@ -185,7 +185,7 @@ func TestWhatCannotGetBetterByItselfIsTheAnswerOfADueCommand(t *testing.T) {
 	wantCode(t, err, workflow.TransitionNotFound)
 }
 
-func TestAScheduledCommandThatIsAskedToStopIsCancelled(t *testing.T) {
+func TestScheduled_Cancelled(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	for _, c := range []transitions.Command{l.command("edit", `{}`), {Workflow: "trip", Transition: "plan", Key: "k"}} {

@@ -53,7 +53,7 @@ func TestATimerRunsOnFromOneOfItsStatesToAnother(t *testing.T) {
 	wantTimers(t, l, l.must(nil, d), nil, []string{"nagging"})
 }
 
-func TestATimerIsDisarmedOnLeavingItsStatesAndArmedOnReturning(t *testing.T) {
+func TestTimer_ArmAndDisarm(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)
@@ -101,7 +101,7 @@ func TestTheZeroTimeIsNever(t *testing.T) {
 	wantTimers(t, l, c.decide(), nil, []string{"departure"})
 }
 
-func TestATimerThatFiresAndStaysIsNeitherArmedNorDisarmed(t *testing.T) {
+func TestTimer_FiresInPlace(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	_, armed := (&life{t: t, w: l.w, now: noon}).decide(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k",
@@ -136,7 +136,7 @@ func TestATimerThatFiresAndLeavesEndsTheOthers(t *testing.T) {
 	}
 }
 
-func TestATimesFunctionThatFailsFailsTheCommandOnly(t *testing.T) {
+func TestTimer_FailingFunction(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		data, wish string

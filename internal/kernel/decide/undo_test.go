@@ -13,7 +13,7 @@ import (
 
 // A saga: what was done is undone when a later activity has failed, the newest
 // first.
-func TestAFailureUndoesTheEarlierActivitiesThatItNames(t *testing.T) {
+func TestUndo_NamedActivities(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.worked("book", `{"text":"seat 7"}`)
@@ -33,7 +33,7 @@ func TestAFailureUndoesTheEarlierActivitiesThatItNames(t *testing.T) {
 	assert.Truef(t, d.After.Links.Effects == nil && d.After.State == uncharged, "the instance became %+v", d.After)
 }
 
-func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
+func TestUndo_Success(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.worked("book", `{}`)
@@ -45,7 +45,7 @@ func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
 
 // What an instance keeps to be undone has a bound, which is asked before the effect
 // happens. What nothing undoes has none.
-func TestWhatIsKeptToBeUndoneIsBounded(t *testing.T) {
+func TestUndo_Bounded(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	begin := func(transition string, kept ...transitions.Effect) Decision {

@@ -49,7 +49,7 @@ func parcels(t testing.TB) (v1, v2, v3 *workflow.Workflow) {
 	return v1, v2, v3
 }
 
-func TestAnInstanceStaysOnTheVersionThatItBeganWith(t *testing.T) {
+func TestInstanceKeepsVersion(t *testing.T) {
 	t.Parallel()
 	v1, v2, v3 := parcels(t)
 	for _, tt := range []struct {
@@ -114,7 +114,7 @@ func TestPrepareTakesWhatAnyVersionTakes(t *testing.T) {
 	assert.Truef(t, err == nil && !p.Hook, "got %+v, %v, want no hook", p, err)
 }
 
-func TestACreationMeetsAnInstanceOfAVersionThatCouldNotCreateIt(t *testing.T) {
+func TestCreation_ExistingOfOtherVersion(t *testing.T) {
 	t.Parallel()
 	v1, _, v3 := parcels(t)
 	p, err := Prepare(transitions.Command{Workflow: "parcel", Transition: "accept", Key: "k", Payload: []byte(`{"number":"P-1","total":1}`)},

@@ -45,7 +45,7 @@ func TestAllMistakesOfDefinitionsAreTold(t *testing.T) {
 	}
 }
 
-func TestNewInstancesBeginWithTheNewestThatIsNotNewerThanSaid(t *testing.T) {
+func TestDefaultVersion_Newest(t *testing.T) {
 	t.Parallel()
 	s, err := Build([]workflow.Source{named("a", 1, 0), named("a", 3, 0), named("a", 4, 0), named("b", 2, 0)}, time.Hour)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 
 // An old snapshot keeps all versions of a head. To move it, and to read it, takes as many
 // pages as without.
-func TestAHeadIsFoundOnAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
+func TestLastPosition_FewPages(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
 	snapshot, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})

@@ -195,7 +195,7 @@ func TestHeadsOfManyLogs(t *testing.T) {
 	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %v, %v, want %v", got, err, want)
 }
 
-func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
+func TestOneEventPerTypeAndTransition(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	publish(t, pool, 1)

@@ -79,7 +79,7 @@ func TestAMessageIsDoneInOrder(t *testing.T) {
 	})
 }
 
-func TestAfterAnErrorTheRestIsSkippedAndTheConnectionGoesOn(t *testing.T) {
+func TestConn_SkipsAfterError(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, pg *pgx.Conn, c *Conn) {
 		ran := false
@@ -102,7 +102,7 @@ func TestAfterAnErrorTheRestIsSkippedAndTheConnectionGoesOn(t *testing.T) {
 	})
 }
 
-func TestAnErrorOfTheReaderIsReportedAndEverythingWasDone(t *testing.T) {
+func TestConn_ReaderError(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, _ *pgx.Conn, c *Conn) {
 		calls := 0
@@ -119,7 +119,7 @@ func TestAnErrorOfTheReaderIsReportedAndEverythingWasDone(t *testing.T) {
 	})
 }
 
-func TestAStatementIsPreparedOnceAndNeverWithoutAName(t *testing.T) {
+func TestConn_PreparesOnce(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, pg *pgx.Conn, c *Conn) {
 		for n := range byte(5) {
@@ -135,7 +135,7 @@ func TestAStatementIsPreparedOnceAndNeverWithoutAName(t *testing.T) {
 	})
 }
 
-func TestAStatementThatCannotBePreparedIsTheServersError(t *testing.T) {
+func TestConn_PrepareError(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, _ *pgx.Conn, c *Conn) {
 		c.Queue(insert, int8Param(1), nil)
@@ -167,7 +167,7 @@ func TestAServerThatEndsTheConnectionIsAnError(t *testing.T) {
 	})
 }
 
-func TestACanceledContextEndsTheMessageAndTheConnection(t *testing.T) {
+func TestConn_CanceledContext(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]string{
 		"while it runs":        "SELECT n FROM spot FOR UPDATE", // waits for the row

@@ -38,7 +38,7 @@ func TestNullsReadAsZero(t *testing.T) {
 	assert.Truef(t, err == nil && zero, "got %v, %v", zero, err)
 }
 
-func TestWhatARowReturnsIsACopy(t *testing.T) {
+func TestRead_Copies(t *testing.T) {
 	t.Parallel()
 	value := []byte("abc")
 	r := Read([][]byte{value, value, value})

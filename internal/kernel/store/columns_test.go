@@ -105,7 +105,7 @@ func fill(v reflect.Value, n *int) {
 }
 
 // What is written is what is read, field by field.
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestColumns_RoundTrip(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	pg, err := pgx.Connect(t.Context(), pool.Config().ConnString())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 
 // An old snapshot keeps all versions of an instance. To find it, to lock it and to move it on takes as
 // many pages as without.
-func TestAnInstanceMovesOnWithAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
+func TestUpdateInstance_FewPages(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
 	snapshot, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})

@@ -48,7 +48,7 @@ var programs = []struct {
 	{"`tracing/opentelemetry`", []string{".", "./tracing/opentelemetry"}, []string{natsServer, otelSDK, watermill}},
 }
 
-func TestNobodyLinksWhatIsNotUsed(t *testing.T) {
+func TestLinkedModulesAreUsed(t *testing.T) {
 	for _, p := range programs {
 		for _, m := range linked(t, p.packages...) {
 			assert.Falsef(t, slices.Contains(p.never, m), "%s: %s is linked", p.name, m)

@@ -39,7 +39,7 @@ func serve(t *testing.T, document, script string) string {
 }
 
 // What looks for faults has to find them.
-func TestWhatAPageDoesWrongIsSeen(t *testing.T) {
+func TestPageProblems(t *testing.T) {
 	t.Parallel()
 	const document = `<!doctype html><link rel=stylesheet href="http://elsewhere.example/a.css"><script src="page.js"></script>`
 	b := chromium.Start(t)

@@ -124,7 +124,7 @@ var large = regexp.MustCompile(`Seq Scan on (command|instance|audit|outbox)(_\w*
 
 // Operators paste these into a session when something is wrong, which is no time
 // for a query that fails or reads everything.
-func TestQueriesOfOperatorsRunOnEmptyAndOnFullTablesByIndex(t *testing.T) {
+func TestOperatorQueries_Plans(t *testing.T) {
 	pool := pgtest.Pool(t)
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 // Connections end before, in and after commits. Every caller still gets the
 // answer, and every key has one effect.
-func TestCallersGetTheAnswerWhenTheConnectionEndsInACommit(t *testing.T) {
+func TestConnectionEndsInCommit(t *testing.T) {
 	t.Parallel()
 	direct := database(t)
 	_, err := direct.Exec(t.Context(), ledgerTable)

@@ -72,7 +72,7 @@ func TestCommandIsNotStarvedByCallersTransactions(t *testing.T) {
 // Callers with transactions of their own take instances and tenants in any
 // order and so meet in deadlocks. PostgreSQL ends one of them; what is left is
 // whole, and the engine's own groups go on.
-func TestDeadlocksOfCallersTransactionsHurtNobodyElse(t *testing.T) {
+func TestSubmitTx_Deadlocks(t *testing.T) {
 	t.Parallel()
 	const names = 4
 	pool := database(t)

@@ -63,7 +63,7 @@ const (
 
 // Somebody holds an instance and a key for long. The commands that need them
 // wait, all others go on, and what waited is done in its order afterwards.
-func TestWhatSomebodyHoldsCostsOnlyTheCommandsThatNeedIt(t *testing.T) {
+func TestHeldRows_OtherCommandsContinue(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = holdFor(t) + 4*patience })
@@ -175,7 +175,7 @@ func TestCommandWaitsForALockOnlySoLong(t *testing.T) {
 }
 
 // A transition with an event of its own waits for its instance like any other.
-func TestHeldInstanceIsWaitedForByATransitionWithSeveralEvents(t *testing.T) {
+func TestHeldInstance_SeveralEvents(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool)
@@ -193,7 +193,7 @@ func TestHeldInstanceIsWaitedForByATransitionWithSeveralEvents(t *testing.T) {
 
 // Many instances are held at once. Commands with SQL of their own, which wait in
 // the same place, still get their turn.
-func TestManyHeldInstancesDoNotHoldUpTransitionsWithTheirOwnSQL(t *testing.T) {
+func TestHeldInstances_InTx(t *testing.T) {
 	t.Parallel()
 	const held = 100
 	pool := database(t)

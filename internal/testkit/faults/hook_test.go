@@ -16,7 +16,7 @@ import (
 
 // What the user's SQL does wrong is the command's own fault: it is answered at
 // once, nothing of it stays, and the same key may be tried again.
-func TestFailureOfTheUsersSQLIsAnsweredAtOnceAndLeavesNothing(t *testing.T) {
+func TestInTx_Failure(t *testing.T) {
 	for _, what := range []string{"error", "panic", "forbidden", "swallow", "commit", "rollback"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestFailureOfTheUsersSQLIsAnsweredAtOnceAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestRefusalOfTheUsersSQLIsStoredAndUndoesWhatItWrote(t *testing.T) {
+func TestInTx_Refusal(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	_, err := pool.Exec(t.Context(), ledgerTable)
@@ -54,7 +54,7 @@ func TestRefusalOfTheUsersSQLIsStoredAndUndoesWhatItWrote(t *testing.T) {
 }
 
 // The same in a caller's transaction, which goes on.
-func TestFailureOfTheUsersSQLLeavesACallersTransactionUsable(t *testing.T) {
+func TestInTx_FailureInSubmitTx(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {

@@ -95,7 +95,7 @@ func bankStream(t testing.TB, url string) (upstream.JetStream, upstream.Stream, 
 
 // A stream may hold larger messages than an inbox takes. One is on the list of dead
 // messages when it is acknowledged, and those behind it are consumed.
-func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
+func TestInbox_TooLarge(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, func(o *server.Options) { o.MaxPayload = 4 * transitions.MaxMessage })
 	js, stream, source := bankStream(t, server.URL())
@@ -148,7 +148,7 @@ func (w *watched) Run(ctx context.Context, consume func(context.Context, transit
 // time. The deposits come before the accounts are opened, one of the programs is
 // killed in the middle, and one id comes with two amounts. Each message has one
 // effect, the one that contradicts is listed, and nothing is left in the stream.
-func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
+func TestInbox_DuplicatesOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	const each, depositors, copies = 5, 5, 10
 	server := natstest.Start(t)

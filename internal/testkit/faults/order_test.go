@@ -17,7 +17,7 @@ import (
 
 // A caller who submits many commands of one instance and is told to try one of
 // them again can do so: none that came after it was done in its place.
-func TestCommandThatFailedForNowIsNotOvertakenByItsCallersNext(t *testing.T) {
+func TestRetry_KeepsCallerOrder(t *testing.T) {
 	for name, tt := range map[string]struct{ others, group int }{
 		"the next groups":        {0, 2},
 		"a long list, cut up":    {255, 256},

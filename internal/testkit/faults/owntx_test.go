@@ -40,7 +40,7 @@ func submitTx(t testing.TB, e *engine.Engine, tx pgx.Tx, c transitions.Command) 
 
 // A position is given at commit. Until then nobody sees one, not even a retry in
 // the same transaction; after it every retry sees the same.
-func TestRetryInTheSameTransactionShowsNoPositionBeforeTheCommit(t *testing.T) {
+func TestSubmitTx_RetryInTransaction(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool)
@@ -59,7 +59,7 @@ func TestRetryInTheSameTransactionShowsNoPositionBeforeTheCommit(t *testing.T) {
 
 // Several commands of one transaction, on one instance and on a new one, get
 // their positions in their order.
-func TestSeveralCommandsOfOneTransactionKeepTheirOrder(t *testing.T) {
+func TestSubmitTx_Order(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool)
@@ -79,7 +79,7 @@ func TestSeveralCommandsOfOneTransactionKeepTheirOrder(t *testing.T) {
 
 // In a stricter transaction a command that met a concurrent one either commits
 // or fails with what the caller can retry, and leaves nothing half done.
-func TestStricterTransactionsEitherCommitOrCanBeRunAgain(t *testing.T) {
+func TestSubmitTx_Serializable(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()

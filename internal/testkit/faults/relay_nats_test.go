@@ -19,7 +19,7 @@ import (
 // The stream has every event once, in each instance's order, although more were
 // published: what a dead node had published and not noted is published again by
 // the next, and the stream drops it by its id.
-func TestKilledRelayLosesAndDoublesNothingInJetStream(t *testing.T) {
+func TestKilledRelay_JetStream(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := natstest.Start(t)

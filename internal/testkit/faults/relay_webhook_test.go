@@ -128,7 +128,7 @@ func (m *moody) was() bool {
 
 // The receiver processes every event once, in each instance's order, because it
 // remembers the ids.
-func TestKilledRelayLosesNothingOfAReceiverThatFailsAndStalls(t *testing.T) {
+func TestKilledRelay_Webhook(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	m := newMoody()

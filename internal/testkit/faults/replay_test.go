@@ -98,7 +98,7 @@ func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
 }
 
 // The engine's connections are ended at random all the time.
-func TestReplayEndsAsTheFoldSaysWhileConnectionsAreEnded(t *testing.T) {
+func TestReplay_ConnectionsEnded(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	pool := database(t)

@@ -22,7 +22,7 @@ import (
 // The node stops in the middle of everything: singles, many, own SQL, and
 // commands that wait for a lock. Everybody is answered, what was answered as
 // done is durable and nothing else is, and nothing keeps running.
-func TestStopUnderLoadAnswersEverybodyAndEndsEverything(t *testing.T) {
+func TestStop_UnderLoad(t *testing.T) {
 	// Not parallel: it looks at all goroutines of the engine.
 	pool := database(t)
 	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {

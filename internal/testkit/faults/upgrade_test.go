@@ -158,13 +158,13 @@ func (u *upgrade) more(counter *atomic.Int64, n int64) {
 }
 
 // Three nodes are brought from the first version to the second as the documentation says, while callers ask all of them.
-func TestARollingUpgradeInTwoPhasesRefusesAndLosesNothing(t *testing.T) {
+func TestRollingUpgrade_TwoPhases(t *testing.T) {
 	t.Parallel()
 	rollingUpgrade(t, 4, 12, true)
 }
 
 // The same without the first phase: new nodes begin the second version while old ones serve.
-func TestARollingUpgradeInOnePhaseRefusesAndLosesNothing(t *testing.T) {
+func TestRollingUpgrade_OnePhase(t *testing.T) {
 	t.Parallel()
 	rollingUpgrade(t, 4, 12, false)
 }

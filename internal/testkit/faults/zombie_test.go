@@ -19,7 +19,7 @@ import (
 // A node is frozen in the middle of a charge. Its lease runs out and another
 // takes over. When it thaws the provider's answer is waiting for it, and it
 // completes nothing.
-func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
+func TestFrozenWorker(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	frozen := s.node()

@@ -21,7 +21,7 @@ const envCrash = "PGTEST_TEST_CRASH"
 func TestOfACrash(t *testing.T) {
 	crash := os.Getenv(envCrash)
 	if crash == "" {
-		t.Skip("run by TestTheTestsRunOnceMoreWherePgBouncerHasCrashed")
+		t.Skip("run by TestBouncerCrash_RunsTestsAgain")
 	}
 	BouncerURL(t)
 	if crash == "always" || os.Getenv(envAgain) == "" {
@@ -43,7 +43,7 @@ func crashBouncer(t *testing.T) {
 	})
 }
 
-func TestTheTestsRunOnceMoreWherePgBouncerHasCrashed(t *testing.T) {
+func TestBouncerCrash_RunsTestsAgain(t *testing.T) {
 	t.Parallel()
 	if !bouncer.Installed() {
 		t.Skip(bouncer.ErrNotInstalled)

@@ -60,7 +60,7 @@ func TestAPackageWithoutMainIsTold(t *testing.T) {
 	assert.ErrorContains(t, err, "pgtest.Main(m)", "want what to write")
 }
 
-func TestWaitBlockedSeesAStatementThatWaitsForALock(t *testing.T) {
+func TestWaitBlocked(t *testing.T) {
 	t.Parallel()
 	pool := DirectPool(t)
 	ctx := t.Context()

@@ -56,7 +56,7 @@ func exists(t *testing.T, s *server, name string) (found bool) {
 	return found
 }
 
-func TestProcessesShareAServerAndDatabasesOfAKilledOneAreDropped(t *testing.T) {
+func TestSharedServer_KilledProcess(t *testing.T) {
 	t.Parallel()
 	own := DirectURL(t) // a PgBouncer is each process's own
 	s, err := connect()

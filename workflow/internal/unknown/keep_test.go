@@ -94,7 +94,7 @@ func same(a, b string) bool {
 	return x.Canonicalize() == nil && y.Canonicalize() == nil && string(x) == string(y)
 }
 
-func TestWhatABuildDoesNotKnowStays(t *testing.T) {
+func TestUnknownMembersAreKept(t *testing.T) {
 	t.Parallel()
 	nothing := func(*data) {}
 	for name, c := range map[string]struct {
@@ -164,7 +164,7 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsOpenIsNotGuessed(t *testing.T) {
+func TestOpenTypes(t *testing.T) {
 	t.Parallel()
 	const (
 		alike    = `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2},{"article":"b","count":2,"x":3}]}`
@@ -217,14 +217,14 @@ func TestAnArrayOfFixedLengthIsNeverOpen(t *testing.T) {
 	}
 }
 
-func TestWhatIsMeantToGoIsDropped(t *testing.T) {
+func TestDroppedMembers(t *testing.T) {
 	t.Parallel()
 	got, err := kept(t, `{"name":"a","x":1,"home":{"zip":"1","y":2}}`, func(*data) {}, "/x", "/home/zip")
 	assert.Truef(t, err == nil && same(got, `{"name":"a","home":{"y":2}}`), "%s, %v", got, err)
 }
 
 // Of a type within itself each member has one path, as it is recorded.
-func TestWhatIsMeantToGoIsDroppedInATypeWithinItself(t *testing.T) {
+func TestDroppedMembers_RecursiveType(t *testing.T) {
 	t.Parallel()
 	type tree struct {
 		V    int              `json:"v"`
