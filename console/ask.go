@@ -13,10 +13,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// reading is how JSON is read: what SQL callers have stored is taken as it is.
-var reading = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+// lenient accepts stored data of SQL callers as it is.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// answer is what the API says.
+// answer is a response of the API.
 type answer struct {
 	status int
 	header http.Header
@@ -27,14 +27,14 @@ func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(status int)      { a.status = status }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// ask asks the API in the name of the user, and reads the whole answer. body is JSON, nil for none; header is pairs of a name and a
-// value. Its error is a *[workflow.Error]: what the API refuses.
+// ask calls the API as the user. The body is encoded as JSON unless it is nil; header is pairs of a name and a value. Errors are
+// *[workflow.Error], as returned by the API.
 func (v *visit) ask(method, path string, query url.Values, body any, header ...string) (*answer, error) {
 	var text []byte
 	if body != nil {
 		var err error
-		if text, err = json.Marshal(body, reading); err != nil {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "what was entered cannot be sent: it is not valid UTF-8")
+		if text, err = json.Marshal(body, lenient); err != nil {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "the form is not valid UTF-8")
 		}
 	}
 	r, err := v.request(method, path, query, text, header...)
@@ -47,13 +47,13 @@ func (v *visit) ask(method, path string, query url.Values, body any, header ...s
 		return a, nil
 	}
 	var problem transitions.Problem
-	if err := json.Unmarshal(a.body.Bytes(), &problem, reading); err != nil || problem.Code == "" {
+	if err := json.Unmarshal(a.body.Bytes(), &problem, lenient); err != nil || problem.Code == "" {
 		return nil, unreadable(fmt.Errorf("%d: %w", a.status, err))
 	}
 	return a, problem.Err()
 }
 
-// request makes a request to the API in the name of the user, from the user's address, and without anything that the browser sent.
+// request returns a request to the API with the user's identity and address, and nothing else of the browser's request.
 func (v *visit) request(method, path string, query url.Values, body []byte, header ...string) (*http.Request, error) {
 	address := path
 	if len(query) > 0 {
@@ -65,19 +65,13 @@ func (v *visit) request(method, path string, query url.Values, body []byte, head
 	}
 	r.Host, r.RemoteAddr, r.TLS, r.RequestURI = v.r.Host, v.r.RemoteAddr, v.r.TLS, address
 	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		header = append(header, "Content-Type", "application/json")
 	}
-	if id := v.w.Header().Get("X-Request-Id"); id != "" {
-		r.Header.Set("X-Request-Id", id) // one name in the log for what was asked for one page
-	}
-	s := &v.session
-	if s.Credential != "" {
-		r.Header.Set("Authorization", "Bearer "+s.Credential)
-	}
-	for name, value := range map[string]string{"Pawl-Tenant": s.Tenant, "Pawl-Actor": s.Actor, "Pawl-Roles": s.Roles} {
-		if value != "" && v.Local && s.Credential == "" {
-			r.Header.Set(name, value)
-		}
+	header = append(header, "X-Request-Id", v.w.Header().Get("X-Request-Id")) // one id in the log for all requests of a page
+	if s := &v.session; s.Credential != "" {
+		header = append(header, "Authorization", "Bearer "+s.Credential)
+	} else if v.Local {
+		header = append(header, "Pawl-Tenant", s.Tenant, "Pawl-Actor", s.Actor, "Pawl-Roles", s.Roles)
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		if header[i+1] != "" {
@@ -87,33 +81,51 @@ func (v *visit) request(method, path string, query url.Values, body []byte, head
 	return r, nil
 }
 
-// get asks for something that is JSON.
+// get requests JSON.
 func get[T any](v *visit, path string, query url.Values) (out T, err error) {
 	a, err := v.ask(http.MethodGet, path, query, nil)
 	if err != nil {
 		return out, err
 	}
-	return out, a.into(&out)
+	return out, decode(a.body.Bytes(), &out)
 }
 
-// into reads an answer that is JSON.
-func (a *answer) into(out any) error { return read(a.body.Bytes(), out) }
-
-// read reads JSON of the API.
-func read(text []byte, out any) error {
-	if err := json.Unmarshal(text, out, reading); err != nil {
+// decode decodes JSON of the API.
+func decode(text []byte, out any) error {
+	if err := json.Unmarshal(text, out, lenient); err != nil {
 		return unreadable(err)
 	}
 	return nil
 }
 
 func unreadable(cause error) error {
-	return &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be read", Cause: cause}
+	return &workflow.Error{Code: workflow.Internal, Message: "the response of the API cannot be decoded", Cause: cause}
 }
 
-// segments joins texts to a path, each of them one part of it, whatever it has in it.
-func segments(texts ...string) (path string) {
-	for _, text := range texts {
+// proxy returns a response of the API to the browser.
+func (v *visit) proxy(path string, q url.Values) error {
+	a, err := v.ask(http.MethodGet, path, q, nil)
+	if err != nil {
+		return err
+	}
+	return v.forward(a, a.body.Bytes())
+}
+
+// forward returns a response of the API with this body.
+func (v *visit) forward(a *answer, body []byte) error {
+	for _, name := range []string{"Content-Type", "Content-Security-Policy"} {
+		v.w.Header().Set(name, a.header.Get(name))
+	}
+	_, _ = v.w.Write(body)
+	return nil
+}
+
+// v1 returns a path of the API.
+func v1(parts ...string) string { return "/v1" + joinPath(parts...) }
+
+// joinPath joins texts to a path and escapes each.
+func joinPath(parts ...string) (path string) {
+	for _, text := range parts {
 		switch text {
 		case ".", "..":
 			text = "%2E" + text[1:]
@@ -125,8 +137,8 @@ func segments(texts ...string) (path string) {
 	return path
 }
 
-// only passes over an error that says that the user may not know, or that there is nothing of the kind here: a page then has less on it.
-func only(err error) error {
+// ifVisible ignores that the user may not read something, or that it does not exist. Pages omit it.
+func ifVisible(err error) error {
 	switch workflow.CodeOf(err) {
 	case workflow.Forbidden, workflow.NotFound:
 		return nil

@@ -39,7 +39,7 @@ func TestNoActionIsTakenFromElsewhere(t *testing.T) {
 				path += "?" + url.Values{"_token": {v.token()}}.Encode()
 			}
 			p := v.post(path, c.form, c.header...)
-			assert.Truef(t, p.status == http.StatusForbidden && strings.Contains(p.text, "not from a page of this console"),
+			assert.Truef(t, p.status == http.StatusForbidden && strings.Contains(p.text, "not sent by a page of this console"),
 				"%s, %s: %d %s", name, path, p.status, p.text)
 		}
 	}

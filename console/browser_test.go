@@ -110,9 +110,9 @@ func TestPageShowsOtherNodesCommits(t *testing.T) {
 	s.do(id, "call", "bob", `{"note":""}`)
 	answer := await.Receive(t, "the bank is asked", s.bank.asked)
 	p.WaitText("#stands .state", "calling")
-	await.Eventually(t, "the page says that it is worked on", func() bool {
+	await.Eventually(t, "the attempt runs", func() bool {
 		return strings.Contains(p.Text("#why"),
-			"attempt 1 is under way")
+			"attempt 1 is running")
 	})
 	answer <- errBank // which is no transition: the command's own stream tells
 	await.Eventually(t, "the page says that it has failed", func() bool {
@@ -156,7 +156,7 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	p := s.open(s.URL(), s.key("olga", everything), "/stuck")
 	tabTo(t, p, "It has happened")
 	p.Type("\r")
-	p.WaitText("h1", "Say that it has happened")
+	p.WaitText("h1", "Confirm the effect")
 	tabTo(t, p, "result")
 	p.Type("7")
 	chromium.Eval[any](p, `document.activeElement.value = '7'`) // in place of {}

@@ -17,40 +17,43 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// maxChosen is how many instances can be chosen at once: as many as a page of a list shows, and then some.
-const maxChosen = 100
+// maxSelected is the maximum number of selected instances, more than a page of a list has.
+const maxSelected = 100
 
 // bulkPage is one action on several instances.
 type bulkPage struct {
-	Action     string // pause, resume, or "do" and a blank and a transition
+	Action     string // "pause", "resume", or "do " and a transition
 	Transition string // "" for pause and resume
 	Payload    string
 	Reason     string
 	Items      []bulkItem
 	Key        string
 	Problem    string
-	Dry        bool // nothing was written
+	Dry        bool // dry run
 	Done       bool
-	Good       int // of those that were done, or would be
+	Good       int // number of successes
 }
 
-// bulkItem is one of the instances, and what came of it.
+// bulkItem is one of the instances with its result.
 type bulkItem struct {
 	ID      string
-	View    *wire.InstanceView // nil for one that there is not
-	Status  int                // 0 before anything was tried
+	View    *wire.InstanceView // nil if it does not exist
+	Status  int                // 0 before an attempt
 	State   workflow.State
 	Problem string
 }
 
-// bulkForm shows what is chosen, before anything is done.
+// bulkForm shows the selected instances.
 func (v *visit) bulkForm() error {
-	page, err := v.chosen(v.r.URL.Query())
-	if err == nil {
-		grant := page.grant()
-		err = needs(grant, v.Has(grant))
-	}
+	page, err := v.selected(v.r.URL.Query())
 	if err != nil {
+		return err
+	}
+	grant := "operate"
+	if page.Transition != "" {
+		grant = "submit"
+	}
+	if err := requireGrant(grant, v.Has(grant)); err != nil {
 		return err
 	}
 	page.Key, page.Payload = uuid.NewString(), "{}"
@@ -64,29 +67,21 @@ func (p *bulkPage) title() string {
 	return strings.ToUpper(p.Action[:1]) + p.Action[1:] + " several instances"
 }
 
-// grant is what the action takes, of each instance.
-func (p *bulkPage) grant() string {
-	if p.Transition != "" {
-		return "submit"
-	}
-	return "operate"
-}
-
-// chosen are the action and the instances that an address or a form names.
-func (v *visit) chosen(from url.Values) (*bulkPage, error) {
+// selected returns the action and the instances in an address or a form.
+func (v *visit) selected(from url.Values) (*bulkPage, error) {
 	p := &bulkPage{Action: from.Get("action")}
 	if name, is := strings.CutPrefix(p.Action, "do "); is {
 		p.Transition = name
 	} else if p.Action != "pause" && p.Action != "resume" {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "choose what is to be done")
+		return nil, workflow.Errorf(workflow.InvalidRequest, "choose an action")
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(from["id"])))
-	if len(ids) == 0 || len(ids) > maxChosen {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "choose 1 to %d instances", maxChosen)
+	if len(ids) == 0 || len(ids) > maxSelected {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "choose 1 to %d instances", maxSelected)
 	}
 	for _, id := range ids {
 		item := bulkItem{ID: id}
-		view, err := get[wire.InstanceView](v, "/v1"+segments("instances", id), nil)
+		view, err := get[wire.InstanceView](v, v1("instances", id), nil)
 		switch code := workflow.CodeOf(err); {
 		case err == nil:
 			item.View = &view
@@ -100,9 +95,9 @@ func (v *visit) chosen(from url.Values) (*bulkPage, error) {
 	return p, nil
 }
 
-// bulk does it, or tries it. Each instance has a key of its own, so the form that is sent again changes nothing twice.
+// bulk performs the action or a dry run. Each instance has its own key, so sending the form again has no further effect.
 func (v *visit) bulk() error {
-	page, err := v.chosen(v.r.PostForm)
+	page, err := v.selected(v.r.PostForm)
 	if err != nil {
 		return err
 	}
@@ -131,7 +126,7 @@ func (v *visit) bulkPause(page *bulkPage) error {
 		if item.View == nil {
 			continue
 		}
-		a, err := v.ask(http.MethodPost, "/v1/ops"+segments("instances", item.ID, page.Action), nil, reasoned{page.Reason},
+		a, err := v.ask(http.MethodPost, v1("ops", "instances", item.ID, page.Action), nil, withReason{page.Reason},
 			"Idempotency-Key", page.Key+"-"+strconv.Itoa(n))
 		if e, is := errors.AsType[*workflow.Error](err); is {
 			if e.Code == workflow.Unauthorized || e.Code == workflow.Forbidden {
@@ -140,7 +135,7 @@ func (v *visit) bulkPause(page *bulkPage) error {
 			item.Status, item.Problem = e.Code.Info().Status, e.Message
 			continue
 		}
-		if err := item.read(a.status, a.body.Bytes()); err != nil {
+		if err := item.setResult(a.status, a.body.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -154,11 +149,12 @@ func (v *visit) bulkSubmit(page *bulkPage) error {
 		return nil
 	}
 	var list []wire.BulkCommand
-	var of []*bulkItem
+	var items []*bulkItem
 	for n := range page.Items {
 		if item := &page.Items[n]; item.View != nil {
-			list, of = append(list, wire.BulkCommand{Transition: page.Transition, Instance: item.ID, Key: page.Key + "-" + strconv.Itoa(n),
-				Reason: page.Reason, Payload: payload}), append(of, item)
+			items = append(items, item)
+			list = append(list, wire.BulkCommand{Transition: page.Transition, Instance: item.ID, Key: page.Key + "-" + strconv.Itoa(n),
+				Reason: page.Reason, Payload: payload})
 		}
 	}
 	q := url.Values{}
@@ -170,32 +166,32 @@ func (v *visit) bulkSubmit(page *bulkPage) error {
 		return err
 	}
 	var results []wire.BulkResult
-	if err := a.into(&results); err != nil {
+	if err := decode(a.body.Bytes(), &results); err != nil {
 		return err
 	}
-	if len(results) != len(of) {
-		return unreadable(fmt.Errorf("%d results of %d commands", len(results), len(of)))
+	if len(results) != len(items) {
+		return unreadable(fmt.Errorf("%d results for %d commands", len(results), len(items)))
 	}
 	for n, r := range results {
-		if err := of[n].read(r.Status, r.Body); err != nil {
+		if err := items[n].setResult(r.Status, r.Body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read takes over what came of one of them.
-func (i *bulkItem) read(status int, body []byte) error {
+// setResult sets the result of a command.
+func (i *bulkItem) setResult(status int, body []byte) error {
 	if i.Status = status; status >= 400 {
 		var problem transitions.Problem
-		err := read(body, &problem)
+		err := decode(body, &problem)
 		i.Problem = problem.Err().Message
 		return err
 	}
-	var said struct {
-		State workflow.State `json:"state"` // of what is not in flight
+	var result struct {
+		State workflow.State `json:"state"` // "" in flight
 	}
-	err := read(body, &said)
-	i.State = said.State
+	err := decode(body, &result)
+	i.State = result.State
 	return err
 }

@@ -15,31 +15,31 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// DefaultPath is where the console is, unless its Config says otherwise.
+// DefaultPath is the default path of the console.
 const DefaultPath = "/console"
 
-// Config is what a console needs. API and Sessions are required.
+// Config configures a Console. API and Sessions are required.
 type Config struct {
-	// API is asked for everything, with the credential of the user.
+	// API serves all data, with the credential of the user.
 	API http.Handler
-	// Sessions seals what browsers keep.
+	// Sessions seals the content of cookies.
 	Sessions Sessions
-	// Path is where the console is: segments of lower-case letters, digits, "-" and "_". Default [DefaultPath].
+	// Path is the path of the console: segments of lower-case letters, digits, "-" and "_". Defaults to [DefaultPath].
 	Path string
 	// Origin is how browsers reach the server, such as "https://example.com". Login requires it for hosts other than this machine. Empty
-	// means the host that each request names.
+	// means the host of each request.
 	Origin string
-	// Prefix is what a proxy removes from the paths that browsers see, or the API: such as "/pawl", before Path. Default none.
+	// Prefix is the part of the paths before Path that a proxy or the API removes, such as "/pawl". Defaults to none.
 	Prefix string
 	// Local disables credentials: every user of this machine is trusted.
 	Local bool
-	// Login offers to sign in at an identity provider, in addition to entering a credential. Nil disables it.
+	// Login adds signing in at an identity provider. Nil disables it.
 	Login Login
-	// Log takes what operators should know. Default: slog.Default().
+	// Log defaults to slog.Default().
 	Log *slog.Logger
 }
 
-// Sessions seals and opens what a browser keeps; a [session.Sealer] does.
+// Sessions seals and opens the content of cookies; a [session.Sealer] does.
 type Sessions interface {
 	Seal(ctx context.Context, of session.Session) (text string, err error)
 	Open(ctx context.Context, text string) (of session.Session, age time.Duration, err error)
@@ -54,15 +54,15 @@ type Console struct {
 
 var goodPath = regexp.MustCompile(`^(/[a-z0-9_-]+)+$`)
 
-// CheckPath refuses what cannot be the path of a console.
+// CheckPath validates the path of a console.
 func CheckPath(path string) error {
 	if !goodPath.MatchString(path) {
-		return fmt.Errorf("the path %q is not made of segments of a-z, 0-9, - and _, such as %s", path, DefaultPath)
+		return fmt.Errorf("the path %q is not a path of segments of a-z, 0-9, - and _, such as %s", path, DefaultPath)
 	}
 	return nil
 }
 
-// New makes a console. Its error is a mistake in the Config.
+// New returns a console. Errors are configuration errors.
 func New(c Config) (*Console, error) {
 	if c.API == nil || c.Sessions == nil {
 		return nil, errors.New("console: New needs an API and Sessions")
@@ -88,47 +88,47 @@ func (c *Console) Routes() map[string]http.Handler {
 	}
 }
 
-// addPrefix has a handler see the path that browsers see.
+// addPrefix restores the path that browsers see.
 func (c *Console) addPrefix(h http.Handler) http.Handler {
 	if c.Prefix == "" {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := r.WithContext(r.Context()) // a copy
-		at := *r.URL
-		at.Path = c.Prefix + at.Path
-		if at.RawPath != "" {
-			at.RawPath = c.Prefix + at.RawPath
+		r = r.WithContext(r.Context()) // a copy
+		u := *r.URL
+		u.Path = c.Prefix + u.Path
+		if u.RawPath != "" {
+			u.RawPath = c.Prefix + u.RawPath
 		}
-		seen.URL = &at
-		h.ServeHTTP(w, seen)
+		r.URL = &u
+		h.ServeHTTP(w, r)
 	})
 }
 
-// handler makes a page, or does what a form asks for. An error is shown; a handler that returns one has written nothing.
+// handler serves a page or a form. A handler that returns an error has written nothing.
 type handler = func(*visit) error
 
 func (c *Console) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, one := range pages {
-		mux.HandleFunc("GET "+c.Path+one.path, c.visited(one.page))
+	for _, p := range pages {
+		mux.HandleFunc("GET "+c.Path+p.path, c.signedIn(p.page))
 	}
-	for _, one := range actions {
-		mux.HandleFunc("POST "+c.Path+one.path, c.visited(one.do))
+	for _, a := range actions {
+		mux.HandleFunc("POST "+c.Path+a.path, c.signedIn(a.do))
 	}
 	mux.HandleFunc("GET "+c.Path+"/static/{file}", c.static)
-	mux.HandleFunc("GET "+c.Path+"/sign-in", c.signInPage)
-	mux.HandleFunc("POST "+c.Path+"/sign-in", c.signIn)
-	mux.HandleFunc("GET "+c.Path+"/sign-in/provider", c.leave)
-	mux.HandleFunc("GET "+c.Path+"/signed-in", c.signedIn)
-	mux.HandleFunc("GET "+c.Path+"/", c.visited(func(*visit) error { return errNoPage }))
+	mux.HandleFunc("GET "+c.Path+"/sign-in", c.signInHandler((*visit).signInForm))
+	mux.HandleFunc("POST "+c.Path+"/sign-in", c.signInHandler((*visit).signIn))
+	mux.HandleFunc("GET "+c.Path+"/sign-in/provider", c.signInHandler((*visit).beginLogin))
+	mux.HandleFunc("GET "+c.Path+"/signed-in", c.signInHandler((*visit).finishLogin))
+	mux.HandleFunc("GET "+c.Path+"/", c.signedIn(func(*visit) error { return errNoPage }))
 	return mux
 }
 
 var errNoPage = workflow.Errorf(workflow.NotFound, "there is no such page")
 
-// visited serves those who have signed in.
-func (c *Console) visited(serve handler) http.HandlerFunc {
+// signedIn serves users who have signed in.
+func (c *Console) signedIn(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
 		v := &visit{Console: c, w: w, r: r}
@@ -142,11 +142,11 @@ func (c *Console) visited(serve handler) http.HandlerFunc {
 	}
 }
 
-// policy is what a browser may load for a page: what is served here, and nothing that stands in the page itself.
+// policy limits a page to files of this server, without inline styles and scripts.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
-// protect says to browsers what a page is not. With the policy no-referrer they would not say where a form comes from.
+// protect sets security headers. With the policy no-referrer browsers would not report the origin of forms.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

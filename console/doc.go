@@ -1,15 +1,13 @@
-// Package console is the pages on which people see every case, learn why one does not move, and mend it: HTML that is made
-// here, with a style sheet and one small script.
+// Package console serves web pages for operators: they find instances, see why one does not move, and repair it. The pages are HTML with a
+// style sheet and one small script.
 //
-// It asks the API for everything, in the same process and with the credential of its user, as any client does. So it can do
-// nothing that the API does not let its user do, and knows no SQL, no engine and no table; what it shows of what a user may do
-// decides only which buttons there are.
+// The console calls the API in the same process with the credential of its user, and has no other access to the engine or the database. It
+// checks rights only to decide which buttons it shows.
 //
-// A page is a GET that changes nothing, and has in its address all that it shows. A change is a POST of a form: from a page of
-// this very origin, with the token of its session, and with an idempotency key that was made with the form, so a double click
-// is one effect. What was done is answered with a redirection to where it is to be seen.
+// A page is a GET without side effects, and its address has all parameters. A change is a POST of a form: from a page of the same origin,
+// with the CSRF token of the session and an idempotency key that was created with the form, so that a double click has one effect. It
+// redirects to a page that shows the effect.
 //
-// A page says in data-live which event streams of the API tell that it has changed, and in data-poll how often to ask for it where
-// no stream tells of all of it. Then the script asks for the page again, and puts the parts of it that are different in the place
-// of those that it has. Nothing is rendered twice, and without the script everything works but that.
+// A page names the event streams that report its changes (data-live), and an interval for polling parts that no stream reports
+// (data-poll). The script then requests the page again and replaces the parts that differ. Everything else works without it.
 package console

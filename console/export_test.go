@@ -9,10 +9,13 @@ import (
 // Actions are the paths of all that can be done, below the console's; one that names its action is there once for each.
 func Actions() (all []string) {
 	named := map[string][]string{
-		"/stuck/{action}":        names(settlements),
-		"/sinks/{sink}/{action}": names(sinkChanges),
-		"/messages/{action}":     names(messageChanges),
-		"/keys/{key}/{action}":   names(keyChanges),
+		"/instances/{id}/{action}":         names(instancePauses),
+		"/workflows/{workflow}/{action}":   names(workflowPauses),
+		"/migrations/{migration}/{action}": names(migrationChanges),
+		"/stuck/{action}":                  names(settlements),
+		"/sinks/{sink}/{action}":           names(sinkChanges),
+		"/messages/{action}":               names(messageChanges),
+		"/keys/{key}/{action}":             names(keyChanges),
 	}
 	for _, one := range actions {
 		if !strings.Contains(one.path, "{action}") {
@@ -29,7 +32,7 @@ func Actions() (all []string) {
 	return all
 }
 
-func names(of map[string]confirm) []string { return slices.Sorted(maps.Keys(of)) }
+func names(of operations) []string { return slices.Sorted(maps.Keys(of)) }
 
 // Pages are the paths of all pages, below the console's.
 func Pages() (all []string) {

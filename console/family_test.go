@@ -62,7 +62,7 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 	id := s.bred("N-<1>", 30)
 	v := s.visitor(s.key("olga", everything))
 	first := v.get("/console/instances/"+id.String()).want(200, "Parent and children", "More children")
-	assert.Containsf(t, reasons(first)["child"], `the end of a child does "fledged": chick stands in "small"`, "%q", reasons(first))
+	assert.Containsf(t, reasons(first)["child"], `the completion of a child submits "fledged": chick is in "small"`, "%q", reasons(first))
 	assert.Equal(t, 25, strings.Count(first.text, ">chick <bdi>"), "children on the first page")
 	_, after, _ := strings.Cut(first.text, `<p class="pages"><a class="button" href="`)
 	next, _, _ := strings.Cut(after, `"`)
@@ -101,12 +101,12 @@ func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
 	name := nodes[0].Name
 	olga, ann := s.visitor(s.key("olga", everything)), s.visitor(s.key("ann", "read submit"))
 	page := "/console/instances/" + id.String()
-	assert.Contains(t, reasons(olga.get(page).want(200, "of <bdi>"+name+"</bdi>"))["works"], "under a lease of "+name)
+	assert.Contains(t, reasons(olga.get(page).want(200, "of <bdi>"+name+"</bdi>"))["works"], "with a lease of "+name)
 	olga.get("/console/").want(200, "<bdi>"+name+"</bdi>", ">claim 1</a>")
 	for _, path := range []string{page, "/console/"} {
 		assert.NotContainsf(t, ann.get(path).want(200).text, name, "%s tells the name of a node", path)
 	}
-	assert.Contains(t, reasons(ann.get(page))["works"], "under a lease of a node")
+	assert.Contains(t, reasons(ann.get(page))["works"], "with a lease of a node")
 }
 
 // Both fit on every screen, and the page of a parent follows.

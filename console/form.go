@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// field is one of a form that is made of a JSON Schema.
+// field is a field of a form that is generated from a JSON Schema.
 type field struct {
 	Name     string // in the form: "p" and the JSON pointer
 	Label    string
@@ -22,12 +22,11 @@ type field struct {
 	Value    string
 	Problem  string
 
-	pointer  string
-	optional bool // what it is in may be left out
-	literal  bool // the choices are JSON, not texts
+	pointer string
+	literal bool // the choices are JSON instead of texts
 }
 
-// schema is the part of a JSON Schema from which a form is made. The rest is checked when the form is sent, by the API.
+// schema is the part of a JSON Schema that determines a form. The API validates the rest.
 type schema struct {
 	Type        jsontext.Value            `json:"type"`
 	Properties  jsontext.Value            `json:"properties"`
@@ -40,7 +39,7 @@ type schema struct {
 	Defs        map[string]jsontext.Value `json:"$defs"`
 }
 
-// maxNesting is how many objects in each other have fields of their own; what is deeper is written as JSON.
+// maxNesting is the maximum depth of objects with their own fields; deeper ones are entered as JSON.
 const maxNesting = 3
 
 // fieldsOf returns the fields of a payload; nil if it must be entered as JSON, because it is not an object or any value is valid.
@@ -58,8 +57,8 @@ func fieldsOf(text jsontext.Value) []field {
 }
 
 func readSchema(text jsontext.Value) (s schema) {
-	if err := json.Unmarshal(text, &s, reading); err != nil {
-		return schema{} // such as true, which is any
+	if err := json.Unmarshal(text, &s, lenient); err != nil {
+		return schema{} // such as true, which allows any value
 	}
 	return s
 }
@@ -80,14 +79,14 @@ func (s *schema) fields(at string, defs map[string]jsontext.Value, optional bool
 			continue
 		}
 		f := field{Name: "p" + pointer, Label: strings.TrimPrefix(pointer, "/"), Doc: p.Description, Required: required && !optional,
-			pointer: pointer, optional: optional || !required}
+			pointer: pointer}
 		f.kind(p)
 		all = append(all, f)
 	}
 	return all
 }
 
-// kind is how a value is entered.
+// kind sets how the value is entered.
 func (f *field) kind(p schema) {
 	types := slices.DeleteFunc(typesOf(p), func(t string) bool { return t == "null" })
 	switch {
@@ -97,7 +96,7 @@ func (f *field) kind(p schema) {
 		for _, v := range p.Enum {
 			if f.literal {
 				f.Choices = append(f.Choices, string(v))
-			} else if v.Kind() == '"' && text(v) != "" { // which is what is left out
+			} else if v.Kind() == '"' && text(v) != "" { // same as an absent member
 				f.Choices = append(f.Choices, text(v))
 			}
 		}
@@ -114,7 +113,7 @@ func (f *field) kind(p schema) {
 	}
 }
 
-// typesOf are the types that a schema allows, none where it does not say.
+// typesOf returns the types that a schema allows, or nil for any.
 func typesOf(s schema) (types []string) {
 	if s.Type.Kind() == '"' {
 		return []string{text(s.Type)}
@@ -125,35 +124,43 @@ func typesOf(s schema) (types []string) {
 	return types
 }
 
-// take fills the fields with what was sent.
-func take(fields []field, sent url.Values) {
-	for i := range fields {
-		fields[i].Value = strings.TrimRight(strings.ReplaceAll(sent.Get(fields[i].Name), "\r\n", "\n"), "\n")
-	}
-}
-
-// payloadOf is what the fields say, as JSON; numbers are taken over as they are written. It is false where a field says nothing that can
-// be sent, with the problem at the field.
-func payloadOf(fields []field) (jsontext.Value, bool) {
-	root := &node{}
-	good := true
+// payloadOf returns the payload in a form as JSON; numbers are copied as written. It returns false if fields are invalid, with the problem
+// at each.
+func payloadOf(fields []field, sent url.Values) (payload jsontext.Value, good bool) {
+	object := map[string]any{}
+	good = true
 	for i := range fields {
 		f := &fields[i]
-		value, problem := f.json()
-		if f.Problem = problem; problem != "" {
-			good = false
-		}
+		f.Value = strings.TrimRight(strings.ReplaceAll(sent.Get(f.Name), "\r\n", "\n"), "\n")
+		var value jsontext.Value
+		value, f.Problem = f.json()
+		good = good && f.Problem == ""
 		if value != nil {
-			root.put(strings.Split(f.pointer[1:], "/"), value)
+			put(object, strings.Split(f.pointer[1:], "/"), value)
 		}
 	}
-	if !good {
-		return nil, false
-	}
-	return root.json(), true
+	payload, err := json.Marshal(object, json.Deterministic(true), lenient)
+	return payload, good && err == nil
 }
 
-// json is the value of a field; nil where it is left out.
+// put sets a member of nested objects.
+func put(object map[string]any, path []string, value jsontext.Value) {
+	name := pointerPlain.Replace(path[0])
+	if len(path) == 1 {
+		object[name] = value
+		return
+	}
+	inner, is := object[name].(map[string]any)
+	if !is {
+		inner = map[string]any{}
+		object[name] = inner
+	}
+	put(inner, path[1:], value)
+}
+
+var pointerPlain = strings.NewReplacer("~1", "/", "~0", "~")
+
+// json returns the value of a field; nil if it is empty.
 func (f *field) json() (value jsontext.Value, problem string) {
 	if f.Value == "" {
 		return nil, ""
@@ -178,46 +185,7 @@ func (f *field) json() (value jsontext.Value, problem string) {
 	return value, ""
 }
 
-// node is an object that is being made, or a value.
-type node struct {
-	value jsontext.Value
-	names []string
-	parts map[string]*node
-}
-
-func (n *node) put(path []string, value jsontext.Value) {
-	if len(path) == 0 {
-		n.value = value
-		return
-	}
-	if n.parts == nil {
-		n.parts = map[string]*node{}
-	}
-	name := pointerPlain.Replace(path[0])
-	if n.parts[name] == nil {
-		n.parts[name], n.names = &node{}, append(n.names, name)
-	}
-	n.parts[name].put(path[1:], value)
-}
-
-var pointerPlain = strings.NewReplacer("~1", "/", "~0", "~")
-
-func (n *node) json() jsontext.Value {
-	if n.value != nil {
-		return n.value
-	}
-	out := jsontext.Value("{")
-	for i, name := range n.names {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out, _ = jsontext.AppendQuote(out, name) // a name of the schema
-		out = append(append(out, ':'), n.parts[name].json()...)
-	}
-	return append(out, '}')
-}
-
-// blame puts the problems that the API has found to their fields, and returns the others.
+// blame assigns the problems reported by the API to their fields, and returns the others.
 func blame(fields []field, problems []workflow.FieldError) (others []workflow.FieldError) {
 	for _, p := range problems {
 		i := slices.IndexFunc(fields, func(f field) bool { return p.Pointer == f.pointer || strings.HasPrefix(p.Pointer, f.pointer+"/") })

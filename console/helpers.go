@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/api"
 )
 
 // helpers are what templates write with.
@@ -26,6 +28,7 @@ var helpers = template.FuncMap{
 	"str":     func(v any) string { return fmt.Sprint(v) },
 	"query":   query,
 	"runbook": runbook,
+	"kinds":   func() []string { return api.CommandKinds },
 	"plural":  plural,
 	"lasting": lasting,
 	"span":    span,

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"net/http"
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,83 +14,71 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// instancePage is all of one instance.
+// instancePage is everything about one instance.
 type instancePage struct {
 	wire.InstanceView
 	Options  []option
-	Unknown  bool                // this node does not know its workflow, or that version of it
-	Flight   *wire.CommandStatus // the command whose outcome takes it on
+	Unknown  bool                // this node does not know the version of its workflow
+	Flight   *wire.CommandStatus // the command in flight
 	Why      []why               // why it does not move
-	Family   *family             // nil: it has started none
-	Timeline []moment            // the newest first
-	Newer    string              // the addresses of other pieces of the timeline
+	Children *api.ChildPage      // nil: none
+	Timeline []step              // newest first
+	Newer    string              // addresses of other parts of the timeline
 	Older    string
-	Then     *then // how it was, where that is asked for
-	Done     int64 // the version that the user has just made
+	Then     *pastPage // an earlier state, if requested
+	Done     int64     // the version that the user has just created
 	Chain    *api.Verification
-	streams  []string
 }
 
-func (p instancePage) live() *Live {
-	if !p.Open || p.Chain != nil {
-		return nil
-	}
-	return &Live{Streams: p.streams, Every: 50, Poll: pollEvery}
-}
-
-// option is a transition, and what is against it.
+// option is a transition and why it is refused.
 type option struct {
 	wire.Option
-	Roles, NotBy []string // to whom it is open
+	Roles, NotBy []string // who may submit it
 	Doc          string
 	Here         bool // it leads out of this state
 }
 
-// then is how an instance was.
-type then struct {
+// pastPage is an earlier state of an instance.
+type pastPage struct {
 	wire.PastInstance
 	Problem string
 }
 
-// moment is a transition on the timeline.
-type moment struct {
+// step is a transition on the timeline.
+type step struct {
 	wire.Entry
-	Lasted  time.Duration // how long the instance was in the state that it left; -1 where that is not known
+	Lasted  time.Duration // time in the state before it; -1 if unknown
 	Changes []change      // of the data
 	More    int           // changes that are not shown
 	Marked  bool
 }
 
-// entriesOfPage is how many transitions a page shows.
-const entriesOfPage = 25
+// Rows of an instance's page.
+const (
+	maxSteps    = 25
+	maxChildren = 25
+)
 
 func (v *visit) instance() error {
 	id := v.r.PathValue("id")
-	view, err := get[wire.InstanceView](v, "/v1"+segments("instances", id), nil)
+	view, err := get[wire.InstanceView](v, v1("instances", id), nil)
 	if err != nil {
 		return err
 	}
 	page := instancePage{InstanceView: view}
-	page.Done, _ = strconv.ParseInt(v.query("done"), 10, 64)
-	for _, part := range []func(*instancePage) error{v.options, v.flight, v.family, v.timeline, v.past, v.chain} {
+	page.Done, _ = strconv.ParseInt(v.Query("done"), 10, 64)
+	for _, part := range []func(*instancePage) error{v.options, v.flight, v.children, v.timeline, v.past, v.chain, v.reasons} {
 		if err := part(&page); err != nil {
 			return err
 		}
 	}
-	if err := v.reasons(&page); err != nil {
-		return err
-	}
 	v.follow(&page)
-	title := page.BusinessKey
-	if title == "" {
-		title = page.ID.String()
-	}
-	return v.show("instance", short(title, 60), page)
+	return v.show("instance", short(cmp.Or(page.BusinessKey, page.ID.String()), 60), page)
 }
 
-// options are what can be done, and why not; those that lead out of this state come first.
+// options reads the transitions, those that lead out of this state first.
 func (v *visit) options(page *instancePage) error {
-	found, err := get[wire.Options](v, "/v1"+segments("instances", page.ID.String(), "transitions"), nil)
+	found, err := get[wire.Options](v, v1("instances", page.ID.String(), "transitions"), nil)
 	if workflow.CodeOf(err) == workflow.WorkflowNotFound {
 		page.Unknown = true
 		return nil
@@ -98,16 +86,16 @@ func (v *visit) options(page *instancePage) error {
 	if err != nil {
 		return err
 	}
-	described, err := get[workflow.Description](v, "/v1"+segments("workflows", page.Workflow),
+	described, err := get[workflow.Description](v, v1("workflows", page.Workflow),
 		url.Values{"version": {strconv.Itoa(page.Definition)}})
 	for _, o := range found.Transitions {
-		one := option{Option: o, Here: leaves(o)}
+		next := option{Option: o, Here: leaves(o)}
 		for _, t := range described.Transitions {
-			if t.Name == o.Transition && (slices.Contains(t.From, page.State) || one.Doc == "") {
-				one.Roles, one.NotBy, one.Doc = t.Roles, t.NotBy, t.Doc
+			if t.Name == o.Transition && (slices.Contains(t.From, page.State) || next.Doc == "") {
+				next.Roles, next.NotBy, next.Doc = t.Roles, t.NotBy, t.Doc
 			}
 		}
-		page.Options = append(page.Options, one)
+		page.Options = append(page.Options, next)
 	}
 	slices.SortStableFunc(page.Options, func(a, b option) int {
 		switch {
@@ -118,16 +106,16 @@ func (v *visit) options(page *instancePage) error {
 		}
 		return 1
 	})
-	return only(err)
+	return ifVisible(err)
 }
 
-// flight reads the status of the command in flight. It may have ended meanwhile.
+// flight reads the status of the command in flight, which may have completed in the meantime.
 func (v *visit) flight(page *instancePage) error {
 	ref := page.InFlight
 	if ref == nil {
 		return nil
 	}
-	status, err := get[wire.CommandStatus](v, "/v1/commands"+segments(ref.Scope, ref.Key), nil)
+	status, err := get[wire.CommandStatus](v, v1("commands", ref.Scope, ref.Key), nil)
 	switch workflow.CodeOf(err) {
 	case workflow.CommandNotFound, workflow.KeyExpired, workflow.Forbidden:
 		return nil
@@ -136,13 +124,23 @@ func (v *visit) flight(page *instancePage) error {
 	return err
 }
 
-// timeline reads the newest transitions, or those up to the version that is asked for, and one more to compare with.
+// children reads a page of the instances that the instance has started.
+func (v *visit) children(page *instancePage) error {
+	q := url.Values{"limit": {strconv.Itoa(maxChildren)}, "cursor": {v.Query("children")}}
+	found, err := get[api.ChildPage](v, v1("instances", page.ID.String(), "children"), q)
+	if len(found.Children) > 0 || found.Next != "" || v.Query("children") != "" {
+		page.Children = &found
+	}
+	return err
+}
+
+// timeline reads the newest transitions, or those up to the version in the address, and one more for comparison.
 func (v *visit) timeline(page *instancePage) error {
 	last := page.Version
-	if asked, err := strconv.ParseInt(v.query("upto"), 10, 64); err == nil && asked > 0 && asked < last {
+	if asked, err := strconv.ParseInt(v.Query("upto"), 10, 64); err == nil && asked > 0 && asked < last {
 		last = asked
 	}
-	first := max(0, last-entriesOfPage)
+	first := max(0, last-maxSteps)
 	entries, err := v.history(page.ID.String(), max(0, first-1), last)
 	if err != nil {
 		return err
@@ -151,7 +149,7 @@ func (v *visit) timeline(page *instancePage) error {
 		if e.Version <= first {
 			continue
 		}
-		m := moment{Entry: e, Lasted: -1, Marked: e.Version == page.Done}
+		m := step{Entry: e, Lasted: -1, Marked: e.Version == page.Done}
 		var before jsontext.Value
 		if i > 0 {
 			before, m.Lasted = entries[i-1].Data, e.At.Sub(entries[i-1].At)
@@ -160,21 +158,21 @@ func (v *visit) timeline(page *instancePage) error {
 		page.Timeline = append(page.Timeline, m)
 	}
 	slices.Reverse(page.Timeline)
-	here := v.at("instances", page.ID.String())
+	here := v.At("instances", page.ID.String())
 	if first > 0 {
 		page.Older = here + query("upto", first) + "#timeline"
 	}
 	if last < page.Version {
-		page.Newer = here + query("upto", min(page.Version, last+entriesOfPage)) + "#timeline"
+		page.Newer = here + query("upto", min(page.Version, last+maxSteps)) + "#timeline"
 	}
 	return nil
 }
 
-// history reads the entries of an instance after a version, up to another one. A page of large ones ends early.
+// history reads the entries between two versions. A page of large entries may be short.
 func (v *visit) history(id string, after, last int64) (entries []wire.Entry, err error) {
 	for after < last {
 		q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.FormatInt(last-after, 10)}}
-		page, err := get[wire.History](v, "/v1"+segments("instances", id, "history"), q)
+		page, err := get[wire.History](v, v1("instances", id, "history"), q)
 		if err != nil {
 			return nil, err
 		}
@@ -187,14 +185,14 @@ func (v *visit) history(id string, after, last int64) (entries []wire.Entry, err
 	return entries, nil
 }
 
-// past is how the instance was at a version or at a time.
+// past reads the state of the instance at the version or the time in the address.
 func (v *visit) past(page *instancePage) error {
 	q := url.Values{}
-	switch version, at := v.query("version"), v.query("at"); {
+	switch version, at := v.Query("version"), v.Query("at"); {
 	case at != "":
-		t, err := momentOf(at)
+		t, err := parseTime(at)
 		if err != nil {
-			page.Then = &then{Problem: workflow.AsError(err).Message}
+			page.Then = &pastPage{Problem: workflow.AsError(err).Message}
 			return nil
 		}
 		q.Set("at", t.Format(time.RFC3339Nano))
@@ -203,8 +201,8 @@ func (v *visit) past(page *instancePage) error {
 	default:
 		return nil
 	}
-	found, err := get[wire.PastInstance](v, "/v1"+segments("instances", page.ID.String()), q)
-	page.Then = &then{PastInstance: found}
+	found, err := get[wire.PastInstance](v, v1("instances", page.ID.String()), q)
+	page.Then = &pastPage{PastInstance: found}
 	switch workflow.CodeOf(err) {
 	case workflow.InstanceNotFound, workflow.InvalidRequest:
 		page.Then.Problem = workflow.AsError(err).Message
@@ -213,9 +211,9 @@ func (v *visit) past(page *instancePage) error {
 	return err
 }
 
-// chain verifies the audit rows, for an operator who asks for that: it reads all of them.
+// chain verifies all audit rows if the address asks for it.
 func (v *visit) chain(page *instancePage) error {
-	if v.query("verify") == "" {
+	if v.Query("verify") == "" {
 		return nil
 	}
 	found, err := get[api.Verification](v, "/v1/ops/verify", url.Values{"instance": {page.ID.String()}})
@@ -223,55 +221,31 @@ func (v *visit) chain(page *instancePage) error {
 	return err
 }
 
-// follow names the streams that tell that the page has changed: the log, and the command in flight, whose attempts are not in the log.
-// No stream tells of a child, a pause of the workflow, a lease. To verify the chain reads all of it, which is done once.
+// follow updates the page with the log and the command in flight, whose attempts are not in the log. It polls for children, pauses of the
+// workflow and leases. The verification of the chain is not repeated.
 func (v *visit) follow(page *instancePage) {
-	if !v.can.Has("stream") || !page.Open || page.Chain != nil {
+	if !page.Open || page.Chain != nil {
 		return
 	}
-	if len(page.Timeline) > 0 && page.Timeline[0].Version == page.Version {
-		page.streams = append(page.streams, v.stream("after", page.Timeline[0].Position, "instance", page.ID.String()))
+	v.Updates = &Updates{Every: 50, Poll: pollInterval}
+	if len(page.Timeline) == 0 || page.Timeline[0].Version != page.Version || !v.can.Has("stream") {
+		return
 	}
-	if f := page.Flight; f != nil && page.streams != nil {
-		page.streams = append(page.streams, v.at("live")+"?"+url.Values{"scope": {f.Scope}, "key": {f.Key}}.Encode())
+	v.Updates.Streams = []string{v.stream("after", page.Timeline[0].Position, "instance", page.ID.String())}
+	if f := page.Flight; f != nil {
+		v.Updates.Streams = append(v.Updates.Streams, v.stream("scope", f.Scope, "key", f.Key))
 	}
 }
 
-// instanceData answers with the unabridged data of an instance.
+// instanceData serves the complete data of an instance.
 func (v *visit) instanceData() error {
-	q := url.Values{}
-	if version := v.query("version"); version != "" {
-		q.Set("version", version)
-	}
-	a, err := v.ask(http.MethodGet, "/v1"+segments("instances", v.r.PathValue("id")), q, nil)
-	if err != nil {
-		return err
-	}
-	var view struct {
+	view, err := get[struct {
 		Data jsontext.Value `json:"data"`
-	}
-	if err := a.into(&view); err != nil {
+	}](v, v1("instances", v.r.PathValue("id")), v.params("version"))
+	if err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "application/json")
 	_, _ = v.w.Write(view.Data)
-	return nil
-}
-
-// pass answers with what the API does.
-func (v *visit) pass(path string, q url.Values) error {
-	a, err := v.ask(http.MethodGet, path, q, nil)
-	if err != nil {
-		return err
-	}
-	return v.forward(a, a.body.Bytes())
-}
-
-// forward answers as the API does, under its policy for that, with this body.
-func (v *visit) forward(a *answer, body []byte) error {
-	for _, name := range []string{"Content-Type", "Content-Security-Policy"} {
-		v.w.Header().Set(name, a.header.Get(name))
-	}
-	_, _ = v.w.Write(body)
 	return nil
 }

@@ -1,114 +1,140 @@
 package console
 
 import (
+	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// logPage is a piece of the log, the newest first.
+// logPage is a part of the log, newest first.
 type logPage struct {
-	Filter  map[string]string
-	Events  []logEvent
-	Head    int64
-	From    int64  // the positions that were looked at begin after this one
-	Older   string // the addresses of other pieces
-	Newest  string
-	Problem string
-	Origin  string // of this node, for who copies a request
-	stream  string
+	Events        []logEvent
+	Head          int64
+	From          int64  // the page has the matching events after this position
+	Older, Newest string // addresses of other parts
+	Problem       string
+	Origin        string // of this node, for copied requests
 }
 
-// logEvent is an event, and itself as JSON.
+// logEvent is an event with its JSON.
 type logEvent struct {
 	wire.Event
 	Text jsontext.Value
 }
 
-// Whatever the filter, a page looks at so many positions; with one of them it shows most of what it finds.
+// eventFilters are the parameters that select events.
+var eventFilters = []string{"workflow", "instance", "business_key", "type", "state"}
+
+// Limits of a page of the log. A filtered page searches more positions.
 const (
-	positionsOfPage = 50
-	positionsLooked = 1000
+	logPositions      = 50
+	filteredPositions = 1000
+	maxEvents         = 1000
 )
 
-func (p logPage) live() *Live {
-	if p.stream == "" {
-		return nil
-	}
-	return &Live{Streams: []string{p.stream}, Every: 100}
-}
-
 func (v *visit) log() error {
-	filter, page := url.Values{}, logPage{Filter: map[string]string{}}
-	for _, name := range filters {
-		if page.Filter[name] = v.query(name); page.Filter[name] != "" {
-			filter.Set(name, page.Filter[name])
-		}
-	}
-	if err := v.readLog(&page, filter); err != nil {
+	page := logPage{Origin: v.origin()}
+	if err := v.readLog(&page); err != nil {
 		if workflow.CodeOf(err).Info().Status >= 500 || workflow.CodeOf(err) == workflow.Unauthorized {
 			return err
 		}
 		page.Problem = workflow.AsError(err).Message
 	}
-	page.Origin = v.origin()
 	return v.show("log", "Log", page)
 }
 
-// readLog reads the positions up to the one that the address names, else the newest.
-func (v *visit) readLog(page *logPage, filter url.Values) error {
-	head, err := v.head(filter)
-	if err != nil {
+// readLog reads the positions up to the one that the address names, or the newest ones.
+func (v *visit) readLog(page *logPage) (err error) {
+	filter, positions := v.params(eventFilters...), int64(logPositions)
+	if page.Head, err = v.head(filter); err != nil {
 		return err
 	}
-	upto, looked := head, int64(positionsOfPage)
-	if asked, err := strconv.ParseInt(v.query("upto"), 10, 64); err == nil && asked > 0 && asked < head {
-		upto = asked
+	last := page.Head
+	if upto, err := strconv.ParseInt(v.Query("upto"), 10, 64); err == nil && upto > 0 && upto < last {
+		last = upto
 	}
 	if len(filter) > 0 {
-		looked = positionsLooked
+		positions = filteredPositions
 	}
-	page.Head, page.From = head, max(0, upto-looked)
-	found, err := v.events(filter, page.From, mostEvents)
+	page.From = max(0, last-positions)
+	found, _, err := v.events(filter, strconv.FormatInt(page.From, 10), maxEvents)
 	if err != nil {
 		return err
 	}
-	for _, e := range found.Events {
-		if e.Position > upto {
-			break
-		}
-		text, err := json.Marshal(e, reading)
-		if err != nil {
-			continue // it was read as JSON
-		}
-		page.Events = append(page.Events, logEvent{e, text})
-	}
+	page.Events = slices.DeleteFunc(found, func(e logEvent) bool { return e.Position > last })
 	slices.Reverse(page.Events)
-	again := v.r.URL.Query()
-	again.Del("upto")
-	if upto == head {
-		if v.can.Has("stream") {
-			page.stream = v.stream(append([]any{"after", head}, pairsOf(page.Filter)...)...)
-		}
-	} else {
-		page.Newest = v.at("log") + "?" + again.Encode()
+	if last < page.Head {
+		page.Newest = v.addressWith("upto", "")
+	} else if v.can.Has("stream") {
+		filter.Set("after", strconv.FormatInt(last, 10))
+		v.Updates = &Updates{Streams: []string{v.At("live") + "?" + filter.Encode()}, Every: 100}
 	}
 	if page.From > 0 {
-		again.Set("upto", strconv.FormatInt(page.From, 10))
-		page.Older = v.at("log") + "?" + again.Encode()
+		page.Older = v.addressWith("upto", strconv.FormatInt(page.From, 10))
 	}
 	return nil
 }
 
-func pairsOf(filter map[string]string) (pairs []any) {
-	for _, name := range filters {
-		pairs = append(pairs, name, filter[name])
+// head returns the newest position of the log.
+func (v *visit) head(filter url.Values) (int64, error) {
+	_, head, err := v.events(filter, "now", 1)
+	return head, err
+}
+
+// events reads events after a position, or the oldest ones if those were removed.
+func (v *visit) events(filter url.Values, after string, limit int) (list []logEvent, head int64, err error) {
+	q := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
+	maps.Copy(q, filter)
+	page, err := get[api.Events](v, "/v1/events", q)
+	if workflow.CodeOf(err) == workflow.EventsGone {
+		q.Set("after", "start")
+		page, err = get[api.Events](v, "/v1/events", q)
 	}
-	return pairs
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, text := range page.Events {
+		e := logEvent{Text: text}
+		if err := decode(text, &e.Event); err != nil {
+			return nil, 0, err
+		}
+		list = append(list, e)
+	}
+	return list, page.Head, nil
+}
+
+// stream returns the address of an event stream for a page, from pairs of a parameter and a value.
+func (v *visit) stream(pairs ...any) string { return v.At("live") + query(pairs...) }
+
+// live serves an event stream of the API to the user: of the log, or of a command.
+func (v *visit) live() error {
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+		return errForged
+	}
+	sent := v.r.URL.Query()
+	path, q := "/v1/events", url.Values{}
+	if sent.Has("key") {
+		path = v1("commands", sent.Get("scope"), sent.Get("key"))
+	} else {
+		for _, name := range append([]string{"after"}, eventFilters...) {
+			if sent.Has(name) {
+				q[name] = sent[name]
+			}
+		}
+	}
+	r, err := v.request(http.MethodGet, path, q, nil, "Accept", "text/event-stream", "Last-Event-ID", v.r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	r.Body = http.NoBody
+	v.API.ServeHTTP(v.w, r)
+	return nil
 }

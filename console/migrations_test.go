@@ -78,7 +78,7 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 	chief.get("/console/workflows").want(200, `href="/console/migrations"`, ">1</a> of", ">2</a> of")
 	id := s.migration()
 	chief.get("/console/migrations").want(200, "<b>under way</b>", "0 of about 1\u202f200", "/console/migrations/"+id+"/stop")
-	chief.get("/console/migrations/"+id+"/stop").want(200, "No more instances are taken")
+	chief.get("/console/migrations/"+id+"/stop").want(200, "No more instances are migrated")
 	chief.fill("/console/migrations/"+id+"/stop", "reason", "the <rate> is wrong").want(http.StatusSeeOther)
 	chief.fill("/console/migrations/"+id+"/stop", "reason", "too late").want(http.StatusSeeOther)
 	p := chief.get("/console/migrations").want(200, "stopped <time", "by <bdi>carl</bdi>", "the &lt;rate&gt; is wrong")
@@ -110,10 +110,10 @@ func TestAMigrationIsBegunInTheConsole(t *testing.T) {
 	}
 	pairs := []string{"workflow", "parcel", "from", "1", "to", "2", "reason", "smaller <boxes>"}
 	olga.fill("/console/migrations/new", pairs...).want(403)
-	chief.fill("/console/migrations/new", append(pairs, "rate", "much")...).want(400, "not an integer",
+	chief.fill("/console/migrations/new", append(pairs, "rate", "much")...).want(400, "not a positive integer",
 		"smaller &lt;boxes&gt;", `value="much"`)
 	chief.fill("/console/migrations/new", append(pairs, "rate", "9999999")...).want(400, `role="alert"`)
-	chief.fill("/console/migrations/new", pairs[:6]...).want(400, "say why", `name="rate"`)
+	chief.fill("/console/migrations/new", pairs[:6]...).want(400, "a reason is required", `name="rate"`)
 	form := chief.form(append(pairs, "rate", "1000")...)
 	first := chief.post("/console/migrations/new", form).want(http.StatusSeeOther).location()
 	await.Eventually(t, "it has ended", func() bool {

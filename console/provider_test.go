@@ -47,7 +47,7 @@ func TestOneSignsInAtTheIdentityProvider(t *testing.T) {
 	there := newVisitor(t, l.URL).get(strings.TrimPrefix(p.location(), l.URL)).want(http.StatusFound)
 	require.True(t, strings.HasPrefix(there.location(), s.URL()+"/console/signed-in?"), there.location())
 	came := strings.TrimPrefix(there.location(), s.URL())
-	newVisitor(t, s.URL()).get(came).want(http.StatusUnauthorized, "not begun in this browser", `role="alert"`)
+	newVisitor(t, s.URL()).get(came).want(http.StatusUnauthorized, "not started in this browser", `role="alert"`)
 	if p := v.get(came).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
 		t.Errorf("it leads to %s", p.location())
 	}

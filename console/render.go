@@ -2,7 +2,9 @@ package console
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -16,82 +18,96 @@ import (
 	"github.com/pawlhq/pawl/auth"
 )
 
-//go:embed templates
-var templateFiles embed.FS
+//go:embed static templates
+var files embed.FS
 
-// templates are the pages by name, each with the layout around it.
-var templates = parseTemplates()
-
-func parseTemplates() map[string]*template.Template {
-	frame := template.Must(template.New("").Funcs(helpers).ParseFS(templateFiles, "templates/layout/*.html"))
-	all := map[string]*template.Template{}
-	files, err := fs.Glob(templateFiles, "templates/*.html")
+// readFiles returns the files that match a pattern, by name.
+func readFiles[T any](pattern string, read func(file string, body []byte) T) map[string]T {
+	names, err := fs.Glob(files, pattern)
 	if err != nil {
-		panic(err) // the pattern is good
+		panic(err)
 	}
-	for _, file := range files {
-		page := template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, file))
-		all[strings.TrimSuffix(path.Base(file), ".html")] = page
+	all := map[string]T{}
+	for _, file := range names {
+		body, err := files.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		all[path.Base(file)] = read(file, body)
 	}
 	return all
 }
 
-// shown is what a template is given.
+// asset is a file that every page uses.
+type asset struct {
+	media, tag string
+	body       []byte
+}
+
+var assets = readFiles("static/*", func(file string, body []byte) asset {
+	media := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	return asset{media[path.Ext(file)], entityTag(body), body}
+})
+
+func entityTag(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+var layout = template.Must(template.New("").Funcs(helpers).ParseFS(files, "templates/layout/*.html"))
+
+// templates are the pages with the layout.
+var templates = readFiles("templates/*.html", func(_ string, body []byte) *template.Template {
+	return template.Must(template.Must(layout.Clone()).Parse(string(body)))
+})
+
+// shown is the data of a template.
 type shown struct {
 	V     *visit
 	Title string
-	Here  string // the part of the console that the page is in
-	P     any    // the page's own
+	Here  string // part of the console
+	P     any    // data of the page
 }
 
-// Live describes how a page is updated: the event streams that report changes, the minimum interval between updates, and the interval of
-// polling for parts that no stream reports.
-type Live struct {
+// Updates describes how a page is updated: the event streams that report changes, the minimum interval between updates, and the interval
+// of polling for parts that no stream reports. Both are in milliseconds.
+type Updates struct {
 	Streams []string
-	Every   int // milliseconds
-	Poll    int // milliseconds; 0: never
+	Every   int
+	Poll    int // 0: never
 }
 
-// pollEvery is how often a page is asked for again of which no stream tells: in milliseconds, by the tab that is looked at.
-const pollEvery = 3000
+// pollInterval is how often the visible tab polls a page. That costs a few indexed statements.
+const pollInterval = 3000
 
-// polled is a page that is updated by polling. It costs a few statements, each with an index.
-type polled struct{}
+// polling is for pages that no event stream reports.
+var polling = &Updates{Poll: pollInterval}
 
-func (polled) live() *Live { return &Live{Poll: pollEvery} }
-
-// Live is nil for a page that stays as it is.
-func (s shown) Live() *Live {
-	if p, is := s.P.(interface{ live() *Live }); is {
-		return p.live()
-	}
-	return nil
-}
-
-// show answers with a page.
+// show renders a page.
 func (v *visit) show(name, title string, page any) error {
 	return v.render(http.StatusOK, name, title, page)
 }
 
 func (v *visit) render(status int, name, title string, page any) error {
-	return v.write(status, name, "layout", shown{V: v, Title: title, Here: v.here(), P: page})
+	here, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, v.Path+"/"), "/")
+	return v.write(status, name, "layout", shown{V: v, Title: title, Here: here, P: page})
 }
 
-// bare answers with a page for users that have not signed in.
-func (v *visit) bare(status int, name, title string, page any) error {
+// renderBare renders a page for users who have not signed in.
+func (v *visit) renderBare(status int, name, title string, page any) error {
 	return v.write(status, name, "bare", shown{V: v, Title: title, P: page})
 }
 
-// write makes the whole page before any of it is sent, so that what fails can still be told. The script, which asks again and again,
-// says which one it has, and need not read the same one twice.
+// write renders the whole page before it sends any of it, so that errors can be reported. The entity tag avoids sending an unchanged page
+// to the script that polls it.
 func (v *visit) write(status int, name, frame string, s shown) error {
 	var b bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&b, frame, s); err != nil {
+	if err := templates[name+".html"].ExecuteTemplate(&b, frame, s); err != nil {
 		return fmt.Errorf("console: page %s: %w", name, err)
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if status == http.StatusOK && v.r.Method == http.MethodGet {
-		v.w.Header().Set("ETag", tagOf(b.Bytes()))
+		v.w.Header().Set("ETag", entityTag(b.Bytes()))
 		http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(b.Bytes()))
 		return nil
 	}
@@ -100,37 +116,25 @@ func (v *visit) write(status int, name, frame string, s shown) error {
 	return nil
 }
 
-// here is the first part of the path below the console.
-func (v *visit) here() string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, v.Path+"/"), "/")
-	return name
-}
+// At returns an address of the console.
+func (v *visit) At(parts ...string) string { return v.Path + joinPath(parts...) }
 
-// At is an address of the console, for templates.
-func (v *visit) At(texts ...string) string { return v.at(texts...) }
-
-// Home is the address of the first page.
+// Home returns the address of the first page.
 func (v *visit) Home() string { return v.Path + "/" }
 
-// Docs is the address of the page that shows the interface.
+// Docs returns the address of the API's documentation.
 func (v *visit) Docs() string { return v.Prefix + "/docs" }
 
-// Here is the address of this page.
-func (v *visit) Here() string { return v.r.URL.RequestURI() }
+// Query returns a parameter of the address.
+func (v *visit) Query(name string) string { return v.r.URL.Query().Get(name) }
 
-// Token is what every form repeats.
+// Token returns the CSRF token of forms.
 func (v *visit) Token() string { return v.session.Token }
 
-// NewKey is an idempotency key for a form.
-func (v *visit) NewKey() string { return uuid.NewString() }
-
-// Me is who has signed in.
-func (v *visit) Me() any { return v.me }
-
-// Has reports whether the user has a right for any target, so that the console shows the pages for it.
+// Has reports whether the user has a right to any target.
 func (v *visit) Has(right string) bool { return v.can.Has(auth.Right(right)) }
 
-// May reports whether the user has a right to all that is said of the target: a workflow, an id, a transition, "" for what is not said.
+// May reports whether the user has a right to a target; "" selects all.
 func (v *visit) May(right, workflow, instance, transition string) bool {
 	t := auth.Target{Workflow: workflow, Transition: transition}
 	t.Instance, _ = uuid.Parse(instance)

@@ -61,7 +61,7 @@ func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
 
 	one := regexp.MustCompile(`/console/sinks/books/skip(\?position=\d+)`).FindStringSubmatch(p.text)
 	olga.get("/console/sinks/books/skip"+one[1]).want(200, "They are never delivered")
-	olga.fill("/console/sinks/books/skip", "position", one[1][len("?position="):]).want(400, "say why")
+	olga.fill("/console/sinks/books/skip", "position", one[1][len("?position="):]).want(400, "a reason is required")
 	olga.fill("/console/sinks/books/skip", "position", one[1][len("?position="):], "reason", "not <needed>").want(http.StatusSeeOther)
 	olga.get("/console/sinks/books?status=skipped").want(200, "not &lt;needed&gt;", "<bdi>olga</bdi>")
 	r.open.Store(true)
@@ -95,14 +95,14 @@ func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 		"a browser may show it: %v", text.header)
 	q, _ := url.ParseQuery(ref[1:])
 	pairs := []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
-	olga.get("/console/messages/retry"+ref).want(200, "as if it had just come")
+	olga.get("/console/messages/retry"+ref).want(200, "as if it had just arrived")
 	olga.fill("/console/messages/retry", append(pairs, "reason", "r")...).want(404)
 	s.submit(transitions.Command{Workflow: "order", Transition: "place",
 		Payload: []byte(`{"customer":"c-1","cart":"k-9","total":100,"currency":"EUR"}`)})
 	olga.fill("/console/messages/retry", append(pairs, "reason", "it is there now")...).want(http.StatusSeeOther)
 	q, _ = url.ParseQuery(strings.ReplaceAll(found[1][1], "&amp;", "&")[1:])
 	pairs = []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
-	olga.fill("/console/messages/discard", pairs...).want(400, "say why")
+	olga.fill("/console/messages/discard", pairs...).want(400, "a reason is required")
 	olga.fill("/console/messages/discard", append(pairs, "reason", "twice")...).want(http.StatusSeeOther)
 	olga.get("/console/messages?status=discarded").want(200, "<q>twice</q>", "<bdi>olga</bdi>")
 	olga.get("/console/messages?status=waiting").want(200, "There are none.")
@@ -132,8 +132,8 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	head, err := s.Engine().Read().Head(t.Context(), "default")
 	assert.Truef(t, err == nil && head == 4+2+3, "the log is at %d, %v", head, err)
 	send("action", "resume").want(200, "Done with 3 of 3.")
-	for path, text := range map[string]string{"?action=do+note": "choose 1 to 100", "?action=eat&id=" + a.String(): "choose what", "?id=" +
-		a.String(): "choose what"} {
+	for path, text := range map[string]string{"?action=do+note": "choose 1 to 100", "?action=eat&id=" + a.String(): "choose an action", "?id=" +
+		a.String(): "choose an action"} {
 		olga.get("/console/bulk"+path).want(400, text)
 	}
 	olga.get("/console/bulk?action=pause&id=nonsense&id="+a.String()).want(200, "nonsense")

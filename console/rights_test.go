@@ -194,7 +194,7 @@ func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 		olga.get("/console/stuck/"+action+"?"+ref.Encode()).want(200, "Reason, for the audit", id.String())
 		pairs := []string{"scope", ref.Get("scope"), "key", ref.Get("key"), "instance", id.String(), "result", c.more}
 		reader.fill("/console/stuck/"+action, append(pairs, "reason", "forged")...).want(403)
-		olga.fill("/console/stuck/"+action, pairs...).want(400, "say why")
+		olga.fill("/console/stuck/"+action, pairs...).want(400, "a reason is required")
 		form := olga.form(append(pairs, "reason", "the <bank> says so")...)
 		for range 2 {
 			p := olga.post("/console/stuck/"+action, form).want(http.StatusSeeOther)
@@ -223,7 +223,7 @@ func TestAKeyIsShownOnce(t *testing.T) {
 	boss.fill("/console/keys/new", "name", "till <1>", "grants", "read").want(409, `role="alert"`, `value="till &lt;1&gt;"`)
 	boss.fill("/console/keys/new", "name", "x", "grants", "eat").want(400)
 	id := strings.Split(text, "_")[1]
-	boss.get("/console/keys/"+id+"/rotate").want(200, "The key gets a new text")
+	boss.get("/console/keys/"+id+"/rotate").want(200, "The new text is shown once")
 	again := boss.fill("/console/keys/"+id+"/rotate").want(200, "It is not shown again")
 	assert.NotContains(t, again.text, text, "the text is the same")
 }

@@ -65,7 +65,7 @@ func TestASessionEndsWithItsCredential(t *testing.T) {
 	ids := regexp.MustCompile(`/console/keys/([0-9A-Za-z]{12})/revoke`).FindAllStringSubmatch(boss.get("/console/keys").text, -1)
 	require.Len(t, ids, 2)
 	v.get("/console/").want(200)
-	boss.get("/console/keys/"+ids[1][1]+"/revoke").want(200, "olga", "Every node refuses the key within a second")
+	boss.get("/console/keys/"+ids[1][1]+"/revoke").want(200, "olga", "Every node rejects the key within a second")
 	boss.fill("/console/keys/" + ids[1][1] + "/revoke").want(http.StatusSeeOther)
 	p := v.get("/console/instances").want(http.StatusSeeOther)
 	assert.Truef(t, strings.Contains(p.location(), "ended=1") && strings.Contains(p.header.Get("Set-Cookie"), "Max-Age=0"),
@@ -100,10 +100,10 @@ func TestAFormOfElsewhereIsRefused(t *testing.T) {
 		"another one's token":      {other, nil},
 	} {
 		p := v.post(path, c.form, c.header...)
-		assert.Truef(t, p.status == http.StatusForbidden && strings.Contains(p.text, "not from a page of this console"),
+		assert.Truef(t, p.status == http.StatusForbidden && strings.Contains(p.text, "not sent by a page of this console"),
 			"%s: %d %s", name, p.status, p.text)
 	}
-	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {strings.Repeat("x", 20_000)}}).want(413, "more than 16384 bytes")
+	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {strings.Repeat("x", 20_000)}}).want(413, "longer than 16384 bytes")
 	p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}}, "Sec-Fetch-Site",
 		"cross-site")
 	assert.Truef(t, p.status == 403 && p.header.Get("Set-Cookie") == "", "a page of elsewhere signs somebody in: %d", p.status)

@@ -57,7 +57,7 @@ func TestPageShowsProblemsOfChildren(t *testing.T) {
 	got := reasons(page)
 	assert.Containsf(t, got["stuckchild"], `a child is stuck, job `+list.Children[0].ID.String()+`: "work" waits for an operator`,
 		"%q", got)
-	assert.Containsf(t, got["deferred"], `a child has ended, but "finished" is not possible now`, "%q", got)
+	assert.Containsf(t, got["deferred"], `a child has completed, but "finished" is not possible now`, "%q", got)
 	narrow := s.visitor(s.key("ned", "read:shop")).get("/console/instances/" + id.String())
 	if got := reasons(narrow.want(200)); got["stuckchild"] != "" {
 		t.Errorf("%q", got)

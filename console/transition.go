@@ -20,62 +20,64 @@ import (
 // submission is the form of a transition.
 type submission struct {
 	Workflow   string
-	Instance   *wire.InstanceView // nil for a creation
+	Instance   *wire.InstanceView // nil for a new one
 	Transition workflow.TransitionDescription
 	Fields     []field
-	Raw        bool   // the payload is written as JSON
-	Text       string // that
-	Reason     string // for the audit
-	At         string // when it is to be done; "" is now
+	Raw        bool // the payload is entered as JSON, in Text
+	Text       string
+	Reason     string
+	At         string // when to execute it; "" means now
 	Key        string
 	Problem    string
-	Others     []workflow.FieldError // problems of no field
-	Final      bool                  // the problem was the answer for the key
-	Dry        *transitions.Result   // what would come of it
-	Accepted   bool                  // a dry run says that it would be in flight
+	Others     []workflow.FieldError // problems without a field
+	Final      bool                  // the problem is the final result of the key
+	Dry        *transitions.Result   // result of a dry run
+	Accepted   bool                  // in a dry run: it would be in flight
 	Address    string                // of the form
 }
 
 func (v *visit) transitionForm() error {
 	page, err := v.submission()
 	if err == nil {
-		err = needs("submit", v.May("submit", page.Workflow, v.r.PathValue("id"), page.Transition.Name))
+		err = requireGrant("submit", v.May("submit", page.Workflow, v.r.PathValue("id"), page.Transition.Name))
 	}
 	if err != nil {
 		return err
 	}
-	page.Key, page.Raw = uuid.NewString(), v.query("raw") != "" || page.Fields == nil
+	page.Key, page.Raw = uuid.NewString(), v.Query("raw") != "" || page.Fields == nil
 	page.Text = "{}"
-	return v.show("transition", page.title(), page)
+	return page.show(v, http.StatusOK)
 }
 
-func (s *submission) title() string { return s.Transition.Name }
+func (s *submission) show(v *visit, status int) error {
+	return v.render(status, "transition", s.Transition.Name, s)
+}
 
-// submission is the form that the address names, as it is before anything is entered.
+// submission returns the empty form for the transition in the address.
 func (v *visit) submission() (*submission, error) {
 	page := &submission{Workflow: v.r.PathValue("workflow"), Address: v.r.URL.EscapedPath()}
 	q := url.Values{}
 	if id := v.r.PathValue("id"); id != "" {
-		view, err := get[wire.InstanceView](v, "/v1"+segments("instances", id), nil)
+		view, err := get[wire.InstanceView](v, v1("instances", id), nil)
 		if err != nil {
 			return nil, err
 		}
 		page.Instance, page.Workflow = &view, view.Workflow
 		q.Set("version", strconv.Itoa(view.Definition))
 	}
-	described, err := get[workflow.Description](v, "/v1"+segments("workflows", page.Workflow), q)
+	described, err := get[workflow.Description](v, v1("workflows", page.Workflow), q)
 	if err != nil {
 		return nil, err
 	}
 	t, is := page.find(described.Transitions, v.r.PathValue("transition"))
 	if !is {
-		return nil, workflow.Errorf(workflow.TransitionNotFound, "the workflow %q has no such transition here", page.Workflow)
+		return nil, workflow.Errorf(workflow.TransitionNotFound, "the workflow %q has no such transition", page.Workflow)
 	}
 	page.Transition, page.Fields = t, fieldsOf(t.Payload)
 	return page, nil
 }
 
-// find is the transition with a name: the one that leaves the state, where there are several.
+// find returns the transition with a name, preferably the one that leaves the state.
 func (s *submission) find(list []workflow.TransitionDescription, name string) (found workflow.TransitionDescription, is bool) {
 	for _, t := range list {
 		if t.Name != name || t.Start != (s.Instance == nil) {
@@ -89,7 +91,7 @@ func (s *submission) find(list []workflow.TransitionDescription, name string) (f
 	return found, is
 }
 
-// transition submits what was entered, or tries it.
+// transition submits the command or performs a dry run.
 func (v *visit) transition() error {
 	page, err := v.submission()
 	if err != nil {
@@ -99,7 +101,7 @@ func (v *visit) transition() error {
 	page.Raw = v.r.PostForm.Has("payload") || page.Fields == nil
 	payload, good := page.payload(v.r.PostForm)
 	if !good {
-		return v.render(http.StatusBadRequest, "transition", page.title(), page)
+		return page.show(v, http.StatusBadRequest)
 	}
 	dry := v.form("do") == "dry"
 	a, err := v.submit(page, payload, dry)
@@ -112,7 +114,7 @@ func (v *visit) transition() error {
 	return v.done(a)
 }
 
-// payload reads the form. It is false where something cannot be sent, and the page says why.
+// payload returns the payload in the form. It returns false if that is invalid; the page then has the problem.
 func (s *submission) payload(sent url.Values) (payload jsontext.Value, good bool) {
 	if s.Raw {
 		s.Text = sent.Get("payload")
@@ -121,9 +123,8 @@ func (s *submission) payload(sent url.Values) (payload jsontext.Value, good bool
 			s.Problem = "the payload is not JSON"
 		}
 	} else {
-		take(s.Fields, sent)
-		if payload, good = payloadOf(s.Fields); !good {
-			s.Problem = "some fields cannot be read"
+		if payload, good = payloadOf(s.Fields, sent); !good {
+			s.Problem = "some fields are invalid"
 		}
 	}
 	if _, err := s.notBefore(); err != nil {
@@ -136,14 +137,14 @@ func (s *submission) notBefore() (string, error) {
 	if s.At == "" {
 		return "", nil
 	}
-	t, err := momentOf(s.At)
+	t, err := parseTime(s.At)
 	return t.Format(time.RFC3339Nano), err
 }
 
 func (v *visit) submit(page *submission, payload jsontext.Value, dry bool) (*answer, error) {
-	path := "/v1" + segments("workflows", page.Workflow, page.Transition.Name)
+	path := v1("workflows", page.Workflow, page.Transition.Name)
 	if page.Instance != nil {
-		path = "/v1" + segments("instances", page.Instance.ID.String(), page.Transition.Name)
+		path = v1("instances", page.Instance.ID.String(), page.Transition.Name)
 	}
 	q := url.Values{}
 	if dry {
@@ -153,10 +154,14 @@ func (v *visit) submit(page *submission, payload jsontext.Value, dry bool) (*ans
 	if err != nil {
 		return nil, err
 	}
-	return v.ask(http.MethodPost, path, q, payload, "Idempotency-Key", page.Key, "Pawl-Reason", headerOf(page.Reason), "Pawl-Not-Before", at)
+	reason := ""
+	if page.Reason != "" {
+		reason = wire.DisplayString(page.Reason)
+	}
+	return v.ask(http.MethodPost, path, q, payload, "Idempotency-Key", page.Key, "Pawl-Reason", reason, "Pawl-Not-Before", at)
 }
 
-// refused shows the form again with the problem. After a final answer for the key, another attempt needs a new key.
+// refused shows the form again with the problem. After a final result another attempt needs a new key.
 func (s *submission) refused(v *visit, err error) error {
 	e, is := errors.AsType[*workflow.Error](err)
 	if !is || e.Code == workflow.Unauthorized {
@@ -167,37 +172,35 @@ func (s *submission) refused(v *visit, err error) error {
 	if s.Final = info.Final; s.Final || e.Code == workflow.KeyReused || e.Code == workflow.KeyExpired {
 		s.Key = uuid.NewString()
 	}
-	return v.render(info.Status, "transition", s.title(), s)
+	return s.show(v, info.Status)
 }
 
-// tried shows what would come of it.
+// tried shows the result of a dry run.
 func (s *submission) tried(v *visit, a *answer) error {
-	if a.status == http.StatusAccepted {
-		s.Accepted = true
-		return v.show("transition", s.title(), s)
+	if s.Accepted = a.status == http.StatusAccepted; !s.Accepted {
+		s.Dry = &transitions.Result{}
+		if err := decode(a.body.Bytes(), s.Dry); err != nil {
+			return err
+		}
 	}
-	s.Dry = &transitions.Result{}
-	if err := a.into(s.Dry); err != nil {
-		return err
-	}
-	return v.show("transition", s.title(), s)
+	return s.show(v, http.StatusOK)
 }
 
-// done redirects to the outcome of a command: its transition on the instance's timeline, or its status.
+// done redirects to the result of a command: its transition on the instance's timeline, or its status.
 func (v *visit) done(a *answer) error {
 	if a.status == http.StatusAccepted {
 		var s wire.CommandStatus
-		if err := a.into(&s); err != nil {
+		if err := decode(a.body.Bytes(), &s); err != nil {
 			return err
 		}
 		if s.Instance != uuid.Nil {
-			return v.seeOther(v.at("instances", s.Instance.String()) + query("done", s.Version))
+			return v.seeOther(v.At("instances", s.Instance.String()) + query("done", s.Version))
 		}
-		return v.seeOther(v.at("commands") + query("scope", s.Scope, "key", s.Key))
+		return v.seeOther(v.At("commands") + query("scope", s.Scope, "key", s.Key))
 	}
 	var r transitions.Result
-	if err := a.into(&r); err != nil {
+	if err := decode(a.body.Bytes(), &r); err != nil {
 		return err
 	}
-	return v.seeOther(v.at("instances", r.Instance.String()) + query("done", r.Version))
+	return v.seeOther(v.At("instances", r.Instance.String()) + query("done", r.Version))
 }

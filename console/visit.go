@@ -16,35 +16,36 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// visit is one request of somebody who has signed in.
+// visit is a request of a user who has signed in.
 type visit struct {
 	*Console
 	w       http.ResponseWriter
 	r       *http.Request
 	session session.Session
-	me      api.Me
-	can     auth.Principal // what he may, as far as that decides what is shown
+	Me      api.Me
+	can     auth.Principal // the user's rights, to decide what is shown
+	Updates *Updates       // nil for a page that does not change
 }
 
 const (
 	cookieName = "pawl_console"
-	// renewAfter is how old a seal may be that is not made anew.
+	// renewAfter is the age at which a session is sealed again.
 	renewAfter = 5 * time.Minute
-	// maxForm is the longest form in bytes: a payload of 1 MiB, escaped.
+	// maxForm is the maximum size of a form: a payload of 1 MiB, escaped.
 	maxForm = 4 << 20
-	// maxSignIn is the longest form of who has not signed in.
+	// maxSignIn is the maximum size of a form of a user who has not signed in.
 	maxSignIn = 16 << 10
-	// tokenField is the field of every form that repeats the token of the session.
+	// tokenField is the field of the session's CSRF token.
 	tokenField = "_token"
 )
 
 var (
-	errNotSignedIn = errors.New("nobody has signed in")
-	errForged      = workflow.Errorf(workflow.Forbidden, "this form is not from a page of this console, or from before you have signed in: "+
-		"load the page again and repeat")
+	errNotSignedIn = errors.New("not signed in")
+	errForged      = workflow.Errorf(workflow.Forbidden, "this form was not sent by a page of this console, or is older than your session: "+
+		"reload the page and repeat")
 )
 
-// enter finds out who asks. A form is taken only from a page of this console.
+// enter identifies the user. Forms are only accepted from pages of this console.
 func (v *visit) enter() error {
 	post := v.r.Method == http.MethodPost
 	if post && !sameOrigin(v.r) {
@@ -59,11 +60,11 @@ func (v *visit) enter() error {
 			return err
 		}
 	}
-	if v.me, err = get[api.Me](v, "/v1/me", nil); err != nil {
+	if v.Me, err = get[api.Me](v, "/v1/me", nil); err != nil {
 		return err
 	}
-	v.can = auth.Principal{Tenant: v.me.Tenant, Actor: v.me.Actor, Roles: v.me.Roles}
-	for _, text := range v.me.Grants {
+	v.can = auth.Principal{Tenant: v.Me.Tenant, Actor: v.Me.Actor, Roles: v.Me.Roles}
+	for _, text := range v.Me.Grants {
 		if g, err := auth.ParseGrant(text); err == nil {
 			v.can.Grants = append(v.can.Grants, g)
 		}
@@ -74,13 +75,13 @@ func (v *visit) enter() error {
 	return nil
 }
 
-// open reads the session. Without credentials every visitor has one.
+// open opens the session. If credentials are disabled, it creates one for users without.
 func (v *visit) open() (age time.Duration, err error) {
 	cookie, err := v.r.Cookie(cookieName)
 	if err == nil {
 		v.session, age, err = v.Sessions.Open(v.r.Context(), cookie.Value)
 	}
-	if err == nil && v.session.SigningIn != "" { // it was sealed for another cookie
+	if err == nil && v.session.SigningIn != "" { // it was sealed for the other cookie
 		v.session = session.Session{}
 		return 0, errNotSignedIn
 	}
@@ -96,13 +97,13 @@ func (v *visit) open() (age time.Duration, err error) {
 	return 0, errNotSignedIn
 }
 
-// keep gives the browser the session, sealed now.
+// keep seals the session into its cookie.
 func (v *visit) keep() error {
 	text, err := v.Sessions.Seal(v.r.Context(), v.session)
 	if err != nil {
 		return err
 	}
-	if v.session.Token == "" { // it has been made by the seal
+	if v.session.Token == "" { // created by Seal
 		if v.session, _, err = v.Sessions.Open(v.r.Context(), text); err != nil {
 			return err
 		}
@@ -111,13 +112,13 @@ func (v *visit) keep() error {
 	return nil
 }
 
-// cookie is sent by browsers to the console alone, by pages of this site alone, and shown to no script.
+// cookie sets the session cookie. Browsers send it only to the console and from pages of this site, and hide it from scripts.
 func (v *visit) cookie(value string, seconds int) {
 	http.SetCookie(v.w, &http.Cookie{Name: cookieName, Value: value, Path: v.Path + "/", MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: v.r.TLS != nil || !onThisMachine(v.r.Host)})
 }
 
-// onThisMachine reports whether a Host names a loopback address, to which browsers send no secure cookie without TLS.
+// onThisMachine reports whether a Host is a loopback address, to which browsers send no secure cookies without TLS.
 func onThisMachine(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -126,7 +127,7 @@ func onThisMachine(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
 }
 
-// checkForm reads a form, and refuses one that does not have the token of the session.
+// checkForm parses a form, and rejects one without the token of the session.
 func (v *visit) checkForm() error {
 	if err := readForm(v.w, v.r, maxForm); err != nil {
 		return err
@@ -141,10 +142,10 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	err := r.ParseForm()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return workflow.Errorf(workflow.TooLarge, "the form has more than %d bytes", most)
+		return workflow.Errorf(workflow.TooLarge, "the form is longer than %d bytes", most)
 	}
 	if err != nil {
-		return workflow.Errorf(workflow.InvalidRequest, "the form cannot be read")
+		return workflow.Errorf(workflow.InvalidRequest, "the form cannot be parsed")
 	}
 	return nil
 }
@@ -158,66 +159,56 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && origin.Host != "" && origin.Host == r.Host
 }
 
-// form is a field of the form that was sent, without the spaces around it.
+// form returns a field of the form without surrounding spaces.
 func (v *visit) form(name string) string { return strings.TrimSpace(v.r.PostForm.Get(name)) }
 
-// query is a parameter of the address.
-func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
-
-// at is an address of the console.
-func (v *visit) at(texts ...string) string { return v.Path + segments(texts...) }
-
-// seeOther leads the browser to where something is to be seen.
+// seeOther redirects to a page.
 func (v *visit) seeOther(address string) error {
 	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
 	return nil
 }
 
-// fail shows what went wrong.
+// fail shows an error.
 func (v *visit) fail(err error) {
-	switch code := workflow.CodeOf(err); {
-	case errors.Is(err, errNotSignedIn), code == workflow.Unauthorized:
-		v.lead(err)
+	code := workflow.CodeOf(err)
+	if errors.Is(err, errNotSignedIn) || code == workflow.Unauthorized {
+		v.requestSignIn(err)
 		return
-	case code == workflow.Internal && errors.Unwrap(err) != nil:
+	}
+	if code == workflow.Internal && errors.Unwrap(err) != nil {
 		v.Log.ErrorContext(v.r.Context(), "console: a page failed", "error", err, "path", v.r.URL.Path)
 	}
-	e := workflow.AsError(err)
-	info := e.Code.Info()
-	page := failure{Status: info.Status, Code: string(e.Code), Meaning: info.Meaning, Detail: e.Message, Retry: info.Retry}
-	if err := v.render(info.Status, "failure", titleOf(info.Status), page); err != nil {
+	info, title := code.Info(), "That could not be done"
+	switch info.Status {
+	case http.StatusForbidden:
+		title = "Not for you"
+	case http.StatusNotFound:
+		title = "Not found"
+	}
+	v.Updates = nil
+	if err := v.render(info.Status, "failure", title, failure{info, workflow.AsError(err).Message}); err != nil {
 		v.Log.ErrorContext(v.r.Context(), "console: a page failed", "error", err)
 		http.Error(v.w, "the page failed; the log has the details", http.StatusInternalServerError)
 	}
 }
 
 type failure struct {
-	Status                int
-	Code, Meaning, Detail string
-	Retry                 bool
+	workflow.CodeInfo
+	Detail string
 }
 
-func titleOf(status int) string {
-	switch status {
-	case http.StatusForbidden:
-		return "Not for you"
-	case http.StatusNotFound:
-		return "Not found"
-	}
-	return "That could not be done"
-}
-
-// lead redirects a user without a session to the sign-in page. A link from another site arrives without the cookie; a second request, from
-// a page of this site, carries it.
-func (v *visit) lead(err error) {
-	if _, none := v.r.Cookie(cookieName); none != nil && v.r.Method == http.MethodGet {
-		if site := v.r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-			v.again()
-			return
+// requestSignIn redirects a user without a session to the sign-in page. A link from another site arrives without the cookie; a second
+// request, from a page of this site, carries it.
+func (v *visit) requestSignIn(err error) {
+	get := v.r.Method == http.MethodGet
+	if _, none := v.r.Cookie(cookieName); none != nil && get && fromOtherSite(v.r) {
+		if err := v.renderBare(http.StatusOK, "again", "One moment", v.r.URL.RequestURI()); err != nil {
+			v.Log.ErrorContext(v.r.Context(), "console: a page failed", "error", err)
 		}
+		return
 	}
 	q := url.Values{}
-	if v.r.Method == http.MethodGet {
+	if get {
 		q.Set("next", v.r.URL.RequestURI())
 	}
 	if !errors.Is(err, errNotSignedIn) {
@@ -227,9 +218,28 @@ func (v *visit) lead(err error) {
 	http.Redirect(v.w, v.r, v.Path+"/sign-in?"+q.Encode(), http.StatusSeeOther)
 }
 
-// again lets the browser ask for the same page once more, as a page of this site does.
-func (v *visit) again() {
-	if err := v.bare(http.StatusOK, "again", "One moment", v.r.URL.RequestURI()); err != nil {
-		v.Log.ErrorContext(v.r.Context(), "console: a page failed", "error", err)
+// fromOtherSite reports whether the browser marks the request as caused by another site.
+func fromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+// mePage is the page about the user.
+type mePage struct {
+	api.Me
+	Problem string
+}
+
+// account shows the user, and whether the user has the grant in the address.
+func (v *visit) account() (err error) {
+	page, status := mePage{Me: v.Me}, http.StatusOK
+	if v.Query("can") != "" {
+		page.Me, err = get[api.Me](v, "/v1/me", v.params("can"))
+		if workflow.CodeOf(err) == workflow.InvalidRequest {
+			page.Me, page.Problem, status = v.Me, workflow.AsError(err).Message, http.StatusBadRequest
+		} else if err != nil {
+			return err
+		}
 	}
+	return v.render(status, "me", "You", page)
 }

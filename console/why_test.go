@@ -51,13 +51,13 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		roles      []string
 		make       func(number string) uuid.UUID
 	}{
-		{"timer", `the timer "term" will do "lapse"`, "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
-		{"command", "you can do: note", "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
-		{"command", "you can do: note, approve", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"timer", `the timer "term" will submit "lapse"`, "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"command", "you can submit: note", "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"command", "you can submit: note, approve", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
 		// separation of duties
-		{"command", "you can do: note", "ann", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
-		{"command", "you can do: note", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 100_000) }}, // the guard
-		{"scheduled", `carl has asked for "note" at a later time`, "olga", nil, func(n string) uuid.UUID {
+		{"command", "you can submit: note", "ann", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"command", "you can submit: note", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 100_000) }}, // the guard
+		{"scheduled", `carl has scheduled "note"`, "olga", nil, func(n string) uuid.UUID {
 			id := s.filed(n, 10)
 			s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "carl", Payload: []byte(`{"note":"x"}`),
 				Options: transitions.Options{NotBefore: time.Now().Add(time.Hour)}})
@@ -70,13 +70,13 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			require.NoError(t, err)
 			return id
 		}},
-		{"works", "attempt 1 is under way", "olga", nil, func(n string) uuid.UUID {
+		{"works", "attempt 1 is running", "olga", nil, func(n string) uuid.UUID {
 			id := s.calling(n)
 			answer := await.Receive(t, "the bank is asked", s.bank.asked)
 			t.Cleanup(func() { answer <- nil })
 			return id
 		}},
-		{"fails", "attempt 1 has failed, 1 failure in all", "olga", nil, func(n string) uuid.UUID {
+		{"fails", "attempt 1 has failed, 1 failure in total", "olga", nil, func(n string) uuid.UUID {
 			id := s.calling(n)
 			await.Receive(t, "the bank is asked", s.bank.asked) <- errBank
 			await.Eventually(t, "the attempt has failed", func() bool {
@@ -86,16 +86,16 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 			return id
 		}},
 		{"stuck", "a command waits for an operator", "olga", nil, s.stuck},
-		{"child", `the end of a child does "fledged": chick stands in "small"`, "olga", nil, func(n string) uuid.UUID { return s.bred(n, 1) }},
-		{"refused", "somebody else has to send a command", "olga", nil, func(n string) uuid.UUID {
+		{"child", `the completion of a child submits "fledged": chick is in "small"`, "olga", nil, func(n string) uuid.UUID { return s.bred(n, 1) }},
+		{"refused", "a command of another user is needed", "olga", nil, func(n string) uuid.UUID {
 			return s.submit(transitions.Command{Workflow: "nest", Transition: "build", Payload: fmt.Appendf(nil, `{"name":%q}`, n)}).Instance
 		}},
 	} {
 		s.wantReason(c.make("W-"+uuid.NewString()), c.actor, c.roles, c.kind, c.text)
 	}
 	idle.wantReason(idle.due("I-1", "1 hour"), "olga", nil, "waits", "it waits for its time, or for a worker")
-	idle.wantReason(idle.due("I-2", "-1 minute"), "olga", nil, "waits", "it is due since then, and nobody takes it")
-	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "gone-1 is not heard of since its lease of attempt 1 has run out")
+	idle.wantReason(idle.due("I-2", "-1 minute"), "olga", nil, "waits", "it has been due since then: no node with its workflow")
+	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "the lease of attempt 1 by gone-1 has expired")
 	// A workflow that is paused, and who stands in the way of a transition.
 	id := s.filed("W-last", 100_000)
 	require.NoError(t, s.Engine().Admin().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"))

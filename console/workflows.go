@@ -11,79 +11,69 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// flowList is the workflows that this node knows.
-type flowList struct {
-	polled
-	Workflows []api.WorkflowSummary
-	Paused    map[string]inspect.PausedWorkflow
-	Counts    map[string][]countedVersion // nil: not for him
+// workflowList is the workflows that this node knows.
+type workflowList struct {
+	api.WorkflowList
+	Paused map[string]inspect.PausedWorkflow
+	Counts map[string][]versionCount // nil if the user may not read them
 }
 
-func (v *visit) workflows() error {
-	list, err := get[api.WorkflowList](v, "/v1/workflows", nil)
-	if err != nil {
+func (v *visit) workflows() (err error) {
+	var page workflowList
+	if page.WorkflowList, err = get[api.WorkflowList](v, "/v1/workflows", nil); err != nil {
 		return err
 	}
-	page := flowList{Workflows: list.Workflows, Paused: map[string]inspect.PausedWorkflow{}}
-	if v.can.May("operate", everything) {
-		paused, err := v.pausedFirst("1")
-		if err != nil {
-			return err
-		}
-		for _, p := range paused.Workflows {
-			page.Paused[p.Workflow] = p
-		}
+	if page.Paused, err = v.pausedWorkflows(); err != nil {
+		return err
 	}
 	open, err := get[inspect.Counts](v, "/v1/counts", url.Values{"open": {"true"}})
-	if only(err) != nil {
+	if ifVisible(err) != nil {
 		return err
 	}
 	if err == nil {
-		page.Counts = map[string][]countedVersion{}
+		page.Counts = map[string][]versionCount{}
 		for _, c := range open.Counts {
-			page.Counts[c.Workflow] = addVersion(page.Counts[c.Workflow], c)
+			page.Counts[c.Workflow] = addCount(page.Counts[c.Workflow], c)
 		}
 	}
+	v.Updates = polling
 	return v.show("workflows", "Workflows", page)
 }
 
-// countedVersion is how many instances are on a version of a workflow.
-type countedVersion struct {
+// versionCount is the number of instances of a version of a workflow.
+type versionCount struct {
 	Version     int
 	Open, Ended int64
 	Exact       bool
 }
 
-// addVersion adds those that stand in one state, and keeps the versions in order.
-func addVersion(all []countedVersion, c inspect.InstanceCount) []countedVersion {
-	i, is := slices.BinarySearchFunc(all, c.Definition, func(v countedVersion, n int) int { return v.Version - n })
-	if !is {
-		all = slices.Insert(all, i, countedVersion{Version: c.Definition, Exact: true})
+// addCount adds the instances in one state to their version. Versions are sorted.
+func addCount(all []versionCount, c inspect.InstanceCount) []versionCount {
+	i, found := slices.BinarySearchFunc(all, c.Definition, func(v versionCount, n int) int { return v.Version - n })
+	if !found {
+		all = slices.Insert(all, i, versionCount{Version: c.Definition, Exact: true})
 	}
-	of := &all[i]
-	of.Exact = of.Exact && c.Exact
+	v := &all[i]
+	v.Exact = v.Exact && c.Exact
 	if c.Open {
-		of.Open += c.Count
+		v.Open += c.Count
 	} else {
-		of.Ended += c.Count
+		v.Ended += c.Count
 	}
 	return all
 }
 
-// flowPage is a workflow in one of its versions.
-type flowPage struct {
-	polled
+// workflowPage is a version of a workflow.
+type workflowPage struct {
 	workflow.Description
-	Counts   []inspect.InstanceCount
-	Versions []countedVersion // of which there are instances, and this one
-	Pause    *inspect.PausedWorkflow
-	Unknown  bool // this node does not know the version
-	Starts   []workflow.TransitionDescription
-	Others   []workflow.TransitionDescription
+	Counts         []inspect.InstanceCount
+	Versions       []versionCount // with instances, and this one
+	Pause          *inspect.PausedWorkflow
+	Starts, Others []workflow.TransitionDescription
 }
 
-// Only is the only version whose instances are counted; "" if all are.
-func (p flowPage) Only() string {
+// Only returns the version whose instances are counted; "" for all.
+func (p workflowPage) Only() string {
 	if len(p.Versions) == 1 {
 		return ""
 	}
@@ -91,15 +81,12 @@ func (p flowPage) Only() string {
 }
 
 func (v *visit) workflow() error {
-	name, q := v.r.PathValue("workflow"), url.Values{}
-	if version := v.query("version"); version != "" {
-		q.Set("version", version)
-	}
-	described, err := get[workflow.Description](v, "/v1"+segments("workflows", name), q)
+	name := v.r.PathValue("workflow")
+	described, err := get[workflow.Description](v, v1("workflows", name), v.params("version"))
 	if err != nil {
 		return err
 	}
-	page := flowPage{Description: described}
+	page := workflowPage{Description: described, Versions: []versionCount{{Version: described.Version, Exact: true}}}
 	for _, t := range described.Transitions {
 		if t.Start {
 			page.Starts = append(page.Starts, t)
@@ -108,32 +95,28 @@ func (v *visit) workflow() error {
 		}
 	}
 	counts, err := get[inspect.Counts](v, "/v1/counts", url.Values{"workflow": {name}})
-	if only(err) != nil {
+	if ifVisible(err) != nil {
 		return err
 	}
-	page.Versions = []countedVersion{{Version: described.Version, Exact: true}}
 	for _, c := range counts.Counts {
 		if c.Definition == described.Version {
 			page.Counts = append(page.Counts, c)
 		}
-		page.Versions = addVersion(page.Versions, c)
+		page.Versions = addCount(page.Versions, c)
 	}
-	if v.can.May("operate", everything) {
-		paused, err := v.pausedFirst("1")
-		if err != nil {
-			return err
-		}
-		if i := slices.IndexFunc(paused.Workflows, func(p inspect.PausedWorkflow) bool { return p.Workflow == name }); i >= 0 {
-			page.Pause = &paused.Workflows[i]
-		}
+	paused, err := v.pausedWorkflows()
+	if err != nil {
+		return err
 	}
+	if p, is := paused[name]; is {
+		page.Pause = &p
+	}
+	v.Updates = polling
 	return v.render(http.StatusOK, "workflow", name+" "+strconv.Itoa(described.Version), page)
 }
 
 func (v *visit) workflowDiagram() error {
-	q := url.Values{"format": {"svg"}}
-	if version := v.query("version"); version != "" {
-		q.Set("version", version)
-	}
-	return v.pass("/v1"+segments("workflows", v.r.PathValue("workflow"), "diagram"), q)
+	q := v.params("version")
+	q.Set("format", "svg")
+	return v.proxy(v1("workflows", v.r.PathValue("workflow"), "diagram"), q)
 }

@@ -131,7 +131,7 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (address string, 
 // Unauthorized if the provider or the browser's state rejects it; Unavailable; Overloaded.
 func (p *Provider) Finish(ctx context.Context, from string, pending Pending, came url.Values) (token string, err error) {
 	if pending.State == "" || subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(pending.State)) != 1 {
-		return "", refuse("this was not begun in this browser, or too long ago: sign in again")
+		return "", refuse("this login was not started in this browser, or too long ago: sign in again")
 	}
 	if iss := came.Get("iss"); iss != "" && iss != p.config.Issuer { // RFC 9207
 		return "", refuse("another identity provider has answered")

@@ -76,9 +76,9 @@ func TestFinishRequiresPendingLogin(t *testing.T) {
 		came    url.Values
 		has     string
 	}{
-		"nothing is kept":       {login.Pending{}, came, "not begun in this browser"},
-		"nothing is kept, none": {login.Pending{}, url.Values{"code": came["code"]}, "not begun in this browser"},
-		"another browser":       {other, came, "not begun in this browser"},
+		"nothing is kept":       {login.Pending{}, came, "not started in this browser"},
+		"nothing is kept, none": {login.Pending{}, url.Values{"code": came["code"]}, "not started in this browser"},
+		"another browser":       {other, came, "not started in this browser"},
 		"somebody else's code":  {pending, with("code", theirs.Get("code")), "invalid_grant"},
 		"another provider":      {pending, with("iss", "https://evil.example"), "another identity provider"},
 		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},

@@ -1,6 +1,8 @@
 package console
 
-// pages are all that there are, by their path below the console's.
+import "github.com/pawlhq/pawl/api"
+
+// pages maps paths below the console's to the handlers of pages.
 var pages = []struct {
 	path string
 	page handler
@@ -12,51 +14,48 @@ var pages = []struct {
 	{"/instances/{id}/diagram", (*visit).instanceDiagram},
 	{"/instances/{id}/data", (*visit).instanceData},
 	{"/instances/{id}/do/{transition}", (*visit).transitionForm},
-	{"/instances/{id}/pause", (*visit).pauseForm},
-	{"/instances/{id}/resume", (*visit).pauseForm},
+	{"/instances/{id}/{action}", (*visit).pauseForm},
 	{"/bulk", (*visit).bulkForm},
 	{"/workflows", (*visit).workflows},
 	{"/workflows/{workflow}", (*visit).workflow},
 	{"/workflows/{workflow}/diagram", (*visit).workflowDiagram},
 	{"/workflows/{workflow}/do/{transition}", (*visit).transitionForm},
-	{"/workflows/{workflow}/pause", (*visit).pauseWorkflowForm},
-	{"/workflows/{workflow}/resume", (*visit).pauseWorkflowForm},
-	{"/migrations", (*visit).migrations},
+	{"/workflows/{workflow}/{action}", (*visit).pauseWorkflowForm},
+	{"/migrations", listing[api.MigrationList]("migrations", "Migrations", "/v1/ops/migrations")},
 	{"/migrations/new", (*visit).migrationForm},
-	{"/migrations/{migration}/stop", (*visit).stopMigrationForm},
+	{"/migrations/{migration}/{action}", (*visit).stopMigrationForm},
 	{"/commands", (*visit).commands},
-	{"/stuck", (*visit).stuck},
-	{"/paused", (*visit).paused},
+	{"/stuck", listing[api.CommandPage]("stuck", "Stuck commands", "/v1/ops/stuck", "workflow", "instance", "business_key", "cursor")},
 	{"/stuck/{action}", (*visit).settleForm},
-	{"/sinks", (*visit).sinks},
+	{"/paused", listing[api.PausedList]("paused", "Paused", "/v1/ops/paused", "workflow", "cursor")},
+	{"/sinks", listing[api.SinkList]("sinks", "Sinks", "/v1/ops/sinks")},
 	{"/sinks/{sink}", (*visit).sink},
 	{"/sinks/{sink}/{action}", (*visit).sinkForm},
-	{"/messages", (*visit).messages},
+	{"/messages", listing[api.DeadMessagePage]("messages", "Dead messages", "/v1/ops/inbox",
+		"consumer", "status", "workflow", "business_key", "cursor")},
 	{"/messages/body", (*visit).messageBody},
 	{"/messages/{action}", (*visit).messageForm},
 	{"/log", (*visit).log},
-	{"/keys", (*visit).keys},
+	{"/keys", listing[api.APIKeyPage]("keys", "API keys", "/v1/keys", "cursor")},
 	{"/keys/new", (*visit).newKeyForm},
 	{"/keys/{key}/{action}", (*visit).keyForm},
 	{"/me", (*visit).account},
 	{"/live", (*visit).live},
 }
 
-// actions are all that can be done, by the path of their form.
+// actions maps the paths of forms to their handlers.
 var actions = []struct {
 	path string
 	do   handler
 }{
 	{"/sign-out", (*visit).signOut},
 	{"/instances/{id}/do/{transition}", (*visit).transition},
-	{"/instances/{id}/pause", (*visit).pause},
-	{"/instances/{id}/resume", (*visit).pause},
+	{"/instances/{id}/{action}", (*visit).pause},
 	{"/bulk", (*visit).bulk},
 	{"/workflows/{workflow}/do/{transition}", (*visit).transition},
-	{"/workflows/{workflow}/pause", (*visit).pauseWorkflow},
-	{"/workflows/{workflow}/resume", (*visit).pauseWorkflow},
-	{"/migrations/new", (*visit).beginMigration},
-	{"/migrations/{migration}/stop", (*visit).stopMigration},
+	{"/workflows/{workflow}/{action}", (*visit).pauseWorkflow},
+	{"/migrations/new", (*visit).startMigration},
+	{"/migrations/{migration}/{action}", (*visit).stopMigration},
 	{"/commands/cancel", (*visit).cancelCommand},
 	{"/stuck/{action}", (*visit).settle},
 	{"/sinks/{sink}/{action}", (*visit).changeSink},
