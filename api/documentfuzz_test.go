@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -22,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/api/internal/contracttest"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -70,9 +70,13 @@ func TestGeneratedRequests(t *testing.T) {
 	if requests < 2000 {
 		return
 	}
-	m, err := contracttest.NewMaker(f.document, nil, nil, notAsked)
+	m, err := newRequestMaker(f.document, nil, nil, notAsked)
 	require.NoError(t, err)
-	f.tally.wantDepth(t, m.Operations())
+	var operations []string
+	for _, o := range m.operations {
+		operations = append(operations, o.name)
+	}
+	f.tally.wantDepth(t, operations)
 }
 
 // fuzz is a server that everybody may ask everything, and its document.
@@ -80,7 +84,7 @@ type fuzz struct {
 	*server
 	client   *http.Client
 	document []byte
-	known    *contracttest.Known
+	known    *knownValues
 	tally    tally
 }
 
@@ -131,21 +135,20 @@ func newFuzz(t *testing.T) *fuzz {
 }
 
 // knownOfFuzz is what is there from the beginning.
-func knownOfFuzz() *contracttest.Known {
-	return contracttest.NewKnown(map[string][]any{
+func knownOfFuzz() *knownValues {
+	return &knownValues{byName: map[string][]any{
 		"workflow": {"parcel", "delivery"}, "transition": {"pack", "label", "stamp", "send", "book", "deliver", "note"},
 		"business_key": {"L-1", "L-2"}, "label": {"L-1", "L-2", "L-3"},
 		"sink": {"main"}, "consumer": {"post"}, "can": {"read", "submit:parcel/stamp"},
 		"grants": {"read:parcel#L-1", "stream:parcel", "submit:parcel/stamp", "read"},
 		"tenant": {"acme"}, "actor": {"ann"}, "if_version": {1, 2, 3}, "version": {1, 2, 3}, "definition": {1},
-		"payload": {map[string]any{}, map[string]any{"to": "Graz"}},
+		"payload": {json.RawMessage("{}"), json.RawMessage(`{"to":"Graz"}`)},
 		"Prefer":  {"wait=0", "respond-async"}, "not_before": {"2020-01-01T00:00:00Z"}, "replay_for": {60, 3600}, "Pawl-Replay-For": {60},
 		"If-Match": {"*"}, "scope": {"mine"}, "tombstone_for": {60, "forever"}, "Pawl-Tombstone-For": {"60", "forever"},
-		"result": {map[string]any{"signed": "ann"}}, "seconds": {60}, "roles": {"clerk"}, "Last-Event-ID": {"0"}, "attr.to": {"Graz"},
-		"attr.heavy": {"yes"},
-	}, map[string][]string{
+		"result": {json.RawMessage(`{"signed":"ann"}`)}, "seconds": {60}, "roles": {"clerk"}, "Last-Event-ID": {"0"}, "attr.to": {"Graz"},
+		"attr.heavy":                       {"yes"},
 		"^(start|now|0|[1-9][0-9]{0,18})$": {"start", "now", "0", "1", "7"},
-	}, "lose")
+	}}
 }
 
 // What is made up without a mistake is what the document allows.
@@ -156,36 +159,36 @@ func TestGeneratedRequests_Valid(t *testing.T) {
 	document, err := api.OpenAPI(workflows)
 	require.NoError(t, err)
 	seed := uint64(time.Now().UnixNano())
-	m, err := contracttest.NewMaker(document, rand.New(rand.NewPCG(seed, 0)), knownOfFuzz(), notAsked)
+	m, err := newRequestMaker(document, rand.New(rand.NewPCG(seed, 0)), knownOfFuzz(), notAsked)
 	require.NoError(t, err)
 	contract := contractOf(t, workflows)
 	for range 500 {
-		c := m.Call()
-		if c.Broken != "" || strings.Contains(c.Operation, "{transition}") { // of which the narrower address says more
+		c := m.make()
+		if len(c.defects) > 0 || strings.Contains(c.name, "{transition}") { // of which the narrower address says more
 			continue
 		}
-		r, err := http.NewRequestWithContext(t.Context(), c.Method, c.Path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), c.method, c.target(), nil)
 		if err != nil {
 			t.Errorf("%v: %s", err, c)
 			continue
 		}
-		for _, h := range c.Header {
+		for _, h := range c.header {
 			r.Header.Add(h[0], h[1])
 		}
-		assert.NoErrorf(t, contract.Request(&contracttest.Exchange{Pattern: c.Operation, Request: r, Sent: c.Body}),
+		assert.NoErrorf(t, contract.checkRequest(&exchange{pattern: c.name, request: r, sent: c.body}),
 			"seed %d: %s", seed, c)
 	}
 }
 
 // ask sends requests until none are left. It is one of several goroutines.
 func (f *fuzz) ask(random *rand.Rand, left *atomic.Int64) {
-	m, err := contracttest.NewMaker(f.document, random, f.known, notAsked)
+	m, err := newRequestMaker(f.document, random, f.known, notAsked)
 	if err != nil {
 		f.t.Error(err)
 		return
 	}
 	for left.Add(-1) >= 0 && !f.t.Failed() {
-		c := m.Call()
+		c := m.make()
 		status, body, err := f.exchange(random, c)
 		switch {
 		case err != nil:
@@ -199,19 +202,19 @@ func (f *fuzz) ask(random *rand.Rand, left *atomic.Int64) {
 }
 
 // exchange sends a call as somebody, and reads its answer. A server that has heard enough hangs up: that is no answer, and no error.
-func (f *fuzz) exchange(random *rand.Rand, c *contracttest.Call) (status int, body []byte, err error) {
+func (f *fuzz) exchange(random *rand.Rand, c *madeRequest) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), await.Patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, c.Method, f.url+c.Path, bytes.NewReader(c.Body))
+	r, err := http.NewRequestWithContext(ctx, c.method, f.url+c.target(), bytes.NewReader(c.body))
 	if err != nil {
 		return 0, nil, nil // it is none of HTTP
 	}
-	for _, h := range c.Header {
+	for _, h := range c.header {
 		r.Header.Add(h[0], h[1])
 	}
 	sign(random, r)
 	response, err := f.client.Do(r)
-	if hungUp(err) || err != nil && len(c.Body) > 256<<10 {
+	if hungUp(err) || err != nil && len(c.body) > 256<<10 {
 		return 0, nil, nil
 	}
 	if err != nil {
@@ -219,7 +222,7 @@ func (f *fuzz) exchange(random *rand.Rand, c *contracttest.Call) (status int, bo
 	}
 	defer response.Body.Close()
 	if body, err = io.ReadAll(response.Body); err == nil && response.StatusCode < 300 {
-		f.known.Learn(random, response.Header, body)
+		f.known.learn(random, response.Header, body)
 	}
 	return response.StatusCode, body, err
 }
@@ -289,17 +292,17 @@ type tally struct {
 	good    int               // of the whole ones
 }
 
-func (n *tally) add(c *contracttest.Call, status int, body []byte) {
+func (n *tally) add(c *madeRequest, status int, body []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.answers[status]++
-	if c.Broken == "" {
+	if len(c.defects) == 0 {
 		n.whole++
-		n.refused[c.Operation] = string(body[:min(len(body), 400)])
+		n.refused[c.name] = string(body[:min(len(body), 400)])
 	}
 	if status < 300 {
-		n.served[c.Operation] = true
-		if c.Broken == "" {
+		n.served[c.name] = true
+		if len(c.defects) == 0 {
 			n.good++
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/api/internal/contracttest"
 )
 
 // walked is where the tests of this package have been: the routes, and the statuses that they were answered with.
@@ -22,13 +21,13 @@ type walk struct {
 	seen map[string]bool // "GET /v1/me 200"
 }
 
-func (w *walk) add(x *contracttest.Exchange) {
+func (w *walk) add(x *exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen == nil {
 		w.seen = map[string]bool{}
 	}
-	w.seen[x.Pattern+" "+strconv.Itoa(x.Status)] = true
+	w.seen[x.pattern+" "+strconv.Itoa(x.status)] = true
 }
 
 // notWalked are answers of the document that no test of this package gets, each with the reason.

@@ -40,11 +40,9 @@ var programs = []struct {
 	{"`client`", []string{"./client"}, []string{cobra, embedded, jose, nats, natsServer, otel, otelSDK, otelTrace, pgx, prometheus,
 		watermill}},
 	{"`engine`, `workflow`", []string{"./engine", "./workflow"},
-		[]string{cobra, embedded, nats, natsServer, otel, otelSDK, otelTrace, prometheus, watermill, websocket, kinOpenAPI, libOpenAPI,
-			libChecks}},
-	{"`app/service`", []string{"./app/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI,
-		libOpenAPI, libChecks}},
-	{"the root, `pawl`", []string{"."}, []string{chromedp, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
+		[]string{cobra, embedded, nats, natsServer, otel, otelSDK, otelTrace, prometheus, watermill, websocket, kinOpenAPI}},
+	{"`app/service`", []string{"./app/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI}},
+	{"the root, `pawl`", []string{"."}, []string{chromedp, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI}},
 	{"`tracing/opentelemetry`", []string{".", "./tracing/opentelemetry"}, []string{natsServer, otelSDK, watermill}},
 }
 

@@ -22,8 +22,6 @@ const (
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
 	kinOpenAPI = "github.com/getkin/kin-openapi"
-	libOpenAPI = "github.com/pb33f/libopenapi"
-	libChecks  = "github.com/pb33f/libopenapi-validator"
 	nats       = "github.com/nats-io/nats.go"
 	natsServer = "github.com/nats-io/nats-server/v2"
 	pgx        = "github.com/jackc/pgx/v5"
@@ -164,7 +162,6 @@ var Matrix = []Room{
 		mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api/internal/contract", nil, mods(jsonschema)},
-	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
 		"api/internal/budget", "api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey",
 		"auth/ticket", "engine", "inspect", "internal/schemagen",
