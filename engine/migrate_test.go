@@ -339,7 +339,7 @@ func TestMigration_AllTenantsOnce(t *testing.T) {
 }
 
 // Whoever is killed at whatever moment: the lease is another's each time, so nothing that this node knows of the batch counts any more.
-func TestAMigrationGoesOnWhoeverIsKilled(t *testing.T) {
+func TestMigration_KilledNodes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := bothClaims(t, pool)

@@ -72,12 +72,12 @@ func migrateParcels(ctx context.Context, e *engine.Engine) error {
 
 // The node that migrates is killed in the middle of a page, whose other instances have been taken or are being taken, while callers ask
 // for the same instances: each is migrated once, and none of what was asked is lost or done twice.
-func TestAMigrationIsDoneOnceWhoeverIsKilled(t *testing.T) {
+func TestMigration_OnceDespiteKills(t *testing.T) {
 	t.Parallel()
 	migrateAndKill(t, 300, 2, 4)
 }
 
-func TestAMigrationOfManyIsDoneOnceWhoeverIsKilled(t *testing.T) {
+func TestMigrationOfMany_OnceDespiteKills(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	migrateAndKill(t, 5000, 20, 32)
