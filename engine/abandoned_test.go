@@ -91,7 +91,7 @@ func TestAbandoned_LatePoller(t *testing.T) {
 	assert.Truef(t, err == nil && r.Err() == nil, "the timer: %+v, %v", r, err)
 }
 
-// A pause is somebody's will: what becomes due in it was not left alone by all.
+// A pause is intended: commands that become due during it are not abandoned.
 func TestPause_ResumesWaitingCommands(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
@@ -131,7 +131,7 @@ func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
 	wantDead(t, works)
 }
 
-// However many they are, and whoever has one of them locked when the pause is ended.
+// This holds for many commands, and if another transaction has locked one of them when the pause ends.
 func TestPause_DoesNotAbandon(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
@@ -173,8 +173,7 @@ func TestPause_DoesNotAbandon(t *testing.T) {
 	assert.Equal(t, 600, n, "the other tenant's wait")
 }
 
-// No node knows the workflow any more: whoever polls learns that it is over. When one
-// knows it again the instance goes where its workflow wants it.
+// No node knows the workflow any more: pollers get the final status. When a node knows the workflow again, the instance takes its fallback.
 func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()

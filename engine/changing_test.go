@@ -24,7 +24,7 @@ import (
 
 // What docs/changing-a-workflow.md states, where no other test runs it.
 
-// moves are removals: while goods are insured, somebody drives them, which is a workflow of its own. Version 2 calls "insured" "covered".
+// moves are removals. While goods are insured, a child workflow drives them. Version 2 renames "insured" to "covered".
 type moves struct {
 	broken  atomic.Bool  // what is to be undone cannot be
 	refunds atomic.Int32 // by version 2

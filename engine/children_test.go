@@ -113,7 +113,7 @@ func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
-// What keys say of a child's start is forgotten one day; who the children are is not.
+// Keys of a child's start expire; the list of children does not depend on them.
 func TestChildrenAreFoundWhenTheirKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -124,7 +124,7 @@ func TestChildrenAreFoundWhenTheirKeysAreForgotten(t *testing.T) {
 	assert.Len(t, all, 2, "children")
 }
 
-// A page looks at so many of the parent's transitions, and the next goes on there.
+// A page reads a bounded number of the parent's transitions; the next page continues after them.
 func TestAPageOfChildrenIsBounded(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -12,32 +12,25 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Consume does once what a message asks for: the first transition that takes it
-// makes a command of it, whose key is the message's id. It returns when the outcome
-// is durable, and the same message, however often and wherever it is delivered, has
-// the same answer. What the message's sender should be told follows from it:
+// Consume executes a message once: the first transition that receives it becomes a command whose key is the message's id. It returns when
+// the outcome is durable. The same message has the same answer on every delivery to every node. The answer determines the acknowledgement:
 //
-//   - A receipt, or KeyExpired: the message is done, or what it began goes on by
-//     itself. It need not come again.
-//   - A receipt that is refused, or an error that may not be retried by its code:
-//     the message will not be done by itself, and is on the list of dead messages.
-//   - InstanceNotFound: the instance may come later, so the message may come again.
-//     It is on the list of dead messages too, at once where nobody counts
-//     deliveries, and else after Config.MaxDeliveries; when a later delivery
-//     succeeds it is taken off.
-//   - Paused: it should come again. Where nobody counts deliveries it is on the list
-//     too until then, for a pause may outlast its sender's patience.
-//   - NotOnThisNode: another node knows a newer version of a workflow, which may take it.
-//     It should come again, and finds that node.
-//   - Any other error: it should come again. It is not on the list, except for
-//     Internal.
+//   - A receipt, or KeyExpired: the message is done, or its activity continues by itself. It need not be delivered again.
+//   - A receipt of a refusal, or an error whose code is not retryable: the message is on the list of dead messages and needs an
+//     operator.
+//   - InstanceNotFound: the instance may be created later, so the message should be delivered again. It is put on the list of dead
+//     messages after Config.MaxDeliveries deliveries, or at once if deliveries are not counted. A later delivery that succeeds removes
+//     it.
+//   - Paused: it should be delivered again. If deliveries are not counted it is listed until then, because a pause may be longer than
+//     its sender retries.
+//   - NotOnThisNode: another node knows a newer version of the workflow. It should be delivered again.
+//   - Any other error: it should be delivered again. It is not listed, except for Internal.
 //
 // If m.Keep is positive the original is stored before that; see [Admin.KeptMessages].
 //
-// Errors: those of Submit; MessageReused, MessageNotTaken; InvalidPayload for what
-// cannot be read; TooLarge for more than transitions.MaxMessage, which is on the list
-// without its body. A message that has no id, or cannot be stored for another reason,
-// is InvalidRequest, and on no list.
+// Errors: those of Submit; MessageReused, MessageNotTaken; InvalidPayload for an unreadable message; TooLarge for more than
+// transitions.MaxMessage bytes, listed without its body. A message without an id, or one that cannot be stored for another reason, is
+// InvalidRequest and not listed.
 func (e *Engine) Consume(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
 	receipt, _, err := e.consume(ctx, m)
 	return receipt, err

@@ -279,7 +279,7 @@ func TestAMessageThatCannotBeStoredIsOnNoList(t *testing.T) {
 	wantDead(t, e)
 }
 
-// It is on the list with its size, so that nobody misses it, and without its body.
+// It is listed with its size and without its body.
 func TestConsume_TooLarge(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -310,8 +310,7 @@ func TestConsume_TooLarge(t *testing.T) {
 	assert.Truef(t, r.Replayed, "got %+v", r)
 }
 
-// Who counts deliveries waits for the instance; who does not is on the list at
-// once, and off it when the message is done.
+// If deliveries are counted the message waits for the instance. If not, it is listed at once, and removed from the list when it is done.
 func TestAMessageWaitsForItsInstance(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank, func(c *engine.Config) { c.MaxDeliveries = 3 })
@@ -348,8 +347,8 @@ func TestConsume_DeliveryCountReset(t *testing.T) {
 	wantDead(t, e)
 }
 
-// A pause may outlast the patience of a sender who counts for himself. His message
-// is on the list meanwhile, and leaves it when it is done, by whoever.
+// A pause may be longer than a sender that counts deliveries itself retries. Its message is listed meanwhile, and removed from the list
+// when it is done by any node.
 func TestAMessageToAPausedWorkflowIsNotLost(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)
@@ -431,7 +430,7 @@ func TestConsume_DuplicateAfterRetention(t *testing.T) {
 	wantDead(t, e)
 }
 
-// Who sends a message again does not know for how long the workflow keeps its keys.
+// A sender does not know the retention period of the workflow.
 func TestAMessageIsRememberedForThirtyDaysAtLeast(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()

@@ -60,7 +60,7 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 	wantIntact(t, e, "")
 }
 
-// What a command may say holds for an operation too, or is refused.
+// Operations accept the options of commands or refuse them.
 func TestOperation_IfVersion(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -127,7 +127,7 @@ func TestACorrectionTellsOfTimersThatAreOverdue(t *testing.T) {
 	}
 }
 
-// Who is put into another state while an activity is in flight: the activity is asked to stop, as for any other transition.
+// The activity in flight is asked to stop, as after any other transition.
 func TestACorrectionTakesAnInstanceOutOfAnActivity(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -147,7 +147,7 @@ func TestACorrectionTakesAnInstanceOutOfAnActivity(t *testing.T) {
 	wantIntact(t, e, "")
 }
 
-// busyWork is work that says when it goes on, and ends when it is told to.
+// busyWork is an activity that reports when it starts, and ends when it is told to.
 func busyWork() (going chan struct{}, work func(context.Context) error) {
 	going = make(chan struct{}, 10)
 	return going, func(ctx context.Context) error {

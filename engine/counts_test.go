@@ -139,8 +139,8 @@ func TestCounts_Bounded(t *testing.T) {
 	assert.Truef(t, err == nil && c.Exact && c.Total == 1, "of one of them: %+v, %v", c, err)
 }
 
-// A tenant with more kinds than are counted of everybody is told his own, and a list
-// of so many kinds in the order of updates is refused; in that of ids it is not.
+// A tenant with more kinds than the global count includes gets its own count. A list of that many kinds is refused in the order of updates,
+// but not in that of ids.
 func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -89,8 +89,8 @@ func (a *Admin) RetryMessage(ctx context.Context, ref transitions.MessageRef, by
 	return receipt, err
 }
 
-// DiscardMessage marks a dead message as never to be consumed, also if its sender sends it again. It returns the message without its body.
-// A message that was consumed after all, here or by SQL, is MessageRetried. A discarded message can be retried.
+// DiscardMessage marks a dead message as never to be consumed, even if its sender sends it again. It returns the message without its body.
+// A message that was consumed meanwhile, here or by SQL, is MessageRetried. A discarded message can be retried.
 //
 // Errors: NotFound, InvalidRequest, Unavailable.
 func (a *Admin) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {

@@ -67,7 +67,7 @@ func TestDeadMessage_LateRetry(t *testing.T) {
 	if r, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", ""); err != nil || r.Status != 200 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	// What was done is never done again: nothing here says that it was refused.
+	// A message that was consumed is never consumed again; no row says here that it was refused.
 	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL WHERE key = 'm-1'`)
 	_, err := e.Admin().RetryMessage(t.Context(), m.Ref(), "ann", "")
 	wantCode(t, err, workflow.KeyExpired)
@@ -135,8 +135,7 @@ func TestDiscardedMessage_Redelivered(t *testing.T) {
 	assert.Truef(t, err == nil && n == 1, "forgot %d, %v", n, err)
 }
 
-// Somebody has consumed the message past the engine meanwhile. Its effect is
-// committed, so the list does not say that it was discarded.
+// The message was consumed by SQL meanwhile. Its effect is committed, so the list does not show it as discarded.
 func TestDiscard_ConsumedElsewhere(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -153,7 +152,7 @@ func TestDiscard_ConsumedElsewhere(t *testing.T) {
 	wantRetried(t, e, inspect.MessageDiscarded, "")
 	r := consumed(t, e, m)
 	assert.Truef(t, r.Status == 200 && r.Replayed, "its sender is told %+v", r)
-	// What was done with another payload says nothing about this one.
+	// The result for another payload does not apply to this one.
 	other := fromBank("m-1", "paid", `{"loan":"l-1","amount":3}`).WithDefaults()
 	_, err = e.Consume(t.Context(), other)
 	wantCode(t, err, workflow.MessageReused)
@@ -161,8 +160,7 @@ func TestDiscard_ConsumedElsewhere(t *testing.T) {
 	assert.Truef(t, err == nil && d.Status == inspect.MessageDiscarded, "got %+v, %v", d, err)
 }
 
-// Two messages have one id, and neither was consumed. Who discards one can still
-// have the other.
+// Two messages have one id, and neither was consumed. After one of them is discarded, the other can still be consumed.
 func TestDiscardedMessage_IDIsFree(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -312,8 +310,7 @@ func TestDeadMessage_RemovalFails(t *testing.T) {
 	assert.Truef(t, r.Replayed && r.Status == 201, "got %+v", r)
 }
 
-// A person looks for a message by the number that it is about, also where there is no
-// such instance, or the message begins one.
+// Operators search by the business key in the message, even if that instance does not exist or the message creates it.
 func TestDeadMessages_ByBusinessKey(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t), withBank)

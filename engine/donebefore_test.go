@@ -71,8 +71,8 @@ func askedAgain(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transition
 	return append(replies, transitions.Reply{Receipt: r, Err: err})
 }
 
-// Who names another instance than the command that had the key asks for something else, though the fingerprint of what
-// creates an instance does not have its business key.
+// A command that names another instance than the first command with its key is a different request, although the fingerprint of a creation
+// does not include the business key.
 func TestCreation_OtherInstance(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -98,8 +98,7 @@ func TestCreation_OtherInstance(t *testing.T) {
 	}
 }
 
-// What may be asked of a command is asked of new ones: a definition or a bound that
-// is stricter now takes nobody's answer away.
+// Stricter definitions and limits apply to new commands only: stored answers stay available.
 func TestReplay_AfterStricterVersion(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
@@ -141,8 +140,8 @@ func TestReplay_AfterStricterVersion(t *testing.T) {
 		}
 	}
 
-	// What is new is held to what the workflow says now, also under a key that is
-	// known, and a dry run looks at no key. What the version of the instance says of a payload this node does not know.
+	// New requests are checked against the current workflow, even under a known key, and a dry run looks up no key. This node does not know
+	// the rules of the instance's version for a payload.
 	now := map[string]workflow.Code{filed.Key: workflow.InvalidPayload, byName.Key: workflow.NotOnThisNode, scoped.Key: workflow.NotOnThisNode,
 		kept.Key: workflow.InvalidRequest}
 	for _, c := range []transitions.Command{filed, byName, scoped, kept} {

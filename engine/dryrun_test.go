@@ -55,7 +55,7 @@ func TestDryRunPredictsSubmit(t *testing.T) {
 			}
 			assert.Truef(t, dry.Position == 0 && !dry.Replayed, "a dry run has position %d, replayed %v", dry.Position, dry.Replayed)
 			dry.Position, dry.Body = done.Position, transitions.WithPosition(dry.Body, done.Position)
-			if done.Refused() { // for good; the dry run's is for nothing, and says the same without it
+			if done.Refused() { // is final; that of the dry run is not, and is equal otherwise
 				assert.NotContainsf(t, string(dry.Body), "inal", "the dry run's refusal is final: %s", dry.Body)
 				done.Body = transitions.ProblemOf(done.Err()).Unkept().JSON()
 			}

@@ -17,9 +17,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What others are answered with must not be lost in a crash. So a caller's
-// transaction that has turned synchronous_commit off is durable all the same, if
-// it has a command; and one that waits for a standby goes on to wait for it.
+// Answers must survive a crash. A caller's transaction that turns synchronous_commit off is durable if it contains a command; one that
+// waits for a standby still waits for it.
 func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 	t.Parallel()
 	const later = "SET LOCAL synchronous_commit = off"

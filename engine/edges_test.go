@@ -131,9 +131,8 @@ func TestTimerActivity_OutlivesTimer(t *testing.T) {
 	await.Receive(t, "the charge happened, and is undone", undone)
 }
 
-// A reminder and an expiry are overdue together, as after a downtime: one fires
-// without leaving, the other leaves, in one group, and nobody else's commands are
-// the worse for it.
+// A reminder and an expiry are overdue together, as after downtime: in one group one fires without leaving the state and the other leaves
+// it. Other commands are not affected.
 func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -63,8 +63,8 @@ func returned(key, label string) transitions.Command {
 	return transitions.Command{Workflow: "trunk", Transition: "return", Key: key, Payload: fmt.Appendf(nil, `{"label":%q}`, label)}
 }
 
-// While another node knows a newer version, what this one knows nothing of is not refused for good; once it
-// alone is left, it is.
+// While another node knows a newer version, an unknown transition is a retryable refusal; when only this node is left, the refusal is
+// final.
 func TestNewerVersion_RetryableRefusal(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -116,8 +116,7 @@ func TestSubmitTx_ReadsOtherNodesVersions(t *testing.T) {
 	assert.NoError(t, err, "the transaction cannot go on")
 }
 
-// A node that has not heard yet with which version new instances begin refuses nothing for good that it begins
-// with once it has heard.
+// A node that has not yet read the default version does not finally refuse a command that the default version accepts.
 func TestDefaultVersion_ReadBeforeRefusal(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -24,12 +24,11 @@ func followTo(t *testing.T, f transitions.Follower, last, position int64) (event
 	return events
 }
 
-// A follower gets the events of this node's commits as the pipeline has them. Whoever
-// reads them from the table gets the same, to the last byte.
+// A follower gets the events of this node's commits from the pipeline. Reading them from the table gives the same bytes.
 func TestEventsAreFollowedAsTheyAreStored(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	// Nobody else reads it: what is followed is not from the table.
+	// There is no other reader: followed events do not come from the table.
 	e := newEngine(t, pool, func(c *engine.Config) {
 		c.Source = "/here"
 		c.Now = func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }

@@ -45,7 +45,8 @@ func books[D, R any](write func(*D), print func() (R, error), printed func(*D), 
 		workflow.On("burn", workflow.From("printed"), "burnt", nothing[D, workflow.None])).Final("burnt")
 }
 
-// An older build has done the work, and cannot store what came of it: a node that can does so, and nothing is done twice. Nobody is asked.
+// An older build has executed an activity and cannot store its result: a capable node stores it. The activity does not run twice, and no
+// operator is needed.
 func TestOutcomeIsStoredByCapableNode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,7 +79,7 @@ func TestOutcomeIsStoredByCapableNode(t *testing.T) {
 	}
 }
 
-// A member may have become wider. What an older build cannot read then it leaves to others, and it does not count as a failure.
+// A member may have a wider type now. An older build leaves values that it cannot read to other nodes, which does not count as a failure.
 func TestUnreadableWorkIsLeftToOthers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -106,7 +107,7 @@ func TestUnreadableWorkIsLeftToOthers(t *testing.T) {
 	assert.Truef(t, err == nil && c.Failures == 0, "%d failures, %v", c.Failures, err)
 }
 
-// Results are kept for undos, and for who stores what another node could not.
+// Results are kept for undos, and for nodes that store the results of others.
 func TestABuildThatCannotReadResultsIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -36,8 +36,8 @@ func runs(ctx context.Context, tx pgx.Tx, _ loan, p payment) error {
 	return nil
 }
 
-// The SQLSTATE of the user's SQL may be another server's, or come from a limit of
-// its own: it says nothing of our connection, nor of anybody's lock.
+// The SQLSTATE of the user's SQL may come from another server or from a limit of its own: it says nothing about our connection or our
+// locks.
 func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 	t.Parallel()
 	raise := func(code string) string {
@@ -119,9 +119,8 @@ func TestTheTimeOfTheUsersSQLMayEndInOurStatements(t *testing.T) {
 	wantMore(t, pool, before, nil)
 }
 
-// What the user's SQL has put off to the commit is its own too, also where it outlasts
-// its time or ends its connection: nobody knows whether the commit was made, so it
-// is asked for by key, and run again no more often than other SQL that does so.
+// Deferred work of the user's SQL runs in the commit, and may exceed its time or end its connection. The outcome of the commit is unknown
+// then, so it is read by key, and the command runs again as often as with other SQL.
 func TestInTx_DeferralsAreBounded(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -187,8 +186,7 @@ const sessionSQL = `SELECT concat_ws(', ', coalesce(current_setting('app.tenant'
 	(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), (SELECT count(*) FROM pg_listening_channels()),
 	(SELECT count(*) FROM pg_cursors WHERE is_holdable))`
 
-// What the user's SQL makes of its session ends with its command: the next on the
-// connection, with SQL of its own or without, finds it as it began.
+// Changes of the session by the user's SQL end with its command: the next command on the connection finds the session as it was.
 func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t) // behind a pooler sessions are nobody's; see InTx

@@ -229,8 +229,7 @@ func TestCommandRetention_Bounds(t *testing.T) {
 	}
 }
 
-// However long it takes, the answer is kept from its end, for as long as its
-// caller asked when he sent it.
+// The retention period starts at the completion, however long the activity takes.
 func TestInFlight_RetentionFromCompletion(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()

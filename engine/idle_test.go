@@ -52,9 +52,8 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 	idles(t, pool, queries, 4*time.Second)
 }
 
-// idles lets time go by, and wants one query a second, and none of the pipeline.
-// What was under way before, a busy machine may be late with: so it has several
-// tries.
+// idles advances the clock and requires one query per second, and none of the pipeline. A busy machine may still execute earlier work, so
+// there are several tries.
 func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time.Duration) {
 	t.Helper()
 	for range 4 {
@@ -70,8 +69,7 @@ func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time
 	t.Error("it is never idle")
 }
 
-// A node that delivers to sinks looks for work and how they stand, each half as
-// often.
+// A node that delivers to sinks polls for work and for the state of the sinks, each half as often.
 func TestIdleNode_QueriesPerSecond(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -47,8 +47,8 @@ func with(w workflow.Source) func(*engine.Config) {
 	return func(c *engine.Config) { c.Workflows = []workflow.Source{w} }
 }
 
-// Nobody knows what the first attempt did, and an operator has it tried again. That the
-// second one did nothing does not say that the first did not: its effect is undone.
+// The outcome of the first attempt is unknown, and an operator retries it. A second attempt without an effect does not prove that the first
+// had none: it is undone.
 func TestRetry_UndoesEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int64
@@ -118,8 +118,8 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 		"the duplicate got %+v, %v; want %s", again, err, done.Body)
 }
 
-// The lease is long, so that no heartbeat comes in time: the hint does. One may be
-// lost, where nobody listens yet or the machine is busy.
+// The lease is long, so that no heartbeat comes in time: the notification stops the attempt. One may be lost if no node listens yet or the
+// machine is busy.
 func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -11,23 +11,18 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// InTx lets a transition run the user's own SQL in the transaction that commits
-// it, after the decision and before its rows are written:
+// InTx lets a transition execute the user's SQL in the transaction that commits it, after the decision and before its rows are written:
 //
 //	engine.InTx(workflow.On("pay", workflow.From(Placed), Paid, pay), writeLedger)
 //
-// run gets the data after the transition and the payload; the transaction is
-// the command's own and must not be committed or rolled back. A
-// [workflow.Refuse] refuses the command for good and undoes what run wrote. Any
-// other error undoes the whole command, stores nothing, and is answered as an
-// internal error; but TimedOut where a statement was cancelled (57014), and Locked
-// where it could not have a lock (55P03). After a serialization failure or a
-// deadlock run is called again for the same command, in another transaction, and
-// when the connection ends, up to three times.
+// run gets the data after the transition and the payload. The transaction belongs to the command; run must not commit it or roll it back. A
+// [workflow.Refuse] is stored as the final refusal and undoes the writes of run. Any other error undoes the whole command, stores nothing,
+// and is answered as an internal error, except TimedOut for a cancelled statement (57014) and Locked for a lock that was not available
+// (55P03). After a serialization failure, a deadlock or a lost connection, run is called again for the same command in another transaction,
+// up to three times.
 //
-// What run does to the session (settings, role, temporary tables, advisory locks,
-// prepared statements) ends with the command; not behind a pooler, where only
-// SET LOCAL is allowed.
+// Changes of the session by run (settings, role, temporary tables, advisory locks, prepared statements) end with the command. Behind a
+// pooler only SET LOCAL is allowed.
 func InTx[D, P any](t *workflow.Transition[D, P],
 	run func(ctx context.Context, tx pgx.Tx, data D, payload P) error) *workflow.Transition[D, P] {
 	return t.Hook(hook[D, P]{run})

@@ -42,9 +42,8 @@ func readTo(t testing.TB, f transitions.Follower, head int64) (list []logRow) {
 	return list
 }
 
-// Two transactions stay open, one that goes through SubmitTx and one that is SQL
-// alone, while more than a thousand others commit and are read. Whoever reads
-// misses nothing of them and sees nothing twice or out of order.
+// Two transactions stay open, one through SubmitTx and one of SQL alone, while more than a thousand others commit and are read. Readers
+// miss none of them, and see none twice or out of order.
 func TestAWriterThatCommitsLateIsMissedByNobody(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -125,8 +124,7 @@ FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loa
 	assert.Truef(t, slices.Equal(got, read), "%d events were delivered, and not those that were read", len(got))
 }
 
-// A transaction that has its position, and has not committed, holds back whoever
-// would come after it: so nobody sees a later position before.
+// An uncommitted transaction with a position holds back later ones, so no reader sees a later position before it.
 func TestLateWriter_HoldsBackReaders(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -91,7 +91,7 @@ type world struct {
 	done   map[string]int       // how often a key was executed and not refused
 }
 
-// chores lets the activities of all worlds go on when it is told to.
+// chores lets the activities of all worlds continue on request.
 type chores struct {
 	mu    sync.Mutex
 	begun map[string]chan chan struct{} // by tenant and text
@@ -260,7 +260,7 @@ func (w *world) look() {
 	}
 }
 
-// skip moves the clock, as often as not to the edge of somebody's horizon.
+// skip moves the clock, in half of the cases to the end of a retention period.
 func (w *world) skip() {
 	by := []time.Duration{0, time.Minute, time.Hour, 4 * time.Hour}[w.pick(4)]
 	l := w.lives[w.keys[w.pick(len(w.keys))]]

@@ -182,8 +182,7 @@ func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// What moves while a list is read in the order of updates is seen once at most, and
-// what does not is seen once.
+// An instance that is updated while a list is read in the order of updates is seen at most once; others are seen exactly once.
 func TestListByUpdate_MovingInstances(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -211,8 +210,7 @@ func TestListByUpdate_MovingInstances(t *testing.T) {
 		"what moved last is not the first: %+v, %v", first, err)
 }
 
-// However few of a large table a filter selects, and whatever the index knows of
-// them, a page ends, and the next goes on.
+// A page ends after a bounded number of rows, even if a filter selects few rows of a large table, and the next page continues there.
 func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

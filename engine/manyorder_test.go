@@ -31,8 +31,8 @@ func (*frailText) UnmarshalText([]byte) error {
 
 var frailBroken atomic.Bool
 
-// What fails for now is done first when the whole list is submitted again: until
-// then the later commands of its instance are not done, and those of others are.
+// After a retryable failure, later commands of the same instance are not executed until the list is submitted again; commands of other
+// instances are.
 func TestManyStopAtACommandThatFailsForNow(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What an older build stores of a letter, and what a newer one of the same version does.
+// The types of an older build and of a newer build of the same version.
 type olderLetter struct {
 	Text  string `json:"text"`
 	Steps int    `json:"steps"`
@@ -70,8 +70,8 @@ func newerLetters() *workflow.Definition[newerLetter] {
 		Attr("city", func(d newerLetter) string { return d.To.City })
 }
 
-// Two builds of one version, one with members more, take turns on one instance; whoever starts
-// first. None of the members is lost, and no attribute.
+// Two builds of one version, one with additional members, alternate on one instance. No member and no attribute is lost, whichever starts
+// first.
 func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -92,7 +92,7 @@ func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 	assert.Truef(t, inst.Attributes["city"] == "Graz" && inst.Attributes["text"] == "new", "attributes %v", inst.Attributes)
 }
 
-// What an older build cannot keep is done by a newer one, and refused for good by none.
+// Data that an older build cannot keep is written by a newer one; no node refuses it finally.
 func TestUnknownMembers_OtherNode(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

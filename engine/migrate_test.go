@@ -221,7 +221,7 @@ func TestMigration_Skips(t *testing.T) {
 	wantIntact(t, e, "")
 }
 
-// An activity that the plan carries goes on, and its result is taken by the new version.
+// An activity that the plan keeps continues, and the new version takes its result.
 func TestAnActivityInFlightIsCarried(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -263,7 +263,7 @@ func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 	return m
 }
 
-// What a node notes of each page waits for no disk; the page itself does, and so does that the batch begins, is taken and has ended.
+// Progress of each page commits asynchronously. The page itself is durable, and so are the start, the takeover and the end of the batch.
 func TestMigrationPages_AsynchronousCommit(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, database(t)) // a pooler has sessions that were begun with the setting before
@@ -338,7 +338,7 @@ func TestMigration_AllTenantsOnce(t *testing.T) {
 	assert.Truef(t, err == nil && slices.Equal(m.Refusals, want), "%+v, %v", m.Refusals, err)
 }
 
-// Whoever is killed at whatever moment: the lease is another's each time, so nothing that this node knows of the batch counts any more.
+// After each kill the lease belongs to another node, so state that the killed node has in memory is void.
 func TestMigration_KilledNodes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -430,7 +430,7 @@ func TestAnOperatorCannotTakeANameOfPawlsOwn(t *testing.T) {
 	}
 }
 
-// A request that is sent again, beside the first or after its end, is the same migration.
+// A repeated request, concurrent with the first or after its end, is the same migration.
 func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

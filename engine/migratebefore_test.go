@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What an instance brings along from before its migration: timers whose time has passed, work that goes back to where it came from, keys.
+// Instances bring along overdue timers, activities that return to an earlier state, and keys.
 
 type appointment struct {
 	At   time.Time `json:"at"`
@@ -125,8 +125,8 @@ func calls(
 		Final("reached").Migrate(plans...)
 }
 
-// An attempt is under way whose instance goes back to a state that the new version calls otherwise: it ends by the old version first, also
-// where the instance has gone on without it.
+// An attempt is in flight whose instance returns to a state that the new version renames. It ends by the old version first, even if the
+// instance has moved on.
 func TestMigration_BackToRenamedState(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -175,7 +175,7 @@ func TestMigration_BackToRenamedState(t *testing.T) {
 	wantIntact(t, e, "")
 }
 
-// A migration may wait for an activity for longer than the workflow keeps its keys. What it has refused it does not ask for again.
+// A migration may wait for an activity for longer than the retention period of keys. It does not repeat what it has refused.
 func TestMigration_RecordsRefusals(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()

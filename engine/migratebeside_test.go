@@ -177,7 +177,7 @@ func TestMigration_ChildCompletions(t *testing.T) {
 	wantIntact(t, nodes[0], "")
 }
 
-// Callers have transactions of their own open, over several instances, while these are migrated: nobody waits for whom he holds up.
+// Callers' transactions over several instances stay open while these are migrated: there is no deadlock.
 func TestMigration_SubmitTx(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// An instance has gone on without an activity that is still under way, and comes to a version that has no such activity. Whoever asked for
-// it gets an answer all the same.
+// An instance has left an activity that is still in flight, and migrates to a version without that activity. The caller gets an answer.
 func TestMigration_RemovedActivity(t *testing.T) {
 	t.Parallel()
 	for _, tries := range []int{1, 2} { // the second attempt begins after the migration
@@ -152,7 +151,7 @@ func TestAPageIsNotLargerThanTheRate(t *testing.T) {
 	assert.Equal(t, 2, query[int](t, pool, "SELECT max(size) FROM pages"), "a page had instances")
 }
 
-// All nodes that had the plan are gone, one of them while it was at work. Else nobody could end the migration, and no other could begin.
+// All nodes with the plan are gone, one of them during its work. An operator can end the migration, so that another can start.
 func TestMigration_StopWithoutPlan(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

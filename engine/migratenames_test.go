@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What an instance did by a name under one version, and what that name is to the other.
+// The meaning of a transition's name in one version and in the other.
 
 // letterData is the data of a desk's case.
 type letterData struct {
@@ -105,7 +105,7 @@ func TestMigration_StartBecomesTransition(t *testing.T) {
 	}
 }
 
-// A node that knows the name for a start only does not refuse for good what another version means on an instance.
+// A node that knows the name only as a start does not finally refuse it as a transition of another version.
 func TestAStartHereMayBeATransitionOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -123,7 +123,7 @@ func TestAStartHereMayBeATransitionOfANewerVersion(t *testing.T) {
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
-// approvals is a version in which whoever writes, and whoever checks last, does not approve. Checking takes time.
+// approvals is a version in which the author and the last reviewer may not approve. A review takes time.
 func approvals(version int, writes, checks string, plans ...workflow.Plan[letterData]) *workflow.Definition[letterData] {
 	return workflow.Define("desk", version,
 		workflow.Start("begin", "open", nothing[letterData, workflow.None]),
@@ -134,7 +134,7 @@ func approvals(version int, writes, checks string, plans ...workflow.Plan[letter
 		Final("closed").Migrate(plans...)
 }
 
-// Who did it under the first version is excluded under the second one, and under the third, which calls it otherwise.
+// The actor of the first version is excluded in the second, and in the third, which renames the transition.
 func TestMigration_KeepsNotBy(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

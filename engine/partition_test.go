@@ -102,9 +102,8 @@ func TestPartitions_StaleSession(t *testing.T) {
 	}
 }
 
-// Two callers need a partition that is missing, each in a transaction of its own, and
-// one wants what the other has locked. Nobody who has locked rows waits for the
-// partition, so they cannot wait for each other.
+// Two callers need a missing partition, each in its own transaction, and one waits for a lock of the other. No transaction that holds row
+// locks waits for the partition, so there is no deadlock.
 func TestPartitions_ConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -155,9 +154,7 @@ func TestPartitions_ConcurrentCallers(t *testing.T) {
 		"payments")
 }
 
-// Whoever has made a partition in a transaction that is still open holds up those
-// who need one too, and not for longer than any other lock: also behind a pooler,
-// whose sessions say nothing of it.
+// An open transaction that has created a partition blocks others that need one no longer than any other lock does, even behind a pooler.
 func TestPartitions_CreationBlocked(t *testing.T) {
 	t.Parallel()
 	for name, pool := range map[string]*pgxpool.Pool{"direct": database(t), "pooled": through(t, pgx.QueryExecModeExec)} {

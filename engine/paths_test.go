@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// There are several ways through the pipeline. What a command answers must not
-// depend on the way that it went.
+// There are several paths through the pipeline. The answer must not depend on the path.
 
 type machine struct {
 	Turns int `json:"turns"`

@@ -22,8 +22,7 @@ func expiring() workflow.Source {
 	).Final("expired").After("ttl", workflow.From("packed"), time.Hour, "expire")
 }
 
-// The timers become due in a pause, of their instances or of the workflow. Nobody claims
-// them until it has ended, and then they fire.
+// The timers become due during a pause of their instances or of the workflow. No node claims them until the pause ends; then they fire.
 func TestPause_Timers(t *testing.T) {
 	t.Parallel()
 	for _, of := range []string{"instances", "a workflow"} {
@@ -70,8 +69,7 @@ func TestPause_Timers(t *testing.T) {
 	}
 }
 
-// A command that a caller has scheduled is not given up for a pause that was longer than
-// its answer would be replayed.
+// A scheduled command is not abandoned because a pause was longer than its retention period.
 func TestPause_ScheduledCommand(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Who asks again and again for what is done writes nothing, and waits for nobody
-// who has the instances. A new command among them is done all the same.
+// Repeated requests for finished commands write nothing and wait for no lock. A new command among them is executed.
 func TestReplaysInGroupsLockNothing(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -37,8 +37,7 @@ func through(t *testing.T, mode pgx.QueryExecMode) *pgxpool.Pool {
 	return pool
 }
 
-// A session of a pooler is everybody's. Whatever the engine does in one, the next
-// who gets it finds it as it was.
+// A session of a pooler is shared. After each use by the engine the next client finds it unchanged.
 func TestPooler_NoSessionState(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeSimpleProtocol} {
@@ -99,8 +98,7 @@ func TestPooler_NoSessionState(t *testing.T) {
 	}
 }
 
-// Who connects through a pooler as if there were none is told what to do, instead
-// of losing a statement now and then.
+// A connection through a pooler without the pooler mode is refused with the remedy, instead of losing statements.
 func TestAPoolerThatThePoolIsNotMadeForIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := through(t, pgx.QueryExecModeCacheStatement)
@@ -126,8 +124,7 @@ func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
 	assert.ErrorContains(t, err, "Config.Listen")
 }
 
-// Who is told to listen through the pooler would hear nothing, and leave a session
-// of the pooler listening.
+// LISTEN through a pooler would receive nothing, and leave one of its sessions listening.
 func TestListenThroughPoolerIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := through(t, pgx.QueryExecModeExec)

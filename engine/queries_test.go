@@ -122,8 +122,7 @@ func TestPageSizes(t *testing.T) {
 	}
 }
 
-// While pages are read others insert, before and behind the cursor: whoever was
-// there from the beginning is seen once.
+// Others insert before and behind the cursor while pages are read: instances that existed at the beginning are seen once.
 func TestPagingIsStableUnderInserts(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

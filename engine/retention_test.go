@@ -15,9 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// While answers become tombstones, and the clock goes on, every late duplicate gets
-// the first answer or learns that the key is past its horizon; it never runs
-// again.
+// While answers become tombstones and the clock advances, each late duplicate gets the first answer or KeyExpired; it never runs again.
 func TestRetention_Duplicates(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill() // else no answer is replayed for longer than a second
@@ -81,7 +79,7 @@ func TestRetention_Duplicates(t *testing.T) {
 	assert.Truef(t, err == nil && len(v.Broken) == 0, "%+v, %v", v, err)
 }
 
-// An engine does retention by itself, and tells how it stands.
+// An engine runs retention and reports its progress.
 func TestAnEngineDoesRetention(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -87,7 +87,7 @@ func TestUnknownVersionsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Whatever only another node can answer is to be tried again, and lost for nobody.
+// A request that only another node can answer is retryable and is not lost.
 func TestANodeSaysThatAnotherMayKnowTheVersion(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// There is no schema pawl in the database, so a statement that is not qualified with the configured name fails.
+// The database has no schema pawl, so a statement that is not qualified with the configured name fails.
 func TestSchemaName_PauseAndResume(t *testing.T) {
 	t.Parallel()
 	const name = "shop_2"

@@ -87,8 +87,7 @@ func delivered(t testing.TB, e *engine.Engine, names ...string) {
 	}
 }
 
-// A sink whose receiver is down is behind; the other is not, and nothing of the
-// dead one is given up or lost.
+// A sink with an unreachable receiver is behind; the other is not, and the first loses nothing.
 func TestADeadSinkHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -178,7 +177,7 @@ func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
 	assert.Equalf(t, int64(0), s.TakenOver, "it was not given back: %+v", s)
 }
 
-// What operators do needs no started engine, and reaches the node that delivers.
+// Operations need no started engine, and reach the delivering node.
 func TestSinkOperations_NotStarted(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -220,8 +219,7 @@ func TestSinkOperations_NotStarted(t *testing.T) {
 	wantCode(t, err, workflow.NotFound)
 }
 
-// What no event can be is a mistake of the configuration, and found before anything is
-// passed over.
+// A filter that matches no possible event is a configuration error, found before any event is skipped.
 func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -39,7 +39,7 @@ func (c *closing) Close(context.Context) error {
 	return nil
 }
 
-// Whoever ignores his context takes no more than his share of the time.
+// A source that ignores its context uses only its share of the time.
 func TestStop_HangingSource(t *testing.T) {
 	t.Parallel()
 	s := &deafSource{running: make(chan struct{}), release: make(chan struct{})}

@@ -24,8 +24,7 @@ type number struct {
 	Number string `json:"number"`
 }
 
-// fares is a workflow with business keys whose undo fails, and whose last step
-// nobody can ask about.
+// fares is a workflow with business keys whose undo fails, and whose last activity has no check.
 func fares() *workflow.Definition[struct{}] {
 	failed := func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }
 	return workflow.Define("fare", 1,
@@ -116,7 +115,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 		s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
 		t.Errorf("%+v", s)
 	}
-	// The undo keeps nobody from going on; it is told all the same.
+	// The failed undo does not block the instance, but it is reported.
 	x, err := e.Read().Explain(t.Context(), "", id, "ann", nil)
 	assert.Truef(t, err == nil && len(x.Stuck) == 1 && x.Stuck[0].Message == undo, "%+v, %v", x.Stuck, err)
 	for _, o := range x.Transitions {

@@ -160,8 +160,7 @@ func TestSeveralCommandsInOneTransaction(t *testing.T) {
 	assert.Truef(t, err == nil && len(v.Broken) == 0, "got %+v, %v", v, err)
 }
 
-// A transaction that dawdles holds the log of nobody: others commit meanwhile,
-// and come first.
+// An idle transaction does not hold the log: others commit meanwhile and have earlier positions.
 func TestThePositionIsGivenAtTheCommit(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -71,7 +71,7 @@ func TestGroup_StatementCount(t *testing.T) {
 			for _, r := range e.SubmitMany(t.Context(), cs) {
 				require.Truef(t, r.Err == nil && !r.Receipt.Refused(), "%+v, %v", r.Receipt, r.Err)
 			}
-			// Only a group writes audit rows; whoever looks for commands that are due writes too.
+			// Only groups write audit rows; the poller for due commands writes too.
 			return query[string](t, pool, `SELECT string_agg(what, ', ') FROM public.written
 				WHERE by IN (SELECT by FROM public.written WHERE what = 'INSERT audit')`)
 		}
@@ -125,7 +125,7 @@ func TestPositions_ManyTenants(t *testing.T) {
 	assert.Equal(t, int64(0), stray, "transitions have no event at their position")
 }
 
-// While the first tenant's log is held nobody has locked the second's, whoever came first.
+// While the first tenant's log is locked no transaction has locked the second's.
 func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -92,7 +92,7 @@ func TestATraceGoesOnOnAnotherNode(t *testing.T) {
 	}
 }
 
-// Of what is not sampled nothing is kept, nor of anything where nobody traces.
+// Without sampling or without a tracer no trace is stored.
 func TestATraceIsKeptOnlyWhereItIsSampled(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*engine.Config){"nobody traces": func(*engine.Config) {},
@@ -134,7 +134,7 @@ func TestATraceIsNoPartOfTheRequest(t *testing.T) {
 		"%+v, %v; before %s", second, err, first.Body)
 }
 
-// Many callers, each in a trace of his own: what is committed together is linked to each of them.
+// Many callers have traces of their own: their common transaction is linked to each of them.
 func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 	t.Parallel()
 	const callers = 50

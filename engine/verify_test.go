@@ -19,8 +19,7 @@ func intact(t testing.TB, e *engine.Engine) {
 	assert.Truef(t, err == nil && len(v.Broken) == 0, "verify: %+v, %v", v.Broken, err)
 }
 
-// Whoever can write the instance's row can let an operator do what the workflow keeps
-// from her. Verify says so before she has done it, and after.
+// A change of the instance's row can permit an operator a forbidden transition. Verify reports it before and after that transition.
 func TestVerify_RemovedEffects(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -49,7 +48,7 @@ func TestVerify_RemovedEffects(t *testing.T) {
 	check("with the actors put back", 2, "the instance before this transition")
 }
 
-// What an instance waits for is in no hash of its own: its rows tell it.
+// The command that an instance waits for is in no hash; its rows show it.
 func TestVerify_WrongCommand(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -40,8 +40,7 @@ func collecting(goOn <-chan struct{}) workflow.Part[loan] {
 		}).OrElse("open", func(*workflow.Call, *loan, workflow.Failure) error { return nil })
 }
 
-// Two nodes, and whoever watches on either sees the command to its end; without
-// notifications too.
+// Watchers on two nodes see the command until its end, even without notifications.
 func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// The operation has a place in the log; the scheduled command that it gives up has
-// none. Who awaits that gets the bytes of its replays.
+// The operation has a position in the log; the scheduled command that it abandons has none. Awaiting that returns the bytes of its replays.
 func TestAwaitAbandoned_EqualsReplay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

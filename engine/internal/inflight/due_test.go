@@ -166,8 +166,8 @@ func TestScheduled_TakenOver(t *testing.T) {
 	assert.Equalf(t, transitions.Succeeded, got.Status, "it is %+v", got.Record)
 }
 
-// What is due stays as it is: a claim and a give-back of each, again and again,
-// would cost more than the work. What was asked to stop can end.
+// Due commands stay unchanged: claiming and releasing each of them repeatedly would cost more than the work. Commands that were asked to
+// stop can end.
 func TestAPausedWorkflowIsQuiet(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

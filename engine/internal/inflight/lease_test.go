@@ -51,8 +51,7 @@ func lapse(t *testing.T, n *node, ref transitions.Ref) {
 		ref.Tenant, ref.Scope, ref.Key)
 }
 
-// frozen makes a node that prolongs no lease by itself, and has nobody to take
-// over from itself.
+// frozen makes a node that does not extend leases, and cannot take over from itself.
 func frozen(c *Config) { c.Lease, c.Workers = time.Hour, 1 }
 
 func TestHeartbeat_ExtendsLease(t *testing.T) {
@@ -120,8 +119,7 @@ func TestAGiveBackWaitsForNoLock(t *testing.T) {
 	assert.Truef(t, got.Failures == 1 && got.Failure == "not now", "it has %d failures: %s", got.Failures, got.Failure)
 }
 
-// A is frozen for as long as its lease lasts, and then goes on in each of the
-// ways in which it could write.
+// Node A freezes for the time of its lease, and then continues in each way in which it could write.
 func TestAZombieChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, wake := range map[string]func(g *gated, zombie *node, ref transitions.Ref){

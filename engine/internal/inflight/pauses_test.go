@@ -49,8 +49,7 @@ func TestPausedInstanceIsNotClaimed(t *testing.T) {
 	assert.Truef(t, err == nil && len(list) == 0, "a poll finds %d, %v", len(list), err)
 }
 
-// Whoever ends the pause comes before, or finds what was set aside: so nothing is set
-// aside that nobody is to find.
+// The end of a pause comes before a deferral or finds what was deferred, so nothing stays deferred.
 func TestPause_EndedBeforeDeferral(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

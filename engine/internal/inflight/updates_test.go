@@ -64,8 +64,7 @@ func TestWorkersAreReservedAndReleased(t *testing.T) {
 	assert.Equal(t, 0, s.Busy, "busy")
 }
 
-// Whoever waits is served before who comes: a reservation is refused while there
-// is older work.
+// Waiting work is served before new work: a reservation is refused while there is older work.
 func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -124,7 +124,7 @@ func refusesReport(err error) bool {
 	return ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "54"))
 }
 
-// settings restrict the statements of a message to index scans, also if a connection planned them while the tables were empty, and make the
+// settings restrict the statements of a message to index scans, even if a connection planned them while the tables were empty, and make the
 // commit durable. They apply to the transaction only, because another client may use the session next.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), ` + durable
 

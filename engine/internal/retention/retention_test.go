@@ -121,8 +121,7 @@ func TestPurge_KeepsSinkEvents(t *testing.T) {
 	wait("")
 }
 
-// The lease is so long that nobody loses it, however slow the machine is; the test
-// lets it run out.
+// The lease is so long that it does not expire on a slow machine; the test expires it.
 func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -209,7 +208,7 @@ func TestADetachedPartitionThatIsNeededComesBack(t *testing.T) {
 	eventually(t, "what is needed no more is dropped", func() bool { return weeks(t, pool) == "2040w15" })
 }
 
-// Who asks how retention stands while another node drops a partition gets an answer.
+// Reading the state of retention while another node drops a partition succeeds.
 func TestAPartitionThatIsDroppedMeanwhileIsNoError(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -259,8 +258,8 @@ func TestKeysExpireWhileSomebodyReadsAnOldWeek(t *testing.T) {
 	assert.Truef(t, s.Failures != 0 && s.Dropped == 0, "nothing was in the way: %+v", s)
 }
 
-// A caller in SQL may commit late what was due soon. It is not found at once, for
-// nobody looks again and again at what was seen to, and it is not forgotten.
+// A caller in SQL may commit a row late that was due soon. It is not found at once, because finished ranges are not read in a loop, but it
+// is found.
 func TestAKeyThatComesAfterItWasDueIsFound(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -364,7 +363,7 @@ func (k *killer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.Trac
 
 func (k *killer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Wherever a runner dies, the next one goes on, and every command is in one place.
+// Wherever a runner is killed, the next one continues, and every command is in exactly one table.
 func TestPurge_KilledAtAnyStatement(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
@@ -417,8 +416,8 @@ func TestPurge_KilledAtAnyStatement(t *testing.T) {
 // row, or in the history, or nowhere once the history's month is gone.
 func whole(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	// What a statement reads may be committed after it was planned, and a partition
-	// with it that the plan does not know. So the snapshot comes before the plan.
+	// Rows may be committed after a statement was planned, in a partition that the plan does not include. So the snapshot is taken before the
+	// plan.
 	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // it has only read

@@ -186,7 +186,7 @@ func (n *node) watch(t testing.TB, r transitions.Ref) transitions.Watcher {
 	return w
 }
 
-// watchAll watches commands that nobody has changed yet, and sees how they stand.
+// watchAll watches commands that have not changed yet, and reads their status.
 func (n *node) watchAll(t testing.TB, list []transitions.Ref) []transitions.Watcher {
 	t.Helper()
 	watchers := make([]transitions.Watcher, len(list))

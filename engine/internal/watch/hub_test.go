@@ -73,8 +73,7 @@ func TestHub_ForgetsUnwatched(t *testing.T) {
 	assert.Empty(t, h.watched, "commands are kept")
 }
 
-// Somebody who comes while a read is under way needs the next one, and gets its
-// record although that is the same as before.
+// A watcher that joins during a read needs the next read, and gets its record even if it is unchanged.
 func TestHub_JoinDuringRead(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	h := New(Config{Announce: func([]uint64) {}, Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),

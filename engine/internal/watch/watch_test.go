@@ -96,8 +96,7 @@ func TestAChangeWhoseHintIsLostIsSeenByThePoll(t *testing.T) {
 	}
 }
 
-// Both nodes watch while workers change the commands from both: everybody sees
-// revisions grow, none twice, and the end.
+// Both nodes watch while workers on both change the commands: every watcher sees revisions grow, none twice, and the end.
 func TestWatch_TwoNodes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -147,8 +146,7 @@ func TestWatch_TwoNodes(t *testing.T) {
 	watching.Wait()
 }
 
-// Somebody who begins to watch has perhaps just been told a revision: he must
-// not see an older one, whatever others have read before.
+// A new watcher may already know a revision: it must not see an older one.
 func TestWatch_StartsCurrent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)

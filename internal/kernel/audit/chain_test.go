@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// The hashes are stored for good: how they are computed may never change.
+// The hashes are stored permanently: their computation must never change.
 func TestLinkGolden(t *testing.T) {
 	t.Parallel()
 	e := entry(second, 2, 5)

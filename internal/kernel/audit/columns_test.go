@@ -115,7 +115,7 @@ func TestAChangeOfAnyColumnOfAnEventIsNamed(t *testing.T) {
 		"at":           one("at = at + interval '1 microsecond'", own("time")),
 		"business_key": one("business_key = 'x'", own("business key")),
 		"trace":        one("trace = repeat('x', 55)", ""), // who looked on, not what happened
-		// What it had is known because the next transition, the newest, changed nothing.
+		// The former value is known because the next transition, the newest, changed nothing.
 		"attributes": {{`attributes = '{"region":"south"}'`, kept, 4}, {"attributes = NULL", kept, 4}},
 		"payload":    one(`payload = '{"total":30}'`, own("payload")),
 	})
@@ -183,7 +183,7 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 	assert.Truef(t, slices.Equal(all.Broken, []inspect.Break{want}), "all are removed, but not their week: got %+v", all.Broken)
 }
 
-// What retention drops is not missed, also while the partition is on its way.
+// Rows that retention has dropped are not missing, even while the partition is being detached.
 func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
@@ -197,8 +197,7 @@ func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 	}
 }
 
-// A change of the instance is found at the next transition, also when that has
-// written over it.
+// A change of the instance is found at the next transition, even if that has overwritten it.
 func TestAChangeThatTheNextTransitionCoversIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)

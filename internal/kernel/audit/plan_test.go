@@ -11,9 +11,8 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// What reads an instance's entries looks at these alone, in the order of the
-// index. A table that is known to be empty is scanned, which is as well: the
-// statements are planned whenever they run.
+// Statements that read an instance's entries read only these, in the order of the index. A table known to be empty is scanned, which is
+// fine: these statements are planned at each execution.
 func TestEntryPlans(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t) // prepared statements are a session's

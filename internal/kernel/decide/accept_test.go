@@ -80,8 +80,8 @@ func TestAnAcceptCanBeRefused(t *testing.T) {
 	}
 }
 
-// What leaves the in-between state takes the command in flight off the instance,
-// and says so; what stays in it does not.
+// A transition that leaves the in-between state removes the command in flight from the instance and cancels it; one that stays in the state
+// does not.
 func TestLeaveState_CancelsCommand(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -95,8 +95,8 @@ func TestLeaveState_CancelsCommand(t *testing.T) {
 	}
 }
 
-// In an in-between state nothing may be possible, and much be possible again after it:
-// the answer is for good, and must not say that the instance is at its end.
+// An in-between state may have no transitions while later states have some: the refusal is stored, and must not claim that the instance is
+// at its end.
 func TestRefusal_OpenState(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

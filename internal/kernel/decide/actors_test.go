@@ -141,7 +141,7 @@ func TestActors_OfActivity(t *testing.T) {
 	}
 }
 
-// What failed does not count, and what was done before it does: also for who was the last.
+// A failed transition does not count; the transitions before it do, and so does their last actor.
 func TestAFailureDoesNotHideWhoDidItBefore(t *testing.T) {
 	t.Parallel()
 	s := newSheet(t)
@@ -154,7 +154,7 @@ func TestAFailureDoesNotHideWhoDidItBefore(t *testing.T) {
 	s.wants("not-by-sender", map[string]bool{"ann": false, "bob": true})
 }
 
-// An undo that is given up leaves the effect, and who asked for that has done it.
+// An abandoned undo leaves the effect, so its actor has done it.
 func TestActors_FailedUndo(t *testing.T) {
 	t.Parallel()
 	for _, undone := range []bool{true, false} {
@@ -170,7 +170,7 @@ func TestActors_FailedUndo(t *testing.T) {
 	}
 }
 
-// Nobody knows what becomes of an activity that the instance does not wait for. What can be undone will be.
+// The outcome of an activity that the instance has left is unknown. It will be undone if it can be.
 func TestActors_LeftActivity(t *testing.T) {
 	t.Parallel()
 	s := newSheet(t)
@@ -187,7 +187,7 @@ func TestActors_LeftActivity(t *testing.T) {
 	s.wants("not-by-sender", map[string]bool{"ann": false, "bob": true})
 }
 
-// An operator who says what has happened has said it for who asked, and for himself.
+// An operator who resolves an activity acts for its actor and for himself or herself.
 func TestAnOperatorWhoResolvesHasDoneItToo(t *testing.T) {
 	t.Parallel()
 	for _, action := range []transitions.Action{transitions.Resolve, transitions.Abandon} {

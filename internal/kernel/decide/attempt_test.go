@@ -137,7 +137,7 @@ func TestAResultThatCannotBeEncodedIsNeverFinal(t *testing.T) {
 		"it comes to %+v", v)
 }
 
-// What a node can claim and not do, such as a command to a version that it does not know, it leaves to others for longer and longer.
+// A node leaves commands that it can claim and not execute, for example of an unknown version, to others with a growing delay.
 func TestNotOnThisNode_Backoff(t *testing.T) {
 	t.Parallel()
 	var before time.Duration

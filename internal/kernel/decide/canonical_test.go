@@ -184,7 +184,7 @@ func FuzzNumbersAreKeptOrRefused(f *testing.F) {
 	})
 }
 
-// What half a surrogate pair stands in is the caller's, and not repeated.
+// The text around a lone surrogate belongs to the caller and is not repeated.
 func TestCanonical_LoneSurrogate(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"a":"\ud800"}`, `{"a":"\ud800secret"}`, `{"a":"\udc00secret"}`} {

@@ -237,7 +237,7 @@ func TestAnyRoleStandsForEveryRole(t *testing.T) {
 func TestForbidden_HidesState(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
-	// drop is declared twice: for anybody but the filer, and for the boss.
+	// drop is declared twice: for all except the filer, and for the boss.
 	d := Decide(prepared(t, w, onE1("drop", "", "bob")), w, expenseIn(paid, 4, "1"), noon)
 	wantCode(t, d.Err, workflow.IllegalTransition) // bob may do the first
 	d = Decide(prepared(t, w, onE1("drop", "", "ann")), w, expenseIn(paid, 4, "1"), noon)

@@ -260,8 +260,7 @@ func (p *player) checkFlights() {
 	}
 }
 
-// checkStanding holds what the audit row tells against the instance: whoever knows
-// nothing but the rows finds the same digests.
+// checkStanding compares the audit row with the instance: the digests can be computed from the rows alone.
 func (p *player) checkStanding(d *Decision) {
 	p.t.Helper()
 	before := p.stands.Digest()

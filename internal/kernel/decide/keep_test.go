@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What a caller has asked of its key outlives the flight, whoever ends it, and is
-// no part of what the key stands for.
+// The retention period that a caller requested survives the execution, and is not part of the fingerprint.
 func TestHowLongAKeyIsGoodOutlivesTheFlight(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

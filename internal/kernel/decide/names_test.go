@@ -92,7 +92,7 @@ func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
 		closed := clone(inst)
 		closed.State, closed.Open = "closed", false
 		wantCode(t, Decide(p, w, closed, noon).Err, workflow.IllegalTransition)
-		on.Roles = nil // who may begin one may not add to one, and is not told how it stands
+		on.Roles = nil // a role to create an instance does not permit changing one or reading its state
 		p, _ = Prepare(on, w, fixedID)
 		wantCode(t, Decide(p, w, closed, noon).Err, workflow.RoleRequired)
 	}
@@ -170,7 +170,7 @@ func TestActivity_VersionOfStart(t *testing.T) {
 	}
 }
 
-// What a later failure undoes is undone by the activity that did it.
+// A later failure is undone by the activity that had the effect.
 func TestUndo_RenamedActivity(t *testing.T) {
 	t.Parallel()
 	w := helpDesk(t)

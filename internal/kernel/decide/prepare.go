@@ -33,7 +33,7 @@ type Prepared struct {
 
 	effect string              // the key of the effect that an undo is about
 	from   workflow.State      // see Request.From
-	by     string              // who requested the activity that has ended; for an undo see Request.By
+	by     string              // the actor of the completed activity; for an undo see Request.By
 	parent *transitions.Parent // of a child
 	plans  []*workflow.Migration
 	unfit  string // why the plan's result cannot be stored; "": not tried yet

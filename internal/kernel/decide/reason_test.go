@@ -51,7 +51,7 @@ func TestTheCallersReasonIsWritten(t *testing.T) {
 	wantReason(t, d.Children[0].Decision, "plan", "") // it was not asked for by itself
 }
 
-// What the code says is written, and what the caller says it can see.
+// The code's reason is stored, and the code can read the caller's.
 func TestTheCodesReasonCountsMoreThanTheCallers(t *testing.T) {
 	t.Parallel()
 	var seen []string

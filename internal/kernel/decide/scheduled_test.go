@@ -139,8 +139,7 @@ func TestAScheduledActivityIsAcceptedWhenItIsDue(t *testing.T) {
 	}
 }
 
-// A caller who is there can mend his request; of a command that is due the
-// answer is final.
+// A caller can correct a direct request; the refusal of a due command is final.
 func TestScheduled_PermanentRefusal(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

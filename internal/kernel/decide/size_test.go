@@ -27,7 +27,7 @@ func TestTheDataOfAnInstanceIsBounded(t *testing.T) {
 	}
 }
 
-// What is larger already, because the bound was larger, goes on, and may shrink.
+// Data that exceeds the bound already, because the bound was larger, may stay and shrink.
 func TestDataThatIsLargerAlreadyMayStaySo(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

@@ -116,8 +116,8 @@ func TestTimer_FiresInPlace(t *testing.T) {
 		"it did %+v", d.Entry)
 }
 
-// One that leaves the states names itself among those that are void; its own
-// command is held by whoever decides it, and is spared by its key.
+// A timer that leaves the states lists itself among the void timers; its own command is locked by the deciding node and excluded by its
+// key.
 func TestATimerThatFiresAndLeavesEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

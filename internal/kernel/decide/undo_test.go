@@ -43,8 +43,7 @@ func TestUndo_Success(t *testing.T) {
 	assert.Truef(t, len(e) == 1 && e[0].Transition == "book", "the effects are %+v", e)
 }
 
-// What an instance keeps to be undone has a bound, which is asked before the effect
-// happens. What nothing undoes has none.
+// The effects that an instance keeps for undos are bounded, which is checked before the effect. Effects without an undo are not.
 func TestUndo_Bounded(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Set is workflows, each in one or more versions. What changes once it is built is only which
-// version new instances begin with. It is safe for concurrent use.
+// Set is a set of workflows, each in one or more versions. After it is built only the default versions change. It is safe for concurrent
+// use.
 type Set struct {
 	byName map[string][]*workflow.Workflow  // the newest first
 	plans  map[string][]*workflow.Migration // by workflow

@@ -69,7 +69,7 @@ func TestDefaultVersion_Newest(t *testing.T) {
 	}
 }
 
-// What new instances begin with changes while commands are prepared.
+// The default version changes while commands are prepared.
 func TestASetIsReadWhileItChanges(t *testing.T) {
 	t.Parallel()
 	s, err := Build([]workflow.Source{named("a", 1, 0), named("a", 2, 0)}, time.Hour)

@@ -13,10 +13,8 @@ import (
 // to, counted from 1.
 var Columns = rows.ColumnsOf(func(s *rows.Set) { _ = Add(s, 1, &transitions.Event{}) }) // an event without attributes is no error
 
-// Add adds an event of the step-th transition to a set with these columns. What the
-// transition's audit row has is not stored again: of its own event that is the
-// payload, of all events who, why, by which key and from what cause. Its error is that
-// of attributes that are no JSON.
+// Add adds an event of the step-th transition to a set with these columns. Fields of the transition's audit row are not stored again: the
+// payload of its own event, and the actor, reason, key and cause of all events. It returns an error for attributes that are not JSON.
 func Add(s *rows.Set, step int, e *transitions.Event) error {
 	attributes, err := attributesOf(e)
 	if err != nil {
@@ -69,10 +67,9 @@ func Moves() *rows.Set { return rows.NewSet(moveColumns) }
 
 var moveColumns = []rows.Column{rows.Of("steps", rows.Int8)}
 
-// Advance writes a query that moves the heads of logs, in the order of Moves, and returns
-// of each its place there, from 1, the number of transitions as steps, and as base its head
-// before. It takes the heads' row locks, the last of a transaction. Parameters: the moves;
-// of a single transition there is none, and the row source from lets it happen.
+// Advance writes a query that advances the last positions of logs, in the order of Moves. It returns for each step its place in the log,
+// from 1, the number of transitions as steps, and the former last position as base. It takes row locks on the logs, the last of a
+// transaction. Parameters: the moves; a single transition has none, and the row source from enables it.
 func Advance(b *rows.Builder, from string) {
 	switch b.Form() {
 	case rows.Single:

@@ -111,7 +111,7 @@ func TestAfterReturnsWhatWasAddedInOrder(t *testing.T) {
 	}
 }
 
-// What is erased from the audit row is erased from the log: there is no other copy.
+// Erasing the audit row erases the log: there is no other copy.
 func TestAnErasedPayloadIsNotThere(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 )
 
-// provisional writes a transition with two events as a caller's own transaction
-// does: under a negative position, which the transaction gives up as it commits.
+// provisional writes a transition with two events as a caller's own transaction does: under a negative position, which is replaced at the
+// commit.
 func provisional(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	var position int64
 	if err := tx.QueryRow(ctx, "SELECT nextval('pawl.provisional')").Scan(&position); err != nil {

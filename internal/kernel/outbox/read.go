@@ -51,8 +51,7 @@ FROM {pawl}.outbox o` + audited + `
 WHERE o.tenant = $1 AND o.position > $2 AND o.position <= $3
 ORDER BY o.position, o.ordinal`
 
-// Details are the columns that Scan reads, of an event o and its audit row a.
-// Where there are no such rows they are empty.
+// Details are the columns that Scan reads, of an event o and its audit row a. They are empty without such rows.
 const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
 	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''),
 	coalesce(a.reason, ''), coalesce(` + audit.ScopeOf + `, ''), coalesce(a.key, ''),
@@ -66,9 +65,8 @@ func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 	return err
 }
 
-// settings keep a statement to its index probes, also with a plan that the
-// connection made for empty tables, and the server from compiling a plan that seems
-// dear only where nobody knows how little is asked for. They end with the message.
+// settings restrict a statement to index scans, even with a plan that the connection made for empty tables, and turn off JIT compilation.
+// They end with the message.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
@@ -106,13 +104,11 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 	return events, nil
 }
 
-// firstSQL finds the first position after another that is still there; if there
-// is none, the one after the head. Parameters: tenant, position.
+// firstSQL finds the first retained position after another, or the position after the last one. Parameters: tenant, position.
 var firstSQL = "SELECT coalesce((" + FirstAfter("position", "$1", "$2", "true") + "), " + HeadOf("$1") + " + 1)"
 
-// First is the first position after another whose events are still there, or may
-// be one day: if there is none, the one after the head. Where it is not the next
-// one, retention has removed what was in between.
+// First returns the first position after another whose events are retained or may still be written. Without such a position it returns the
+// one after the last. If it is not the next position, retention has removed those in between.
 func (t *Table) First(ctx context.Context, tenant string, after int64) (int64, error) {
 	return t.number(ctx, t.first, tenant, after)
 }

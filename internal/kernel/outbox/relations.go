@@ -2,7 +2,7 @@ package outbox
 
 import "github.com/pawlhq/pawl/internal/kernel/audit"
 
-// Pieces of SQL for statements that read the log beside tables of their own.
+// Pieces of SQL for statements that join the log with other tables.
 
 // Logs is the table of the logs: the columns tenant and head.
 const Logs = "{pawl}.log"
@@ -23,8 +23,8 @@ func HeadOf(tenant string) string { return "coalesce({pawl}.head(" + tenant + ")
 // planned whenever they run, or after settings that keep them to the index.
 func JoinHead(tenant string) string { return " CROSS JOIN LATERAL (" + headRow(tenant) + ") AS l" }
 
-// HeldHeads is a query: those of some tenants whose log nobody but another transaction can write
-// now, or that have none. It takes the row locks of the others. Parameter: the tenants.
+// HeldHeads is a query: it returns the tenants whose log is locked by another transaction or does not exist. It takes the row locks of the
+// others. Parameter: the tenants.
 var HeldHeads = "SELECT u.tenant FROM unnest($1::text[]) AS u(tenant) LEFT JOIN LATERAL (" + headRow("u.tenant") +
 	" FOR NO KEY UPDATE SKIP LOCKED) AS l ON true WHERE l.head IS NULL"
 
@@ -47,13 +47,12 @@ LEFT JOIN LATERAL (
 // Events are all events of a tenant.
 func Events(tenant string) string { return "SELECT * FROM {pawl}.outbox WHERE tenant = " + tenant }
 
-// WeekOf is the partition that the events of a time are in, as a regclass; NULL where
-// there is no such table.
+// WeekOf is the partition of the events of a time, as a regclass; NULL if there is no such table.
 func WeekOf(at string) string {
 	return `to_regclass('{pawl}.outbox' || to_char(` + at + ` AT TIME ZONE 'UTC', '_IYYY"w"IW'))`
 }
 
-// Attached is true of a partition of the outbox, one that is no table on its way out.
+// Attached is true for a partition of the outbox that is not being detached.
 func Attached(partition string) string {
 	return `EXISTS (SELECT FROM pg_inherits i
 		WHERE i.inhparent = '{pawl}.outbox'::regclass AND NOT i.inhdetachpending AND i.inhrelid = ` + partition + ")"

@@ -19,10 +19,8 @@ var measured = []Column{Of("scope", Text), Of("key", Text), Of("fingerprint", By
 	Of("instance", UUID), Of("version", Int8), Of("actor", Text), Of("code", Int2), Of("body", Text), Of("created_at", Timestamptz),
 	Of("finished_at", Timestamptz), Of("expires_at", Timestamptz)}
 
-// BenchmarkAGroup sends the rows of a group as arrays: with this package, and as a
-// batch of pgx with a slice for each column. It tells the processor time of this
-// process for a row, which other programs on the machine disturb least. What it says is
-// in docs/internals/tables.md.
+// BenchmarkAGroup sends the rows of a group as arrays: with this package, and as a batch of pgx with a slice for each column. It reports
+// the processor time of this process per row, which other programs disturb least. The results are in docs/internals/tables.md.
 func BenchmarkAGroup(b *testing.B) {
 	build := For(OneTenant)
 	build.Add("SELECT count(*) FROM ").Source(measured)

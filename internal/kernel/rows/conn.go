@@ -41,8 +41,7 @@ func NewConn(pg *pgconn.PgConn) *Conn {
 	return &Conn{pg: pg, prepared: map[*Statement]*pgconn.StatementDescription{}}
 }
 
-// NewUnnamedConn uses a connection that belongs to somebody else: it leaves no
-// prepared statement there.
+// NewUnnamedConn uses a connection of another owner: it leaves no prepared statement there.
 func NewUnnamedConn(pg *pgconn.PgConn) *Conn { return &Conn{pg: pg, unnamed: true} }
 
 // Queue adds a statement to the next message. row is called for every row that
@@ -67,15 +66,12 @@ const roundTrip = 60 * time.Second
 
 var binaryFormat = []int16{1}
 
-// Send sends the queued statements as one message, reads their results, and
-// returns the first error. After an error of the database the rest of the
-// message was skipped; inside of a transaction that transaction has failed.
-// After a *ValueError, of a row function, everything was done. After any other error
-// the connection is closed.
+// Send sends the queued statements as one message, reads their results, and returns the first error. After an error of the database the
+// rest of the message was skipped, and an open transaction has failed. After a *ValueError of a row function everything was executed. After
+// any other error the connection is closed.
 //
-// A context that cannot end bounds the message by time instead: a server that
-// is gone without a word must not hold its caller for ever. (Watching a context
-// costs a goroutine for each message.)
+// If the context cannot end, a deadline bounds the message instead, because a vanished server must not block its caller. (Watching a
+// context costs a goroutine for each message.)
 func (c *Conn) Send(ctx context.Context) error {
 	queue := c.queue
 	defer c.Forget() // with what the parameters share memory with

@@ -218,8 +218,7 @@ func (d *deadlineConn) SetDeadline(at time.Time) error {
 	return d.Conn.SetDeadline(at)
 }
 
-// A context that cannot end is replaced by a deadline. It must not stay on a
-// connection that may belong to somebody else, also when a message failed.
+// A context that cannot end is replaced by a deadline, which must not stay on a shared connection, even after a failed message.
 func TestADeadlineIsTakenBack(t *testing.T) {
 	t.Parallel()
 	config, err := pgx.ParseConfig(pgtest.DirectURL(t))

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Whoever puts an answer together says what was said at first, to the byte.
+// A reconstructed answer equals the first one byte by byte.
 func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	pg, err := pgx.Connect(t.Context(), pool.Config().ConnString())
