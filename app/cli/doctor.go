@@ -63,7 +63,7 @@ seen, and 4 for a problem.`,
 func examine(c *cobra.Command, workflows []workflow.Source, timeout time.Duration) (r *doctor.Report, err error) {
 	config := ConfigOf(c, workflows...)
 	config.Log = logOf(c, slog.LevelWarn)
-	err = service.WithDatabase(c.Context(), config, func(url string) (err error) {
+	err = service.WithURL(c.Context(), config, func(url string) (err error) {
 		r, err = doctor.Examine(c.Context(), doctor.Config{URL: url, Schema: config.Schema, Workflows: workflows, Timeout: timeout})
 		return err
 	})

@@ -66,7 +66,6 @@ func checks(l *limits) []Check {
 		{Name: "dead-rows", Looks: "rows that vacuum has not got to", Warning: fmt.Sprintf("%d, and %s of the table", l.deadRows,
 			percent(l.deadShare)),
 			tables: true, look: lookAtDeadRows},
-		{Name: "sizes", Looks: "what the tables take", tables: true, look: lookAtSizes},
 		{Name: "partitions", Looks: "the partitions of the outbox for what is to come", Warning: "less than " + span(l.ahead),
 			Problem: "none for now",
 			tables:  true, look: lookAtPartitions},

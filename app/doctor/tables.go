@@ -190,27 +190,3 @@ func lookAtAutovacuum(ctx context.Context, x *exam) (string, []Finding, error) {
 	}, autovacuumSQL, x.config.Schema)
 	return "autovacuum is on, for every table", append(found, tables...), err
 }
-
-// sizesSQL is what the tables take with their indexes, partitions with the table that they are of.
-const sizesSQL = `
-SELECT coalesce(p.relname, c.relname)::text, sum(pg_total_relation_size(c.oid))::int8 FROM pg_class AS c
-	JOIN pg_namespace AS n ON n.oid = c.relnamespace
-LEFT JOIN pg_inherits AS h ON h.inhrelid = c.oid LEFT JOIN pg_class AS p ON p.oid = h.inhparent
-WHERE n.nspname = $1 AND c.relkind = 'r' GROUP BY 1 ORDER BY 2 DESC`
-
-func lookAtSizes(ctx context.Context, x *exam) (string, []Finding, error) {
-	type size struct {
-		Name  string
-		Bytes int64
-	}
-	list, err := read(ctx, x, pgx.RowToStructByPos[size], sizesSQL, x.config.Schema)
-	var all int64
-	for _, s := range list {
-		all += s.Bytes
-	}
-	text := fmt.Sprintf("the tables take %s", bytes(all))
-	for _, s := range list[:min(len(list), 3)] {
-		text += fmt.Sprintf(", %s %s", s.Name, bytes(s.Bytes))
-	}
-	return text, nil, err
-}

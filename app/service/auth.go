@@ -11,6 +11,8 @@ import (
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/auth/login"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
@@ -157,4 +159,29 @@ func (s *Service) takeTokens(ctx context.Context, m *metrics.Refusals) error {
 	}
 	s.kinds = append(s.kinds, kind{"", v.Verify, v.Health, v.Stop})
 	return nil
+}
+
+// takeTickets enables tickets. They need no configuration: a ticket never grants more than its requester has. keys are the API keys that
+// may request tickets; nil for none.
+func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
+	var vouched ticket.Vouched
+	if keys != nil {
+		vouched = keys.Good
+	}
+	s.tickets = ticket.New(s.ring, vouched)
+	c.Tickets = s.tickets
+}
+
+func (c Config) ring(d *database) *keyset.Set {
+	return keyset.New(keyset.Config{Pool: d.pool, In: schema.For(c.Schema), Log: c.Log})
+}
+
+// RotateTicketKeys creates a key that signs tickets from now on. With drop, all others are removed: every existing ticket ends within
+// seconds.
+func RotateTicketKeys(ctx context.Context, c Config, drop bool) error {
+	return withDatabase(ctx, c, tables, func(d *database) error {
+		keys := c.ring(d)
+		defer keys.Stop()
+		return keys.Rotate(ctx, drop)
+	})
 }

@@ -13,110 +13,89 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// StopTimeout bounds how long what is under way may take to end.
+// StopTimeout bounds the time in which requests and work in progress may end.
 const StopTimeout = 20 * time.Second
 
-// Migrate brings the tables up to date, and returns how many steps it took. It
-// needs only the database and the schema of c.
-//
-// Errors: a *usage.Error for a schema name that cannot be; those of package schema.
+// need is what a function needs of a database.
+type need int
+
+const (
+	anyDatabase need = iota // a private one is created
+	existing                // commands that only read do not create one
+	tables                  // with the tables of this program
+)
+
+// Migrate brings the tables up to date and returns the number of applied migrations. Errors: a *usage.Error for an invalid schema name;
+// those of package schema. The same holds for the other functions; each uses only Database, Schema and Log of c unless it says otherwise.
 func Migrate(ctx context.Context, c Config) (applied int, err error) {
-	if err := schema.CheckName(c.Schema); err != nil {
-		return 0, &usage.Error{Err: err}
-	}
-	d, err := openDatabase(ctx, c.Database, c.Log)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	return schema.Migrate(ctx, d.pool, c.Schema)
+	err = withDatabase(ctx, c, anyDatabase, func(d *database) (err error) {
+		applied, err = schema.Migrate(ctx, d.pool, c.Schema)
+		return err
+	})
+	return applied, err
 }
 
-// SchemaStatus reads how far the tables are, and changes nothing. It needs only the
-// database and the schema of c.
-//
-// Errors: a *usage.Error for a schema name that cannot be; those of package schema.
+// SchemaStatus reads the version of the tables, and changes nothing.
 func SchemaStatus(ctx context.Context, c Config) (s schema.Status, err error) {
-	if err := schema.CheckName(c.Schema); err != nil {
-		return s, &usage.Error{Err: err}
-	}
-	if err := c.hasDatabase(); err != nil {
-		return s, err
-	}
-	d, err := openDatabase(ctx, c.Database, c.Log)
-	if err != nil {
-		return s, err
-	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	return schema.StatusOf(ctx, d.pool, c.Schema)
+	err = withDatabase(ctx, c, existing, func(d *database) (err error) {
+		s, err = schema.StatusOf(ctx, d.pool, c.Schema)
+		return err
+	})
+	return s, err
 }
 
-// Grant gives a role the rights of a node on the tables, and returns the statements. A dry run only returns them. It needs
-// only the database and the schema of c.
-//
-// Errors: a *usage.Error for a schema name that cannot be; those of package schema.
+// Grant grants the rights of a node on the tables to a role, and returns the statements. A dry run only returns them.
 func Grant(ctx context.Context, c Config, role string, dryRun bool) (list []string, err error) {
-	if err := schema.CheckName(c.Schema); err != nil {
-		return nil, &usage.Error{Err: err}
-	}
 	grant := schema.Grant
 	if dryRun {
 		grant = schema.PlanGrants
 	}
-	err = withDatabase(ctx, c, func(d *database) error {
+	err = withDatabase(ctx, c, tables, func(d *database) (err error) {
 		list, err = grant(ctx, d.pool, c.Schema, role)
 		return err
 	})
 	return list, err
 }
 
-// WithDatabase calls do with the connection string of the database of c, or of a private server that runs meanwhile if c names none. It
-// does not connect.
-//
-// Errors: a *usage.Error for an invalid schema name; those of do.
-func WithDatabase(ctx context.Context, c Config, do func(url string) error) (err error) {
+// WithURL calls do with the connection string of the database, or of a private server that runs meanwhile if c names none. It does not
+// connect to a named database.
+func WithURL(ctx context.Context, c Config, do func(url string) error) error {
 	if err := schema.CheckName(c.Schema); err != nil {
 		return &usage.Error{Err: err}
 	}
 	if c.Database != "" {
 		return do(c.Database)
 	}
-	if err := c.hasDatabase(); err != nil {
-		return err
-	}
-	d, err := openDatabase(ctx, "", c.Log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	return do(d.local.URL())
+	return withDatabase(ctx, c, existing, func(d *database) error { return do(d.local.URL()) })
 }
 
-// WithKeys does something with the table of API keys. It needs only the database and the schema of c.
-//
-// Errors: a *usage.Error for a schema name that cannot be; those of package schema and of do.
+// WithKeys calls do with the table of API keys.
 func WithKeys(ctx context.Context, c Config, do func(context.Context, *apikey.Table) error) error {
+	return withDatabase(ctx, c, tables, func(d *database) error { return do(ctx, keysOf(d, c.Schema)) })
+}
+
+// withDatabase calls do with a connection.
+func withDatabase(ctx context.Context, c Config, n need, do func(*database) error) (err error) {
 	if err := schema.CheckName(c.Schema); err != nil {
 		return &usage.Error{Err: err}
 	}
-	return withDatabase(ctx, c, func(d *database) error { return do(ctx, keysOf(d, c.Schema)) })
-}
-
-// withDatabase does something with a database that has the tables.
-func withDatabase(ctx context.Context, c Config, do func(*database) error) (err error) {
-	if err := c.hasDatabase(); err != nil {
-		return err
+	if n != anyDatabase {
+		if err := c.hasDatabase(); err != nil {
+			return err
+		}
 	}
 	d, err := openDatabase(ctx, c.Database, c.Log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
-		if d.local != nil {
-			err = ofPrivate(err)
+	if n == tables {
+		if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
+			if d.local != nil {
+				err = ofPrivate(err)
+			}
+			return err
 		}
-		return err
 	}
 	return do(d)
 }
@@ -134,33 +113,28 @@ func (c *Config) hasDatabase() error {
 	return err
 }
 
-// WithEngine does something with an engine that is not started. Should it be, it
-// works on nothing that waits.
+// WithEngine calls do with an engine with the workflows of c that is not started. If do starts it, it executes nothing that waits.
 func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) (err error) {
 	if c, err = c.withDefaults(); err != nil {
 		return err
 	}
-	return withDatabase(ctx, c, func(d *database) error { return withEngine(ctx, c, d, do, change) })
-}
-
-func withEngine(
-	ctx context.Context, c Config, d *database, do func(context.Context, *engine.Engine) error, change []func(*engine.Config),
-) error {
-	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
-		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
-	for _, f := range change {
-		f(&config)
-	}
-	e, err := engine.New(config)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTimeout)
-		defer cancel()
-		e.Stop(stopping)
-	}()
-	return do(ctx, e)
+	return withDatabase(ctx, c, tables, func(d *database) error {
+		config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
+			InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
+		for _, f := range change {
+			f(&config)
+		}
+		e, err := engine.New(config)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTimeout)
+			defer cancel()
+			e.Stop(stopping)
+		}()
+		return do(ctx, e)
+	})
 }
 
 // ofPrivate adds the location of the private database to an error about it.

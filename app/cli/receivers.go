@@ -7,16 +7,23 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/file"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // sinks makes the sinks that the flags ask for: receivers as NAME=URL, and the
@@ -149,4 +156,118 @@ func jetstreamAt(u *url.URL, log *slog.Logger) (*jetstream.Sink, error) {
 	server.Path, server.RawQuery = "", ""
 	c.URL = server.String()
 	return jetstream.New(c)
+}
+
+// addNetwork adds the flags that say how a service is reached.
+func addNetwork(c *cobra.Command, n *service.Network) {
+	own := c.Flags()
+	own.StringVar(&n.CertFile, "tls-cert", "",
+		"file of the TLS certificate, with those that lead to its root, in PEM; read again when it changes")
+	own.StringVar(&n.KeyFile, "tls-key", "", "file of its key, in PEM")
+	own.BoolVar(&n.PlainHTTP, "plain-http", false,
+		"serve without TLS on an address that other machines reach, because a proxy before it ends TLS")
+	own.StringVar(&n.PublicURL, "public-url", "",
+		"where clients reach this service through a proxy, such as https://example.com/pawl; its path prefixes all addresses")
+	own.StringSliceVar(&n.Origins, "origin", nil,
+		"origins whose pages a browser lets read the answers (CORS), such as https://shop.example.com; none by default")
+	own.DurationVar(&n.MaxWait, "max-wait", api.DefaultWait,
+		"how long a request may wait for something new (Prefer: wait); a proxy has to wait longer for an answer")
+	own.IntVar(&n.Connections, "max-connections", 0,
+		"how many connections there may be at once; more wait, and those that do nothing are closed for them; by default 10,000, or as many "+
+			"as take an eighth of the memory limit of the process")
+	own.IntVar(&n.AddressConnections, "max-address-connections", 0,
+		"how many of them one remote address may have; by default half of them")
+	own.IntVar(&n.TenantRequests, "max-tenant-requests", 0,
+		"how many requests and streams each tenant may have open on this node, and a credential half as many; those of operators are not "+
+			"counted; 0 is no limit")
+}
+
+// networksOf are those that a flag names.
+func networksOf(flag string, texts []string) (list []netip.Prefix, err error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, usage.Errorf("%s %s is not a network such as 10.0.0.0/8", flag, text)
+		}
+		list = append(list, p.Masked())
+	}
+	return list, nil
+}
+
+// keptFor reads the flags --inbox-keep, each "consumer=duration".
+func keptFor(consumers map[string]service.InboxConsumer, flags []string) error {
+	for _, flag := range flags {
+		name, text, _ := strings.Cut(flag, "=")
+		c, known := consumers[name]
+		keep, err := time.ParseDuration(text)
+		switch {
+		case err != nil || keep <= 0:
+			return usage.Errorf("--inbox-keep %q is not CONSUMER=DURATION, such as payments=720h", flag)
+		case keep > transitions.MaxKeep:
+			return usage.Errorf("--inbox-keep %q is longer than %d days", flag, transitions.MaxKeep/(24*time.Hour))
+		case !known:
+			return usage.Errorf("--inbox-keep names %q, and there is no --inbox %s", name, name)
+		case c.Keep != 0:
+			return usage.Errorf("--inbox-keep names %q twice", name)
+		}
+		c.Keep = keep
+		consumers[name] = c
+	}
+	return nil
+}
+
+// inboxOf reads the flags --inbox, each "consumer" or "consumer=tenant", and the
+// secrets from the environment.
+func inboxOf(flags []string) (map[string]service.InboxConsumer, error) {
+	consumers, variables := map[string]service.InboxConsumer{}, map[string]string{}
+	for _, flag := range flags {
+		name, tenant, given := strings.Cut(flag, "=")
+		variable := secretVariable("INBOX", name)
+		switch other, taken := variables[variable]; {
+		case name == "" || given && tenant == "":
+			return nil, usage.Errorf("--inbox %q is neither CONSUMER nor CONSUMER=TENANT", flag)
+		case taken && other == name:
+			return nil, usage.Errorf("--inbox names %q twice", name)
+		case taken:
+			return nil, usage.Errorf("--inbox %q and %q would have their secrets in one variable, %s", other, name, variable)
+		}
+		variables[variable] = name
+		secrets, err := secretsOf(os.Getenv(variable))
+		if err != nil {
+			return nil, usage.Errorf("--inbox %q: %s: %w", name, variable, err)
+		}
+		consumers[name] = service.InboxConsumer{Tenant: tenant, Secrets: secrets}
+	}
+	return consumers, nil
+}
+
+// secretVariable is the environment variable with the secrets of a consumer or a
+// sink, as kind says: what is neither a letter nor a digit in its name is "_".
+func secretVariable(kind, name string) string {
+	return "PAWL_" + kind + "_" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z' || r >= '0' && r <= '9':
+			return r
+		default:
+			return '_'
+		}
+	}, name) + "_SECRET"
+}
+
+// secretsOf reads secrets that are separated by spaces.
+func secretsOf(text string) ([]signature.Secret, error) {
+	var secrets []signature.Secret
+	for i, field := range strings.Fields(text) {
+		s, err := signature.ParseSecret(field)
+		if err != nil {
+			return nil, fmt.Errorf("secret %d: %w", i+1, err)
+		}
+		secrets = append(secrets, s)
+	}
+	if len(secrets) == 0 {
+		return nil, errors.New("the secret is missing")
+	}
+	return secrets, nil
 }

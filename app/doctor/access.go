@@ -1,0 +1,128 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/app/dialerror"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// facts are what other checks need to know of the server and of the role that asks.
+type facts struct {
+	number   int    // such as 150018
+	version  string // such as 15.18
+	role     string
+	database string
+	standby  bool
+	sees     bool // the sessions of other roles
+}
+
+// connection is the name of the first check. If it fails, the others are skipped.
+const connection = "connection"
+
+const factsSQL = `SELECT current_setting('server_version_num')::int, split_part(current_setting('server_version'), ' ', 1),
+	current_user::text,
+	current_database()::text, pg_is_in_recovery(), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')`
+
+func lookAtConnection(ctx context.Context, x *exam) (string, []Finding, error) {
+	var f facts
+	err := x.pool.QueryRow(ctx, factsSQL).Scan(&f.number, &f.version, &f.role, &f.database, &f.standby, &f.sees)
+	if err != nil {
+		return "", nil, err
+	}
+	x.facts = f
+	return fmt.Sprintf("database %s, as %s", f.database, f.role), nil, nil
+}
+
+// advice is what to do about a connection that is refused, by SQLSTATE.
+var advice = map[string]todo{
+	"28P01": "give the role and the password that the server knows, in DATABASE_URL or --database",
+	"28000": "have pg_hba.conf let this role in from this machine, or give another role",
+	"3D000": "give the name of a database that is there, or create it",
+	"42501": "GRANT CONNECT on the database to the role",
+	"53300": "raise max_connections or the role's limit, or let programs keep fewer connections, such as with a pooler",
+	"57P03": "wait until the server has started, and look at its log",
+}
+
+// noConnection is the finding where nobody answers.
+func noConnection(err error) Finding {
+	do := todo("see whether the server runs, and whether host and port of the connection string lead to it")
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && advice[e.Code] != "" {
+		do = advice[e.Code]
+	}
+	return problem("", do, "the database does not answer: %s", dialerror.OneLine(err))
+}
+
+// schemaOf quotes the schema of the tables.
+func (x *exam) schemaOf() string { return pgx.Identifier{x.config.Schema}.Sanitize() }
+
+// maxRights bounds how many missing rights a report lists.
+const maxRights = 10
+
+// lookAtRights compares the rights of the role with those of a node. A role that sees the sessions of others and can write
+// nothing is one that only watches.
+func lookAtRights(ctx context.Context, x *exam) (string, []Finding, error) {
+	missing, err := schema.Missing(ctx, x.pool, x.config.Schema)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(missing) == 0 {
+		return fmt.Sprintf("the role %s may do what a node does", x.facts.role), nil, nil
+	}
+	writes, err := one[struct{ Any bool }](ctx, x, writesSQL, x.config.Schema)
+	if err != nil {
+		return "", nil, err
+	}
+	if x.facts.sees && !writes.Any {
+		return fmt.Sprintf("the role %s only watches: no node can run as it", x.facts.role), nil, nil
+	}
+	do := dof(`as the owner of the tables, run "migrate grants %s"`, x.facts.role)
+	var found []Finding
+	for i, r := range missing {
+		if i == maxRights {
+			found = append(found, problem("others", do, "the role %s lacks %s", x.facts.role, several(len(missing)-i, "more right")))
+			break
+		}
+		found = append(found, problem(r.String(), do, "the role %s lacks %s, which a node needs", x.facts.role, r))
+	}
+	return "", found, nil
+}
+
+// writesSQL reports whether the role may write any of the tables. Parameter: the schema.
+const writesSQL = `SELECT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+	WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE'))`
+
+// lockedSQL finds tables of Pawl with a lock that blocks readers, and its holders. pid is null for a prepared transaction.
+const lockedSQL = `SELECT c.relname::text, l.pid, coalesce(a.usename, '')::text, coalesce(a.application_name, '')
+FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND l.granted AND l.mode = 'AccessExclusiveLock'
+	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ORDER BY c.relname LIMIT 1`
+
+// locked extends a finding about a timeout with the lock that may be its reason, and its holder, if there is one.
+func (x *exam) locked(ctx context.Context, f Finding) Finding {
+	ctx, cancel := context.WithTimeout(ctx, x.limits.check)
+	defer cancel()
+	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
+		var table, role, program string
+		var pid *int
+		err := row.Scan(&table, &pid, &role, &program)
+		if pid == nil {
+			return unknown("see the finding of prepared-transactions, and look again",
+				"there was no answer in time: a prepared transaction has locked the table %s, which nobody can read meanwhile", table), err
+		}
+		return unknown(dof("see what the session %d does, end it where nobody needs it, and look again", *pid),
+			"there was no answer in time: the session %d of %s (%s) has locked the table %s, which nobody can read meanwhile",
+			*pid, role, orUnnamed(program), table), err
+	}, lockedSQL, x.config.Schema)
+	if err != nil || len(found) == 0 {
+		return f
+	}
+	return found[0]
+}
