@@ -104,7 +104,7 @@ func (o *ops) command(op *operation) *cobra.Command {
 
 // check validates the flags that several commands have.
 func (s *session) check() error {
-	for _, name := range []string{"actor", "business-key", "by", "consumer", "data", "hash", "id", "proof", "status", "type"} {
+	for _, name := range []string{"actor", "business-key", "by", "consumer", "data", "hash", "id", "proof", "status", "type", "workflow"} {
 		if s.Flags().Lookup(name) == nil {
 			continue
 		}

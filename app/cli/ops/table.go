@@ -54,7 +54,7 @@ whether its audit chain is intact.
 
 KEY is its business key, or its id. If instances of several workflows have the
 business key, --workflow selects one.`, inspect.MaxTimeline),
-		flags: []flagGroup{oneTenant("tenant of the instance"), workflowFlag},
+		flags: []flagGroup{oneTenant("tenant of the instance"), text("workflow", "", "the workflow of the business key")},
 		run:   showInstance},
 	{use: "commands", short: "List the commands in flight, timers among them",
 		long: `The kinds are those that "ops keys" counts: commands that wait for an operator, are
