@@ -26,7 +26,7 @@ type ChildFilter struct {
 	Limit  int              // 1 to 1000; 0 is 100
 }
 
-// Check refuses a filter that cannot be meant. Error: InvalidRequest.
+// Check validates the filter. Error: InvalidRequest.
 func (f *ChildFilter) Check() error {
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return err
@@ -49,8 +49,7 @@ type Child struct {
 
 // ChildPage is a page of children, in the order in which they were started.
 type ChildPage struct {
-	// Children may be fewer than were asked for, or none, although there are more: a page looks at a bounded number of the parent's
-	// transitions, and of children.
+	// Children may be fewer than requested, or none, although there are more: a page examines a bounded number of transitions and children.
 	Children []Child
 	More     bool       // there may be more
 	Next     ChildPlace // then, where the list goes on

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// CommandKind is which commands in flight a list has: a status, or one of the other numbers of [Keys].
+// CommandKind selects commands in flight: a status, or another number of [Keys].
 type CommandKind string
 
 // The kinds. One command may be of several.
@@ -53,7 +53,7 @@ type CommandPlace struct {
 
 // CommandPage is a page of commands in flight, without their requests, with their reasons and the business keys of their instances.
 type CommandPage struct {
-	// Commands may be fewer than were asked for, or none, although there are more: a page looks at a bounded number.
+	// Commands may be fewer than requested, or none, although there are more: a page examines a bounded number.
 	Commands []transitions.Record
 	More     bool         // there may be more
 	Next     CommandPlace // then, where the list goes on

@@ -17,8 +17,7 @@ const (
 	MessageDiscarded MessageStatus = "discarded" // never to be done
 )
 
-// DeadMessage is a message whose effect is missing: it could not become a command,
-// or that was refused.
+// DeadMessage is a message that could not become a command, or whose command was refused.
 type DeadMessage struct {
 	transitions.MessageRef
 	transitions.About
@@ -35,8 +34,7 @@ type DeadMessage struct {
 	Reason     string
 }
 
-// Sent is the body as it was sent. TooLarge: it was not kept, so it can only be
-// discarded here.
+// Sent returns the body as sent. Error: TooLarge if it was not stored; the message can then only be discarded.
 func (d *DeadMessage) Sent() ([]byte, error) {
 	if d.Size > transitions.MaxMessage {
 		return nil, workflow.Errorf(workflow.TooLarge,

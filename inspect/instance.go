@@ -54,8 +54,7 @@ type StuckChild struct {
 // MaxTimeline is how many transitions a Case has at most.
 const MaxTimeline = 50
 
-// Case is the whole of one instance, as an operator wants to see it. Its parts are
-// read one after the other: what changes meanwhile may be in one and not in another.
+// Case is the whole of one instance for operators. Its parts are read one after the other, so they may differ in time.
 type Case struct {
 	View
 	InFlight []transitions.Record // its command in flight, and the undos that are; without their requests
@@ -78,12 +77,12 @@ type Break struct {
 	Reason   string    `json:"reason"`
 }
 
-// ErrNotThen is the cause of InstanceNotFound for the past of an instance that exists: it never had the version asked for, or was
-// created later than the time asked for.
+// ErrNotThen is the cause of InstanceNotFound for an existing instance that did not have the requested version, or did not exist at the
+// requested time.
 var ErrNotThen = errors.New("the instance is there now")
 
-// Past is an instance as it was after one of its transitions, as far as its audit
-// rows tell. Attributes, and what was in flight or paused, they do not.
+// Past is an instance as it was after one of its transitions, according to its audit rows, which do not contain attributes, commands in
+// flight and pauses.
 type Past struct {
 	Tenant      string
 	ID          uuid.UUID

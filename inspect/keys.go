@@ -36,8 +36,7 @@ type Keys struct {
 	Forgotten     int64     `json:"forgotten"`
 	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the end of the retention period that ended first
 
-	// DeadMessages are messages that were not consumed and wait for an operator.
-	// Counted up to MaxCounted of all tenants.
+	// DeadMessages are messages that were not consumed and wait for an operator. Counted up to MaxCounted of all tenants.
 	DeadMessages      int64     `json:"dead_messages"`
 	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
 

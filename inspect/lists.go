@@ -21,9 +21,7 @@ type Filter struct {
 	Attributes  map[string]string
 	Ranges      map[string]Range // by attribute
 
-	// The times are compared as they are stored, to the microsecond: After is that time
-	// or later, Before is earlier than it. So two lists that meet at a time have every
-	// instance once.
+	// Times are compared to the microsecond: After is inclusive, Before is exclusive.
 	CreatedAfter, CreatedBefore time.Time
 	UpdatedAfter, UpdatedBefore time.Time
 
@@ -32,9 +30,8 @@ type Filter struct {
 	Limit int   // 1 to 1000; 0 is 100
 }
 
-// Check refuses a filter that cannot be meant: among others attributes that none of
-// the versions of its workflow declares, where there are versions. Error:
-// InvalidRequest.
+// Check refuses a filter that cannot be meant: among others attributes that none of the versions of its workflow declares, where there
+// are versions. Error: InvalidRequest.
 func (f *Filter) Check(versions []*workflow.Workflow) error {
 	switch {
 	case f.BusinessKey != "" && f.Workflow == "":
@@ -76,12 +73,10 @@ type Range struct {
 	Prefix string // values that begin with this
 }
 
-// never reports whether no time is at or after the one and before the other.
 func never(after, before time.Time) bool {
 	return !after.IsZero() && !before.IsZero() && !before.After(after)
 }
 
-// Order is the order of a list of instances.
 type Order int
 
 const (
@@ -101,8 +96,7 @@ type Place struct {
 
 // Page is a page of instances.
 type Page struct {
-	// Instances may be fewer than were asked for, or none, although there are more:
-	// a page reads only a bounded number of instances that are not selected.
+	// Instances may be fewer than requested, or none, although there are more: a page examines a bounded number of instances.
 	Instances []transitions.Instance
 	More      bool  // there may be more
 	Next      Place // then, where the list goes on

@@ -54,8 +54,8 @@ type MigrationPlan struct {
 	To       int    `json:"to"`
 }
 
-// Left returns the approximate number of instances without a decision. After an end without a stop, it is the number of instances that
-// were created with the version since the request. Zero then means that no more are created, except for the reason in Held.
+// Left returns the approximate number of instances without a decision. After an end without a stop, it is the number of instances created
+// with the version since the request; zero means that no more are created, except for the reason in Held.
 func (m *Migration) Left() int64 {
 	if !m.EndedAt.IsZero() && m.StoppedAt.IsZero() {
 		return m.Waiting
@@ -66,8 +66,7 @@ func (m *Migration) Left() int64 {
 // MaxRefusals is how many reasons a migration, or a preview of one, tells.
 const MaxRefusals = 100
 
-// MigrationRefusal is why instances in a state are not taken. How many there were for the reasons that are not
-// told is under Reason "".
+// MigrationRefusal is why instances in a state are not migrated. Reason "" counts the reasons beyond the limit.
 type MigrationRefusal struct {
 	State    workflow.State `json:"state,omitempty"`
 	Reason   string         `json:"reason,omitempty"`

@@ -24,8 +24,8 @@ func (n *Node) Knows(workflow string, version int) bool {
 	return slices.Contains(n.Versions, fmt.Sprint(workflow, " ", version))
 }
 
-// BeginsWith returns the version of a workflow that new instances begin with on the node. It is not confirmed while that changes, and
-// where the node's program does not report it. A workflow that the node does not know has version 0.
+// BeginsWith returns the default version of a workflow on the node, 0 if the node does not know it. It is not confirmed while it changes,
+// or if the node's program does not report it.
 func (n *Node) BeginsWith(workflow string) (version int, confirmed bool) {
 	for _, text := range n.Begins {
 		if rest, is := strings.CutPrefix(text, workflow+" "); is {

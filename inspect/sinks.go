@@ -99,8 +99,7 @@ type DeadLetter struct {
 	Reason      string     `json:"reason,omitempty"`
 }
 
-// DeadFilter selects dead letters of a sink, which is required. Empty fields
-// select everything.
+// DeadFilter selects dead letters of a sink, which is required. Empty fields select everything.
 type DeadFilter struct {
 	Sink        string
 	Status      DeadStatus // "" is DeadWaiting

@@ -23,7 +23,7 @@ type StuckCommand struct {
 	Message    string // all of that in a sentence, and what can be done
 }
 
-// Describe sets the message, and writes the time in UTC.
+// Describe sets the message, and converts the time to UTC.
 func (s *StuckCommand) Describe() {
 	s.Since = s.Since.UTC()
 	what := fmt.Sprintf("%q", s.Transition)
@@ -55,9 +55,8 @@ type Explanation struct {
 	Stuck       []StuckCommand // what an operator has to act on
 }
 
-// Blocked adds what is stuck to an explanation. Where the state excludes a
-// transition because the command in flight waits for an operator, that is a reason
-// too.
+// Blocked adds the stuck commands to an explanation. If the state excludes a transition because the command in flight waits for an
+// operator, that is a reason too.
 func (x *Explanation) Blocked(v *View) {
 	x.Stuck = v.Stuck
 	for _, s := range v.Stuck {
@@ -73,8 +72,7 @@ func (x *Explanation) Blocked(v *View) {
 	}
 }
 
-// StuckFilter selects commands that wait for an operator. Empty fields select
-// everything.
+// StuckFilter selects commands that wait for an operator. Empty fields select everything.
 type StuckFilter struct {
 	Tenant      string
 	Workflow    string

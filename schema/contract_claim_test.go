@@ -245,8 +245,7 @@ func TestClaimRespectsLockTimeout(t *testing.T) {
 	raised(t, err, "55P03")
 }
 
-// At isolation levels above READ COMMITTED a result committed meanwhile is invisible; the claim
-// then fails and never executes twice.
+// At isolation levels above READ COMMITTED a result committed meanwhile is invisible; the claim then fails and never executes twice.
 func TestRepeatableReadClaimFails(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

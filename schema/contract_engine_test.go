@@ -105,8 +105,7 @@ func TestSQLCannotClaimEngineCommands(t *testing.T) {
 	}
 }
 
-// The engine's workers ignore commands that SQL callers hold or have released, even if due or
-// expired.
+// The engine's workers ignore commands that SQL callers hold or have released, even if due or expired.
 func TestEngineIgnoresSQLCommands(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -160,8 +159,7 @@ func TestEngineWaitsForSQLTransaction(t *testing.T) {
 		ended <- transitions.Reply{Receipt: r, Err: err}
 	}()
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
-	// The engine has created the instance and waits for the key; SQL holds the key and creates the
-	// instance. The engine yields.
+	// The engine has created the instance and waits for the key; SQL holds the key and creates the instance. The engine yields.
 	exec(t, tx, `SELECT pawl.transition('order:place', 'checkout', 1, 0, 'placed', '{}', $1::json, business_key => 'c-1:k-1')`,
 		payloadOf("k-1"))
 	commit(t, tx)
@@ -231,8 +229,7 @@ func TestSQLAndEngineCallersRace(t *testing.T) {
 	}
 }
 
-// placeUntilDone places an order like a SQL caller that retries transient failures, and returns the
-// result with its position.
+// placeUntilDone places an order like a SQL caller that retries transient failures, and returns the result with its position.
 func placeUntilDone(ctx context.Context, pool *pgxpool.Pool, key, cart string) (body string, err error) {
 	for range 100 {
 		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

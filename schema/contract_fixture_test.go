@@ -145,8 +145,7 @@ func background[T any](t testing.TB, pool *pgxpool.Pool, f func(conn *pgxpool.Co
 	return done
 }
 
-// The workflow of the tests with the engine: an order that needs the engine only for "pay" and
-// "check".
+// The workflow of the tests with the engine: an order that needs the engine only for "pay" and "check".
 
 type order struct {
 	Customer string `json:"customer"`

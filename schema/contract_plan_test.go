@@ -21,8 +21,7 @@ type reads struct {
 	Rows     int64 // found by an index
 }
 
-// The contract finds its rows by index and reads few of them, whatever the server's statistics say
-// about the tables.
+// The contract finds its rows by index and reads few of them, whatever the server's statistics say about the tables.
 func TestContractReadsByIndex(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -87,8 +86,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 	}
 }
 
-// A purge without due keys reads one end of an index: a few pages, with and without statistics,
-// whatever the size.
+// A purge without due keys reads one end of an index: a few pages, with and without statistics, whatever the size.
 func TestIdlePurgeReadsFewPages(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -183,8 +181,7 @@ func TestPurgeSkipsReleasedKeys(t *testing.T) {
 	wantPurged(t, conn, "batch => 10000, moment => now() + interval '31 days'", purged{3 * batch, 0, many - 1, 0})
 }
 
-// Due commands that stay, because they are decided, paused or timers, cost a call at most a batch,
-// and do not hide others forever.
+// Due commands that stay, because they are decided, paused or timers, cost a call at most a batch, and do not hide others forever.
 func TestPurgeReadsStayingCommandsInBatches(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -209,8 +206,7 @@ func TestPurgeReadsStayingCommandsInBatches(t *testing.T) {
 	exec(t, pool, "UPDATE pawl.command SET scope = 'pawl:timer' WHERE workflow = 'quick'")
 	planned(t, pool, "nobody's", "0 s", 700)
 
-	// Each row may be on its own page, and its instance is found by index. There are more than
-	// 50,000 such rows.
+	// Each row may be on its own page, and its instance is found by index. There are more than 50,000 such rows.
 	instances := ask[string](t, pool, "SELECT json_build_array(min(run_at))::text FROM pawl.command WHERE workflow = 'w'")
 	for _, statistics := range []string{"", "ANALYZE"} {
 		exec(t, pool, statistics)

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Without an explicit retention, results are replayed for that of the workflow, or 24 hours without
-// a workflow.
+// Without an explicit retention, results are replayed for that of the workflow, or 24 hours without a workflow.
 func TestReplayRetentionOfWorkflow(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

@@ -18,9 +18,8 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// trial runs a row of the table of SQLSTATEs like a caller of the SQL functions: a transaction that
-// claims a key, does its work and completes the command. The work is a row of the table effect, so
-// that its rows count the effects.
+// trial runs a row of the table of SQLSTATEs like a caller of the SQL functions: a transaction that claims a key, does its work and
+// completes the command. The work is a row of the table effect, so that its rows count the effects.
 type trial struct {
 	pool    *pgxpool.Pool
 	blocked bool // the obstacle exists
@@ -269,8 +268,7 @@ func waits() *trial {
 	}}
 }
 
-// deadlock returns a trial whose caller holds its key and waits for another, held by a transaction
-// that waits for the caller's.
+// deadlock returns a trial whose caller holds its key and waits for another, held by a transaction that waits for the caller's.
 func deadlock() *trial {
 	return &trial{prepare: func(t *testing.T, s *trial) func() {
 		other := begin(t, s.pool)

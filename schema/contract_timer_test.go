@@ -102,8 +102,7 @@ func TestTimerArmedInSQLFires(t *testing.T) {
 	verified(t, e)
 }
 
-// SQL can leave a state with a timer whose time the workflow computes, but cannot enter it or stay
-// in it.
+// SQL can leave a state with a timer whose time the workflow computes, but cannot enter it or stay in it.
 func TestTransitionRefusesTimersFromData(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

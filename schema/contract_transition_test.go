@@ -92,8 +92,7 @@ func TestSQLTransitionMatchesEngine(t *testing.T) {
 	}
 }
 
-// PostgreSQL accepts JSON that others do not; this is the caller's responsibility, and later
-// entries remain readable.
+// PostgreSQL accepts JSON that others do not; this is the caller's responsibility, and later entries remain readable.
 func TestSQLJSONIsReadableOverHTTP(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

@@ -16,15 +16,13 @@ type Index struct {
 	Definition  string // as returned by IndexDefinition, in the schema pawl; see In
 }
 
-// IndexDefinition returns a SQL expression for the definition of an index, in the schema pawl
-// whatever the real one is, with the fewest parentheses, because a dump and a restore may change
-// the others. oid is an expression.
+// IndexDefinition returns a SQL expression for the definition of an index, in the schema pawl whatever the real one is, with the fewest
+// parentheses, because a dump and a restore may change the others. oid is an expression.
 func IndexDefinition(oid string) string {
 	return `regexp_replace(pg_get_indexdef(` + oid + `, 0, true), ' ON (ONLY )?([^ ]+\.)?([^ .]+) USING ', ' ON \1pawl.\3 USING ')`
 }
 
-// Indexes lists all indexes except those of partitions, by table and name. A test compares them
-// with the migrations.
+// Indexes lists all indexes except those of partitions, by table and name. A test compares them with the migrations.
 var Indexes = mustRead(indexList)
 
 // WeekKey is the primary key of each partition of the outbox, as in pg_get_indexdef.

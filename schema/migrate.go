@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,19 +30,16 @@ type Migration struct {
 	SQL    string // for the schema pawl; see In
 }
 
-// needs matches the line "-- needs: 8" of a migration with which older programs can work. Without
-// it they cannot.
+// needs matches the line "-- needs: 8" of a migration with which older programs can work. Without it they cannot.
 var needs = regexp.MustCompile(`(?m)^-- needs: ([0-9]+)$`)
 
 // Migrations lists all steps in order, numbered from 1 without gaps.
 var Migrations = mustLoad(files)
 
-// ErrNewer reports a database that a newer program has migrated, so that this one cannot work with
-// it.
+// ErrNewer reports a database that a newer program has migrated, so that this one cannot work with it.
 var ErrNewer = errors.New("the database is newer than this program")
 
-// ErrForeign reports a table of migrations that are not this program's: of another program, or an
-// unreleased build.
+// ErrForeign reports a table of migrations that are not this program's: of another program, or an unreleased build.
 var ErrForeign = errors.New("the tables were not made by this program, or one before it")
 
 // ErrBehind reports a database that lacks required migrations.
@@ -50,9 +48,8 @@ var ErrBehind = errors.New("the database is older than this program: migrate it"
 // minServer is PostgreSQL 14 as server_version_num.
 const minServer = 140000
 
-// Migrate migrates a schema, each step in its own transaction, under an advisory lock, so that
-// nodes may start concurrently. It returns the number of applied steps. A failed step leaves the
-// database as it was after the previous step.
+// Migrate migrates a schema, each step in its own transaction, under an advisory lock, so that nodes may start concurrently. It returns
+// the number of applied steps. A failed step leaves the database as it was after the previous step.
 //
 // Errors: ErrNewer, ErrForeign; ErrRights if the role lacks rights on the schema; an unsupported
 // server; an unexpected pooler; those of the database.
@@ -64,7 +61,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 		return 0, err
 	}
 	found, err := StatusOf(ctx, pool, name)
-	if forbidden(err) { // the schema exists, but belongs to another role
+	if isState(err, forbidden) { // the schema exists, but belongs to another role
 		err = cmp.Or(CheckRights(ctx, pool, name), err)
 	}
 	if err == nil && !errors.Is(found.Err(), ErrBehind) {
@@ -90,7 +87,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 			applied++
 		}
 	}
-	if forbidden(err) {
+	if isState(err, forbidden) {
 		err = fmt.Errorf(`%w; run "migrate up" as the owner of the tables`, err)
 	}
 	if err != nil {
@@ -99,8 +96,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 	return applied, nil
 }
 
-// Check reports whether the schema is what this program needs: nil, ErrBehind, ErrNewer or
-// ErrForeign.
+// Check reports whether the schema is what this program needs: nil, ErrBehind, ErrNewer or ErrForeign.
 func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	s, err := StatusOf(ctx, pool, name)
 	if err == nil && len(s.Applied) == 0 {
@@ -112,35 +108,13 @@ func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	return s.Err()
 }
 
-// missing reports whether the schema or its table of migrations does not exist.
-func missing(err error) bool {
+// isState reports whether err is an error of the database with one of the SQLSTATEs.
+func isState(err error, states ...string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == "42P01" || e.Code == "3F000")
+	return ok && slices.Contains(states, e.Code)
 }
 
-// forbidden reports whether the role lacks a right.
-func forbidden(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == "42501"
-}
-
-// foreign reports whether the table of migrations is another program's.
-func foreign(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == "42703"
-}
-
-// compare compares the version of a database, and the migration that programs must know there, with
-// this program.
-func compare(at, needs int) error {
-	switch {
-	case at > len(Migrations) && needs > len(Migrations):
-		return fmt.Errorf("%w (schema version %d, program %d): run the one that has migrated it, or a newer one", ErrNewer, at, len(Migrations))
-	case at < len(Migrations):
-		return fmt.Errorf("%w (schema version %d, program %d)", ErrBehind, at, len(Migrations))
-	}
-	return nil
-}
+const forbidden = "42501"
 
 func prepare(ctx context.Context, tx pgx.Tx, name string) error {
 	var server int
@@ -150,7 +124,7 @@ func prepare(ctx context.Context, tx pgx.Tx, name string) error {
 	if server < minServer {
 		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", server/10000)
 	}
-	if err := lock(ctx, tx, name); err != nil {
+	if _, err := tx.Exec(ctx, lockSQL(name)); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, prepareSQL(name))
@@ -176,7 +150,7 @@ COMMENT ON COLUMN {pawl}.migration.needs IS 'The newest migration that a program
 
 // step applies the next migration and reports whether there may be more.
 func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
-	if err := lock(ctx, tx, name); err != nil {
+	if _, err := tx.Exec(ctx, lockSQL(name)); err != nil {
 		return false, err
 	}
 	s, err := StatusOf(ctx, tx, name)
@@ -194,13 +168,7 @@ func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
 	return true, err
 }
 
-// lock waits for other nodes that migrate. The transaction holds the lock.
-func lock(ctx context.Context, tx pgx.Tx, name string) error {
-	_, err := tx.Exec(ctx, lockSQL(name))
-	return err
-}
-
-// lockSQL has no parameters, so that it can be part of a script.
+// lockSQL locks out other nodes that migrate, for a transaction. It has no parameters, so that it can be part of a script.
 func lockSQL(name string) string {
 	return "SELECT pg_advisory_xact_lock(hashtextextended('pawl migrate " + name + "', 0))"
 }

@@ -163,8 +163,7 @@ func TestDetachedPartitionIsReattached(t *testing.T) {
 	assert.Equal(t, 1, ask[int](t, pool, "SELECT count(*) FROM pawl.outbox"), "events")
 }
 
-// A transaction that commits while the partition of its events is being detached must not lose
-// them.
+// A transaction that commits while the partition of its events is being detached must not lose them.
 func TestCommitFailsDuringRemoval(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -184,8 +183,7 @@ func TestCommitFailsDuringRemoval(t *testing.T) {
 	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.audit"), "transitions without events")
 }
 
-// A role that may create partitions cannot fill the database with tables, and one that may remove
-// them only removes expired ones.
+// A role that may create partitions cannot fill the database with tables, and one that may remove them only removes expired ones.
 func TestPartitionRightsAreLimited(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

@@ -17,8 +17,7 @@ const Default = "pawl"
 
 var nameForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// qualifier matches the schema's name in migrations, which are written for a schema named pawl and
-// never change after their release.
+// qualifier matches the schema's name in migrations, which are written for a schema named pawl and never change after their release.
 var qualifier = regexp.MustCompile(`\bpawl\.`)
 
 // CheckName rejects a schema name that would need quotes.

@@ -18,8 +18,7 @@ func TestFunctionsHaveSafeSearchPath(t *testing.T) {
 	assert.Empty(t, loose, "the search path of these is their caller's")
 }
 
-// A role that may create functions in a schema of a caller's search path cannot execute code as
-// that caller.
+// A role that may create functions in a schema of a caller's search path cannot execute code as that caller.
 func TestFunctionsDoNotRunForeignCode(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)

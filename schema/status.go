@@ -31,8 +31,7 @@ func (s *Status) Version() int {
 	return s.Applied[len(s.Applied)-1].Number
 }
 
-// Err returns nil if the schema is what this program needs, otherwise ErrBehind, ErrNewer or
-// ErrForeign.
+// Err returns nil if the schema is what this program needs, otherwise ErrBehind, ErrNewer or ErrForeign.
 func (s *Status) Err() error {
 	needs := 0
 	for _, a := range s.Applied {
@@ -41,7 +40,13 @@ func (s *Status) Err() error {
 		}
 		needs = max(needs, a.Needs)
 	}
-	return compare(s.Version(), needs)
+	switch at := s.Version(); {
+	case at > len(Migrations) && needs > len(Migrations):
+		return fmt.Errorf("%w (schema version %d, program %d): run the one that has migrated it, or a newer one", ErrNewer, at, len(Migrations))
+	case at < len(Migrations):
+		return fmt.Errorf("%w (schema version %d, program %d)", ErrBehind, at, len(Migrations))
+	}
+	return nil
 }
 
 // StatusOf returns the state of a schema. It writes nothing and works through a pooler.
@@ -54,23 +59,20 @@ func StatusOf(ctx context.Context, by interface {
 		return s, err
 	}
 	sql := In(name, "SELECT number, name, applied_at, coalesce(needs, number) FROM {pawl}.migration ORDER BY number")
-	found, err := by.Query(ctx, sql, pgx.QueryExecModeExec)
-	if err == nil {
-		s.Applied, err = pgx.CollectRows(found, pgx.RowToStructByPos[Applied])
-	}
-	if foreign(err) {
+	found, _ := by.Query(ctx, sql, pgx.QueryExecModeExec) // CollectRows returns its error
+	s.Applied, err = pgx.CollectRows(found, pgx.RowToStructByPos[Applied])
+	if isState(err, "42703") { // undefined column
 		return s, fmt.Errorf("%w: the table migration in schema %s is another one (%w); name another schema with --schema", ErrForeign, name, err)
 	}
-	if err != nil && !missing(err) {
+	if err != nil && !isState(err, "42P01", "3F000") { // no table, no schema
 		return s, fmt.Errorf("read the version of schema %s: %w", name, err)
 	}
 	s.Pending = Migrations[min(s.Version(), len(Migrations)):]
 	return s, nil
 }
 
-// Plan returns the script that [Migrate] would execute on a schema at a version, each step in its
-// own transaction under the same lock. It can be executed instead of Migrate. It is empty if
-// nothing is pending.
+// Plan returns the script that [Migrate] would execute on a schema at a version, each step in its own transaction under the same lock.
+// It can be executed instead of Migrate. It is empty if nothing is pending.
 func Plan(name string, version int) string {
 	var b strings.Builder
 	step := func(sql string) { fmt.Fprintf(&b, "BEGIN;\n%s;\n%s\nCOMMIT;\n", lockSQL(name), strings.TrimSpace(sql)) }

@@ -26,8 +26,7 @@ func Imported(at time.Time) Cause {
 	return CausedByImport + " " + Cause(at.UTC().Format(time.RFC3339Nano))
 }
 
-// HappenedAt returns the time of an import as the database stores it, to the microsecond, or zero
-// for other stored causes.
+// HappenedAt returns the time of an import as the database stores it, to the microsecond, or zero for other stored causes.
 func (c Cause) HappenedAt() time.Time {
 	kind, at, _ := strings.Cut(string(c), " ")
 	if Cause(kind) != CausedByImport {

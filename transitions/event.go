@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Event is an event of the log. Every transition has one of type "workflow.transition" with the
-// resulting data; actions can add others.
+// Event is an event of the log. Every transition has one of type "workflow.transition" with the resulting data; actions can add others.
 type Event struct {
 	Source      string // prefix of the sources of an installation; defaults to DefaultSource
 	Tenant      string
@@ -112,10 +111,9 @@ func unfit(r rune) bool {
 	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe
 }
 
-// AppendCloudEvent appends the event as CloudEvents 1.0 JSON. Source and subject are CloudSource
-// and Subject; position, instance, version, workflow, transition, state and the attributes of Told
-// are extension attributes. The position is text, because integers in CloudEvents have 32 bits. If
-// the payload was erased, data is absent and the attribute "redacted" is true.
+// AppendCloudEvent appends the event as CloudEvents 1.0 JSON. Source and subject are CloudSource and Subject; position, instance,
+// version, workflow, transition, state and the attributes of Told are extension attributes. The position is text, because integers in
+// CloudEvents have 32 bits. If the payload was erased, data is absent and the attribute "redacted" is true.
 func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, `{"specversion":"1.0","id":"`...)
 	b = strconv.AppendInt(b, e.Position, 10)

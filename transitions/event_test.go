@@ -53,8 +53,7 @@ func TestCloudEventGolden(t *testing.T) {
 	assert.Equal(t, "17-1", someEvent().ID(), "the event's id")
 }
 
-// The required attributes of CloudEvents 1.0 are present and the document is valid JSON, for any
-// names.
+// The required attributes of CloudEvents 1.0 are present and the document is valid JSON, for any names.
 func FuzzCloudEvent(f *testing.F) {
 	for _, tenant := range []string{"default", "a b/c?d#e%", `"},{"x":"`, "é\u2028\x00\n", "..", "\U0001f6d2"} {
 		f.Add(tenant, "expense.grown", "open", int64(1))

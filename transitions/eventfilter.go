@@ -56,9 +56,8 @@ func (f *EventFilter) Check(versions []*workflow.Workflow) error {
 	return CheckAttributes(f.Workflow, f.Attributes, versions)
 }
 
-// CheckKnown is like Check and also rejects a workflow or a state that is not among the known
-// versions. Types are not checked, because actions choose those of their events. Error:
-// InvalidRequest.
+// CheckKnown is like Check and also rejects a workflow or a state that is not among the known versions. Types are not checked, because
+// actions choose those of their events. Error: InvalidRequest.
 func (f *EventFilter) CheckKnown(known []*workflow.Workflow) error {
 	versions := known
 	if f.Workflow != "" {

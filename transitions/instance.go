@@ -56,15 +56,13 @@ type Entry struct {
 
 // Links are the relations of an instance, stored in its row.
 type Links struct {
-	// InFlight is the command that moved the instance to an in-between state, and whose completion
-	// moves it on.
+	// InFlight is the command that moved the instance to an in-between state, and whose completion moves it on.
 	InFlight *CommandRef `json:"in_flight,omitempty"`
 	// Effects are undone by a later failure, in the order of their completion. At MaxEffects, or
 	// MaxEffectBytes of payloads and results, no other activity with an undoable effect is started.
 	Effects []Effect `json:"effects,omitempty"`
 	Parent  *Parent  `json:"parent,omitempty"`
-	// Deferred are completions of children that the instance has not processed yet, in order of
-	// arrival.
+	// Deferred are completions of children that the instance has not processed yet, in order of arrival.
 	Deferred []Completion `json:"deferred,omitempty"`
 	// Migrations are the instance's migrations in order. Without one it has its first version.
 	Migrations []Migrated `json:"migrations,omitempty"`

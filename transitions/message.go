@@ -33,20 +33,17 @@ type Message struct {
 	Delivery int    // number of this delivery, from 1; 0: unknown
 	Earlier  bool   // there may have been uncounted deliveries
 
-	// Keep is how long the message is stored as received, with its Headers, for operators. Zero
-	// does not store it.
+	// Keep is how long the message is stored as received, with its Headers, for operators. Zero does not store it.
 	Keep    time.Duration
 	Headers map[string][]string
 
 	Trace tracing.Context // trace context of the message; defaults to that of the call's context
 }
 
-// Message commands have the scope inboxScope plus the consumer, the id as key, and the hash of the
-// body as fingerprint.
+// Message commands have the scope inboxScope plus the consumer, the id as key, and the hash of the body as fingerprint.
 const inboxScope = "inbox:"
 
-// InboxScope returns the scope of the commands for a consumer's messages, which is also their
-// actor.
+// InboxScope returns the scope of the commands for a consumer's messages, which is also their actor.
 func InboxScope(consumer string) string { return inboxScope + consumer }
 
 // WithDefaults returns the message with defaults.
@@ -111,8 +108,7 @@ type About struct {
 	Instance    uuid.UUID
 }
 
-// typeOf returns the member "type" of a body, as in Standard Webhooks and CloudEvents, or "" if
-// absent or not storable.
+// typeOf returns the member "type" of a body, as in Standard Webhooks and CloudEvents, or "" if absent or not storable.
 func typeOf(body []byte) string {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {

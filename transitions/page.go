@@ -1,7 +1,6 @@
 package transitions
 
-// PageBytes is the number of bytes of data at which a page of a list or of the log ends early,
-// including the row that reaches it.
+// PageBytes is the number of bytes of data at which a page of a list or of the log ends early, including the row that reaches it.
 const PageBytes = 1 << 20
 
 // firstRows is the size of the first read of a page, before the size of its rows is known.

@@ -19,8 +19,7 @@ type Problem struct {
 	Allowed []string              `json:"allowed,omitempty"`
 	Errors  []workflow.FieldError `json:"errors,omitempty"`
 
-	// Position is the position of the transition, if a failure caused one, and the first stored
-	// position for events_gone.
+	// Position is the position of the transition, if a failure caused one, and the first stored position for events_gone.
 	Position int64 `json:"position,omitzero"`
 }
 
@@ -29,8 +28,7 @@ const problemTypes = "https://github.com/pawlhq/pawl/blob/main/docs/errors.md#"
 
 const finalHint = " This answer is final for this key; another try needs a new key."
 
-// ProblemOf returns the problem document of an error. It hides causes and errors that are not an
-// *workflow.Error.
+// ProblemOf returns the problem document of an error. It hides causes and errors that are not an *workflow.Error.
 func ProblemOf(err error) Problem {
 	e := workflow.AsError(err)
 	info := e.Code.Info()

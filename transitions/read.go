@@ -47,9 +47,8 @@ type Follower interface {
 
 // Watcher follows one command. It is not safe for concurrent use.
 type Watcher interface {
-	// Next returns the status of the command, at first immediately, then after each change.
-	// Completed commands do not change. It returns the context's error or an *workflow.Error:
-	// CommandNotFound, KeyExpired, Unavailable, ShuttingDown.
+	// Next returns the status of the command, at first immediately, then after each change. Completed commands do not change. It
+	// returns the context's error or an *workflow.Error: CommandNotFound, KeyExpired, Unavailable, ShuttingDown.
 	Next(ctx context.Context) (Record, error)
 	// Close releases the command. It may be called twice.
 	Close()

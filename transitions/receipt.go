@@ -43,8 +43,7 @@ func (r Receipt) Err() error {
 	return p.Err()
 }
 
-// Result returns the result of a successful command. For a refusal it returns the error, and for a
-// command in flight InProgress.
+// Result returns the result of a successful command. For a refusal it returns the error, and for a command in flight InProgress.
 func (r Receipt) Result() (Result, error) {
 	if r.InFlight() {
 		return Result{}, workflow.Errorf(workflow.InProgress, "the command is in flight; wait for its end")
@@ -73,8 +72,7 @@ type Result struct {
 	Position   int64          `json:"position,omitzero"`
 }
 
-// OverdueTimer is a timer whose time had passed when an import, a migration or a correction armed
-// it.
+// OverdueTimer is a timer whose time had passed when an import, a migration or a correction armed it.
 type OverdueTimer struct {
 	Timer      string    `json:"timer"`
 	Transition string    `json:"transition"` // caused by the timer
@@ -82,9 +80,8 @@ type OverdueTimer struct {
 	Fires      time.Time `json:"fires"` // unless the instance leaves the timer's states before
 }
 
-// WithPosition adds the position to a stored body as its last member, so that stored bytes are a
-// prefix of the response and replays are byte-identical. Position 0 adds nothing. The result must
-// not be modified, as callers may share it.
+// WithPosition adds the position to a stored body as its last member, so that stored bytes are a prefix of the response and replays are
+// byte-identical. Position 0 adds nothing. The result must not be modified, as callers may share it.
 func WithPosition(body []byte, position int64) []byte {
 	if position == 0 || len(body) == 0 {
 		return slices.Clip(body)

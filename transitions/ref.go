@@ -10,8 +10,7 @@ import (
 // Ref identifies a command.
 type Ref struct{ Tenant, Scope, Key string }
 
-// Hash identifies a command in notifications: the FNV-1a hash of its parts, each ended by a NUL.
-// Two commands can have the same hash.
+// Hash identifies a command in notifications: the FNV-1a hash of its parts, each ended by a NUL. Two commands can have the same hash.
 func (r Ref) Hash() uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -24,8 +23,7 @@ func (r Ref) Hash() uint64 {
 	return h
 }
 
-// EffectKey returns the key of an activity's effect: 40 hexadecimal digits of the SHA-256 of
-// tenant, scope and key.
+// EffectKey returns the key of an activity's effect: 40 hexadecimal digits of the SHA-256 of tenant, scope and key.
 func EffectKey(r Ref) string {
 	buf := make([]byte, 0, 256)
 	for _, part := range []string{r.Tenant, r.Scope, r.Key} {

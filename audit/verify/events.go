@@ -19,10 +19,9 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// eventColumns pairs the events of the outbox with the audit rows of their positions, by instance.
-// The third column from the end lists differences between an event and its row or its instance;
-// rows have no copy of events emitted by actions. The attributes of the instance come with the
-// events of its newest row. A row without events comes with its week if that may have a partition.
+// eventColumns pairs the events of the outbox with the audit rows of their positions, by instance. The third column from the end lists
+// differences between an event and its row or its instance; rows have no copy of events emitted by actions. The attributes of the
+// instance come with the events of its newest row. A row without events comes with its week if that may have a partition.
 var (
 	eventColumns = `
 SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesce(a.position, o.position), a.position IS NULL,
@@ -35,17 +34,12 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 		WHEN o.business_key IS DISTINCT FROM a.business_key THEN 'business key' ELSE '' END,
 	coalesce(nullif(o.attributes, '{}')::text, ''), CASE WHEN a.newest THEN coalesce(nullif(a.attributes, '{}')::text, '') END`
 
-	// PostgreSQL executes a full join as a hash or merge join. For a tenant without statistics the
-	// planner expects one row, and another join would read all instances for each audit row.
-	// eventsWhere drops instances without a row.
+	// PostgreSQL executes a full join as a hash or merge join. For a tenant without statistics the planner expects one row, and another
+	// join would read all instances for each audit row. eventsWhere drops instances without a row.
 	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
 	ofTenant     = auditColumns + `(` + audit.Rows("$1", "") + `) x FULL JOIN (` + store.Instances("$1") + `) i ON i.id = x.instance) a`
-	ofInstance   = auditColumns + `(` + audit.Rows(
-		"$1",
-		"$2",
-	) + `) x FULL JOIN (` + store.Instances(
-		"$1",
-	) + ` AND id = $2) i ON i.id = x.instance) a`
+	ofInstance   = auditColumns + `(` + audit.Rows("$1", "$2") + `) x FULL JOIN (` + store.Instances("$1") +
+		` AND id = $2) i ON i.id = x.instance) a`
 
 	eventsWhere = `
 WHERE o.position IS NOT NULL OR ` + outbox.WeekOf("a.at") + ` IS NOT NULL
@@ -98,20 +92,17 @@ type gone struct {
 // verifyEvents appends defects of the events of an instance, or of the tenant for nil: one for each
 // instance without a known defect. It does not expect weeks that retention has dropped.
 func (t *Verifier) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
-	sql, args := t.events, []any{pgx.QueryExecModeCacheDescribe, tenant}
+	sql, args := eventsSQL, []any{pgx.QueryExecModeCacheDescribe, tenant}
 	if one != nil {
-		sql, args = t.eventsOfOne, append(args, *one)
+		sql, args = eventsOfOneSQL, append(args, *one)
 	}
-	rows, err := t.q.Query(ctx, sql, args...)
-	if err != nil {
-		return fmt.Errorf("read events: %w", err)
-	}
+	rows, _ := t.q.Query(ctx, t.in(sql), args...) // ForEachRow returns its error
 	v := events{out: out, known: map[uuid.UUID]bool{}, gone: map[time.Time]*gone{}}
 	for _, b := range out.Broken {
 		v.known[b.Instance] = true
 	}
 	var r eventRow
-	_, err = pgx.ForEachRow(rows, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
+	_, err := pgx.ForEachRow(rows, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
 		&r.redacted, &r.digest, &r.changes, &r.wrong, &r.attributes, &r.has}, func() error {
 		v.check(r)
 		r = eventRow{}
@@ -158,9 +149,8 @@ func (v *events) checkOne(r eventRow) {
 	}
 }
 
-// keeps reports whether an event has the expected attributes: those of the transition's first
-// event, or, if the transition does not change attributes, those of the previous version. Before
-// version 1 an instance has none.
+// keeps reports whether an event has the expected attributes: those of the transition's first event, or, if the transition does not
+// change attributes, those of the previous version. Before version 1 an instance has none.
 func (v *events) keeps(r eventRow) bool {
 	switch {
 	case r.ordinal > 0:
@@ -206,12 +196,9 @@ func (t *Verifier) verifyWeeks(ctx context.Context, v *events) error {
 	if len(v.gone) == 0 {
 		return nil
 	}
-	rows, err := t.q.Query(ctx, t.weeks, pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone)))
-	if err != nil {
-		return fmt.Errorf("read events: %w", err)
-	}
+	rows, _ := t.q.Query(ctx, t.in(weeksSQL), pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone))) // see ForEachRow
 	var week time.Time
-	_, err = pgx.ForEachRow(rows, []any{&week}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&week}, func() error {
 		g := v.gone[week.UTC()]
 		g.Reason = "its events are missing from the outbox"
 		if g.others > 0 {

@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { tables.Main(m) }
 
-// The cost of verifying a tenant is not quadratic: no join is a nested loop, even if the planner
-// expects no rows.
+// The cost of verifying a tenant is not quadratic: no join is a nested loop, even if the planner expects no rows.
 func TestVerifyUsesHashOrMergeJoins(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)

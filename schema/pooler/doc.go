@@ -2,7 +2,6 @@
 // database. With such a pooler, each transaction may use another session: named prepared
 // statements, SET, LISTEN and session locks do not stay with a connection and affect others.
 //
-// The program must choose a suitable mode of its driver: default_query_exec_mode=exec in the
-// connection string. This package reports a missing setting at the start, instead of intermittent
-// errors later.
+// The program must choose a suitable mode of its driver: default_query_exec_mode=exec in the connection string. This package reports a
+// missing setting at the start, instead of intermittent errors later.
 package pooler

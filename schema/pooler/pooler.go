@@ -10,16 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPrepares reports a pooler in transaction mode between the program and its database while the
-// driver prepares statements.
+// ErrPrepares reports a pooler in transaction mode between the program and its database while the driver prepares statements.
 var ErrPrepares = errors.New("a pooler in transaction mode is between this program and its database, where prepared statements fail: " +
 	"add default_query_exec_mode=exec to the connection string")
 
 // ErrShared reports a pooler in transaction mode, so that a connection has no session of its own.
 var ErrShared = errors.New("a pooler in transaction mode is between this program and its database")
 
-// Expected reports whether connections with this configuration keep nothing in their session, as
-// required by a pooler.
+// Expected reports whether connections with this configuration keep nothing in their session, as required by a pooler.
 func Expected(c *pgx.ConnConfig) bool {
 	switch c.DefaultQueryExecMode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe:
@@ -48,8 +46,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 }
 
-// CheckSession checks that a connection has its own session of the database. Without a pooler it
-// takes one round trip.
+// CheckSession checks that a connection has its own session of the database. Without a pooler it takes one round trip.
 //
 // Errors: ErrShared; those of the database.
 func CheckSession(ctx context.Context, one *pgx.Conn) error {
@@ -57,9 +54,8 @@ func CheckSession(ctx context.Context, one *pgx.Conn) error {
 	if err != nil || before == one.PgConn().PID() {
 		return err
 	}
-	// A pooler reports its own backend key. In session mode this connection keeps its backend. In
-	// transaction mode the backend is free now: the second connection gets it, or a third party
-	// does and this connection gets another.
+	// A pooler reports its own backend key. In session mode this connection keeps its backend. In transaction mode the backend is free
+	// now: the second connection gets it, or a third party does and this connection gets another.
 	two, err := pgx.ConnectConfig(ctx, one.Config())
 	if err != nil {
 		return fmt.Errorf("look for a pooler: %w", err)

@@ -9,9 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// settings are required in every session, whatever the server, the database or the role sets: pgx
-// parses times in ISO format and text in UTF-8, and quotes literals as in standard SQL. PgBouncer
-// passes exactly these parameters on.
+// settings are required in every session, whatever the server, the database or the role sets: pgx parses times in ISO format and text
+// in UTF-8, and quotes literals as in standard SQL. PgBouncer passes exactly these parameters on.
 var settings = []struct{ name, value string }{
 	{"datestyle", "ISO"}, {"client_encoding", "UTF8"}, {"standard_conforming_strings", "on"},
 }
@@ -23,8 +22,7 @@ func Configure(c *pgx.ConnConfig) {
 	}
 }
 
-// checkSettings rejects a database that is not in UTF-8, and connections without the settings. It
-// takes one round trip.
+// checkSettings rejects a database that is not in UTF-8, and connections without the settings. It takes one round trip.
 func checkSettings(ctx context.Context, pool *pgxpool.Pool) error {
 	var database, encoding string
 	found := make([]string, len(settings))

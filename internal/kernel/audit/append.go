@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Columns are the columns of a row as Add fills them, after its tenant. The position
-// is not among them: the database gives it.
+// Columns are the columns of a row in the order of Add, without the tenant and the position, which the database assigns.
 var Columns = rows.ColumnsOf(func(s *rows.Set) { Add(s, &transitions.Entry{}) })
 
 // Add adds an entry to a set with these columns. Its Hash must be set.
@@ -36,7 +35,7 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.Col("events_digest", rows.Bytea).Bytes(e.Emitted)
 }
 
-// storedScope is "" for the default scope, which stands as NULL; see ScopeOf.
+// storedScope returns the scope, "" for the default scope, which is stored as NULL; see ScopeOf.
 func storedScope(e *transitions.Entry) string {
 	instance := e.Instance
 	if e.Version == 1 {
@@ -48,8 +47,8 @@ func storedScope(e *transitions.Entry) string {
 	return e.Scope
 }
 
-// Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL
-// expression that may use u.ord, which counts the rows from 1, and the source from.
+// Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL expression of u.ord, which counts the rows from 1,
+// and the source from.
 func Insert(b *rows.Builder, position, from string) {
 	b.Add("INSERT INTO {pawl}.audit (tenant, position, ", rows.Names(Columns), ") SELECT ", b.Tenant(), ", ", position, ", ", uColumns,
 		" FROM ").Source(Columns).Add(", ", from)

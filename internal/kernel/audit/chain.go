@@ -7,19 +7,17 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// chainLabel begins every hash, so that one of another format cannot be taken
-// for it.
+// chainLabel starts every hash, to separate it from other formats.
 const chainLabel = "pawl.audit.3"
 
-// Link returns the hash of an entry that follows the entry with hash prev (all zero for an instance's first): SHA-256 over prev, the state
-// of the instance before and after it, the events that its action emitted, and every field of the entry except its position. Payload and
-// data enter as their own SHA-256, so that they can be redacted; the hash of the data is part of the state. The position does not enter,
-// because the database assigns it while the entry is written.
+// Link returns the hash of an entry that follows the entry with hash prev (zero for an instance's first): SHA-256 over prev, the digests of
+// the instance before and after it, the emitted events, and every field except the position, which the database assigns later. Payload and
+// data enter as their own SHA-256, so that they can be redacted.
 func Link(prev [32]byte, e *transitions.Entry) [32]byte {
 	return LinkTo(prev, e, sha256.Sum256(e.Payload))
 }
 
-// LinkTo is Link of an entry whose payload is known by its digest alone.
+// LinkTo is Link with the digest of the payload.
 func LinkTo(prev [32]byte, e *transitions.Entry, payload [32]byte) [32]byte {
 	b := make([]byte, 0, 512)
 	b = append(b, chainLabel...)

@@ -1,7 +1,4 @@
-// Package audit owns the table audit: one row for every transition, append-only,
-// each chained by hash to the instance's previous one.
+// Package audit owns the table audit: one append-only row for each transition, chained by hash to the instance's previous row.
 //
-// It supplies the commit pipeline with the columns and the text of its insert, and
-// reads history. It begins and ends no transaction. Chains are verified in
-// audit/verify, with the instances and the events that they are about.
+// It supplies the commit pipeline with the columns and the text of its insert, and reads history. Package audit/verify verifies the chains.
 package audit

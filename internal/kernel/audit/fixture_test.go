@@ -33,8 +33,7 @@ var (
 	third  = uuid.MustParse("00000000-0000-8000-8000-000000000003")
 )
 
-// book is a database with three instances of four transitions each, whose
-// positions take turns: 1 to 12.
+// book is a database with three instances of four transitions each, whose positions take turns: 1 to 12.
 type book struct {
 	pool    *pgxpool.Pool
 	table   *audit.Table
@@ -105,8 +104,7 @@ func entry(id uuid.UUID, version, position int64) transitions.Entry {
 	return e
 }
 
-// read are the entries of an instance as they are read: without what only enters
-// the hash.
+// read are the entries of an instance as they are read: without what only enters the hash.
 func (b *book) read(id uuid.UUID) (list []transitions.Entry) {
 	for _, e := range b.entries[id] {
 		e.Before, e.After, e.Rest, e.Emitted = [32]byte{}, [32]byte{}, nil, nil
@@ -158,8 +156,7 @@ func (b *book) exec(t testing.TB, sql string, args ...any) {
 	require.NoError(t, err, sql)
 }
 
-// verifyAfter says what is found while a transaction that tampers is open, and
-// undoes it. The statements may hold several.
+// verifyAfter says what is found while a transaction that tampers is open, and undoes it. The statements may hold several.
 func (b *book) verifyAfter(t testing.TB, id uuid.UUID, tamper string) inspect.Verification {
 	t.Helper()
 	tx, err := b.pool.Begin(t.Context())

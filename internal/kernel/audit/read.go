@@ -12,50 +12,41 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Querier is what reads; a pool, a connection or a transaction.
+// Querier is a pool, a connection or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // Table reads the audit table of one schema.
 type Table struct {
-	q       Querier
-	history string
-	at      string
-	asOf    string
+	q  Querier
+	in func(sql string) string
 }
 
-// New prepares to read with q. in puts the schema's name into a statement.
-func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL)}
-}
+// New returns a Table that reads with q. in inserts the schema's name into a statement.
+func New(q Querier, in func(sql string) string) *Table { return &Table{q, in} }
 
-// Position joins the audit row a of the version that a command c of the tenant has made,
-// which can only be a probe of the primary key. It has a position alone. The tenant is an
-// SQL expression.
+// Position joins the position of the audit row a of a command c by a probe of the primary key. The tenant is an SQL expression.
 func Position(tenant string) string {
 	return ` LEFT JOIN LATERAL (SELECT a.position FROM {pawl}.audit a
 	WHERE a.tenant = ` + tenant + ` AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
 }
 
-// Newest joins the newest audit row a of an instance that is of a transition; all are SQL expressions. It reads back from the
-// instance's newest row.
+// Newest joins the newest audit row a of an instance with a transition, reading back from the newest row. All are SQL expressions.
 func Newest(tenant, instance, transition string) string {
 	return `
 LEFT JOIN LATERAL (SELECT * FROM {pawl}.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
 	AND x.transition = ` + transition + ` ORDER BY x.version DESC LIMIT 1) AS a ON true`
 }
 
-// RowOf joins the audit row a of a version of an instance, which can only be a probe
-// of the primary key. All are SQL expressions.
+// RowOf joins the audit row a of a version of an instance by a probe of the primary key. All are SQL expressions.
 func RowOf(tenant, instance, version string) string {
 	return `
 LEFT JOIN LATERAL (SELECT * FROM {pawl}.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
 	AND x.version = ` + version + ` LIMIT 1) AS a ON true`
 }
 
-// Rows are the audit rows of a tenant, or of one of its instances if that is not "".
-// Both are SQL expressions.
+// Rows selects the audit rows of a tenant, or of one of its instances if not "". Both are SQL expressions.
 func Rows(tenant, instance string) string {
 	all := "SELECT * FROM {pawl}.audit WHERE tenant = " + tenant
 	if instance == "" {
@@ -64,11 +55,10 @@ func Rows(tenant, instance string) string {
 	return all + " AND instance = " + instance
 }
 
-// ScopeOf is an SQL expression for the scope of the command that made the audit row a,
-// which has none where it is the default one.
+// ScopeOf is an SQL expression for the scope of the command of the audit row a.
 const ScopeOf = `coalesce(a.scope, a.workflow || ':' || CASE a.version WHEN 1 THEN a.transition ELSE a.instance::text END)`
 
-// scope is ScopeOf where there is no other table.
+// scope is ScopeOf without other tables.
 var scope = strings.ReplaceAll(ScopeOf, "a.", "")
 
 var (
@@ -84,8 +74,8 @@ LIMIT $4`
 
 	atSQL = `SELECT ` + entryColumns + ` FROM {pawl}.audit WHERE tenant = $1 AND instance = $2 AND version = $3`
 
-	// asOfSQL reads back from the newest version. The times of an instance's versions increase with the versions, up to the difference between
-	// the clocks of two nodes, so an index by time would cost every transition for little benefit.
+	// asOfSQL reads back from the newest version. Times increase with versions, except for differences between clocks, so an index by time
+	// is not worth its cost per transition.
 	asOfSQL = `
 SELECT ` + entryColumns + `
 FROM {pawl}.audit
@@ -94,12 +84,11 @@ ORDER BY version DESC
 LIMIT 1`
 )
 
-// History returns the entries of an instance after a version, oldest first, at
-// most limit. There are fewer, although there are more, where they have [transitions.PageBytes].
+// History returns up to limit entries of an instance after a version, oldest first. It ends early at [transitions.PageBytes].
 func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, after int64, limit int) (list []transitions.Entry, err error) {
 	for !transitions.PageFull(list, limit) {
 		rows := transitions.NextRows(transitions.EntryBytes(list), len(list), limit)
-		next, err := t.entries(ctx, tenant, instance, t.history, after, rows)
+		next, err := t.entries(ctx, tenant, instance, historySQL, after, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -113,18 +102,17 @@ func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, 
 
 // At returns the entry that made a version of an instance, if it exists.
 func (t *Table) At(ctx context.Context, tenant string, instance uuid.UUID, version int64) ([]transitions.Entry, error) {
-	return t.entries(ctx, tenant, instance, t.at, version)
+	return t.entries(ctx, tenant, instance, atSQL, version)
 }
 
 // AsOf returns the newest entry of an instance that is not later than a time, in microseconds, if one exists.
 func (t *Table) AsOf(ctx context.Context, tenant string, instance uuid.UUID, at time.Time) ([]transitions.Entry, error) {
-	return t.entries(ctx, tenant, instance, t.asOf, at.Truncate(time.Microsecond))
+	return t.entries(ctx, tenant, instance, asOfSQL, at.Truncate(time.Microsecond))
 }
 
 func (t *Table) entries(ctx context.Context, tenant string, instance uuid.UUID, sql string, args ...any) ([]transitions.Entry, error) {
-	// Planned whenever it runs: a plan that was made while the table was all but
-	// empty, and kept, would scan it when it is full.
-	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
+	// Planned at each execution: a plan for an almost empty table would scan a full one.
+	rows, err := t.q.Query(ctx, t.in(sql), append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}

@@ -1,4 +1,4 @@
-// Package build says which version of Pawl a program is, and of which program it is a part.
+// Package build describes the program and its version of Pawl.
 package build
 
 import (

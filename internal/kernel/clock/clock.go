@@ -1,6 +1,5 @@
-// Package clock is the database's clock as a node follows it. All nodes decide by
-// it, so that a node whose own clock is wrong fires no timer early and expires no
-// key late.
+// Package clock follows the database's clock, by which all nodes decide, so that a node whose own clock is wrong fires no timer early and
+// expires no key late.
 package clock
 
 import (
@@ -11,23 +10,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Clock tells the time of decisions. It is safe for concurrent use.
+// Clock returns the time of decisions. It is safe for concurrent use.
 type Clock struct {
 	fixed  func() time.Time // nil: the database's
 	newest atomic.Pointer[reading]
 }
 
-// reading is what is known of the database's clock.
+// reading is a reading of the database's clock.
 type reading struct {
 	theirs time.Time
 	at     time.Time // on the local monotonic clock, which changes of the wall clock do not affect
 }
 
-// New makes a clock that goes as now says, or, for nil, as the database's: until
-// it is read first, as the system's.
+// New returns a clock that returns now(), or, for nil, the database's time; until its first reading, the system's.
 func New(now func() time.Time) *Clock { return &Clock{fixed: now} }
 
-// Now is the time in UTC, to the microsecond that the database keeps.
+// Now returns the time in UTC, to the microsecond as in the database.
 func (c *Clock) Now() time.Time {
 	now := time.Now()
 	if c.fixed != nil {
@@ -38,8 +36,7 @@ func (c *Clock) Now() time.Time {
 	return now.UTC().Truncate(time.Microsecond)
 }
 
-// Set takes note of what the database's clock said between two times on ours.
-// What is known already stays where the two agree.
+// Set records a reading of the database's clock between two local times. A reading that agrees with the previous one is ignored.
 func (c *Clock) Set(theirs, sent, received time.Time) {
 	trip := received.Sub(sent)
 	r := &reading{theirs: theirs, at: sent.Add(trip / 2)}
@@ -49,7 +46,7 @@ func (c *Clock) Set(theirs, sent, received time.Time) {
 	c.newest.Store(r)
 }
 
-// Read asks the database for the time.
+// Read reads the database's clock.
 func (c *Clock) Read(ctx context.Context, conn *pgx.Conn) error {
 	var theirs time.Time
 	sent := time.Now()

@@ -75,14 +75,12 @@ func TestCheck_FinalError(t *testing.T) {
 	assert.Truef(t, v.Back != nil && v.Back.Failure != "", "%+v", v)
 }
 
-// typedNil is what a function returns as its error that declares the pointer
-// and never sets it.
+// typedNil is what a function returns as its error that declares the pointer and never sets it.
 type typedNil struct{ text string }
 
 func (e *typedNil) Error() string { return e.text }
 
-// moody is an error that changes its mind: all that it is asked must be asked
-// where a panic is caught.
+// moody is an error that changes its mind: all that it is asked must be asked where a panic is caught.
 type moody struct{ panics bool }
 
 func (e *moody) say() string {

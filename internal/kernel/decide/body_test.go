@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// What is stored is replayed byte for byte, also by a later release: these
-// bodies may only ever gain members.
+// What is stored is replayed byte for byte, also by a later release: these bodies may only ever gain members.
 func TestBodiesGolden(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))

@@ -123,9 +123,8 @@ func reasons(err error) any {
 	return err
 }
 
-// FuzzCanonical compares with a decoder of its own kind: what Canonical returns
-// must mean what it was given, be its own canonical form, and keep every
-// number to its last digit.
+// FuzzCanonical compares with a decoder of its own kind: what Canonical returns must mean what it was given, be its own canonical form,
+// and keep every number to its last digit.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range []string{``, `{}`, `[]`, ` {"b":1.0,"a":[true,null,"\u00e9\\u0000\""]}`, `{"a":1e400,"b":-0}`,
 		`{"a":9007199254740993}`, `{"a":1e16}`, `{"\ud83d\ude00":{"x":[{}]}}`, `{"a":"\`, "{\"a\":\"\xff\"}", `{"a":12345678901234567890}`} {
@@ -152,9 +151,8 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// FuzzNumbersAreKeptOrRefused is the promise that two payloads never look alike
-// that are not: n/10^scale, spelled in several ways, keeps its value in all of them
-// or is refused in all.
+// FuzzNumbersAreKeptOrRefused is the promise that two payloads never look alike that are not: n/10^scale, spelled in several ways,
+// keeps its value in all of them or is refused in all.
 func FuzzNumbersAreKeptOrRefused(f *testing.F) {
 	for _, n := range []int64{0, -1, 15, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60, -1 << 63, 1<<63 - 1, 1152921504606847000} {
 		for _, scale := range []uint16{0, 1, 17, 400} {

@@ -96,8 +96,7 @@ func TestChildLimitAndErrors(t *testing.T) {
 	}
 }
 
-// The end of a child is a command to its parent, with the child's data as they
-// are.
+// The end of a child is a command to its parent, with the child's data as they are.
 func TestTheEndOfAChildTellsItsParent(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

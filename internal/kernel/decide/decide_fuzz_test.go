@@ -51,8 +51,7 @@ func (t *tape) command() transitions.Command {
 	return c
 }
 
-// FuzzDecide plays a random life of an instance and holds every decision against
-// what must be true of all.
+// FuzzDecide plays a random life of an instance and holds every decision against what must be true of all.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 1, 3, 2, 2, 0, 0, 0, 4, 2, 1, 0, 0, 0})

@@ -78,8 +78,7 @@ func TestAFailureTakesTheInstanceToItsFailureState(t *testing.T) {
 	}
 }
 
-// wantUndo holds what a decision plans against whether the effect of f is to be
-// undone.
+// wantUndo holds what a decision plans against whether the effect of f is to be undone.
 func wantUndo(t *testing.T, d Decision, undoes bool, f *InFlight, result []byte) {
 	t.Helper()
 	var undos []Planned
@@ -104,8 +103,7 @@ func wantUndo(t *testing.T, d Decision, undoes bool, f *InFlight, result []byte)
 	}
 }
 
-// Where another command took the instance on, the outcome changes nothing, but
-// what has happened all the same is undone.
+// Where another command took the instance on, the outcome changes nothing, but what has happened all the same is undone.
 func TestAnEndingThatComesTooLateIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -73,8 +73,7 @@ func TestExplainNamesEveryTransitionAndEveryReason(t *testing.T) {
 	}
 }
 
-// What is said to be allowed is allowed, and what is not is refused for the
-// reason that was given first.
+// What is said to be allowed is allowed, and what is not is refused for the reason that was given first.
 func TestExplainAgreesWithDecide(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))

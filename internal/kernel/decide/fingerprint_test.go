@@ -18,8 +18,7 @@ func fingerprintOf(t testing.TB, c transitions.Command) string {
 	return hex.EncodeToString(p.Fingerprint[:])
 }
 
-// The digests were computed by hand from the canonical requests. They are stored
-// with every key, so that they may never change.
+// The digests were computed by hand from the canonical requests. They are stored with every key, so that they may never change.
 func TestFingerprintGolden(t *testing.T) {
 	t.Parallel()
 	e1 := transitions.InstanceID("default", "expense", "E-1")

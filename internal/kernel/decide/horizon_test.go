@@ -14,8 +14,7 @@ import (
 
 var dueAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// untaken is a caller's command that was due at dueAt and is claimed for the
-// first time.
+// untaken is a caller's command that was due at dueAt and is claimed for the first time.
 func untaken(change func(*InFlight)) *InFlight {
 	f := &InFlight{Ref: transitions.Ref{Tenant: "default", Scope: "order:1", Key: "k"}, Phase: transitions.Working,
 		Attempt: 1, RunAt: dueAt, Request: []byte(`{}`)}

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The workflow of these tests: a help desk, where a letter opens a ticket or is added to one, and "answer" is
-// a call or a letter.
+// The workflow of these tests: a help desk, where a letter opens a ticket or is added to one, and "answer" is a call or a letter.
 type ticket struct {
 	Log []string `json:"log,omitempty"`
 }

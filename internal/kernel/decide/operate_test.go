@@ -172,8 +172,7 @@ func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 	}
 }
 
-// Every action on a stuck command of every phase: what becomes of the instance,
-// of the command, and of the operation itself.
+// Every action on a stuck command of every phase: what becomes of the instance, of the command, and of the operation itself.
 func TestOperationsOnAStuckCommand(t *testing.T) {
 	t.Parallel()
 	working := func(l *life) *InFlight { return l.accept("book", `{}`) }

@@ -291,8 +291,7 @@ func FuzzMessagesCanBeStored(f *testing.F) {
 	})
 }
 
-// Whatever a command has been through, it ends or it is due or an operator has it,
-// and the numbers make sense.
+// Whatever a command has been through, it ends or it is due or an operator has it, and the numbers make sense.
 func FuzzVerdicts(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), uint8(0))
 	f.Add(uint8(2), uint8(4), uint8(3), uint8(3), uint8(7))

@@ -44,8 +44,7 @@ func TestDecideIsPure(t *testing.T) {
 	}
 }
 
-// The decision after an earlier one must not write into what that one holds: a
-// group of commands keeps them all.
+// The decision after an earlier one must not write into what that one holds: a group of commands keeps them all.
 func TestLaterDecisionsDoNotChangeEarlierOnes(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))

@@ -18,8 +18,7 @@ type parcelNotice struct {
 	Parcel string `json:"parcel" validate:"required"`
 }
 
-// hears makes a workflow whose transitions receive messages of the types that are
-// their names.
+// hears makes a workflow whose transitions receive messages of the types that are their names.
 func hears(t testing.TB, name string, version int, kinds ...string) *workflow.Workflow {
 	t.Helper()
 	d := func(*workflow.Call, *parcelNotice, workflow.None) error { return nil }
@@ -51,8 +50,7 @@ func post(kind, body string) transitions.Message {
 	return transitions.Message{Tenant: "default", Consumer: "post", ID: "m", Type: kind, Body: []byte(body)}
 }
 
-// The order is that of the workflows' names and of the declaration, and the newest
-// version is asked.
+// The order is that of the workflows' names and of the declaration, and the newest version is asked.
 func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 	newest := []*workflow.Workflow{hears(t, "a", 2, "lost", "found"), hears(t, "b", 1, "found", "weighed")}
 	old := hears(t, "a", 1, "burnt")
@@ -112,8 +110,7 @@ func TestRoute_NewerVersion(t *testing.T) {
 	assert.Truef(t, err == nil && p.Definition == w3 && !p.Creates, "%+v, %v", p, err)
 }
 
-// Whatever comes in, the same message always becomes the same command, or the same
-// refusal.
+// Whatever comes in, the same message always becomes the same command, or the same refusal.
 func FuzzPrepareMessage(f *testing.F) {
 	routes := MessageRoutes([]*workflow.Workflow{hears(f, "a", 1, "lost", "found")}, func(string) []*workflow.Workflow { return nil })["post"]
 	f.Add("lost", []byte(`{"parcel":"p-1"}`))

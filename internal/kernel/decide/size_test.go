@@ -39,8 +39,7 @@ func TestDataThatIsLargerAlreadyMayStaySo(t *testing.T) {
 	wantCode(t, d.Err, workflow.DataTooLarge)
 }
 
-// An activity whose result makes the data too large has failed, and is undone; its
-// failure is noted however large the data is.
+// An activity whose result makes the data too large has failed, and is undone; its failure is noted however large the data is.
 func TestAResultThatMakesTheDataTooLargeIsAFailure(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

@@ -36,8 +36,7 @@ type trip struct {
 	Number int64     `json:"number,omitzero"`
 }
 
-// wish is the payload of every transition of a trip, and the result of its
-// activities: what the code shall do.
+// wish is the payload of every transition of a trip, and the result of its activities: what the code shall do.
 type wish struct {
 	Do     string    `json:"do,omitempty"`
 	Text   string    `json:"text,omitempty"`
@@ -193,8 +192,7 @@ func (l *life) do(transition, payload string) Decision {
 	return l.must(l.decide(l.command(transition, payload)))
 }
 
-// accept has an activity accepted and returns the command in flight, at its
-// first attempt.
+// accept has an activity accepted and returns the command in flight, at its first attempt.
 func (l *life) accept(transition, payload string) *InFlight {
 	l.t.Helper()
 	p, d := l.decide(l.command(transition, payload))

@@ -1,4 +1,4 @@
-// Package loop runs what a node does again and again in the background: a turn, a pause, the next turn.
+// Package loop runs periodic background work of a node.
 package loop
 
 import (
@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Loop is one of them. New makes it.
+// Loop runs one function periodically.
 type Loop struct {
 	stop  context.CancelFunc // nil: it was not started
 	work  sync.WaitGroup
 	woken chan struct{} // one token
 }
 
-// New makes one; Start begins its work.
+// New returns a loop; Start starts it.
 func New() *Loop { return &Loop{woken: make(chan struct{}, 1)} }
 
-// Start takes turns until Stop: each says how long the pause after it is. In the end comes end, with a context that has not ended.
+// Start calls turn until Stop; turn returns the pause until the next call. At the end it calls end, with a context that is not done.
 func (l *Loop) Start(turn func(ctx context.Context) time.Duration, end func(ctx context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -29,7 +29,7 @@ func (l *Loop) Start(turn func(ctx context.Context) time.Duration, end func(ctx 
 	})
 }
 
-// Stop ends it, so that another node can take over, and returns when all work has ended. It may be called twice, and before Start.
+// Stop stops the loop and waits for its work. It may be called twice, and before Start.
 func (l *Loop) Stop() {
 	if l.stop != nil {
 		l.stop()
@@ -37,7 +37,7 @@ func (l *Loop) Stop() {
 	l.work.Wait()
 }
 
-// Wake ends a pause.
+// Wake ends the current pause.
 func (l *Loop) Wake() {
 	select {
 	case l.woken <- struct{}{}:

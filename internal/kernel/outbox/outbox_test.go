@@ -39,8 +39,7 @@ func migrated(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// event is the ordinal-th event of the transition at a position. Some have
-// everything that an event can have, some only what each has.
+// event is the ordinal-th event of the transition at a position. Some have everything that an event can have, some only what each has.
 func event(position int64, ordinal int) transitions.Event {
 	e := transitions.Event{
 		Tenant: tenant, Position: position, Ordinal: ordinal, Type: fmt.Sprintf("order.%c", 'z'-rune(ordinal)), Workflow: "order",

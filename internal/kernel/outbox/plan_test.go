@@ -14,9 +14,8 @@ import (
 
 var week = regexp.MustCompile(`_\d{4}w\d\d`)
 
-// A connection keeps the plan of this statement, also one that it made while the
-// tables were empty. Whatever the planner knows of them, a piece of a log is a range
-// of the primary key of each week, and a probe of the audit rows' for each event.
+// A connection keeps the plan of this statement, also one that it made while the tables were empty. Whatever the planner knows of them,
+// a piece of a log is a range of the primary key of each week, and a probe of the audit rows' for each event.
 func TestReadingTheLogStaysOnItsIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

@@ -78,8 +78,7 @@ func TestPositionsAreGivenInTheOrderOfTheCommits(t *testing.T) {
 	assert.Truef(t, err == nil && head == 3, "the head is %d, %v", head, err)
 }
 
-// A reader that only goes forward must see everything that commits, whatever
-// the transactions around it do.
+// A reader that only goes forward must see everything that commits, whatever the transactions around it do.
 func TestNoCommitEverAppearsBehindAReader(t *testing.T) {
 	t.Parallel()
 	const writers, each = 6, 40

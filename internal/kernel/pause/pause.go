@@ -1,4 +1,4 @@
-// Package pause waits, for as long as nobody gives up.
+// Package pause waits with a context.
 package pause
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits. It is false, and at once, when ctx ends before or has ended.
+// For waits for d and reports whether ctx is still not done. It returns at once when ctx is done.
 func For(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,7 +18,7 @@ type Row struct {
 // Read begins with the first column of a row.
 func Read(values [][]byte) *Row { return &Row{values: values} }
 
-// Err is the first column that was not of the size it was read as.
+// Err returns the first mismatch.
 func (r *Row) Err() error { return r.err }
 
 func (r *Row) take(size int) []byte {
@@ -44,7 +44,7 @@ func (r *Row) fail(problem string) {
 // IsNull looks at the next column without taking it.
 func (r *Row) IsNull() bool { return r.next < len(r.values) && r.values[r.next] == nil }
 
-// Size is how many bytes the columns have that were not read yet.
+// Size returns the number of unread bytes.
 func (r *Row) Size() (n int) {
 	for _, v := range r.values[min(r.next, len(r.values)):] {
 		n += len(v)

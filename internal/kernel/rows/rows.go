@@ -1,8 +1,6 @@
-// Package rows gathers the rows of a table column by column in PostgreSQL's
-// binary format, and writes the statements that take them. One description of
-// a row serves a single row, sent as scalar parameters, and many, sent as
-// arrays: a scalar statement starts faster, an array statement runs faster. Every
-// row is a tenant's; see [Form].
+// Package rows gathers the rows of a table by column in PostgreSQL's binary format, and writes the statements that take them. One
+// description of a row serves a single row, sent as scalars (faster to start), and many, sent as arrays (faster to run). Every row belongs
+// to a tenant; see [Form].
 package rows
 
 import (
@@ -35,7 +33,7 @@ var (
 	JSONB       = Type{"jsonb", 3802, 3807}
 )
 
-// OID is the type's object id as a scalar or as an array.
+// OID returns the type's object id as a scalar or as an array.
 func (t Type) OID(array bool) uint32 {
 	if array {
 		return t.array
@@ -55,8 +53,8 @@ func Of(name string, t Type) Column { return Column{name, t} }
 // headerSize is the length of a one-dimensional array's header on the wire.
 const headerSize = 20
 
-// Set gathers rows. Of each row its tenant is added first, then the values in the
-// order of the columns. A Set is for one goroutine and can be used again after Reset.
+// Set gathers rows: for each, the tenant, then the values in the order of the columns. It is not safe for concurrent use, and can be reused
+// after Reset.
 type Set struct {
 	types []Type // the tenant's first
 	cols  []column
@@ -89,8 +87,7 @@ func ColumnsOf(add func(*Set)) []Column {
 	return s.named
 }
 
-// Col says which column the next value is of. So name and value are one line, and two
-// columns cannot be swapped; a set that gathers rows has no work with it.
+// Col names the column of the next value for [ColumnsOf]; it has no effect on a set that gathers rows.
 func (s *Set) Col(name string, t Type) *Set {
 	if s.named != nil {
 		s.named, s.cols = append(s.named, Of(name, t)), append(s.cols, column{})
@@ -98,10 +95,10 @@ func (s *Set) Col(name string, t Type) *Set {
 	return s
 }
 
-// maxKept is how much memory of a column a set keeps, in bytes.
+// maxKept bounds the memory that a column of an empty set keeps, in bytes.
 const maxKept = 512 << 10
 
-// Reset forgets the rows and keeps the memory, unless it is much.
+// Reset removes the rows and keeps memory up to maxKept.
 func (s *Set) Reset() {
 	for i := range s.cols {
 		if c := cap(s.cols[i].buf); c < headerSize || c > maxKept {
@@ -116,9 +113,8 @@ func (s *Set) Reset() {
 // Len is the number of complete rows.
 func (s *Set) Len() int { return s.n }
 
-// Params returns the rows as the parameters of Builder.Source: the columns, and before
-// them the tenants for ManyTenants. A Single set has exactly one row. They share
-// memory with the set.
+// Params returns the rows as the parameters of Builder.Source, for ManyTenants with the tenants first. A Single set has exactly one row.
+// The parameters share memory with the set.
 func (s *Set) Params(f Form) [][]byte {
 	if s.next != 0 {
 		panic("rows: the last row is not complete")

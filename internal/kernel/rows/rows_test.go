@@ -178,8 +178,7 @@ func deref[T any](v *T) string {
 	return fmt.Sprintf("%.30v", *v)
 }
 
-// Two mistakes could hide each other on the way there and back, so the server
-// says what it understood.
+// Two mistakes could hide each other on the way there and back, so the server says what it understood.
 func TestTheServerUnderstandsWhatIsMeant(t *testing.T) {
 	t.Parallel()
 	pg := connect(t)

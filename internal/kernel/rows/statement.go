@@ -14,9 +14,7 @@ type Statement struct {
 // Form is how a statement takes its rows.
 type Form int
 
-// The forms. In all but the last the tenant is a parameter of its own, the first: so a
-// database that is distributed by tenant knows where the statement belongs, and the
-// tenant is sent once.
+// Forms. In all but the last the tenant is the first parameter, so that a database distributed by tenant can route the statement.
 const (
 	Single      Form = iota // one row, as scalars
 	OneTenant               // many rows of one tenant, as arrays
@@ -42,7 +40,7 @@ func For(f Form) *Builder {
 // Form is how the statement takes its rows.
 func (b *Builder) Form() Form { return b.form }
 
-// Tenant is an expression: whose the row u of the source is.
+// Tenant returns an expression for the tenant of the source's row u.
 func (b *Builder) Tenant() string {
 	if b.form == ManyTenants {
 		return "u.tenant"
@@ -79,9 +77,8 @@ func (b *Builder) Params(columns []Column, array bool) *Builder {
 	return b
 }
 
-// Source appends a row source named u with these columns and, last, ord, which
-// counts from 1: VALUES of scalars for a single row, else unnested arrays. Where the
-// rows are of many tenants its first column is the tenant.
+// Source appends a row source named u with the columns and, last, ord, which counts from 1: VALUES for a single row, otherwise unnested
+// arrays. For many tenants its first column is the tenant.
 func (b *Builder) Source(columns []Column) *Builder {
 	switch b.form {
 	case Single:

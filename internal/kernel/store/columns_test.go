@@ -19,15 +19,13 @@ import (
 
 func TestMain(m *testing.M) { tables.Main(m) }
 
-// byStatements are the columns that no row of the pipeline has: statements write
-// them where they belong.
+// byStatements are the columns that no row of the pipeline has: statements write them where they belong.
 var byStatements = map[string][]string{
 	"instance": {"tenant", "bucket"},
 	"command":  {"tenant", "unsure", "held_until", "given_up_at", "waits_since", "paused", "parent"},
 }
 
-// A column that a migration adds must be decided about here, and has the type that
-// the table says.
+// A column that a migration adds must be decided about here, and has the type that the table says.
 func TestEveryColumnOfTheTablesIsKnownWithItsType(t *testing.T) {
 	pool := pgtest.DirectPool(t)
 	known := map[string]map[string]string{"instance": typesOf(columnsOf(instanceFields)),
