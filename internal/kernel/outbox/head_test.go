@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// An old snapshot keeps all versions of a head. To move it, and to read it, takes as many
-// pages as without.
+// An old snapshot keeps all versions of a head. To move it, and to read it, takes as many pages as without.
 func TestLastPosition_FewPages(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)

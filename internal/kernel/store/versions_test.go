@@ -21,8 +21,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// An old snapshot keeps all versions of an instance. To find it, to lock it and to move it on takes as
-// many pages as without.
+// An old snapshot keeps all versions of an instance. To find it, to lock it and to move it on takes as many pages as without.
 func TestUpdateInstance_FewPages(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
