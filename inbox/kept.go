@@ -60,16 +60,13 @@ func (t *Table) Keep(ctx context.Context, m transitions.Message, at time.Time) e
 	if body == nil {
 		body = []byte{} // not NULL
 	}
-	_, err := t.q.Exec(ctx, t.sql.keep, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], at, at.Add(m.Keep), linesOf(m.Headers), body)
+	_, err := t.q.Exec(ctx, t.in(keepSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], at, at.Add(m.Keep), linesOf(m.Headers), body)
 	return unavailable("keep a message", err)
 }
 
 // Kept reads a message that is not expired at a time.
 func (t *Table) Kept(ctx context.Context, r transitions.MessageRef, at time.Time) (inspect.KeptMessage, error) {
-	rows, err := t.q.Query(ctx, t.sql.getKept, plannedNow, r.Tenant, at, r.Consumer, r.ID, r.Hash[:])
-	if err != nil {
-		return inspect.KeptMessage{}, unavailable("read a kept message", err)
-	}
+	rows, _ := t.q.Query(ctx, t.in(getKeptSQL), plannedNow, r.Tenant, at, r.Consumer, r.ID, r.Hash[:])
 	m, err := pgx.CollectExactlyOneRow(rows, scanKept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, workflow.Errorf(workflow.NotFound, "no such message is kept")
@@ -83,38 +80,30 @@ func (t *Table) ListKept(ctx context.Context, f inspect.KeptMessageFilter, at ti
 	page []inspect.KeptMessage, more bool, err error,
 ) {
 	after := &f.After
-	sql, args := t.sql.listKept, []any{plannedNow, f.Tenant, at, after.Consumer, after.ReceivedAt, after.ID, after.Hash[:], f.Limit + 1}
+	sql, args := listKeptSQL, []any{plannedNow, f.Tenant, at, after.Consumer, after.ReceivedAt, after.ID, after.Hash[:], f.Limit + 1}
 	switch {
 	case f.ID != "":
-		sql, args = t.sql.listKeptWith, append(args, f.Consumer, f.ID)
+		sql, args = listKeptWithSQL, append(args, f.Consumer, f.ID)
 	case f.Consumer != "":
-		sql, args = t.sql.listKeptOf, append(args, f.Consumer)
+		sql, args = listKeptOfSQL, append(args, f.Consumer)
 	}
 	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, inOrder, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sql, args...)
-		if err == nil {
-			page, err = pgx.CollectRows(rows, scanKept)
-		}
+		rows, _ := tx.Query(ctx, t.in(sql), args...) // CollectRows returns its error
+		page, err = pgx.CollectRows(rows, scanKept)
 		return err
 	})
-	if err != nil {
-		return nil, false, unavailable("read kept messages", err)
-	}
 	for i := range page {
 		page[i].Headers, page[i].Body = nil, nil
 	}
-	if len(page) > f.Limit {
-		return page[:f.Limit], true, nil
-	}
-	return page, false, nil
+	return page[:min(len(page), f.Limit)], len(page) > f.Limit, unavailable("read kept messages", err)
 }
 
 // ForgetKept deletes up to limit expired messages and returns their number.
 func (t *Table) ForgetKept(ctx context.Context, at time.Time, limit int) (int64, error) {
-	tag, err := t.q.Exec(ctx, t.sql.forgetKept, plannedNow, at, limit)
+	tag, err := t.q.Exec(ctx, t.in(forgetKeptSQL), plannedNow, at, limit)
 	return tag.RowsAffected(), unavailable("forget kept messages", err)
 }
 

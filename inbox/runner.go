@@ -1,3 +1,9 @@
+// Package inbox receives messages from other systems: sources receive them, and a list holds those
+// that could not be consumed.
+//
+// A message becomes a command (see transitions.Message), so idempotency keys make it take effect
+// once and no table of messages is needed. Only dead messages have a row here: messages that were
+// unreadable, matched nothing, were refused, or reuse the id of another message.
 package inbox
 
 import (
@@ -13,6 +19,17 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
+
+// Source receives messages, for example from a stream of a broker.
+type Source interface {
+	// Run receives messages until ctx ends and calls consume, which is safe for concurrent use. It
+	// returns after all calls of consume have returned. If consume returns nil, the message's
+	// effect is committed or it is stored as a dead message: acknowledge it. After an error,
+	// redeliver it later.
+	//
+	// If Run returns before ctx ends, it is called again after a delay.
+	Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error
+}
 
 // RunnerConfig configures a Runner.
 type RunnerConfig struct {
@@ -62,24 +79,16 @@ func (r *Runner) Stop(ctx context.Context) {
 	}
 	r.cancel()
 	for i, s := range r.config.Sources {
-		if !hasEnded(ctx, r.running[i]) {
+		select {
+		case <-r.running[i]:
+			continue
+		case <-ctx.Done():
+		}
+		select { // prefer a stopped source
+		case <-r.running[i]:
+		default:
 			r.config.Log.Error("inbox: abandoning a source that does not stop", "source", nameOf(i, s))
 		}
-	}
-}
-
-// hasEnded waits until ended is closed or ctx is done.
-func hasEnded(ctx context.Context, ended <-chan struct{}) bool {
-	select {
-	case <-ended:
-		return true
-	case <-ctx.Done():
-	}
-	select {
-	case <-ended:
-		return true
-	default:
-		return false
 	}
 }
 

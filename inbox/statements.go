@@ -2,19 +2,6 @@ package inbox
 
 import "github.com/pawlhq/pawl/internal/kernel/store"
 
-// statements are the statements of a Table for one schema.
-type statements struct {
-	put, done, get, list, listOf, reopen, retried, discard, doneElsewhere, forget, waiting string
-	keep, getKept, listKept, listKeptOf, listKeptWith, forgetKept                          string
-}
-
-func newStatements(in func(sql string) string) statements {
-	return statements{put: in(putSQL), done: in(doneSQL), get: in(getSQL), list: in(listSQL), listOf: in(listOfSQL), reopen: in(reopenSQL),
-		retried: in(retriedSQL), discard: in(discardSQL), doneElsewhere: in(doneElsewhereSQL), forget: in(forgetSQL),
-		waiting: in(waitingSQL), keep: in(keepSQL), getKept: in(getKeptSQL), listKept: in(listKeptSQL),
-		listKeptOf: in(listKeptOfSQL), listKeptWith: in(listKeptWithSQL), forgetKept: in(forgetKeptSQL)}
-}
-
 const (
 	columns = `tenant, consumer, message, hash, type, size, `
 	rest    = `, status, code, failure, deliveries, created_at, updated_at, coalesce(changed_by, ''), coalesce(reason, ''),

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Querier is the part of a pool or a connection that a Table needs.
+// Querier is a pool, a connection or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -26,14 +26,12 @@ type Querier interface {
 // Table is the list of dead messages of one schema. Its methods return *workflow.Error: NotFound
 // for a message that is not on the list, InvalidRequest, Unavailable, TimedOut.
 type Table struct {
-	q   Querier
-	sql statements
+	q  Querier
+	in func(sql string) string
 }
 
-// NewTable returns a table that uses q. in inserts the schema's name into a statement.
-func NewTable(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, sql: newStatements(in)}
-}
+// NewTable returns a table. in inserts the schema's name into a statement.
+func NewTable(q Querier, in func(sql string) string) *Table { return &Table{q, in} }
 
 // plannedNow replans a statement each time: a plan cached for an empty table would scan it when it
 // is full.
@@ -57,7 +55,7 @@ func (t *Table) Put(ctx context.Context, m transitions.Message, about transition
 	case m.Body == nil:
 		m.Body = []byte{} // not NULL
 	}
-	err = t.q.QueryRow(ctx, t.sql.put, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
+	err = t.q.QueryRow(ctx, t.in(putSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
 		max(m.Delivery, 1), at, size, about.Workflow, about.BusinessKey, about.Instance).Scan(&fresh)
 	return fresh, unavailable("store a dead message", err)
 }
@@ -67,16 +65,13 @@ const maxFailure = 4096
 
 // Done removes a waiting message that was consumed without an operator.
 func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
-	_, err := t.q.Exec(ctx, t.sql.done, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
+	_, err := t.q.Exec(ctx, t.in(doneSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	return unavailable("remove a dead message", err)
 }
 
 // Get returns a message with its body.
 func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
-	rows, err := t.q.Query(ctx, t.sql.get, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
-	if err != nil {
-		return inspect.DeadMessage{}, unavailable("read a dead message", err)
-	}
+	rows, _ := t.q.Query(ctx, t.in(getSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	m, err := pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, workflow.Errorf(workflow.NotFound, "no such dead message")
@@ -87,23 +82,14 @@ func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (inspect.Dead
 // List returns a page without bodies, by consumer and then oldest first, and reports whether there
 // are more. The filter must have a tenant, a status and a limit.
 func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []inspect.DeadMessage, more bool, err error) {
-	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID,
+	sql, args := listSQL, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID,
 		f.After.Hash[:], f.Limit + 1, f.Workflow, f.BusinessKey}
 	if f.Consumer != "" {
-		sql, args = t.sql.listOf, append(args, f.Consumer)
+		sql, args = listOfSQL, append(args, f.Consumer)
 	}
-	rows, err := t.q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, false, unavailable("read dead messages", err)
-	}
+	rows, _ := t.q.Query(ctx, t.in(sql), args...) // CollectRows returns its error
 	page, err = pgx.CollectRows(rows, scan)
-	if err != nil {
-		return nil, false, unavailable("read dead messages", err)
-	}
-	if len(page) > f.Limit {
-		return page[:f.Limit], true, nil
-	}
-	return page, false, nil
+	return page[:min(len(page), f.Limit)], len(page) > f.Limit, unavailable("read dead messages", err)
 }
 
 // Reopen allows a refused or discarded message to be consumed. It deletes the refusal stored as the
@@ -111,14 +97,14 @@ func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []i
 // that changed an instance are kept, and so are expired results unless the list has them as
 // refusals.
 func (t *Table) Reopen(ctx context.Context, m inspect.DeadMessage, at time.Time) error {
-	_, err := t.q.Exec(ctx, t.sql.reopen, plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
+	_, err := t.q.Exec(ctx, t.in(reopenSQL), plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
 		m.Code.Info().Final, at)
 	return unavailable("reopen a dead message", err)
 }
 
 // Retried records that a message was consumed for an operator.
 func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reason string, at time.Time) error {
-	_, err := t.q.Exec(ctx, t.sql.retried, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
+	_, err := t.q.Exec(ctx, t.in(retriedSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
 	return unavailable("mark a dead message as retried", err)
 }
 
@@ -128,10 +114,10 @@ func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reaso
 func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reason string, at, expires time.Time) error {
 	refusal := transitions.ProblemOf(workflow.Errorf(workflow.CommandCancelled, "an operator has discarded the message"))
 	scope := transitions.InboxScope(r.Consumer)
-	_, err := t.q.Exec(ctx, t.sql.discard, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at, expires,
+	_, err := t.q.Exec(ctx, t.in(discardSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at, expires,
 		scope, refusal.Status, string(refusal.JSON()))
 	if err == nil {
-		_, err = t.q.Exec(ctx, t.sql.doneElsewhere, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
+		_, err = t.q.Exec(ctx, t.in(doneElsewhereSQL), plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
 	}
 	return unavailable("discard a message", err)
 }
@@ -139,7 +125,7 @@ func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reaso
 // Forget deletes up to limit messages that are not waiting and have not changed since before, and
 // returns their number.
 func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64, error) {
-	tag, err := t.q.Exec(ctx, t.sql.forget, plannedNow, before, limit)
+	tag, err := t.q.Exec(ctx, t.in(forgetSQL), plannedNow, before, limit)
 	return tag.RowsAffected(), unavailable("delete dead messages", err)
 }
 
@@ -147,7 +133,7 @@ func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64,
 // time of the oldest.
 func (t *Table) Waiting(ctx context.Context, tenant string, most int) (count int64, oldest time.Time, err error) {
 	var first *time.Time
-	if err = t.q.QueryRow(ctx, t.sql.waiting, plannedNow, tenant, most).Scan(&count, &first); first != nil {
+	if err = t.q.QueryRow(ctx, t.in(waitingSQL), plannedNow, tenant, most).Scan(&count, &first); first != nil {
 		oldest = first.UTC()
 	}
 	return count, oldest, unavailable("count dead messages", err)
@@ -164,14 +150,13 @@ func scan(row pgx.CollectableRow) (m inspect.DeadMessage, err error) {
 
 // unavailable wraps the error of a statement for the caller.
 func unavailable(what string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return &workflow.Error{Code: workflow.TimedOut, Message: "the database did not answer in time; try again",
-			Cause: fmt.Errorf("%s: %w", what, err)}
-	default:
-		return &workflow.Error{Code: workflow.Unavailable, Message: "cannot access the messages of the inbox; try again",
-			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
+	e := &workflow.Error{Code: workflow.Unavailable, Message: "cannot access the messages of the inbox; try again",
+		Cause: fmt.Errorf("%s: %w", what, err)}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		e.Code, e.Message = workflow.TimedOut, "the database did not answer in time; try again"
+	}
+	return e
 }

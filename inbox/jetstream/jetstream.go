@@ -50,7 +50,11 @@ func (s *Source) run(ctx context.Context, consume func(context.Context, transiti
 		return err
 	}
 	h := newWorkers(&s.config, durable.CachedInfo(), consume)
-	defer h.stop()
+	defer func() { // wait for the messages in progress
+		h.work.Wait()
+		close(h.done)
+		h.heartbeats.Wait()
+	}()
 	for n := h.acquire(ctx); n > 0; n = h.acquire(ctx) {
 		if err := s.fetch(ctx, durable, h, n); err != nil {
 			return err
@@ -90,8 +94,7 @@ func (s *Source) lost(ctx context.Context, durable jetstream.Consumer, err error
 	s.config.Log.Debug("jetstream: no messages", "consumer", s.config.Consumer, "error", err)
 	timeout, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	_, err = durable.Info(timeout)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err = durable.Info(timeout); errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
 	}
 	if err != nil {

@@ -71,22 +71,19 @@ func (h *workers) release(n int) {
 	}
 }
 
-// stop waits for the messages in progress.
-func (h *workers) stop() {
-	h.work.Wait()
-	close(h.done)
-	h.heartbeats.Wait()
-}
-
 func (h *workers) handle(ctx context.Context, m jetstream.Msg) {
 	message, err := h.config.message(m, h.made)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		h.track(m)
+		h.mu.Lock()
+		h.held[m] = struct{}{}
+		h.mu.Unlock()
 		err = h.consume(ctx, message)
-		h.untrack(m)
+		h.mu.Lock()
+		delete(h.held, m)
+		h.mu.Unlock()
 	}
 	if err == nil {
 		h.acknowledge(ctx, m, &message)
@@ -124,18 +121,6 @@ func (h *workers) acknowledge(ctx context.Context, m jetstream.Msg, message *tra
 		h.config.Log.Warn("jetstream: cannot acknowledge a message; it is redelivered and recognized",
 			"consumer", h.config.Consumer, "id", message.ID, "error", err)
 	}
-}
-
-func (h *workers) track(m jetstream.Msg) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.held[m] = struct{}{}
-}
-
-func (h *workers) untrack(m jetstream.Msg) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.held, m)
 }
 
 // heartbeat sends heartbeats for the messages in progress.
