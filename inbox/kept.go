@@ -129,7 +129,6 @@ func linesOf(headers map[string][]string) []byte {
 	return lines
 }
 
-// headersOf parses the lines of linesOf.
 func headersOf(lines []byte) map[string][]string {
 	headers := map[string][]string{}
 	for line := range bytes.Lines(lines) {

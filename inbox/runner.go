@@ -92,10 +92,8 @@ func (r *Runner) Stop(ctx context.Context) {
 	}
 }
 
-// nameOf returns the name of a source for the log.
 func nameOf(number int, s Source) string { return fmt.Sprintf("%d (%T)", number, s) }
 
-// keep runs a source repeatedly.
 func (r *Runner) keep(ctx context.Context, number int, s Source) {
 	wait := r.config.First
 	for {
@@ -115,7 +113,6 @@ func (r *Runner) keep(ctx context.Context, number int, s Source) {
 	}
 }
 
-// run runs a source once.
 func (r *Runner) run(ctx context.Context, s Source) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

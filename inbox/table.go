@@ -60,7 +60,6 @@ func (t *Table) Put(ctx context.Context, m transitions.Message, about transition
 	return fresh, unavailable("store a dead message", err)
 }
 
-// maxFailure bounds the text of a failure in bytes.
 const maxFailure = 4096
 
 // Done removes a waiting message that was consumed without an operator.
@@ -148,7 +147,6 @@ func scan(row pgx.CollectableRow) (m inspect.DeadMessage, err error) {
 	return m, err
 }
 
-// unavailable wraps the error of a statement for the caller.
 func unavailable(what string, err error) error {
 	if err == nil {
 		return nil

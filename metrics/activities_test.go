@@ -136,14 +136,6 @@ func TestActivityDurations(t *testing.T) {
 	}
 }
 
-func TestActivityDurations_UndoFails(t *testing.T) {
-	t.Parallel()
-	e := started(t, orders(func() error { return errors.New("no answer") }))
-	m := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
-	pay(t, e, "stolen")
-	await.Eventually(t, "both attempts to undo are measured", func() bool { return attempts(t, m)["reserve undo_failed"] == 2 })
-}
-
 // begin starts an activity that runs until its context ends, and returns the engine and the
 // command's scope.
 func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
@@ -172,30 +164,4 @@ func TestActivityDurations_Cancelled(t *testing.T) {
 	_, err := e.Cancel(t.Context(), transitions.Ref{Scope: scope, Key: "1"}, "ann")
 	require.NoError(t, err)
 	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay cancelled"] == 1 })
-}
-
-func TestActivityDurations_NodeStops(t *testing.T) {
-	t.Parallel()
-	e, m, _ := begin(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	e.Stop(ctx)
-	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay interrupted"] == 1 })
-}
-
-func TestActivityDurations_OutcomeUnknown(t *testing.T) {
-	t.Parallel()
-	none := func(*workflow.Call, *note, workflow.None) error { return nil }
-	lose := func(context.Context, *workflow.Attempt, note, workflow.None) (workflow.None, error) {
-		return workflow.None{}, errors.New("no answer")
-	}
-	e := started(t, workflow.Define("order", 1, workflow.Start("place", "placed", none),
-		workflow.Do("pay", workflow.From("placed"), "paying", "paid", lose, none).AskOperator().
-			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
-	m := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
-	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
-	require.NoError(t, err)
-	_, err = e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "pay", Key: "1", Instance: placed.Instance})
-	require.NoError(t, err)
-	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay stuck"] == 1 })
 }

@@ -1,3 +1,11 @@
+// Package metrics exports metrics of an engine for Prometheus: counters since its start, and the
+// state of keys and sinks in the database. [Table] lists all metrics and is the source of the table
+// in the documentation.
+//
+// A [Collector] registers with any registry of Prometheus' client. Reads of the database during a
+// scrape are bounded and cached for some seconds, so frequent scrapes do not increase the load.
+//
+// Sum the counters of nodes. Values from the database are the same on every node: use their max.
 package metrics
 
 import (
@@ -123,7 +131,6 @@ func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch
 	send(ch, readFailures, failures, r.what)
 }
 
-// readFailures counts the reads whose values are missing.
 var readFailures = counter("pawl_scrape_read_failures_total",
 	"Reads of the database for a scrape that failed; their metrics are missing then.", "of")
 

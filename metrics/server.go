@@ -75,7 +75,6 @@ func (m *Requests) Observe(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status  int

@@ -23,7 +23,6 @@ func Table() []Metric {
 // kinds are all metrics in the order of their declaration.
 var kinds []kind
 
-// kind is a declared metric.
 type kind struct {
 	Metric
 	desc  *prometheus.Desc
@@ -35,17 +34,14 @@ func counter(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help})
 }
 
-// gauge declares a gauge of this node.
 func gauge(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "gauge", Labels: labels, Help: help})
 }
 
-// histogram declares a histogram of this node.
 func histogram(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "histogram", Labels: labels, Help: help})
 }
 
-// sharedCounter declares a counter stored in the database.
 func sharedCounter(name, help string, labels ...string) kind {
 	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help, Shared: true})
 }

@@ -76,7 +76,6 @@ const (
 	maxName = 160
 )
 
-// check applies defaults and returns all configuration errors.
 func (c *Config) check() error {
 	c.URL = cmp.Or(c.URL, nats.DefaultURL)
 	c.Tenant = cmp.Or(c.Tenant, transitions.DefaultTenant)
@@ -121,7 +120,6 @@ func (c *Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// durable returns the configuration for a new durable consumer.
 func (c *Config) durable() jetstream.ConsumerConfig {
 	config := jetstream.ConsumerConfig{
 		Durable: c.Durable, Description: "Inbox of Pawl: " + c.Consumer,
@@ -135,7 +133,6 @@ func (c *Config) durable() jetstream.ConsumerConfig {
 	return config
 }
 
-// delay returns the randomized delay until the next delivery.
 func (c *Config) delay(deliveries int) time.Duration {
 	return rand.N(c.Retry.Ceiling(max(deliveries, 1))) + 1
 }

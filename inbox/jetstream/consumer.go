@@ -11,10 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reconnectWait is the delay between connection attempts.
 const reconnectWait = 500 * time.Millisecond
 
-// connect connects to a running server. Later it reconnects without limit.
 func (c *Config) connect() (*nats.Conn, error) {
 	return nats.Connect(c.URL, append([]nats.Option{
 		nats.Name("pawl inbox " + c.Consumer),
@@ -95,7 +93,6 @@ func (c *Config) leftover(info *jetstream.ConsumerInfo) bool {
 		info.Delivered.Consumer == 0
 }
 
-// differences describes relevant differences between an existing consumer and its configuration.
 func differences(have, want jetstream.ConsumerConfig) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }

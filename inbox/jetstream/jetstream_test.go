@@ -124,49 +124,6 @@ func TestRetriedMessageDoesNotBlockOthers(t *testing.T) {
 		"consumed in the order %v, the first when it came for the %dth time", order, deliveries)
 }
 
-// A dead message, for which consume returns nil, is acknowledged and not redelivered.
-func TestDeadMessageIsNotRedelivered(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	s := newStream(t, server)
-	s.publishIDs(t, 10)
-	var dead []string
-	c := quick(server.URL())
-	c.Concurrency = 1
-	n := run(t, c, func(_ context.Context, m transitions.Message) error {
-		if m.ID != "m-5" {
-			return nil
-		}
-		if m.Delivery < 3 {
-			return errLater
-		}
-		dead = append(dead, m.ID)
-		return nil
-	})
-	n.messages(t, 12)
-	s.wantAllAcknowledged(t)
-	n.stop(t)
-	assert.Truef(t, slices.Equal(dead, []string{"m-5"}), "dead: %v", dead)
-}
-
-func TestServerRestart(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	s := newStream(t, server)
-	const each, restarts = 50, 3
-	n := run(t, hasty(server.URL()), done)
-	for range restarts {
-		s.publishIDs(t, each)
-		n.atLeast(t, 1)
-		server.Down()
-		require.NoError(t, server.Up())
-		s.reconnected(t)
-	}
-	s.publishIDs(t, each)
-	n.distinct(t, each*(restarts+1))
-	s.wantAllAcknowledged(t)
-}
-
 // A message takes several times the AckWait.
 func TestHeartbeatPreventsRedelivery(t *testing.T) {
 	t.Parallel()
@@ -194,57 +151,6 @@ func TestHeartbeatPreventsRedelivery(t *testing.T) {
 		before += times
 		require.NoErrorf(t, ctx.Err(), "each time it was given to another, now %d times", times)
 	}
-}
-
-func TestNodesShareMessages(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	s := newStream(t, server)
-	c := quick(server.URL())
-	c.Concurrency = 2
-	// Neither node can take all: each waits until both have some.
-	both := make(chan struct{})
-	arrived := make(chan string, 1000)
-	at := func(node string) func(context.Context, transitions.Message) error {
-		return func(ctx context.Context, _ transitions.Message) error {
-			arrived <- node
-			select {
-			case <-both:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	}
-	a, b := run(t, c, at("a")), run(t, c, at("b"))
-	s.publishIDs(t, 100)
-	for seen := map[string]bool{}; len(seen) < 2; seen[await.Receive(t, "a message arrives", arrived)] = true {
-	}
-	close(both)
-	s.wantAllAcknowledged(t)
-	assert.Equalf(t, 100, a.count()+b.count(), "%d and %d messages, of 100", a.count(), b.count())
-}
-
-func TestConcurrencyIsBounded(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	s := newStream(t, server)
-	s.publishIDs(t, 40)
-	c := quick(server.URL())
-	c.Concurrency = 4
-	workers := make(chan struct{}, 4)
-	n := run(t, c, func(context.Context, transitions.Message) error {
-		select {
-		case workers <- struct{}{}:
-		default:
-			t.Error("a fifth")
-		}
-		await.Pass("the work", time.Millisecond)
-		<-workers
-		return nil
-	})
-	n.messages(t, 40)
-	s.wantAllAcknowledged(t)
 }
 
 // Messages in a stopped node's memory are redelivered at once, before AckWait.
@@ -372,27 +278,6 @@ func TestExistingConsumerIsNotChanged(t *testing.T) {
 	}
 }
 
-// A durable consumer for other subjects would receive another tenant's messages.
-func TestTenantsOfStreamAreSeparate(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	s := newStream(t, server)
-	a, b := quick(server.URL()), quick(server.URL())
-	a.Tenant, a.Subjects = "a", []string{"payments.a"}
-	b.Tenant, b.Subjects = "b", []string{"payments.b"}
-	ofA, ofB := run(t, a, done), run(t, b, done)
-	for i := range 10 {
-		for _, tenant := range []string{"a", "b"} {
-			s.publish(t, nats.Msg{Subject: "payments." + tenant, Header: nats.Header{"Nats-Msg-Id": {fmt.Sprint(tenant, i)}}})
-		}
-	}
-	for tenant, n := range map[string]*node{"a": ofA, "b": ofB} {
-		for _, m := range n.messages(t, 10) {
-			assert.Truef(t, m.Tenant == tenant && strings.HasPrefix(m.ID, tenant), "tenant %q got %q as %q", tenant, m.ID, m.Tenant)
-		}
-	}
-}
-
 func TestConsumerWithOtherSubjectsIsRejected(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
@@ -407,18 +292,6 @@ func TestConsumerWithOtherSubjectsIsRejected(t *testing.T) {
 	n := run(t, c, done)
 	s.publish(t, nats.Msg{Subject: "payments.b"})
 	n.messages(t, 1)
-}
-
-func TestSubjectsRestrictMessages(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	s := newStream(t, server)
-	s.publish(t, nats.Msg{Subject: "payments.refused", Header: nats.Header{"Nats-Msg-Id": {"no"}}})
-	s.publish(t, nats.Msg{Subject: "payments.captured", Header: nats.Header{"Nats-Msg-Id": {"yes"}}})
-	c := quick(server.URL())
-	c.Subjects = []string{"payments.captured", "payments.late"}
-	got := run(t, c, done).messages(t, 1)[0]
-	assert.Equal(t, "yes", got.ID)
 }
 
 func TestSourceConfigReportsAllErrors(t *testing.T) {

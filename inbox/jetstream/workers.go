@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// workers is a bounded pool of goroutines that consume messages.
 type workers struct {
 	config  *Config
 	made    time.Time // creation time of the durable consumer
@@ -104,7 +103,6 @@ func (h *workers) handle(ctx context.Context, m jetstream.Msg) {
 	}
 }
 
-// acknowledge acknowledges a message and waits for the confirmation.
 func (h *workers) acknowledge(ctx context.Context, m jetstream.Msg, message *transitions.Message) {
 	if h.failing.Swap(false) {
 		h.config.Log.Info("jetstream: messages are consumed again", "consumer", h.config.Consumer)
@@ -123,7 +121,6 @@ func (h *workers) acknowledge(ctx context.Context, m jetstream.Msg, message *tra
 	}
 }
 
-// heartbeat sends heartbeats for the messages in progress.
 func (h *workers) heartbeat(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -59,7 +59,6 @@ func CheckHeaders(h http.Header, now time.Time, tolerance time.Duration) error {
 	return err
 }
 
-// isSignature reports whether text has the form of a signature.
 func isSignature(text string) bool {
 	encoded, is := strings.CutPrefix(text, scheme)
 	mac, err := base64.StdEncoding.DecodeString(encoded)
@@ -112,7 +111,6 @@ func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp 
 
 func missing(name string) error { return fmt.Errorf("%w: %s is missing", ErrHeaders, name) }
 
-// checkAge rejects messages outside the tolerance.
 func checkAge(age, tolerance time.Duration) error {
 	if age >= -tolerance && age <= tolerance {
 		return nil

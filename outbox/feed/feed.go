@@ -1,3 +1,12 @@
+// Package feed tails the logs for the followers on this node.
+//
+// Each followed tenant has one tail. It reads new events when woken, renders each event once, and
+// keeps a bounded ring of the newest. Followers read from the ring; followers further behind read
+// the table until they have caught up. Followers pull, so a slow follower does not slow others.
+//
+// Commits of this node wake a tail directly and pass their events, so that these need not be read.
+// Commits of other nodes wake it by notifications. Because notifications can be lost, one query per
+// second polls all tails of the node. A node without followers does not poll.
 package feed
 
 import (
@@ -126,7 +135,6 @@ func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
 	return &follower{f: f, t: t, last: after}
 }
 
-// leave removes a follower from a tail and stops the tail after the last one.
 func (f *Feed) leave(t *tail) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +144,6 @@ func (f *Feed) leave(t *tail) {
 	}
 }
 
-// poll wakes the tails whose log has grown unnoticed.
 func (f *Feed) poll() {
 	for pause.For(f.ctx, pollEvery) {
 		f.mu.Lock()

@@ -56,7 +56,6 @@ func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
 	return r.table(ctx)
 }
 
-// table reads the next piece of the log from the database.
 func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
 	events, err := r.pager.read(ctx, r.f.config.Log, r.t.tenant, r.last, r.t.known())
 	if err != nil {

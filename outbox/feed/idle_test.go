@@ -35,17 +35,6 @@ func quietly(t testing.TB, n *node, most func(time.Duration) int) {
 	t.Error("it is never quiet")
 }
 
-func TestNoFollowersNoQueries(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), false)
-	eventually(t, "it listens", func() bool { return n.Count("LISTEN") == 1 })
-	r := n.reader(t, 0)
-	r.mustReadTo(t, n.publish(t, 1))
-	r.f.Close()
-	eventually(t, "others are told", func() bool { return n.Count("pg_notify") == 1 })
-	quietly(t, n, func(time.Duration) int { return 0 })
-}
-
 func TestIdleFollowersCostOneQueryPerPoll(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)

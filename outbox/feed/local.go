@@ -19,7 +19,6 @@ type localCommits struct {
 	bytes  int
 }
 
-// add adds the events of a commit if there is capacity.
 func (h *localCommits) add(events []transitions.Event) {
 	size := 0
 	for i := range events {

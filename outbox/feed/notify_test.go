@@ -31,39 +31,6 @@ func TestNotificationReachesOtherNode(t *testing.T) {
 	}
 }
 
-func TestPollReachesOtherNode(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	here, there := startNode(t, url, true), startNode(t, url, true)
-	r := there.reader(t, 0)
-	r.mustReadTo(t, here.publish(t, 1))
-	// The first batches may be read before there is a tail, and a poll in progress may deliver one.
-	for begun, with := time.Now(), 0; with < 3; {
-		polls := there.Count(poll)
-		r.mustReadTo(t, here.publish(t, 3))
-		if with++; there.Count(poll) == polls {
-			with = 0
-		}
-		require.True(t, time.Since(begun) <= limit, "what is committed does not come with a poll: something else told the node")
-	}
-	n := here.Count("pg_notify") + here.Count("LISTEN") + there.Count("LISTEN")
-	assert.Equal(t, 0, n, "notifications though they are suppressed")
-}
-
-func TestListenerReconnects(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	here, there := startNode(t, url, true), startNode(t, url, false)
-	r := there.reader(t, 0)
-	eventually(t, "it listens", func() bool { return there.Count("LISTEN") == 1 })
-	_, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`)
-	require.NoError(t, err)
-	r.mustReadTo(t, here.publish(t, 2)) // by polling
-	eventually(t, "it listens again", func() bool { return there.Count("LISTEN") > 1 })
-	r.mustReadTo(t, here.publish(t, 2))
-}
-
 func TestWrongNotificationCostsOneRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)

@@ -57,7 +57,6 @@ func gone(after, first int64) error {
 		"the events after position %d are no longer in the log; the next position is %d: continue after %d", after, first, first-1)}
 }
 
-// fit sets the limit of the next read after a read of size bytes.
 func (p *pager) fit(size int) {
 	p.limit = max(1, min(8*p.limit, readSize, readBytes*p.limit/max(size, 1)))
 }

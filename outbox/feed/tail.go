@@ -33,7 +33,6 @@ type tail struct {
 	changed      chan struct{} // closed and replaced when the ring grows
 }
 
-// wake records that the log has grown to head.
 func (t *tail) wake(head int64) {
 	t.mu.Lock()
 	t.head, t.noted = max(t.head, head), max(t.noted, head)
@@ -47,7 +46,6 @@ func (t *tail) wake(head int64) {
 	}
 }
 
-// run reads new events whenever it is woken.
 func (t *tail) run() {
 	for wait := time.Duration(0); ; {
 		if !pause.For(t.ctx, wait) {
@@ -109,7 +107,6 @@ func (t *tail) advance() error {
 	return nil
 }
 
-// begin starts the ring at the end of the log.
 func (t *tail) begin(ctx context.Context) error {
 	head, err := t.f.config.Log.Head(ctx, t.tenant)
 	if err != nil {
@@ -158,7 +155,6 @@ func (t *tail) trim() {
 	t.bytes = sizeOf(t.ring)
 }
 
-// sizeOf returns the approximate size of events in bytes.
 func sizeOf(events []transitions.Logged) (size int) {
 	for i := range events {
 		size += len(events[i].CloudEvent) + len(events[i].Payload)
@@ -171,7 +167,6 @@ func (t *tail) notify() {
 	t.changed = make(chan struct{})
 }
 
-// after returns the index of the first event after a position.
 func (t *tail) after(position int64) int {
 	return sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Position > position })
 }

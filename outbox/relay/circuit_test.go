@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // outage is a flow with a clock, whose receiver accepts the events that accepts selects.
@@ -257,4 +258,15 @@ func TestCallsAreFairToTenants(t *testing.T) {
 	got = slices.DeleteFunc(got, func(s string) bool { return s == "t" })
 	want := []string{"small-0", "small-1", "small-2", "small-3", "small-4"}
 	assert.Truef(t, slices.Equal(got, want), "in the next calls: %v", got)
+}
+
+// forgetful is a receiver with a duplicate window.
+type forgetful struct{ sink.Sink }
+
+func (forgetful) DuplicateWindow() time.Duration { return 20 * time.Second }
+
+// A repetition whose acknowledgement was lost is recognized, however long the backoffs are configured.
+func TestBackoffStaysInDuplicateWindow(t *testing.T) {
+	s := Sink{To: forgetful{}, Retry: workflow.Retry{Attempts: 3, First: time.Hour, Max: time.Hour}}
+	assert.Equal(t, 10*time.Second, s.ceiling(1))
 }

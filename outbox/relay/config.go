@@ -135,7 +135,6 @@ func CheckName(name string) error {
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// withDefaults validates the configuration and returns a copy with defaults.
 func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("relay: "+format, args...)) }
@@ -187,7 +186,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(wrong...)
 }
 
-// checkFilter rejects a filter that no event can match.
 func (s *Sink) checkFilter(known []*workflow.Workflow) error {
 	if slices.Contains(s.Filter.Types, "") || slices.Contains(s.Filter.States, "") {
 		return errors.New("a type or a state is empty")

@@ -37,7 +37,6 @@ func (f *flow) deferEvents(q *instanceQueue) {
 	}
 }
 
-// notTried is the failure of an event behind an undelivered one.
 const notTried = "not tried: an earlier event of its instance is undelivered"
 
 // freeMemory frees memory: events that cannot be delivered now are deferred. If deferral is not
@@ -94,7 +93,6 @@ func (f *flow) addRows(q *instanceQueue, rows []queuedRow, onHold bool, now time
 	f.reschedule(q, now)
 }
 
-// queuedRow is a row of outbox_dead with its event.
 type queuedRow struct {
 	event    transitions.Logged
 	attempts int

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/tracing"
 )
 
-// sinkCalls are a holder's calls to its sink.
 type sinkCalls struct {
 	results  chan callResult
 	ctx      context.Context // parent of all calls
@@ -20,7 +19,6 @@ type sinkCalls struct {
 	left     bool             // the wait is over; remaining calls are abandoned
 }
 
-// callResult is the result of a call.
 type callResult struct {
 	call     *call
 	failures []*sink.Failure

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// policy configures a flow.
 type policy struct {
 	exhausted   Exhausted
 	attempts    int
@@ -49,7 +48,6 @@ type flow struct {
 	draining     bool         // nothing new is started
 }
 
-// callCounts counts the calls in progress and the results of others.
 type callCounts struct {
 	open      int   // calls in progress
 	abandoned int   // of these, those that ignored their timeout
@@ -63,7 +61,6 @@ type memoryUse struct{ events, bytes int }
 
 func (m memoryUse) reaches(events, bytes int) bool { return m.events >= events || m.bytes >= bytes }
 
-// deferredCounts counts deferred instances.
 type deferredCounts struct {
 	count    int
 	ofTenant map[string]int
@@ -77,7 +74,6 @@ func newFlow(p policy) *flow {
 		deferred: deferredCounts{ofTenant: map[string]int{}, unknown: true}}
 }
 
-// call is one call of the sink.
 type call struct {
 	items     []*item
 	events    []transitions.Logged
@@ -123,7 +119,6 @@ func (f *flow) admit(w *logWindow, events []transitions.Logged, wanted []bool, n
 	return taken
 }
 
-// enqueue adds events from an index on.
 func (f *flow) enqueue(w *logWindow, events []transitions.Logged, wanted []bool, from int, now time.Time) {
 	items := make([]item, len(events)-from)
 	for i := from; i < len(events); i++ {
@@ -164,7 +159,6 @@ func (f *flow) stalled() bool {
 	return f.memory.reaches(f.policy.window, windowBytes) && nothing && f.calls.open < f.policy.calls && !f.draining
 }
 
-// queue returns the queue of an instance, which it creates if necessary.
 func (f *flow) queue(k instanceKey) *instanceQueue {
 	q := f.queues[k]
 	if q == nil {
@@ -207,7 +201,6 @@ func (f *flow) reschedule(q *instanceQueue, now time.Time) {
 	}
 }
 
-// requestRows schedules a read of the queue's rows.
 func (f *flow) requestRows(q *instanceQueue) {
 	q.state = unread
 	f.unread.push(q)
@@ -234,7 +227,6 @@ func (f *flow) drain(now time.Time) {
 	}
 }
 
-// drained reports whether a drain is complete.
 func (f *flow) drained() bool {
 	none := f.calls.open == f.policy.calls || f.circuit.open || f.circuit.goneReason != "" || !f.ready.has()
 	return f.calls.open == f.calls.abandoned && none
@@ -247,7 +239,6 @@ func (f *flow) drop(items *[]*item, n int) {
 	*items = (*items)[:n]
 }
 
-// markChanged schedules a window to be stored.
 func (f *flow) markChanged(w *logWindow) {
 	if !w.changed && w.dirty() {
 		w.changed = true

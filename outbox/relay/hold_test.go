@@ -42,36 +42,3 @@ func TestWaitingInstancesDoNotBlockOtherTenants(t *testing.T) {
 	n.Wake()
 	cursorReaches(t, pool, "main", "big", held+3)
 }
-
-// A new node delivers redriven events even of a tenant with too many deferred instances.
-func TestFullTenantIsDeliveredAfterRestart(t *testing.T) {
-	t.Parallel()
-	const deferred = 100_001
-	for status, exhausted := range map[string]relay.Exhausted{"queued": relay.Park, "waiting": relay.HoldInstance} {
-		t.Run(status, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			pool := poolOf(t, url, nil)
-			head := publish(t, pool, "big", "abcdefgh")
-			exec(t, pool, `INSERT INTO pawl.outbox_sink (name) VALUES ('main')`)
-			exec(t, pool, `INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('big', 'main', $1, now())`, head)
-			const dead = `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts,
-				created_at, updated_at) `
-			exec(t, pool, dead+`SELECT tenant, 'main', position, type, ordinal, workflow, instance, 'queued', 'temporary', 'no', 1, now(), now()
-				FROM pawl.outbox`)
-			exec(t, pool, dead+`SELECT 'big', 'main', 1000 + i, 'a.b', 0, 'a', gen_random_uuid(), $2, 'temporary', 'no', 1, now(), now()
-				FROM generate_series(1, $1::int) i`, deferred, status)
-			to := &receiver{}
-			startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = exhausted }))
-			if status == "waiting" { // these are not deliverable
-				eventually(t, "what is queued is delivered", func() bool {
-					return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status = 'queued'") == 0
-				})
-				return
-			}
-			eventually(t, "there are fewer than too many", func() bool {
-				return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status = 'queued'") < 100_000
-			})
-		})
-	}
-}

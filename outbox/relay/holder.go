@@ -36,7 +36,6 @@ type holder struct {
 	wanted  lagRequests
 }
 
-// sinkLease is a node's lease of a sink.
 type sinkLease struct {
 	token    int64       // fencing token: the newest holds the lease
 	until    time.Time   // valid at least until then
@@ -54,7 +53,6 @@ func newHolder(r *Relay, s *Sink, token, revision int64, until time.Time) *holde
 	return h
 }
 
-// run delivers until the lease is lost or released.
 func (h *holder) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -86,13 +84,11 @@ func (h *holder) run() {
 	}
 }
 
-// isDone reports whether nothing is left to do.
 func (h *holder) isDone() bool {
 	calls := &h.flow.calls
 	return (calls.open == calls.abandoned || h.calls.left) && !h.store.sending && (h.lease.lost.Load() || h.lease.released)
 }
 
-// startWork starts everything that can be done now.
 func (h *holder) startWork(now time.Time) {
 	f := h.flow
 	switch {
@@ -142,7 +138,6 @@ func (h *holder) untilNext(now time.Time) time.Duration {
 	return max(next.Sub(now), time.Millisecond)
 }
 
-// handleSignals processes the signals of other goroutines.
 func (h *holder) handleSignals() {
 	s := h.signals.takeAll()
 	if s.until.After(h.lease.until) {

@@ -56,7 +56,6 @@ func (w *lagRequests) request(tenant string, room bool) {
 	w.tenants[tenant] = true
 }
 
-// requestScan requests a scan of all tenants.
 func (w *lagRequests) requestScan() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +122,6 @@ func (f *lagFinder) find(ctx context.Context) (some bool, err error) {
 	return false, nil
 }
 
-// readHeads reads the last positions of all logs and notifies the holders of those that changed.
 func (f *lagFinder) readHeads(ctx context.Context, held map[string]*holder) error {
 	f.moved.Store(false)
 	begun, sum := time.Now(), int64(0)
@@ -161,7 +159,6 @@ func (f *lagFinder) readHeads(ctx context.Context, held map[string]*holder) erro
 	return nil
 }
 
-// lookUp finds the cursors of requested tenants.
 func (f *lagFinder) lookUp(ctx context.Context, held map[string]*holder) (some bool, err error) {
 	var sinks, tenants []string
 	for name, h := range held {
@@ -181,7 +178,6 @@ func (f *lagFinder) lookUp(ctx context.Context, held map[string]*holder) (some b
 	return true, err
 }
 
-// scan makes the next step of a scan for a sink.
 func (f *lagFinder) scan(ctx context.Context, held map[string]*holder, h *holder) error {
 	w := &h.wanted
 	last, count, err := f.notifyHolders(ctx, held, scanSQL, h.sink.Name, w.after, h.sink.Tenants, scanSize)

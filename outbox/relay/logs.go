@@ -181,7 +181,6 @@ func (r *logReaders) start(l *tenantLog) {
 	})
 }
 
-// startQueued starts readers for queued logs.
 func (r *logReaders) startQueued() {
 	for len(r.queue) > 0 && r.reading < maxReaders {
 		next := r.queue[0]

@@ -51,7 +51,6 @@ func (w *logWindow) dirty() bool {
 	return !w.discarded && (w.cursor() > w.stored || w.failure != w.storedFailure)
 }
 
-// advance counts the complete positions.
 func (w *logWindow) advance() {
 	for w.complete < len(w.positions) && w.positions[w.complete].undelivered == 0 {
 		w.complete++

@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -192,33 +190,6 @@ func TestBlockedTenantsDoNotBlockOthers(t *testing.T) {
 	to.wants(t, blocked*events(head)+events(3*24))
 }
 
-// Deferred events of a tenant are not delivered to a sink that no longer serves it.
-func TestRemovedTenantKeepsDeferredEvents(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	to := refuses("1-0")
-	of := func(tenants ...string) func(*relay.Sink) { return func(s *relay.Sink) { s.Tenants = tenants } }
-	n := startNode(t, url, quick("main", to, of(tenant, "other")))
-	table := relay.NewTable(poolOf(t, url, nil), same)
-	head := publish(t, n.pool, tenant, "a", n)
-	cursorReaches(t, n.pool, "main", tenant, head)
-	n.stop()
-	to.mends()
-	count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
-	require.Truef(t, count == 1 && err == nil, "%v %v", count, err)
-	n = startNode(t, url, quick("main", to, of("other")))
-	for range 3 { // deferred instances were read before the first of these
-		head = publish(t, n.pool, "other", "b", n)
-		cursorReaches(t, n.pool, "main", "other", head)
-	}
-	n.stop()
-	mustEqual(t, "delivered", to.ids('a'), nil)
-
-	startNode(t, url, quick("main", to, of(tenant, "other")))
-	to.wants(t, 4)
-	mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
-}
-
 // An event with a long backoff delays neither other instances nor the cursor, and precedes later
 // events of its instance.
 func TestLongBackoffDefersEvent(t *testing.T) {
@@ -271,40 +242,6 @@ func TestPausedSinkReceivesNothing(t *testing.T) {
 	n.Wake()
 	cursorReaches(t, n.pool, "main", tenant, head)
 	assert.Truef(t, info().Paused == nil && info().Node == n.name, "after it was resumed: %+v", info())
-}
-
-// A receiver may ask for a delay of a day. Pausing and resuming the sink tries it at once, even if
-// no relay has seen the pause.
-func TestResumeEndsRetryAfter(t *testing.T) {
-	t.Parallel()
-	for name, noticed := range map[string]bool{"a pause": true, "a pause that nobody notices": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			later := sink.Fail(sink.Unavailable, nil, "429 Too Many Requests")
-			later.RetryAfter = 24 * time.Hour
-			to := &receiver{fail: func(_ *transitions.Event, try int) *sink.Failure {
-				if try == 1 {
-					return later
-				}
-				return nil
-			}}
-			n := startNode(t, pgtest.URL(t), quick("main", to))
-			table := relay.NewTable(n.pool, same)
-			head := publish(t, n.pool, tenant, "a", n)
-			eventually(t, "the receiver is left alone", func() bool {
-				list, err := table.Sinks(t.Context(), "")
-				return err == nil && list[0].Failures == 1
-			})
-			require.NoError(t, table.Pause(t.Context(), "main", "ann", ""))
-			if noticed {
-				n.Wake()
-				eventually(t, "nobody delivers", func() bool { return holder(t, n.pool, "main") == "" })
-			}
-			require.NoError(t, table.Resume(t.Context(), "main"))
-			n.Wake()
-			cursorReaches(t, n.pool, "main", tenant, head)
-		})
-	}
 }
 
 // This holds with and without a message of the sink.
@@ -387,31 +324,6 @@ func TestMoveRepeatsOrSkipsEvents(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, end)
 	got := to.ids(0)[before:]
 	assert.Truef(t, len(got) == 1 && got[0] == fmt.Sprintf("%d-0", end), "after it went forward it got %v", got)
-}
-
-// A cursor that is moved during deliveries keeps its new position: the holder reads from there and
-// keeps the lease.
-func TestMoveDuringDeliveryPersists(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	inside, goOn := make(chan string, 100), make(chan struct{})
-	to := &receiver{}
-	n := startNode(t, url, quick("main", to))
-	head := publish(t, n.pool, tenant, "abcdef", n)
-	cursorReaches(t, n.pool, "main", tenant, head)
-	to.set(func(r *receiver) {
-		r.enter = func(_ context.Context, batch []transitions.Logged) {
-			inside <- batch[0].ID()
-			<-goOn
-		}
-	})
-	end := publish(t, n.pool, tenant, "a", n)
-	await.Receive(t, "the delivery begins", inside)
-	require.NoError(t, relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 2, "ann", ""))
-	close(goOn)
-	eventually(t, "everything after the position arrives again", func() bool { return len(to.got()) >= events(end)+events(end)-2 })
-	cursorReaches(t, n.pool, "main", tenant, end)
-	assert.Equal(t, int64(0), n.Stats().Lost, "it lost its lease times")
 }
 
 func TestFiltersSelectDeadLetters(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 const pollGap = 20 * time.Millisecond // minimum gap between two polls
 
-// sinkState is the state of a sink in a poll.
 type sinkState struct {
 	name     string
 	token    int64

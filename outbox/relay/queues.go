@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// item is an event in a queue.
 type item struct {
 	event    *transitions.Logged
 	queue    *instanceQueue

@@ -2,8 +2,6 @@ package relay_test
 
 import (
 	"context"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,57 +72,6 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	if list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
 		inspect.DeadPage{}); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
-	}
-}
-
-// A lost notification is detected.
-func TestPollFindsLostNotification(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	to := &receiver{}
-	n := startNode(t, url, quick("main", to))
-	eventually(t, "it has the sink", func() bool { return n.Stats().Claimed == 1 })
-	head := publish(t, n.pool, tenant, "abc")
-	to.wants(t, events(head))
-	publish(t, n.pool, "late tenant", "abc")
-	to.wants(t, events(head)+3)
-}
-
-// Under random failures with many instances and concurrent calls, instances' events arrive in order
-// and the cursor reaches the end.
-func TestOrderHoldsUnderFailures(t *testing.T) {
-	t.Parallel()
-	for name, exhausted := range map[string]relay.Exhausted{"park": relay.Park, "hold": relay.HoldInstance, "block": relay.Block} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := pgtest.URL(t)
-			random := rand.New(rand.NewPCG(1, 2))
-			to := &receiver{fail: func(_ *transitions.Event, try int) *sink.Failure {
-				switch n := random.IntN(100); { // the receiver's lock is held
-				case try >= 3: // bounds the attempts
-				case n < 10:
-					return sink.Fail(sink.Temporary, nil, "not now")
-				case n < 12:
-					return sink.Fail(sink.Unavailable, nil, "down")
-				}
-				return nil
-			}}
-			n := startNode(t, url, quick("main", to, func(s *relay.Sink) {
-				s.Exhausted, s.Batch, s.Calls, s.Window, s.Retry.Attempts = exhausted, 7, 5, 50, 50
-			}))
-			var head int64
-			for range 20 {
-				var names strings.Builder
-				for range 50 {
-					names.WriteByte('a' + byte(rand.IntN(20)))
-				}
-				head = publish(t, n.pool, tenant, names.String(), n)
-			}
-			to.wants(t, events(head))
-			cursorReaches(t, n.pool, "main", tenant, head)
-			assert.Equal(t, 0, to.inOrder(t), "delivered twice")
-			eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
-		})
 	}
 }
 
@@ -199,41 +146,6 @@ func TestNewSinkFromNow(t *testing.T) {
 	if got := to.ids(0); len(got) != 4 { // position 5 has two events
 		t.Errorf("got %v", got)
 	}
-}
-
-// FromNow refers to the first registration of the sink, independent of when a tenant was created or
-// added.
-func TestFromNowRefersToFirstRegistration(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	pool := poolOf(t, url, nil)
-	for _, tenant := range []string{"first", "added", "never"} {
-		publish(t, pool, tenant, "abc")
-	}
-	to := &receiver{}
-	sink := func(tenants ...string) relay.Sink {
-		return quick("now", to, func(s *relay.Sink) { s.FromNow, s.Tenants = true, tenants })
-	}
-	n := startNode(t, url, sink("first"))
-	for _, tenant := range []string{"first", "added", "new", "never"} {
-		publish(t, pool, tenant, "x", n) // the sink receives the last three later or never
-	}
-	to.wants(t, 1)
-	n.stop()
-	startNode(t, url, sink("first", "added", "new"))
-	to.wants(t, 3)
-	for _, at := range []struct {
-		tenant string
-		head   int64
-	}{{"first", 4}, {"added", 4}, {"new", 1}} {
-		cursorReaches(t, pool, "now", at.tenant, at.head)
-	}
-	var got []string
-	for _, e := range to.got() {
-		got = append(got, e.Tenant+" "+e.ID())
-	}
-	slices.Sort(got)
-	mustEqual(t, "delivered", got, []string{"added 4-0", "first 4-0", "new 1-0"})
 }
 
 // A sink that hangs does not delay others.

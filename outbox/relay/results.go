@@ -71,7 +71,6 @@ func (f *flow) applyResults(c *call, failures []*sink.Failure, now time.Time) {
 	f.updateCircuit(c, whole, took, now)
 }
 
-// delivered processes a successful delivery.
 func (f *flow) delivered(it *item) {
 	it.unattributed = false
 	f.pending.delivered++
@@ -81,7 +80,6 @@ func (f *flow) delivered(it *item) {
 	f.dequeue(it)
 }
 
-// failed records a failed attempt.
 func (f *flow) failed(it *item, failure *sink.Failure) {
 	it.kind, it.failure = kindOf(failure.Kind), sink.Printable(failure.Message, sink.MaxMessage)
 	f.pending.failed++

@@ -54,7 +54,6 @@ func (b *signalBox) poke() {
 	}
 }
 
-// noteHead records that a log has grown. It is cheap for tenants with a reader.
 func (b *signalBox) noteHead(tenant string, head int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +64,6 @@ func (b *signalBox) noteHead(tenant string, head int64) {
 	b.poke()
 }
 
-// setReading records whether a tenant has a reader.
 func (b *signalBox) setReading(tenant string, reads bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +74,6 @@ func (b *signalBox) setReading(tenant string, reads bool) {
 	}
 }
 
-// takeAll removes and returns all signals.
 func (b *signalBox) takeAll() signals {
 	b.mu.Lock()
 	defer b.mu.Unlock()

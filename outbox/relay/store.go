@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// storeReply is the database's reply to a batch.
 type storeReply struct {
 	batch    *storeBatch
 	sent     time.Time
@@ -98,7 +97,6 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	return r
 }
 
-// readDeferred reads the deferred instances.
 func (r *storeReply) readDeferred(rows pgx.Rows) (err error) {
 	var a deferredInstance
 	var full bool
@@ -114,7 +112,6 @@ func (r *storeReply) readDeferred(rows pgx.Rows) (err error) {
 	return err
 }
 
-// readRows reads rows of outbox_dead with their events.
 func (r *storeReply) readRows(rows pgx.Rows, source, tenant string, queues map[uuid.UUID]*instanceQueue) error {
 	for rows.Next() {
 		var w queuedRow
@@ -141,7 +138,6 @@ func (r *storeReply) readRows(rows pgx.Rows, source, tenant string, queues map[u
 	return rows.Err()
 }
 
-// rowColumns are row changes as arrays for the statements.
 type rowColumns struct {
 	window           *logWindow // of new rows; the same for all of a tenant
 	positions        []int64

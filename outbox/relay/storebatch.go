@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// rowChange is a new state of a row of outbox_dead.
 type rowChange struct {
 	item     *item
 	status   inspect.DeadStatus
@@ -22,7 +21,6 @@ type rowChange struct {
 // anyRevision marks changes that are valid for any revision.
 const anyRevision = math.MaxInt64
 
-// storeBatch is the content of one transaction.
 type storeBatch struct {
 	windows                   []*logWindow // with a new cursor or failure; only in flow.pending
 	delivered, failed, parked int64
@@ -38,7 +36,6 @@ type storeBatch struct {
 	pause                     string           // reason for pausing the sink; "": do not pause
 }
 
-// cursorChange is a new state of a row of outbox_cursor.
 type cursorChange struct {
 	window   *logWindow
 	position int64
@@ -48,7 +45,6 @@ type cursorChange struct {
 // movesKnown returns the revision up to which moves of a tenant's cursor are known.
 func (b *storeBatch) movesKnown(w *logWindow) int64 { return max(w.revision, b.knownMoves) }
 
-// fetchQueues is the maximum number of queues whose rows are read at once.
 const fetchQueues = 64
 
 // mustStore reports whether there is something to store, and whether it is urgent.

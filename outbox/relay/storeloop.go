@@ -13,7 +13,6 @@ type storeLoop struct {
 	knownMoves int64     // revision up to which moved cursors are known
 }
 
-// reloadSoon schedules a read of the deferred instances.
 func (s *storeLoop) reloadSoon(now time.Time) {
 	s.reload = true
 	if soon := now.Add(reloadEvery); s.reloadNext.After(soon) {
@@ -56,7 +55,6 @@ func (h *holder) startStore(now time.Time) {
 	go func() { s.replies <- h.storeBatch(b, limit) }()
 }
 
-// handleReply processes the reply to a batch.
 func (h *holder) handleReply(r *storeReply, now time.Time) {
 	f, s, b := h.flow, &h.store, r.batch
 	s.sending = false
@@ -100,7 +98,6 @@ func (h *holder) handleReply(r *storeReply, now time.Time) {
 	h.logs.admitKept(now)
 }
 
-// handleReload processes a new list of deferred instances.
 func (h *holder) handleReload(r *storeReply, now time.Time) {
 	s := &h.store
 	if r.revision != s.revision {
@@ -116,7 +113,6 @@ func (h *holder) handleReload(r *storeReply, now time.Time) {
 	}
 }
 
-// count updates the counters and logs dead letters.
 func (h *holder) count(b *storeBatch) {
 	h.relay.count(func(s *Stats) {
 		s.Stored++

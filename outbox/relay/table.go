@@ -144,7 +144,6 @@ func (t *Table) Skip(ctx context.Context, f inspect.DeadFilter, by, reason strin
 	return t.setStatus(ctx, f, inspect.DeadSkipped, by, reason)
 }
 
-// statusBatch is the maximum number of dead letters changed in one transaction.
 const statusBatch = 1000
 
 func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.DeadStatus, by, reason string) (count int64, err error) {
@@ -198,7 +197,6 @@ func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, sinc
 	return n, err
 }
 
-// checkFilter validates and completes a filter.
 func checkFilter(f *inspect.DeadFilter) error {
 	f.Status = cmp.Or(f.Status, inspect.DeadWaiting)
 	switch f.Status {
@@ -221,12 +219,10 @@ func checkFilter(f *inspect.DeadFilter) error {
 	return transitions.CheckTenant(f.Tenant)
 }
 
-// argsOf returns the parameters of statements with a filter.
 func argsOf(f *inspect.DeadFilter) []any {
 	return []any{f.Sink, string(f.Status), orNull(f.Tenant), orNull(f.Workflow), orNull(f.Type), orNull(f.Instance), f.Position}
 }
 
-// checkWho validates an operator's name and reason and completes the name.
 func checkWho(by *string, reason string) error {
 	*by = cmp.Or(*by, transitions.DefaultActor)
 	return cmp.Or(checkText("actor", *by, transitions.MaxActor), checkText("reason", reason, transitions.MaxReason))

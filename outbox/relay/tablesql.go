@@ -149,7 +149,6 @@ CROSS JOIN LATERAL (SELECT t.logs - coalesce(k.logs, 0) AS logs) AS new
 WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
 ORDER BY s.name`, behind, failing, outbox.FirstAfter("at", "b.tenant", "b.position", "true"), oldestOf)
 
-// oldestOf is the maximum number of tenants per sink whose oldest event is searched.
 const oldestOf = 32
 
 // cursorsSQL returns a page of a sink's cursors. Parameters: sink, tenant or "", last tenant of the

@@ -2,9 +2,6 @@ package relay_test
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
-	"github.com/pawlhq/pawl/outbox/sink/file"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -215,36 +211,6 @@ func TestStopFinishesAndHandsOver(t *testing.T) {
 	first.stop() // second stop
 }
 
-// An event in backoff keeps its attempts when the next node takes over, and events behind it are
-// not repeated.
-func TestStopHandsOverRetries(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	pool := poolOf(t, url, nil)
-	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
-		if e.Position == 2 {
-			f := sink.Fail(sink.Temporary, nil, "not now")
-			f.RetryAfter = 900 * time.Millisecond // short enough not to be deferred
-			return f
-		}
-		return nil
-	}}
-	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Retry.Attempts = 1_000_000 }))
-	head := publish(t, pool, tenant, "abcabc", n)
-	to.wants(t, events(head)-3)
-	n.stop()
-	assert.Equal(t, head, cursor(t, pool, "main", tenant), "the cursor is at")
-	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
-		inspect.DeadPage{})
-	if err != nil || len(list) != 3 || list[0].Attempts == 0 || list[0].Failure != "not now" || list[1].Kind != string(sink.Held) {
-		t.Errorf("%+v, %v", list, err)
-	}
-	to.mends()
-	startNode(t, url, quick("main", to))
-	to.wants(t, events(head))
-	assert.Equal(t, 0, to.inOrder(t), "delivered twice")
-}
-
 func TestStopCancelsCallsAtDeadline(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -266,71 +232,6 @@ func TestStopCancelsCallsAtDeadline(t *testing.T) {
 	startNode(t, url, quick("main", to))
 	to.wants(t, events(head))
 	to.inOrder(t)
-}
-
-// Every event arrives in order although nodes start and stop, with and without releasing their
-// leases.
-func TestRestartsAtAnyPoint(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	pool := poolOf(t, url, nil)
-	to := &receiver{fail: func(e *transitions.Event, try int) *sink.Failure {
-		if e.Position%7 == 0 && try == 1 {
-			return sink.Fail(sink.Temporary, nil, "not now")
-		}
-		return nil
-	}}
-	small := func(s *relay.Sink) { s.Batch, s.Window = 5, 40 }
-	var head int64
-	for round := range 8 {
-		n := startNode(t, url, quick("main", to, small))
-		head = publish(t, pool, tenant, strings.Repeat("abcdefghijkl", 20), n)
-		before := len(to.got())
-		eventually(t, fmt.Sprintf("round %d delivers something", round), func() bool { return len(to.got()) > before+17*round })
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if round%2 == 0 {
-			cancel() // cancels the calls
-		}
-		n.Stop(ctx)
-		cancel()
-	}
-	startNode(t, url, quick("main", to, small))
-	cursorReaches(t, pool, "main", tenant, head)
-	to.wants(t, events(head))
-	to.inOrder(t)
-	eventually(t, "nothing is deferred", func() bool { return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
-}
-
-// One of several nodes delivers, even if their connections are cut all the time.
-func TestOneNodeDeliversDespiteCutConnections(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	pool := poolOf(t, pgtest.Direct(t, url), nil) // its connections are not cut
-	to := &receiver{}
-	var nodes []*node
-	for range 3 { // expire an unreleased lease soon
-		n := newNode(t, url, func(c *relay.Config) { c.Lease = 5 * time.Second }, quick("main", to))
-		n.start(t)
-		nodes = append(nodes, n)
-	}
-	eventually(t, "one of them delivers", func() bool { return holder(t, pool, "main") != "" })
-	var head int64
-	for range 10 {
-		before := len(to.got())
-		head = publish(t, pool, tenant, strings.Repeat("abcdefgh", 30), nodes...)
-		exec(t, pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'node' AND pid <> pg_backend_pid()`)
-		eventually(t, "it goes on", func() bool { return len(to.got()) > before })
-	}
-	cursorReaches(t, pool, "main", tenant, head)
-	to.wants(t, events(head))
-	to.inOrder(t)
-	var claimed int64
-	for _, n := range nodes {
-		claimed += n.Stats().Claimed
-	}
-	token := number(t, pool, "SELECT token FROM pawl.outbox_sink")
-	assert.Truef(t, token >= claimed, "%d claims, and the token is %d", claimed, token)
 }
 
 // Stop abandons a sink that ignores its cancelled context.
@@ -378,32 +279,6 @@ func TestHangingCallBlocksOnlyItsInstance(t *testing.T) {
 	to.inOrder(t)
 }
 
-// A call that never ends does not delay a pause; its events are tried again after the resume.
-func TestHangingCallDoesNotBlockPause(t *testing.T) {
-	t.Parallel()
-	inside, goOn := make(chan struct{}, 10), make(chan struct{})
-	var first atomic.Bool
-	to := &receiver{}
-	to.enter = func(context.Context, []transitions.Logged) {
-		if first.CompareAndSwap(false, true) {
-			inside <- struct{}{}
-			<-goOn
-		}
-	}
-	n := startNode(t, pgtest.URL(t), quick("main", to, func(s *relay.Sink) { s.Timeout = time.Millisecond }))
-	t.Cleanup(func() { close(goOn) })
-	head := publish(t, n.pool, tenant, "aa", n)
-	await.Receive(t, "a delivery begins", inside)
-	table := relay.NewTable(n.pool, same)
-	require.NoError(t, table.Pause(t.Context(), "main", "ann", ""))
-	n.Wake()
-	eventually(t, "nobody delivers", func() bool { return holder(t, n.pool, "main") == "" })
-	require.NoError(t, table.Resume(t.Context(), "main"))
-	n.Wake()
-	to.wants(t, events(head))
-	cursorReaches(t, n.pool, "main", tenant, head)
-}
-
 // A node that lost a lease while its sink hangs does not block other nodes.
 func TestLostLeaseIsNotRenewed(t *testing.T) {
 	t.Parallel()
@@ -432,65 +307,4 @@ func TestLostLeaseIsNotRenewed(t *testing.T) {
 	second := newNode(t, url, short, quick("main", to))
 	second.start(t)
 	cursorReaches(t, second.pool, "main", tenant, head)
-}
-
-// A stream without a reader, for example a pipe to a stopped program, delays neither Stop nor the
-// closing of another sink.
-func TestStopAbandonsUnreadStream(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	nobody, stream := io.Pipe()
-	t.Cleanup(func() { _ = nobody.Close() }) // closing a pipe does not fail
-	other := &receiver{}
-	n := startNode(t, url, quick("a", file.NewWriter(stream)), quick("b", other))
-	head := publish(t, n.pool, tenant, "a", n)
-	cursorReaches(t, n.pool, "b", tenant, head)
-	eventually(t, "the stream is written to", func() bool { return blockedIn("io.(*pipe).write") })
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	stopped := make(chan struct{})
-	go func() {
-		n.Stop(ctx)
-		close(stopped)
-	}()
-	await.Receive(t, "the node has stopped", stopped)
-	other.set(func(r *receiver) {
-		assert.Equal(t, 1, r.closed, "the other sink was closed times")
-	})
-	assert.Equal(t, 1, n.log.Count("cannot close a sink"), "nobody is told")
-}
-
-// blockedIn reports whether a goroutine is in a function.
-func blockedIn(function string) bool {
-	stacks := make([]byte, 1<<20)
-	n := runtime.Stack(stacks, true)
-	for ; n == len(stacks); n = runtime.Stack(stacks, true) {
-		stacks = make([]byte, 2*len(stacks))
-	}
-	return strings.Contains(string(stacks[:n]), function+"(")
-}
-
-// A lock on a sink's row only stops the batches of that sink.
-func TestLockedSinkDoesNotBlockOthers(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	pool := poolOf(t, url, nil)
-	one, two := &receiver{}, &receiver{}
-	n := startNode(t, url, quick("one", one), quick("two", two))
-	head := publish(t, pool, tenant, "abc", n)
-	cursorReaches(t, pool, "one", tenant, head)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = tx.Rollback(context.Background()) }() // no-op after commit
-	_, err = tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink WHERE name = 'one' FOR UPDATE")
-	require.NoError(t, err)
-	head = publish(t, pool, tenant, "abc", n)
-	pgtest.WaitBlocked(t, pool, "delivered = delivered")
-	for range 20 {
-		head = publish(t, pool, tenant, "abc", n)
-	}
-	cursorReaches(t, pool, "two", tenant, head)
-	require.NoError(t, tx.Rollback(t.Context()))
-	cursorReaches(t, pool, "one", tenant, head)
-	one.inOrder(t)
 }

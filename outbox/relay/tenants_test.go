@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -109,21 +108,4 @@ func TestScanTakesSeveralSteps(t *testing.T) {
 	to[1].wants(t, 2)
 	eventually(t, "no log is in memory", func() bool { return n.Logs() == 0 })
 	assert.Equal(t, 2, len(to[1].got()), "the one that is for two tenants events")
-}
-
-// A moved cursor of a log that is not in memory is noticed.
-func TestMoveOfUnloadedLog(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	manyTenants(t, poolOf(t, url, nil), 10, 2, "main")
-	sinks, to := sinksNamed("main")
-	n := newNode(t, url, func(c *relay.Config) { c.Every, c.Lease = time.Hour, 3*time.Hour }, sinks...)
-	n.start(t)
-	eventually(t, "it has passed over the tenants", func() bool { return n.passes() == 1 })
-	for round := range 2 {
-		require.NoError(t, relay.NewTable(n.pool, same).Move(t.Context(), "main", "t0004", 0, "ann", ""))
-		n.Wake()
-		eventually(t, "it is delivered again", func() bool { return len(to[0].got()) == 2*(round+1) })
-		cursorReaches(t, n.pool, "main", "t0004", 2)
-	}
 }

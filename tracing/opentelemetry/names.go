@@ -22,7 +22,6 @@ func kind(k trace.SpanKind) []trace.SpanStartOption {
 	return slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(k)})
 }
 
-// verbs are the prefixes of the names of spans about a transition.
 var verbs = [...]string{tracing.Submit: "submit ", tracing.Attempt: "attempt ", tracing.Undo: "undo ", tracing.Due: "decide "}
 
 // nameOf returns a span name of low cardinality, from names of workflows, transitions, consumers,

@@ -217,34 +217,6 @@ func TestOrderTrace_Golden(t *testing.T) {
 	docs.Part(t, "../../docs/tracing.md", "trace", "```mermaid\n"+tree.mermaid()+"```\n")
 }
 
-// A retry has a trace of its own, and the answer of the first.
-func TestARetryInAnotherTraceHasTheSameAnswer(t *testing.T) {
-	t.Parallel()
-	x := newTraced(t)
-	s := x.start()
-	x.place(s)
-	x.buy(s)
-	await.Eventually(t, "it is shipped", func() bool {
-		inst, err := s.Engine().Read().Instance(t.Context(), "", transitions.InstanceID("default", "order", "A-17"))
-		return err == nil && inst.State == "shipped"
-	})
-	x.spans.Reset()
-	status, first := x.buy(s)
-	_, second := x.buy(s)
-	assert.Truef(t, status == 200 && first == second, "%d %s, and then %s", status, first, second)
-	traces := map[trace.TraceID]bool{}
-	await.Eventually(t, "two replays", func() bool {
-		for _, s := range x.spans.GetSpans() {
-			for _, a := range s.Attributes {
-				if a.Key == "pawl.replayed" && a.Value.AsBool() {
-					traces[s.SpanContext.TraceID()] = true
-				}
-			}
-		}
-		return len(traces) == 2
-	})
-}
-
 // tree is a trace, and the transactions that are linked to it.
 type tree struct {
 	t        *testing.T

@@ -141,7 +141,6 @@ func spanContext(c tracing.Context) trace.SpanContext {
 	return trace.NewSpanContext(config)
 }
 
-// contextOf reverses spanContext.
 func contextOf(c trace.SpanContext) tracing.Context {
 	parent := "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + (c.TraceFlags() & trace.FlagsSampled).String()
 	return tracing.Of([]string{parent}, []string{c.TraceState().String()})

@@ -186,23 +186,6 @@ func TestLinkedSampler(t *testing.T) {
 	}
 }
 
-// Cost of an unsampled command.
-func BenchmarkUnsampled(b *testing.B) {
-	tracer, _ := recorded(parentBasedNever())
-	for name, parent := range map[string]tracing.Context{"root": "", "child": unsampled} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, span := tracing.Start(b.Context(), tracer, tracing.Step{Kind: tracing.Submit, Parent: parent, Tenant: "default",
-					Workflow: "order", Transition: "pay", Instance: uuid.UUID{1}})
-				span.End(tracing.Outcome{Status: 200})
-			}
-		})
-	}
-}
-
-func parentBasedNever() sdktrace.Sampler { return sdktrace.ParentBased(sdktrace.NeverSample()) }
-
 // Commands may contain arbitrary contexts.
 func TestInvalidContextIsIgnored(t *testing.T) {
 	for _, c := range []tracing.Context{"x", "00-0af7651916cd43dd8448eb211c80319c", "\x00", tracing.Context(strings.Repeat("z", 600))} {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -43,15 +42,6 @@ type write struct {
 	err   error
 }
 
-// output is a destination for lines.
-type output interface {
-	// append writes complete lines or returns an error.
-	append(lines []byte) error
-	// check reports whether append could work.
-	check() error
-	close() error
-}
-
 // keep is the maximum size of a reused buffer.
 const keep = 1 << 20
 
@@ -60,12 +50,12 @@ func New(c Config) (*Sink, error) {
 	if c.Path == "" {
 		return nil, errors.New("file sink: Path is required")
 	}
-	return &Sink{out: &disk{path: c.Path, sync: !c.NoSync}}, nil
+	return &Sink{out: output{path: c.Path, sync: !c.NoSync}}, nil
 }
 
 // NewWriter returns a sink for a stream, such as standard output. Contexts do not interrupt a
 // blocked write. Close does not close w.
-func NewWriter(w io.Writer) *Sink { return &Sink{out: &stream{w: w}} }
+func NewWriter(w io.Writer) *Sink { return &Sink{out: output{stream: w}} }
 
 // Deliver implements [sink.Sink]. It delivers all events or none; failures concern the file.
 // Concurrent deliveries are serialized in any order.
@@ -144,7 +134,7 @@ func (s *Sink) Check(context.Context) error {
 	if closed {
 		return errors.New("the sink is closed")
 	}
-	return s.out.check()
+	return s.out.open()
 }
 
 // Close implements [sink.Sink].
@@ -160,26 +150,3 @@ func (s *Sink) Close(context.Context) error {
 	}
 	return s.out.close()
 }
-
-// stream writes to an io.Writer.
-type stream struct {
-	w    io.Writer
-	torn bool // the last line is incomplete
-}
-
-func (s *stream) append(lines []byte) error {
-	if s.torn {
-		lines = append([]byte{'\n'}, lines...)
-	}
-	n, err := s.w.Write(lines)
-	if n > 0 {
-		s.torn = lines[n-1] != '\n'
-	}
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
-}
-
-func (s *stream) check() error { return nil }
-func (s *stream) close() error { return nil }

@@ -43,7 +43,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// check applies defaults and returns all configuration errors.
 func (c *Config) check() (subject, error) {
 	c.URL = cmp.Or(c.URL, nats.DefaultURL)
 	c.Stream = cmp.Or(c.Stream, "PAWL")
@@ -71,7 +70,6 @@ func (c *Config) check() (subject, error) {
 	return s, errors.Join(wrong...)
 }
 
-// stream returns the configuration for a new stream.
 func (c *Config) stream(s subject) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: c.Stream, Description: "Events of Pawl", Subjects: []string{s.wildcard()}, Storage: jetstream.FileStorage,

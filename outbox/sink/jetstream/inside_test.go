@@ -49,14 +49,6 @@ func TestSubjectsFollowThePattern(t *testing.T) {
 	}
 }
 
-func TestDefaultSubjectHasOneWorkflow(t *testing.T) {
-	s, err := (&Config{}).check()
-	require.NoError(t, err)
-	if got, want := s.of(&transitions.Event{Tenant: "acme", Workflow: "order", Type: "order.pay"}), "pawl.acme.order.pay"; got != want {
-		t.Errorf("the subject is %s, want %s", got, want)
-	}
-}
-
 func FuzzSubjectMatchesWildcard(f *testing.F) {
 	f.Add("acme", "order", "order.pay")
 	f.Add("", ">", "..")

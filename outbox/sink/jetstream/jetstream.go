@@ -1,3 +1,26 @@
+// Package jetstream publishes events to a NATS JetStream stream.
+//
+// The body of a message is the CloudEvent. Its attributes are repeated in headers (ce-type,
+// ce-subject and so on). The subject contains tenant, workflow and type, so that consumers can
+// filter without parsing.
+//
+// # Order and repetitions
+//
+// Messages are published concurrently, except that an event is only sent after earlier ones of its
+// instance were acknowledged, because a server may refuse one message and store the next. A batch
+// therefore takes as many round trips as it has events of one instance.
+//
+// Every message carries its id ([sink.MessageID]) as Nats-Msg-Id. If a message is published again
+// because its acknowledgement was lost, the stream drops it within its duplicate window. The relay
+// waits at most half of this window between attempts. Only after an outage longer than the window
+// can a message be in the stream twice; consumers recognize it by its id. The window costs server
+// memory, so it is limited. Ids consist of tenant and position. Several installations that share a
+// stream must each set a source (engine.Config.Source), which is then part of the id.
+//
+// # Acknowledgements
+//
+// An acknowledgement means that a majority of the stream's replicas have the message, or the
+// process of a single server. The server's sync_interval determines when it is written to disk.
 package jetstream
 
 import (
@@ -15,7 +38,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// reconnectWait is the delay between connection attempts.
 const reconnectWait = 500 * time.Millisecond
 
 // Sink publishes to a stream.
@@ -84,7 +106,6 @@ func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink
 	return b.Failures()
 }
 
-// flight is a message awaiting its acknowledgement.
 type flight struct {
 	event int
 	ack   jetstream.PubAckFuture
@@ -116,7 +137,6 @@ func (s *Sink) publish(ctx context.Context, b *sink.Batch, events []transitions.
 	}
 }
 
-// await waits for the result of a message.
 func (s *Sink) await(ctx context.Context, b *sink.Batch, f flight) {
 	select {
 	case <-f.ack.Ok():
@@ -130,7 +150,6 @@ func (s *Sink) await(ctx context.Context, b *sink.Batch, f flight) {
 	}
 }
 
-// message returns the message of an event.
 func (s *Sink) message(e *transitions.Logged) *nats.Msg {
 	h := nats.Header{
 		jetstream.MsgIDHeader:          {sink.MessageID(&e.Event)},

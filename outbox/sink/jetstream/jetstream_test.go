@@ -2,10 +2,8 @@ package jetstream_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -91,41 +88,6 @@ func TestExistingStreamIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestNodesCreateStreamConcurrently(t *testing.T) {
-	server := natstest.Start(t)
-	batch := events(1)
-	var work sync.WaitGroup
-	for range 4 {
-		s := open(t, jetstream.Config{URL: server.URL()})
-		work.Go(func() {
-			failures := s.Deliver(t.Context(), batch)
-			assert.Nil(t, failures, failures[0])
-		})
-	}
-	work.Wait()
-	assert.Len(t, stored(t, server.URL()), 1, "messages")
-}
-
-func TestServerStartsAfterSink(t *testing.T) {
-	server := natstest.Start(t)
-	server.Down()
-	s := open(t, jetstream.Config{URL: server.URL()})
-	batch := events(3)
-	failures := s.Deliver(t.Context(), batch)
-	require.Truef(t, failures != nil && failures[0].Kind == sink.Unavailable && failures[1].Kind == sink.Held,
-		"without a server: %v", failures)
-	require.NoError(t, server.Up())
-	delivers(t, s, batch)
-}
-
-// delivers retries until the events are delivered.
-func delivers(t *testing.T, s sink.Sink, events []transitions.Logged) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	await.Eventually(t, "the events are delivered", func() bool { return s.Deliver(ctx, events) == nil })
-}
-
 func TestDeletedStreamIsRecreated(t *testing.T) {
 	server := natstest.Start(t)
 	s := open(t, jetstream.Config{URL: server.URL()})
@@ -137,51 +99,6 @@ func TestDeletedStreamIsRecreated(t *testing.T) {
 		"without the stream: %v", failures)
 	mustDeliver(t, s, batch[2:])
 	assert.Len(t, stored(t, server.URL()), 2, "messages")
-}
-
-// awaitStored waits for a message with an id.
-func awaitStored(t *testing.T, url, id string) {
-	t.Helper()
-	consumer, err := client(t, url).OrderedConsumer(t.Context(), "PAWL", upstream.OrderedConsumerConfig{})
-	require.NoError(t, err)
-	for {
-		m, err := consumer.Next(upstream.FetchMaxWait(limit))
-		require.NoErrorf(t, err, "waiting for %s", id)
-		if m.Headers().Get("Nats-Msg-Id") == id {
-			return
-		}
-	}
-}
-
-// The connection breaks after the server stored the message: the repetition is dropped by its id.
-func TestLostAckIsDeduplicated(t *testing.T) {
-	server := natstest.Start(t)
-	proxy := natstest.NewProxy(t, server.Addr())
-	s := open(t, jetstream.Config{URL: proxy.URL()})
-	batch := events(3)
-	mustDeliver(t, s, batch[:1])
-
-	proxy.Stall()
-	done := make(chan []*sink.Failure, 1)
-	go func() { done <- s.Deliver(t.Context(), batch[1:]) }()
-	awaitStored(t, server.URL(), "acme:2-0")
-	proxy.Cut()
-	failures := <-done
-	require.Truef(t, failures != nil && failures[0].Kind == sink.Unavailable && failures[1].Kind == sink.Held,
-		"without the acknowledgement: %v", failures)
-	proxy.Resume()
-	delivers(t, s, batch[1:])
-	got := received(t, server.URL())
-	assert.Truef(t, len(got) == 3 && got[2].ID == "acme:3-0", "the stream has %d messages", len(got))
-}
-
-func TestTooLargeMessageIsPermanent(t *testing.T) {
-	server := natstest.Start(t)
-	s := open(t, jetstream.Config{URL: server.URL()})
-	batch := events(2)
-	batch[0].CloudEvent = slices.Concat(batch[0].CloudEvent, bytes.Repeat([]byte{' '}, 1<<20))
-	failures := s.Deliver(t.Context(), batch)
-	assert.Truef(t, failures != nil && failures[0].Kind == sink.Permanent && failures[1].Kind == sink.Held, "failures: %v", failures)
 }
 
 func TestFullStreamWaits(t *testing.T) {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/outbox/sink"
 )
 
 // ready ensures that the stream exists. It asks the server once, and again after a message found no
@@ -54,7 +58,6 @@ func (s *Sink) ensure(ctx context.Context) (jetstream.StreamConfig, error) {
 	return config, nil
 }
 
-// differences describes relevant differences between an existing stream and its configuration.
 func differences(have, want jetstream.StreamConfig) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -85,4 +88,24 @@ func differences(have, want jetstream.StreamConfig) []string {
 		add("the stream is sealed, so deliveries cannot succeed")
 	}
 	return found
+}
+
+// Server error codes without a constant in the client.
+const (
+	headersTooLarge jetstream.ErrorCode = 10097
+	wrongStream     jetstream.ErrorCode = 10060 // the subject belongs to another stream
+)
+
+func failure(err error) *sink.Failure {
+	api, answered := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum),
+		answered && api.ErrorCode == headersTooLarge:
+		return sink.Fail(sink.Permanent, err, "the message is larger than the server or the stream allows: %v", err)
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		return sink.Fail(sink.Unavailable, err, "no stream accepts the subject of the message: %v", err)
+	case answered && api.ErrorCode != wrongStream && api.Code < http.StatusInternalServerError && api.Code != http.StatusTooManyRequests:
+		return sink.Fail(sink.Temporary, err, "the stream refused the message: %v", err)
+	}
+	return sink.Fail(sink.Unavailable, err, "cannot publish the message: %v", err)
 }

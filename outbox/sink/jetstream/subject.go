@@ -2,13 +2,13 @@ package jetstream
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// subject is a parsed pattern.
 type subject []string
 
 // Placeholders in patterns.
@@ -50,30 +50,24 @@ func (s subject) wildcard() string {
 
 // of returns the subject of an event. Different values result in different subjects.
 func (s subject) of(e *transitions.Event) string {
-	var b strings.Builder
-	for i, token := range s {
-		if i > 0 {
-			b.WriteByte('.')
-		}
+	tokens := slices.Clone(s)
+	for i, token := range tokens {
 		switch token {
 		case tenantToken:
-			b.WriteString(escape(e.Tenant))
+			tokens[i] = escape(e.Tenant)
 		case workflowToken:
-			b.WriteString(escape(e.Workflow))
+			tokens[i] = escape(e.Workflow)
 		case instanceToken:
-			b.WriteString(e.Instance.String())
+			tokens[i] = e.Instance.String()
 		case typeToken:
-			for n, part := range strings.Split(e.Type, ".") {
-				if n > 0 {
-					b.WriteByte('.')
-				}
-				b.WriteString(escape(part))
+			parts := strings.Split(e.Type, ".")
+			for n := range parts {
+				parts[n] = escape(parts[n])
 			}
-		default:
-			b.WriteString(token)
+			tokens[i] = strings.Join(parts, ".")
 		}
 	}
-	return b.String()
+	return strings.Join(tokens, ".")
 }
 
 // escape returns a token for any text. "%" represents the empty text.

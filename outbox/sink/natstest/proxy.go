@@ -6,18 +6,17 @@ import (
 	"testing"
 )
 
-// Proxy is a TCP proxy that can withhold a server's responses, so that clients miss
-// acknowledgements.
+// Proxy is a TCP proxy that can withhold a server's responses, so that clients miss acknowledgements.
 type Proxy struct {
 	listener net.Listener
 	server   string
 	work     sync.WaitGroup
+	flow     sync.RWMutex // write-locked while responses are withheld
 
 	mu      sync.Mutex
-	changed *sync.Cond
 	stalled bool
 	closed  bool
-	conns   map[net.Conn]struct{}
+	conns   []net.Conn
 }
 
 // NewProxy starts a proxy for a server, which ends with the test.
@@ -27,13 +26,18 @@ func NewProxy(t testing.TB, server string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: listener, server: server, conns: make(map[net.Conn]struct{})}
-	p.changed = sync.NewCond(&p.mu)
+	p := &Proxy{listener: listener, server: server}
 	p.work.Go(p.accept)
 	t.Cleanup(func() {
-		if err := p.close(); err != nil {
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		if err := p.listener.Close(); err != nil {
 			t.Error(err)
 		}
+		p.Cut()
+		p.Resume()
+		p.work.Wait()
 	})
 	return p
 }
@@ -42,37 +46,33 @@ func NewProxy(t testing.TB, server string) *Proxy {
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
 // Stall withholds responses until Resume.
-func (p *Proxy) Stall() { p.set(true) }
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.stalled {
+		p.stalled = true
+		p.flow.Lock()
+	}
+}
 
-// Resume forwards withheld responses.
-func (p *Proxy) Resume() { p.set(false) }
+// Resume forwards withheld responses. It is a no-op without a stall.
+func (p *Proxy) Resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stalled {
+		p.stalled = false
+		p.flow.Unlock()
+	}
+}
 
 // Cut closes all connections and discards withheld responses. New connections are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for conn := range p.conns {
+	for _, conn := range p.conns {
 		conn.Close()
 	}
-	clear(p.conns)
-	p.changed.Broadcast()
-}
-
-func (p *Proxy) set(stalled bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stalled = stalled
-	p.changed.Broadcast()
-}
-
-func (p *Proxy) close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	err := p.listener.Close()
-	p.Cut()
-	p.work.Wait()
-	return err
+	p.conns = nil
 }
 
 func (p *Proxy) accept() {
@@ -86,54 +86,33 @@ func (p *Proxy) accept() {
 			client.Close() // the client sees a missing server
 			continue
 		}
-		if !p.keep(client, server) {
-			return
+		p.mu.Lock()
+		if p.conns = append(p.conns, client, server); p.closed {
+			client.Close()
+			server.Close()
 		}
-		p.work.Go(func() { p.forward(server, client, nil) })
-		p.work.Go(func() { p.forward(client, server, p.wait) })
+		p.mu.Unlock()
+		p.work.Go(func() { p.forward(server, client, false) })
+		p.work.Go(func() { p.forward(client, server, true) })
 	}
 }
 
-// keep registers connections for Cut. It returns false if the proxy is closed.
-func (p *Proxy) keep(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		if p.closed {
-			conn.Close()
-		} else {
-			p.conns[conn] = struct{}{}
-		}
-	}
-	return !p.closed
-}
-
-// wait waits until the connection is not stalled or is closed.
-func (p *Proxy) wait(conn net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, whole := p.conns[conn]; p.stalled && whole && !p.closed; _, whole = p.conns[conn] {
-		p.changed.Wait()
-	}
-}
-
-// forward copies until one side ends, then closes both. It calls before, if not nil, before each
-// write.
-func (p *Proxy) forward(to, from net.Conn, before func(net.Conn)) {
+// forward copies until one side ends, then closes both. Responses wait while they are withheld.
+func (p *Proxy) forward(to, from net.Conn, responses bool) {
 	defer to.Close()
 	defer from.Close()
+	write := to.Write
+	if responses {
+		write = func(b []byte) (int, error) {
+			p.flow.RLock()
+			defer p.flow.RUnlock()
+			return to.Write(b)
+		}
+	}
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if before != nil {
-			before(to)
-		}
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
+		if _, wrong := write(buffer[:n]); err != nil || wrong != nil {
 			return
 		}
 	}

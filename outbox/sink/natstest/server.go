@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// patience bounds the start and the stop of a server.
 const patience = time.Minute
 
 // Server is a NATS server with JetStream on a loopback port. It keeps its port and its data across

@@ -78,7 +78,6 @@ func checkReceived(events []transitions.Logged, received []Message) (arrived int
 	return len(ids), nil
 }
 
-// checkUnchanged checks that the events were not modified.
 func checkUnchanged(events []transitions.Logged) error {
 	for i := range events {
 		if !bytes.Equal(events[i].CloudEvent, events[i].AppendCloudEvent(nil)) {
@@ -88,7 +87,6 @@ func checkUnchanged(events []transitions.Logged) error {
 	return nil
 }
 
-// all returns an error if an event was not delivered.
 func all(failures []*sink.Failure) error {
 	var errs []error
 	for i, f := range failures {

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// begin is the time of the first transition.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // tenantLog creates the events of a tenant, with names that need escaping.

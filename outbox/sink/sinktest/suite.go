@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// limit bounds every step.
 const limit = time.Minute
 
 // tenant has a name that needs escaping.

@@ -90,7 +90,6 @@ func (s *Sink) publish(ctx context.Context, e *transitions.Logged) *sink.Failure
 	return nil
 }
 
-// namespace is the namespace of the messages' UUIDs.
 var namespace = uuid.MustParse("5d7c0f6e-2b0b-4a36-9d7e-0c2f6a1f7b3d")
 
 // Close implements [sink.Sink]. It closes the publisher once.

@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// guard rejects connections to addresses that are neither public nor listed.
 type guard struct{ private []netip.Prefix }
 
 // control implements [net.Dialer.ControlContext], which receives the resolved address before
@@ -40,7 +39,6 @@ var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96") // an IPv4 address in its last 4 bytes (RFC 6052)
 )
 
-// public reports whether an address is publicly reachable.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if nat64.Contains(a) {

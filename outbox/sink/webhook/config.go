@@ -37,7 +37,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// check applies defaults, copies references and returns all configuration errors.
 func (c *Config) check() (*url.URL, error) {
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	c.Connections = cmp.Or(c.Connections, 64)

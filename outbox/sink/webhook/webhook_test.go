@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,28 +154,6 @@ func TestLostConnectionIsTemporary(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	f := deliver(t, webhook.Config{URL: server.URL, Private: loopback})
 	assert.Truef(t, f != nil && f.Kind == sink.Temporary, "failure: %v", f)
-}
-
-func TestConnectionIsReused(t *testing.T) {
-	var opened atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.Header.Get("Webhook-Id"), "0") {
-			http.Error(w, strings.Repeat("x", 1000), http.StatusConflict)
-		}
-	}))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	defer server.Close()
-	s := open(t, webhook.Config{URL: server.URL, Secrets: secrets, PlainHTTP: true, Private: loopback})
-	for range 5 {
-		s.Deliver(t.Context(), slices.Concat(event(), event(), event()))
-	}
-	// At most 15 are possible; the client drops a connection if its writing goroutine is late.
-	assert.Truef(t, opened.Load() <= 5, "%d connections were opened", opened.Load())
 }
 
 func TestConfigReportsAllErrors(t *testing.T) {
