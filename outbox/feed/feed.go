@@ -111,11 +111,7 @@ func (f *Feed) Head(ctx context.Context, tenant string) (int64, error) {
 
 // Readable returns nil if the log can be read from a position, EventsGone, or a database error.
 func (f *Feed) Readable(ctx context.Context, tenant string, after int64) error {
-	first, err := f.config.Log.First(ctx, tenant, after)
-	if err == nil && first > after+1 {
-		err = gone(after, first)
-	}
-	return err
+	return readable(ctx, f.config.Log, tenant, after)
 }
 
 // Follow returns a follower of the tenant's log from a position.

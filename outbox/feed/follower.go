@@ -1,11 +1,13 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -73,3 +75,53 @@ func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
 
 // Close implements transitions.Follower.
 func (r *follower) Close() { r.once.Do(func() { r.f.leave(r.t) }) }
+
+// pager adapts the number of transitions per read to their size, so that large events do not fill
+// the memory of many followers.
+type pager struct {
+	limit int // of the next read; 0 before the first
+}
+
+// read reads the next piece of a log that has reached the position known. Positions have no gaps:
+// if the next one is missing, retention has removed it and read returns EventsGone.
+func (p *pager) read(ctx context.Context, log *outbox.Table, tenant string, after, known int64) ([]transitions.Event, error) {
+	p.limit = cmp.Or(p.limit, firstRead)
+	events, err := log.After(ctx, tenant, after, p.limit)
+	if err != nil {
+		return nil, err
+	}
+	some, last := len(events) > 0, after
+	for i := range events {
+		if events[i].Position > last+1 {
+			events = events[:i]
+			break
+		}
+		last = events[i].Position
+	}
+	if len(events) == 0 {
+		if !some && known <= after {
+			return nil, nil
+		}
+		return nil, readable(ctx, log, tenant, after) // later events are in the next read
+	}
+	size := 0
+	for i := range events {
+		size += len(events[i].Payload)
+	}
+	p.fit(size)
+	return events, nil
+}
+
+func (p *pager) fit(size int) {
+	p.limit = max(1, min(8*p.limit, readSize, readBytes*p.limit/max(size, 1)))
+}
+
+// readable returns nil if the log can be read from a position, or EventsGone with the position where it continues.
+func readable(ctx context.Context, log *outbox.Table, tenant string, after int64) error {
+	first, err := log.First(ctx, tenant, after)
+	if err == nil && first > after+1 {
+		err = &workflow.Error{Code: workflow.EventsGone, Position: first, Message: fmt.Sprintf(
+			"the events after position %d are no longer in the log; the next position is %d: continue after %d", after, first, first-1)}
+	}
+	return err
+}

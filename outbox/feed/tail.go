@@ -194,15 +194,13 @@ func (t *tail) read(position int64) (batch transitions.Batch, inRing bool, chang
 func render(events []transitions.Event) []transitions.Logged {
 	out := make([]transitions.Logged, len(events))
 	var text []byte
-	ends := make([]int, len(events))
+	ends := make([]int, len(events)+1)
 	for i := range events {
 		text = events[i].AppendCloudEvent(text)
-		ends[i] = len(text)
+		ends[i+1] = len(text)
 	}
-	begin := 0
 	for i := range events {
-		out[i] = transitions.Logged{Event: events[i], CloudEvent: text[begin:ends[i]:ends[i]]}
-		begin = ends[i]
+		out[i] = transitions.Logged{Event: events[i], CloudEvent: text[ends[i]:ends[i+1]:ends[i+1]]}
 	}
 	return out
 }

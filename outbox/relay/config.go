@@ -25,24 +25,19 @@ type Config struct {
 	Events *outbox.Table // the log and its events
 	Feed   Feed          // of the same log
 	Node   string        // identifies the lease holder; unique across nodes and restarts
+	Log    *slog.Logger
+	Tracer tracing.Tracer // traces deliveries; optional
+	Peers  Peers          // notifies other nodes of free sinks; if nil, they find out at their next poll
 
-	// Workflows are the known versions of the workflows that filters are validated against. Nil
-	// disables this validation.
+	// Workflows are the known versions of the workflows that filters are validated against. Nil disables this
+	// validation.
 	Workflows []*workflow.Workflow
-
-	// Peers notifies other nodes of free sinks. If nil, they find out at their next poll.
-	Peers Peers
-
-	Log *slog.Logger
-
-	// Tracer traces deliveries. Optional.
-	Tracer tracing.Tracer
 
 	// Every is the poll interval. Defaults to 1 second; at least 100 ms.
 	Every time.Duration
 
-	// Lease is the time after which another node takes over the sinks of a dead one. Each poll
-	// renews it. Defaults to three times Every, at least 5 seconds; must be at least twice Every.
+	// Lease is the time after which another node takes over the sinks of a dead one. Each poll renews it. Defaults to
+	// three times Every, at least 5 seconds; must be at least twice Every.
 	Lease time.Duration
 
 	Sinks []Sink
@@ -62,51 +57,44 @@ type Sink struct {
 	// '-', '_' and '.', starting with a letter or a digit.
 	Name string
 
-	// To receives the events. The relay closes it when it stops.
-	To sink.Sink
+	To sink.Sink // receives the events; the relay closes it when it stops
 
-	// Tenants restricts the sink to these tenants. Nil means all, including future ones. Deferred
-	// events of a tenant that is removed from the list stay undelivered.
+	// Tenants restricts the sink to these tenants. Nil means all, including future ones. Deferred events of a tenant
+	// that is removed from the list stay undelivered.
 	Tenants []string
 
-	// Filter selects events, for example by workflow, business key or declared attributes. The zero
-	// value selects all. Events that do not match are skipped permanently. An unknown workflow is a
-	// configuration error.
+	// Filter selects events. The zero value selects all. Events that do not match are skipped permanently. An unknown
+	// workflow is a configuration error.
 	Filter transitions.EventFilter
 
-	// Wants selects among these where Filter cannot. Nil selects all. It must be safe for
-	// concurrent use.
+	// Wants selects among these where Filter cannot. Nil selects all. It must be safe for concurrent use.
 	Wants func(*transitions.Event) bool
 
-	// FromNow starts a new sink at the current end of the log instead of the oldest stored event.
-	// This also holds for tenants that are created, or added to Tenants, later.
+	// FromNow starts a new sink at the current end of the log instead of the oldest stored event, also for tenants that
+	// are created, or added to Tenants, later.
 	FromNow bool
 
-	// Batch is the maximum number of events in a call. Defaults to 256. Calls only reach this size
-	// with a backlog.
+	// Batch is the maximum number of events in a call. Defaults to 256. Calls only reach this size with a backlog.
 	Batch int
 
-	// Calls is the maximum number of concurrent calls, for different instances. Defaults to 4.
-	// Receivers that take single events, such as webhooks, need more calls and a smaller Batch.
+	// Calls is the maximum number of concurrent calls, for different instances. Defaults to 4. Receivers that take
+	// single events, such as webhooks, need more calls and a smaller Batch.
 	Calls int
 
-	// Timeout bounds a call. Defaults to 2 minutes. A call that does not return within a few
-	// seconds after its timeout is logged, counts as a failed attempt of the first event of each of
-	// its instances, and keeps its slot. Its instances wait until it returns or the sink is paused,
-	// and its events are delivered again whatever it returns.
+	// Timeout bounds a call. Defaults to 2 minutes. A call that does not return within a few seconds after its timeout
+	// is logged, counts as a failed attempt of the first event of each of its instances, and keeps its slot. Its
+	// instances wait until it returns or the sink is paused, and its events are delivered again.
 	Timeout time.Duration
 
-	// Retry is the retry policy of an event. Attempts defaults to 15, First to 500 ms, Max to 1
-	// hour; events are then parked after about an hour. No backoff exceeds half of the receiver's
-	// duplicate window ([sink.Deduplicator]). Attempts during a failure of the whole receiver are
-	// not counted. Final is ignored: sinks return [sink.Permanent].
+	// Retry is the retry policy of an event. Attempts defaults to 15, First to 500 ms, Max to 1 hour; events are then
+	// parked after about an hour. No backoff exceeds half of the receiver's duplicate window ([sink.Deduplicator]).
+	// Attempts during a failure of the whole receiver are not counted. Final is ignored: sinks return [sink.Permanent].
 	Retry workflow.Retry
 
-	// Exhausted is the policy for events that no attempt could deliver.
-	Exhausted Exhausted
+	Exhausted Exhausted // policy for events that no attempt could deliver
 
-	// Window is the approximate number of events in memory, and so of events that are repeated
-	// after a crash. Defaults to 8192.
+	// Window is the approximate number of events in memory, and so of events that are repeated after a crash. Defaults
+	// to 8192.
 	Window int
 }
 
@@ -116,12 +104,10 @@ type Exhausted int
 const (
 	// Park turns the event into a dead letter. Later events of its instance are delivered.
 	Park Exhausted = iota
-	// HoldInstance turns the event into a dead letter. Later events of its instance wait until it
-	// is redriven or skipped.
+	// HoldInstance turns the event into a dead letter. Later events of its instance wait until an operator handles it.
 	HoldInstance
-	// Block retries without limit. The cursor of the tenant does not pass the event, so delivery
-	// for this tenant eventually stops. Other tenants are not affected. If many tenants are
-	// blocked, events delivered behind the blocking one are repeated once after it arrives.
+	// Block retries without limit. The cursor of the tenant does not pass the event, so delivery for this tenant
+	// eventually stops. If many tenants are blocked, events behind the blocking one are repeated once after it arrives.
 	Block
 )
 
@@ -173,7 +159,7 @@ func (c Config) withDefaults() (Config, error) {
 		case s.Exhausted < Park || s.Exhausted > Block:
 			add("sink %q has an unknown Exhausted", s.Name)
 		}
-		if err := s.checkFilter(c.Workflows); err != nil {
+		if err := checkEventFilter(&s.Filter, c.Workflows); err != nil {
 			add("the filter of sink %q: %w", s.Name, err)
 		}
 		for _, tenant := range s.Tenants {
@@ -186,14 +172,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(wrong...)
 }
 
-func (s *Sink) checkFilter(known []*workflow.Workflow) error {
-	if slices.Contains(s.Filter.Types, "") || slices.Contains(s.Filter.States, "") {
+func checkEventFilter(f *transitions.EventFilter, known []*workflow.Workflow) error {
+	if slices.Contains(f.Types, "") || slices.Contains(f.States, "") {
 		return errors.New("a type or a state is empty")
 	}
 	if known == nil {
-		return s.Filter.Check(nil)
+		return f.Check(nil)
 	}
-	return s.Filter.CheckKnown(known)
+	return f.CheckKnown(known)
 }
 
 func (s *Sink) serves(tenant string) bool {

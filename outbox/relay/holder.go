@@ -166,7 +166,7 @@ func (h *holder) handleSignals() {
 		}
 	}
 	for tenant, head := range s.confirmed {
-		if l := h.logs.byTenant[tenant]; l != nil {
+		if h.logs.byTenant[tenant] != nil {
 			h.logs.noteLag(tenantLag{tenant: tenant, head: head})
 		} else {
 			h.wantLag(tenant)

@@ -42,17 +42,15 @@ const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('
 func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
-	r := &storeReply{batch: b, sent: time.Now(), lost: true, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}}
+	r := &storeReply{batch: b, sent: time.Now(), rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}}
 	c, name, token, in := &h.relay.config, h.sink.Name, h.lease.token, h.relay.in
 	var tx pgx.Batch
 	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED") // independent of the role's default
 	tx.Queue(settings)
 	tx.Queue(in(renewSQL), name, token, c.Lease.Microseconds(), b.delivered, b.failed, b.parked, b.failures, orNull(b.failure),
 		b.release, orNull(b.pause)).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&r.revision}, func() error {
-			r.lost = false
-			return nil
-		})
+		renewed, err := pgx.ForEachRow(rows, []any{&r.revision}, func() error { return nil })
+		r.lost = renewed.RowsAffected() == 0
 		return err
 	})
 	for tenant, n := range byTenant(b.newRows) {
@@ -65,10 +63,11 @@ func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
 	for _, c := range b.cursors {
 		tx.Queue(in(cursorSQL), c.window.tenant, name, token, b.movesKnown(c.window), c.position, c.failure)
 	}
-	tx.Queue(in(movedSQL), name, b.knownMoves).Query(func(rows pgx.Rows) (err error) {
-		r.moved, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m tenantLag, err error) {
-			err = row.Scan(&m.tenant, &m.cursor, &m.revision)
-			return m, err
+	tx.Queue(in(movedSQL), name, b.knownMoves).Query(func(rows pgx.Rows) error {
+		var m tenantLag
+		_, err := pgx.ForEachRow(rows, []any{&m.tenant, &m.cursor, &m.revision}, func() error {
+			r.moved = append(r.moved, m)
+			return nil
 		})
 		return err
 	})
