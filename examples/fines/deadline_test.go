@@ -75,18 +75,6 @@ func TestContestedFineIsRaisedWhereItIs(t *testing.T) {
 	wantRaised(t, c, fines.Forwarded, 7150, "2026-03-02")
 }
 
-func TestTermBeginsWithTheServiceOfAContestedFine(t *testing.T) {
-	sim := pawltest.Run(t, fines.Workflow)
-	c := sim.Start("fine", "create_fine", recorded(14300))
-	c.Do("send_fine", posted)
-	c.Do("appeal_to_judge", fines.Ruling{On: "2026-01-01"})
-	wantTimers(t, c)
-	c.Do("insert_fine_notification", notice)
-	wantTimers(t, c, raising)
-	sim.Skip(365 * day)
-	wantRaised(t, c, fines.BeforeJudge, 7150, "2026-03-02")
-}
-
 // Money on account changes nothing; a fine that is settled is left alone.
 func TestSettledFineIsNotRaised(t *testing.T) {
 	sim, c := served(t)
@@ -107,14 +95,6 @@ func TestLateEntryOfTheServiceRaisesAtOnce(t *testing.T) {
 	c.Do("insert_fine_notification", notice)
 	sim.Settle()
 	wantRaised(t, c, fines.Penalised, 7150, "2026-04-11")
-}
-
-// An entry may be dated ahead of the clock.
-func TestRaiseIsNotDatedBeforeTheLastEntry(t *testing.T) {
-	sim, c := served(t)
-	c.Do("payment", fines.Payment{On: "2026-03-05", AmountCents: 100})
-	sim.Skip(365 * day)
-	wantRaised(t, c, fines.Penalised, 7150, "2026-03-05")
 }
 
 // As in the log: the office enters the penalty, and nothing happens by itself.

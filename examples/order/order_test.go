@@ -2,10 +2,8 @@ package order_test
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -34,13 +32,6 @@ func wantState(t *testing.T, o *pawltest.Case, want workflow.State) {
 	assert.Equal(t, want, o.State(), "the order")
 }
 
-func TestDefinitionHasNoMistakes(t *testing.T) {
-	w, err := order.Workflow(nil).Build()
-	require.NoError(t, err)
-	got := w.Allowed(order.Shipped)
-	assert.Truef(t, slices.Equal(got, []string{"refund"}), "a shipped order allows %v, want only refund", got)
-}
-
 func TestReasonsStandInTheHistory(t *testing.T) {
 	_, o := place(t, provider.New())
 	o.Do("cancel", order.Cancel{Reason: "out of stock"})
@@ -63,11 +54,6 @@ func TestDataOfAShippedOrder(t *testing.T) {
 	want := order.Order{Customer: "c-1", Cart: "k-9", Total: 129900, Currency: "EUR", Method: "card",
 		Charge: got.Charge, Carrier: "Post", Tracking: "00340434"}
 	assert.Truef(t, got == want && got.Charge != "", "got  %+v\nwant %+v, with a charge", got, want)
-}
-
-func TestAttributeFindsTheCustomersOrders(t *testing.T) {
-	_, o := place(t, provider.New())
-	assert.Equal(t, "c-1", o.Instance().Attributes["customer"], "customer, want c-1")
 }
 
 func TestPayloadsAreRefusedByField(t *testing.T) {
@@ -96,32 +82,4 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 		assert.Truef(t, ok && e.Code == workflow.InvalidPayload && len(e.Fields) == 1 && e.Fields[0].Pointer == tt.pointer,
 			"%s %s: got %v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
 	}
-}
-
-// The key joins two of the customer's own strings; no two pairs may meet in it.
-func FuzzKeyHasOneReading(f *testing.F) {
-	f.Add("c-1", "k-9", "c-1:k", "9")
-	f.Add("a", "b:c", "a:b", "c")
-	w, err := order.Workflow(nil).Build()
-	require.NoError(f, err)
-	place := w.Named("place")[0]
-	f.Fuzz(func(t *testing.T, customer1, cart1, customer2, cart2 string) {
-		one, err1 := place.Decode(payload(customer1, cart1))
-		two, err2 := place.Decode(payload(customer2, cart2))
-		if err1 != nil || err2 != nil {
-			return
-		}
-		same := customer1 == customer2 && cart1 == cart2
-		assert.Equalf(t, same, (one.BusinessKey() == two.BusinessKey()),
-			"%q/%q and %q/%q have the keys %q and %q", customer1, cart1, customer2, cart2, one.BusinessKey(), two.BusinessKey())
-	})
-}
-
-// payload is a cart as JSON, nil where a string cannot be in JSON unchanged.
-func payload(customer, cart string) []byte {
-	raw, err := json.Marshal(order.Place{Customer: customer, Cart: cart, Total: 1, Currency: "EUR"})
-	if err != nil {
-		return nil
-	}
-	return raw
 }

@@ -126,17 +126,6 @@ func TestCancelWhilePayingGivesTheMoneyBack(t *testing.T) {
 	assert.Truef(t, slices.Equal(o.Steps(), want), "the history is %v, want %v", o.Steps(), want)
 }
 
-func TestCancelBeforePayment(t *testing.T) {
-	f := &flaky{Provider: provider.New()}
-	sim, o := place(t, f)
-	r := o.Do("pay", order.Pay{Method: "card"})
-	o.Do("cancel", order.Cancel{Reason: "changed my mind"})
-	err := sim.Await(r).Err()
-	assert.Equalf(t, workflow.CommandCancelled, workflow.CodeOf(err), "the payment is answered %v", err)
-	wantState(t, o, order.Cancelled)
-	assert.Emptyf(t, f.keys, "the provider was asked %d times", len(f.keys))
-}
-
 // Nobody knows what became of a payment. Whatever it was is undone, also if it
 // comes later, and the customer can pay with another one.
 func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {

@@ -71,29 +71,6 @@ func TestEveryEventHasOneEffectAndOneReplay(t *testing.T) {
 	}
 }
 
-// A second replay has no effect at all.
-func TestSecondReplayIsAllReplays(t *testing.T) {
-	t.Parallel()
-	e, pool := start(t)
-	first := run(t, replay.Config{Targets: []replay.Target{e}})
-	second := run(t, replay.Config{Targets: []replay.Target{e}})
-	check(t, second, e, pool)
-	err := second.Err()
-	assert.Truef(t, err == nil && second.Once == 0 && second.Found == first.Once, "%v\n%v", err, second)
-}
-
-func TestTenantsAreApart(t *testing.T) {
-	t.Parallel()
-	e, pool := start(t)
-	for _, tenant := range []string{"a", "b"} {
-		report := run(t, replay.Config{Targets: []replay.Target{e}, Tenant: tenant})
-		evidence := replay.Config{Log: log, Database: pool, Verifier: e.Admin(), Tenant: tenant}
-		require.NoError(t, replay.Check(t.Context(), evidence, report))
-		err := report.Err()
-		assert.Truef(t, err == nil && report.Found == 0, "tenant %s: %v\n%v", tenant, err, report)
-	}
-}
-
 // target makes a Target of a function.
 type target func(ctx context.Context, cs []transitions.Command) []transitions.Reply
 

@@ -2,7 +2,6 @@ package page_test
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -124,13 +123,4 @@ func (s *stand) history(t *testing.T, number string) []transitions.Entry {
 	all, err := s.other.Engine().Read().History(t.Context(), "", inst.ID, 0, 100)
 	require.NoError(t, err)
 	return all
-}
-
-// total is what an order costs, in cents.
-func (s *stand) total(t *testing.T, number string) int64 {
-	t.Helper()
-	var o order.Order
-	all := s.history(t, number)
-	require.NoError(t, json.Unmarshal(all[len(all)-1].Data, &o))
-	return o.Total
 }

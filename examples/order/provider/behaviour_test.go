@@ -2,11 +2,8 @@ package provider_test
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,23 +76,6 @@ func TestLostRequestIsDone(t *testing.T) {
 	wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
 }
 
-func TestHangingRequestEndsWithItsClient(t *testing.T) {
-	p, c := serve(t)
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	hang := first(provider.OpCharge, provider.Behaviour{Hang: true})
-	p.Misbehave(func(r provider.Request) provider.Behaviour {
-		leave() // now that it is there
-		return hang(r)
-	})
-	_, err := c.Charge(ctx, "k", books)
-	wantRetryable(t, err)
-	assert.ErrorIs(t, err, context.Canceled, "want that its client has left")
-	wantEntry(t, p, "k", provider.Entry{Requests: 1})
-	_, err = c.Charge(t.Context(), "k", books)
-	assert.NoError(t, err)
-}
-
 // A charge is stuck on its way, its client gives it up and voids the key. When
 // the charge arrives after all, it is refused.
 func TestChargeThatComesAfterItsRefundTakesNothing(t *testing.T) {
@@ -124,60 +104,4 @@ func TestChargeThatComesAfterItsRefundTakesNothing(t *testing.T) {
 	close(release)
 	server.Close() // waits for it
 	wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 1, Voided: true})
-}
-
-// However much goes wrong: who repeats until there is an answer has been charged
-// once.
-func TestPatienceIsChargedOnce(t *testing.T) {
-	p, c := serve(t)
-	p.Misbehave(provider.Chances{Seed: 1, Fail: 0.2, Lose: 0.3, Hang: 0.1}.Behave)
-	var group sync.WaitGroup
-	const keys = 100
-	for i := range keys {
-		group.Go(func() {
-			key := fmt.Sprint("k", i)
-			for {
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				_, err := c.Charge(ctx, key, books)
-				cancel()
-				if err == nil {
-					return
-				}
-				if provider.IsFinal(err) || t.Context().Err() != nil {
-					t.Errorf("%s: %v", key, err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	requests := 0
-	for key, e := range p.Ledger() {
-		requests += e.Requests
-		assert.Truef(t, e.Charges == 1 && e.Refunds == 0, "%s: %+v", key, e)
-	}
-	assert.Truef(t, requests >= keys*3/2, "%d requests for %d charges: too little went wrong to prove anything", requests, keys)
-}
-
-func TestChancesAreSharesAndRepeatable(t *testing.T) {
-	chances := provider.Chances{Seed: 7, Fail: 0.1, Lose: 0.2, Hang: 0.3}
-	other := chances
-	other.Seed++
-	counts := map[provider.Behaviour]int{}
-	const n = 20_000
-	same := 0
-	for i := range n {
-		r := provider.Request{Op: provider.OpCharge, Key: fmt.Sprint("k", i/4), N: i%4 + 1}
-		b := chances.Behave(r)
-		counts[b]++
-		require.Equalf(t, chances.Behave(r), b, "%+v is treated in two ways", r)
-		if b == other.Behave(r) {
-			same++
-		}
-	}
-	for b, share := range map[provider.Behaviour]float64{{Fail: true}: 0.1, {Lose: true}: 0.2, {Hang: true}: 0.3, {}: 0.4} {
-		got := float64(counts[b]) / n
-		assert.Truef(t, !(got < share-0.02) && !(got > share+0.02), "%+v has the share %.3f, want %.1f", b, got, share)
-	}
-	assert.Truef(t, same <= n*2/5, "another seed treats %d of %d requests alike", same, n)
 }

@@ -38,14 +38,6 @@ func TestStrangersAnswersAreNotFinal(t *testing.T) {
 	}
 }
 
-func TestProviderUnreachable_Retryable(t *testing.T) {
-	server := httptest.NewServer(nil)
-	server.Close()
-	c := provider.Client{URL: server.URL}
-	_, err := c.Charge(t.Context(), "k", books)
-	wantRetryable(t, err)
-}
-
 // A charge whose answer is lost is repeated with its key.
 func Example() {
 	p := provider.New()

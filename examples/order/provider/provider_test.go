@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -93,25 +91,6 @@ func TestChargeHappensOncePerKey(t *testing.T) {
 		r, err = pay.Charged(t.Context(), "k")
 		assert.Truef(t, err == nil && r != nil && *r == want, "after it was charged: %v, %v", r, err)
 		wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 3, Charges: 1})
-	})
-}
-
-func TestManyAtOnceChargeOnce(t *testing.T) {
-	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
-		var group sync.WaitGroup
-		for range 20 {
-			group.Go(func() {
-				_, err := pay.Charge(t.Context(), "k", books)
-				assert.NoError(t, err)
-			})
-			group.Go(func() {
-				_, err := pay.Charged(t.Context(), "k")
-				assert.NoError(t, err)
-				p.Ledger()
-			})
-		}
-		group.Wait()
-		wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 20, Charges: 1})
 	})
 }
 
@@ -236,29 +215,4 @@ func TestAnswersOnTheWire(t *testing.T) {
 		exchange{"POST", "/charges", "malformed", body, 400, `"code":"invalid"`}.check(t, c.URL)
 	}
 	exchange{"POST", "/charges", "malformed", charge, 200, ""}.check(t, c.URL)
-}
-
-func TestLedgerOnTheWireIsTheLedger(t *testing.T) {
-	p, c := serve(t)
-	p.Misbehave(func(r provider.Request) provider.Behaviour { return provider.Behaviour{Fail: r.Key == "failed"} })
-	for _, key := range []string{"a", "b", "failed"} {
-		_, _ = c.Charge(t.Context(), key, books)
-	}
-	require.NoError(t, errors.Join(c.Refund(t.Context(), "b"), c.Refund(t.Context(), "never")))
-	answer, err := http.Get(c.URL + "/ledger")
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	var got map[string]provider.Entry
-	require.NoError(t, json.UnmarshalRead(answer.Body, &got))
-	want := map[string]provider.Entry{
-		"a":      {Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1},
-		"b":      {Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1, Refunds: 1},
-		"failed": {Requests: 1},
-		"never":  {Voided: true},
-	}
-	for key, e := range want {
-		assert.Truef(t, got[key] == e && p.Ledger()[key] == e,
-			"of %s the wire says %+v, the provider %+v; want %+v", key, got[key], p.Ledger()[key], e)
-	}
-	assert.Len(t, got, len(want), "the ledger has")
 }

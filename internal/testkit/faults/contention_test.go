@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -18,7 +19,7 @@ import (
 // pause. A command of the pipeline, which does not queue for the lock inside of
 // the database, gets its turn all the same, and is not refused as one that waited
 // too long.
-func TestCommandIsNotStarvedByCallersTransactions(t *testing.T) {
+func TestCommandIsNotStarvedByCallerTransactions(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool)
@@ -51,7 +52,7 @@ func TestCommandIsNotStarvedByCallersTransactions(t *testing.T) {
 			}
 		})
 	}
-	waitUntil(t, "there is a fight", func() bool { return added.Load() > 10 })
+	await.Eventually(t, "there is a fight", func() bool { return added.Load() > 10 })
 	var longest time.Duration
 	for n := range 5 {
 		began := time.Now()
@@ -69,9 +70,8 @@ func TestCommandIsNotStarvedByCallersTransactions(t *testing.T) {
 	wantSound(t, e, pool)
 }
 
-// Callers with transactions of their own take instances and tenants in any
-// order and so meet in deadlocks. PostgreSQL ends one of them; what is left is
-// whole, and the engine's own groups go on.
+// Transactions of callers lock instances and tenants in any order and deadlock. PostgreSQL aborts one of them. The data stays consistent,
+// and the groups of the engine continue.
 func TestSubmitTx_Deadlocks(t *testing.T) {
 	t.Parallel()
 	const names = 4
@@ -98,7 +98,7 @@ func TestSubmitTx_Deadlocks(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// A deadlock lasts a second by default. Who may change that shortens it.
+				// A deadlock lasts a second by default. Superusers can shorten that.
 				if _, err := tx.Exec(ctx, `SELECT set_config('deadlock_timeout', '100ms', true)
 					FROM pg_roles WHERE rolname = current_user AND rolsuper`); err != nil {
 					t.Error(err)

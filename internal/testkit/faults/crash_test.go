@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/schema"
 )
 
 // A caller's transaction with synchronous_commit off, the replay of its command to
 // another caller, and a crash of the server: the command is not lost.
-func TestAReplayedCommandSurvivesACrash(t *testing.T) {
+func TestReplayedCommandSurvivesCrash(t *testing.T) {
 	t.Parallel()
 	pool := mortal(t)
 	e := start(t, pool)
@@ -69,11 +70,11 @@ func crash(t *testing.T, pool *pgxpool.Pool) {
 	if err := syscall.Kill(int(victim.PgConn().PID()), syscall.SIGKILL); err != nil {
 		t.Skipf("cannot kill a process of the server: %v", err)
 	}
-	waitUntil(t, "all processes of the server have ended", func() bool {
+	await.Eventually(t, "all processes of the server have ended", func() bool {
 		_, err := witness.Exec(t.Context(), "SELECT 1")
 		return err != nil
 	})
-	waitUntil(t, "the server is there again", func() bool {
+	await.Eventually(t, "the server is there again", func() bool {
 		conn, err := connect()
 		if err != nil {
 			return false

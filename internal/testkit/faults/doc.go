@@ -2,6 +2,5 @@
 // any point. They use the public interface, on a real PostgreSQL, and take longer than the tests of each package.
 //
 // If PAWL_DATA names the folder of road_traffic_fines.csv.gz, the replays take their events from that log, otherwise from a generated one.
-// PAWL_FULL=1 replays the whole log, and kills the nodes that deliver to sinks 100 times during 100,000 events. PAWL_HOLD is how long locks
-// are held, and defaults to "3s".
+// PAWL_FULL=1 replays the whole log, and kills the nodes that deliver to sinks 100 times during 100,000 events.
 package faults

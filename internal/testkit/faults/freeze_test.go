@@ -15,9 +15,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// A node is frozen in the middle of its work: it neither ends nor lets go of
-// anything. The others go on, because nobody holds the log while it waits for
-// the client. When the node thaws it answers its callers.
+// A node is stopped with SIGSTOP under load, and keeps its connections. The other nodes continue, because no node holds the lock of the log
+// while it waits for its client. When the node continues it answers its callers.
 func TestFrozenNodeDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,22 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// holdFor is how long locks are held at least; PAWL_HOLD sets it.
-func holdFor(t testing.TB) time.Duration {
-	t.Helper()
-	s := os.Getenv("PAWL_HOLD")
-	if s == "" {
-		return 3 * time.Second
-	}
-	d, err := time.ParseDuration(s)
-	require.NoError(t, err, "PAWL_HOLD")
-	return d
-}
+// holdFor is the minimum time that locks are held.
+const holdFor = time.Second
 
 // hold begins a transaction on a connection of its own, as an operator with psql
 // would, and runs the statement in it. The release rolls back.
@@ -61,12 +52,12 @@ const (
 		VALUES ('default', $1, $2, sha256('somebody'), 'succeeded', 'counter', 'add', $3, 'psql', 200, '{}', now(), now())`
 )
 
-// Somebody holds an instance and a key for long. The commands that need them
-// wait, all others go on, and what waited is done in its order afterwards.
+// Another session holds an instance and a key. The commands that need them wait, all others continue, and the waiting commands then execute
+// in their order.
 func TestHeldRows_OtherCommandsContinue(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = holdFor(t) + 4*patience })
+	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = 4 * patience })
 	x := must(t, e, opening("x")).Instance
 	y := must(t, e, opening("y")).Instance
 	z := transitions.InstanceID("default", "counter", "z")
@@ -82,20 +73,21 @@ func TestHeldRows_OtherCommandsContinue(t *testing.T) {
 	for i := range 3 {
 		waiting = append(waiting, submit(ctx, e, onCounter("x", "add", fmt.Sprint(i), `{"by":1}`)))
 	}
-	waiting = append(waiting, submit(ctx, e, onCounter("y", "add", "held", `{"by":1}`)), submit(ctx, e, opening("z")))
+	waiting = append(waiting, submit(ctx, e, onCounter("x", "announce", "event", `{"by":1}`)),
+		submit(ctx, e, onCounter("y", "add", "held", `{"by":1}`)), submit(ctx, e, opening("z")))
 	// A key that is not committed is waited for in the database; an instance is
 	// tried again and again.
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.instance")
-	waitUntil(t, "all wait aside", func() bool { return aside() >= len(waiting) })
+	await.Eventually(t, "all wait aside", func() bool { return aside() >= len(waiting) })
 
-	keepBusy(t, ctx, e, holdFor(t), 1000)
+	keepBusy(t, ctx, e, holdFor, 1000)
 	wantNoAnswer(t, waiting)
 	releaseInstance()
 	releaseKey()
 	releaseNew()
 	wantDone(t, waiting)
-	for name, n := range map[string]int64{"x": 3, "y": 1, "z": 0} {
+	for name, n := range map[string]int64{"x": 4, "y": 1, "z": 0} {
 		assert.Equalf(t, n, number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = $1`, name),
 			"%s counted", name)
 	}
@@ -149,8 +141,8 @@ func keepBusy(t testing.TB, ctx context.Context, e *engine.Engine, d time.Durati
 	work.Wait()
 }
 
-// Who waits too long for a lock is told so, and nothing of the command stays.
-func TestCommandWaitsForALockOnlySoLong(t *testing.T) {
+// A command that waits too long for a lock fails and leaves no rows.
+func TestLockWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Second })
@@ -171,23 +163,6 @@ func TestCommandWaitsForALockOnlySoLong(t *testing.T) {
 		assert.Truef(t, r.Err == nil && !r.Receipt.Replayed && r.Receipt.Version == 2,
 			"tried again, %d was answered %+v, %v", i, r.Receipt, r.Err)
 	}
-	wantSound(t, e, pool)
-}
-
-// A transition with an event of its own waits for its instance like any other.
-func TestHeldInstance_SeveralEvents(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := start(t, pool)
-	x := must(t, e, opening("x")).Instance
-	release := hold(t, pool, holdInstance, x)
-	aside := wentAside(e)
-	got := submit(bounded(t), e, onCounter("x", "announce", "1", `{"by":1}`))
-	waitUntil(t, "it waits aside", func() bool { return aside() > 0 })
-	wantNoAnswer(t, []<-chan answered{got})
-	release()
-	a := <-got
-	assert.Truef(t, a.err == nil && a.receipt.Status == 200, "answered %d, %v", a.receipt.Status, a.err)
 	wantSound(t, e, pool)
 }
 
@@ -212,7 +187,7 @@ func TestHeldInstances_InTx(t *testing.T) {
 	for i := range held {
 		waiting = append(waiting, submit(ctx, e, onCounter(fmt.Sprint(i), "add", "1", `{"by":1}`)))
 	}
-	waitUntil(t, "all wait aside", func() bool { return aside() >= held })
+	await.Eventually(t, "all wait aside", func() bool { return aside() >= held })
 	for n := range 5 {
 		must(t, e, onCounter("free", "write", fmt.Sprint(n), fmt.Sprintf(`{"what":"%d"}`, n)))
 	}
@@ -222,28 +197,21 @@ func TestHeldInstances_InTx(t *testing.T) {
 	wantSound(t, e, pool)
 }
 
-// The head of a log holds up its tenant, and no other.
-func TestHeldLogHoldsUpItsTenantAlone(t *testing.T) {
+// SQL of a transition that meets a lock waits for it, and runs again.
+func TestTransitionSQLWaitsForLock(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	e := start(t, pool, func(c *engine.Config) { c.Pipeline.Committers, c.Pipeline.LockWait = 1, 4*patience })
-	theirs := func(i int) transitions.Command {
-		c := opening(fmt.Sprint(i))
-		c.Tenant = "held"
-		return c
-	}
-	must(t, e, theirs(0))
-	release := hold(t, pool, `SELECT 1 FROM pawl.log WHERE tenant = 'held' FOR UPDATE`)
-	ctx := underLoad(t)
-	var waiting []<-chan answered
-	for i := range 20 {
-		waiting = append(waiting, submit(ctx, e, theirs(i+1)))
-	}
-	pgtest.WaitBlocked(t, pool, "pawl.advance")
-	keepBusy(t, ctx, e, time.Second, 100)
-	wantNoAnswer(t, waiting)
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	release := hold(t, pool, `INSERT INTO ledger VALUES ('busy')`)
+	waits := submit(bounded(t), e, onCounter("x", "write", "1", `{"what":"busy"}`))
+	behind := submit(bounded(t), e, onCounter("x", "add", "2", `{"by":1}`))
+	pgtest.WaitBlocked(t, pool, "INSERT INTO ledger")
+	must(t, e, opening("y"))
 	release()
-	wantDone(t, waiting)
-	head, err := e.Read().Head(ctx, "held")
-	assert.Truef(t, err == nil && head == 21, "the log's head is %d, %v; want 21", head, err)
+	wantDone(t, []<-chan answered{waits, behind})
+	assert.Equal(t, int64(1), number(t, pool, `SELECT count(*) FROM ledger`), "rows of the ledger")
+	wantSound(t, e, pool)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
@@ -18,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/inbox/jetstream"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -93,57 +93,6 @@ func bankStream(t testing.TB, url string) (upstream.JetStream, upstream.Stream, 
 	return js, stream, source
 }
 
-// A stream may hold larger messages than an inbox takes. One is on the list of dead
-// messages when it is acknowledged, and those behind it are consumed.
-func TestInbox_TooLarge(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t, func(o *server.Options) { o.MaxPayload = 4 * transitions.MaxMessage })
-	js, stream, source := bankStream(t, server.URL())
-	pool := database(t)
-	// What the list holds is asked before the source hears that it may acknowledge.
-	const listed = `SELECT count(*) FROM pawl.inbox_dead WHERE size = $1 AND body IS NULL 
-		AND code = 'payload_too_large' AND status = 'waiting'`
-	size := 2 * transitions.MaxMessage
-	here := &watched{Source: source, after: func(m transitions.Message, err error) {
-		if len(m.Body) != size {
-			return
-		}
-		var n int
-		if asked := pool.QueryRow(t.Context(), listed, size).Scan(&n); asked != nil || err != nil || n != 1 {
-			t.Errorf("message %s would be acknowledged unseen: %v, %v", m.ID, err, asked)
-		}
-	}}
-	start(t, pool, func(c *engine.Config) { withBank(c, here) })
-	for id, body := range map[string][]byte{"large": make([]byte, size), "small": []byte(`{"account":"a"}`)} {
-		_, err := js.PublishMsg(bounded(t), &nats.Msg{Subject: "bank.opened", Header: nats.Header{"Ref": {id}}, Data: body})
-		require.NoError(t, err)
-	}
-	waitUntil(t, "both are acknowledged", func() bool {
-		c, err := stream.Consumer(bounded(t), "pawl-bank")
-		if err != nil {
-			return false // not made yet
-		}
-		i := c.CachedInfo()
-		return i.Delivered.Stream == 2 && i.NumPending == 0 && i.NumAckPending == 0
-	})
-	assert.True(t, number(t, pool, listed, size) == 1 && number(t, pool, `SELECT count(*) FROM pawl.instance`) == 1,
-		"the large one is not on the list, or the small one is not done")
-}
-
-// watched is a source that tells what is said about its messages.
-type watched struct {
-	inbox.Source
-	after func(transitions.Message, error)
-}
-
-func (w *watched) Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error {
-	return w.Source.Run(ctx, func(ctx context.Context, m transitions.Message) error {
-		err := consume(ctx, m)
-		w.after(m, err)
-		return err
-	})
-}
-
 // Every message is in the stream ten times, and two programs take them at the same
 // time. The deposits come before the accounts are opened, one of the programs is
 // killed in the middle, and one id comes with two amounts. Each message has one
@@ -178,17 +127,17 @@ func TestInbox_DuplicatesOnTwoNodes(t *testing.T) {
 		}
 	}
 	elsewhere := func() int64 { return int64(consumer().Delivered.Consumer) - here.n.Load() }
-	waitUntil(t, "both are at it", func() bool { return here.n.Load() > 50 && elsewhere() > 100 })
+	await.Eventually(t, "both are at it", func() bool { return here.n.Load() > 50 && elsewhere() > 100 })
 	for range copies {
 		for a := range depositors {
 			send("bank.opened", fmt.Sprint("o-", a), deposit{Account: fmt.Sprint(a)})
 		}
 	}
-	waitUntil(t, "something is done", func() bool { return number(t, pool, `SELECT count(*) FROM pawl.audit`) > depositors })
+	await.Eventually(t, "something is done", func() bool { return number(t, pool, `SELECT count(*) FROM pawl.audit`) > depositors })
 	killed := consumer().NumAckPending
 	second.kill()
 	third := startNode(t, pool, nodeInbox+"="+server.URL())
-	waitUntil(t, "the first deposit is done", func() bool {
+	await.Eventually(t, "the first deposit is done", func() bool {
 		return number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'd-0-0'`) == 1
 	})
 	send("bank.deposited", "d-0-0", deposit{"0", 1_000_000})
@@ -198,7 +147,7 @@ func TestInbox_DuplicatesOnTwoNodes(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("not all could be published")
 	}
-	waitUntil(t, "all is acknowledged", func() bool {
+	await.Eventually(t, "all is acknowledged", func() bool {
 		i := consumer()
 		return i.NumPending == 0 && i.NumAckPending == 0
 	})

@@ -3,7 +3,6 @@ package faults
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -33,16 +33,14 @@ func TestRetry_KeepsCallerOrder(t *testing.T) {
 	}
 }
 
-// overtake lets the database go away until the first group of a list is given
-// up, and be back for the next. The list has so many other commands before the
-// four of one instance.
+// overtake interrupts the database until the first group of a list has failed. The list has the other commands first, then four of one
+// instance.
 func overtake(t *testing.T, others, group int) {
-	entered, gate := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	w, entered, open := gated()
 	direct := database(t)
 	p, pool := startProxy(t, direct, func() fate { return passed })
 	e := start(t, pool, func(c *engine.Config) {
-		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
+		c.Workflows = []workflow.Source{w}
 		c.Pipeline.Committers, c.Pipeline.GroupSize, c.Pipeline.Outage = 1, group, 300*time.Millisecond
 	})
 	must(t, e, opening("x"))
@@ -59,11 +57,11 @@ func overtake(t *testing.T, others, group int) {
 	}
 	answers := make(chan []transitions.Reply, 1)
 	go func() { answers <- e.SubmitMany(ctx, cs) }()
-	waitUntil(t, "all wait", func() bool { return e.Admin().Stats().Waiting == len(cs) })
+	await.Eventually(t, "all wait", func() bool { return e.Admin().Stats().Waiting == len(cs) })
 	p.setDown(true)
-	close(gate)
+	open()
 	<-first
-	waitUntil(t, "the first group was given up", func() bool { return e.Admin().Stats().Waiting <= max(len(cs)-2*group, 0) })
+	await.Eventually(t, "the first group was given up", func() bool { return e.Admin().Stats().Waiting <= max(len(cs)-2*group, 0) })
 	p.setDown(false)
 
 	replies := (<-answers)[others:]
@@ -82,15 +80,14 @@ func overtake(t *testing.T, others, group int) {
 	}
 }
 
-// unavailable reports whether one of the commands was given up because the
-// database was gone.
+// unavailable reports whether a command failed because of the outage.
 func unavailable(replies []transitions.Reply) bool {
 	return slices.ContainsFunc(replies, func(r transitions.Reply) bool { return workflow.CodeOf(r.Err) == workflow.Unavailable })
 }
 
 // A transition with SQL of its own takes another way through the engine, and
 // arrives in its order all the same.
-func TestTransitionWithItsOwnSQLKeepsItsPlace(t *testing.T) {
+func TestTransitionSQLKeepsOrder(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	_, err := pool.Exec(t.Context(), ledgerTable)
@@ -116,15 +113,14 @@ func TestTransitionWithItsOwnSQLKeepsItsPlace(t *testing.T) {
 	wantSound(t, e, pool)
 }
 
-// A group is split to find a command that cannot be stored. What waits for a
-// lock in its first half is not overtaken from the second.
+// A group is split to find a command that cannot be stored. A command of the second half does not overtake one of the first half that waits
+// for a lock.
 func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 	t.Parallel()
-	entered, gate := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	w, entered, open := gated()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) {
-		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
+		c.Workflows = []workflow.Source{w}
 		c.Pipeline.Committers, c.Pipeline.RetryWorkers, c.Pipeline.LockWait = 1, 1, 4*patience
 	})
 	x := must(t, e, opening("x")).Instance
@@ -135,7 +131,7 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 	// Keeps the retry lane busy.
 	releaseZ := hold(t, pool, holdInstance, z)
 	busy := submit(ctx, e, onCounter("z", "add", "busy", `{"by":1}`))
-	waitUntil(t, "the lane is busy", func() bool { return aside() > 0 })
+	await.Eventually(t, "the lane is busy", func() bool { return aside() > 0 })
 
 	first := submit(ctx, e, onCounter("y", "wait", "first", `{}`))
 	<-entered
@@ -145,10 +141,10 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 		answers <- e.SubmitMany(ctx, []transitions.Command{
 			onCounter("x", "add", "1", `{"by":1}`), onCounter("y", "tag", "poison", `{"tag":"nul"}`), onCounter("x", "add", "2", `{"by":1}`)})
 	}()
-	waitUntil(t, "all wait", func() bool { return e.Admin().Stats().Waiting == 3 })
-	close(gate)
+	await.Eventually(t, "all wait", func() bool { return e.Admin().Stats().Waiting == 3 })
+	open()
 	<-first
-	waitUntil(t, "the first half waits aside", func() bool { return aside() > 1 })
+	await.Eventually(t, "the first half waits aside", func() bool { return aside() > 1 })
 	releaseX()
 	releaseZ()
 	replies := <-answers

@@ -18,7 +18,7 @@ import (
 
 // The database is gone for a while, several times, under load. That costs the
 // callers time and nothing else.
-func TestShortOutageCostsOnlyTime(t *testing.T) {
+func TestShortOutage_CallersWait(t *testing.T) {
 	t.Parallel()
 	direct := database(t)
 	_, err := direct.Exec(t.Context(), ledgerTable)
@@ -51,24 +51,23 @@ func TestShortOutageCostsOnlyTime(t *testing.T) {
 	}
 	for range 3 {
 		before := done.Load()
-		waitUntil(t, "there is load", func() bool { return done.Load() > before+20 })
+		await.Eventually(t, "there is load", func() bool { return done.Load() > before+20 })
 		lost := e.Admin().Stats().Lost
 		p.setDown(true)
-		waitUntil(t, "the engine noticed", func() bool { return e.Admin().Stats().Lost > lost })
+		await.Eventually(t, "the engine noticed", func() bool { return e.Admin().Stats().Lost > lost })
 		await.Pass("the outage lasts", 500*time.Millisecond)
 		p.setDown(false)
 	}
 	last := done.Load()
-	waitUntil(t, "there is load again", func() bool { return done.Load() > last+20 })
+	await.Eventually(t, "there is load again", func() bool { return done.Load() > last+20 })
 	close(ending)
 	work.Wait()
 	assert.Equal(t, done.Load(), number(t, direct, `SELECT count(*) FROM ledger`), "rows in the ledger were answered")
 	wantSound(t, e, direct)
 }
 
-// An outage that is longer than the engine is told to bear is told to the
-// callers, who may try again; when it is over everything goes on by itself.
-func TestLongOutageIsToldToTheCallers(t *testing.T) {
+// An outage that is longer than the configured limit fails commands with a retryable error. Afterwards the engine continues by itself.
+func TestLongOutage_CallersGetError(t *testing.T) {
 	t.Parallel()
 	direct := database(t)
 	p, pool := startProxy(t, direct, func() fate { return passed })

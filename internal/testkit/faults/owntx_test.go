@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"testing"
 
@@ -38,45 +37,6 @@ func submitTx(t testing.TB, e *engine.Engine, tx pgx.Tx, c transitions.Command) 
 	return r
 }
 
-// A position is given at commit. Until then nobody sees one, not even a retry in
-// the same transaction; after it every retry sees the same.
-func TestSubmitTx_RetryInTransaction(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := start(t, pool)
-	must(t, e, opening("x"))
-	tx := begin(t, pool, pgx.TxOptions{})
-	first := submitTx(t, e, tx, onCounter("x", "add", "2", `{"by":1}`))
-	retry := submitTx(t, e, tx, onCounter("x", "add", "2", `{"by":1}`))
-	assert.Truef(t, first.Position == 0 && retry.Position == 0 && retry.Replayed && bytes.Equal(first.Body, retry.Body),
-		"first  %d %s\nretry %d %v %s", first.Position, first.Body, retry.Position, retry.Replayed, retry.Body)
-	require.NoError(t, tx.Commit(bounded(t)))
-	later := must(t, e, onCounter("x", "add", "2", `{"by":1}`))
-	assert.Truef(t, later.Position == 2 && later.Replayed && string(later.Body) == string(transitions.WithPosition(first.Body, 2)),
-		"later %d %v %s", later.Position, later.Replayed, later.Body)
-	wantSound(t, e, pool)
-}
-
-// Several commands of one transaction, on one instance and on a new one, get
-// their positions in their order.
-func TestSubmitTx_Order(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := start(t, pool)
-	must(t, e, opening("x"))
-	tx := begin(t, pool, pgx.TxOptions{})
-	submitTx(t, e, tx, onCounter("x", "announce", "1", `{"by":1}`))
-	submitTx(t, e, tx, opening("y"))
-	submitTx(t, e, tx, onCounter("y", "add", "2", `{"by":1}`))
-	submitTx(t, e, tx, onCounter("x", "add", "3", `{"by":1}`))
-	must(t, e, opening("z")) // commits first
-	require.NoError(t, tx.Commit(bounded(t)))
-	for key, want := range map[string]int64{"open x": 1, "open z": 2, "1": 3, "open y": 4, "2": 5, "3": 6} {
-		assert.Equalf(t, want, number(t, pool, `SELECT position FROM pawl.audit WHERE key = $1`, key), "command %s has position", key)
-	}
-	wantSound(t, e, pool)
-}
-
 // In a stricter transaction a command that met a concurrent one either commits
 // or fails with what the caller can retry, and leaves nothing half done.
 func TestSubmitTx_Serializable(t *testing.T) {
@@ -88,13 +48,13 @@ func TestSubmitTx_Serializable(t *testing.T) {
 			must(t, e, opening("x"))
 			must(t, e, opening("y"))
 
-			// Nobody interferes.
+			// Without concurrency.
 			tx := begin(t, pool, pgx.TxOptions{IsoLevel: level})
 			submitTx(t, e, tx, onCounter("x", "add", "alone", `{"by":1}`))
 			submitTx(t, e, tx, onCounter("x", "add", "alone", `{"by":1}`))
 			assert.NoError(t, tx.Commit(bounded(t)), "alone")
 
-			// Somebody changed the instance since the snapshot.
+			// A command changed the instance since the snapshot.
 			tx = begin(t, pool, pgx.TxOptions{IsoLevel: level})
 			if _, err := tx.Exec(bounded(t), `SELECT 1`); err != nil {
 				t.Fatal(err)
@@ -111,7 +71,7 @@ func TestSubmitTx_Serializable(t *testing.T) {
 				"a key that was used: %v", err)
 			assert.NoError(t, tx.Rollback(bounded(t)), "the transaction is not usable")
 
-			// Somebody commits elsewhere while it is open; only the log is shared.
+			// Another transaction commits in between. They share only the log.
 			tx = begin(t, pool, pgx.TxOptions{IsoLevel: level})
 			submitTx(t, e, tx, onCounter("y", "add", "third", `{"by":1}`))
 			must(t, e, onCounter("x", "add", "fourth", `{"by":1}`))

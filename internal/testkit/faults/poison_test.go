@@ -2,36 +2,33 @@ package faults
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What passes every check of the engine and cannot be stored all the same: each
-// is refused at another place.
+// poisons are payloads that pass all checks of the engine and cannot be stored. Each fails at another place.
 var poisons = []struct{ name, payload string }{
 	{"refused by PostgreSQL", `{"tag":"nul"}`},      // jsonb takes no NUL
 	{"refused on the way there", `{"tag":"bytes"}`}, // an attribute that is not UTF-8
 }
 
-// A command that cannot be stored fails at once, and the others of its group
-// commit, but for the same caller's later one on the instance, which must not be
-// done without it.
-func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
+// A command that cannot be stored fails at once, and with it the later command of the same caller on the instance. The others of its group
+// commit.
+func TestUnstorableCommandFailsAlone(t *testing.T) {
 	for _, poison := range poisons {
 		t.Run(poison.name, func(t *testing.T) {
 			t.Parallel()
 			const others = 200
-			entered, gate := make(chan struct{}), make(chan struct{})
-			var once sync.Once
+			w, entered, open := gated()
 			pool := database(t)
 			e := start(t, pool, func(c *engine.Config) {
-				c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
+				c.Workflows = []workflow.Source{w}
 				c.Pipeline.Committers, c.Pipeline.GroupSize = 1, 2*others
 			})
 			must(t, e, opening("x"))
@@ -53,10 +50,10 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 			}
 			answers := make(chan []transitions.Reply, 1)
 			go func() { answers <- e.SubmitMany(ctx, cs) }()
-			waitUntil(t, "all wait", func() bool { return e.Admin().Stats().Waiting == len(cs) })
+			await.Eventually(t, "all wait", func() bool { return e.Admin().Stats().Waiting == len(cs) })
 			another := submit(ctx, e, onCounter("y", "add", "another caller's", `{"by":1}`))
-			waitUntil(t, "another waits too", func() bool { return e.Admin().Stats().Waiting == len(cs)+1 })
-			close(gate)
+			await.Eventually(t, "another waits too", func() bool { return e.Admin().Stats().Waiting == len(cs)+1 })
+			open()
 			assert.NoError(t, (<-first).err)
 			assert.NoError(t, (<-another).err)
 			failed := map[workflow.Code]int{}
@@ -72,22 +69,9 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 			assert.Equal(t, int64(0), s.Lost, "connections were given up")
 			assert.Equal(t, int64(0), number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'poison'`),
 				"the poison left a command")
-			wantSound(t, e, pool)
-		})
-	}
-}
-
-// The same without company, where the engine takes another way.
-func TestCommandThatCannotBeStoredIsAnsweredAtOnce(t *testing.T) {
-	for _, poison := range poisons {
-		t.Run(poison.name, func(t *testing.T) {
-			t.Parallel()
-			pool := database(t)
-			e := start(t, pool)
-			must(t, e, opening("y"))
-			_, err := e.Submit(bounded(t), onCounter("y", "tag", "poison", poison.payload))
-			wantCode(t, "the poison", err, workflow.Internal)
-			assert.Equal(t, int64(0), e.Admin().Stats().Lost, "connections were given up")
+			// A group of one is a single statement.
+			_, err := e.Submit(ctx, onCounter("y", "tag", "poison alone", poison.payload))
+			wantCode(t, "the poison alone", err, workflow.Internal)
 			must(t, e, onCounter("y", "add", "after", `{"by":1}`))
 			wantSound(t, e, pool)
 		})

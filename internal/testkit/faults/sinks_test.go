@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -32,13 +32,6 @@ func nodeSinks() ([]relay.Sink, error) {
 	// No event is given up: what is tested is that all arrive.
 	retry := workflow.Retry{Attempts: 1_000_000, First: 5 * time.Millisecond, Max: 100 * time.Millisecond}
 	var sinks []relay.Sink
-	if url := os.Getenv(nodeNATS); url != "" {
-		to, err := jetstream.New(jetstream.Config{URL: url})
-		if err != nil {
-			return nil, err
-		}
-		sinks = append(sinks, relay.Sink{Name: "nats", To: to, Retry: retry, Batch: 64})
-	}
 	if url := os.Getenv(nodeWebhook); url != "" {
 		secret, err := signature.ParseSecret(os.Getenv(nodeSecret))
 		if err != nil {
@@ -136,7 +129,7 @@ func (k *killings) run(enough func() bool) (kills int) {
 		due := k.arrived() + 1 + rand.IntN(2*len(cs)*3/4)
 		var publishing sync.WaitGroup
 		publishing.Go(func() { k.publish(cs) })
-		waitUntil(k.t, "some events arrive", func() bool { return k.arrived() >= due })
+		await.Eventually(k.t, "some events arrive", func() bool { return k.arrived() >= due })
 		k.kill()
 		kills++
 		publishing.Wait()
@@ -154,7 +147,7 @@ func (k *killings) run(enough func() bool) (kills int) {
 // awaitAll waits until everything is delivered.
 func (k *killings) awaitAll() {
 	k.t.Helper()
-	waitUntil(k.t, "everything is delivered", func() bool {
+	await.Eventually(k.t, "everything is delivered", func() bool {
 		i := k.info()
 		return i.Lag == 0 && i.Aside == 0
 	})
@@ -163,7 +156,7 @@ func (k *killings) awaitAll() {
 // kill kills the node that has the sink.
 func (k *killings) kill() {
 	k.t.Helper()
-	waitUntil(k.t, "somebody has the sink", func() bool {
+	await.Eventually(k.t, "somebody has the sink", func() bool {
 		holder := k.info().Node
 		for pid, n := range k.nodes {
 			if strings.Contains(holder, pid) {

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The node stops in the middle of everything: singles, many, own SQL, and
-// commands that wait for a lock. Everybody is answered, what was answered as
-// done is durable and nothing else is, and nothing keeps running.
+// The node stops during single commands, lists, transitions with SQL and commands that wait for a lock. Every caller gets an answer, exactly
+// the commands that were answered as done are durable, and no goroutine remains.
 func TestStop_UnderLoad(t *testing.T) {
 	// Not parallel: it looks at all goroutines of the engine.
 	pool := database(t)
@@ -80,7 +81,7 @@ func TestStop_UnderLoad(t *testing.T) {
 	}
 	aside := wentAside(e)
 	waiting := submit(ctx, e, onCounter("held", "add", "held", `{"by":1}`))
-	waitUntil(t, "there is load", func() bool { return done.Load() > 500 && aside() > 0 })
+	await.Eventually(t, "there is load", func() bool { return done.Load() > 500 && aside() > 0 })
 	time.AfterFunc(300*time.Millisecond, release)
 	stop(t, e)
 	stop(t, e)
@@ -112,7 +113,7 @@ func wantNothingRunning(t testing.TB) {
 			t.Logf("still running:\n%s", strings.Join(left, "\n\n"))
 		}
 	}()
-	waitUntil(t, "nothing of the engine runs", func() bool {
+	await.Eventually(t, "nothing of the engine runs", func() bool {
 		left = slices.DeleteFunc(goroutines(), func(g string) bool {
 			return !strings.Contains(g, "pawl/engine") || strings.Contains(g, "pawl/internal/testkit/faults")
 		})
@@ -120,9 +121,8 @@ func wantNothingRunning(t testing.TB) {
 	})
 }
 
-// A stop that may not wait gives up on what waits for a lock. Its caller is
-// told to ask again, and finds that nothing was done.
-func TestStopGivesUpOnWhatWaitsWhenItMayNotWait(t *testing.T) {
+// A stop whose context expires abandons a command that waits for a lock. Its caller gets a retryable error, and the command has no effect.
+func TestStopWithDeadline_WaitingCommandFails(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
@@ -130,7 +130,7 @@ func TestStopGivesUpOnWhatWaitsWhenItMayNotWait(t *testing.T) {
 	release := hold(t, pool, holdInstance, x)
 	aside := wentAside(e)
 	waiting := submit(underLoad(t), e, onCounter("x", "add", "1", `{"by":1}`))
-	waitUntil(t, "the command waits aside", func() bool { return aside() > 0 })
+	await.Eventually(t, "the command waits aside", func() bool { return aside() > 0 })
 	ctx, cancel := context.WithTimeout(bounded(t), 100*time.Millisecond)
 	defer cancel()
 	stopped := make(chan struct{})
@@ -149,56 +149,30 @@ func TestStopGivesUpOnWhatWaitsWhenItMayNotWait(t *testing.T) {
 	wantSound(t, other, pool)
 }
 
-// Callers that wait for room in a full queue when the node stops are told so,
-// all of them.
-func TestStopAnswersEveryCallerThatWaitsForRoom(t *testing.T) {
+// goroutines returns the stacks of all goroutines.
+func goroutines() []string {
+	buf := make([]byte, 16<<20)
+	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+}
+
+// A command whose caller leaves before its execution starts is not executed. After the start, the key finds its result.
+func TestCallerLeaves_KeyFindsResult(t *testing.T) {
 	t.Parallel()
-	const callers = 16
-	entered, gate := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	w, entered, open := gated()
 	pool := database(t)
-	e := start(t, pool, func(c *engine.Config) {
-		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
-		c.Pipeline.Committers, c.Pipeline.QueueSize = 1, 2
-	})
+	e := start(t, pool, func(c *engine.Config) { c.Workflows, c.Pipeline.Committers = []workflow.Source{w}, 1 })
 	must(t, e, opening("x"))
-	ctx := bounded(t)
-	first := submit(ctx, e, onCounter("x", "wait", "first", `{}`))
+	ctx, leave := context.WithCancel(bounded(t))
+	started, queued := onCounter("x", "wait", "started", `{}`), onCounter("x", "add", "queued", `{"by":1}`)
+	first := submit(ctx, e, started)
 	<-entered
-
-	replies := make(chan []transitions.Reply, callers)
-	var queued sync.WaitGroup
-	for i := range callers {
-		queued.Add(1)
-		go func() {
-			queued.Done()
-			var cs []transitions.Command
-			for n := range 8 {
-				cs = append(cs, onCounter("x", "add", fmt.Sprintf("%d-%d", i, n), `{"by":1}`))
-			}
-			replies <- e.SubmitMany(ctx, cs)
-		}()
-	}
-	queued.Wait()
-	waitUntil(t, "the queue is full", func() bool { return e.Admin().Stats().Waiting == 2 })
-	waitParked(t, "commit.(*queue).pushAll", callers)
-
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); stop(t, e) }()
-	waitUntil(t, "the node takes no more", func() bool {
-		_, err := e.Submit(ctx, onCounter("x", "add", "late", `{"by":1}`))
-		return workflow.CodeOf(err) == workflow.ShuttingDown
-	})
-	close(gate)
-	assert.NoError(t, (<-first).err)
-	answers := map[workflow.Code]int64{}
-	for range callers {
-		for _, r := range <-replies {
-			answers[workflow.CodeOf(r.Err)]++
-		}
-	}
-	<-stopped
-	done := number(t, pool, `SELECT count(*) FROM pawl.command WHERE transition = 'add'`)
-	assert.Truef(t, done == answers[""] && done+answers[workflow.ShuttingDown] == 8*callers,
-		"%d commands are durable, the answers were %v", done, answers)
+	second := submit(ctx, e, queued)
+	await.Eventually(t, "the second waits", func() bool { return e.Admin().Stats().Waiting == 1 })
+	leave()
+	wantCode(t, "left during execution", (<-first).err, workflow.TimedOut)
+	wantCode(t, "left while queued", (<-second).err, workflow.TimedOut)
+	open()
+	assert.True(t, must(t, e, started).Replayed, "the started command was not executed")
+	assert.False(t, must(t, e, queued).Replayed, "the queued command was executed")
+	wantSound(t, e, pool)
 }

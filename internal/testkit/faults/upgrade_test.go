@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
-	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -167,14 +166,6 @@ func TestRollingUpgrade_TwoPhases(t *testing.T) {
 func TestRollingUpgrade_OnePhase(t *testing.T) {
 	t.Parallel()
 	rollingUpgrade(t, 4, 12, false)
-}
-
-func TestRollingUpgradesUnderMuchLoad(t *testing.T) {
-	pgtest.Long(t)
-	t.Parallel()
-	for _, phases := range []bool{true, false} {
-		t.Run(fmt.Sprint("in two phases: ", phases), func(t *testing.T) { rollingUpgrade(t, 24, 500, phases) })
-	}
 }
 
 // rollingUpgrade has so many callers, and so many visits end between two steps.

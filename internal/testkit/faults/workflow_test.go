@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,8 +82,15 @@ func counterWith(gate func()) workflow.Source {
 	})
 }
 
-// counter is the workflow with nobody at the gate.
+// counter is the workflow without a gate.
 var counter = counterWith(func() {})
+
+// gated returns the workflow with a gate that stays closed until open is called. entered is closed by the first "wait".
+func gated() (w workflow.Source, entered <-chan struct{}, open func()) {
+	reached, gate := make(chan struct{}), make(chan struct{})
+	enter := sync.OnceFunc(func() { close(reached) })
+	return counterWith(func() { enter(); <-gate }), reached, func() { close(gate) }
+}
 
 const ledgerTable = `CREATE TABLE ledger (what text PRIMARY KEY CHECK (what <> 'forbidden'))`
 
