@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What can become of a command can become of it at each of its addresses.
+// A command has the same possible outcomes at each of its paths.
 func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -54,7 +54,7 @@ func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
 var sinkChanges = map[string]string{"skip": `{"all":true,"reason":"x"}`, "redrive": `{"all":true}`, "move": `{"position":0,"reason":"x"}`,
 	"pause": `{}`, "resume": `{}`, "forget": `{}`}
 
-// Neither is an operator's key good for two things, or for ever.
+// Nor can an operator's key be used for two operations or without a time limit.
 func TestInstanceOperationsNeedKeys(t *testing.T) {
 	s := newServer(t)
 	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
@@ -86,7 +86,7 @@ func TestInstanceOperationsNeedKeys(t *testing.T) {
 	s.do(http.MethodPost, "/v1/ops/sinks/old/forget", []byte(`{}`), "Content-Type", "application/json").want(t, http.StatusNoContent)
 }
 
-// A message ends as a command does, also when an operator sends it again.
+// A message has the same outcomes as a command, even if an operator sends it again.
 func TestAMessageEndsAsACommandDoes(t *testing.T) {
 	s := newServer(t, withPost)
 	s.post("/v1/workflows/parcel/label", "2", `{"to":"Graz","label":"L-2"}`).want(t, http.StatusCreated)

@@ -42,7 +42,7 @@ func TestTenantRate_RetryAfter(t *testing.T) {
 	s.get("/v1/instances").want(t, 200) // reading is no command
 }
 
-// The limit of a credential is beside that of its tenant, and what one of them refuses the other one keeps.
+// The limit of a credential applies in addition to its tenant's; a request that one refuses does not count against the other.
 func TestACredentialThatSendsTooMuchIsToldSo(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
 		c.Limits.Rate, c.Limits.Burst, c.Limits.CredentialRate, c.Limits.CredentialBurst = 0.01, 4, 0.001, 2

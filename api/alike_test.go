@@ -104,7 +104,7 @@ func setBody(r *http.Request, text string) {
 	r.Body, _ = r.GetBody()
 }
 
-// A credential that holds all of its memory is told so by every route, also where it is an operator's.
+// Every route refuses a credential that holds all of its memory, operators included.
 func TestEveryRouteHoldsMemory(t *testing.T) {
 	const memory = 64 << 20
 	g := newWithoutEngine(t, func(c *api.Config) { c.Identify, c.Limits.Memory = everybody, memory })
@@ -167,7 +167,7 @@ func TestHealthChecksHoldNoMemory(t *testing.T) {
 	}
 }
 
-// Who has it already is not sent it again, and of several representations none is sent that was not asked for.
+// A client with the current representation gets 304, and only a requested representation is sent.
 func TestEveryRouteWithATagOrAChoiceKeepsToIt(t *testing.T) {
 	g := newGuarded(t)
 	all := g.with(auth.All().String())

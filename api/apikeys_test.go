@@ -121,7 +121,7 @@ func TestKeysArePagedAndOfOneTenant(t *testing.T) {
 	g.ask("DELETE", "/"+other.ID+"?all_tenants=true", "", "keys operate:all").want(t, 204)
 }
 
-// Nobody makes a key that can do more than he, and nobody gets the text of one that does.
+// A key cannot have more grants than its creator, and its text is not shown to a holder of fewer grants.
 func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()["api_key"]

@@ -15,7 +15,7 @@ import (
 
 var pointer = regexp.MustCompile(`"\$ref":"#([^"]+)"`)
 
-// What a client may ask, and what the server says, is in the document, and a reference leads somewhere.
+// The document has all requests and messages, and its references resolve.
 func TestTheAsyncAPIDocumentIsWhole(t *testing.T) {
 	document, err := asyncAPI(publicURL{}, []*workflow.Workflow{letters(t, "letter", 1)})
 	require.NoError(t, err)

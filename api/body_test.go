@@ -39,8 +39,7 @@ func (s *slowBody) Read(p []byte) (int, error) {
 	return s.rest.Read(p)
 }
 
-// A sender who has not said yet who he is cannot keep a connection busy by sending
-// slowly. One who has sent everything may wait for his answer.
+// An unauthenticated sender cannot keep a connection open by sending slowly. One that has sent everything may wait for the answer.
 func TestABodyHasToArriveInTime(t *testing.T) {
 	t.Parallel()
 	verify := func(http.Header, []byte) (string, error) { return "", errors.New("unknown") }

@@ -85,7 +85,7 @@ func TestCancel_ClaimedInSQL(t *testing.T) {
 	s.do(http.MethodDelete, "/v1/commands/desk/k", nil).wantProblem(t, 409, workflow.InProgress)
 }
 
-// Who could have sent a command is told by the version that its instance began with.
+// The version of the instance decides who could have sent a command.
 func TestCancel_RolesOfInstanceVersion(t *testing.T) {
 	gate := func(version int, role string) workflow.Source {
 		type data struct{}

@@ -89,7 +89,7 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 	s.get(at+"/children?cursor=AQAAAAAAAAAAAAAAAAAAAAA").wantProblem(t, 400, workflow.InvalidRequest)
 }
 
-// Who may read one workflow sees the children that are of it, and of a parent that he may not read no number.
+// A reader of one workflow sees only the children of that workflow, and no id of a parent that it may not read.
 func TestChildrenNeedRead(t *testing.T) {
 	var grants auth.Grants
 	s := newServerOf(t, folders(), nil, func(c *api.Config) {

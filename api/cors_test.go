@@ -96,7 +96,7 @@ func (a answer) withNosniff() answer {
 	return a
 }
 
-// Each address tells its own methods and headers, and one that is none tells nothing.
+// Each path answers with its own methods and headers; an unknown path answers with none.
 func TestAPreflightIsAnsweredFromTheTableOfRoutes(t *testing.T) {
 	s := newShop(t)
 	for _, r := range api.Routes() {

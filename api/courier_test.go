@@ -72,8 +72,7 @@ func (c *courier) deliver(ctx context.Context, a *workflow.Attempt, _ Delivery, 
 	}
 }
 
-// workflow is two ways to deliver. Whoever is entrusted with something must not
-// be sent again as long as nobody knows what became of it.
+// workflow has two ways to deliver. A courier must not be sent again while the outcome of the first delivery is unknown.
 func (c *courier) workflow() workflow.Source {
 	signed := func(_ *workflow.Call, d *Delivery, p Proof) error {
 		d.Signed = p.Signed

@@ -25,8 +25,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What there is of streams is opened by each of these; TestEveryRouteIsClosedByDefault and those beside it have the credentials
-// that nobody takes.
+// Each of these opens every kind of stream. TestEveryRouteIsClosedByDefault and its neighbours have the credentials that are refused.
 
 // openStream asks for an event stream.
 func (g *guarded) openStream(t *testing.T, r *api.Route, headers ...string) *http.Response {
@@ -96,7 +95,7 @@ func TestEveryEventStreamTellsWhatItsCallerMayKnow(t *testing.T) {
 	}
 }
 
-// handshake asks for a WebSocket, and returns the answer of who is refused.
+// handshake requests a WebSocket, and returns the answer of a refused handshake.
 func (g *guarded) handshake(t *testing.T, headers ...string) answer {
 	t.Helper()
 	h := http.Header{}
@@ -158,7 +157,7 @@ func TestAWebSocketTellsWhatItsCallerMayKnow(t *testing.T) {
 	}
 }
 
-// Somebody asks all the while, and the keys rotate as providers do it: nobody is refused.
+// Requests continue while the keys rotate as providers rotate them: none is refused.
 func TestKeysRotateAndNobodyIsRefused(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},

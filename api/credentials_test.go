@@ -229,7 +229,7 @@ func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 
 var bodies = map[string]string{"/v1/commands": `[]`, "/v1/tickets": `{"grants":["read:parcel#L-1"]}`}
 
-// wrong are credentials that nobody takes, with the reason that is told.
+// wrong returns credentials that are refused, with the reason in the answer.
 func (g *guarded) wrong() map[string][]string {
 	now := time.Now()
 	good := strings.Split(g.token("acme", "read"), ".")

@@ -242,7 +242,7 @@ func toldAs(name string, text []byte) error {
 	return schema.Validate(message)
 }
 
-// What the tests of streams see is held against the document; that this can fail is shown here.
+// The tests of streams compare frames with the document; this test shows that the comparison can fail.
 func TestFramesThatAreNotDocumentedAreFound(t *testing.T) {
 	for name, text := range map[string]string{
 		"stream.caught_up": `{"op":"caught_up","id":"a"}`, "stream.subscribed": `{"op":"subscribed","id":"a","after":1,"more":true}`,
@@ -290,7 +290,7 @@ func TestContractRejectsUndocumentedRequests(t *testing.T) {
 	}
 }
 
-// What the document says that a client may send on a WebSocket is what is taken.
+// The server accepts every message that the document describes for clients.
 func TestTheAsyncAPIDocumentHasWhatClientsSend(t *testing.T) {
 	document, err := api.AsyncAPI()
 	require.NoError(t, err)

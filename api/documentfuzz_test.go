@@ -45,8 +45,8 @@ func requestsMadeUp(t *testing.T, n int64) int64 {
 
 const nameOfFuzz = "TestGeneratedRequests"
 
-// Whatever is asked, by the document or against it: there is no defect, every answer is as the document says, as declared looks at
-// each of them, and what is in the database is whole. So is each request that was served what the document allows.
+// Requests follow or violate the document. There is no internal error, each answer is as the document declares, each served request is
+// valid by the document, and the database stays consistent.
 func TestGeneratedRequests(t *testing.T) {
 	f := newFuzz(t)
 	left, seed, began := &atomic.Int64{}, uint64(time.Now().UnixNano()), time.Now()
@@ -79,7 +79,7 @@ func TestGeneratedRequests(t *testing.T) {
 	f.tally.wantDepth(t, operations)
 }
 
-// fuzz is a server that everybody may ask everything, and its document.
+// fuzz is a server on which every caller has all grants, and its document.
 type fuzz struct {
 	*server
 	client   *http.Client
@@ -201,7 +201,8 @@ func (f *fuzz) ask(random *rand.Rand, left *atomic.Int64) {
 	}
 }
 
-// exchange sends a call as somebody, and reads its answer. A server that has heard enough hangs up: that is no answer, and no error.
+// exchange sends a call with one of the identities, and reads its answer. A server that closes the connection early gives no answer and no
+// error.
 func (f *fuzz) exchange(random *rand.Rand, c *madeRequest) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), await.Patience)
 	defer cancel()
@@ -227,8 +228,8 @@ func (f *fuzz) exchange(random *rand.Rand, c *madeRequest) (status int, body []b
 	return response.StatusCode, body, err
 }
 
-// sign says who sends a request, mostly somebody who may do everything, and what the document has no word for: that it is sent again, and
-// that a message comes from who sends it.
+// sign adds the sender's identity, mostly one with all grants, and what the document does not describe: repetitions, and signatures of
+// messages.
 func sign(random *rand.Rand, r *http.Request) {
 	switch n := random.IntN(30); {
 	case n > 1:
@@ -251,7 +252,7 @@ func sign(random *rand.Rand, r *http.Request) {
 	}
 }
 
-// deliver ends the attempts that wait for the test: well, badly, or so that nobody knows.
+// deliver ends the waiting attempts: with success, failure, or an unknown outcome.
 func (f *fuzz) deliver(ctx context.Context) {
 	for n := 0; ; n++ {
 		select {

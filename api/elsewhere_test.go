@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What only a node can answer that knows the instance's version is to be sent again, and not given up: not by callers,
-// and not by senders of messages.
+// A request that only a node with the instance's version can answer is retryable, for callers and for senders of messages.
 func TestNotOnThisNode_Retryable(t *testing.T) {
 	s := newServer(t, withPost)
 	id := read[transitions.Result](t, s.post("/v1/workflows/parcel/label", "l", `{"to":"Wien","label":"L-1"}`)).Instance.String()

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Who waits for something new is told nothing that came after his credential had ended.
+// A waiting request returns no event that came after its credential expired.
 func TestAWaitEndsWithItsCredential(t *testing.T) {
 	var ends atomic.Int64 // of who waits, in nanoseconds since 1970
 	taken := make(chan struct{})
@@ -63,7 +63,7 @@ func TestAWaitEndsWithItsCredential(t *testing.T) {
 	})
 }
 
-// Who waits for the end of his own command is told of it what he was told when it was accepted.
+// A request that waits for its own command's end gets the status at acceptance.
 func TestAWaitForACommandEndsWithItsCredential(t *testing.T) {
 	taken := make(chan struct{})
 	s := newServer(t, func(c *api.Config) {
@@ -98,7 +98,7 @@ func TestAWaitForACommandEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-// Who begins a request in time, and sends its body when his credential has ended, has sent nothing.
+// A request that starts in time, and whose body arrives after its credential expired, has no effect.
 func TestCredentialExpiresBeforeBody(t *testing.T) {
 	var taken chan struct{}
 	identified := make(chan struct{})

@@ -402,8 +402,7 @@ func TestEvents_UnknownWorkflow(t *testing.T) {
 	assert.Truef(t, m.Op == "error" && m.ID == "a" && m.Code == workflow.WorkflowNotFound && m.Detail == want, "%+v", m)
 }
 
-// An empty value of a filter is none, in a query and in a subscription; only that of
-// an attribute is a value.
+// An empty value of a filter is no filter, in queries and subscriptions; only for an attribute it is a value.
 func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 	s := newServer(t)
 	s.packed("1")

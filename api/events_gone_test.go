@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A reader that is too late learns where the log goes on, before any stream
-// begins.
+// A reader that is too late gets the oldest position, before any stream starts.
 func TestEventsThatRetentionHasRemovedAreGone(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
@@ -31,9 +30,8 @@ func TestEventsThatRetentionHasRemovedAreGone(t *testing.T) {
 	s.get("/v1/events?after=2").want(t, 200)
 }
 
-// The start is the oldest event that is there, also when none is: a reader that is
-// new has nothing to catch up with that is gone. Who says from where has a right to
-// learn that it is gone.
+// The start is the oldest retained event, or the next one if there is none, so a new reader misses nothing that was removed. A reader that
+// names a position is told if events after it are gone.
 func TestTheStartIsTheOldestEventThatIsThere(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()

@@ -56,7 +56,7 @@ func TestExistingInstanceNeedsRead(t *testing.T) {
 	}
 }
 
-// Whoever could have sent a command may cancel it, and learns no more of it than its status.
+// A caller that could have sent a command may cancel it, and sees only its status.
 func TestCancelAnswerNeedsRead(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)

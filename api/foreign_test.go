@@ -80,7 +80,7 @@ func (s *server) bystander(t testing.TB) (*api.API, *asked) {
 	return a, notes
 }
 
-// strangersOf are ids and keys of a tenant's instances, and as many that nobody has, in a database that has others beside.
+// strangersOf returns ids and keys of a tenant's instances, and as many that do not exist, in a database with other tenants.
 func strangersOf(t testing.TB, s *server, n int) (theirs, nobodys []string) {
 	t.Helper()
 	for _, tenant := range []string{"acme", "other"} {
@@ -172,8 +172,8 @@ func TestAForeignIDIsAskedForLikeOneThatThereIsNot(t *testing.T) {
 	}
 }
 
-// PAWL_FULL=1 takes the time of 10,000 answers of each kind, one after the other, and looks for a difference by the test of Mann and
-// Whitney: an attacker's best, who does not know how the times are distributed.
+// PAWL_FULL=1 measures 10,000 answers of each kind in sequence, and looks for a difference with the Mann-Whitney test, an attacker's best
+// choice without knowledge of the distribution.
 func TestAForeignIDTakesAsLongAsOneThatThereIsNot(t *testing.T) {
 	if os.Getenv("PAWL_FULL") == "" {
 		t.Skip("PAWL_FULL=1 measures it")

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the documents warn of: Go's own http.Transport repeats a request that has an
-// Idempotency-Key by itself when a connection that was in use before is lost without
-// an answer. The caller has sent it once, and Pawl was asked twice.
+// Go's http.Transport repeats a request that has an Idempotency-Key if a reused connection is lost without an answer, as the documents
+// warn. The caller has sent it once, and Pawl receives it twice.
 func TestGoTransportRetriesKeyedRequests(t *testing.T) {
 	s := newServer(t)
 	var sent, lose atomic.Int64

@@ -105,7 +105,7 @@ func TestAReplayTakesTheGrantToo(t *testing.T) {
 	}
 }
 
-// The name of a workflow beside the id of an instance does not make it one of that workflow.
+// The name of a workflow with the id of another workflow's instance does not match.
 func TestAnInstanceIsOfItsOwnWorkflow(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()

@@ -89,7 +89,7 @@ func TestASignedMessageIsConsumedOnce(t *testing.T) {
 	list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages
 	assert.Truef(t, len(list) == 1 && list[0].Consumer == "post of acme", "%+v", list)
 	assert.Empty(t, s.deadMessages("").Messages)
-	// It was done, also when nobody knows any more what was answered.
+	// The message was consumed, even if its answer has expired.
 	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.command SET expires_at = now() - interval '1 s'")
 	require.NoError(t, err)
 	a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`)

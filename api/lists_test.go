@@ -91,8 +91,7 @@ func TestCountsSayHowExactTheyAre(t *testing.T) {
 	}
 }
 
-// What waits on an instance comes and goes without a version of it, and so whoever
-// has seen it before gets it again. The tag is still good for If-Match.
+// Scheduled commands of an instance change without a new version, so the entity tag differs. The old tag still works with If-Match.
 func TestAnInstanceShowsWhatIsScheduledOnIt(t *testing.T) {
 	s := newServer(t)
 	address := "/v1/instances/" + s.packed("1").String()

@@ -11,8 +11,7 @@ import (
 	testdocs "github.com/pawlhq/pawl/internal/testkit/docs"
 )
 
-// What clients read by its name keeps its name: the members of every body and answer
-// of the table, as testdata/members.txt has them.
+// Clients read members by name: testdata/members.txt has the members of every body and answer of the table.
 func TestMembers_Golden(t *testing.T) {
 	all, seen := map[string]bool{}, map[reflect.Type]bool{}
 	add := func(where string, t reflect.Type) {

@@ -96,7 +96,7 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 	}
 }
 
-// What a caller names himself by is in the document where he is believed; elsewhere the actor, of what may be done as another.
+// The document declares the actor's header if the actor is trusted; otherwise only as a parameter of queries about other actors.
 func TestTheDocumentSaysWhoMayNameHimself(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		body, err := openAPI(publicURL{}, Routes(), nil, open)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What comes while a node has all that it may have is refused at once, without a look at it, and nothing of it is done. What was
-// taken is done, and so is the rest when it comes again.
+// Requests above the limits of a node are refused before they are read and have no effect. Accepted requests are executed, and so are the
+// refused ones when they are sent again.
 func TestOverload_RefusesExcess(t *testing.T) {
 	const most, more = 20, 60
 	entered, open := make(chan struct{}), make(chan struct{})
@@ -44,7 +44,7 @@ func TestOverload_RefusesExcess(t *testing.T) {
 	await.Eventually(t, "the node has all that it may have", func() bool { return s.engine.Admin().Stats().Waiting == most })
 
 	before := s.rows()
-	for i := range more { // nobody goes on meanwhile: an answer is one that has not waited
+	for i := range more { // no request proceeds meanwhile: an answer here did not wait
 		a := pack(fmt.Sprint("refused-", i))
 		a.wantProblem(t, 503, workflow.Overloaded)
 		require.Equal(t, "1", a.header.Get("Retry-After"), "Retry-After")

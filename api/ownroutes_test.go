@@ -35,15 +35,14 @@ func TestRoutesOfTheProgramAreServedBesidePawls(t *testing.T) {
 		}
 	}
 	s.get("/broken").wantProblem(t, 500, workflow.Internal)
-	// Pawl's addresses stay as they are, also those that are none yet.
+	// Paths below Pawl's prefixes stay Pawl's, even if they have no route yet.
 	s.get("/healthz").want(t, 200)
 	s.get("/v1/workflows").want(t, 200)
 	s.get("/v1/nothing").wantProblem(t, 404, workflow.NotFound)
 	s.post("/healthz", "k", `{}`).wantProblem(t, 405, workflow.MethodNotAllowed)
 }
 
-// A name that an attacker lets point to this machine is none of a program's own
-// address either, unless the program says who calls.
+// A foreign host name that resolves to this machine does not reach a program's own routes either, unless the program authenticates callers.
 func TestRoutesOfTheProgramAreForLoopbackHosts(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Routes = map[string]http.Handler{"/shop/{x}": says("shop")} })
 	rebound := httptest.NewRequest("GET", "http://evil.example/shop/7", nil)

@@ -80,7 +80,7 @@ func TestIntegersAreBounded(t *testing.T) {
 	assert.Equal(t, 100, asked("", pageLimit).limit(), "no limit")
 }
 
-// What a handler reads is declared, or the handler does not get through one test.
+// A handler that reads an undeclared parameter panics in every test.
 func TestAHandlerReadsOnlyWhatItsRouteDeclares(t *testing.T) {
 	r := asked("limit=5", pageLimit, itsKey[0])
 	for name, read := range map[string]func(){

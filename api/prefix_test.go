@@ -57,7 +57,7 @@ func TestPublicURLPrefixesAnswers(t *testing.T) {
 	}
 }
 
-// Pages at the public URL are the server's own, also where the proxy does not forward their host.
+// Pages at the public URL have the server's own origin, even if the proxy does not forward their host.
 func TestPublicURLIsOwnOrigin(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, published)

@@ -41,7 +41,7 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	return g
 }
 
-// tokensOfEachReason are tokens that nobody takes, one for each reason that a token has.
+// tokensOfEachReason returns refused tokens, one for each reason.
 func (g *guarded) tokensOfEachReason() map[auth.Reason][]string {
 	with := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
 	of := func(changes map[string]any) []string { return with(g.idp.Token(changes)) }

@@ -91,7 +91,7 @@ func (m *requestMaker) breakPair(r *madeRequest, pairs [][2]string, names, value
 	return pairs
 }
 
-// replaceValue puts brokenValue in the place of a value, mostly of one inside v, or adds or removes a member.
+// replaceValue replaces a value, mostly one inside v, with brokenValue, or adds or removes a member.
 func (m *requestMaker) replaceValue(v any) any {
 	switch v := v.(type) {
 	case []any:

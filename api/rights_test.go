@@ -115,7 +115,7 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 	}
 }
 
-// What a grant does not cover is answered as what does not exist.
+// An instance outside of the grants is answered as one that does not exist.
 func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 	g := newGuarded(t)
 	missing := uuid.NewString()
@@ -137,7 +137,7 @@ func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 	assert.Equalf(t, string(none.body), string(there.body), "%s, and of none %s", there.body, none.body)
 }
 
-// Whoever acts as somebody else needs a grant for that, and the audit row has both.
+// Acting for another actor needs a grant, and the audit row has both actors.
 func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 	g := newGuarded(t)
 	path := "/v1/instances/" + g.instance.String() + "/stamp"

@@ -129,8 +129,8 @@ func (s *server) do(method, path string, body []byte, headers ...string) answer 
 func (s *server) send(r *http.Request) answer {
 	s.t.Helper()
 	response, err := http.DefaultClient.Do(r)
-	// net/http answers a request that is too large before it has read it, and hangs up
-	// half a second later. Who has not read the answer by then asks again.
+	// net/http answers a request that is too large before it has read it, and closes the connection half a second later. A client that has not
+	// read the answer by then sends it again.
 	for tries := 0; tries < 10 && hungUp(err) && r.GetBody != nil && (r.ContentLength < 0 || r.ContentLength > 256<<10); tries++ {
 		if r.Body, err = r.GetBody(); err == nil {
 			response, err = http.DefaultClient.Do(r)

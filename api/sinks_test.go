@@ -60,9 +60,8 @@ func (s *shelf) got() []string {
 	return slices.Sorted(slices.Values(s.ids))
 }
 
-// withSinks is a server with the sinks "main", for everybody, and "theirs", for
-// the tenant "other" alone; both tenants have a parcel with two stamps, which are
-// dead letters of main.
+// withSinks is a server with the sinks "main", for all tenants, and "theirs", for the tenant "other" only; both tenants have a parcel with
+// two stamps, which are dead letters of main.
 func withSinks(t *testing.T) (s *server, main *shelf) {
 	t.Helper()
 	main = &shelf{}

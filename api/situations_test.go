@@ -69,7 +69,7 @@ func TestEverySituationHasItsAnswer(t *testing.T) {
 			}
 			assert.Equalf(t, strings.HasPrefix(first.header.Get("Location"), "/v1/instances/"), c.status == 201,
 				"Location %q", first.header.Get("Location"))
-			// What was decided is replayed to the byte; what was not, is asked again.
+			// Stored refusals are replayed to the byte; others are decided again.
 			stored := c.code == "" || c.code.Info().Final
 			assert.Truef(t, again.status == first.status && string(again.body) == string(first.body),
 				"the second answer is %d %s, the first %d %s", again.status, again.body, first.status, first.body)

@@ -40,7 +40,7 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 	v.signed("Ida")
 	end := <-waiting
 	assert.Truef(t, end.status == 200 && read[api.CommandStatus](t, end).Status == transitions.Succeeded, "%d %s", end.status, end.body)
-	// A finished command changes no more, so nobody waits for that.
+	// A finished command does not change any more, so the request does not wait.
 	began := time.Now()
 	again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60")
 	assert.Truef(t, again.status == 304 && time.Since(began) <= 30*time.Second, "%d after %v", again.status, time.Since(began))

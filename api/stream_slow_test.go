@@ -42,8 +42,7 @@ func (c *wsClient) readOn(after, upTo int64) (int64, error) {
 	return after, nil
 }
 
-// resume reads the events between two positions. Where readers are cut soon, also
-// one that reads may be, when the machine stands still: then it goes on.
+// resume reads the events between two positions. It reconnects if it is disconnected as a slow reader on a busy machine.
 func (s *server) resume(after, upTo int64) {
 	s.t.Helper()
 	for after < upTo {
@@ -165,7 +164,7 @@ func TestSubscription_DatabaseOutage(t *testing.T) {
 	assert.Equalf(t, int64(1100), m.Position, "%+v", m)
 }
 
-// outage closes the database to everybody until the returned function is called.
+// outage closes the database to all clients until the returned function is called.
 func (s *server) outage() (restore func()) {
 	s.t.Helper()
 	config := s.pool.Config().ConnConfig.Copy()
@@ -184,7 +183,7 @@ func (s *server) outage() (restore func()) {
 	}
 	alter := "ALTER DATABASE " + pgx.Identifier{name}.Sanitize() + " ALLOW_CONNECTIONS "
 	run(alter + "false")
-	// Who was connecting at that moment has a lock on the database, until it can be seen.
+	// A connection that is being established locks the database until it is visible.
 	await.Eventually(s.t, "nobody is connecting", func() bool {
 		var coming bool
 		if err := admin.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object'

@@ -99,7 +99,7 @@ func TestTheTableIsWhatIsServed(t *testing.T) {
 	}
 }
 
-// What a client may ask on a WebSocket, and to be answered by an event stream, the table says.
+// The table has the requests of a WebSocket and the headers of an event stream.
 func TestStreamsTakeWhatTheTableSays(t *testing.T) {
 	var all []string
 	for _, r := range Routes() {

@@ -218,7 +218,7 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 	}
 	g.do("POST", "/v1/tickets", []byte(ofOneParcel), append(g.with("read"), "Content-Type", "text/plain")...).
 		wantProblem(t, 415, workflow.UnsupportedMedia)
-	// As somebody else it says who vouches, and it ends with its asker.
+	// For another actor the ticket names its issuer, and it expires with the issuer's credential.
 	soon := time.Now().Add(2 * time.Minute)
 	asker := g.idp.Token(map[string]any{"scope": "read submit act-as", "exp": soon.Unix(), "sub": "gateway", "roles": "clerk guard"})
 	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","submit:parcel#L-1/stamp"],"actor":"bob","roles":["guard"],`+
@@ -488,7 +488,7 @@ func TestAStreamEndsWithTheKeyOfItsTicket(t *testing.T) {
 	g.waitForStreams(0)
 }
 
-// Without authentication a ticket is taken as one too, and never as somebody of this machine.
+// Without authentication a ticket is still checked as a ticket, and does not make its holder a local actor.
 func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	g := &guarded{server: newServer(t)}
 	g.post("/v1/workflows/parcel/label", "k", `{"to":"Graz","label":"L-1"}`, "Pawl-Actor", "ann").want(t, 201)

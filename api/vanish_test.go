@@ -15,9 +15,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Somebody elsewhere ends a command, and retention comes by, before those who wait
-// for its end have read it again. Nobody waits for ever, and each is told what he
-// would be told if he asked now.
+// Another node ends a command, and retention removes it, before waiting requests have read it again. Each of them ends, with the answer
+// that a new request would get.
 func TestWait_CommandExpires(t *testing.T) {
 	for name, c := range map[string]struct {
 		forget string
@@ -45,7 +44,7 @@ func TestWait_CommandExpires(t *testing.T) {
 				return err
 			})
 			s.waitForStreams(3)
-			// In one transaction, so that nobody reads what was in between.
+			// In one transaction, so that no intermediate state is read.
 			require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), `UPDATE pawl.command SET status = 'succeeded', phase = NULL, request = NULL, run_at = NULL,
 					code = 201, body = '{}', finished_at = now(), expires_at = now() - interval '1 hour', forget_at = $1::text::timestamptz

@@ -53,8 +53,8 @@ const (
 	inSQL     = "it takes a key that somebody holds in SQL for the hash of this very operation"
 )
 
-// missing are the answers of the document, by path, method and status, that no test got and that are not excepted; and exceptions
-// that are none.
+// missing returns the answers of the document, by path, method and status, that no test got and that are not excepted; and exceptions
+// without an answer.
 func (w *walk) missing() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,7 +49,7 @@ func TestNoActionIsTakenFromElsewhere(t *testing.T) {
 	v.post("/console/workflows/claim/pause", form, "Content-Type", "text/plain").want(http.StatusForbidden)
 }
 
-// Who signs in gets a session of his own, whatever cookie somebody has put into his browser.
+// Signing in creates a new session, even if the browser already has a cookie.
 func TestASessionCannotBeGivenToSomebody(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -89,7 +89,7 @@ func TestASessionOfAnotherInstallationIsNone(t *testing.T) {
 	newVisitor(t, one.URL()).get("/console/", "Cookie", "pawl_console="+theirs).want(http.StatusSeeOther)
 }
 
-// Every answer says that nobody frames it and that it is what it says, also those that are no pages.
+// Every answer, pages or not, forbids framing and content sniffing.
 func TestEveryAnswerIsProtected(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -54,7 +54,7 @@ func wantInOrder(t *testing.T, origin string, p *chromium.Page) {
 	}
 }
 
-// picture takes one, for who wants to look at the page: PAWL_PICTURES names the folder.
+// picture saves a screenshot in the folder named by PAWL_PICTURES.
 func picture(p *chromium.Page, name string) {
 	if dir := os.Getenv("PAWL_PICTURES"); dir != "" {
 		p.Picture(filepath.Join(dir, name+".png"))

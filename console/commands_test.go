@@ -52,7 +52,7 @@ func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
 	asked <- nil
 }
 
-// What is paused is listed with who and why, and resumed from there.
+// The list shows each pause with actor and reason, and can resume it.
 func TestPausedPage_Resume(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// Of a page that has not changed, who has it is answered with so much; and each page of which no stream tells is polled.
+// An unchanged page is answered with 304; a page without a stream is polled.
 func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
@@ -61,8 +61,8 @@ func awaitPage(t *testing.T, p *chromium.Page, selector, text string, has bool) 
 	await.Eventually(t, selector+" and "+text, func() bool { return strings.Contains(p.Text(selector), text) == has })
 }
 
-// What becomes stuck on another node is on the page of what is stuck, and what is settled there leaves it; who writes or reads
-// something meanwhile is not disturbed.
+// A command that becomes stuck on another node appears on the page, and disappears when it is settled there; what the visitor types or
+// reads is not disturbed.
 func TestThePageOfWhatIsStuckFollows(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestThePagesOfTheSinksFollow(t *testing.T) {
 	wantInOrder(t, other.URL(), p)
 }
 
-// A tab that nobody looks at asks for nothing; a line that is looked at stays where it is, and what was chosen stays chosen.
+// A hidden tab sends no requests; a focused line keeps its place, and a selection stays selected.
 func TestATabThatNobodyLooksAtAsksForNothing(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -198,7 +198,7 @@ func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:]
 // listed are two claims, filed now.
 func (s *stand) listed() []uuid.UUID { return []uuid.UUID{s.filed("B-1", 10), s.filed("B-2", 10)} }
 
-// Where the node does not answer, that is said, and the page goes on where it was as soon as it does.
+// While the node does not answer the page says so, and it continues as soon as the node answers.
 func TestAPageGoesOnAfterItsNodeWasAway(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestAPageGoesOnAfterItsNodeWasAway(t *testing.T) {
 	wantStayed(t, p)
 }
 
-// A proxy that answers for a node closes the event stream for good: the browser does not connect again by itself.
+// A proxy's answer for a node closes the event stream permanently: the browser does not reconnect by itself.
 func TestPageOpensClosedStreamAgain(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

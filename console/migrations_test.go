@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// migration is one that waits for ever, of which no node takes anything: its number.
+// migration returns the number of a migration that no node executes.
 func (s *stand) migration() string {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), s.db)
@@ -55,7 +55,7 @@ func parcels() (list []workflow.Source) {
 	return []workflow.Source{define(1, "open"), define(2, "packed").Migrate(plan)}
 }
 
-// Whoever operates for all sees how far migrations are and what was refused, and stops one.
+// An operator of all tenants sees the progress and the refusals of migrations, and stops one.
 func TestMigrationsAreShownAndStopped(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })

@@ -68,7 +68,7 @@ var (
 	inlineStyle  = regexp.MustCompile(`<style|\sstyle\s*=|\son[a-z]+\s*=`)
 )
 
-// Every page is under a policy that lets nothing of the page itself run, is kept by nobody, and says what it is.
+// Every page has a policy that blocks scripts in the page, is not cached, and has a title.
 func TestEveryPageIsUnderAPolicy(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)

@@ -61,7 +61,7 @@ func (v *visit) signInForm(page *signInPage) error {
 	return nil
 }
 
-// signIn accepts a credential that the API accepts. There is no session and no CSRF token yet; the browser reports the form's origin.
+// signIn accepts a credential that the API accepts. There is no session or CSRF token yet; the browser reports the form's origin.
 func (v *visit) signIn(page *signInPage) error {
 	if !sameOrigin(v.r) {
 		return errForged

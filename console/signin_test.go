@@ -56,7 +56,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// A session ends with its credential, and somebody who follows a link of another site is asked for the page once more.
+// A session ends with its credential, and a visitor who follows a link of another site confirms the request once.
 func TestASessionEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -127,7 +127,7 @@ func TestAFormThatIsSentTwiceHasOneEffect(t *testing.T) {
 	assert.Truef(t, err == nil && head == 2, "the log is at %d, %v", head, err)
 }
 
-// Without authentication whoever is on this machine is believed, and may call himself what he likes; pages of elsewhere still do nothing.
+// Without authentication local visitors choose their own actor; pages of other origins still cannot act.
 func TestWithoutAuthenticationOneIsBelieved(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Auth.Keys = false })

@@ -44,7 +44,7 @@ func TestTenTabsAreTenPages(t *testing.T) {
 	wantInOrder(t, s.URL(), first)
 }
 
-// What somebody has seen is gone when he has signed out: the way back leads to the sign-in page.
+// Pages are not shown again after signing out: the back button leads to the sign-in page.
 func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -96,7 +96,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	idle.wantReason(idle.due("I-1", "1 hour"), "olga", nil, "waits", "it waits for its time, or for a worker")
 	idle.wantReason(idle.due("I-2", "-1 minute"), "olga", nil, "waits", "it has been due since then: no node with its workflow")
 	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "the lease of attempt 1 by gone-1 has expired")
-	// A workflow that is paused, and who stands in the way of a transition.
+	// A paused workflow, and the reasons against a transition.
 	id := s.filed("W-last", 100_000)
 	require.NoError(t, s.Engine().Admin().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"))
 	boss := s.visitor(s.key("bob", everything, "boss"))
@@ -146,7 +146,7 @@ func (s *stand) exec(sql string, args ...any) {
 	}
 }
 
-// wantReason wants the page of an instance to say to somebody why it does not move.
+// wantReason requires that the page of an instance shows an actor why it does not move.
 func (s *stand) wantReason(id uuid.UUID, actor string, roles []string, kind, text string) {
 	s.t.Helper()
 	v := s.visitor(s.key(actor, everything, roles...))
@@ -156,7 +156,7 @@ func (s *stand) wantReason(id uuid.UUID, actor string, roles []string, kind, tex
 	}
 }
 
-// What a node that is gone has left shows that nobody takes it, and where no node knows the workflow, that.
+// Work that a dead node has left shows that no node takes it, or that no node knows the workflow.
 func TestThePageSaysThatNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// What a server has is not for this test to say. What a database has is.
+// Only findings about the database are compared; those about the server vary.
 func TestTheDoctorPrintsWhatIsWrongAndWhatToDo(t *testing.T) {
 	pool := pgtest.EmptyPool(t)
 	url := pool.Config().ConnString()

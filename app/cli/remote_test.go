@@ -25,7 +25,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/await"
 )
 
-// person calls commands that ask a service, or work on its database where there is none.
+// person calls commands of a service, or of its database if there is no service.
 type person struct {
 	t        *testing.T
 	url      string
@@ -387,7 +387,7 @@ func (g *gate) set(shut bool) {
 	}
 }
 
-// An outage is told once, and when it is over; and at the end where to go on.
+// An outage is reported once at its start and once at its end, and the last line names the position to continue from.
 func TestTailGoesOnAfterAnOutage(t *testing.T) {
 	p := newPerson(t)
 	p.places("k-1")

@@ -110,8 +110,7 @@ func TestVerifyOfATenantThatIsNotThereFails(t *testing.T) {
 	assert.Truef(t, code == 1 && stdout == "" && stderr == want, "exit %d, %q, %q", code, stdout, stderr)
 }
 
-// The audit is for good, whatever retention has removed of what it is about: events,
-// answers, tombstones.
+// The audit chain does not depend on rows that retention removes: events, answers, tombstones.
 func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 	url := pgtest.URL(t)
 	const n = 20

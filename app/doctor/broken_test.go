@@ -280,7 +280,7 @@ func TestDoctor_NamesProblems(t *testing.T) {
 	}
 }
 
-// What the doctor says about a primary key can be done, whether that is missing or another one.
+// The remedy for a primary key works if the key is missing and if it differs.
 func TestAPrimaryKeyIsMendedAsTheDoctorSays(t *testing.T) {
 	for _, broken := range []string{
 		`ALTER TABLE pawl.paused DROP CONSTRAINT paused_pkey`,
@@ -372,7 +372,7 @@ func (p *patient) server(name, value string) {
 	await.Eventually(p, "the setting holds", func() bool { return p.says(holds, name, value) })
 }
 
-// says reports whether a question is answered with yes, also when the test is over.
+// says reports whether a question is answered with yes, even after the end of the test.
 func (p *patient) says(sql string, args ...any) (yes bool) {
 	err := p.pool.QueryRow(context.Background(), "SELECT coalesce(("+sql+"), false)", args...).Scan(&yes)
 	return err == nil && yes

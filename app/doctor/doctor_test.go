@@ -85,7 +85,7 @@ func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
 	assert.Error(t, err, "no connection string is taken for one")
 }
 
-// Somebody has locked what everybody reads. The examination ends, says what it could not see, and goes on with the rest.
+// A table that every check reads is locked. The doctor finishes, lists the checks that it could not do, and continues with the others.
 func TestDoctor_SlowDatabase(t *testing.T) {
 	p := newPatient(t, pgtest.DirectURL(t))
 	p.begin(`LOCK TABLE pawl.command, pawl.definition IN ACCESS EXCLUSIVE MODE`)
@@ -172,7 +172,7 @@ func (p *patient) as(role, password string) string {
 	return strings.Replace(p.url, config.User+":"+config.Password+"@", role+":"+password+"@", 1)
 }
 
-// What a server's operator has turned off to be fast, as that of these tests.
+// Settings that trade durability for speed, as on the server of these tests.
 func TestAServerThatForgetsIsAProblem(t *testing.T) {
 	var got []string
 	for _, f := range newPatient(t, pgtest.DirectURL(t)).examine().Findings {

@@ -21,9 +21,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What these tests do to a server others would not like, and what others do they would find. So they have a server of
-// their own, and are done one after the other. It forgets what was committed, like that of the others: a database for each
-// test is cheap then.
+// These tests disturb others on the same server, so they use their own and do not run in parallel. It has fsync off, like the shared one,
+// because each test creates a database.
 func TestMain(m *testing.M) {
 	server, err := localpg.Start(context.Background(), localpg.Options{Ephemeral: true, Settings: map[string]string{
 		"max_prepared_transactions": "5", "archive_mode": "on",

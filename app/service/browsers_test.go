@@ -115,7 +115,7 @@ func credentialEnds(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "event: unauthorized\ndata: {}\n\n")
 }
 
-// The module of the page about browsers goes on after each answer for which an EventSource gives up.
+// The example module reconnects after each answer that closes an EventSource.
 func TestPageOutlivesClosedEventSource(t *testing.T) {
 	t.Parallel()
 	s := service(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
 
-// A browser shows the page with the document of this service, under its policy and without asking anybody else.
+// A browser shows the page of this service's document under its policy, and without requests to other hosts.
 func TestThePageForPeopleShowsTheDocument(t *testing.T) {
 	t.Parallel()
 	s := service(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/app/usage"
 )
 
-// certified is a certificate for 127.0.0.1 and example.com, in files, and who trusts it.
+// certified returns the files of a certificate for 127.0.0.1 and example.com, and a client's configuration that trusts it.
 func certified(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)

@@ -40,7 +40,7 @@ func (w *written) String() string {
 	return w.all.String()
 }
 
-// Whatever credential somebody sends, and in whatever way, it is in no log, answer, metric, table or statement.
+// No credential, however it is sent, appears in a log, answer, metric, table or statement.
 func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
 		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// What was asked for with an API key is good for as long as the key is, on every node, and nowhere that takes no keys.
+// A ticket issued for an API key is valid as long as the key is, on every node, and invalid if API keys are disabled.
 func TestATicketOfARevokedKeyIsRefused(t *testing.T) {
 	url := pgtest.URL(t)
 	keyed := func(c *Config) { c.Database, c.Auth.Keys = url, true }

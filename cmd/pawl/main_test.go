@@ -37,8 +37,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 	}
 }
 
-// Every event has one effect, whoever submits it, and replaying the log again
-// changes nothing.
+// Every event has one effect, and a second replay of the log changes nothing.
 func TestReplayCanBeReplayed(t *testing.T) {
 	url := pgtest.URL(t)
 	for _, want := range []string{"\n  0 replayed to both", "\n  0 done once"} {

@@ -34,9 +34,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The trace of an order: a shop has it paid over HTTP; the activity asks a payment provider; the event of that is
-// delivered to a warehouse by webhook; and the warehouse's signed answer comes in by the inbox and ships it. The others
-// speak W3C Trace Context by OpenTelemetry's own propagator, so nobody here agrees only with himself.
+// The trace of an order: a shop has it paid over HTTP; the activity calls a payment provider; the event is delivered to a warehouse by
+// webhook; and the warehouse's signed answer arrives in the inbox and ships the order. The others use OpenTelemetry's own propagator for
+// W3C Trace Context, so the implementation is not tested against itself.
 
 type parcel struct {
 	Number string `json:"number"`
@@ -275,8 +275,8 @@ func (x *tree) first(commit *tracetest.SpanStub) int {
 	return at
 }
 
-// checkCommits holds the transactions against what they are to be: nobody's child or parent, each in a trace of
-// its own, and linked to the command that it commits, as that is to it.
+// checkCommits checks the transactions: each is in a trace of its own without parent or child, and linked to and from the commands that it
+// commits.
 func (x *tree) checkCommits() {
 	var of []string
 	for _, c := range x.commits {
@@ -294,7 +294,7 @@ func (x *tree) checkCommits() {
 	}
 }
 
-// mermaid draws it: who, does what. Transactions stand beside it.
+// mermaid draws the tree. Transactions are drawn next to it.
 func (x *tree) mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")

@@ -28,7 +28,7 @@ func wantCode(t *testing.T, err error, code workflow.Code) {
 	assert.Equal(t, code, workflow.CodeOf(err), err)
 }
 
-// A share that is used up refuses its holders, and nobody else.
+// An exhausted share refuses its own holders only.
 func TestShares(t *testing.T) {
 	b := New(4 * mib)
 	of := open(t, b, tenant(2*mib))
@@ -60,7 +60,7 @@ func TestHolders(t *testing.T) {
 	open(t, b, two).Done()
 }
 
-// Who waits gets what another one frees. One that needs more than there is keeps nobody waiting, and who gives up gets nothing.
+// A waiter gets what another holder frees. One that needs more than the total does not block others, and one that leaves gets nothing.
 func TestWaiting(t *testing.T) {
 	b := New(4 * mib)
 	of := open(t, b)

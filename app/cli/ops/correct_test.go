@@ -41,7 +41,7 @@ type tin struct {
 	Until time.Time `json:"until"`
 }
 
-// Who corrects a date that a timer waits for is told before it fires at once.
+// A correction of a date that a timer waits for is announced before the timer fires at once.
 func TestOpsCorrect_OverdueTimers(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)

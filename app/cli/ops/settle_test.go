@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// bill is a workflow whose payment nobody can ask about, and that a bank settles.
+// bill is a workflow whose payment has no check and is settled by a bank.
 type bill struct{}
 
 type billing struct {

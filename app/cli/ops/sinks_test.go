@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 )
 
-// behind is orders, and a sink that has got two of their four transitions and
-// given up a third.
+// behind is orders, and a sink that has received two of their four transitions and has one dead letter.
 func behind(t *testing.T) *program {
 	t.Helper()
 	p := newProgram(t)

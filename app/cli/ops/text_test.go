@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Text that PostgreSQL cannot store is a mistake of who calls, not an outage of the
-// database.
+// Text that PostgreSQL cannot store is a usage error, not an outage of the database.
 func TestOpsTakesTextThatCannotBeStoredForAMistake(t *testing.T) {
 	p := newProgram(t)
 	for _, args := range [][]string{

@@ -34,7 +34,7 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 	assert.True(t, !strings.Contains(got, "as said") && strings.Contains(got, "new ones"), got)
 }
 
-// Who goes back to the newest version hears which one that is.
+// Returning to the newest version prints its number.
 func TestOpsSaysWhichVersionTheNewestIs(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)

@@ -168,7 +168,7 @@ func TestStory_UnexpectedOutput(t *testing.T) {
 	}
 }
 
-// What a second node says when it does not serve is in the error.
+// The error contains the output of a second node that does not serve.
 func TestSecondNodeThatDoesNotServeEndsTheStory(t *testing.T) {
 	bank, err := shop.StartProvider(t.Context())
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestSecondNodeThatDoesNotServeEndsTheStory(t *testing.T) {
 	assert.ErrorContains(t, err, "--lease 1ms is less than a second")
 }
 
-// Nobody listens: that is a failure, and not a story without end.
+// A demo without a listener fails and ends.
 func TestOutputThatCannotBeWrittenEndsTheDemo(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the pipe is broken")
@@ -198,8 +198,7 @@ func TestColoursAreForTerminals(t *testing.T) {
 		"%q, %q", plain.String(), painted.String())
 }
 
-// Without a database the demo starts a server that nobody else uses, and that is gone
-// when the demo is.
+// Without a database the demo starts its own server, which is removed with the demo.
 func TestTheDemoHasAPrivateServerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var urls []string
