@@ -64,7 +64,7 @@ func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) 
 		jsonObject{}, jsonObject{"scope": jsonObject{"description": "the scope of the command"}, "key": jsonObject{"description": "its key"}})
 	a.operation("sendStatuses", "command", "send", ofStatusStream, false)
 	a.refine(workflows)
-	info := infoOf("What a Pawl service streams. Its addresses are in /openapi.json. Explained in " + protocol + "#the-log.")
+	info := infoOf("What a Pawl service streams. Its addresses are in /openapi.json. Explained in " + docsURL + "protocol-events.md.")
 	document := jsonObject{"asyncapi": "3.0.0", "defaultContentType": mediaJSON,
 		"info": jsonObject{"title": info.Title, "version": info.Version, "description": info.Description,
 			"license": jsonObject{"name": info.License.Name}},

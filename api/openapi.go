@@ -17,7 +17,8 @@ import (
 
 const (
 	ourModule = "github.com/pawlhq/pawl/"
-	protocol  = "https://github.com/pawlhq/pawl/blob/main/docs/protocol.md"
+	docsURL   = "https://github.com/pawlhq/pawl/blob/main/docs/"
+	protocol  = docsURL + "protocol.md"
 
 	atSchemas   = "#/components/schemas/"
 	atResponses = "#/components/responses/"
@@ -117,7 +118,7 @@ func constant(v any) contract.Schema { return &jsonschema.Schema{Const: &v} }
 func (d *describer) route(r *Route) {
 	if !slices.ContainsFunc(d.doc.Tags, func(t contract.Tag) bool { return t.Name == r.Section }) {
 		d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: r.Section,
-			Description: "[" + r.Section + "](" + protocol + "#" + strings.ReplaceAll(strings.ToLower(r.Section), " ", "-") + ")"})
+			Description: "[" + r.Section + "](" + docsURL + sections[r.Section] + ")"})
 	}
 	path := addressOf(r.Path)
 	o := d.operation(r, path, operationID(r.Method, path))
@@ -199,10 +200,10 @@ func operationID(method, path string) string {
 	return strings.Trim(noWord.ReplaceAllString(strings.ToLower(method)+"_"+strings.TrimPrefix(path, v1), "_"), "_")
 }
 
-var link = regexp.MustCompile(`\[([^\]]+)\]\((#[^)]+)\)`)
+var link = regexp.MustCompile(`\[([^\]]+)\]\(([\w-]+\.md[^)]*)\)`)
 
-// linked is a text whose links lead to the protocol's page, where they are headings.
-func linked(text string) string { return link.ReplaceAllString(text, "[$1]("+protocol+"$2)") }
+// linked makes the relative links of a text absolute.
+func linked(text string) string { return link.ReplaceAllString(text, "[$1]("+docsURL+"$2)") }
 
 // plain is a text without links.
 func plain(text string) string { return link.ReplaceAllString(text, "$1") }

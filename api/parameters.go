@@ -56,7 +56,7 @@ var (
 	attributes = Param{Name: "attr.", In: InQuery, Kind: Text,
 		Doc: "a declared attribute; one that the named workflow does not declare is refused"}
 	attributeRanges = Param{Name: attributes.Name, In: InQuery, Kind: Text, Suffixes: []string{suffixFrom, suffixBefore, suffixPrefix},
-		Doc: attributes.Doc + ". `attr.NAME.from`, `attr.NAME.before` and `attr.NAME.prefix` select a [range](#lists)"}
+		Doc: attributes.Doc + ". `attr.NAME.from`, `attr.NAME.before` and `attr.NAME.prefix` select a [range](protocol-reading.md#lists)"}
 	inOrder = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"created", "updated"}, Default: "created",
 		Doc: "`created`: the oldest first; `updated`: the last updated first"}
 	aGrant = Param{Name: "can", In: InQuery, Kind: Text, Max: auth.MaxGrant, Doc: "a grant: does the caller have it, and if not, why?"}
@@ -102,31 +102,32 @@ var (
 	itsKey = []Param{
 		{Name: headerKey, In: InHeader, Kind: Key, Required: true,
 			Doc: "1 to 255 bytes, opaque. A quoted string (RFC 8941) and the same text bare are one key; one with a comma has to be quoted"},
-		{Name: headerScope, In: InHeader, Kind: Scope, Doc: "within what the key is unique. Default: `{workflow}:{instance}`, and " +
+		{Name: headerScope, In: InHeader, Kind: Scope, Doc: "the scope in which the key is unique. Defaults to `{workflow}:{instance}`, and to " +
 			"`{workflow}:{transition}` for a creation, so that one key on two instances is two commands. " +
-			"See [scopes](#scopes)"},
+			"See [scopes](protocol-commands.md#scopes)"},
 	}
 	ofOneCommand = append(itsKey[:2:2],
 		atVersion,
-		Param{Name: headerReason, In: InHeader, Kind: Text, Doc: "why, for the audit row and the events: 4096 bytes " +
-			"of UTF-8 at most, as they are or as a Display String (RFC 9651) such as `%\"two%0alines\"`, see [reasons](#reasons)"},
-		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide it then, such as `2030-01-31T12:00:00Z`; at most ten years away"},
+		Param{Name: headerReason, In: InHeader, Kind: Text, Doc: "the reason, for the audit row and the events: at most 4096 bytes " +
+			"of UTF-8, plain or as a Display String (RFC 9651) such as `%\"two%0alines\"`, see [reasons](protocol-commands.md#reasons)"},
+		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide the command then, such as `2030-01-31T12:00:00Z`; at most ten years ahead"},
 		Param{Name: headerHappenedAt, In: InHeader, Kind: Time,
-			Doc: "it is an import, of what happened then, such as `2020-01-31T12:00:00Z`; takes the grant `import`, see [imports](#imports)"},
+			Doc: "the command is an import of what happened then, such as `2020-01-31T12:00:00Z`; needs the grant `import`, see " +
+				"[imports](protocol-commands.md#imports)"},
 		Param{Name: headerReplayFor, In: InHeader, Kind: Integer, Min: 1, Max: maxSeconds,
-			Doc: "for how many seconds the answer is replayed, see [below](#how-long-a-key-is-good-for)"},
+			Doc: "for how many seconds the answer is replayed, see [keys](protocol-in-flight.md#how-long-a-key-is-good-for)"},
 		Param{Name: headerTombstoneFor, In: InHeader, Kind: Text,
-			Doc: "for how many seconds the key is refused after that, such as `86400`; or `forever`"},
+			Doc: "for how many seconds the key is rejected after that, such as `86400`; or `forever`"},
 		preferEnd,
 	)
 	atVersion = Param{Name: headerIfMatch, In: InHeader, Kind: Text,
-		Doc: "the `ETag` of the instance, or its version such as `\"3\"`, which it must be at"}
+		Doc: "the `ETag` of the instance, or its version such as `\"3\"`; otherwise 412"}
 	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
-		Doc: "`wait=N`: where the command takes time, wait up to N seconds (25 at most, or `--max-wait`) " +
-			"for its end; `respond-async`: do not, which is what happens without any preference"}
+		Doc: "`wait=N`: if the command takes time, wait up to N seconds (at most 25, or `--max-wait`) " +
+			"for its end; `respond-async` (the default): do not wait"}
 	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (25 at most, or `--max-wait`) for something new"}
-	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
-	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
+	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 if it is unchanged"}
+	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: continue after this id"}
 )
 
 // migrationKey is optional: a migration that is under way is not begun once more in any case.
@@ -140,17 +141,17 @@ var CommandKinds = each(inspect.CommandKinds, func(k *inspect.CommandKind) strin
 // a credential too.
 func naming(actsAs bool) []Param {
 	actor := Param{Name: headerActor, In: InHeader, Kind: Text, Default: transitions.DefaultActor, Believed: true,
-		Doc: "who it is, for the audit row and separation of duties"}
+		Doc: "the actor, for the audit row and separation of duties"}
 	if actsAs {
 		actor.Default, actor.Believed = "", false
-		actor.Doc += "; with a credential it takes the grant `" + string(ActAs) + "`"
+		actor.Doc += "; with a credential it needs the grant `" + string(ActAs) + "`"
 	}
 	return []Param{
 		{Name: headerTenant, In: InHeader, Kind: Text, Max: transitions.MaxTenant, Default: transitions.DefaultTenant, Believed: true,
 			Doc: "every instance, key and log belongs to one tenant"},
 		actor,
 		{Name: headerRoles, In: InHeader, Kind: Text, Default: transitions.AnyRole, Believed: true, Doc: "separated by commas, `*` is " +
-			"every role; `operator` and `operator:all` also give the grants `operate` and `operate:all`. The other grants everybody has"},
+			"every role; `operator` and `operator:all` also give the grants `operate` and `operate:all`. Every caller has the other grants"},
 	}
 }
 

@@ -6,22 +6,22 @@ import "net/http"
 func AnswerHeaders() []Header {
 	return []Header{
 		{"Content-Type", "of the body"},
-		{"Content-Length", "of the body, but of a stream's"},
-		{"Date", "when it was answered"},
-		{"Cache-Control", "`private, no-cache`: for this caller, and to be asked for again, with `If-None-Match` if there is an `ETag`; " +
+		{"Content-Length", "of the body, except of a stream"},
+		{"Date", "the time of the answer"},
+		{"Cache-Control", "`private, no-cache`: for this caller, and to be revalidated, with `If-None-Match` if there is an `ETag`; " +
 			"`no-cache` without a caller; `no-store` of a stream"},
-		{"Vary", "which headers of the request the answer depends on"},
-		{headerRequestID, "what the request is called in the log: what the caller has called it, else a UUID"},
-		{headerRetryAfter, "in how many seconds the same request may succeed; of problems that may pass"},
-		{headerChallenge, "how a caller would be known, and what is wrong with his credential; of 401"},
-		{"Allow", "the methods of an address, where another one was used"},
-		{"X-Content-Type-Options", "`nosniff`: no browser takes it for something else"},
-		{headerPolicy, "what a browser may load for it, and who may frame it: nothing and nobody; of an SVG, its own style"},
+		{"Vary", "the headers of the request that the answer depends on"},
+		{headerRequestID, "the id of the request in the log: the caller's, otherwise a UUID"},
+		{headerRetryAfter, "in how many seconds the same request may succeed; of temporary problems"},
+		{headerChallenge, "accepted authentication, and the error of the credential; of 401"},
+		{"Allow", "the methods of an address; of 405"},
+		{"X-Content-Type-Options", "`nosniff`"},
+		{headerPolicy, "resources and frames are forbidden; an SVG may use its own style"},
 		{"Strict-Transport-Security", "a year, over TLS; not for `localhost` or an address"},
-		{"Referrer-Policy", "`no-referrer`: addresses of Pawl are told to nobody"},
-		{headerAllowOrigin, "the origin of the page that asks, if it is listed"},
-		{headerExposeHeaders, "which headers such a page may read: all of these"},
-		{"X-Accel-Buffering", "`no`, of a stream: proxies are not to hold it back"},
+		{"Referrer-Policy", "`no-referrer`"},
+		{headerAllowOrigin, "the origin of the page, if it is listed"},
+		{headerExposeHeaders, "the headers that such a page may read: all of these"},
+		{"X-Accel-Buffering", "`no`, of a stream: proxies must not buffer it"},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Route is a row of the table of routes: all that there is to say about a method of
 // an address. What is served, what is refused and what is documented come from it.
 type Route struct {
-	Section string // of docs/protocol.md, in which it is listed
+	Section string // of the documentation that lists the route
 	Method  string // GET serves HEAD too
 	Path    string // as http.ServeMux has it
 	Grant   Grant  // what a caller needs

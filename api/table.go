@@ -25,7 +25,7 @@ func Routes() []Route {
 	return all
 }
 
-// Sections of docs/protocol.md.
+// Sections of the route table.
 const (
 	ofCaller   = "Who calls"
 	ofKeys     = "API keys"
@@ -36,6 +36,18 @@ const (
 	ofOperator = "Operators"
 	ofMachines = "Documents"
 )
+
+// sections maps sections to their pages in docs.
+var sections = map[string]string{
+	ofCaller:   "protocol.md#who-calls",
+	ofKeys:     "protocol.md#api-keys",
+	ofCommand:  "protocol-commands.md",
+	ofReading:  "protocol-reading.md",
+	ofLog:      "protocol-events.md",
+	ofInbox:    "protocol-inbox.md",
+	ofOperator: "protocol-operators.md",
+	ofMachines: "protocol.md#documents",
+}
 
 const (
 	atID  = "/instances/{id}"
@@ -51,7 +63,7 @@ const (
 
 var callerRoutes = []Route{
 	{Section: ofCaller, Method: "GET", Path: "/v1/me", Grant: AnyCaller, handle: show((*API).me), Params: params(aGrant),
-		Doc: "who the caller is, how that is known, and what he may do", Answers: []Answer{answer[Me](200)}},
+		Doc: "the caller: actor, proof of identity, roles and grants", Answers: []Answer{answer[Me](200)}},
 	{Section: ofCaller, Method: "POST", Path: "/v1/tickets", Grant: AnyCaller, ByItem: true, NoKey: true, handle: (*API).issueTicket,
 		Doc:     "create a [ticket](access.md#tickets) with rights of the caller",
 		Body:    &Body{Type: reflect.TypeFor[TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
@@ -61,38 +73,38 @@ var callerRoutes = []Route{
 
 var keyRoutes = []Route{
 	{Section: ofKeys, Method: "GET", Path: keys, Grant: auth.Keys, handle: show((*API).apiKeys), EmptyIsNone: true,
-		Doc:     "the keys, without their texts, those that are revoked too, in the order in which they were made",
+		Doc:     "the keys, including revoked ones, without their texts, oldest first",
 		Params:  params(forAll, pageLimit, pageCursor),
 		Answers: []Answer{answer[APIKeyPage](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofKeys, Method: "POST", Path: keys, Grant: auth.Keys, handle: (*API).createAPIKey, Body: bodyOfOperation[NewAPIKey](),
-		Doc: "make one; the answer has its text as `key`, once", Answers: []Answer{answer[APIKeyText](201)}, Headers: []Header{location},
-		Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
+		Doc: "create a key; `key` of the answer is its text, which is shown once", Answers: []Answer{answer[APIKeyText](201)},
+		Headers: []Header{location}, Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
 	{Section: ofKeys, Method: "GET", Path: keys + "/{api_key}", Grant: auth.Keys, handle: show((*API).apiKey), Params: params(forAll),
-		Doc: "one of them", Answers: []Answer{answer[APIKey](200)}, Codes: []workflow.Code{workflow.NotFound}},
+		Doc: "one key", Answers: []Answer{answer[APIKey](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofKeys, Method: "POST", Path: keys + "/{api_key}/rotate", Grant: auth.Keys, handle: (*API).rotateAPIKey, Params: params(forAll),
-		Doc: "give it a new text; the one that it has is good for a while beside it", Body: bodyOfOperation[APIKeyRotation](),
+		Doc: "create a new text; the old one stays valid for a while", Body: bodyOfOperation[APIKeyRotation](),
 		Answers: []Answer{answer[APIKeyText](200)}, Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
 	{Section: ofKeys, Method: "DELETE", Path: keys + "/{api_key}", Grant: auth.Keys, handle: (*API).revokeAPIKey, Params: params(forAll),
-		Doc:     "revoke it: every node refuses it within a second, and ends what is open with it; 204, also where it was so before",
+		Doc:     "revoke the key: every node rejects it within a second, and closes its connections; 204, also if it was revoked before",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.NotFound}},
 }
 
 var commandRoutes = []Route{
 	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload", ofCreations),
-	command(v1+atID+"/{transition}", "a transition of an instance", ofChanges),
-	command(v1+atKey+"/{transition}", "the same, by the caller's own number; also what creates an instance with it", ofCreations),
+	command(v1+atID+"/{transition}", "execute a transition of an instance", ofChanges),
+	command(v1+atKey+"/{transition}", "the same, by business key; also creates an instance with it", ofCreations),
 	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk,
-		Doc: "many at once, see below", Params: params(dryRun, preferEnd),
+		Doc: "submit many commands", Params: params(dryRun, preferEnd),
 		Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
 		Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
 	{Section: ofCommand, Method: "GET", Path: "/v1/commands/{scope}/{key...}", Grant: Read, ByItem: true, handle: (*API).commandStatus,
-		Doc: "how the command stands: see [in flight](#in-flight)", Params: params(preferWait, noneMatch, lastEventID),
+		Doc: "the [status](protocol-in-flight.md#status) of the command", Params: params(preferWait, noneMatch, lastEventID),
 		Answers: []Answer{answer[CommandStatus](200), streamed[CommandStatus](), {Status: 204}, {Status: 304}}, Headers: []Header{etag, applied},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.ShuttingDown})},
 	{Section: ofCommand, Method: "DELETE", Path: "/v1/commands/{scope}/{key...}", Grant: Submit, ByItem: true, handle: (*API).cancelCommand,
-		Doc:     "ask a command in flight to stop: for who sent it, for who could have sent it, and for operators",
+		Doc:     "[cancel](protocol-in-flight.md#cancellation) a command in flight",
 		Answers: []Answer{answer[CommandStatus](200), answer[CommandStatus](202)}, Headers: []Header{etag, location, retryLater},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.RoleRequired,
 			workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.InProgress})},
@@ -100,29 +112,30 @@ var commandRoutes = []Route{
 
 var readingRoutes = both(
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID, Grant: Read, handle: (*API).instance,
-		Doc: "an instance, with [what waits on it](#what-waits-on-an-instance); its `ETag` begins with its version. " +
-			"With `version` or `at` as it was then",
+		Doc: "an instance, with [what waits on it](protocol-reading.md#what-waits-on-an-instance); the `ETag` begins with its version. " +
+			"`version` or `at` select a past version",
 		Params: params(asOf, noneMatch), Codes: instanceCodes, Headers: []Header{etag},
 		Answers: []Answer{answer[InstanceView](200), answer[PastInstance](200), {Status: 304}}},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/history", Grant: Read, handle: show((*API).history), EmptyIsNone: true,
-		Doc:    "its audit rows with a version after `after`, oldest first; `cause` and `caused_by` are those of [its events](#the-log)",
+		Doc:    "audit rows with a version after `after`, oldest first; `cause` and `caused_by` as in [events](protocol-events.md#the-log)",
 		Params: params(afterVersion, pageLimit), Answers: []Answer{answer[History](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/children", Grant: Read, handle: show((*API).children), EmptyIsNone: true,
-		Doc: "the instances that it has started and that the caller may read, as they are now, in the order in which they were started; " +
-			"`end` is the transition that the end of one causes, `stuck` that a command of it waits for an operator, and `deferred` that its end " +
-			"waits for another state of the parent. See [lists](#lists)", Params: params(ofStates, ofOpen, ofStuck, pageLimit, pageCursor),
+		Doc: "the [children](protocol-reading.md#parents-and-children) that the caller may read, in the order of their starts; `end` is " +
+			"the transition that a child's completion causes, `stuck`: a command waits for an operator, `deferred`: the completion waits " +
+			"for another state",
+		Params: params(ofStates, ofOpen, ofStuck, pageLimit, pageCursor),
 		Answers: []Answer{answer[ChildPage](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/transitions", Grant: Read, handle: show((*API).options),
-		Doc: "what the caller can do with it now, and why not; `stuck` is what of it waits for an operator, with a `message` that says why " +
-			"and what can be done", Answers: []Answer{answer[Options](200)}, Codes: definedCodes},
+		Doc: "the transitions that the caller can execute now, and why not the others; `stuck`: commands that wait for an operator, with a " +
+			"`message` that says why and what can be done", Answers: []Answer{answer[Options](200)}, Codes: definedCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/diagram", Grant: Read, handle: (*API).instanceDiagram,
-		Doc: "its workflow with its state marked", Params: params(aFormat), Answers: drawings, Codes: definedCodes},
+		Doc: "the diagram of its workflow with its state marked", Params: params(aFormat), Answers: drawings, Codes: definedCodes},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/instances", Grant: Read, handle: show((*API).instances), EmptyIsNone: true,
-		Doc:     "a page of instances, see [lists](#lists); `next` is the cursor of the next one",
+		Doc:     "a page of instances, see [lists](protocol-reading.md#lists); `next` is the cursor of the next page",
 		Params:  params(ofFlow, ofVersion, ofStates, ofOpen, ofKey, attributeRanges, between, inOrder, pageLimit, pageCursor),
 		Answers: []Answer{answer[InstancePage](200)}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/counts", Grant: Read, handle: show((*API).counts), EmptyIsNone: true,
-		Doc:    "how many instances there are of each workflow, version and state, see [counts](#counts)",
+		Doc:    "number of instances of each workflow, version and state, see [counts](protocol-reading.md#counts)",
 		Params: params(ofFlow, ofVersion, ofStates, ofOpen, attributes, forAll), Answers: []Answer{answer[inspect.Counts](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/workflows", Grant: Read, handle: show((*API).workflows),
@@ -132,26 +145,26 @@ var readingRoutes = both(
 		Answers: []Answer{answer[workflow.Description](200), {Status: 304}}, Headers: []Header{etag},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/workflows/{workflow}/diagram", Grant: Read, handle: (*API).workflowDiagram,
-		Doc: "a drawing", Params: params(aFormat, aVersion), Answers: drawings, Codes: []workflow.Code{workflow.WorkflowNotFound}},
+		Doc: "a diagram", Params: params(aFormat, aVersion), Answers: drawings, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 )
 
 var logRoutes = []Route{
 	{Section: ofLog, Method: "GET", Path: "/v1/events", Grant: Read, handle: (*API).events, EmptyIsNone: true,
-		Doc:     "a piece of the log, or an event stream of it",
+		Doc:     "a page of the log, or an event stream of it",
 		Params:  params(afterPosition, pageLimit, ofFlow, ofOne, ofKey, attributes, ofType, ofState, preferWait, lastEventID),
 		Answers: []Answer{answer[Events](200), streamed[jsontext.Value]()}, Headers: []Header{applied},
 		Codes: []workflow.Code{workflow.EventsGone, workflow.ShuttingDown, workflow.WorkflowNotFound}},
 	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, ByItem: true, handle: (*API).webSocket,
-		Doc: "a WebSocket: the log and commands, as they go on", Operations: []StreamOperation{
+		Doc: "a WebSocket: the log, and the status of commands", Operations: []StreamOperation{
 			{stream.Subscribe, Streaming, "follow the log"}, {stream.Watch, Streaming, "follow a command"},
-			{stream.Unsubscribe, Streaming, "end one of these"},
-			{stream.Authenticate, Streaming, "go on with another credential"}},
+			{stream.Unsubscribe, Streaming, "end a subscription or a watch"},
+			{stream.Authenticate, Streaming, "replace the credential"}},
 		Answers: []Answer{{Status: 101}}, Codes: []workflow.Code{workflow.ShuttingDown}},
 }
 
 var inboxRoutes = []Route{
 	{Section: ofInbox, Method: "POST", Path: "/v1/inbox/{consumer}", Grant: Public, handle: (*API).receive, AnyQuery: true,
-		Doc: "a message from outside; its signature says who sends it", Body: &Body{Limit: func(Limits) int64 { return transitions.MaxMessage }},
+		Doc: "receive a signed message", Body: &Body{Limit: func(Limits) int64 { return transitions.MaxMessage }},
 		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates),
 		Codes: append(without(messageCodes, workflow.KeyExpired), workflow.Unauthorized, workflow.Unavailable, workflow.TimedOut)},
 }
@@ -160,148 +173,149 @@ var nodeRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: atHealth, Grant: Public, handle: show((*API).healthy), AnyQuery: true,
 		Doc: "the process serves", Answers: []Answer{answer[Health](200)}},
 	{Section: ofOperator, Method: "GET", Path: atReady, Grant: Public, handle: show((*API).ready), AnyQuery: true,
-		Doc: "it can take requests: the database answers, and it is not stopping", Answers: []Answer{answer[Health](200)},
+		Doc: "the node accepts requests: the database answers, and the node is not stopping", Answers: []Answer{answer[Health](200)},
 		Codes: []workflow.Code{workflow.ShuttingDown, workflow.Unavailable, workflow.TimedOut}},
 	{Section: ofOperator, Method: "GET", Path: "/metrics", Grant: OperateAll, handle: (*API).metrics, AnyQuery: true,
-		Doc: "what the node does and how everything stands, for Prometheus", Answers: []Answer{{Status: 200, Media: "text/plain"}},
+		Doc: "metrics for Prometheus", Answers: []Answer{{Status: 200, Media: "text/plain"}},
 		Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/verify", Grant: Operate, handle: show((*API).verify), Params: params(ofOne),
-		Doc: "recompute the audit chains of the tenant, or of one instance, and hold the instances and the events of the outbox against them: " +
+		Doc: "recompute the audit chains of the tenant, or of one instance, and compare the instances and the events of the outbox with them: " +
 			"`intact`, and the first broken row of each chain",
 		Answers: []Answer{answer[Verification](200)}, Codes: []workflow.Code{workflow.InstanceNotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/keys", Grant: Operate, handle: show((*API).keys), Params: params(forAll),
-		Doc: "keys by status; what is due, stale, lapsed, stuck or past its horizon; suppressed duplicates by scope, of this " +
+		Doc: "commands by status; those that are due, stale, lapsed, stuck or expired; suppressed duplicates by scope, of this " +
 			"node since its start (`scopes`) and of all nodes in the last 30 days (`recorded`)",
 		Answers: []Answer{answer[inspect.Keys](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/retention", Grant: OperateAll, handle: show((*API).retention),
-		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +
-			"in seconds, as the node is configured that answers", Answers: []Answer{answer[inspect.Retention](200)}},
+		Doc: "the node that runs retention, and the partitions, with the readers that still need expired ones; `keep_events` in seconds " +
+			"is the configuration of the answering node", Answers: []Answer{answer[inspect.Retention](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/nodes", Grant: Operate, handle: show((*API).nodes), Params: params(forAll),
-		Doc: "the nodes that serve, or have lately: which program each is, the versions that it knows, what it does for all " +
-			"(`leads`, `migrations`), the sinks that it delivers to, and how many commands in flight it has the lease of",
+		Doc: "current and recent nodes: program, known versions, maintenance tasks (`leads`, `migrations`), sinks that the node delivers to, " +
+			"and the number of commands in flight that it has leased",
 		Answers: []Answer{answer[NodeList](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/versions", Grant: OperateAll, handle: show((*API).versions),
-		Doc: "the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, by state, " +
-			"and which nodes know it", Answers: []Answer{answer[VersionList](200)}},
-	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "set the version that new instances of a workflow "+
-		"begin with on all nodes: at most this one; 204 when every node that serves has confirmed, also if it was set before",
+		Doc: "all versions of workflows that have run here: the default version, the number of instances by state, and the nodes " +
+			"that know the version", Answers: []Answer{answer[VersionList](200)}},
+	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "set the default version of a workflow "+
+		"on all nodes: new instances begin with at most this version; 204 when every serving node has confirmed, also if it was set before",
 		workflow.WorkflowNotFound),
 	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: (*API).beginNewest,
-		Doc: "let new instances begin with the newest version that each node knows, which is the default; 204 when every node " +
-			"that serves has confirmed, also if it was so before",
+		Doc: "remove the default version: new instances begin with the newest version that each node knows; 204 when every serving node " +
+			"has confirmed, also if there was none",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 }
 
 var caseRoutes = append(both(
 	Route{Section: ofOperator, Method: "GET", Path: ops + atID, Grant: Operate, handle: show((*API).whole),
-		Doc: "all of an instance: what `GET /v1/instances/{id}` shows, what is `in_flight` on it, its last 50 transitions as `timeline`, " +
+		Doc: "an instance as in `GET /v1/instances/{id}`, with its commands `in_flight`, its last 50 transitions as `timeline`, " +
 			"and whether its audit `chain` is intact", Answers: []Answer{answer[Case](200)}, Codes: instanceCodes},
-	operation[Reason](ops+atID+"/pause", operateInstance(transitions.Pause), "let an instance begin nothing new"),
-	operation[Reason](ops+atID+"/resume", operateInstance(transitions.Resume), "the end of that"),
+	operation[Reason](ops+atID+"/pause", operateInstance(transitions.Pause), "pause an instance"),
+	operation[Reason](ops+atID+"/resume", operateInstance(transitions.Resume), "resume an instance"),
 	tried(withCodes(operation[InstanceMigration](ops+atID+"/migrate", (*API).migrateInstance,
-		"take an instance to another version of its workflow, see [migration](changing-a-workflow.md#migration)"),
+		"migrate an instance to another version of its workflow, see [migration](changing-a-workflow.md#migration)"),
 		workflow.MigrationRefused, workflow.MigrationWaits)),
 	tried(withCodes(operation[Correction](ops+atID+"/correct", (*API).correctInstance,
-		"put an instance into another state, or correct its data, with a reason: see "+
+		"change the state or the data of an instance, with a reason: see "+
 			"[correcting one case](changing-a-workflow.md#correcting-one-case)"),
 		workflow.CorrectionRefused))),
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/stuck", Grant: Operate, handle: show((*API).stuck), EmptyIsNone: true,
-		Doc: "the commands that wait for an operator, the longest waiting first, with the `business_key` of the instance; `effect` is the key " +
-			"that the activity sends along, `undo` says that it is the undo of the transition's effect",
+		Doc: "the commands that wait for an operator, longest waiting first, with the `business_key` of the instance; `effect` is the key " +
+			"that the activity sends to the other system, `undo` marks the undo of the transition's effect",
 		Params: params(ofFlow, ofKey, ofOne, pageLimit, pageCursor), Answers: []Answer{answer[CommandPage](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/commands", Grant: Operate, handle: show((*API).commands), EmptyIsNone: true,
-		Doc: "the commands in flight, timers among them, as `GET /v1/ops/keys` counts them, see " +
-			"[commands in flight](#lists-of-commands-in-flight)",
+		Doc: "the commands in flight, including timers, as `GET /v1/ops/keys` counts them, see " +
+			"[commands in flight](protocol-operators.md#lists-of-commands-in-flight)",
 		Params: params(commandKind, ofFlow, ofActor, ofProof, pageLimit, pageCursor), Answers: []Answer{answer[CommandPage](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
-	operation[Operation](ops+"/commands/retry", operateCommand(transitions.Retry), "let one that is stuck begin again with all its attempts"),
-	operation[Operation](ops+"/commands/resolve", operateCommand(transitions.Resolve), "say with what result one ends that is stuck"),
-	operation[Operation](ops+"/commands/abandon", operateCommand(transitions.Abandon), "give one up that is stuck"),
+	operation[Operation](ops+"/commands/retry", operateCommand(transitions.Retry), "restart a stuck command with all its attempts"),
+	operation[Operation](ops+"/commands/resolve", operateCommand(transitions.Resolve), "end a stuck command with a result"),
+	operation[Operation](ops+"/commands/abandon", operateCommand(transitions.Abandon), "abandon a stuck command"),
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/paused", Grant: Operate, handle: show((*API).paused), EmptyIsNone: true,
-		Doc:    "the `workflows` that are paused, and, page by page, the `instances` that are themselves: by whom, since when and why",
+		Doc:    "all paused `workflows`, and a page of the paused `instances`",
 		Params: params(ofFlow, pageLimit, pageCursor), Answers: []Answer{answer[PausedList](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
-	change[Reason]("PUT", ops+"/paused/{workflow}", Operate, (*API).pauseWorkflow, "pause a workflow; 204, also where it was so before",
+	change[Reason]("PUT", ops+"/paused/{workflow}", Operate, (*API).pauseWorkflow, "pause a workflow; 204, also if it was paused before",
 		workflow.WorkflowNotFound),
 	Route{Section: ofOperator, Method: "DELETE", Path: ops + "/paused/{workflow}", Grant: Operate, handle: (*API).resumeWorkflow,
-		Doc: "resume it; 204, also where it was so before", Answers: []Answer{{Status: 204}},
+		Doc: "resume a workflow; 204, also if it was not paused", Answers: []Answer{{Status: 204}},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.Locked, workflow.Overloaded, workflow.ShuttingDown}},
 )
 
 var migrationRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations", Grant: OperateAll, handle: show((*API).migrations),
-		Doc:     "the newest migrations of all instances of a version, the newest first; `plans` are those of the node that answers",
+		Doc:     "the latest migrations of versions, newest first; `plans` are those of the answering node",
 		Answers: []Answer{answer[MigrationList](200)}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations", Grant: OperateAll, handle: (*API).migrate, NoKey: true,
-		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state " +
-			"what would become of its instances, which of them the plan does not take, and why, and how many would have an overdue timer",
+		Doc: "start a migration of the instances of all tenants; one at a time for each workflow. `dry_run` reports for each state " +
+			"the result, the instances that the plan rejects, with reasons, and the number of timers that would be overdue",
 		Params: params(dryRun, migrationKey), Body: bodyOfOperation[NewMigration](),
 		Answers: []Answer{answer[inspect.Migration](202), answer[inspect.MigrationPreview](200)}, Headers: []Header{dry},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict, workflow.KeyMissing,
 			workflow.KeyInvalid, workflow.KeyReused}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations/{migration}", Grant: OperateAll, handle: show((*API).migration),
-		Doc:     "one of them: how many are `migrated`, `skipped` and `rejected`, and why; how many are `waiting`, and what it is `held` up by",
+		Doc: "one migration: the number of `migrated`, `skipped` and `rejected` instances, with reasons, those `waiting`, and what it " +
+			"is `held` up by",
 		Answers: []Answer{answer[inspect.Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations/{migration}/stop", Grant: OperateAll, NoKey: true,
-		handle: answered((*API).stopMigration), Doc: "end it; what was migrated stays so. Who has asked first, and why, is kept",
+		handle: answered((*API).stopMigration), Doc: "stop a migration; migrated instances stay migrated",
 		Body:    bodyOfOperation[Reason](),
 		Answers: []Answer{answer[inspect.Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 }
 
 var deadMessageRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/inbox", Grant: Operate, handle: show((*API).deadMessages), EmptyIsNone: true,
-		Doc: "messages that were not consumed, with the workflow and the business key that they are for, as far as they can be read; " +
+		Doc: "dead messages, with workflow and business key as far as they can be read; " +
 			"the oldest of each consumer first", Params: params(ofConsumer, messageStatus, ofFlow, ofKey, pageLimit, pageCursor),
 		Answers: []Answer{answer[DeadMessagePage](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/inbox/body", Grant: Operate, handle: (*API).deadMessageBody, Params: params(aMessage),
-		Doc: "one of them as it was sent", Answers: []Answer{{Status: 200, Media: mediaBytes}},
+		Doc: "the body of a dead message as it was sent", Answers: []Answer{{Status: 200, Media: mediaBytes}},
 		Codes: []workflow.Code{workflow.NotFound, workflow.TooLarge}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/inbox/kept", Grant: Operate, handle: show((*API).keptMessages), EmptyIsNone: true,
 		Doc:    "messages as they were received, of consumers that keep them; the oldest of each consumer first",
 		Params: params(ofConsumer, ofMessage, pageLimit, pageCursor), Answers: []Answer{answer[KeptMessagePage](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/inbox/kept/message", Grant: Operate, handle: show((*API).keptMessage),
-		Params: params(aMessage), Doc: "one of them, with its headers and its body",
+		Params: params(aMessage), Doc: "one kept message, with its headers and its body",
 		Answers: []Answer{answer[RawMessage](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/inbox/retry", Grant: Operate, handle: (*API).retryMessage, NoKey: true,
-		Doc:  "consume it again: a refusal is withdrawn, and the answer is that of the message",
+		Doc:  "consume a dead message again: a stored refusal is withdrawn, and the answer is that of the message",
 		Body: bodyOfOperation[MessageOperation](), Answers: ofMessages, Headers: ofReceipts, Codes: messageCodes},
 	{Section: ofOperator, Method: "POST", Path: ops + "/inbox/discard", Grant: Operate, handle: answered((*API).discardMessage), NoKey: true,
-		Doc:  "its sender is refused from then on; one that was done elsewhere after all is `retried`",
+		Doc:  "discard a dead message permanently; its sender is refused from then on. A message that was consumed meanwhile is `retried`",
 		Body: bodyOfOperation[MessageOperation](), Answers: []Answer{answer[DeadMessage](200)}, Codes: []workflow.Code{workflow.NotFound}},
 }
 
 var sinkRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/sinks", Grant: Operate, handle: show((*API).sinks), EmptyIsNone: true,
-		Params: params(forAll), Doc: "the sinks: who delivers, pause, failures, lag, age of the oldest event that is missing, dead letters",
+		Params: params(forAll), Doc: "the sinks: delivering node, pause, failures, lag, age of the oldest missing event, dead letters",
 		Answers: []Answer{answer[SinkList](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/sinks/{sink}", Grant: Operate, handle: show((*API).sink), EmptyIsNone: true,
-		Doc: "one of them, with its cursor in the log", Params: params(forAll, pageLimit, pageCursor),
+		Doc: "one sink, with its cursor in the log", Params: params(forAll, pageLimit, pageCursor),
 		Answers: []Answer{answer[SinkPage](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/sinks/{sink}/dead", Grant: Operate, handle: show((*API).deadLetters), EmptyIsNone: true,
-		Doc: "its dead letters", Params: params(deadStatus, ofFlow, ofType, ofOne, ofKey, forAll, pageLimit, pageCursor),
+		Doc: "the dead letters of a sink", Params: params(deadStatus, ofFlow, ofType, ofOne, ofKey, forAll, pageLimit, pageCursor),
 		Answers: []Answer{answer[DeadPage](200)}, Codes: []workflow.Code{workflow.NotFound, workflow.WorkflowNotFound}},
-	changeDead("redrive", (*API).redrive, "deliver dead letters again; the answer says how many: `{\"changed\":3}`"),
-	changeDead("skip", (*API).skipDead, "never deliver them"),
+	changeDead("redrive", (*API).redrive, "deliver dead letters again; the answer has their number: `{\"changed\":3}`"),
+	changeDead("skip", (*API).skipDead, "discard dead letters"),
 	change[SinkMove]("POST", ops+"/sinks/{sink}/move", Operate, (*API).moveSink,
-		"put the cursor to another position: back, to deliver again, or forward, with a reason; 204", workflow.NotFound),
+		"move the cursor: back, to deliver again, or forward, with a reason; 204", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/pause", OperateAll, (*API).pauseSink,
-		"deliver nothing; 204, also where it was so before", workflow.NotFound),
+		"pause deliveries; 204, also if they were paused before", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/resume", OperateAll, (*API).resumeSink,
-		"go on; 204, also where it was so before", workflow.NotFound),
+		"resume deliveries; 204, also if they were not paused", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/forget", OperateAll, (*API).forgetSink,
-		"give up a sink that no node has any more, with its cursors and dead letters; 204", workflow.NotFound),
+		"delete a sink that no node has any more, with its cursors and dead letters; 204", workflow.NotFound),
 }
 
 var documentRoutes = []Route{
 	{Section: ofMachines, Method: "GET", Path: atOpenAPI, Grant: Read, handle: described(func(d *documents) document { return d.openAPI }),
-		Doc:    "the interface as OpenAPI 3.1: every request and answer, and each transition of the node's workflows with its payload",
+		Doc:    "the API as OpenAPI 3.1: every request and answer, and each transition of the node's workflows with its payload",
 		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag, encoded}},
 	{Section: ofMachines, Method: "GET", Path: atAsyncAPI, Grant: Read, handle: described(func(d *documents) document { return d.asyncAPI }),
-		Doc:    "what streams as AsyncAPI 3: every message of the WebSocket and of the event streams",
+		Doc:    "the streams as AsyncAPI 3: every message of the WebSocket and of the event streams",
 		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag, encoded}},
-	pageFile(docs, "index.html", mediaHTML, "a page for people, that shows the OpenAPI document to whoever has a credential for that"),
+	pageFile(docs, "index.html", mediaHTML, "a page that shows the OpenAPI document"),
 	pageFile(docs+"/page.js", "page.js", mediaScript, "its script"),
 	pageFile(docs+"/rapidoc.js", "rapidoc.js", mediaScript,
-		"what draws it: [RapiDoc](https://rapidocweb.com), which asks nobody else for anything"),
+		"its renderer, [RapiDoc](https://rapidocweb.com), which loads nothing from other hosts"),
 }

@@ -16,7 +16,7 @@ func both(routes ...Route) (all []Route) {
 	for _, r := range routes {
 		all = append(all, r)
 		if before, after, is := strings.Cut(r.Path, atID); is {
-			r.Doc = "the same, by the caller's own number"
+			r.Doc = "the same, by business key"
 			r.Path = before + atKey + after
 			r.Codes = append(r.Codes[:len(r.Codes):len(r.Codes)], workflow.WorkflowNotFound)
 			all = append(all, r)

@@ -39,7 +39,7 @@ func (l *life) forgettable(now time.Time) bool {
 	return !l.inFlight && l.tombstone != workflow.Forever && !now.Before(l.expires().Add(l.tombstone))
 }
 
-// promised is what docs/protocol.md promises to an attempt with a key whose last
+// promised is what docs/protocol-in-flight.md promises to an attempt with a key whose last
 // life is l, nil for none. Of two promises either may be kept.
 func promised(l *life, request string, now time.Time) []string {
 	switch {

@@ -2,12 +2,14 @@ package docs_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/docs"
@@ -16,35 +18,40 @@ import (
 
 var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|naming|header|query|answer|operations|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
 
-// The tables of docs/protocol.md are made from the table of routes.
+// The tables of the protocol's pages are made from the table of routes.
 func TestRoutes_Golden(t *testing.T) {
-	const path = "docs/protocol.md"
+	paths, err := filepath.Glob("docs/protocol*.md")
+	require.NoError(t, err)
 	listed := map[string]bool{}
-	want := routesBlock.ReplaceAllStringFunc(page(t, path), func(block string) string {
-		part := routesBlock.FindStringSubmatch(block)
-		var table string
-		switch kind, of := part[2], part[3]; kind {
-		case "routes":
-			listed[of] = true
-			table = routesOf(of)
-		case "all":
-			table = everyRoute()
-		case "answer":
-			table = answerHeaders(of)
-		case "operations":
-			table = operationsOf(of)
-		case "naming":
-			table = parametersOf(of, api.InHeader, true)
-		default:
-			table = parametersOf(of, api.Place(kind), false)
-		}
-		assert.Truef(t, strings.Count(table, "\n") >= 3, "there is nothing for %s", part[1])
-		return part[1] + table + part[4]
-	})
+	for _, path := range paths {
+		want := routesBlock.ReplaceAllStringFunc(page(t, path), func(block string) string {
+			part := routesBlock.FindStringSubmatch(block)
+			table := tableOf(part[2], part[3])
+			listed[part[3]] = listed[part[3]] || part[2] == "routes"
+			assert.Truef(t, strings.Count(table, "\n") >= 3, "there is nothing for %s", part[1])
+			return part[1] + strings.ReplaceAll(table, "]("+filepath.Base(path)+"#", "](#") + part[4]
+		})
+		docs.File(t, path, want)
+	}
 	for _, r := range api.Routes() {
 		assert.Truef(t, listed[r.Section], "%s %s is in the section %q, which has no table", r.Method, r.Path, r.Section)
 	}
-	docs.File(t, path, want)
+}
+
+func tableOf(kind, of string) string {
+	switch kind {
+	case "routes":
+		return routesOf(of)
+	case "all":
+		return everyRoute()
+	case "answer":
+		return answerHeaders(of)
+	case "operations":
+		return operationsOf(of)
+	case "naming":
+		return parametersOf(of, api.InHeader, true)
+	}
+	return parametersOf(of, api.Place(kind), false)
 }
 
 func routesOf(section string) string {
@@ -66,15 +73,15 @@ func routesOf(section string) string {
 		if query != nil {
 			address += "?" + strings.Join(query, "&")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", address, whoHas(r.Grant), r.Doc)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", address, holdersOf(r.Grant), r.Doc)
 	}
 	return b.String()
 }
 
-func whoHas(g api.Grant) string {
+func holdersOf(g api.Grant) string {
 	switch g {
 	case api.Public:
-		return "anybody"
+		return "public"
 	case api.AnyCaller:
 		return "callers"
 	}
@@ -162,12 +169,59 @@ func meantBy(p api.Param) string {
 var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
 	workflow.Unavailable, workflow.TimedOut, workflow.Internal}
 
-// everyRoute says of each route what it takes and answers.
+// A codeSet abbreviates codes that many routes have in common.
+type codeSet struct {
+	name  string
+	codes []workflow.Code
+}
+
+// codeSets returns the codes of a key, and those of a decision: what commands, messages and operations have in common.
+func codeSets() []codeSet {
+	command := routeOf("POST /v1/instances/{id}/{transition}").Codes
+	operation := routeOf("POST /v1/ops/instances/{id}/pause").Codes
+	message := routeOf("POST /v1/inbox/{consumer}").Codes
+	var key, decision []workflow.Code
+	for _, c := range command {
+		switch {
+		case slices.Contains(anywhere, c):
+		case slices.Contains(operation, c) && slices.Contains(message, c):
+			decision = append(decision, c)
+		case strings.HasPrefix(string(c), "idempotency_") && slices.Contains(operation, c) && c != workflow.KeyExpired:
+			key = append(key, c)
+		}
+	}
+	return []codeSet{{"key", key}, {"decision", decision}}
+}
+
+// problemsOf lists codes, with the names of the sets that they contain.
+func problemsOf(codes []workflow.Code, sets ...codeSet) string {
+	var list []string
+	rest := slices.Clone(codes)
+	for _, set := range sets {
+		if !slices.ContainsFunc(set.codes, func(c workflow.Code) bool { return !slices.Contains(codes, c) }) {
+			list = append(list, "*"+set.name+"*")
+			rest = slices.DeleteFunc(rest, func(c workflow.Code) bool { return slices.Contains(set.codes, c) })
+		}
+	}
+	for _, c := range rest {
+		if !slices.Contains(anywhere, c) {
+			list = append(list, "`"+string(c)+"`")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// everyRoute lists parameters, answers and problems of each route.
 func everyRoute() string {
 	var b strings.Builder
-	b.WriteString("| request | grant | takes | answers | problems |\n|---|---|---|---|---|\n")
+	sets := codeSets()
+	b.WriteString("| set | codes |\n|---|---|\n")
+	for _, set := range sets {
+		fmt.Fprintf(&b, "| *%s* | %s |\n", set.name, problemsOf(set.codes))
+	}
+	b.WriteString("\n| request | grant | takes | answers | problems |\n|---|---|---|---|---|\n")
 	for _, r := range api.Routes() {
-		var takes, answers, problems []string
+		var takes, answers []string
 		for _, p := range r.Params {
 			if p.In != api.InPath && !p.Believed {
 				takes = append(takes, "`"+p.Name+"`")
@@ -186,13 +240,8 @@ func everyRoute() string {
 			}
 			answers = append(answers, text)
 		}
-		for _, c := range r.Codes {
-			if !slices.Contains(anywhere, c) {
-				problems = append(problems, "`"+string(c)+"`")
-			}
-		}
 		fmt.Fprintf(&b, "| `%s %s` | %s | %s | %s | %s |\n", r.Method, r.Path, r.Grant, strings.Join(takes, ", "), strings.Join(answers, ", "),
-			strings.Join(problems, ", "))
+			problemsOf(r.Codes, sets...))
 	}
 	return b.String()
 }
