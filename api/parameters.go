@@ -109,8 +109,10 @@ var (
 	ofOneCommand = append(itsKey[:2:2],
 		atVersion,
 		Param{Name: headerReason, In: InHeader, Kind: Text, Doc: "the reason, for the audit row and the events: at most 4096 bytes " +
-			"of UTF-8, plain or as a Display String (RFC 9651) such as `%\"two%0alines\"`, see [reasons](protocol-commands.md#reasons)"},
-		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide the command then, such as `2030-01-31T12:00:00Z`; at most ten years ahead"},
+			"of UTF-8, plain or as a Display String (RFC 9651) such as `%\"two%0alines\"`, " +
+			"see [reasons](protocol-commands.md#reasons)"},
+		Param{Name: headerNotBefore, In: InHeader, Kind: Time,
+			Doc: "decide the command then, such as `2030-01-31T12:00:00Z`; at most ten years ahead"},
 		Param{Name: headerHappenedAt, In: InHeader, Kind: Time,
 			Doc: "the command is an import of what happened then, such as `2020-01-31T12:00:00Z`; needs the grant `import`, see " +
 				"[imports](protocol-commands.md#imports)"},
@@ -125,7 +127,8 @@ var (
 	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
 		Doc: "`wait=N`: if the command takes time, wait up to N seconds (at most 25, or `--max-wait`) " +
 			"for its end; `respond-async` (the default): do not wait"}
-	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (25 at most, or `--max-wait`) for something new"}
+	preferWait = Param{Name: headerPrefer, In: InHeader, Kind: Text,
+		Doc: "`wait=N`: wait up to N seconds (25 at most, or `--max-wait`) for something new"}
 	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 if it is unchanged"}
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: continue after this id"}
 )
@@ -158,12 +161,12 @@ func naming(actsAs bool) []Param {
 // Headers of answers.
 var (
 	replayed = Header{headerReplayed, "`true` on a replay"}
-	location = Header{headerLocation, "the address of what was created; of a 202, that of how the command stands"}
-	etag     = Header{headerETag, "begins with the version that the command made or that is shown, or with the revision of a command in flight"}
+	location = Header{headerLocation, "the address of the created resource; of a 202, that of the status of the command"}
+	etag     = Header{headerETag, "begins with the version of the instance, or with the revision of a command in flight"}
 	encoded  = Header{headerEncoding, "`gzip`, if the request accepts that"}
 	position = Header{headerPosition, "the place in the log of what the command did"}
 	// retryLater is that of a 202; a problem that may pass has it everywhere.
-	retryLater = Header{headerRetryAfter, "in how many seconds to look again, or when the same request may succeed"}
+	retryLater = Header{headerRetryAfter, "in how many seconds to poll again, or when the same request may succeed"}
 	applied    = Header{headerApplied, "the preferences that were followed"}
 	dry        = Header{headerDryRun, "`true`: nothing was written"}
 	setCookie  = Header{"Set-Cookie", "the ticket as the cookie `pawl_ticket`, where that was asked for"}

@@ -85,7 +85,7 @@ var keyRoutes = []Route{
 		Doc: "create a new text; the old one stays valid for a while", Body: bodyOfOperation[APIKeyRotation](),
 		Answers: []Answer{answer[APIKeyText](200)}, Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
 	{Section: ofKeys, Method: "DELETE", Path: keys + "/{api_key}", Grant: auth.Keys, handle: (*API).revokeAPIKey, Params: params(forAll),
-		Doc:     "revoke the key: every node rejects it within a second, and closes its connections; 204, also if it was revoked before",
+		Doc:     "revoke the key: every node rejects it within a second, and closes its connections; 204, even if it was revoked before",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.NotFound}},
 }
 
@@ -123,7 +123,7 @@ var readingRoutes = both(
 		Doc: "the [children](protocol-reading.md#parents-and-children) that the caller may read, in the order of their starts; `end` is " +
 			"the transition that a child's completion causes, `stuck`: a command waits for an operator, `deferred`: the completion waits " +
 			"for another state",
-		Params: params(ofStates, ofOpen, ofStuck, pageLimit, pageCursor),
+		Params:  params(ofStates, ofOpen, ofStuck, pageLimit, pageCursor),
 		Answers: []Answer{answer[ChildPage](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/transitions", Grant: Read, handle: show((*API).options),
 		Doc: "the transitions that the caller can execute now, and why not the others; `stuck`: commands that wait for an operator, with a " +
@@ -197,11 +197,11 @@ var nodeRoutes = []Route{
 		Doc: "all versions of workflows that have run here: the default version, the number of instances by state, and the nodes " +
 			"that know the version", Answers: []Answer{answer[VersionList](200)}},
 	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "set the default version of a workflow "+
-		"on all nodes: new instances begin with at most this version; 204 when every serving node has confirmed, also if it was set before",
+		"on all nodes: new instances begin with at most this version; 204 when every serving node has confirmed, even if it was set before",
 		workflow.WorkflowNotFound),
 	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: (*API).beginNewest,
 		Doc: "remove the default version: new instances begin with the newest version that each node knows; 204 when every serving node " +
-			"has confirmed, also if there was none",
+			"has confirmed, even if it was not set",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 }
 
@@ -235,10 +235,10 @@ var caseRoutes = append(both(
 		Doc:    "all paused `workflows`, and a page of the paused `instances`",
 		Params: params(ofFlow, pageLimit, pageCursor), Answers: []Answer{answer[PausedList](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
-	change[Reason]("PUT", ops+"/paused/{workflow}", Operate, (*API).pauseWorkflow, "pause a workflow; 204, also if it was paused before",
+	change[Reason]("PUT", ops+"/paused/{workflow}", Operate, (*API).pauseWorkflow, "pause a workflow; 204, even if it was paused before",
 		workflow.WorkflowNotFound),
 	Route{Section: ofOperator, Method: "DELETE", Path: ops + "/paused/{workflow}", Grant: Operate, handle: (*API).resumeWorkflow,
-		Doc: "resume a workflow; 204, also if it was not paused", Answers: []Answer{{Status: 204}},
+		Doc: "resume a workflow; 204, even if it was not paused", Answers: []Answer{{Status: 204}},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.Locked, workflow.Overloaded, workflow.ShuttingDown}},
 )
 
@@ -300,9 +300,9 @@ var sinkRoutes = []Route{
 	change[SinkMove]("POST", ops+"/sinks/{sink}/move", Operate, (*API).moveSink,
 		"move the cursor: back, to deliver again, or forward, with a reason; 204", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/pause", OperateAll, (*API).pauseSink,
-		"pause deliveries; 204, also if they were paused before", workflow.NotFound),
+		"pause deliveries; 204, even if they were paused before", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/resume", OperateAll, (*API).resumeSink,
-		"resume deliveries; 204, also if they were not paused", workflow.NotFound),
+		"resume deliveries; 204, even if they were not paused", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/forget", OperateAll, (*API).forgetSink,
 		"delete a sink that no node has any more, with its cursors and dead letters; 204", workflow.NotFound),
 }
