@@ -135,33 +135,3 @@ func TestActivityDurations(t *testing.T) {
 		})
 	}
 }
-
-// begin starts an activity that runs until its context ends, and returns the engine and the
-// command's scope.
-func begin(t *testing.T) (*engine.Engine, *metrics.Collector, string) {
-	t.Helper()
-	begun := make(chan struct{}, 1)
-	wait := func(ctx context.Context, _ *workflow.Attempt, _ note, _ workflow.None) (workflow.None, error) {
-		begun <- struct{}{}
-		<-ctx.Done()
-		return workflow.None{}, ctx.Err()
-	}
-	none := func(*workflow.Call, *note, workflow.None) error { return nil }
-	e := started(t, workflow.Define("order", 1, workflow.Start("place", "placed", none),
-		workflow.Do("pay", workflow.From("placed"), "paying", "paid", wait, none).
-			OrElse("failed", func(*workflow.Call, *note, workflow.Failure) error { return nil })).Final("paid", "failed"))
-	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "1"})
-	require.NoError(t, err)
-	accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "pay", Key: "1", Instance: placed.Instance})
-	require.NoError(t, err)
-	await.Receive(t, "the activity begins", begun)
-	return e, metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute}), accepted.Record.Scope
-}
-
-func TestActivityDurations_Cancelled(t *testing.T) {
-	t.Parallel()
-	e, m, scope := begin(t)
-	_, err := e.Cancel(t.Context(), transitions.Ref{Scope: scope, Key: "1"}, "ann")
-	require.NoError(t, err)
-	await.Eventually(t, "the attempt is measured", func() bool { return attempts(t, m)["pay cancelled"] == 1 })
-}

@@ -24,31 +24,21 @@ import (
 
 // Engine is the part of an engine that a Collector measures.
 type Engine interface {
-	// Stats returns the counters of the commit pipeline.
+	// Counters of this node since its start.
 	Stats() engine.PipelineStats
-	// InFlightStats returns the counters of the work on commands in flight.
 	InFlightStats() engine.InFlightStats
-	// ActivityDurations returns the durations of attempts of activities.
 	ActivityDurations() []engine.ActivityDurations
-	// SinkStats returns the counters of deliveries to sinks.
 	SinkStats() relay.Stats
-	// Scopes returns the outcomes of attempts by scope; "" means all tenants.
-	Scopes(tenant string) []inspect.ScopeCount
-	// Keys returns the state of the keys of commands; "" means all tenants.
-	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
-	// Counts returns the number of instances of each kind.
-	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
-	// Rollout lists the versions of workflows and the nodes that know them.
-	Rollout(ctx context.Context) ([]inspect.WorkflowVersion, error)
-	// RetentionStats returns the counters of retention on this node.
+	Scopes(tenant string) []inspect.ScopeCount // "" means all tenants
 	RetentionStats() engine.RetentionStats
-	// MigrationStats returns the counters of migrations on this node.
 	MigrationStats() engine.MigrationStats
-	// Sinks returns the state of the sinks; "" means all tenants.
+
+	// State in the database; the tenant "" means all.
+	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
+	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
+	Rollout(ctx context.Context) ([]inspect.WorkflowVersion, error)
 	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
-	// Migrations lists the newest migrations of instances.
 	Migrations(ctx context.Context) ([]inspect.Migration, error)
-	// Retention returns the state of retention.
 	Retention(ctx context.Context) (inspect.Retention, error)
 }
 

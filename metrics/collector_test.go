@@ -62,22 +62,6 @@ func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 	require.NoError(t, err)
 }
 
-func TestInstancesAreCountedByKind(t *testing.T) {
-	e := started(t)
-	c := metrics.New(e.Admin(), metrics.Config{Timeout: time.Minute})
-	write(t, e, "a", "", "1")
-	write(t, e, "b", "", "1")
-	want := `
-# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.
-# TYPE pawl_instances gauge
-pawl_instances{definition="1",open="false",state="written",workflow="note"} 2
-# HELP pawl_instances_estimated How many of the values of pawl_instances are estimates.
-# TYPE pawl_instances_estimated gauge
-pawl_instances_estimated 0
-`
-	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated"))
-}
-
 // A value that falls to 0 is exported as 0. If it were missing, sums and alerts would use its last
 // value.
 func TestEmptyKindIsExportedAsZero(t *testing.T) {
@@ -226,21 +210,6 @@ func (f *flaky) Keys(ctx context.Context, _ string) (inspect.Keys, error) {
 		return inspect.Keys{}, errors.New("nobody bounds the read")
 	}
 	return inspect.Keys{Due: int64(f.reads)}, f.err
-}
-
-func TestVersionMetrics(t *testing.T) {
-	e := started(t)
-	c := metrics.New(e.Admin(), metrics.Config{})
-	want := `
-# HELP pawl_version_begins 1: new instances of the workflow begin with this version, where a node knows it.
-# TYPE pawl_version_begins gauge
-pawl_version_begins{definition="1",workflow="note"} 1
-# HELP pawl_version_nodes Nodes that serve, by whether they know the version of the workflow. Versions are all that have ever run here.
-# TYPE pawl_version_nodes gauge
-pawl_version_nodes{definition="1",known="false",workflow="note"} 0
-pawl_version_nodes{definition="1",known="true",workflow="note"} 1
-`
-	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_version_nodes", "pawl_version_begins"))
 }
 
 func TestReadsAreCachedAndFailuresCounted(t *testing.T) {

@@ -19,55 +19,41 @@ import (
 
 // Config configures a source. Stream and Consumer are required.
 type Config struct {
-	// URL is a comma-separated list of servers. Defaults to nats://127.0.0.1:4222.
-	URL string
-	// Options add credentials, TLS and the like. They follow the source's own options, which
-	// reconnect without limit.
-	Options []nats.Option
-	// Stream is the name of the stream.
-	Stream string
-	// Subjects restricts the messages and may contain wildcards. Nil means all of the stream, or
-	// those of an existing durable consumer.
+	URL     string        // comma-separated servers; defaults to nats://127.0.0.1:4222
+	Options []nats.Option // credentials, TLS and the like; follow the source's own options, which reconnect without limit
+	Stream  string        // name of the stream
+	// Subjects restricts the messages and may contain wildcards. Nil means all of the stream, or those of an existing
+	// durable consumer.
 	Subjects []string
-	// Durable is the name of the durable consumer, which only the nodes of one installation may
-	// share. Defaults to "pawl-", Tenant and "-" unless Tenant is "default", and Consumer.
+	// Durable is the name of the durable consumer, which only the nodes of one installation may share. Defaults to
+	// "pawl-", Tenant and "-" unless Tenant is "default", and Consumer.
 	Durable string
 
-	// Consumer is the name of the consumer in the workflows.
-	Consumer string
-	// Tenant is the tenant of all messages. Defaults to "default". Tenants that share a stream need
-	// separate subjects, and a source each.
-	Tenant string
-	// IDHeader names a header with the message id, for messages without Nats-Msg-Id. Optional.
-	IDHeader string
-	// TypeHeader names the header with the message type. Defaults to "ce-type", as in CloudEvents.
-	// Messages without it have their subject as type.
+	Consumer string // name of the consumer in the workflows
+	// Tenant is the tenant of all messages. Defaults to "default". Tenants that share a stream need separate subjects,
+	// and a source each.
+	Tenant   string
+	IDHeader string // header with the message id, for messages without Nats-Msg-Id; optional
+	// TypeHeader names the header with the message type. Defaults to "ce-type", as in CloudEvents. Messages without it
+	// have their subject as type.
 	TypeHeader string
 
-	// Keep is how long messages are stored as they were received, with their headers, for operators to read. Zero stores none.
+	// Keep is how long messages are stored as they were received, with their headers, for operators. Zero stores none.
 	Keep time.Duration
 
-	// Concurrency is the maximum number of messages in progress on this node. Defaults to 32.
-	Concurrency int
-	// AckWait is the time without a heartbeat after which a message is redelivered to another node.
-	// Defaults to 30 seconds; at least 100 ms. It only applies to a durable consumer that the
-	// source creates.
+	Concurrency int // maximum number of messages in progress on this node; defaults to 32
+	// AckWait is the time without a heartbeat after which a message is redelivered to another node. Defaults to 30
+	// seconds; at least 100 ms. Like Waiting, it only applies to a durable consumer that the source creates.
 	AckWait time.Duration
-	// Waiting is the maximum number of unacknowledged messages of all nodes, in progress or
-	// awaiting redelivery. At this limit the server delivers no new messages, including those that
-	// others depend on. Defaults to 10,000. It only applies to a durable consumer that the source
-	// creates.
+	// Waiting is the maximum number of unacknowledged messages of all nodes, in progress or awaiting redelivery. At
+	// this limit the server delivers no new messages, including those that others depend on. Defaults to 10,000.
 	Waiting int
-	// Retry sets the delays of redeliveries: randomized up to First, doubled with each delivery up
-	// to Max. First defaults to 500 ms, Max to 1 minute or First if that is longer. Redeliveries
-	// precede new messages, so n failing messages arrive 2n/Max times per second and can occupy all
-	// nodes if Max is too short. Other fields are ignored; the consumer limits the number of
-	// attempts.
-	Retry workflow.Retry
-	// Timeout bounds the wait for a response of the server. Defaults to 5 seconds.
-	Timeout time.Duration
-	// Log receives connection events and redeliveries. Optional.
-	Log *slog.Logger
+	// Retry sets the delays of redeliveries: randomized up to First, doubled with each delivery up to Max. First
+	// defaults to 500 ms, Max to 1 minute or First if that is longer. Redeliveries precede new messages, so n failing
+	// messages arrive 2n/Max times per second and can occupy all nodes if Max is too short. Other fields are ignored.
+	Retry   workflow.Retry
+	Timeout time.Duration // of a response of the server; defaults to 5 seconds
+	Log     *slog.Logger  // connection events and redeliveries; optional
 }
 
 const (

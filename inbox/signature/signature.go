@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,16 +52,16 @@ func Sign(secrets []Secret, h http.Header, id string, at time.Time, body []byte)
 // [Verify] would reject in any case. It returns an [ErrHeaders], [ErrTimestamp] or [ErrSignature].
 func CheckHeaders(h http.Header, now time.Time, tolerance time.Duration) error {
 	_, _, signatures, err := read(h, now, tolerance)
-	if err == nil && !slices.ContainsFunc(signatures, isSignature) {
-		err = refusal(signatures)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-func isSignature(text string) bool {
-	encoded, is := strings.CutPrefix(text, scheme)
-	mac, err := base64.StdEncoding.DecodeString(encoded)
-	return is && err == nil && len(mac) == sha256.Size
+	for _, text := range signatures {
+		encoded, is := strings.CutPrefix(text, scheme)
+		if mac, err := base64.StdEncoding.DecodeString(encoded); is && err == nil && len(mac) == sha256.Size {
+			return nil
+		}
+	}
+	return refusal(signatures)
 }
 
 // Verify verifies a message and returns its id, which identifies repetitions. One signature by one
@@ -91,7 +90,9 @@ func Verify(secrets []Secret, h http.Header, body []byte, now time.Time, toleran
 func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp string, signatures []string, err error) {
 	id, timestamp = h.Get(HeaderID), h.Get(HeaderTimestamp)
 	signatures = strings.Fields(h.Get(HeaderSignature))
-	at, ok := parseTimestamp(timestamp)
+	seconds, wrong := strconv.ParseInt(timestamp, 10, 64)
+	canonical := wrong == nil && seconds >= 0 && len(timestamp) <= 11 && strconv.FormatInt(seconds, 10) == timestamp
+	age := now.Sub(time.Unix(seconds, 0))
 	switch {
 	case id == "":
 		err = missing(HeaderID)
@@ -101,27 +102,19 @@ func read(h http.Header, now time.Time, tolerance time.Duration) (id, timestamp 
 		err = missing(HeaderSignature)
 	case strings.Contains(id, "."): // the id could include part of the timestamp or the body
 		err = fmt.Errorf("%w: %s contains a dot", ErrHeaders, HeaderID)
-	case !ok:
+	case !canonical:
 		err = fmt.Errorf("%w: %s is not a number of seconds since 1970", ErrHeaders, HeaderTimestamp)
-	default:
-		err = checkAge(now.Sub(at), tolerance)
+	case age > tolerance:
+		err = fmt.Errorf(wrongAge, ErrTimestamp, age.Round(time.Second), "old", tolerance)
+	case age < -tolerance:
+		err = fmt.Errorf(wrongAge, ErrTimestamp, -age.Round(time.Second), "ahead", tolerance)
 	}
 	return id, timestamp, signatures, err
 }
 
 func missing(name string) error { return fmt.Errorf("%w: %s is missing", ErrHeaders, name) }
 
-func checkAge(age, tolerance time.Duration) error {
-	if age >= -tolerance && age <= tolerance {
-		return nil
-	}
-	which := "old"
-	if age < 0 {
-		which = "ahead"
-	}
-	return fmt.Errorf("%w: the message is %s %s, and the limit is %s; compare the clocks, and sign repeated messages again",
-		ErrTimestamp, age.Abs().Round(time.Second), which, tolerance)
-}
+const wrongAge = "%w: the message is %s %s, and the limit is %s; compare the clocks, and sign repeated messages again"
 
 // refusal returns the error for signatures that do not match, without details that help an
 // attacker.
@@ -132,13 +125,4 @@ func refusal(signatures []string) error {
 		}
 	}
 	return fmt.Errorf("%w: no signature has version v1 (HMAC-SHA-256)", ErrSignature)
-}
-
-// parseTimestamp parses seconds since 1970 in canonical form.
-func parseTimestamp(s string) (time.Time, bool) {
-	seconds, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || seconds < 0 || len(s) > 11 || strconv.FormatInt(seconds, 10) != s {
-		return time.Time{}, false
-	}
-	return time.Unix(seconds, 0), true
 }

@@ -131,15 +131,6 @@ func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
 	return &follower{f: f, t: t, last: after}
 }
 
-func (f *Feed) leave(t *tail) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if t.followers--; t.followers == 0 {
-		delete(f.tails, t.tenant)
-		t.stop()
-	}
-}
-
 func (f *Feed) poll() {
 	for pause.For(f.ctx, pollEvery) {
 		f.mu.Lock()

@@ -167,16 +167,6 @@ func TestUnreadableLogLosesNothing(t *testing.T) {
 	r.mustReadTo(t, 3)
 }
 
-func TestHeadReadsDatabase(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	_, err := n.write(t.Context(), tenant, 4)
-	require.NoError(t, err)
-	if head, err := n.Head(t.Context(), tenant); err != nil || head != 4 {
-		t.Errorf("got %d, %v", head, err)
-	}
-}
-
 func TestBatchReportsHead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)

@@ -74,7 +74,16 @@ func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
 }
 
 // Close implements transitions.Follower.
-func (r *follower) Close() { r.once.Do(func() { r.f.leave(r.t) }) }
+func (r *follower) Close() {
+	r.once.Do(func() {
+		r.f.mu.Lock()
+		defer r.f.mu.Unlock()
+		if r.t.followers--; r.t.followers == 0 { // the last one
+			delete(r.f.tails, r.t.tenant)
+			r.t.stop()
+		}
+	})
+}
 
 // pager adapts the number of transitions per read to their size, so that large events do not fill
 // the memory of many followers.

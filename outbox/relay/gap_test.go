@@ -14,8 +14,6 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/outbox/sink"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // Events that retention removed before their delivery are reported.
@@ -169,29 +167,6 @@ func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 		_, err := tx.Exec(t.Context(), sql, tenant, instanceOf(name), position, version)
 		require.NoError(t, err)
 	}
-}
-
-// Events that one sink's receiver refuses do not delay another sink of the same log.
-func TestSinksFailIndependently(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	bad := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
-		if e.Instance != instanceOf('c') { // the receiver accepts others, so the events fail
-			return nil
-		}
-		return sink.Fail(sink.Temporary, nil, "no")
-	}}
-	good := &receiver{}
-	n := startNode(t, url, quick("bad", bad), quick("good", good))
-	head := publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
-	cursorReaches(t, n.pool, "good", tenant, head)
-	cursorReaches(t, n.pool, "bad", tenant, head)
-	table := relay.NewTable(n.pool, same)
-	list, err := table.Sinks(t.Context(), "")
-	if want := int64(20); err != nil || list[0].DeadLetters != want || list[0].Parked != want || list[1].DeadLetters != 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
-	good.inOrder(t)
 }
 
 // Tenants whose events were removed do not delay others, however many there are.

@@ -190,29 +190,6 @@ func TestBlockedTenantsDoNotBlockOthers(t *testing.T) {
 	to.wants(t, blocked*events(head)+events(3*24))
 }
 
-// An event with a long backoff delays neither other instances nor the cursor, and precedes later
-// events of its instance.
-func TestLongBackoffDefersEvent(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
-		if e.ID() == "2-0" {
-			f := sink.Fail(sink.Temporary, nil, "later")
-			f.RetryAfter = 3 * time.Second
-			return f
-		}
-		return nil
-	}}
-	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Window, s.Retry.Attempts = 20, 1_000_000 }))
-	head := publish(t, n.pool, tenant, strings.Repeat("abc", 200), n)
-	cursorReaches(t, n.pool, "main", tenant, head)
-	mustEqual(t, "delivered of the instance", to.ids('b'), nil)
-	to.mends()
-	to.wants(t, events(head))
-	to.inOrder(t)
-	eventually(t, "nothing is deferred", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
-}
-
 func TestPausedSinkReceivesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

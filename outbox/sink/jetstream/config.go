@@ -15,32 +15,22 @@ import (
 // Config configures a JetStream sink. Duplicates, MaxAge and Replicas apply to a stream that the
 // sink creates. Existing streams are not changed; differences are logged.
 type Config struct {
-	// URL is a comma-separated list of servers. Defaults to nats://127.0.0.1:4222.
-	URL string
-	// Options add credentials, TLS and the like. They follow the sink's own options, which
-	// reconnect without limit and disable buffering.
-	Options []nats.Option
-	// Stream is the name of the stream. Defaults to PAWL.
-	Stream string
-	// Subject is the pattern of subjects: tokens separated by dots, where {tenant}, {workflow},
-	// {instance} and {type} are replaced. The first token must be fixed. {type} must be last, as
-	// types contain dots. Characters other than letters, digits, '-' and '_' are escaped
-	// ([sink.Escape]). Defaults to "pawl.{tenant}.{type}"; the type of a transition's event begins
-	// with its workflow, as in "order.pay".
+	URL     string        // comma-separated servers; defaults to nats://127.0.0.1:4222
+	Options []nats.Option // credentials, TLS and the like; follow the sink's own options, which reconnect without limit
+	Stream  string        // name of the stream; defaults to PAWL
+	// Subject is the pattern of subjects: tokens separated by dots, where {tenant}, {workflow}, {instance} and {type} are
+	// replaced. The first token must be fixed. {type} must be last, as types contain dots. Characters other than letters,
+	// digits, '-' and '_' are escaped ([sink.Escape]). Defaults to "pawl.{tenant}.{type}"; the type of a transition's
+	// event begins with its workflow, as in "order.pay".
 	Subject string
-	// Duplicates is the duplicate window of the stream, which costs server memory per event.
-	// Defaults to 20 minutes, or to MaxAge if that is shorter.
+	// Duplicates is the duplicate window of the stream, which costs server memory per event. Defaults to 20 minutes, or
+	// to MaxAge if that is shorter.
 	Duplicates time.Duration
-	// MaxAge is the retention period of the stream. Zero means no limit.
-	MaxAge time.Duration
-	// Replicas is the number of replicas. Defaults to 1.
-	Replicas int
-	// InFlight bounds the unacknowledged messages of one Deliver. Defaults to 256.
-	InFlight int
-	// Timeout bounds waits for acknowledgements and stream requests. Defaults to 5 seconds.
-	Timeout time.Duration
-	// Log receives connection events and differences of an existing stream. Optional.
-	Log *slog.Logger
+	MaxAge     time.Duration // retention period of the stream; zero means no limit
+	Replicas   int           // defaults to 1
+	InFlight   int           // maximum number of unacknowledged messages of one Deliver; defaults to 256
+	Timeout    time.Duration // of acknowledgements and stream requests; defaults to 5 seconds
+	Log        *slog.Logger  // connection events and differences of an existing stream; optional
 }
 
 func (c *Config) check() (subject, error) {

@@ -12,25 +12,14 @@ import (
 // Fixture is a new sink with an empty receiver. Optional capabilities may be nil; their tests are
 // skipped.
 type Fixture struct {
-	Sink sink.Sink
-
-	// Received returns all received messages in order, including those of completed calls of
-	// Deliver.
-	Received func(t *testing.T) []Message
-
-	// Dedupes reports that the receiver drops messages with a known id; Received does not return
-	// them.
-	Dedupes bool
-
-	// Limit is the size of the largest accepted CloudEvent in bytes, within 4 KiB; zero means no
-	// limit. Larger events must fail as [sink.Permanent].
-	Limit int
-
-	// Down stops the receiver, and Up restarts it with its data.
-	Down, Up func(t *testing.T)
-
-	// Stall makes the receiver accept messages without responding until resume is called.
-	Stall func(t *testing.T) (resume func())
+	Sink     sink.Sink
+	Received func(t *testing.T) []Message // all received messages in order, including those of completed calls of Deliver
+	Dedupes  bool                         // the receiver drops messages with a known id; Received does not return them
+	// Limit is the size of the largest accepted CloudEvent in bytes, within 4 KiB; zero means no limit. Larger events
+	// must fail as [sink.Permanent].
+	Limit    int
+	Down, Up func(t *testing.T)                 // stop the receiver and restart it with its data
+	Stall    func(t *testing.T) (resume func()) // makes the receiver accept messages without responding until resume
 }
 
 // Message is a received message.

@@ -16,25 +16,17 @@ import (
 
 // Config configures a webhook sink.
 type Config struct {
-	// URL is the endpoint. Only its host is ever shown, because the rest may contain a token.
-	URL string
-	// Secrets sign every message, newest first. Several are only needed during a rotation.
-	Secrets []signature.Secret
-	// Header is added to every request, for example an Authorization. Names must be canonical, as
-	// set by [http.Header.Set].
-	Header http.Header
-	// Timeout bounds an attempt, from dialling to the end of the response. Defaults to 20 seconds.
-	Timeout time.Duration
-	// PlainHTTP allows a URL without TLS. Signatures prevent forgery, but not eavesdropping.
-	PlainHTTP bool
-	// Private lists allowed non-public addresses, for example of the own network.
-	Private []netip.Prefix
-	// TLS configures a private authority or a client certificate. Optional.
-	TLS *tls.Config
-	// Connections is the maximum number of idle connections. Defaults to 64.
-	Connections int
-	// Now returns the time for timestamps. Defaults to time.Now.
-	Now func() time.Time
+	URL     string             // only its host is ever shown, because the rest may contain a token
+	Secrets []signature.Secret // sign every message, newest first; several are only needed during a rotation
+	// Header is added to every request, for example an Authorization. Names must be canonical, as set by
+	// [http.Header.Set].
+	Header      http.Header
+	Timeout     time.Duration    // of an attempt, from dialling to the end of the response; defaults to 20 seconds
+	PlainHTTP   bool             // allows a URL without TLS: signatures prevent forgery, but not eavesdropping
+	Private     []netip.Prefix   // allowed non-public addresses, for example of the own network
+	TLS         *tls.Config      // private authority or client certificate; optional
+	Connections int              // maximum number of idle connections; defaults to 64
+	Now         func() time.Time // for timestamps; defaults to time.Now
 }
 
 func (c *Config) check() (*url.URL, error) {
