@@ -26,17 +26,16 @@ type Config struct {
 	// of a fifth of it. Default 3 s.
 	Duration time.Duration
 
-	// Large is with how many commands tables are loaded before, in a schema of their
-	// own, to measure on full tables beside empty ones, instead of all else. 0: none
-	// are. [past] says what is loaded.
+	// Large is the number of commands that are loaded before the measurement, in a schema of their own, to compare full tables with empty
+	// ones; no other scenario runs then. Zero means none. [past] describes the loaded rows.
 	Large int
 
 	// Aged is after how many commands it is measured what a snapshot costs that is as old.
 	// Default 20,000.
 	Aged int
 
-	// Migrated is how many instances are taken to another version beside commands. Of each 5,000 the node that
-	// does it is killed once. Default 10,000.
+	// Migrated is the number of instances that are migrated while commands run. The migrating node is killed once for each 5,000 of them.
+	// Defaults to 10,000.
 	Migrated int
 
 	// NATS is the URL of a server with JetStream, for the scenarios that need one,
@@ -48,7 +47,7 @@ type Config struct {
 	// the floor and the ceiling too.
 	Only *regexp.Regexp
 
-	// Progress is told of every scenario when it has been run. Nil means nobody.
+	// Progress is called with a line after each scenario. Nil means no reports.
 	Progress func(line string)
 
 	orders int // how many instances are prepared

@@ -224,7 +224,7 @@ func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {
 	// The set-up of the connection is a constant beside it.
 	got := m.cost.statements - 8*m.all
 	assert.Truef(t, got >= 0 && got <= 50, "%d statements for %d commands", m.cost.statements, m.all)
-	// What the bench asks for meanwhile grows with the time that it takes.
+	// The bench's own queries grow with the duration.
 	got = m.cost.transactions - m.all
 	assert.Truef(t, got >= 0 && got <= 100+m.all/4, "%d transactions for %d commands", m.cost.transactions, m.all)
 	perCommand := m.cost.wal / m.all

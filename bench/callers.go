@@ -52,8 +52,8 @@ func changing(transition string) commander {
 
 var flips = changing(flipping)
 
-// flipsAtRandom are flips of any of a caller's orders. In turns they would go to those that nobody has touched for longest, which are
-// those that a migration takes first: the two would keep meeting.
+// flipsAtRandom flips orders of a caller in random order. Round-robin order would prefer the orders that were not updated for longest,
+// which a migration takes first, so the two would keep colliding.
 func flipsAtRandom(e *env, i, n int) func() transitions.Command {
 	own, k, random := share(e.orders, i, n), 0, rand.New(rand.NewPCG(uint64(i), 0))
 	return func() transitions.Command {
@@ -188,8 +188,7 @@ func awaiting(name, floor string, n int) *scenario {
 		})}
 }
 
-// scheduled is the i-th command that stands beside a scenario: of another tenant,
-// and for much later.
+// scheduled is the i-th command that waits during a scenario: of another tenant, and due much later.
 func scheduled(i int) transitions.Command {
 	c := placeAt(i)
 	c.Tenant, c.NotBefore = "others", time.Now().Add(time.Hour+time.Duration(i)*time.Second)

@@ -13,15 +13,11 @@ import (
 // ceilingGroup is how many commands the ceiling commits at once.
 const ceilingGroup = 100
 
-// The ceiling is what the database takes when nobody asks whether it is right:
-// the rows that the engine writes, a hundred commands in each transaction, set
-// by set, in one message and one answer. It reads nothing, decides nothing and
-// hashes nothing. Its callers know the versions because nobody else writes, and
-// number their transitions in the program; the log's head is written all the
-// same, since the engine writes it.
+// The ceiling is the rate of the database without any checks: the rows that the engine writes, a hundred commands in each transaction, set
+// by set, in one message and one answer. It reads nothing, decides nothing and hashes nothing. Its callers know the versions because there
+// are no other writers, and number their transitions in the program; it writes the log's last position, since the engine does.
 //
-// Of each command u has the instance, its version, position, scope, key, business
-// key and states; the rest is the same for all.
+// Each command u has the instance, its version, position, scope, key, business key and states; the other columns are constant.
 const ceilingSource = ` FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
 	AS u(id, version, position, scope, key, business_key, "from", "to") `
 

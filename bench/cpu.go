@@ -50,7 +50,7 @@ type stat struct {
 	used, ended  time.Duration
 }
 
-// statOf reads /proc/PID/stat; false where there is none, or no more.
+// statOf reads /proc/PID/stat. It returns false if the process does not exist.
 func statOf(pid string) (s stat, ok bool) {
 	raw, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// knownBy is how the clients of a server are known: who says that, and a header for each of them. All of them are one actor
-// of the orders' tenant.
+// knownBy returns the authentication of a server, and a header for each of its clients. All of them are one actor of the orders' tenant.
 type knownBy func(ctx context.Context, e *env, clients int) (api.Identify, []string, error)
 
 // byName believes them.

@@ -62,14 +62,11 @@ func (e *env) drive(ctx context.Context, callers []caller) (*sample, error) {
 	return s, nil
 }
 
-// phase lets all callers call for so long. Every caller calls at least once and
-// finishes the call that it has begun, and the measured time ends with the last
-// one. The first error ends it.
+// phase lets all callers call for the duration d. Every caller calls at least once and finishes its current call, and the measured time
+// ends with the last one. The first error ends it.
 //
-// Together they call so many times a second, evenly, or for 0 as fast as they are
-// answered. At a rate, a call's latency counts from when it was due: a caller
-// that is late because of the call before makes up for it at once, and who waits
-// for a slow answer is not forgotten.
+// Together they make rate calls per second, evenly, or as many as possible if rate is zero. At a rate, a call's latency counts from its due
+// time: a caller that is late because of the call before catches up at once, so waiting for a slow answer is counted.
 func phase(ctx context.Context, callers []caller, rate float64, d time.Duration) (*sample, error) {
 	until := time.Now().Add(d)
 	return phaseUntil(ctx, callers, rate, func(now time.Time) bool { return !now.Before(until) })

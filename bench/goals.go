@@ -52,7 +52,7 @@ func goals() []goal {
 	}
 }
 
-// amidP99 is the p99 beside a migration, as a part of that without.
+// amidP99 is the p99 latency during a migration, as a ratio to that without.
 func amidP99(s *sample) float64 { return p99(s) / s.amid.without }
 
 func heapShare(s *sample) float64 { return s.heap }
@@ -73,8 +73,7 @@ func (r *report) reached(g goal) (float64, bool) {
 	return of.of(g.figure), true
 }
 
-// goals writes the goals that the run is about, with what was reached. One that is
-// missed is no error: it is for a reader to judge, on which machine.
+// goals writes the goals of the run with the measured values. A missed goal is not an error: the reader judges it for the machine.
 func (r *report) goals(b *strings.Builder) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	header := "\ngoal\twanted\treached\t\n"

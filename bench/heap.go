@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What a pipeline may have by its configuration, in bytes: what waits, and a group for each
-// connection. These are the engine's defaults on up to four cores.
+// The configured memory limit of a pipeline, in bytes: the queue, and a group for each connection, with the engine's defaults on up to four
+// cores.
 const configuredHeap = 128<<20 + (2+6)*4<<20
 
 // bulky is a workflow whose instances are large.

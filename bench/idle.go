@@ -43,8 +43,7 @@ INSERT INTO {pawl}.command (tenant, scope, key, fingerprint, status, phase, work
 SELECT 'others', 'pawl:timer:' || id, '1', sha256('x'), 'pending', 'scheduled', $2, $3, id, 'pawl:timer', '{"payload":{},"roles":["*"]}',
 	0, 0, 0, now() - interval '1 hour', now(), now() FROM i`
 
-// waiting is a node on which somebody waits for a command of each of many tenants. It
-// counts the queries.
+// waiting is a node with a waiting caller for a command of each of many tenants. It counts the queries.
 func waiting(name string) *scenario {
 	return &scenario{name: name, run: func(ctx context.Context, e *env) (*sample, error) {
 		if err := e.db.exec(ctx, waitedSQL, idleMany); err != nil {

@@ -175,8 +175,8 @@ func anyOld(e *env, i, _ int) func() transitions.Command {
 // oldKeysEach is how many old keys a caller has; no round takes as many.
 const oldKeysEach = 4096
 
-// oldKeys ask again for any of the loaded flips. Which they are, and of which
-// instances, is known before, as it is to who replays on empty tables.
+// oldKeys repeats any of the loaded flips. They and their instances are known in advance, as they are to callers that replay on empty
+// tables.
 func oldKeys(e *env, i, _ int) func() transitions.Command {
 	type old struct {
 		instance uuid.UUID

@@ -55,8 +55,7 @@ func load(t *testing.T, commands int) *loaded {
 	return l
 }
 
-// What is loaded is what the past says, by the clock of then: chains verify,
-// answers are replayed or have expired, and instances go on.
+// The loaded rows are those of the past, by its clock: chains verify, answers are replayed or have expired, and instances continue.
 func TestLoad_EqualsEngine(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -92,7 +91,7 @@ func TestLoad_EqualsEngine(t *testing.T) {
 	assert.Falsef(t, err == nil && r.Err() == nil, "what is due is replayed: %s", r.Body)
 }
 
-// Whoever asks again for a command of a past must ask for what was loaded.
+// A repeated command of a past must equal the loaded one.
 func TestAPastIsAFunctionOfItsNumbers(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -21,10 +21,10 @@ const (
 	migratedEachSecond = 500
 	migratedEachKill   = 5000
 	killedIdle         = 2
-	migratingNodes     = 2 // at one time: one that migrates, and one that goes on when it is killed
+	migratingNodes     = 2 // running at once: one that migrates, and one that takes over when it is killed
 )
 
-// amid is what is known of a migration beside a scenario's commands.
+// amid is the measurement of a migration during a scenario's commands.
 type amid struct {
 	without  float64 // the p99 of the same commands at the same rate, in ms: the mean of before and after, by their time
 	idle     float64 // the p99 where nodes are killed as often that do nothing
@@ -53,9 +53,9 @@ func migratingAlone(name string) *scenario {
 	}}
 }
 
-// migratingAmid is a scenario of callers who flip any of Config.Migrated orders at half of the rate that they reach before, while another
-// node takes the orders to version 2. That node is killed again and again, and another one goes on. Before that nodes are killed that do
-// nothing: what these cost the callers is not the migration's.
+// migratingAmid is a scenario of callers that flip any of Config.Migrated orders at half of their former rate, while another node migrates
+// the orders to version 2. That node is killed repeatedly, and another takes over. Before that idle nodes are killed, to subtract their
+// cost to the callers from that of the migration.
 func migratingAmid(name string, n int) *scenario {
 	return &scenario{name: name, run: func(ctx context.Context, e *env) (*sample, error) {
 		whole, placed, err := e.more(ctx, max(e.Migrated, len(e.orders)))
@@ -79,8 +79,8 @@ func migratingAmid(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		// As long together as the migration takes, if it waits for nobody before, and as it has taken after: what comes in such a time also
-		// without it, such as autovacuum and checkpoints, is in both figures.
+		// As long as an undisturbed migration takes, before and after: events that also occur without it, such as autovacuum and checkpoints, are
+		// in both figures.
 		alone := max(purgeTimes*e.Duration, time.Duration(len(whole.orders))*time.Second/migratedEachSecond/2)
 		before, err := phase(ctx, list, peak.rate()/2, alone)
 		if err != nil {
@@ -139,7 +139,7 @@ func (e *env) more(ctx context.Context, n int) (whole *env, placed int64, err er
 	return whole, int64(len(commands)), errors.Join(err, e.db.settle(ctx, 1))
 }
 
-// beside has callers call at a rate until something else is done.
+// beside lets callers call at a rate until do has returned.
 func beside(ctx context.Context, callers []caller, rate float64, do func(context.Context) error) (*sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -209,8 +209,8 @@ func killEvenly(ctx context.Context, nodes map[int]*node, d time.Duration) error
 // lapse lets the time of a lease pass.
 const lapse = "UPDATE {pawl}.instance_migration SET locked_until = clock_timestamp() - interval '1 s' WHERE locked_until IS NOT NULL"
 
-// migrateAndKill has nodes do a migration; all of them but one are killed, each when its share is done. The lease of one that is dead runs
-// out at once: what is measured is a migration that goes on.
+// migrateAndKill lets nodes migrate; all but one are killed, each when its share is done. The lease of a killed node expires at once: the
+// measurement includes takeovers.
 func (e *env) migrateAndKill(ctx context.Context, eng *engine.Engine, all int, nodes map[int]*node) (m inspect.Migration, err error) {
 	for _, n := range nodes {
 		if n.frozen {

@@ -83,7 +83,7 @@ func startNode(ctx context.Context, url string) (*node, error) {
 	return n, nil
 }
 
-// freeze has the node's process stand still, which costs nobody anything, until it is to go on.
+// freeze stops the node's process without cost to others, until it continues.
 func (n *node) freeze() error {
 	n.frozen = true
 	return n.command.Process.Signal(syscall.SIGSTOP)

@@ -82,8 +82,8 @@ func persistent(call caller) caller {
 	}
 }
 
-// sliceTime is how long calls are watched to know whether they are as fast as before, and normalSlices how often in turn they have
-// to be. Who is not back after normalLimit has missed every goal.
+// sliceTime is the interval over which calls are compared with their former speed, and normalSlices the number of consecutive intervals at
+// that speed that count as recovery. A caller that has not recovered after normalLimit misses every goal.
 const (
 	sliceTime    = 50 * time.Millisecond
 	normalSlices = 4
@@ -109,7 +109,7 @@ func backToNormal(ctx context.Context, callers []caller, p99 time.Duration) (*sa
 	return done, nil
 }
 
-// arrivals are commands that come at a rate, each by a caller who is free, and where there is none by a new one.
+// arrivals are commands that arrive at a rate, each from a free caller, or from a new one if none is free.
 type arrivals struct {
 	newOne newcomer
 	made   int // callers

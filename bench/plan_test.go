@@ -236,8 +236,7 @@ func TestStatementPlans(t *testing.T) {
 	}
 	_, err := schema.Migrate(t.Context(), l.pool, schema.Default)
 	require.NoError(t, err)
-	// What autovacuum finds out while the statements run is about tables that are
-	// neither empty nor full.
+	// Statistics that autovacuum collects while the statements run belong to tables that are neither empty nor full.
 	for _, name := range []string{schema.Default, l.schema} {
 		_, err := l.pool.Exec(t.Context(), withoutAutovacuum(name))
 		require.NoError(t, err)

@@ -95,7 +95,7 @@ func toNobody(context.Context, *env) (sink.Sink, error) {
 	return hook(server.Listener.Addr().String())
 }
 
-// healthy is how many sinks stand beside a dead one, which is the last.
+// healthy is the number of sinks next to a dead one, which is the last.
 const healthy = 3
 
 // following starts an engine with sinks.

@@ -75,7 +75,7 @@ type report struct {
 	took    time.Duration
 }
 
-// tableNotes explain the table to somebody who has not read the program.
+// tableNotes explain the table to readers who do not know the program.
 const tableNotes = `
 rate: commands a second, the median of the rounds (least–most). p50, p99: of one call, so of a whole batch for SubmitMany and bulk.
 stmts, tx, WAL B, CPU µs: statements (BEGIN and COMMIT count), transactions, bytes of write-ahead log, and processor time of this
@@ -153,7 +153,7 @@ func (r *report) padded(name string) string {
 	return fmt.Sprintf("%-*s", width, name)
 }
 
-// besides is what happened beside the calls: what sinks got, subscribers, the purge.
+// besides describes concurrent work: deliveries of sinks and subscribers, and the purge.
 func (r *result) besides() string {
 	one := r.samples[0]
 	switch {

@@ -52,8 +52,7 @@ func (e *env) serve(ctx context.Context, c engine.Config, change ...func(*api.Co
 	return eng, address, nil
 }
 
-// client speaks HTTP/1.1 on one connection that it keeps. It does little else,
-// so that what is measured is the server and not the client beside it.
+// client speaks HTTP/1.1 on one kept connection. It does little else, so that the server is measured and not the client.
 type client struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -92,7 +91,7 @@ func (c *client) post(path, key string, body []byte) ([]byte, error) {
 
 var overloadedCode = []byte(`"code":"` + workflow.Overloaded + `"`)
 
-// dial connects a client, who is known by a header, until the round ends.
+// dial connects a client, identified by a header, until the round ends.
 func (e *env) dial(ctx context.Context, address, caller string) (*client, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp4", address)
 	if err != nil {
@@ -102,7 +101,7 @@ func (e *env) dial(ctx context.Context, address, caller string) (*client, error)
 	return &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), caller: caller}, nil
 }
 
-// restScenario is a scenario of clients, each with a connection of its own, who are known by something.
+// restScenario is a scenario of authenticated clients, each with a connection of its own.
 func restScenario(name string, n int, by knownBy, of func(e *env, c *client, i int) caller) *scenario {
 	return &scenario{name: name, floor: floorMany, open: func(ctx context.Context, e *env) ([]caller, error) {
 		identify, headers, err := by(ctx, e, n)

@@ -24,8 +24,8 @@ func askSlowly(ctx context.Context, _ *workflow.Attempt, _ orderData, _ changePa
 	return askResult{Answer: "yes"}, ctx.Err()
 }
 
-// workingBeside is a node that has so many activities of version 2 to do, beside nodes that know version 1 alone. These may claim
-// none of them.
+// workingBeside is a node that executes count activities of version 2, with olds nodes that know only version 1. These may claim none of
+// them.
 func workingBeside(name, floor string, olds, count int) *scenario {
 	return &scenario{name: name, floor: floor, run: func(ctx context.Context, e *env) (*sample, error) {
 		var old []*engine.Engine

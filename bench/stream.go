@@ -105,8 +105,7 @@ func (a *audience) leave() {
 	}
 }
 
-// until waits until everybody has everything up to a position, and says what they
-// got, and how late.
+// until waits until all subscribers have received everything up to a position, and returns the deliveries and their delays.
 func (a *audience) until(ctx context.Context, last int64) (*delivery, latency) {
 	for _, s := range a.members { // what is lost then is counted
 		_ = poll(ctx, 10*time.Millisecond, deliveryLimit, "lost", func() (bool, error) { return s.last.Load() >= last || s.cut.Load(), nil })

@@ -12,10 +12,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The measured workflow: an order that goes on hold and comes back, so that an
-// instance can be used for as long as it takes and every transition changes the
-// state, index entry included. Only "note" stays, for the scenarios in which
-// many share one instance.
+// The measured workflow: an order that goes on hold and returns, so that an instance can be used indefinitely and every transition changes
+// the state, including its index entry. Only "note" stays in its state, for the scenarios in which many callers share one instance.
 const (
 	workflowName = "order"
 	placing      = "place"

@@ -28,7 +28,7 @@ func followTo(t *testing.T, f transitions.Follower, last, position int64) (event
 func TestEventsAreFollowedAsTheyAreStored(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	// There is no other reader: followed events do not come from the table.
+	// All events are followed, none is read from the table.
 	e := newEngine(t, pool, func(c *engine.Config) {
 		c.Source = "/here"
 		c.Now = func() time.Time { return time.Now().In(time.FixedZone("", 3600)) }

@@ -19,7 +19,7 @@ import (
 // account is the user that runs PostgreSQL for root, because PostgreSQL refuses to run as root. Nil means the current user.
 type account syscall.Credential
 
-// serverAccount returns the owner of the data folder, or else postgres, or else nobody.
+// serverAccount returns the owner of the data folder, or else the account postgres, or else the account nobody.
 func serverAccount(data string) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -79,7 +79,7 @@ type postmaster struct {
 func pidFile(data string) string { return filepath.Join(data, "postmaster.pid") }
 
 // runningIn reads the server's lock file, whose lines are the process, the data folder, the start time, the port, the socket folder, the
-// address, the shared memory key and the state. It reports false if that process is no server on the data folder.
+// address, the shared memory key and the state. It reports false if that process is not a server on the data folder.
 func runningIn(data string) (pm postmaster, running bool) {
 	content, _ := os.ReadFile(pidFile(data))
 	lines := strings.SplitN(string(content)+strings.Repeat("\n", 8), "\n", 9)

@@ -137,8 +137,7 @@ func TestBackendsOfAKilledServerAreWaitedFor(t *testing.T) {
 	ask(t, again.URL(), `SELECT 'answers'`)
 }
 
-// TestAsNormalUser runs the tests of whole servers once more as nobody, with a copy of the test binary that nobody can
-// reach.
+// TestAsNormalUser repeats the tests of whole servers as an unprivileged account, with a copy of the test binary.
 func TestAsNormalUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

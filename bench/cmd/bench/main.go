@@ -1,9 +1,8 @@
-// Command bench measures how fast commands become durable, beside the same rows written by plain SQL: a transaction for
-// each command, and large transactions. The tables are in the schema pawl_bench, which is dropped at the end. Nothing else
-// should use the server during a run.
+// Command bench measures how fast commands become durable, compared with the same rows written by plain SQL: one transaction for each
+// command, and large transactions. The tables are in the schema pawl_bench, which is dropped at the end. Nothing else should use the server
+// during a run.
 //
 //	make bench
-//	bin/bench --only 'Submit: 1 caller'
 package main
 
 import (

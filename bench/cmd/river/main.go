@@ -1,11 +1,8 @@
-// Command river measures Pawl's SubmitMany beside River's InsertManyFast with workers that do nothing, in turns, on one
-// private PostgreSQL that is as durable as a real one.
+// Command river measures Pawl's SubmitMany and River's InsertManyFast with no-op workers, alternately, on one private PostgreSQL with
+// durable settings. Run it with make bench-river.
 //
-//	make bench-river
-//
-// What the two do is not the same: River's job is a row that is inserted, taken and marked as completed; Pawl's command is an
-// idempotent state change with its audit row, its event and an answer that can be asked for again. Both are what a program has
-// to do per unit of work, to the end.
+// The two do different work: River's job is a row that is inserted, fetched and marked as completed; Pawl's command is an idempotent state
+// change with its audit row, its event and a replayable answer. Both are the complete work of a program per unit.
 package main
 
 import (

@@ -1,8 +1,5 @@
-// Withnats runs a command beside a NATS server with JetStream of its own, whose
-// URL the command finds in NATS_URL. The server is gone when the command has
-// ended, and so is what it kept.
-//
-//	bin/withnats bin/bench
+// Withnats runs a command with a NATS server with JetStream, whose URL is in the command's environment as NATS_URL. The server and its data
+// are removed when the command ends. Run it with bin/withnats bin/bench.
 package main
 
 import (

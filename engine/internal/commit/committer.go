@@ -42,7 +42,7 @@ func (p *Pipeline) commit(ctx context.Context, ops []*op) {
 	}
 }
 
-// commitSome settles ops or moves them to the retry lane. It returns the ops for which there was no memory.
+// commitSome settles ops or moves them to the retry lane. It returns those that did not fit in memory.
 func (p *Pipeline) commitSome(ctx context.Context, ops []*op) (rest []*op) {
 	ops, retry := p.admit(p.unbroken(ops))
 	if len(ops) > 0 {

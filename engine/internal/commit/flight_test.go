@@ -624,7 +624,7 @@ func TestPausedInstance_FinishesInFlight(t *testing.T) {
 	b.wantHistory(id, "open:opened pay.accepted:paying pawl.paused:paying pay:paid pawl.resumed:paid send.accepted:sending")
 }
 
-// What a run writes shows that no earlier one was committed. Who only finds what is there may have begun it unheard.
+// Writing the rows proves that no earlier run was committed. A run that finds the rows may have started the command ambiguously.
 func TestAmbiguousLease_LaterRun(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()

@@ -169,8 +169,8 @@ func (g *group) outdated() bool {
 	return false
 }
 
-// decide decides the ops in the order of their arrival. It returns the ops whose instance another transaction has locked. Ops for which
-// there is no memory are added to g.unread.
+// decide decides the ops in the order of their arrival. It returns the ops whose instance another transaction has locked. Ops that do not
+// fit in memory are added to g.unread.
 func (g *group) decide() (held []*op) {
 	kept := g.ops[:0:0]
 	var behind map[uint64]bool // the routes of those for which there is no room

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// testPipeline is a pipeline on the pool's database that nobody has started.
+// testPipeline is a pipeline on the pool's database that is not started.
 func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 	return New(testConfig(pool, ws...))
 }

@@ -23,9 +23,8 @@ func (c counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A single caller waits for each message. What an activity needs are two for the accept and
-// two for the ending: the instance is locked, and then all is written. A new instance with
-// timers needs one.
+// A single caller waits for each message. An activity needs two for the start and two for the completion: the instance is locked, and then
+// all rows are written. A new instance with timers needs one.
 func TestMessagesOfASingleCaller(t *testing.T) {
 	var messages atomic.Int64
 	b := newBench(t, func(c *Config) {

@@ -45,7 +45,7 @@ func TestWhereAllIsTakenNothingIsKnownOfThePace(t *testing.T) {
 	assert.Equal(t, 1000, n, "may wait")
 }
 
-// What is left of a queue whose callers have left is no pace either: until the next group nobody waits.
+// A queue whose callers have left has no rate either: until the next group no caller waits.
 func TestARestIsNoPace(t *testing.T) {
 	q := slowed(time.Millisecond)
 	ops := testOps(1, 0)

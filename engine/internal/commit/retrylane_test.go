@@ -70,7 +70,7 @@ func (b *bench) submit(ctx context.Context, p *decide.Prepared) <-chan error {
 	return answer
 }
 
-// heldTenant has a log whose head somebody has, as the pipeline knows.
+// heldTenant has a log that another transaction has locked, which the pipeline knows.
 func (b *bench) heldTenant() (release func()) {
 	b.t.Helper()
 	b.one(b.theirs("held", "first", ""))
@@ -118,7 +118,7 @@ func TestRetryLane_HalfOfQueue(t *testing.T) {
 	await.Eventually(t, "what waited is done", func() bool { _, all, routes := b.waiting(); return all.n == 0 && routes == 0 })
 }
 
-// Impatient callers, who come again and again, leave nothing behind.
+// Impatient callers that retry repeatedly leave no rows.
 func TestRetryLane_CallerLeaves(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Limits.QueueSize, c.Limits.QueueBytes = 1000, 64<<20 })
 	b.heldTenant()

@@ -44,7 +44,7 @@ const maxLostInHook = 3
 // leftover is what a run did not settle, though it did not fail.
 type leftover struct {
 	held   []*op // somebody else holds their instance
-	unread []*op // there was no memory for them in this group; a group of one always has enough
+	unread []*op // did not fit in this group's memory; a group of one always fits
 }
 
 // run commits the ops, and runs them again for as long as that makes sense. A

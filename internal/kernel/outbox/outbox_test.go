@@ -110,7 +110,7 @@ func TestAfterReturnsWhatWasAddedInOrder(t *testing.T) {
 	}
 }
 
-// Erasing the audit row erases the log: there is no other copy.
+// Erasing the audit row erases the payload in the log: it has no copy.
 func TestAnErasedPayloadIsNotThere(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)

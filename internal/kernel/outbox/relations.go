@@ -47,7 +47,7 @@ LEFT JOIN LATERAL (
 // Events are all events of a tenant.
 func Events(tenant string) string { return "SELECT * FROM {pawl}.outbox WHERE tenant = " + tenant }
 
-// WeekOf is the partition of the events of a time, as a regclass; NULL if there is no such table.
+// WeekOf is the partition of the events of a time, as a regclass; NULL if that table does not exist.
 func WeekOf(at string) string {
 	return `to_regclass('{pawl}.outbox' || to_char(` + at + ` AT TIME ZONE 'UTC', '_IYYY"w"IW'))`
 }

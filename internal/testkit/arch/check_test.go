@@ -97,7 +97,7 @@ func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
 	}
 }
 
-// What puts everything together is nobody's but the front door's.
+// Only the root package imports the packages that compose the program.
 func TestOnlyTheFrontDoorComposes(t *testing.T) {
 	front := []string{".", "cmd/...", "app/cli"}
 	for _, r := range Matrix {

@@ -176,7 +176,7 @@ func leads(fsys fs.FS, page, link string) bool {
 	})
 }
 
-// Who comes next reads these pages first, so what they name has to be there.
+// New contributors read these pages first, so the names on them must exist.
 func TestPagesForContributorsNameWhatIsThere(t *testing.T) {
 	fsys := os.DirFS(root)
 	names, err := declarations(fsys)

@@ -11,16 +11,10 @@ import (
 	"strings"
 )
 
-// Check parses the imports of every Go file of a module, whatever its build
-// constraints, and returns what the rooms do not allow, in the order of the
-// files:
-//
-//   - code imports only what its room lists;
-//   - a test may import every package of the module, testify, kin-openapi, and every module
-//     that some room lists;
-//   - nobody, not even a test, imports the module's root or a package below cmd,
-//     but those two themselves: they compose the others;
-//   - every package has a room.
+// Check parses the imports of every Go file of a module, whatever its build constraints, and returns the imports that the matrix forbids,
+// in the order of the files. Code imports only what its entry lists. A test may import every package of the module, testify, kin-openapi,
+// and every module that some entry lists. Only the module's root and packages below cmd import these two, because they compose the others.
+// Every package has an entry.
 func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
 	var violations []string
 	err := walk(fsys, func(name string) error {

@@ -59,8 +59,7 @@ func TestAddressesOfOurPagesLeadSomewhere(t *testing.T) {
 	assert.Truef(t, err == nil && found >= 20, "there are %d such addresses, %v", found, err)
 }
 
-// Whoever looks for a page finds it: the index has all of them, by what a reader wants to do. (Decisions and the pages
-// for contributors have an index of their own.)
+// The index lists all pages by the reader's task. (Decisions and the pages for contributors have indexes of their own.)
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	fsys := os.DirFS(root)
 	index, err := fs.ReadFile(fsys, "docs/README.md")
@@ -75,8 +74,7 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 	}
 }
 
-// What the front pages call by its name in Go, and the tests that they say show something, are there. (The files that
-// they have a reader save are not.)
+// Go names and tests that the front pages mention exist. (Files that a reader saves are excluded.)
 func TestPagesForReadersNameWhatIsThere(t *testing.T) {
 	fsys := os.DirFS(root)
 	names, err := declarations(fsys)

@@ -14,10 +14,10 @@ import (
 // MaxTestName is the longest name of a test, in bytes.
 const MaxTestName = 60
 
-// CheckTests parses the tests of a module and returns what is not as it should be, in the order of the files: a name of a
-// test, or one written out of a subtest, that is longer than [MaxTestName], and a call of time.Sleep, because a sleep that
-// stands for a signal is too short on a busy machine and too long on every other. What waits uses package await. And a
-// function that asks whether the tests are to be short and is no test itself: make test-long would not find whose it is.
+// CheckTests parses the tests of a module and returns violations in the order of the files: names of tests and literal names of subtests
+// that are longer than [MaxTestName]; calls of time.Sleep, because a sleep in place of a signal is too short on a busy machine and too long
+// on every other (use package await); and functions that are not tests and ask whether the tests are short, because make test-long could
+// not find their tests.
 func CheckTests(fsys fs.FS) (violations []string, err error) {
 	err = walk(fsys, func(name string) error {
 		if !strings.HasSuffix(name, "_test.go") {
@@ -82,7 +82,7 @@ func asksWhetherShort(f *ast.FuncDecl) (asks bool) {
 	return asks
 }
 
-// nameOf is a name of another package as it is written, and empty for what is no name.
+// nameOf returns a qualified name as it is written, or "" for another expression.
 func nameOf(s *ast.SelectorExpr) string {
 	if of, ok := s.X.(*ast.Ident); ok {
 		return of.Name + "." + s.Sel.Name

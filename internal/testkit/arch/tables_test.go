@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// owner is the package whose SQL names a table. Everybody else calls its functions, or
-// has pieces of SQL from it. docs/internals/tables.md shows the same.
+// owner is the package whose SQL names a table. Other packages call its functions or use its pieces of SQL. docs/internals/tables.md shows
+// the same.
 var owner = map[string]string{
 	"instance": "internal/kernel/store", "command": "internal/kernel/store", "paused": "internal/kernel/store", "horizon": "internal/kernel/store",
 	"begins": "internal/kernel/store", "node": "internal/kernel/store", "scope_day": "internal/kernel/store",
@@ -26,11 +26,10 @@ var owner = map[string]string{
 	"command_history":    "", // only the SQL contract writes it
 }
 
-// yardsticks name tables of everybody: what they do is to be told apart from what the
-// owners do.
+// yardsticks may name all tables: they are compared with the owners.
 var yardsticks = []string{
 	"bench",                   // hand-written transactions to compare with, rows that are loaded, and what is left after a run
-	"examples/fines/replay",   // reads the tables as an auditor would, who does not trust the engine
+	"examples/fines/replay",   // reads the tables as an independent auditor would
 	"internal/testkit/tables", // finds rows that lack what belongs to them, for tests
 }
 
