@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -273,7 +273,7 @@ func poll(ctx context.Context, every, limit time.Duration, what string, met func
 		if time.Since(begun) > limit {
 			return fmt.Errorf("%s (for %v)", what, limit)
 		}
-		if !pause.For(ctx, every) {
+		if !backoff.Sleep(ctx, every) {
 			return ctx.Err()
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 // A caller is one of those who do a scenario's work, one call after the other.
@@ -118,7 +118,7 @@ func (t *tally) run(ctx context.Context, call caller, over func(time.Time) bool)
 	for ctx.Err() == nil {
 		from := time.Now()
 		if t.every > 0 {
-			if !pause.For(ctx, t.due.Sub(from)) {
+			if !backoff.Sleep(ctx, t.due.Sub(from)) {
 				return nil
 			}
 			from, t.due = t.due, t.due.Add(t.every)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -126,10 +126,10 @@ func (e *env) idleEngine(ctx context.Context) (*engine.Engine, *queries, error) 
 
 // watched lets the node be, and counts what it does after a time to warm up.
 func (e *env) watched(ctx context.Context, count func() int64, asked *queries) (*sample, error) {
-	pause.For(ctx, max(e.Duration/5, time.Second))
+	backoff.Sleep(ctx, max(e.Duration/5, time.Second))
 	n, _ := asked.since(0)
 	before, begun := count(), time.Now()
-	pause.For(ctx, max(e.Duration, 2*time.Second))
+	backoff.Sleep(ctx, max(e.Duration, 2*time.Second))
 	s := &sample{commands: count() - before, took: time.Since(begun)}
 	_, took := asked.since(n)
 	s.latency = latencyOf(took)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -198,10 +198,10 @@ func wakeOne(nodes map[int]*node) error {
 func killEvenly(ctx context.Context, nodes map[int]*node, d time.Duration) error {
 	apart := d / time.Duration(2*len(nodes))
 	for pid, n := range nodes {
-		pause.For(ctx, apart)
+		backoff.Sleep(ctx, apart)
 		n.kill()
 		delete(nodes, pid)
-		pause.For(ctx, apart)
+		backoff.Sleep(ctx, apart)
 	}
 	return ctx.Err()
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -106,7 +106,7 @@ func impatient(name string, n, size int) *scenario {
 				if err == nil {
 					return 0, errors.New("a command of the held log was done")
 				}
-				pause.For(ctx, time.Millisecond) // what finds no room is refused at once
+				backoff.Sleep(ctx, time.Millisecond) // what finds no room is refused at once
 				return 1, nil
 			}
 		}

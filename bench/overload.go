@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -75,7 +75,7 @@ func persistent(call caller) caller {
 	return func(ctx context.Context) (int, error) {
 		for {
 			n, err := call(ctx)
-			if !errors.Is(err, errRefused) || !pause.For(ctx, 10*time.Millisecond) {
+			if !errors.Is(err, errRefused) || !backoff.Sleep(ctx, 10*time.Millisecond) {
 				return n, err
 			}
 		}
@@ -131,7 +131,7 @@ func (a *arrivals) come(ctx context.Context, rate float64, d time.Duration) erro
 	ends := begun.Add(d)
 	for ; time.Now().Before(ends); a.came++ {
 		at := begun.Add(time.Duration(float64(a.came) / rate * float64(time.Second)))
-		if early := time.Until(at); early > 0 && !pause.For(ctx, max(early, time.Millisecond)) {
+		if early := time.Until(at); early > 0 && !backoff.Sleep(ctx, max(early, time.Millisecond)) {
 			return ctx.Err()
 		}
 		select {

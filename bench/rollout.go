@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -20,7 +20,7 @@ const (
 
 // askSlowly is an activity that takes its time.
 func askSlowly(ctx context.Context, _ *workflow.Attempt, _ orderData, _ changePayload) (askResult, error) {
-	pause.For(ctx, slowWork)
+	backoff.Sleep(ctx, slowWork)
 	return askResult{Answer: "yes"}, ctx.Err()
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -162,7 +162,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // backoff returns the delay after a number of failures, from 1, with full jitter.
 func (c *Client) backoff(failures int) time.Duration {
-	return mathrand.N(workflow.Retry{First: c.cfg.Retry.First, Max: c.cfg.Retry.Max}.Ceiling(failures) + 1)
+	return backoff.Delay(workflow.Retry{First: c.cfg.Retry.First, Max: c.cfg.Retry.Max}, failures)
 }
 
 // switchURL switches to the next address, unless another call has done so.

@@ -12,7 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/api/wire"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -119,7 +119,7 @@ func (l *link) keepCredential(ctx context.Context) {
 				failures++
 				early = l.client.backoff(failures)
 			}
-			if !pause.For(ctx, max(early, time.Second)) {
+			if !backoff.Sleep(ctx, max(early, time.Second)) {
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -58,7 +58,7 @@ func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
 	}
 	wait := min(f.wait, retry.MaxAfter) + t.client.backoff(t.rounds)
 	t.client.notify(f.err, wait)
-	return pause.For(ctx, wait)
+	return backoff.Sleep(ctx, wait)
 }
 
 // resetFailures resets the failures of a subscription that has received something.

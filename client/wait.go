@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -56,7 +56,7 @@ func (c *Client) Watch(ctx context.Context, scope, key string) iter.Seq2[Command
 			if a.status == http.StatusNotModified {
 				if a.header.Get("Preference-Applied") == "" { // the node has not waited
 					unchanged++
-					pause.For(ctx, c.backoff(unchanged)) // the next request reports the end of the context
+					backoff.Sleep(ctx, c.backoff(unchanged)) // the next request reports the end of the context
 				}
 				continue
 			}

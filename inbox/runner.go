@@ -12,12 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Source receives messages, for example from a stream of a broker.
@@ -95,21 +95,20 @@ func (r *Runner) Stop(ctx context.Context) {
 func nameOf(number int, s Source) string { return fmt.Sprintf("%d (%T)", number, s) }
 
 func (r *Runner) keep(ctx context.Context, number int, s Source) {
-	wait := r.config.First
-	for {
+	retry := workflow.Retry{First: r.config.First, Max: r.config.Max}
+	for failures := 1; ; failures++ {
 		begun := time.Now()
 		err := r.run(ctx, s)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(begun) > r.config.Max {
-			wait = r.config.First
+			failures = 1
 		}
 		r.config.Log.Error("inbox: a source ended; restarting it", "source", nameOf(number, s), "error", err)
-		if !pause.For(ctx, rand.N(wait)+time.Millisecond) {
+		if !backoff.Wait(ctx, retry, failures) {
 			return
 		}
-		wait = min(2*wait, r.config.Max)
 	}
 }
 

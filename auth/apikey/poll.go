@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -70,7 +70,7 @@ func (v *Verifier) watch() {
 	defer tick.Stop()
 	for {
 		v.poll()
-		if !pause.For(v.ctx, apart) {
+		if !backoff.Sleep(v.ctx, apart) {
 			return
 		}
 		select {

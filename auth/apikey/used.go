@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 const (
@@ -14,7 +14,7 @@ const (
 
 // note stores the last use of keys periodically until Stop, with a precision of a minute.
 func (v *Verifier) note() {
-	for pause.For(v.ctx, noteEvery) {
+	for backoff.Sleep(v.ctx, noteEvery) {
 		v.writeUsed()
 	}
 	v.writeUsed()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/internal/jws"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 // Verifier turns tokens into principals. It is safe for concurrent use.
@@ -58,7 +58,7 @@ func (v *Verifier) Start(ctx context.Context) {
 		first := v.keys.once()
 		v.keys.running.Go(func() {
 			<-first
-			for pause.For(v.keys.ctx, v.keys.next(v.config.Refresh)) {
+			for backoff.Sleep(v.keys.ctx, v.keys.next(v.config.Refresh)) {
 				<-v.keys.once()
 			}
 		})

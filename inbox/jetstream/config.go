@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -120,5 +120,5 @@ func (c *Config) durable() jetstream.ConsumerConfig {
 }
 
 func (c *Config) delay(deliveries int) time.Duration {
-	return rand.N(c.Retry.Ceiling(max(deliveries, 1))) + 1
+	return backoff.Delay(c.Retry, deliveries) + 1
 }

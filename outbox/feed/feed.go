@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -132,7 +132,7 @@ func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
 }
 
 func (f *Feed) poll() {
-	for pause.For(f.ctx, pollEvery) {
+	for backoff.Sleep(f.ctx, pollEvery) {
 		f.mu.Lock()
 		tenants := slices.Collect(maps.Keys(f.tails))
 		f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -46,19 +46,21 @@ func (t *tail) wake(head int64) {
 	}
 }
 
+var readRetry = workflow.Retry{First: 100 * time.Millisecond, Max: time.Second}
+
 func (t *tail) run() {
-	for wait := time.Duration(0); ; {
-		if !pause.For(t.ctx, wait) {
-			return
-		}
+	for failures := 0; ; {
 		if err := t.advance(); err != nil {
 			if t.ctx.Err() == nil {
 				t.f.config.Logger.Warn("cannot read the log", "tenant", t.tenant, "error", err)
 			}
-			wait = min(2*wait+50*time.Millisecond, time.Second)
+			failures++
+			if !backoff.Wait(t.ctx, readRetry, failures) {
+				return
+			}
 			continue
 		}
-		wait = 0
+		failures = 0
 		if t.behind() {
 			continue
 		}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/tracing"
@@ -187,21 +187,18 @@ func (s *Sink) serves(tenant string) bool {
 }
 
 func (s *Sink) policy() policy {
-	return policy{exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, calls: s.Calls, window: s.Window, maxDeferred: maxDeferred,
-		backoff: func(failures int) time.Duration { return rand.N(s.ceiling(max(failures, 1)) + 1) },
-	}
+	return policy{exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, calls: s.Calls, window: s.Window,
+		maxDeferred: maxDeferred, backoff: s.backoff}
 }
 
-// ceiling returns the maximum backoff. It stays within the receiver's duplicate window, so that a
+// backoff returns a random delay. It stays within the receiver's duplicate window, so that a
 // repeated event whose acknowledgement was lost is recognized.
-func (s *Sink) ceiling(failures int) time.Duration {
-	ceiling := s.Retry.Ceiling(failures)
-	if d, ok := s.To.(sink.Deduplicator); ok {
-		if window := d.DuplicateWindow(); window > 0 {
-			ceiling = min(ceiling, window/2)
-		}
+func (s *Sink) backoff(failures int) time.Duration {
+	retry := s.Retry
+	if d, ok := s.To.(sink.Deduplicator); ok && d.DuplicateWindow() > 0 {
+		retry.Max = min(retry.Max, d.DuplicateWindow()/2)
 	}
-	return ceiling
+	return backoff.Delay(retry, failures)
 }
 
 // maxDeferred is the approximate maximum number of deferred instances per sink.

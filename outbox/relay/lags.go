@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/loop"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
 )
 
 const (
@@ -94,7 +94,7 @@ func (f *lagFinder) run(ctx context.Context) time.Duration {
 	if err != nil && ctx.Err() == nil {
 		f.relay.config.Log.Warn("cannot read the last positions of the logs", "error", err)
 	}
-	pause.For(ctx, findGap)
+	backoff.Sleep(ctx, findGap)
 	return time.Hour // each poll wakes it
 }
 

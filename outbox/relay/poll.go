@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 const pollGap = 20 * time.Millisecond // minimum gap between two polls
@@ -26,7 +26,7 @@ func (r *Relay) poll(ctx context.Context) time.Duration {
 	if err := r.pollSinks(ctx); err != nil && ctx.Err() == nil {
 		r.config.Log.Warn("cannot poll the state of the sinks", "error", err)
 	}
-	pause.For(ctx, pollGap)
+	backoff.Sleep(ctx, pollGap)
 	return r.config.Every - pollGap
 }
 

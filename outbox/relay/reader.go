@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -70,7 +70,7 @@ func (r *reader) run(ctx context.Context) {
 		text = e.Message
 	}
 	r.report(ctx, readerFailed, sink.Printable(text, sink.MaxMessage))
-	if pause.For(ctx, l.backoff) {
+	if backoff.Sleep(ctx, l.backoff) {
 		r.report(ctx, readerWaited, "")
 	}
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/budget"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -208,17 +207,14 @@ func (srv *Server) Changed(ctx context.Context, ref transitions.Ref, record tran
 	return next, true, err
 }
 
-// The pauses of a reader while the database cannot be reached.
-const (
-	firstBackoff = 250 * time.Millisecond
-	lastBackoff  = 5 * time.Second
-)
+// databaseRetry is the delay of a reader while the database cannot be reached.
+var databaseRetry = workflow.Retry{First: 250 * time.Millisecond, Max: 5 * time.Second}
 
 // persistently asks for what comes next. While the database cannot be reached,
 // it waits, renews the reader and asks again. Its error is the context's, or an
 // *workflow.Error.
 func persistently[T any](ctx context.Context, log *slog.Logger, next func() (T, error), renew func()) (T, error) {
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+	for failures := 1; ; failures++ {
 		got, err := next()
 		if err == nil {
 			return got, nil
@@ -230,7 +226,7 @@ func persistently[T any](ctx context.Context, log *slog.Logger, next func() (T, 
 			return got, err
 		}
 		log.DebugContext(ctx, "stream: a reader waits for the database", "error", err)
-		if !pause.For(ctx, backoff/2+rand.N(backoff/2)) {
+		if !backoff.Wait(ctx, databaseRetry, failures) {
 			return got, ctx.Err()
 		}
 		renew()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/budget"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -178,7 +178,7 @@ func (srv *Server) streamLog(ctx context.Context, s *sse, t *tail, selected sele
 		default:
 			return err
 		}
-		if len(buf) > 0 && s.flush(buf) != nil || t.caughtUp() && !pause.For(ctx, srv.pace(srv.config.WritesPerSecond)) {
+		if len(buf) > 0 && s.flush(buf) != nil || t.caughtUp() && !backoff.Sleep(ctx, srv.pace(srv.config.WritesPerSecond)) {
 			return nil
 		}
 	}

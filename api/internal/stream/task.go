@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pawlhq/pawl/api/internal/budget"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -199,7 +199,7 @@ func (p *pump) run(ctx context.Context, srv *Server, t *tail, out chan<- outgoin
 			continue
 		}
 		// What comes in meanwhile is written together.
-		if !pause.For(ctx, srv.pace(srv.config.WritesPerSecond)) {
+		if !backoff.Sleep(ctx, srv.pace(srv.config.WritesPerSecond)) {
 			return nil
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/inbox/signature"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 // story is what has been told so far. What is not as told, or cannot be written,
@@ -57,7 +57,7 @@ func (s *story) until(ctx context.Context, what string, met func() bool) {
 	for begun := time.Now(); s.err == nil && !met(); {
 		if time.Since(begun) > patience {
 			s.fail(fmt.Errorf("%s: not within %v", what, patience))
-		} else if !pause.For(ctx, 5*time.Millisecond) {
+		} else if !backoff.Sleep(ctx, 5*time.Millisecond) {
 			s.fail(ctx.Err())
 		}
 	}

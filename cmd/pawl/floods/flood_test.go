@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
@@ -201,7 +201,7 @@ func (n *node) endure(t *testing.T, f *flood, good *client, quiet served) {
 			sending.Go(func() {
 				for ctx.Err() == nil {
 					status, _ := f.send(ctx, c) // a connection that the node has ended is dialed again
-					pause.For(ctx, time.Duration(f.connections*f.streams)*time.Second/rate)
+					backoff.Sleep(ctx, time.Duration(f.connections*f.streams)*time.Second/rate)
 					mu.Lock()
 					answers[status]++
 					mu.Unlock()
@@ -246,7 +246,7 @@ func (c *client) serve(t *testing.T, while time.Duration) served {
 			sent := time.Now()
 			status, answer, err := c.ask(t.Context(), r.method, r.path, body, headers...)
 			for status == 503 && time.Since(sent) < while {
-				pause.For(t.Context(), 20*time.Millisecond)
+				backoff.Sleep(t.Context(), 20*time.Millisecond)
 				status, answer, err = c.ask(t.Context(), r.method, r.path, body, headers...)
 			}
 			if err != nil || status >= 300 {

@@ -78,6 +78,13 @@ const (
 	rollbackTimeout = 5 * time.Second
 )
 
+// Delays before a group runs again, a connection is opened again, and commands in the retry lane try a lock again.
+var (
+	groupRetry = workflow.Retry{First: 2 * time.Millisecond, Max: 512 * time.Millisecond}
+	dialRetry  = workflow.Retry{First: 8 * time.Millisecond, Max: 512 * time.Millisecond}
+	lockRetry  = workflow.Retry{First: 2 * time.Millisecond, Max: 64 * time.Millisecond}
+)
+
 // Pipeline commits commands.
 type Pipeline struct {
 	config Config

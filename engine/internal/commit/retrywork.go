@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 // loop does one job after the other.
@@ -136,7 +138,7 @@ func (l *retryLane) giveBack(j *job, r *routeQueue, part []*op, apart bool) (lef
 	case r.tries == 0 || r.alone && !j.alone:
 		l.makeReady(r, rest > 0)
 	default:
-		l.later.set(&r.alarm, time.Now().Add(backoff(min(r.tries, 6))))
+		l.later.set(&r.alarm, time.Now().Add(backoff.Delay(lockRetry, r.tries)))
 	}
 	slices.Reverse(left)
 	return left

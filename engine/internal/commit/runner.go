@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
@@ -98,13 +97,13 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 					return leftover{}, lost, e.answer()
 				}
 			}
-			if time.Since(begun) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try)) {
+			if time.Since(begun) > r.p.config.Limits.Outage || !backoff.Wait(ctx, groupRetry, try) {
 				return leftover{}, lost, err
 			}
 		case retryGroup:
 			r.end()
 			r.p.stats.again.Add(1)
-			if try >= maxTries || try > 1 && !pause.For(ctx, backoff(try)) {
+			if try >= maxTries || try > 1 && !backoff.Wait(ctx, groupRetry, try) {
 				return leftover{}, retryGroup, err
 			}
 		default:
@@ -364,13 +363,13 @@ func (r *runner) end() {
 // connect makes sure that there is a connection. While the database is gone it
 // tries again until the outage has lasted too long.
 func (r *runner) connect(ctx context.Context, since time.Time) error {
-	for try := 0; r.pg == nil; try++ {
+	for try := 1; r.pg == nil; try++ {
 		err := r.dial(ctx)
 		if err == nil {
 			return nil
 		}
 		r.p.log.Warn("cannot connect", "runner", r.name, "error", err)
-		if time.Since(since) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try+3)) {
+		if time.Since(since) > r.p.config.Limits.Outage || !backoff.Wait(ctx, dialRetry, try) {
 			return err
 		}
 	}
@@ -390,10 +389,4 @@ func closeConn(pg *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	_ = pg.Close(ctx) // the connection is given up; there is nobody to tell
-}
-
-// backoff grows from a millisecond to half a second, with full jitter.
-func backoff(try int) time.Duration {
-	limit := time.Millisecond << min(try, 9)
-	return time.Duration(rand.Int64N(int64(limit))) + time.Millisecond
 }

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"errors"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
 // routeQueue is the queue of one route in the retry lane. It exists for as long as the
@@ -138,8 +140,8 @@ func (l *retryLane) markHeadsLocked(err error) (tenants []string) {
 	for _, name := range head.tenants {
 		t := l.tenant(name)
 		t.held = true
-		t.due = time.Now().Add(backoff(min(t.tries, 6)))
 		t.tries++
+		t.due = time.Now().Add(backoff.Delay(lockRetry, t.tries))
 		t.await(l)
 		l.arrange(t)
 	}

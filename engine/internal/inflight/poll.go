@@ -3,9 +3,9 @@ package inflight
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -186,9 +186,8 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 	switch {
 	case err != nil || len(chosen) == 0 || !s.more && !s.moreDue:
 	case claimed == 0: // others were quicker, or somebody has locked them
-		wait := dueGap << min(r.poller.emptyClaims, 7)
 		r.poller.emptyClaims++
-		r.wantAt(r.config.Clock.Now().Add(wait + rand.N(wait)))
+		r.wantAt(r.config.Clock.Now().Add(dueGap + backoff.Delay(claimRetry, r.poller.emptyClaims)))
 	case s.more && s.workers > 0 || s.moreDue && s.deciding >= dueBatch:
 		r.want(s.moreDue)
 	}

@@ -62,6 +62,9 @@ type Clock interface {
 	Set(theirs, sent, received time.Time) // what the database said between two times on this node's
 }
 
+// claimRetry is the delay after a poll whose candidates were all claimed by others or locked, in addition to dueGap.
+var claimRetry = workflow.Retry{First: 2 * dueGap, Max: 256 * dueGap}
+
 const (
 	dueGap      = 5 * time.Millisecond  // between two polls for what is due next
 	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next regular poll

@@ -2,21 +2,17 @@ package inflight
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The waits between two tries to commit an outcome.
-const (
-	submitFirst = 50 * time.Millisecond
-	submitMax   = 5 * time.Second
-)
+// outcomeRetry is the delay between two attempts to commit an outcome.
+var outcomeRetry = workflow.Retry{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // submitOutcome submits the outcome of an attempt to the pipeline. It retries while the lease is held: only this node knows what the
 // attempt did.
@@ -27,7 +23,7 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome)
 	}
 	traced(ctx, p)
 	r.setSubmitted(f)
-	for wait := submitFirst; ; wait = min(2*wait, submitMax) {
+	for try := 1; ; try++ {
 		_, err := r.pipeline.Continue(ctx, p)
 		code := workflow.CodeOf(err)
 		switch {
@@ -46,7 +42,7 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome)
 			return r.undecidable(f, err)
 		}
 		// If this node stops meanwhile, the lease expires, and the next holder determines the outcome.
-		if !pause.For(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
+		if !backoff.Wait(ctx, outcomeRetry, try) || !r.holds(f) {
 			return decide.Verdict{}
 		}
 	}

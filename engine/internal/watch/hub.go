@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -111,7 +111,7 @@ func (h *Hub) Heard(commands []uint64) {
 // poll has everything read, now and then, that may have changed unnoticed: a slice of it
 // at a time, so that a poll of very many takes longer, and does not ask more often.
 func (h *Hub) poll() {
-	for wait := pollEvery; pause.For(h.ctx, wait); {
+	for wait := pollEvery; backoff.Sleep(h.ctx, wait); {
 		begun := time.Now()
 		for slice := range slices.Chunk(h.unfinished(), readSize) {
 			h.mu.Lock()
@@ -121,7 +121,7 @@ func (h *Hub) poll() {
 				}
 			}
 			h.mu.Unlock()
-			if !pause.For(h.ctx, sliceEvery) {
+			if !backoff.Sleep(h.ctx, sliceEvery) {
 				return
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -30,7 +30,7 @@ func (h *Hub) reader() {
 			return
 		}
 		h.read(batch)
-		_ = pause.For(h.ctx, readGap) // when the hub stops, nothing is taken
+		_ = backoff.Sleep(h.ctx, readGap) // when the hub stops, nothing is taken
 	}
 }
 

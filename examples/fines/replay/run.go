@@ -13,14 +13,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl/app/progress"
 	"github.com/pawlhq/pawl/examples/fines/replay/eventlog"
 	"github.com/pawlhq/pawl/examples/fines/replay/fold"
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -205,25 +204,25 @@ func (c *caller) submit(ctx context.Context, to Target, cs []transitions.Command
 	for i := range open {
 		open[i] = i
 	}
-	const first, most = 10 * time.Millisecond, 2 * time.Second
-	wait, since := first, time.Now()
+	retry := workflow.Retry{First: 10 * time.Millisecond, Max: 2 * time.Second}
+	failures, since := 0, time.Now()
 	for {
 		left := c.ask(ctx, to, cs, open)
 		switch {
 		case c.err != nil || len(left) == 0:
 			return
 		case len(left) < len(open):
-			wait, since = first, time.Now()
+			failures, since = 0, time.Now()
 		case time.Since(since) > patience:
 			c.err = fmt.Errorf("replay: no answer to %d events for %v: %w", len(left), patience, c.replies[left[0]].Err)
 			return
 		}
 		open, c.again = left, c.again+len(left)
-		if !pause.For(ctx, wait/2+rand.N(wait/2)) {
+		failures++
+		if !backoff.Wait(ctx, retry, failures) {
 			c.err = context.Cause(ctx)
 			return
 		}
-		wait = min(2*wait, most)
 	}
 }
 

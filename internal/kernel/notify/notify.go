@@ -17,7 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/internal/kernel/pause"
+	"github.com/pawlhq/pawl/internal/kernel/backoff"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Config configures an exchange. All fields except Off are required.
@@ -160,15 +161,17 @@ func (x *Exchange) sendLoop() {
 			return
 		}
 		x.Flush()
-		if !pause.For(x.ctx, sendInterval) {
+		if !backoff.Sleep(x.ctx, sendInterval) {
 			return
 		}
 	}
 }
 
+var listenRetry = workflow.Retry{First: 200 * time.Millisecond, Max: 5 * time.Second}
+
 // listenLoop listens and reconnects with a backoff.
 func (x *Exchange) listenLoop(l Listener) {
-	for wait := time.Duration(0); pause.For(x.ctx, wait); wait = min(2*wait+100*time.Millisecond, 5*time.Second) {
+	for failures := 1; ; failures++ {
 		started := time.Now()
 		err := x.listen(l)
 		if x.ctx.Err() != nil {
@@ -176,7 +179,10 @@ func (x *Exchange) listenLoop(l Listener) {
 		}
 		x.config.Log.Warn("cannot listen for notifications of other nodes; polling instead", "error", err)
 		if time.Since(started) > time.Minute {
-			wait = 0
+			failures = 1
+		}
+		if !backoff.Sleep(x.ctx, 100*time.Millisecond+backoff.Delay(listenRetry, failures)) {
+			return
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestListenerBacksOff(t *testing.T) {
 		}
 	})
 	first, second, third := <-tries, <-tries, <-tries
-	assert.Truef(t, second.Sub(first) >= 100*time.Millisecond && third.Sub(second) >= 300*time.Millisecond,
+	assert.Truef(t, second.Sub(first) >= 100*time.Millisecond && third.Sub(second) >= 100*time.Millisecond,
 		"tries after %s and %s", second.Sub(first), third.Sub(second))
 }
 

@@ -53,12 +53,12 @@ var Matrix = []Room{
 	{"internal/kernel/decide", ours("inspect", "tracing", "transitions", "workflow"), mods(json, uuid)},
 	{"internal/kernel/definitions", ours("internal/kernel/decide", "transitions", "workflow"), mods(uuid)},
 
+	{"internal/kernel/backoff", ours("workflow"), nil},
 	{"internal/kernel/sqlstate", ours("workflow"), mods(pgx)},
 
 	// What knows nothing of workflows.
 	{"internal/kernel/build", nil, nil},
 	{"internal/kernel/loop", nil, nil},
-	{"internal/kernel/pause", nil, nil},
 	{"app/progress", nil, nil},
 	{"app/usage", nil, nil},
 	{"app/dialerror", nil, nil},
@@ -66,7 +66,7 @@ var Matrix = []Room{
 	{"app/sdnotify", nil, nil},
 	{"internal/kernel/clock", nil, mods(pgx)},
 	{"internal/kernel/rows", nil, mods(pgx, uuid)},
-	{"internal/kernel/notify", ours("internal/kernel/pause"), mods(pgx)},
+	{"internal/kernel/notify", ours("internal/kernel/backoff", "workflow"), mods(pgx)},
 	{"schema/pooler", nil, mods(pgx)},
 	{"schema", ours("schema/pooler"), mods(pgx)},
 	{"internal/localpg", nil, mods(embedded, pgx)},
@@ -94,7 +94,7 @@ var Matrix = []Room{
 	), mods(json, pgx, uuid)},
 
 	// Out and in.
-	{"outbox/feed", ours("internal/kernel/pause", "internal/kernel/outbox", "transitions", "workflow"), nil},
+	{"outbox/feed", ours("internal/kernel/backoff", "internal/kernel/outbox", "transitions", "workflow"), nil},
 	{"inbox/signature", nil, nil},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
@@ -104,19 +104,19 @@ var Matrix = []Room{
 	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
 	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
 	{"outbox/relay", ours(
-		"inspect", "internal/kernel/loop", "internal/kernel/pause", "internal/kernel/store", "internal/kernel/outbox", "outbox/sink", "tracing", "transitions",
+		"inspect", "internal/kernel/loop", "internal/kernel/backoff", "internal/kernel/store", "internal/kernel/outbox", "outbox/sink", "tracing", "transitions",
 		"workflow",
 	), mods(pgx, uuid)},
-	{"inbox/jetstream", ours("tracing", "transitions", "workflow"), mods(nats)},
-	{"inbox", ours("inspect", "internal/kernel/pause", "internal/kernel/store", "transitions", "workflow"), mods(pgx)},
+	{"inbox/jetstream", ours("internal/kernel/backoff", "tracing", "transitions", "workflow"), mods(nats)},
+	{"inbox", ours("inspect", "internal/kernel/backoff", "internal/kernel/store", "transitions", "workflow"), mods(pgx)},
 
 	// The runtime.
 	{"engine/internal/commit", ours(
-		"internal/kernel/audit", "inspect", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/pause", "internal/kernel/rows",
+		"internal/kernel/audit", "inspect", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/backoff", "internal/kernel/rows",
 		"internal/kernel/sqlstate", "internal/kernel/store",
 		"internal/kernel/outbox", "tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
-	{"engine/internal/inflight", ours("internal/kernel/decide", "internal/kernel/pause", "internal/kernel/store", "tracing", "transitions",
+	{"engine/internal/inflight", ours("internal/kernel/decide", "internal/kernel/backoff", "internal/kernel/store", "tracing", "transitions",
 		"workflow"), mods(pgx)},
 	{"engine/internal/migrate", ours("inspect", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/loop",
 		"internal/kernel/store", "transitions",
@@ -125,7 +125,7 @@ var Matrix = []Room{
 	{"engine/internal/retention", ours(
 		"inbox", "inspect", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/loop", "internal/kernel/store", "outbox/relay",
 	), mods(pgx)},
-	{"engine/internal/watch", ours("internal/kernel/clock", "internal/kernel/decide", "internal/kernel/pause", "transitions", "workflow"),
+	{"engine/internal/watch", ours("internal/kernel/clock", "internal/kernel/decide", "internal/kernel/backoff", "transitions", "workflow"),
 		nil},
 	{"engine", ours(
 		"internal/kernel/audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/migrate",
@@ -145,8 +145,8 @@ var Matrix = []Room{
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
 	{"auth/internal/jws", nil, nil},
-	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/kernel/pause", "transitions", "workflow"), mods(jose, json)},
-	{"auth/apikey", ours("auth", "internal/kernel/pause", "transitions", "workflow"), mods(pgx)},
+	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/kernel/backoff", "transitions", "workflow"), mods(jose, json)},
+	{"auth/apikey", ours("auth", "internal/kernel/backoff", "transitions", "workflow"), mods(pgx)},
 	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
 	{"auth/ticket/keyset", ours("auth/ticket", "internal/kernel/clock", "workflow"), mods(pgx, uuid)},
 	{"auth/session", ours("auth", "auth/ticket", "workflow"), mods(json, uuid)},
@@ -157,7 +157,7 @@ var Matrix = []Room{
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
 	{"api/internal/budget", ours("workflow"), nil},
-	{"api/internal/stream", ours("api/internal/budget", "api/internal/parse", "api/wire", "auth", "engine", "internal/kernel/pause", "transitions",
+	{"api/internal/stream", ours("api/internal/budget", "api/internal/parse", "api/wire", "auth", "engine", "internal/kernel/backoff", "transitions",
 		"workflow"),
 		mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
@@ -170,7 +170,7 @@ var Matrix = []Room{
 	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "inspect", "transitions", "workflow"), mods(json, uuid)},
 
 	// Who uses it.
-	{"client", ours("api/wire", "internal/kernel/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
+	{"client", ours("api/wire", "internal/kernel/backoff", "transitions", "workflow"), mods(json, uuid, websocket)},
 	{"examples/...", ours("auth", "client", "examples/...", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours(
 		"engine", "inspect", "internal/kernel/decide", "internal/kernel/definitions", "internal/testkit/pgtest", "schema", "transitions",
@@ -178,14 +178,14 @@ var Matrix = []Room{
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/kernel/decide", "internal/testkit/bouncer",
-		"internal/kernel/pause", "app/progress", "outbox/relay",
+		"internal/kernel/backoff", "app/progress", "outbox/relay",
 		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
 		"transitions", "workflow",
 	), mods(json, otelSDK, pgx, uuid, websocket)},
 	{"examples/fines/replay/eventlog", ours("examples/fines", "transitions"), nil},
 	{"examples/fines/replay/fold", nil, nil},
 	{"examples/fines/replay", ours(
-		"api", "examples/fines", "inspect", "internal/kernel/pause", "app/progress", "examples/fines/replay/eventlog",
+		"api", "examples/fines", "inspect", "internal/kernel/backoff", "app/progress", "examples/fines/replay/eventlog",
 		"examples/fines/replay/fold", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 
