@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Set is a set of workflows, each in one or more versions. After it is built only the default versions change. It is safe for concurrent
-// use.
+// Set is a set of workflow versions. After Build only the default versions change. It is safe for concurrent use.
 type Set struct {
 	byName map[string][]*workflow.Workflow  // the newest first
 	plans  map[string][]*workflow.Migration // by workflow
@@ -26,14 +25,13 @@ type Set struct {
 	begun  atomic.Pointer[begun]
 }
 
-// begun is the set with the version first that new instances begin with.
+// begun are the versions of each workflow with the default version first.
 type begun struct {
 	byName map[string][]*workflow.Workflow
 	routes map[string][]decide.MessageRoute // of messages, by consumer
 }
 
-// Build builds every definition. Answers are replayed for as long as replay where a
-// workflow does not say it. Its error lists the mistakes of all.
+// Build builds every definition. replay is the default retention period of answers. Its error joins the mistakes of all.
 func Build(sources []workflow.Source, replay time.Duration) (*Set, error) {
 	s := &Set{byName: map[string][]*workflow.Workflow{}, plans: map[string][]*workflow.Migration{}, replay: replay}
 	var mistakes []error
@@ -58,7 +56,7 @@ func Build(sources []workflow.Source, replay time.Duration) (*Set, error) {
 	return s, errors.Join(mistakes...)
 }
 
-// plan checks the plans between the versions of a workflow. One from a version that is not given is of no use, and no mistake.
+// plan builds the migration plans between the versions of a workflow. A plan from an unknown version is ignored.
 func (s *Set) plan(name string) error {
 	var mistakes []error
 	for _, to := range s.byName[name] {
@@ -72,7 +70,7 @@ func (s *Set) plan(name string) error {
 	return errors.Join(mistakes...)
 }
 
-// Plans are all plans, by workflow.
+// Plans returns all plans, by workflow.
 func (s *Set) Plans() (list []*workflow.Migration) {
 	for _, name := range s.Names() {
 		list = append(list, s.plans[name]...)
@@ -80,7 +78,7 @@ func (s *Set) Plans() (list []*workflow.Migration) {
 	return list
 }
 
-// Migrations are the plans by which instances of a workflow come to a version, of all versions that are known.
+// Migrations returns the plans that migrate instances of a workflow to a version.
 func (s *Set) Migrations(name string, to int) (list []*workflow.Migration) {
 	for _, m := range s.plans[name] {
 		if m.To.Version == to {
@@ -90,8 +88,7 @@ func (s *Set) Migrations(name string, to int) (list []*workflow.Migration) {
 	return list
 }
 
-// Begin says with which version new instances of workflows begin: the newest that is known here,
-// and not newer than the one that is given for its name, if one is.
+// Begin sets the default versions of workflows: the newest known one that is not newer than the given one.
 func (s *Set) Begin(versions map[string]int) {
 	b := &begun{byName: s.order(versions)}
 	var first []*workflow.Workflow
@@ -102,13 +99,13 @@ func (s *Set) Begin(versions map[string]int) {
 	s.begun.Store(b)
 }
 
-// Begun reports whether new instances begin with these versions already.
+// Begun reports whether these are the default versions already.
 func (s *Set) Begun(versions map[string]int) bool {
 	same := func(a, b []*workflow.Workflow) bool { return a[0] == b[0] }
 	return maps.EqualFunc(s.order(versions), s.begun.Load().byName, same)
 }
 
-// Begins lists the versions that new instances of workflows begin with: the name, a space and the version.
+// Begins lists the default versions: the name, a space and the version.
 func (s *Set) Begins() []string {
 	list := []string{}
 	for _, w := range s.Newest() {
@@ -117,7 +114,7 @@ func (s *Set) Begins() []string {
 	return list
 }
 
-// order is, by name, the versions of each workflow, the one first that new instances begin with.
+// order returns the versions of each workflow with the default version first.
 func (s *Set) order(versions map[string]int) map[string][]*workflow.Workflow {
 	byName := maps.Clone(s.byName)
 	for name, most := range versions {
@@ -128,7 +125,7 @@ func (s *Set) order(versions map[string]int) map[string][]*workflow.Workflow {
 	return byName
 }
 
-// Behind reports whether a newer version of the workflow is known elsewhere than here; of "", of any workflow that is known here.
+// Behind reports whether a newer version of the workflow, or for "" of any known workflow, is known elsewhere.
 func (s *Set) Behind(name string, elsewhere map[string]int) bool {
 	for known, list := range s.byName {
 		if (name == "" || name == known) && list[0].Version < elsewhere[known] {
@@ -138,8 +135,7 @@ func (s *Set) Behind(name string, elsewhere map[string]int) bool {
 	return false
 }
 
-// firstUpTo is the list with the newest version first that is not newer than most, or with the
-// oldest where all are.
+// firstUpTo moves the newest version up to most, otherwise the oldest, to the front.
 func firstUpTo(list []*workflow.Workflow, most int) []*workflow.Workflow {
 	i := slices.IndexFunc(list, func(w *workflow.Workflow) bool { return w.Version <= most })
 	if i < 0 {
@@ -148,8 +144,7 @@ func firstUpTo(list []*workflow.Workflow, most int) []*workflow.Workflow {
 	return append([]*workflow.Workflow{list[i]}, slices.Delete(slices.Clone(list), i, i+1)...)
 }
 
-// Find returns a version of a workflow, for version 0 the one that new instances begin with, or
-// nil.
+// Find returns a version of a workflow, the default version for 0, or nil.
 func (s *Set) Find(name string, version int) *workflow.Workflow {
 	for _, w := range s.Versions(name) {
 		if version == 0 || w.Version == version {
@@ -159,15 +154,13 @@ func (s *Set) Find(name string, version int) *workflow.Workflow {
 	return nil
 }
 
-// Versions are those of a workflow: the one that new instances begin with, then the others, the
-// newest first; none: it is not known.
+// Versions returns the versions of a workflow: the default version, then the others, newest first. It returns none for an unknown workflow.
 func (s *Set) Versions(name string) []*workflow.Workflow { return s.begun.Load().byName[name] }
 
-// Names are those of all workflows, in order.
+// Names returns the names of all workflows, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
 
-// Newest are, by name, the versions of all workflows that new instances begin with: the newest, unless
-// something else was said.
+// Newest returns the default versions of all workflows, by name.
 func (s *Set) Newest() (list []*workflow.Workflow) {
 	for _, name := range s.Names() {
 		list = append(list, s.Versions(name)[0])
@@ -175,7 +168,7 @@ func (s *Set) Newest() (list []*workflow.Workflow) {
 	return list
 }
 
-// All are the versions of all workflows, by name.
+// All returns all versions, by name.
 func (s *Set) All() (list []*workflow.Workflow) {
 	for _, name := range s.Names() {
 		list = append(list, s.byName[name]...)
@@ -183,8 +176,7 @@ func (s *Set) All() (list []*workflow.Workflow) {
 	return list
 }
 
-// Horizons are how long the keys of a workflow are good for, as its newest version
-// says, resolved.
+// Horizons returns the retention periods of a workflow's newest version, resolved.
 func (s *Set) Horizons(name string) workflow.Horizons {
 	var declared workflow.Horizons
 	if versions := s.byName[name]; len(versions) > 0 {
@@ -193,11 +185,10 @@ func (s *Set) Horizons(name string) workflow.Horizons {
 	return declared.Resolve(s.replay)
 }
 
-// Routes are who takes messages, by consumer.
+// Routes returns the receivers of messages, by consumer.
 func (s *Set) Routes() map[string][]decide.MessageRoute { return s.begun.Load().routes }
 
-// Prepare makes a command ready to be decided; see decide.Prepare. Error:
-// WorkflowNotFound, too.
+// Prepare calls [decide.Prepare] with the versions of the workflow. Error: also WorkflowNotFound.
 func (s *Set) Prepare(c transitions.Command, newID func() uuid.UUID) (*decide.Prepared, error) {
 	versions := s.Versions(c.Workflow)
 	if len(versions) == 0 {
@@ -209,7 +200,7 @@ func (s *Set) Prepare(c transitions.Command, newID func() uuid.UUID) (*decide.Pr
 	return decide.Prepare(c, versions[0], newID, versions[1:]...)
 }
 
-// NotFound says that there is no workflow of a name.
+// NotFound returns the error for an unknown workflow.
 func NotFound(name string) error {
 	return workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", name)
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Columns are the columns of an event as Add fills them, after its tenant. step is not a column
-// of the table: it says which of the statement's transitions the event belongs
-// to, counted from 1.
+// Columns are the columns of an event in the order of Add, without the tenant. step is not a column of the table: it is the index of the
+// event's transition in the statement, from 1.
 var Columns = rows.ColumnsOf(func(s *rows.Set) { _ = Add(s, 1, &transitions.Event{}) }) // an event without attributes is no error
 
-// Add adds an event of the step-th transition to a set with these columns. Fields of the transition's audit row are not stored again: the
-// payload of its own event, and the actor, reason, key and cause of all events. It returns an error for attributes that are not JSON.
+// Add adds an event of the step-th transition to a set. Values of the transition's audit row are not stored again: actor, reason, key and
+// cause, and the payload of its own event. It returns an error for attributes that cannot be encoded.
 func Add(s *rows.Set, step int, e *transitions.Event) error {
 	attributes, err := attributesOf(e)
 	if err != nil {
@@ -41,7 +40,6 @@ func Add(s *rows.Set, step int, e *transitions.Event) error {
 	return nil
 }
 
-// attributesOf are the event's attributes as JSON, nil for none.
 func attributesOf(e *transitions.Event) ([]byte, error) {
 	if len(e.Attributes) == 0 {
 		return nil, nil
@@ -53,23 +51,21 @@ func attributesOf(e *transitions.Event) ([]byte, error) {
 	return text, nil
 }
 
-// Insert writes the insert of a set's events. Parameters: the columns. position is an
-// SQL expression that may use u.step and the source from.
+// Insert writes the insert of a set's events. Parameters: the columns. position is an SQL expression of u.step and the source from.
 func Insert(b *rows.Builder, position, from string) {
 	names := rows.Names(Columns[1:])
 	b.Add("INSERT INTO {pawl}.outbox (tenant, position, ", names, ") SELECT ", b.Tenant(), ", ", position, ", ", names, " FROM ").
 		Source(Columns).Add(", ", from)
 }
 
-// Moves gathers by how many transitions the logs of some tenants grow, in the order of
-// the tenants.
+// Moves returns a buffer for the number of new transitions of logs, in the order of the tenants.
 func Moves() *rows.Set { return rows.NewSet(moveColumns) }
 
 var moveColumns = []rows.Column{rows.Of("steps", rows.Int8)}
 
-// Advance writes a query that advances the last positions of logs, in the order of Moves. It returns for each step its place in the log,
-// from 1, the number of transitions as steps, and the former last position as base. It takes row locks on the logs, the last of a
-// transaction. Parameters: the moves; a single transition has none, and the row source from enables it.
+// Advance writes a query that moves the heads of logs in the order of Moves. It returns the index of each, from 1, the number of
+// transitions as steps, and its previous head as base. It takes the heads' row locks, the last ones of a transaction. Parameters: the
+// moves; a single transition has none, and reads the row source from.
 func Advance(b *rows.Builder, from string) {
 	switch b.Form() {
 	case rows.Single:

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Querier is what reads; a pool, a connection or a transaction.
+// Querier is a pool, a connection or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -23,28 +23,21 @@ type Table struct {
 	q      Querier
 	in     func(sql string) string
 	source string
-	after  string
-	head   string
-	heads  string
-	each   string
-	first  string
 }
 
-// New prepares to read with q. in puts the schema's name into a statement. source
-// is that of the events, see [transitions.Event].
+// New returns a Table that reads with q. in inserts the schema's name into a statement. source is that of the events, see
+// [transitions.Event].
 func New(q Querier, in func(sql string) string, source string) *Table {
-	return &Table{q: q, in: in, source: source, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), each: in(eachSQL),
-		first: in(firstSQL)}
+	return &Table{q, in, source}
 }
 
-// In puts the name of the table's schema into a statement.
+// In inserts the name of the table's schema into a statement.
 func (t *Table) In(sql string) string { return t.in(sql) }
 
-// Source is that of the events.
+// Source returns the source of the events.
 func (t *Table) Source() string { return t.source }
 
-// The limit counts positions, not rows, so that a batch never ends between two
-// events of one transition.
+// The limit counts positions, so that a batch never ends between two events of a transition.
 var afterSQL = `
 SELECT o.position, o.type, o.ordinal, o.instance, o.at, ` + Details + `
 FROM {pawl}.outbox o` + audited + `
@@ -57,7 +50,7 @@ const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.tr
 	coalesce(a.reason, ''), coalesce(` + audit.ScopeOf + `, ''), coalesce(a.key, ''),
 	CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text, coalesce(o.trace, '')`
 
-// Scan reads a row of some columns, and then Details into an event.
+// Scan reads a row of columns followed by Details.
 func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 	err := row.Scan(append(columns, &e.Workflow, &e.Version, &e.Transition, &e.State, &e.BusinessKey, &e.Attributes, &e.Cause, &e.From,
 		&e.Actor, &e.Reason, &e.Scope, &e.Key, &e.Payload, &e.Trace)...)
@@ -65,15 +58,12 @@ func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 	return err
 }
 
-// settings restrict a statement to index scans, even with a plan that the connection made for empty tables, and turn off JIT compilation.
-// They end with the message.
+// settings keep a statement to index probes, even with a plan for empty tables, and prevent JIT. They end with the message.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
-var headSQL = "SELECT " + HeadOf("$1")
-
-// After returns the events of the next transitions after a position, at most
-// limit transitions, in order. It ends early, after a whole transition, when the events have [transitions.PageBytes].
+// After returns the events of up to limit transitions after a position, in order. It ends early, after a whole transition, at
+// [transitions.PageBytes].
 func (t *Table) After(ctx context.Context, tenant string, position int64, limit int) ([]transitions.Event, error) {
 	to := position + int64(limit)
 	if to < position {
@@ -82,7 +72,7 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 	var events []transitions.Event
 	var b pgx.Batch
 	b.Queue(settings)
-	b.Queue(t.after, tenant, position, to).Query(func(rows pgx.Rows) error {
+	b.Queue(t.in(afterSQL), tenant, position, to).Query(func(rows pgx.Rows) error {
 		defer rows.Close()
 		for size := 0; rows.Next(); {
 			e := transitions.Event{Source: t.source, Tenant: tenant}
@@ -104,22 +94,22 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 	return events, nil
 }
 
-// firstSQL finds the first retained position after another, or the position after the last one. Parameters: tenant, position.
+// firstSQL returns the first existing position after another, or the one after the head. Parameters: tenant, position.
 var firstSQL = "SELECT coalesce((" + FirstAfter("position", "$1", "$2", "true") + "), " + HeadOf("$1") + " + 1)"
 
-// First returns the first position after another whose events are retained or may still be written. Without such a position it returns the
-// one after the last. If it is not the next position, retention has removed those in between.
+// First returns the first position after another whose events exist, or the one after the head. If it is not the next position, retention
+// has removed those before it.
 func (t *Table) First(ctx context.Context, tenant string, after int64) (int64, error) {
-	return t.number(ctx, t.first, tenant, after)
+	return t.number(ctx, firstSQL, tenant, after)
 }
 
-// Head is the position of the tenant's newest transition, 0 for an empty log.
+// Head returns the position of the tenant's newest transition, 0 for an empty log.
 func (t *Table) Head(ctx context.Context, tenant string) (int64, error) {
-	return t.number(ctx, t.head, tenant)
+	return t.number(ctx, "SELECT "+HeadOf("$1"), tenant)
 }
 
 func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, err error) {
-	if err := t.q.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+	if err := t.q.QueryRow(ctx, t.in(sql), args...).Scan(&n); err != nil {
 		return 0, fmt.Errorf("read log: %w", err)
 	}
 	return n, nil
@@ -127,12 +117,12 @@ func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, e
 
 var headsSQL = `SELECT u.tenant, l.head FROM unnest($1::text[]) AS u(tenant)` + JoinHead("u.tenant")
 
-// Heads are the heads of several tenants' logs. An empty log has none.
+// Heads returns the heads of several tenants' logs, without empty logs.
 func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, error) {
 	heads := make(map[string]int64, len(tenants))
 	var b pgx.Batch
 	b.Queue(settings)
-	b.Queue(t.heads, tenants).Query(func(rows pgx.Rows) error {
+	b.Queue(t.in(headsSQL), tenants).Query(func(rows pgx.Rows) error {
 		return eachHead(rows, func(tenant string, head int64) { heads[tenant] = head })
 	})
 	if err := t.q.SendBatch(ctx, &b).Close(); err != nil {
@@ -141,14 +131,9 @@ func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, 
 	return heads, nil
 }
 
-const eachSQL = `SELECT tenant, head FROM ` + Logs
-
-// EachHead does something with the head of every tenant's log.
+// EachHead calls do with the head of each tenant's log.
 func (t *Table) EachHead(ctx context.Context, do func(tenant string, head int64)) error {
-	rows, err := t.q.Query(ctx, t.each)
-	if err != nil {
-		return fmt.Errorf("read log heads: %w", err)
-	}
+	rows, _ := t.q.Query(ctx, t.in("SELECT tenant, head FROM "+Logs)) // eachHead returns its error
 	if err := eachHead(rows, do); err != nil {
 		return fmt.Errorf("read log heads: %w", err)
 	}

@@ -9,18 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ValueError is what a row function made of a value that the database sent. The
-// connection is in order.
+// ValueError is the error of a row function for a value from the database. The connection stays usable.
 type ValueError struct{ Err error }
 
-// Error says what is wrong with the value.
 func (e *ValueError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the row function's error.
 func (e *ValueError) Unwrap() error { return e.Err }
 
-// Conn sends statements in pipelined messages on one connection. It prepares
-// each statement when it first meets it. It is for one goroutine.
+// Conn sends statements in pipelined messages on one connection, and prepares each statement on first use. It is not safe for concurrent
+// use.
 type Conn struct {
 	pg       *pgconn.PgConn
 	prepared map[*Statement]*pgconn.StatementDescription
@@ -36,26 +33,24 @@ type queued struct {
 	row    func(*Row) error
 }
 
-// NewConn uses a connection that has no pipeline under way.
+// NewConn requires a connection without a pipeline in progress.
 func NewConn(pg *pgconn.PgConn) *Conn {
 	return &Conn{pg: pg, prepared: map[*Statement]*pgconn.StatementDescription{}}
 }
 
-// NewUnnamedConn uses a connection of another owner: it leaves no prepared statement there.
+// NewUnnamedConn returns a Conn that leaves no prepared statements on a shared connection.
 func NewUnnamedConn(pg *pgconn.PgConn) *Conn { return &Conn{pg: pg, unnamed: true} }
 
-// Queue adds a statement to the next message. row is called for every row that
-// it returns, and may be nil. Parameters and statement must stay as they are
-// until Send returns.
+// Queue adds a statement to the next message. row is called for each row, and may be nil. Parameters and statement must not change until
+// Send returns.
 func (c *Conn) Queue(s *Statement, params [][]byte, row func(*Row) error) {
 	c.queue = append(c.queue, queued{s, params, row})
 }
 
-// Failed returns the statement of the last message that failed, and its
-// parameters; nil when none did.
+// Failed returns the failed statement of the last message with its parameters, or nil.
 func (c *Conn) Failed() (*Statement, [][]byte) { return c.failed.stmt, c.failed.params }
 
-// Forget drops what was queued and not sent.
+// Forget drops queued statements.
 func (c *Conn) Forget() {
 	clear(c.queue)
 	c.queue = c.queue[:0]
@@ -67,11 +62,9 @@ const roundTrip = 60 * time.Second
 var binaryFormat = []int16{1}
 
 // Send sends the queued statements as one message, reads their results, and returns the first error. After an error of the database the
-// rest of the message was skipped, and an open transaction has failed. After a *ValueError of a row function everything was executed. After
-// any other error the connection is closed.
+// rest of the message was skipped. After a *ValueError everything was executed. After any other error the connection is closed.
 //
-// If the context cannot end, a deadline bounds the message instead, because a vanished server must not block its caller. (Watching a
-// context costs a goroutine for each message.)
+// A context that cannot end is replaced by a deadline, because watching a context costs a goroutine per message.
 func (c *Conn) Send(ctx context.Context) error {
 	queue := c.queue
 	defer c.Forget() // with what the parameters share memory with
@@ -138,7 +131,7 @@ func readResult(p *pgconn.Pipeline, row func(*Row) error) error {
 	return nil
 }
 
-// prepare prepares what is new on this connection.
+// prepare prepares the statements that are new on this connection.
 func (c *Conn) prepare(ctx context.Context, queue []queued) error {
 	if c.unnamed {
 		return nil
