@@ -181,3 +181,102 @@ func (c *Counts) Add(more InstanceCount) {
 	}
 	c.Counts = append(c.Counts, more)
 }
+
+// Parent is the instance that has started another one.
+type Parent struct {
+	Workflow    string
+	Instance    uuid.UUID
+	BusinessKey string
+	End         string // the transition of the parent that the end of the child causes; "" none
+}
+
+// ChildFilter selects instances that another one has started. What is empty selects everything.
+type ChildFilter struct {
+	Tenant string
+	Parent uuid.UUID        // required
+	States []workflow.State // any of these
+	Open   *bool            // whether they are in no final state
+	Stuck  *bool            // whether a command of theirs waits for an operator
+	After  ChildPlace       // the cursor: Next of the page before
+	Limit  int              // 1 to 1000; 0 is 100
+}
+
+// Check validates the filter. Error: InvalidRequest.
+func (f *ChildFilter) Check() error {
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
+		return err
+	}
+	return checkStates(f.States)
+}
+
+// ChildPlace is the position of the next page of a list of children. The zero value is its beginning.
+type ChildPlace struct {
+	Version int64 // of the parent, that started the child
+	Ordinal int   // the child's number among those of this version
+}
+
+// Child is an instance that another one has started.
+type Child struct {
+	transitions.Instance
+	Stuck    bool // a command of it waits for an operator
+	Deferred bool // it has ended, and its parent does not take that in its state
+}
+
+// ChildPage is a page of children, in the order in which they were started.
+type ChildPage struct {
+	// Children may be fewer than requested, or none, although there are more: a page examines a bounded number of transitions and children.
+	Children []Child
+	More     bool       // there may be more
+	Next     ChildPlace // then, where the list goes on
+}
+
+// CommandKind selects commands in flight: a status, or another number of [Keys].
+type CommandKind string
+
+// The kinds. One command may be of several.
+const (
+	CommandsAll        CommandKind = ""                 // all in flight
+	CommandsPending    CommandKind = "pending"          // it waits for a worker, or for its time
+	CommandsProcessing CommandKind = "processing"       // somebody works on it
+	CommandsRetryable  CommandKind = "failed_retryable" // an attempt has failed; there will be another, or an operator decides
+	CommandsScheduled  CommandKind = "scheduled"        // its time is still to come: timers, and what callers have asked for later
+	CommandsDue        CommandKind = "due"              // its time has come, and nobody works on it yet
+	CommandsStale      CommandKind = "stale"            // the lease of its worker has run out
+	CommandsLapsed     CommandKind = "lapsed"           // a caller in SQL has claimed it, and did not end in time
+	CommandsStuck      CommandKind = "stuck"            // it waits for an operator
+)
+
+// CommandKinds are the kinds that can be asked for.
+var CommandKinds = []CommandKind{CommandsPending, CommandsProcessing, CommandsRetryable, CommandsScheduled, CommandsDue, CommandsStale,
+	CommandsLapsed,
+	CommandsStuck}
+
+// CommandFilter selects commands in flight. Empty fields select everything.
+type CommandFilter struct {
+	Tenant   string
+	Kind     CommandKind
+	Workflow string
+	Actor    string       // who sent them
+	Proof    string       // a part of their proof, such as the id of an API key; also of tickets that were requested with it
+	After    CommandPlace // the cursor: Next of the page before
+	Limit    int          // 1 to 1000; 0 is 100
+}
+
+// CommandPlace is the position of the next page of a list of commands. The zero value is its beginning.
+type CommandPlace struct {
+	Part     int // of the list, from 0
+	Group    string
+	Subgroup string
+	At       time.Time
+	Instance uuid.UUID
+	Scope    string
+	Key      string
+}
+
+// CommandPage is a page of commands in flight, without their requests, with their reasons and the business keys of their instances.
+type CommandPage struct {
+	// Commands may be fewer than requested, or none, although there are more: a page examines a bounded number.
+	Commands []transitions.Record
+	More     bool         // there may be more
+	Next     CommandPlace // then, where the list goes on
+}

@@ -3,7 +3,10 @@ package transitions
 import (
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Status is the status of a stored command.
@@ -100,4 +103,29 @@ func (r *Record) Receipt() Receipt {
 		receipt.Record = r
 	}
 	return receipt
+}
+
+// Action is an operator's action on an instance or a command in flight.
+type Action string
+
+// Actions. They are executed as commands, with a key and an audit row.
+const (
+	Pause   Action = "pause"   // start nothing new on the instance; work in flight completes
+	Resume  Action = "resume"  // end a pause
+	Retry   Action = "retry"   // retry a stuck command with all its attempts
+	Resolve Action = "resolve" // complete a stuck command with a result
+	Abandon Action = "abandon" // abandon a stuck command
+	Migrate Action = "migrate" // move the instance to another version of its workflow
+	Correct Action = "correct" // correct the state or the data of the instance
+)
+
+// Operation is an action with its parameters.
+type Operation struct {
+	Action Action
+	Reason string
+	Target CommandRef     // of retry, resolve and abandon: the stuck command
+	Result jsontext.Value // of resolve: the activity's result
+	To     int            // of migrate: the version
+	State  workflow.State // of correct: the new state; "": unchanged
+	Data   jsontext.Value // of correct: an object with the changed members; see [workflow.Workflow.Corrected]
 }
