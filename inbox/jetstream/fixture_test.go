@@ -68,6 +68,17 @@ func (s *stream) publishIDs(t *testing.T, n int) {
 	}
 }
 
+// reconnected waits until the publisher has access to the stream.
+func (s *stream) reconnected(t *testing.T) {
+	t.Helper()
+	await.Eventually(t, "the publisher is connected", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.stream.Info(ctx)
+		return err == nil
+	})
+}
+
 // wantAllAcknowledged waits until the durable consumer has no pending messages.
 func (s *stream) wantAllAcknowledged(t *testing.T) {
 	t.Helper()

@@ -124,6 +124,24 @@ func TestRetriedMessageDoesNotBlockOthers(t *testing.T) {
 		"consumed in the order %v, the first when it came for the %dth time", order, deliveries)
 }
 
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	const each, restarts = 50, 3
+	n := run(t, hasty(server.URL()), done)
+	for range restarts {
+		s.publishIDs(t, each)
+		n.atLeast(t, 1)
+		server.Down()
+		require.NoError(t, server.Up())
+		s.reconnected(t)
+	}
+	s.publishIDs(t, each)
+	n.distinct(t, each*(restarts+1))
+	s.wantAllAcknowledged(t)
+}
+
 // A message takes several times the AckWait.
 func TestHeartbeatPreventsRedelivery(t *testing.T) {
 	t.Parallel()
