@@ -177,7 +177,7 @@ func TestMigration_ChildCompletions(t *testing.T) {
 	wantIntact(t, nodes[0], "")
 }
 
-// Callers' transactions over several instances stay open while these are migrated: there is no deadlock.
+// Callers' transactions over several instances stay open while these are migrated, without a deadlock.
 func TestMigration_SubmitTx(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

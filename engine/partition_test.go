@@ -102,8 +102,8 @@ func TestPartitions_StaleSession(t *testing.T) {
 	}
 }
 
-// Two callers need a missing partition, each in its own transaction, and one waits for a lock of the other. No transaction that holds row
-// locks waits for the partition, so there is no deadlock.
+// Two callers need a missing partition, each in its own transaction, and one waits for a lock of the other. They do not deadlock, because a
+// transaction with row locks never waits for the partition.
 func TestPartitions_ConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -37,8 +37,7 @@ func addPenalty(c *workflow.Call, f *Fine, p AddPenalty) error {
 	return nil
 }
 
-// raise is what add_penalty is where nobody enters it: the sum follows from the
-// law, the day from the clock. An entry may be dated ahead of the clock.
+// raise adds the penalty if it is not entered: the law determines the sum, the clock the day. An entry may be dated ahead of the clock.
 func raise(c *workflow.Call, f *Fine, _ workflow.None) error {
 	f.RaisedOn, f.Raised = max(DateOf(c.Now().UTC()), f.LastOn), f.Maximum/2
 	c.Return(Balance{f.Owed(f.RaisedOn) - f.Paid})
@@ -103,8 +102,7 @@ func (f *Fine) enter(on Date) error {
 	return nil
 }
 
-// annul ends the case if there is a dismissal code. Who annulled the fine is
-// the transition's name in the history.
+// annul ends the case if there is a dismissal code. The transition's name in the history shows which authority annulled the fine.
 func (f *Fine) annul(c *workflow.Call, code string) {
 	if code == "" {
 		return

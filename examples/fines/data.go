@@ -38,8 +38,8 @@ const (
 	// PayTerm runs from the service of the notice: to pay the reduced sum, or to
 	// appeal (art. 203).
 	PayTerm = 60
-	// InPost is how much later a payment made in time may be entered. It is no
-	// rule of law but what the log shows the office to do.
+	// InPost is the number of days after which a payment made in time may be entered. It is not a rule of law, but the office's practice in
+	// the log.
 	InPost = 3
 )
 
@@ -52,8 +52,7 @@ func raisedAt(f Fine) time.Time {
 	return f.NotifiedOn.Add(PayTerm).Time()
 }
 
-// Owed is the sum, in cents, that settles the fine with a payment entered on
-// that day. What was paid before counts towards it.
+// Owed is the sum, in cents, that settles the fine with a payment entered on that day. Earlier payments count towards it.
 func (f *Fine) Owed(on Date) int64 {
 	if f.RaisedOn == "" || on <= f.NotifiedOn.Add(PayTerm+InPost) {
 		return f.Amount + f.Expenses

@@ -14,7 +14,7 @@ const (
 	Sent             workflow.State = "sent"              // the notice is in the post
 	Notified         workflow.State = "notified"          // the notice is served; 60 days to pay the reduced sum or to appeal
 	Penalised        workflow.State = "penalised"         // unpaid: raised to half the maximum and expenses, and enforceable (art. 203 c. 3)
-	Appealed         workflow.State = "appealed"          // an appeal to the prefect is filed; the police owe him the papers (art. 203 c. 2)
+	Appealed         workflow.State = "appealed"          // an appeal to the prefect is filed; the police must send the papers (art. 203 c. 2)
 	Forwarded        workflow.State = "forwarded"         // the prefect has the papers and must decide
 	Ordered          workflow.State = "ordered"           // the prefect upheld the fine and ordered payment
 	OrderServed      workflow.State = "order_served"      // his order is served: pay it or oppose it

@@ -6,9 +6,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Why an entry is refused, as the clerk reads it. What depends on the case
-// alone is a guard, so that it can be told before there is a payload; the rest
-// is said by the actions.
+// Reasons for refusals, as the clerk reads them. Conditions on the case alone are guards, so that they are known without a payload; the
+// actions check the others.
 var (
 	errAlreadySent   = errors.New("the notice was sent before")
 	errNotSent       = errors.New("the notice was never sent")

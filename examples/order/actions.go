@@ -33,7 +33,7 @@ func refund(c *workflow.Call, o *Order, p Refund) error {
 
 func refunded(*workflow.Call, *Order, workflow.None) error { return nil }
 
-// failed is for the customer, who sees the data and not the history.
+// failed writes for the customer, who sees the data and not the history.
 func failed(_ *workflow.Call, o *Order, f workflow.Failure) error {
 	o.Problem = f.Message
 	return nil

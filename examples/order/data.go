@@ -43,6 +43,5 @@ type Cancel struct {
 	Reason string `json:"reason" validate:"required,max=500"`
 }
 
-// Key is the business key of an order: "customer:cart". Whoever knows both can
-// address the order without its id.
+// Key is the business key of an order: "customer:cart". It addresses the order without its id.
 func Key(p Place) string { return p.Customer + ":" + p.Cart }

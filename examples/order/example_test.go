@@ -58,8 +58,7 @@ func Example() {
 	// refund is done: refunded
 }
 
-// What the provider declines is not tried again, but the customer can pay in
-// another way.
+// A declined payment is not retried, but the customer can pay in another way.
 func Example_declined() {
 	ann := newCustomer()
 	ann.try("pay", order.Pay{Method: "invoice"})
@@ -93,8 +92,7 @@ func Example_expired() {
 	// cancelled
 }
 
-// What the state or the role does not allow is refused, and the order stays as
-// it was.
+// A transition that the state or the role forbids is refused, and the order stays unchanged.
 func Example_refused() {
 	ann := newCustomer()
 	ann.try("refund", order.Refund{Reason: "arrived broken"})

@@ -14,8 +14,7 @@ type Notice struct {
 	} `json:"data"`
 }
 
-// abandoned cancels an order whose customer has given up at the provider. About
-// what else there is a notice, the charge's own answer has told already.
+// abandoned cancels an order whose customer has cancelled at the provider. Other notices repeat the charge's own answer.
 func abandoned(_ workflow.Message, n Notice) (workflow.Address, Cancel, error) {
 	if n.Type != "payment.abandoned" {
 		return workflow.Address{}, Cancel{}, workflow.ErrIgnored

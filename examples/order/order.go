@@ -26,8 +26,7 @@ const (
 	Cancelled     workflow.State = "cancelled"
 )
 
-// Warehouse is the role that may ship. Nobody holds the role Clock: what needs
-// it is done by a timer, which may do everything.
+// Warehouse is the role that may ship. Clock is the role of timers, which have every role; no caller holds it.
 const (
 	Warehouse = "warehouse"
 	Clock     = "clock"
@@ -67,6 +66,5 @@ func Workflow(payments Payments) *workflow.Definition[Order] {
 		Attr("customer", func(o Order) string { return o.Customer })
 }
 
-// patience is how often the provider is asked. What it has decided, it is not
-// asked again.
+// patience bounds the attempts to reach the provider. Its decisions are not retried.
 var patience = workflow.Retry{Attempts: 10, First: 200 * time.Millisecond, Max: 10 * time.Second, Final: provider.IsFinal}

@@ -108,8 +108,7 @@ func TestChargeThatNobodyHeardOfIsFound(t *testing.T) {
 	}
 }
 
-// The customer gives the order up while the provider is asked. What it does all
-// the same is taken back.
+// The customer cancels the order while the provider is called. A charge is refunded.
 func TestCancelWhilePayingGivesTheMoneyBack(t *testing.T) {
 	f := &flaky{Provider: provider.New()}
 	sim, o := place(t, f)
@@ -126,8 +125,7 @@ func TestCancelWhilePayingGivesTheMoneyBack(t *testing.T) {
 	assert.Truef(t, slices.Equal(o.Steps(), want), "the history is %v, want %v", o.Steps(), want)
 }
 
-// Nobody knows what became of a payment. Whatever it was is undone, also if it
-// comes later, and the customer can pay with another one.
+// The outcome of a payment is unknown. It is undone, even if it happens later, and the customer can pay in another way.
 func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f       *flaky
@@ -180,8 +178,7 @@ func TestOrderThatIsNotPaidExpires(t *testing.T) {
 	wantState(t, o, order.Paid)
 }
 
-// The money of an order goes back once, also where a refund is repeated that was
-// taken for failed.
+// The money is refunded once, even if a refund is repeated after an apparent failure.
 func TestRefundThatFailedCanBeRepeated(t *testing.T) {
 	f := &flaky{Provider: provider.New(), refund: failing(10)}
 	sim, o := place(t, f)

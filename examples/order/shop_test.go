@@ -20,10 +20,8 @@ import (
 
 func TestMain(m *testing.M) { pawltest.Main(m) }
 
-// The whole thing: orders on PostgreSQL, paid at a provider over HTTP of which
-// half of the requests go wrong, some of them given up by their customers
-// meanwhile. In the end a paid order was charged once, and nobody else has paid
-// anything.
+// Orders on PostgreSQL are paid over HTTP at a provider that fails half of the requests, and customers cancel some of them meanwhile. At
+// the end each paid order was charged once, and no other was charged.
 func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	p := provider.New()

@@ -42,8 +42,7 @@ func (t till) void(ctx context.Context, a *workflow.Attempt, _ Order, _ Pay, _ *
 	return t.payments.Refund(ctx, a.Key)
 }
 
-// refund gives back what was paid. Its key is the charge's: the money of a
-// charge goes back once, whoever asks for it.
+// refund returns the payment. Its key is the charge's, so a charge is refunded once, whichever transition asks for it.
 func (t till) refund(ctx context.Context, _ *workflow.Attempt, o Order, _ Refund) (workflow.None, error) {
 	return workflow.None{}, t.payments.Refund(ctx, o.Charge)
 }

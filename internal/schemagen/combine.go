@@ -27,7 +27,7 @@ func conjoin(s, more *jsonschema.Schema) {
 	once(s, &s.AnyOf, more.AnyOf, func(o *jsonschema.Schema) { o.AnyOf = more.AnyOf })
 }
 
-// once sets a keyword of s, or demands it beside the one that s has.
+// once sets a keyword of s, or adds an allOf schema if s already has that keyword.
 func once[T any](s *jsonschema.Schema, have *T, more T, set func(*jsonschema.Schema)) {
 	switch {
 	case reflect.ValueOf(&more).Elem().IsZero():

@@ -26,8 +26,7 @@ type field struct {
 	again    bool     // an embedded struct of a type that is embedded elsewhere too
 }
 
-// JSONName is the name under which package json knows a struct field. It is ""
-// for an embedded struct whose fields stand beside the others.
+// JSONName returns the name of a struct field in JSON. It is "" for an embedded struct whose fields are inlined.
 func JSONName(f reflect.StructField) string {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if embedded(f, name, options) {

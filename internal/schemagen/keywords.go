@@ -17,8 +17,7 @@ type target struct {
 	schema  *jsonschema.Schema
 }
 
-// apply writes the blocks into the schema. What follows an omitempty holds only
-// for values that are not empty.
+// apply writes the blocks into the schema. Rules after omitempty apply only to values that are not empty.
 func (t *target) apply(blocks []block) error {
 	for i, b := range blocks {
 		if b.any(omitting) && t.omits(b) {
@@ -119,8 +118,7 @@ func (t *target) keyword(c check) (*jsonschema.Schema, error) {
 	return nil, nil
 }
 
-// required refuses the zero value. Of what a nil can stand for, only null is
-// zero, which the type refuses already.
+// required refuses the zero value. For nillable types only null is zero, which the type refuses already.
 func (t *target) required() *jsonschema.Schema {
 	switch {
 	case t.form == formAny:

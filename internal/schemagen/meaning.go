@@ -11,11 +11,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Meaning says what t is decoded from and checked for, in a form of our own
-// that changes with the type and never with how schemas are written: of each member,
-// in the order of the names, its name, its type, and its rules as the tag has them.
-// What a type accepts that decodes itself is its own secret. A field's description
-// and the names of Go types mean nothing. t must be one that Of or Stored accepts, or a part of it.
+// Meaning returns a description of how t is decoded and checked, for definition hashes. It changes with the type and not with the format of
+// schemas: for each member, in the order of names, its name, type, and the rules of its tag. A type with its own decoder is opaque.
+// Descriptions of fields and names of Go types are not included. t must be a type, or a part of one, that Of or Stored accepts.
 func Meaning(t reflect.Type) string {
 	var b strings.Builder
 	meaning(&b, t)

@@ -129,7 +129,7 @@ var beyondTexts = []string{
 	"iso3166_1_alpha_numeric", "iso3166_1_alpha_numeric_eu", "iso4217_numeric", "country_code", "eu_country_code", "json",
 }
 
-// ofStringers are the rules that look at what a value says of itself, where it is no text.
+// ofStringers are the rules that use a value's String method if it is not a string.
 var ofStringers = []string{
 	"uuid", "uuid3", "uuid4", "uuid5", "uuid7", "uuid_rfc4122", "uuid3_rfc4122", "uuid4_rfc4122", "uuid5_rfc4122", "ulid",
 }

@@ -40,8 +40,7 @@ type builder struct {
 	path       []reflect.Type // of structs, from the outermost in
 }
 
-// site is a place where a value of a type stands, and the rules that the
-// validator applies there, if it gets there.
+// site is a position of a value of a type, with the validator's rules for that position, if the validator reaches it.
 type site struct {
 	typ     reflect.Type
 	rules   rules

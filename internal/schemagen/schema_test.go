@@ -31,8 +31,7 @@ func twice() any {
 	})).Elem().Interface()
 }
 
-// What the decoder or the validator could fail on, whatever the payload, is a
-// mistake of the type.
+// A type that the decoder or the validator could fail on for every payload is refused.
 func TestOfRefusesTypesThatCannotBeDecoded(t *testing.T) {
 	cases := []struct {
 		name string
@@ -277,7 +276,7 @@ type (
 	rightC struct{ Common }
 )
 
-// Who takes the members that have no name is decided as package json does; it is asked, too.
+// Unnamed members are matched as package json matches them; the test compares both.
 func TestAdditionalMembers(t *testing.T) {
 	for _, c := range []struct {
 		typ  any

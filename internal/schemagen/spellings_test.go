@@ -23,8 +23,7 @@ var samples = []string{
 	"{f47ac10b-58cc-4372-a567-0e02b2c3d479}",
 }
 
-// A pattern never refuses what its rule allows, and allows no more, but for the
-// codes that only a list can tell.
+// A pattern accepts exactly what its rule accepts, except for codes that need a list.
 func TestPatternsSayWhatTheRulesSay(t *testing.T) {
 	v := validator.New()
 	listed := []string{"iso4217", "iso3166_1_alpha2", "iso3166_1_alpha3"}

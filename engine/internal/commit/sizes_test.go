@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 )
 
-// A group takes no more than fits with the data of its instances, also when it could not know.
+// A group takes only commands whose instances' data fits in memory, even if the sizes were not known before.
 func TestAGroupHoldsNoMoreDataThanItMay(t *testing.T) {
 	for name, hot := range map[string]bool{"each an instance": false, "one instance": true} {
 		t.Run(name, func(t *testing.T) {

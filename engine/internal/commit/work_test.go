@@ -122,7 +122,7 @@ func TestANodeSeesThatOthersWriteItsLogs(t *testing.T) {
 	assert.False(t, q.siblings.shared(), "the others have ended")
 }
 
-// Who shares a log waits for those whom it has just answered, and does not for one caller.
+// A committer of a shared log waits for the callers that it has just answered, but not for a single one.
 func TestACommitterWaitsForThoseWhomItHasAnswered(t *testing.T) {
 	q := testQueue(100, 1<<20)
 	q.siblings.others, q.duration = 1, time.Hour // so that the wait is the longest that may be

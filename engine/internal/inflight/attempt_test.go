@@ -217,8 +217,8 @@ func TestAtMostOnceIsStuck(t *testing.T) {
 	assert.Equalf(t, int64(1), s.Stuck, "counted %+v", s)
 }
 
-// Whoever takes over may be stopped, or not know the version, before it has begun:
-// the next one must not think that nothing has happened.
+// A worker that takes over may be stopped, or not know the version, before it starts: the next one must not conclude that nothing has
+// happened.
 func TestRelease_KeepsLostWorker(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

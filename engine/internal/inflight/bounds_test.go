@@ -78,7 +78,7 @@ func TestALookReadsNothingThatCannotBeTaken(t *testing.T) {
 	}
 }
 
-// What was taken stays in the indexes for as long as somebody has a snapshot of before.
+// Claimed rows stay in the indexes while an older snapshot exists.
 func TestPoll_OldSnapshot(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

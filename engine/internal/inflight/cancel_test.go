@@ -141,7 +141,7 @@ func TestAStuckCommandCanBeCancelled(t *testing.T) {
 	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Unknown, "it failed as %+v", got)
 }
 
-// Somebody asks while the attempt is failing: it is not left for its retry.
+// The cancellation arrives while the attempt fails: the command does not wait for its retry.
 func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -158,8 +158,7 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 		"it is %+v", got.Record)
 }
 
-// Who gives it back knew, and has a reason to wait: at once it would be the same
-// again, for ever.
+// The worker knew of the cancellation when it released the command, and has a reason to wait: an immediate retry would loop.
 func TestCancel_FailingEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("it cannot be decided", func(t *testing.T) {
@@ -197,7 +196,7 @@ func TestCancel_FailingEnd(t *testing.T) {
 	})
 }
 
-// Whoever waits for a lock does so on a connection of his own, and not for ever.
+// Waiting for a lock uses a separate connection and ends after a timeout.
 func TestACancelDoesNotWaitLongForALock(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

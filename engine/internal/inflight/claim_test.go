@@ -351,7 +351,7 @@ func TestActivityLimit(t *testing.T) {
 	assert.Equal(t, 2, most, "ran at once")
 }
 
-// everything is a node's definitions where all workflows are the same but for their names.
+// everything is a node's definitions in which all workflows are the same except for their names.
 type everything struct{ known }
 
 func (e everything) Versions(string) []*workflow.Workflow { return []*workflow.Workflow{e.w} }

@@ -56,10 +56,8 @@ func (d *Durable) differ(format string, args ...any) {
 // checkPage is how many events are compared at a time.
 const checkPage = 2000
 
-// Check reads what is durable and compares it with the fold: every case, every
-// command, every transition, every chain. It writes what it finds into
-// report.Durable. Its error is one of the log, the database or ctx; differences
-// are no error here, but report.Err has them.
+// Check compares the stored rows with the fold: every case, command, transition and chain. It writes the result into report.Durable. It
+// returns an error of the log, the database or ctx; differences are reported by report.Err.
 func Check(ctx context.Context, c Config, report *Report) error {
 	k := checker{Config: c.withDefaults(), found: &Durable{}, trace: sha256.New()}
 	k.Schema = cmp.Or(k.Schema, schema.Default)
@@ -107,7 +105,7 @@ func (c *checker) id(caseID string) uuid.UUID {
 	return transitions.InstanceID(c.Tenant, "fine", caseID)
 }
 
-// standing is what an instance says of its case; zero if there is none.
+// standing is the state of a case in its instance; zero if there is no instance.
 type standing struct {
 	State   fold.State
 	Version int64

@@ -16,12 +16,10 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// HTTP is the server at an address like "http://localhost:8080" as a target: its
-// POST /v1/commands. client nil is one of its own, with room for the connections
-// of all callers.
+// HTTP is the server at an address like "http://localhost:8080" as a target: its POST /v1/commands. A nil client means one with enough
+// connections for all callers.
 //
-// A call is one request, of commands of one tenant. Where there is no answer, or
-// none that is to be had now, the replies have an error that may be retried.
+// A call is one request with commands of one tenant. Without an answer, or with a retryable one, the replies have a retryable error.
 func HTTP(baseURL string, client *http.Client) Target {
 	if client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -102,8 +100,7 @@ func replyOf(r api.BulkResult) transitions.Reply {
 	return transitions.Reply{Receipt: receipt, Err: err}
 }
 
-// unanswered is an error after which nobody knows whether the commands were
-// done; the same keys will tell.
+// unanswered is the error for an unknown outcome: repeating the keys returns it.
 func unanswered(cause error) error {
 	return &workflow.Error{Code: workflow.Unavailable, Message: "the server gave no answer; ask again with the same keys", Cause: cause}
 }

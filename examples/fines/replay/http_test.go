@@ -64,8 +64,7 @@ func TestHTTPAnswersAsTheEngineDoes(t *testing.T) {
 		"the commands did not do what they are here for: %+v", got)
 }
 
-// What is no answer of a server of ours is told apart: something that may pass,
-// and the wrong address.
+// Answers that do not come from a Pawl server are classified: temporary failures, and a wrong address.
 func TestHTTPTellsOutagesFromMistakes(t *testing.T) {
 	t.Parallel()
 	one := []transitions.Command{{Workflow: "fine", Transition: "payment", BusinessKey: "A1", Key: "1"}}

@@ -45,9 +45,8 @@ func Made(seed uint64, cases int) Log {
 		open: func() (io.ReadCloser, error) { return io.NopCloser(eventlog.Generate(seed, cases)), nil }}
 }
 
-// Find is the log in the folder of the event logs, or one that is made up where
-// there is none or the folder is "". Of either it is the beginning with so many
-// events, or all of it for 0.
+// Find returns the log in the folder of the event logs, or a generated one if there is none or the folder is "". It has the first events of
+// that log, or all for zero.
 func Find(folder string, events int64) (Log, error) {
 	log := Made(1, 100_000)
 	if folder != "" {

@@ -80,8 +80,7 @@ func (f target) SubmitMany(ctx context.Context, cs []transitions.Command) []tran
 
 var errGone = &workflow.Error{Code: workflow.Unavailable, Message: "gone"}
 
-// Every third request is answered with an error, before or after it was done;
-// the replay goes on until it has every answer.
+// Every third request is answered with an error, before or after its execution; the replay continues until it has every answer.
 func TestRunSurvivesOutages(t *testing.T) {
 	t.Parallel()
 	e, pool := start(t)

@@ -93,14 +93,11 @@ func Play(ctx context.Context, c Config, out io.Writer) (report *Report, err err
 // pairs is how many pairs of callers there are.
 const pairs = 16
 
-// Run plays the log. Cases are dealt to pairs of callers, and both callers of a
-// pair submit the same cases, whole and in order, at the same moment. What
-// cannot be answered now is submitted again with the same key, so the run
-// survives the outages of its targets.
+// Run plays the log. Cases are dealt to pairs of callers, and both callers of a pair submit the same cases, whole and in order, at the same
+// moment. Retryable commands are submitted again with the same key, so the run survives outages of its targets.
 //
-// The report has what the callers saw; [Check] adds what is durable. An error is
-// one of the log, the end of ctx or of Patience; the report then tells how far it
-// came. Answers that are wrong are in the report, and are no error here.
+// The report has the callers' answers; [Check] adds the stored rows. Run returns an error of the log, or the end of ctx or of Patience; the
+// report then has the progress. Wrong answers are in the report.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	c = c.withDefaults()
 	report := &Report{Log: c.Log.String(), Refused: map[string]int64{}, Malformed: map[string]int64{}}
@@ -122,7 +119,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	close(batches)
 	work.Wait()
 	report.Elapsed = time.Since(began)
-	// What stopped the run is the reason, not what it was stopped at.
+	// The cause of the end is reported, not the operation that it interrupted.
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}

@@ -48,7 +48,7 @@ func wantHistory(t *testing.T, p *chromium.Page, want ...string) {
 	await.Eventually(t, fmt.Sprintf("the page shows %q", want), func() bool { return slices.Equal(history(p), want) })
 }
 
-// picture takes one, for who wants to look at the page: PAWL_PICTURES names the folder.
+// picture saves a screenshot in the folder named by PAWL_PICTURES.
 func picture(p *chromium.Page, name string) {
 	if dir := os.Getenv("PAWL_PICTURES"); dir != "" {
 		p.Picture(filepath.Join(dir, name+".png"))
@@ -126,7 +126,7 @@ func TestCustomerPaysAndCancelsWithATicket(t *testing.T) {
 	wantInOrder(t, s, p)
 }
 
-// The network is cut; meanwhile the order goes on. The page begins again where it was, and shows each transition once.
+// The network is cut while the order continues. The page resumes at its position, and shows each transition once.
 func TestPageResumesAfterItWasCutOff(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, 0)
@@ -146,7 +146,7 @@ func TestPageResumesAfterItWasCutOff(t *testing.T) {
 	wantInOrder(t, s, p)
 }
 
-// The tickets end in seconds, and the page goes on: on the same connection, with a fresh one.
+// The tickets expire within seconds, and the page renews them on the same connection.
 func TestPageRenewsItsTicketOnTheOpenConnection(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, 6*time.Second)

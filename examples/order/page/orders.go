@@ -20,7 +20,7 @@ type shop struct {
 	log       *slog.Logger
 }
 
-// prices are in cents. What the page says of them is not asked.
+// prices are in cents. The page's own prices are ignored.
 var prices = map[string]int64{"lamp": 4900, "chair": 24900, "desk": 129900}
 
 // wanted is what the page sends. The cart is its own name of the intention: as often as it is sent, there is one order.
@@ -73,7 +73,7 @@ const maxBody = 4 << 10
 
 var cartName = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
-// serve answers what do makes of a request of somebody with a session.
+// serve answers a request of a visitor with a session with the result of do.
 func (s *shop) serve(w http.ResponseWriter, r *http.Request, do func(customer string, want wanted) (followed, error)) {
 	customer, want := customerOf(r), wanted{}
 	switch err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, maxBody), &want); {

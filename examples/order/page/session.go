@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// sessionCookie names a visitor. Here everybody may order who has one; a real shop lets people log in.
+// sessionCookie names a visitor. Every visitor with a session may order; a real shop has a login.
 const sessionCookie = "shop_session"
 
 // beginSession gives who has none a session. Its cookie is sent without TLS only on this machine: a proxy may have ended the TLS of the

@@ -51,9 +51,8 @@ func TestFailedRequestIsNotDone(t *testing.T) {
 	}
 }
 
-// Nobody knows what a lost answer said. Each request is sent once all the same:
-// also on a connection that was used before, where net/http would send one with
-// an idempotency key again by itself.
+// The content of a lost answer is unknown. Each request is sent once, even on a reused connection, on which net/http would repeat a request
+// with an idempotency key.
 func TestLostRequestIsDone(t *testing.T) {
 	p, c := serve(t)
 	if _, err := c.Charge(t.Context(), "to open a connection", books); err != nil {

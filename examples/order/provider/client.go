@@ -31,8 +31,7 @@ func (c *Client) Charge(ctx context.Context, key string, charge Charge) (Receipt
 	return receipt, err
 }
 
-// Charged returns the receipt of a charge, or nil if none with this key has
-// happened. One that was given back has happened.
+// Charged returns the receipt of a charge, or nil if none with this key has happened. A refunded charge has happened.
 func (c *Client) Charged(ctx context.Context, key string) (*Receipt, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/charges/"+url.PathEscape(key), nil)
 	if err != nil {

@@ -21,7 +21,7 @@ type refundOf struct {
 // refunded is the answer to it.
 type refunded struct {
 	Charge string `json:"charge"`
-	// Voided says that there was nothing to give back, and never will be.
+	// Voided reports that there is and will be nothing to refund.
 	Voided bool `json:"voided"`
 }
 

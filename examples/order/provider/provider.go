@@ -63,8 +63,7 @@ func (p *Provider) Charge(_ context.Context, key string, c Charge) (Receipt, err
 	return p.charge(key, c)
 }
 
-// Charged returns the receipt of a charge, or nil if none with this key has
-// happened. One that was given back has happened.
+// Charged returns the receipt of a charge, or nil if none with this key has happened. A refunded charge has happened.
 func (p *Provider) Charged(_ context.Context, key string) (*Receipt, error) {
 	p.count(OpCharged, key)
 	return p.charged(key), nil
@@ -131,8 +130,7 @@ func (p *Provider) refund(key, charge string) (refunded bool, err error) {
 	return a.charges > 0, nil
 }
 
-// account is that of a key, which is begun if there is none. The caller holds
-// the mutex.
+// account returns the account of a key, and creates it if necessary. The caller holds the mutex.
 func (p *Provider) account(key string) *account {
 	a := p.accounts[key]
 	if a == nil {

@@ -142,8 +142,7 @@ func TestRefundHappensOnce(t *testing.T) {
 	})
 }
 
-// Who gives up a charge without knowing whether it happens can be sure that it
-// does not happen later.
+// A caller that refunds a charge with an unknown outcome prevents a later charge.
 func TestRefundBeforeTheChargeVoidsItsKey(t *testing.T) {
 	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
 		require.NoError(t, pay.Refund(t.Context(), "k"))

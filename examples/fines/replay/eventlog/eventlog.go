@@ -109,7 +109,7 @@ func (r *reader) day() fines.Date {
 	return fines.DateOf(t)
 }
 
-// dismissal is the code with which somebody annulled the fine; "NIL" is nobody.
+// dismissal is the code of the authority that annulled the fine; "NIL" means none.
 func (r *reader) dismissal() string {
 	if r.row[colDismissal] == "NIL" {
 		return ""

@@ -13,8 +13,7 @@ import (
 // date is a day, counted from 1970-01-01.
 type date int
 
-// event is one row of the log. What a row lacks is zero; the dismissal code NIL
-// is "".
+// event is one row of the log. Missing columns are zero; the dismissal code NIL is "".
 type event struct {
 	transition                 string
 	on                         date

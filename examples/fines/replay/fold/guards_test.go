@@ -89,7 +89,7 @@ func TestPaymentInThePostSettlesTheReducedSum(t *testing.T) {
 	}
 }
 
-// Whoever annuls a fine ends it, and the history says with which code.
+// An annulment ends the case, and the history has the dismissal code.
 func TestDismissalEndsTheCase(t *testing.T) {
 	for _, path := range [][]string{
 		{"create_fine 2010-01-10 4000"},

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlhq/pawl/examples/fines/replay/fold"
 )
 
-// comparison plays a log through the workflow, case by case beside the fold.
+// comparison plays a log through the workflow, and compares each case with the fold.
 type comparison struct {
 	t      testing.TB
 	player *player
