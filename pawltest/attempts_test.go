@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +28,6 @@ type trigger = workflow.Ended[asking]
 
 // calls records what of an activity was called, in order.
 type calls struct {
-	work  func(n int) error // of the n-th call of the work, from 1; nil succeeds
 	mu    sync.Mutex
 	names []string
 }
@@ -48,15 +46,12 @@ func (c *calls) list() []string {
 
 // asks has an activity whose check can never tell. It is started by a caller, or by the timer in "timed", or by the end of a child in
 // "parent".
-func asks(c *calls, options func(*workflow.Activity[asking, trigger, int])) *workflow.Definition[asking] {
+func asks(c *calls) *workflow.Definition[asking] {
 	stay := func(*workflow.Call, *asking, workflow.None) error { return nil }
 	ask := workflow.Do("ask", workflow.From("open", "timed", "parent"), "asking", "done",
 		func(context.Context, *workflow.Attempt, asking, trigger) (int, error) {
 			c.add("work")
-			if c.work == nil {
-				return 7, nil
-			}
-			return 7, c.work(strings.Count(strings.Join(c.list(), " "), "work"))
+			return 7, nil
 		}, func(_ *workflow.Call, d *asking, n int) error { d.Answer = n; return nil }).
 		OrElse("failed", func(_ *workflow.Call, d *asking, f workflow.Failure) error { d.Failed = &f; return nil }).
 		Check(func(context.Context, *workflow.Attempt, asking, trigger) (*int, error) {
@@ -64,7 +59,6 @@ func asks(c *calls, options func(*workflow.Activity[asking, trigger, int])) *wor
 			return nil, errors.New("cannot tell")
 		}).
 		Retry(workflow.Retry{Attempts: 3, First: time.Millisecond, Max: time.Millisecond})
-	options(ask)
 	return workflow.Define("asks", 1,
 		workflow.Start("open", "open", stay),
 		workflow.Start("open-timed", "timed", stay),
@@ -76,8 +70,6 @@ func asks(c *calls, options func(*workflow.Activity[asking, trigger, int])) *wor
 		ask,
 	).After("at-once", workflow.From("timed"), time.Millisecond, "ask").Final("done", "failed")
 }
-
-func plainly(*workflow.Activity[asking, trigger, int]) {}
 
 // asked starts the activity in one of the ways there are.
 func asked(t *testing.T, way string, now time.Time, submit func(transitions.Command) (transitions.Receipt, error)) uuid.UUID {
@@ -101,72 +93,27 @@ func asked(t *testing.T, way string, now time.Time, submit func(transitions.Comm
 	return command.Instance
 }
 
-var ways = []string{"caller", "timer", "scheduled", "child"}
-
 // The check asks about an earlier attempt. The first attempt is the work, whatever started the activity.
 func TestFirstAttemptIsTheWork(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]func(*workflow.Activity[asking, trigger, int]){
-		"checks": plainly,
-		"asks":   func(a *workflow.Activity[asking, trigger, int]) { a.AskOperator() },
-	} {
-		for _, way := range ways {
-			t.Run(name+"/"+way, func(t *testing.T) {
-				t.Parallel()
-				var c calls
-				s := pawltest.Run(t, asks(&c, options))
-				id := asked(t, way, s.Now(), s.Submit)
-				s.Skip(time.Hour)
-				if i, err := s.Instance("", id); err != nil || i.State != "done" || !slices.Equal(c.list(), []string{"work"}) {
-					t.Errorf("in memory: %s, %v after %q", i.State, err, c.list())
-				}
-				var called calls
-				e := pawltest.Engine(t, asks(&called, options))
-				id = asked(t, way, time.Now(), func(c transitions.Command) (transitions.Receipt, error) { return e.Submit(t.Context(), c) })
-				await.Eventually(t, "the activity ends", func() bool {
-					i, err := e.Read().Instance(t.Context(), "", id)
-					return err == nil && i.State == "done"
-				})
-				assert.Truef(t, slices.Equal(called.list(), []string{"work"}), "engine: %q", called.list())
+	for _, way := range []string{"caller", "timer", "scheduled", "child"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			var c calls
+			s := pawltest.Run(t, asks(&c))
+			id := asked(t, way, s.Now(), s.Submit)
+			s.Skip(time.Hour)
+			if i, err := s.Instance("", id); err != nil || i.State != "done" || !slices.Equal(c.list(), []string{"work"}) {
+				t.Errorf("in memory: %s, %v after %q", i.State, err, c.list())
+			}
+			var called calls
+			e := pawltest.Engine(t, asks(&called))
+			id = asked(t, way, time.Now(), func(c transitions.Command) (transitions.Receipt, error) { return e.Submit(t.Context(), c) })
+			await.Eventually(t, "the activity ends", func() bool {
+				i, err := e.Read().Instance(t.Context(), "", id)
+				return err == nil && i.State == "done"
 			})
-		}
-	}
-}
-
-func TestAttemptsCountTriesOfTheWork(t *testing.T) {
-	t.Parallel()
-	notDone := workflow.NotDone(errors.New("connection refused"))
-	failed := errors.New("no answer")
-	for _, tt := range []struct {
-		name     string
-		work     func(n int) error
-		want     []string
-		attempts int // of the failure; 0: it succeeded
-	}{
-		{"not done, then done", func(n int) error { return []error{notDone, nil}[n-1] }, []string{"work", "work"}, 0},
-		{"never done", func(int) error { return notDone }, []string{"work", "work", "work"}, 3},
-		{"unknown, and the check cannot tell", func(int) error { return failed }, []string{"work", "check", "check", "check"}, 1},
-		{"unknown at the second attempt", func(n int) error { return []error{notDone, failed}[n-1] },
-			[]string{"work", "work", "check", "check", "check"}, 2},
-		{"final at the second attempt", func(n int) error { return []error{notDone, workflow.Final(failed)}[n-1] }, []string{"work", "work"}, 2},
-	} {
-		for _, way := range ways {
-			t.Run(tt.name+"/"+way, func(t *testing.T) {
-				t.Parallel()
-				c := calls{work: tt.work}
-				s := pawltest.Run(t, asks(&c, plainly))
-				id := asked(t, way, s.Now(), s.Submit)
-				s.Skip(time.Hour)
-				i, err := s.Instance("", id)
-				require.NoError(t, err)
-				d := pawltest.Data[asking](s.Case(id))
-				attempts := 0
-				if d.Failed != nil {
-					attempts = d.Failed.Attempts
-				}
-				assert.Truef(t, slices.Equal(c.list(), tt.want) && attempts == tt.attempts,
-					"%s after %q, failure %+v", i.State, c.list(), d.Failed)
-			})
-		}
+			assert.Truef(t, slices.Equal(called.list(), []string{"work"}), "engine: %q", called.list())
+		})
 	}
 }

@@ -49,16 +49,6 @@ func TestACancelledEffectIsUndone(t *testing.T) {
 	}
 }
 
-func TestAnUndoThatFailsWaitsForAPerson(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	answers(s, "call", errBusy, errBusy, errBusy) // and the declared Undo is busy too
-	s.Await(c.Do("call", nil))
-	s.Skip(time.Hour)
-	stuck := s.Stuck()
-	assert.Truef(t, len(stuck) == 1 && stuck[0].Stuck == transitions.StuckUndo && stuck[0].Failures == 3, "stuck are %+v", stuck)
-}
-
 func TestACommandThatIsAskedToStopEnds(t *testing.T) {
 	t.Parallel()
 	s, c := run(t)
@@ -82,38 +72,6 @@ func TestACommandThatIsAskedToStopEnds(t *testing.T) {
 	_, err = s.Cancel("", later.Record.Scope, "later", "ann")
 	require.NoError(t, err)
 	wantCode(t, s.Await(later).Err(), workflow.CommandCancelled)
-}
-
-// A worker that is lost after it was asked to stop may have done it.
-func TestAStopOutlivesItsWorker(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	answers(s, "call")
-	s.LoseWorker()
-	accepted := c.Do("call", nil)
-	s.Settle()
-	_, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann")
-	require.NoError(t, err)
-	wantCode(t, s.Await(accepted).Err(), workflow.CommandCancelled)
-	wantNotes(t, c, "begin here", "cancelled after 1, unknown true: cancelled by ann")
-}
-
-func TestAPausedInstanceWaits(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	for i, action := range []transitions.Action{transitions.Pause, transitions.Resume} {
-		if _, err := s.Operate(transitions.Command{Key: fmt.Sprint("op", i), Instance: c.ID}, transitions.Operation{Action: action}); err != nil {
-			t.Fatal(err)
-		}
-		_, err := c.Try("write", nil)
-		if action == transitions.Pause {
-			wantCode(t, err, workflow.Paused)
-		} else if err != nil {
-			t.Error(err)
-		}
-		s.Skip(2 * time.Hour) // past the reminder
-	}
-	wantSteps(t, c, "begin", "pawl.paused", "pawl.resumed", "write", "remind")
 }
 
 // A fake may drive the run on, as a customer does who does not wait.

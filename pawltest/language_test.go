@@ -17,35 +17,28 @@ import (
 func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
-	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
-			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
-	}
 	want := func(name, state string) {
 		t.Helper()
 		inst, err := w.e.Read().Instance(t.Context(), "", idOf(name))
 		assert.Truef(t, err == nil && string(inst.State) == state, "%s is %s, want %s (%v)", name, inst.State, state, err)
 	}
-	for _, name := range []string{"A", "B", "C", "D"} {
-		w.keys = append(w.keys, name)
-		w.submit(on("", "book", "book "+name, name))
-	}
-	w.submit(on("B", "rest", "rest", ""))
-	w.submit(on("C", "rest", "rest", ""))
-	w.submit(on("D", "rest", "rest", ""))
-	w.submit(on("A", "visit", "1", "never"))
-	w.submit(on("B", "visit", "1", "never"))
-	w.submit(on("C", "visit", "1", ""))
-	w.submit(on("D", "visit", "1", "busy once"))
+	w.book("A", "B", "C", "D")
+	w.do("B", "rest", "rest", "")
+	w.do("C", "rest", "rest", "")
+	w.do("D", "rest", "rest", "")
+	w.do("A", "visit", "1", "never")
+	w.do("B", "visit", "1", "never")
+	w.do("C", "visit", "1", "")
+	w.do("D", "visit", "1", "busy once")
 	w.skip(time.Second)
 	w.skip(time.Second)
 	want("A", "ready")
 	want("B", "resting")
 	want("C", "resting")
 	want("D", "resting")
-	w.submit(on("A", "move", "2", "never"))
-	w.submit(on("B", "move", "2", "never"))
-	w.submit(on("C", "visit", "2", "busy")) // it waits to be tried again when its caller does not want it any more
+	w.do("A", "move", "2", "never")
+	w.do("B", "move", "2", "never")
+	w.do("C", "visit", "2", "busy") // it waits to be tried again when its caller does not want it any more
 	w.skip(0)
 	for _, cancel := range []func() (transitions.Record, error){
 		func() (transitions.Record, error) { return w.sim.Cancel("", "move:"+idOf("C").String(), "2", "ann") },
@@ -56,7 +49,7 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 		_, err := cancel()
 		assert.NoError(t, err)
 	}
-	w.submit(on("D", "move", "2", ""))
+	w.do("D", "move", "2", "")
 	w.skip(time.Second)
 	want("A", "ready")
 	want("B", "ready")
@@ -71,37 +64,33 @@ func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
 	w.keys = []string{"A", "B"}
-	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
-			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
-	}
 	later := func(c transitions.Command) transitions.Command {
 		c.NotBefore = pawltest.Begin.Add(time.Minute)
 		return c
 	}
 	for _, name := range w.keys {
-		w.submit(on("", "book", "book "+name, name))
+		w.do("", "book", "book "+name, name)
 	}
-	w.submit(on("A", "begin", "1", "")) // on A
-	w.submit(on("A", "begin", "1", ""))
-	w.submit(on("Z", "begin", "2", "")) // on nobody
-	w.submit(later(on("A", "begin", "3", "later")))
-	w.submit(later(on("", "book", "4", "C")))
-	w.submit(on("A", "rest", "rest", ""))
-	w.submit(on("A", "call", "5", ""))
-	w.submit(on("B", "call", "5", ""))
+	w.do("A", "begin", "1", "") // on A
+	w.do("A", "begin", "1", "")
+	w.do("Z", "begin", "2", "") // on nobody
+	w.submit(later(onMove("A", "begin", "3", "later")))
+	w.submit(later(onMove("", "book", "4", "C")))
+	w.do("A", "rest", "rest", "")
+	w.do("A", "call", "5", "")
+	w.do("B", "call", "5", "")
 	w.skip(time.Second)
-	w.submit(on("B", "finish", "6", "never")) // undoes what was called
-	w.submit(on("A", "leave", "6", ""))
+	w.do("B", "finish", "6", "never") // undoes what was called
+	w.do("A", "leave", "6", "")
 	w.skip(time.Second)
 	w.keys = append(w.keys, "C")
 	w.skip(time.Minute)
-	w.submit(on("C", "rest", "rest", ""))
-	w.submit(on("C", "call", "7", ""))
+	w.do("C", "rest", "rest", "")
+	w.do("C", "call", "7", "")
 	w.skip(0)
-	w.submit(on("C", "move", "8", "never"))
+	w.do("C", "move", "8", "never")
 	w.skip(0)
-	w.submit(on("C", "finish", "9", "never"))
+	w.do("C", "finish", "9", "never")
 	w.skip(time.Second)
 	w.verify()
 	r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"})
@@ -153,18 +142,11 @@ func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
 func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
-	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
-			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
-	}
-	for _, name := range []string{"A", "B", "C", "D"} {
-		w.keys = append(w.keys, name)
-		w.submit(on("", "book", "book "+name, name))
-	}
-	w.submit(on("A", "carry", "1", "closed once"))
-	w.submit(on("B", "carry", "1", "closed"))
-	w.submit(on("C", "carry", "1", "late"))
-	w.submit(on("D", "call", "1", "closed")) // has nothing to undo
+	w.book("A", "B", "C", "D")
+	w.do("A", "carry", "1", "closed once")
+	w.do("B", "carry", "1", "closed")
+	w.do("C", "carry", "1", "late")
+	w.do("D", "call", "1", "closed") // has nothing to undo
 	w.skip(time.Second)
 	w.skip(2 * time.Second)
 	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false",

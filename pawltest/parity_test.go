@@ -261,46 +261,42 @@ func idOf(key string) uuid.UUID { return transitions.InstanceID("default", "move
 func TestARunDoesWhatAnEngineDoes(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t)
-	on := func(name, transition, key, text string) transitions.Command {
-		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
-			Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
-	}
 	for _, name := range []string{"A", "B", "C", "D", "E", "F"} {
 		w.keys = append(w.keys, name)
-		book := on("", "book", "book "+name, name)
+		book := onMove("", "book", "book "+name, name)
 		w.submit(book)
 		w.submit(book)
 	}
-	w.submit(on("", "book", "again", "A"))
-	until := on("B", "write", "until", "x")
+	w.submit(onMove("", "book", "again", "A"))
+	until := onMove("B", "write", "until", "x")
 	until.Payload = fmt.Appendf(nil, `{"until":%q}`, pawltest.Begin.Add(90*time.Minute).Format(time.RFC3339))
 	w.submit(until)
-	w.submit(on("A", "write", "refuse", "refuse"))
-	w.submit(on("A", "write", "panic", "panic"))
-	w.submit(on("A", "fly", "fly", ""))
-	later := on("C", "write", "later", "later")
+	w.submit(onMove("A", "write", "refuse", "refuse"))
+	w.submit(onMove("A", "write", "panic", "panic"))
+	w.submit(onMove("A", "fly", "fly", ""))
+	later := onMove("C", "write", "later", "later")
 	later.NotBefore, later.Reason = pawltest.Begin.Add(10*time.Minute), "not before"
 	w.submit(later)
 	w.submit(later)
 	later.Reason = "another"
 	w.submit(later)
-	w.submit(on("D", "write", "child", "with a friend"))
+	w.submit(onMove("D", "write", "child", "with a friend"))
 
 	// Activities: at once, at the second attempt, never, in vain, by an operator.
-	why := on("A", "call", "call", "")
+	why := onMove("A", "call", "call", "")
 	why.Reason = "asked\nfor"
 	w.submit(why)
-	w.submit(on("B", "call", "call", "busy once"))
-	w.submit(on("C", "call", "call", "never"))
-	w.submit(on("E", "call", "call", "busy"))
-	w.submit(on("F", "carry", "carry", "late"))
+	w.submit(onMove("B", "call", "call", "busy once"))
+	w.submit(onMove("C", "call", "call", "never"))
+	w.submit(onMove("E", "call", "call", "busy"))
+	w.submit(onMove("F", "carry", "carry", "late"))
 	w.skip(2 * time.Second)
 	w.skip(2 * time.Second)
-	w.submit(on("A", "call", "call", "")) // without the reason it is another
+	w.submit(onMove("A", "call", "call", "")) // without the reason it is another
 	w.submit(why)
-	w.submit(on("C", "call", "call", "never"))
-	w.submit(on("C", "call", "call", "another"))
-	w.submit(on("F", "carry", "carry", "late"))
+	w.submit(onMove("C", "call", "call", "never"))
+	w.submit(onMove("C", "call", "call", "another"))
+	w.submit(onMove("F", "carry", "carry", "late"))
 	for range 2 {
 		w.operate(transitions.Command{Key: "op", Actor: "eve"}, transitions.Operation{Action: transitions.Resolve, Reason: "seen",
 			Target: transitions.CommandRef{Scope: "move:" + idOf("F").String(), Key: "carry"}, Result: []byte(`{"text":"by hand"}`)})
@@ -308,15 +304,35 @@ func TestARunDoesWhatAnEngineDoes(t *testing.T) {
 	w.skip(time.Second)
 
 	// A saga, a cancellation, a pause.
-	w.submit(on("A", "finish", "finish", "never"))
-	w.submit(on("E", "call", "call 2", "busy"))
+	w.submit(onMove("A", "finish", "finish", "never"))
+	w.submit(onMove("E", "call", "call 2", "busy"))
 	w.skip(0) // so that it waits to be tried again: by chance that may be soon
-	w.submit(on("E", "leave", "leave", ""))
+	w.submit(onMove("E", "leave", "leave", ""))
 	w.operate(transitions.Command{Key: "pause", Instance: idOf("C")}, transitions.Operation{Action: transitions.Pause})
-	w.submit(on("C", "write", "write", "in vain"))
+	w.submit(onMove("C", "write", "write", "in vain"))
 	w.skip(20 * time.Minute)
 	w.operate(transitions.Command{Key: "resume", Instance: idOf("C")}, transitions.Operation{Action: transitions.Resume})
 	w.skip(time.Minute)
 	w.skip(time.Hour)
 	w.skip(time.Hour)
+}
+
+// onMove is a command of ann on the move with that business key.
+func onMove(name, transition, key, text string) transitions.Command {
+	return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann",
+		Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+}
+
+func (w *twins) do(name, transition, key, text string) {
+	w.t.Helper()
+	w.submit(onMove(name, transition, key, text))
+}
+
+// book starts a move for each business key.
+func (w *twins) book(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		w.keys = append(w.keys, name)
+		w.do("", "book", "book "+name, name)
+	}
 }

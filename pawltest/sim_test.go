@@ -38,24 +38,6 @@ func TestDuplicate(t *testing.T) {
 	wantSteps(t, c, "begin", "write", "remind")
 }
 
-func TestARefusalIsReplayedAndADefectIsNot(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	for text, want := range map[string]workflow.Code{"refuse": workflow.GuardRefused, "panic": workflow.Internal} {
-		for range 2 {
-			r, err := s.Submit(transitions.Command{Key: text, Instance: c.ID, Transition: "write", Payload: []byte(`{"text":"` + text + `"}`)})
-			if err == nil {
-				err = r.Err()
-			}
-			wantCode(t, err, want)
-		}
-		_, err := s.Command("", "move:"+c.ID.String(), text)
-		stored := err == nil
-		assert.Equalf(t, (want == workflow.GuardRefused), stored, "%s: %v", text, err)
-	}
-	wantSteps(t, c, "begin")
-}
-
 func TestDuplicate_InFlight(t *testing.T) {
 	t.Parallel()
 	s, c := run(t)
@@ -108,16 +90,6 @@ func TestMalformedCommandsGetTheErrorsOfAnEngine(t *testing.T) {
 	wantCode(t, err, workflow.InstanceNotFound)
 }
 
-func TestTenantsKnowNothingOfEachOther(t *testing.T) {
-	t.Parallel()
-	s := pawltest.Run(t, moves(1))
-	for i, tenant := range []string{"", "acme"} {
-		r, err := s.Submit(transitions.Command{Tenant: tenant, Workflow: "move", Transition: "book", Key: "k", Payload: []byte(`{"text":"M-1"}`)})
-		assert.Truef(t, err == nil && r.Status == 201 && !r.Replayed && r.Position == 1, "%q: got %+v, %v", tenant, r, err)
-		assert.Equal(t, i+1, len(s.Events()), "there events")
-	}
-}
-
 func TestAnInstanceStaysOnItsVersion(t *testing.T) {
 	t.Parallel()
 	s := pawltest.Run(t, moves(2), moves(1), shop)
@@ -146,21 +118,6 @@ func TestACaseActsForAnActor(t *testing.T) {
 	c.As("bob", "boss").Do("decide", nil)
 	h := c.History()
 	assert.Truef(t, h[1].Actor == "bob" && h[1].To == "done" && h[1].Position == 2, "the history is %+v", h)
-}
-
-func TestChildrenAreStartedAndTellTheirEnd(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	c.Do("write", note{Text: "with a friend"})
-	c.Do("write", note{Text: "with a friend"})
-	children := c.Children()
-	require.Truef(t, len(children) == 2 && children[0].ID != children[1].ID && len(children[1].Timers()) == 1,
-		"the children are %+v", children)
-	children[1].Do("leave", nil)
-	s.Settle()
-	wantSteps(t, children[1], "begin", "leave")
-	wantSteps(t, c, "begin", "write", "write", "helped")
-	wantNotes(t, c, "begin here", "write with a friend", "write with a friend", "helped by [begin friend leave ]")
 }
 
 // The same run twice is the same, to the byte.

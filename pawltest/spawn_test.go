@@ -70,19 +70,3 @@ func TestSpawn_ReturnsID(t *testing.T) {
 	s.Settle()
 	wantSteps(t, f, "open", "add", "print.accepted", "print", "filled")
 }
-
-func TestSpawn_BusinessKeyIsTaken(t *testing.T) {
-	t.Parallel()
-	s := pawltest.Run(t, folders()...)
-	s.Start("sheet", "name", sheet{Names: []string{"A"}})
-	f := s.Start("folder", "open", nil)
-	for _, names := range [][]string{{"A"}, {"B", "A"}, {"B", "B"}} {
-		_, err := f.Try("add", sheet{Names: names})
-		wantCode(t, err, workflow.AlreadyExists)
-	}
-	r := s.Await(f.Do("print", sheet{Names: []string{"A"}}))
-	wantCode(t, r.Err(), workflow.ActivityFailed)
-	if d := pawltest.Data[folder](f); d.Failed != string(workflow.FailureRefused) || len(d.Children) != 0 || len(f.Children()) != 0 {
-		t.Errorf("the parent is %+v, with %d children", d, len(f.Children()))
-	}
-}

@@ -40,32 +40,6 @@ func TestTimersFireInOrderAtTheirTimes(t *testing.T) {
 	}
 }
 
-func TestAScheduledCommandIsDecidedAtItsTime(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	later := transitions.Command{Key: "later", Instance: c.ID, Transition: "write", Actor: "ann",
-		Options: transitions.Options{NotBefore: s.Now().Add(time.Minute)}}
-	accepted, err := s.Submit(later)
-	require.Truef(t, err == nil && accepted.Status == 202 && accepted.Version == 0, "got %+v, %v", accepted, err)
-	s.Skip(59 * time.Second)
-	wantSteps(t, c, "begin")
-	s.Skip(time.Second)
-	h := c.History()
-	assert.Truef(t, len(h) == 2 && h[1].Actor == "ann" && h[1].Key == "later", "the history is %+v", h)
-	again, err := s.Submit(later)
-	assert.Truef(t, err == nil && again.Status == 200 && again.Replayed, "the retry got %+v, %v", again, err)
-	later.Key, later.NotBefore, later.Payload = "refused", s.Now().Add(time.Minute), []byte(`{"text":"refuse"}`)
-	refused, err := s.Submit(later)
-	require.NoError(t, err)
-	wantCode(t, s.Await(refused).Err(), workflow.GuardRefused)
-	later.Key, later.NotBefore, later.Payload = "defect", s.Now().Add(time.Minute), []byte(`{"text":"panic"}`)
-	defect, err := s.Submit(later)
-	require.NoError(t, err)
-	s.Skip(time.Hour)
-	r := recordOf(t, s, defect)
-	assert.Truef(t, r.Stuck == transitions.StuckUndecidable && r.Attempt == 5, "a command that panics whenever it is decided: %+v", r)
-}
-
 // Each way that attempts can end, and what becomes of the case and its clock.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
@@ -103,24 +77,6 @@ func TestAttempts(t *testing.T) {
 				"%d attempts and %s, version %d; want %d and %s", *n, elapsed(s), r.Version, tt.attempts, tt.after)
 			wantNotes(t, c, "begin here", tt.note)
 		})
-	}
-}
-
-func TestAPanicOfAnActivityIsAnErrorOfItsAttempt(t *testing.T) {
-	t.Parallel()
-	s, c := run(t)
-	pawltest.Fake(s, "move", "call", func(_ context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
-		if a.Number == 1 {
-			panic("secret of the house")
-		}
-		return note{}, nil
-	})
-	accepted := c.Do("call", nil)
-	s.Settle()
-	r := recordOf(t, s, accepted)
-	assert.Truef(t, r.Failure == "the activity panicked; the log says where" && r.Failures == 1, "got %+v", r)
-	if r := s.Await(accepted); r.Status != 200 {
-		t.Errorf("got %s", r.Body)
 	}
 }
 

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"math"
 	"reflect"
 	"testing"
 
@@ -21,15 +20,6 @@ func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
 	want := []Spawned{{ids[0], "claim", "file", "", []byte(`{"a":1,"b":2}`), "filed"}, {ids[1], "note", "write", "n-1", []byte(`{}`), ""}}
 	assert.Truef(t, err == nil && reflect.DeepEqual(out.Spawns, want), "%+v, %v", out.Spawns, err)
 	assert.Truef(t, ids[0] != uuid.Nil && ids[1] == InstanceID(someFacts.Tenant, "note", "n-1"), "the ids are %v", ids)
-}
-
-func TestChild_InvalidPayload(t *testing.T) {
-	s := ledgerStep(t, func(c *Call, _ *ledger, _ entry) error {
-		c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: math.Inf(1)})
-		return nil
-	})
-	_, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
-	assert.Equal(t, Internal, CodeOf(err), err)
 }
 
 // The end of a child is a payload like any other, but for members that an

@@ -77,10 +77,6 @@ func TestTheTableOfCodesIsSound(t *testing.T) {
 	}
 }
 
-func TestUnknownCodesAreDefects(t *testing.T) {
-	assert.Equal(t, Internal, Code("mine").Info().Code)
-}
-
 func TestErrorIsItsCode(t *testing.T) {
 	cause := errors.New("dial tcp 10.0.0.1: refused")
 	err := fmt.Errorf("submit: %w", &Error{Code: Unavailable, Message: "the database cannot be reached", Cause: cause})

@@ -9,13 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Instances of a definition that says nothing new go on under it: neither what a
-// description has learned to say since nor a better schema changes the hash.
-func TestHashesOfEarlierDefinitionsStay(t *testing.T) {
-	const before = "f7668b89f1479e329af45035c0d1f7455442ee7285724041b63c3833ac0591f7"
-	assert.Equal(t, before, fullWorkflow(t).Hash, "the hash became")
-}
-
 func TestDescribeSaysWhatAnActivityAndATimerAre(t *testing.T) {
 	undo := func(context.Context, *Attempt, calm, None, *int) error { return nil }
 	check := func(context.Context, *Attempt, calm, None) (*int, error) { return nil, nil }

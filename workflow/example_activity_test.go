@@ -66,37 +66,17 @@ var charging = workflow.Define("order", 2,
 
 // A payment takes two decisions, and the provider in between.
 func ExampleDo() {
-	w, err := charging.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(charging.Build())
 	pay := w.Leaving("pay", Placed)
-	payload, err := pay.Decode([]byte(`{"amount":1000,"method":"card"}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	accepted, err := pay.Run(workflow.Facts{State: Placed}, []byte(`{"total":1000}`), payload)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	payload := must(pay.Decode([]byte(`{"amount":1000,"method":"card"}`)))
+	accepted := must(pay.Run(workflow.Facts{State: Placed}, []byte(`{"total":1000}`), payload))
 	fmt.Println("accepted:", accepted.To, w.Allowed(accepted.To))
 
 	attempt := workflow.NewAttempt(workflow.Attempt{Key: "7f3a", Number: 1}, nil)
-	result, err := pay.Work.Do(context.Background(), attempt, accepted.Data, []byte(`{"amount":1000,"method":"card"}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	result := must(pay.Work.Do(context.Background(), attempt, accepted.Data, []byte(`{"amount":1000,"method":"card"}`)))
 	fmt.Println("charged:", string(result))
 
-	ended, err := pay.Done(workflow.Facts{State: Paying}, accepted.Data, result)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	ended := must(pay.Done(workflow.Facts{State: Paying}, accepted.Data, result))
 	fmt.Println("ended:", ended.To)
 	// Output:
 	// accepted: paying [cancel]
@@ -106,11 +86,7 @@ func ExampleDo() {
 
 // When the work has failed for good, the instance goes to the state of OrElse.
 func ExampleActivity_OrElse() {
-	w, err := charging.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(charging.Build())
 	pay := w.Leaving("pay", Placed)
 	attempt := workflow.NewAttempt(workflow.Attempt{Key: "7f3a", Number: 1}, nil)
 	_, failure := pay.Work.Do(context.Background(), attempt, nil, []byte(`{"amount":1000,"method":"invoice"}`))
@@ -130,11 +106,7 @@ func ExampleActivity_OrElse() {
 
 // An effect is undone by its result, or by its key where nobody knows it.
 func ExampleActivity_Undo() {
-	w, err := charging.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(charging.Build())
 	pay := w.Leaving("pay", Placed)
 	attempt := workflow.NewAttempt(workflow.Attempt{Key: "7f3a", Number: 2}, nil)
 	for _, result := range [][]byte{[]byte(`{"id":"ch-7f3a","amount":1000}`), nil} {
@@ -149,18 +121,10 @@ func ExampleActivity_Undo() {
 
 // An order that is not paid in time expires by itself.
 func ExampleDefinition_After() {
-	w, err := charging.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(charging.Build())
 	placedAt := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	for _, t := range w.TimersIn(Placed) {
-		due, err := t.Due(placedAt, nil)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		due := must(t.Due(placedAt, nil))
 		fmt.Println(t.Name, "does", t.Do, "at", due.Format(time.DateTime))
 	}
 	fmt.Println("timers when paid:", len(w.TimersIn(Paid)))
@@ -199,16 +163,8 @@ func ExampleCall_Spawn() {
 		{w.Leaving("delivered", Placed), `{"child":"01936b0e-0000-7000-8000-000000000001","workflow":"delivery","state":"done",` +
 			`"data":{"signed_by":"Ann"}}`},
 	} {
-		p, err := c.step.Decode([]byte(c.payload))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		out, err := c.step.Run(workflow.Facts{State: Placed}, nil, p)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		p := must(c.step.Decode([]byte(c.payload)))
+		out := must(c.step.Run(workflow.Facts{State: Placed}, nil, p))
 		for _, s := range out.Spawns {
 			fmt.Println(s.Workflow, s.Transition, string(s.Payload), "then", s.End)
 		}

@@ -13,11 +13,7 @@ func ExampleDefinition_Keep() {
 		workflow.Start("pay-back", "paid-back", func(*workflow.Call, *struct{}, workflow.None) error { return nil }),
 	).Final("paid-back").Keep(workflow.Horizons{Replay: 7 * 24 * time.Hour, Tombstone: workflow.Forever})
 
-	w, err := refunds.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(refunds.Build())
 	fmt.Println("replayed for", w.Horizons.Replay, "and refused for ever:", w.Horizons.Tombstone == workflow.Forever)
 	// Output: replayed for 168h0m0s and refused for ever: true
 }

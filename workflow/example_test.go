@@ -10,6 +10,14 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
+// must returns v. The examples have no errors.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 const (
 	Placed    workflow.State = "placed"
 	Paid      workflow.State = "paid"
@@ -77,11 +85,7 @@ var orders = workflow.Define("order", 1,
 
 // An order, declared, and what an engine reads from it.
 func ExampleDefine() {
-	w, err := orders.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(orders.Build())
 	fmt.Println(w.Name, w.Version, w.States, "ends", w.Finals)
 	for _, s := range w.Steps {
 		fmt.Println(s.Name, s.From, "->", s.To, s.Roles)
@@ -115,12 +119,8 @@ func ExampleDefinition_Build() {
 // A payload is refused with every field that is wrong, addressed as the caller
 // wrote it.
 func ExampleStep_Decode() {
-	w, err := orders.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = w.Named("place")[0].Decode([]byte(`{"customer":"c-1","total":-5}`))
+	w := must(orders.Build())
+	_, err := w.Named("place")[0].Decode([]byte(`{"customer":"c-1","total":-5}`))
 	if e, ok := errors.AsType[*workflow.Error](err); ok {
 		fmt.Println(e.Code, e.Code.Info().Status)
 		for _, f := range e.Fields {
@@ -135,11 +135,7 @@ func ExampleStep_Decode() {
 
 // A decision is a function of the facts, the data and the payload.
 func ExampleStep_Run() {
-	w, err := orders.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(orders.Build())
 	step := w.Leaving("pay", Placed)
 	facts := workflow.Facts{Now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Actor: "c-1", Version: 1, State: Placed}
 	data := []byte(`{"customer":"c-1","cart":"k-9","total":1000,"paid":0,"placed_at":"2026-01-02T15:00:00Z"}`)
@@ -164,16 +160,8 @@ func ExampleStep_Run() {
 
 // The schema says what Decode accepts.
 func ExampleStep_Schema() {
-	w, err := orders.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	raw, err := w.Named("place")[0].Schema()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	w := must(orders.Build())
+	raw := must(w.Named("place")[0].Schema())
 	schema := jsontext.Value(raw).Clone()
 	if err := schema.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
 		fmt.Println(err)

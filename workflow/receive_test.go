@@ -146,11 +146,3 @@ func TestReceive_DescribedNotHashed(t *testing.T) {
 		t.Errorf("described are %v and %v", d.Transitions[0].Receives, d.Transitions[1].Receives)
 	}
 }
-
-func TestReceive_AddedAfterBuild(t *testing.T) {
-	begin := Start("begin", "open", quiet[stamp]).Receive("post", JSON(stamped))
-	w, err := Define("w", 1, begin).Final("open").Build()
-	require.NoError(t, err)
-	begin.Receive("bank", JSON(stamped))
-	assert.Equal(t, 1, len(w.Steps[0].Receives), "it receives from consumers")
-}

@@ -57,13 +57,3 @@ func TestTimerIsDue(t *testing.T) {
 	_, err = until.Due(entered, []byte(`{"until":5}`))
 	assert.Equalf(t, NotOnThisNode, CodeOf(err), "other data: %v", err)
 }
-
-func TestBuiltTimerDoesNotChange(t *testing.T) {
-	in := From("a", "b")
-	none := func(*Call, *lease, None) error { return nil }
-	w, err := Define("w", 1, Start("go", "a", none), On("on", From("a"), "b", none), On("end", From("a", "b"), "c", none)).
-		Final("c").After("t", in, time.Hour, "end").Build()
-	require.NoError(t, err)
-	in[0] = "c"
-	assert.True(t, w.TimersIn("a") != nil && w.TimersIn("c") == nil, "the timer follows the caller's slice")
-}
