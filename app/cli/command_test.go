@@ -3,16 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/kernel/build"
@@ -137,30 +134,6 @@ func TestHelpDoesNotShowThePassword(t *testing.T) {
 		"exit %d\n%s%s", code, stdout, stderr)
 	if code, stdout, _ := run(t.Context()); code != 0 || !strings.Contains(stdout, "migrate") {
 		t.Errorf("without a command: exit %d\n%s", code, stdout)
-	}
-}
-
-func TestAddedCommandsGetTheFlagsOfAll(t *testing.T) {
-	root := CommandLine(order.Workflow(provider.New()))
-	var got service.Config
-	root.AddCommand(&cobra.Command{Use: "mine", RunE: func(c *cobra.Command, _ []string) error {
-		got = ConfigOf(c, order.Workflow(provider.New()))
-		return errors.New("no more of it")
-	}})
-	root.SetArgs([]string{"mine", "--database", "d", "--schema", "s"})
-	var stderr bytes.Buffer
-	root.SetErr(&stderr)
-	code := execute(t.Context(), root)
-	assert.Truef(t, got.Database == "d" && got.Schema == "s" && len(got.Workflows) == 1, "%+v", got)
-	assert.Truef(t, code == 1 && strings.HasSuffix(stderr.String(), ": no more of it\n"), "exit %d, %q", code, stderr.String())
-}
-
-func TestMigrateSaysWhatItDid(t *testing.T) {
-	url := pgtest.URL(t)
-	for _, want := range []string{"applied now", "0 applied now"} {
-		code, stdout, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop")
-		assert.Truef(t, code == 0 && strings.HasPrefix(stdout, "schema shop is at version ") && strings.Contains(stdout, want),
-			"exit %d, %q, %q", code, stdout, stderr)
 	}
 }
 

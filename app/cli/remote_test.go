@@ -237,8 +237,6 @@ func TestHistoryListsTransitions(t *testing.T) {
 		`  a    -\n +2  \S+  cancel      placed  cancelled  bob    b    late\n$`).MatchString(got) {
 		t.Errorf("%s", got)
 	}
-	list := read[wire.History](p, "history order#c-1:k-1 --after 1 -o json").Entries
-	assert.Truef(t, len(list) == 1 && list[0].Version == 2 && strings.Contains(string(list[0].Payload), `"late"`), "%+v", list)
 	p.fails("history order#c-1:k-9", 5, "instance_not_found")
 	p.fails("history order#c-1:k-1 --after -1", 2, "--after -1")
 }
@@ -250,10 +248,8 @@ func TestCanSaysWhyNot(t *testing.T) {
 	for _, want := range []string{"transition  now  to", "\npay         yes  ", "\nship        no   shipped", "illegal_transition: "} {
 		assert.Contains(t, got, want, "in")
 	}
-	o := read[client.Options](p, "can order#c-1:k-1 -o json")
-	assert.Truef(t, len(o.Transitions) >= 4, "%+v", o)
 	assert.Equal(t, "yes, cancel to cancelled\n", p.gets("can order#c-1:k-1 cancel"))
-	o = read[client.Options](p, "can order#c-1:k-1 cancel -o json")
+	o := read[client.Options](p, "can order#c-1:k-1 cancel -o json")
 	assert.Truef(t, len(o.Transitions) == 1 && o.Transitions[0].Allowed, "%+v", o)
 	p.fails("can order#c-1:k-1 ship", 1, "not ship: illegal_transition: ")
 	p.fails("can order#c-1:k-1 burn", 2, `there is no transition "burn"; there are: `)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/schema"
@@ -102,14 +100,6 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	assert.Truef(t, code == 0 && stdout == "intact: 2 rows of 1 instances of tenant default\n", "exit %d, %q", code, stdout)
 }
 
-func TestVerifyOfATenantThatIsNotThereFails(t *testing.T) {
-	url := pgtest.URL(t)
-	orders(t, url, 1)
-	code, stdout, stderr := run(t.Context(), "verify", "--database", url, "--tenant", "nope")
-	want := "shop: no such tenant: nothing to verify: tenant \"nope\" has no transitions in this database\n"
-	assert.Truef(t, code == 1 && stdout == "" && stderr == want, "exit %d, %q, %q", code, stdout, stderr)
-}
-
 // The audit chain does not depend on rows that retention removes: events, answers, tombstones.
 func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 	url := pgtest.URL(t)
@@ -153,26 +143,24 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 	assert.Truef(t, code == 1 && strings.Contains(stdout, ids[1]), "exit %d, %q", code, stdout)
 }
 
-func TestVerifyFindsAGapInTheLog(t *testing.T) {
+func TestVerify_Failures(t *testing.T) {
 	url := pgtest.URL(t)
 	orders(t, url, 1)
 	tamper(t, url, `UPDATE pawl.log SET head = 3`)
-	code, stdout, _ := run(t.Context(), "verify", "--database", url)
-	assert.Truef(t, code == 1 && strings.HasPrefix(stdout, "broken: the log: the log's head is 3"), "exit %d, %q", code, stdout)
-}
-
-func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
-	url := pgtest.URL(t)
-	orders(t, url, 1)
-	code, _, stderr := run(t.Context(), "verify", "--database", url, "--instance", "00000000-0000-8000-8000-000000000000")
-	assert.Truef(t, code == 1 && strings.Contains(stderr, "instance_not_found"), "exit %d, %q", code, stderr)
-	for _, id := range []string{"", "00000000-0000-0000-0000-000000000000"} {
-		code, stdout, stderr := run(t.Context(), "verify", "--database", url, "--instance", id)
-		assert.Truef(t, code == 2 && stdout == "" && strings.Contains(stderr, "--instance is not a UUID"),
-			"instance %q: exit %d, %q, %q", id, code, stdout, stderr)
-	}
-	var out bytes.Buffer
-	if err := report(&out, "t", inspect.Verification{}); err == nil || !strings.Contains(err.Error(), "no such tenant") || out.Len() > 0 {
-		t.Errorf("an empty tenant: %v, %q", err, out.String())
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{nil, 1, "broken: the log: the log's head is 3", ""},
+		{[]string{"--tenant", "nope"}, 1, "", "shop: no such tenant: nothing to verify: tenant \"nope\" has no transitions in this database\n"},
+		{[]string{"--instance", "00000000-0000-8000-8000-000000000000"}, 1, "", "instance_not_found"},
+		{[]string{"--instance", ""}, 2, "", "--instance is not a UUID"},
+		{[]string{"--instance", "00000000-0000-0000-0000-000000000000"}, 2, "", "--instance is not a UUID"},
+	} {
+		code, stdout, stderr := run(t.Context(), append([]string{"verify", "--database", url}, c.args...)...)
+		assert.Equal(t, c.code, code, c.args)
+		assert.Truef(t, strings.HasPrefix(stdout, c.stdout) && (c.stdout != "" || stdout == ""), "%s: %q", c.args, stdout)
+		assert.Contains(t, stderr, c.stderr, c.args)
 	}
 }

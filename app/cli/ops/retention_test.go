@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
+func TestOpsRetention_NodeAndPartitions(t *testing.T) {
 	p := behind(t)
 	p.script("UPDATE pawl.leadership SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL")
 	if got := p.run("retention"); onlyLine(got, "node") != "node   -" || onlyLine(got, "until") != "until  -" {
@@ -27,14 +27,9 @@ func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
 	var r inspect.Retention
 	err := json.Unmarshal([]byte(p.run("retention -o json")), &r)
 	assert.Truef(t, err == nil && len(r.Partitions) != 0 && r.KeepEvents == 30*24*3600, "%+v, %v", r, err)
-}
-
-// The nodes may keep events for another time than the default.
-func TestOpsRetentionJudgesByTheAgeThatItIsTold(t *testing.T) {
-	p := behind(t)
 	p.script("SELECT pawl.make_partition('outbox', now() - interval '21 days')")
 	assert.NotContains(t, p.run("retention"), "to be dropped", "by 30 days nothing is over")
-	got := p.run("retention --keep-events 168h")
+	got = p.run("retention --keep-events 168h")
 	assert.Truef(t, strings.Contains(got, "  to be dropped\n") && onlyLine(got, "keeps") == "keeps  events for 168h0m0s",
 		"by a week the week before last is over:\n%s", got)
 	p.fails("retention --keep-events 23h", "--keep-events 23h0m0s is less than a day")

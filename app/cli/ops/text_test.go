@@ -14,19 +14,12 @@ import (
 )
 
 // Text that PostgreSQL cannot store is a usage error, not an outage of the database.
-func TestOpsTakesTextThatCannotBeStoredForAMistake(t *testing.T) {
+func TestOps_RefusesInvalidText(t *testing.T) {
 	p := newProgram(t)
 	for _, args := range [][]string{
-		{"counts", "--state"}, {"counts", "--workflow"}, {"counts", "--tenant"}, {"keys", "--tenant"},
-		{"show"}, {"show", "x", "--workflow"}, {"stuck", "--workflow"}, {"stuck", "--workflow", "bill", "--business-key"},
-		{"abandon", "scope"}, {"abandon", "scope", "key", "--reason"}, {"abandon", "scope", "key", "--by"},
-		{"pause"}, {"pause", "bill", "--reason"}, {"pause", "bill", "--by"}, {"resume"},
-		{"sinks", "show"}, {"sinks", "pause"}, {"sinks", "pause", "s", "--reason"}, {"sinks", "resume"}, {"sinks", "forget"},
-		{"sinks", "move", "--to", "1"}, {"sinks", "dead"}, {"sinks", "dead", "s", "--type"}, {"sinks", "dead", "s", "--status"},
-		{"sinks", "dead", "s", "--workflow"}, {"sinks", "dead", "s", "--tenant", "default", "--workflow", "bill", "--business-key"},
-		{"sinks", "redrive", "s", "--type"}, {"sinks", "redrive", "s", "--all", "--by"}, {"sinks", "skip", "s", "--all", "--reason"},
-		{"inbox", "kept", "--consumer"}, {"inbox", "kept", "--consumer", "bank", "--id"}, {"inbox", "raw", "bank"},
-		{"inbox", "list", "--consumer"}, {"inbox", "body", "bank"}, {"inbox", "retry", "bank"}, {"inbox", "discard", "bank", "id", "--reason"},
+		{"counts", "--state"}, {"keys", "--tenant"}, {"show"}, {"abandon", "scope"}, {"abandon", "scope", "key", "--reason"},
+		{"abandon", "scope", "key", "--by"}, {"pause", "bill", "--by"}, {"sinks", "move", "s", "--to", "1", "--reason"}, {"inbox", "raw", "bank"},
+		{"inbox", "discard", "bank", "id", "--hash"},
 	} {
 		for _, text := range []string{"a\xff", "a\x00"} {
 			_, _, err := p.try(args[0], append(args[1:len(args):len(args)], text)...)
@@ -39,7 +32,7 @@ func TestOpsTakesTextThatCannotBeStoredForAMistake(t *testing.T) {
 }
 
 // Callers choose business keys, and an operator's terminal must not obey them.
-func TestOpsShowsNothingThatATerminalObeys(t *testing.T) {
+func TestOpsShow_EscapesControlCharacters(t *testing.T) {
 	p := newProgram(t)
 	p.serve(func(e *engine.Engine) {
 		submit(t, e, transitions.Command{Workflow: "bill", Transition: "write", Key: "k",

@@ -12,9 +12,10 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
+func TestOpsBegin_SetsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
+	p.more = sacks()
 	p.serve(func(e *engine.Engine) {
 		_, err := e.Submit(t.Context(), place(1))
 		assert.NoError(t, err)
@@ -30,16 +31,7 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 	assert.True(t, strings.Contains(got, "nodes without it") && strings.Contains(got, "new ones, as said"), got)
 	got = p.run("begin order newest -o json")
 	assert.True(t, strings.Contains(got, `"version": 0`) && strings.Contains(got, `"begins": 1`), got)
+	assert.Equal(t, "sack: new instances begin with the newest version that a node knows, now 2\n", p.run("begin sack newest"))
 	got = p.run("versions")
 	assert.True(t, !strings.Contains(got, "as said") && strings.Contains(got, "new ones"), got)
-}
-
-// Returning to the newest version prints its number.
-func TestOpsSaysWhichVersionTheNewestIs(t *testing.T) {
-	t.Parallel()
-	p := newProgram(t)
-	p.more = sacks()
-	p.serve(func(*engine.Engine) {})
-	assert.Equal(t, "sack: new instances begin with version 1\n", p.run("begin sack 1"))
-	assert.Equal(t, "sack: new instances begin with the newest version that a node knows, now 2\n", p.run("begin sack newest"))
 }

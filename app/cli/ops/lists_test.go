@@ -1,13 +1,11 @@
 package ops_test
 
 import (
-	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/pawlhq/pawl/inspect"
 )
 
 // trouble is orders, and commands that need an operator.
@@ -31,10 +29,15 @@ FROM (SELECT id FROM pawl.instance LIMIT 1) AS i, (VALUES
 	return p
 }
 
-func TestOpsKeysShowsHowKeysStand(t *testing.T) {
+func TestOpsLists_Tables(t *testing.T) {
 	p := trouble(t)
 	today := regexp.MustCompile(`since [0-9-]{10}`)
-	wantTable(t, today.ReplaceAllString(p.run("keys"), "since (today)"), `
+	for args, want := range map[string]string{
+		"counts": `
+workflow  version  state      open   count
+order           1  cancelled  false      2
+all                                      2`,
+		"keys": `
 keys                    count  oldest                age
 pending                     1  -                     -
 processing                  1  -                     -
@@ -57,8 +60,35 @@ dead messages               0  -                     -
 attempts at all nodes since (today):
 scope         tenant   attempts  new  replayed  active  mismatched  expired  suppressed
 order:cancel  default         2    2         0       0           0        0       0.0 %
-order:place   default         2    2         0       0           0        0       0.0 %`)
-	var k inspect.Keys
-	err := json.Unmarshal([]byte(p.run("keys -o json --tenant other")), &k)
-	assert.Truef(t, err == nil && k.Tenant == "other" && k.Due == 0 && len(k.Statuses) == 6, "%+v, %v", k, err)
+order:place   default         2    2         0       0           0        0       0.0 %`,
+		"stuck --workflow order --business-key c:0": `
+since                 workflow  business key  transition  scope                                       key    why         failures  failure
+(a time in UTC)       order     c:0           pay         order:(its id)                              asked  ask_person         6  nobody knows whether it was charged`,
+	} {
+		wantTable(t, today.ReplaceAllString(p.run(args), "since (today)"), want)
+	}
+	stdout, stderr, err := p.try("commands --limit 1")
+	assert.Truef(t, err == nil && strings.Count(stdout, "\n") == 2 && strings.Contains(stderr, "there are more"), "%v, %s%s", err, stdout, stderr)
+}
+
+// Each flag reaches the API. What it selects there is tested with the API.
+func TestOpsLists_Filters(t *testing.T) {
+	p := trouble(t)
+	for args, rows := range map[string]int{
+		"counts --workflow order --definition 1 --state cancelled --state shipped": 2, "counts --open": 1, "counts --open=false": 2,
+		"counts --tenant other": 1, "commands --status stuck --workflow order": 1, "commands --status lapsed": 0,
+		"commands --actor ann": 3, "commands --actor bob": 0, "commands --proof none": 0, "stuck --tenant other": 0,
+		"stuck --workflow order --business-key c:1": 0, "stuck --instance 01936b0e-0000-7000-8000-000000000001": 0,
+	} {
+		assert.Equal(t, rows, strings.Count(p.run(args), "\n")-1, args)
+	}
+	for args, want := range map[string]string{
+		"commands --status succeeded": "--status is one of pending", "counts --definition 0": "--definition",
+		"counts --definition 5000000000": "definition", "counts --open=maybe": "--open", "counts orders": "orders",
+		"stuck --business-key c:0": "--business-key needs --workflow", "stuck --instance c:0": "--instance is not a UUID",
+		"counts --workflow ordre": "workflow_not_found", "commands --workflow ordre": "workflow_not_found",
+		"stuck --workflow ordre": "workflow_not_found",
+	} {
+		p.fails(args, want)
+	}
 }
