@@ -101,7 +101,7 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 	if secret := os.Getenv(variableOfSecret); secret != "" {
 		c.Secret = []byte(secret)
 	} else if slices.Contains(in.Algorithms, "HS256") {
-		return nil, fmt.Errorf("HS256 takes the secret that is in %s, and there is none", variableOfSecret)
+		return nil, fmt.Errorf("HS256 needs the secret in %s, which is not set", variableOfSecret)
 	}
 	for name, d := range map[string]struct {
 		text string
@@ -112,7 +112,7 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 		}
 		var err error
 		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 {
-			return nil, fmt.Errorf("%q is no time such as \"30s\": %q", name, d.text)
+			return nil, fmt.Errorf("%q is not a duration such as \"30s\": %q", name, d.text)
 		}
 		if *d.into == 0 && name == "leeway" {
 			*d.into = -1 // none; 0 is the default
@@ -154,7 +154,7 @@ SSL_CERT_FILE names the file of that authority.`,
 				return &usage.Error{Err: err}
 			}
 			if c.Flag(flagDatabase).Changed {
-				return usage.Errorf("--database: it is a server that says what a credential may; whoever has the database has everything")
+				return usage.Errorf("--database: only a server checks a credential; access to the database includes all rights")
 			}
 			return canI(c, asked, args[0], asJSON)
 		},

@@ -74,15 +74,15 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 			`%, ?, # and a slash at its end (see "shop serve --help")`},
 		{"serve --sink-private home", `shop: --sink-private home is not a network such as 10.0.0.0/8 (see "shop serve --help")`},
 		{"serve --workers -1", `shop: --workers is negative (see "shop serve --help")`},
-		{"serve --keep-events 23h", `shop: --keep-events 23h0m0s is less than a day: who was away overnight would find them gone (see "shop ` +
+		{"serve --keep-events 23h", `shop: --keep-events 23h0m0s is less than a day: a reader that is away overnight would miss events (see "shop ` +
 			`serve --help")`},
 		{"serve --lease 500ms", `shop: --lease 500ms is less than a second: a node that is only slow would lose its work (see "shop serve ` +
 			`--help")`},
 		{"serve --inbox payments", `shop: --inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing (see "shop serve --help")`},
 		{"migrate --schema 1", `shop: schema name "1" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter (see "shop migrate --help")`},
 		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
-		{"auth can-i read --database x", `shop: --database: it is a server that says what a credential may; whoever has the database has ` +
-			`everything (see "shop auth can-i --help")`},
+		{"auth can-i read --database x", `shop: --database: only a server checks a credential; access to the database includes all ` +
+			`rights (see "shop auth can-i --help")`},
 		{"ops fly", `shop: there is no command "fly" (see "shop ops --help")`},
 		{"ops stuck --limit 0", `shop: --limit 0 is not 1 to 1000 (see "shop ops stuck --help")`},
 		{"ops keys --node 127.0.0.1:1", `shop: --node is not the URL of a server, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
@@ -94,7 +94,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"ops inbox retry", `shop: CONSUMER is missing (see "shop ops inbox retry --help")`},
 		{"ops resolve order:1 a b", `shop: "b" is one argument too many (see "shop ops resolve --help")`},
 		{"diagram", `shop: WORKFLOW is missing (see "shop diagram --help")`},
-		{"diagram ordre", `shop: there is no workflow "ordre"; did you mean order? (see "shop diagram --help")`},
+		{"diagram ordre", `shop: unknown workflow "ordre"; did you mean order? (see "shop diagram --help")`},
 		{"diagram order --format png", `shop: --format png is not mermaid, dot or svg (see "shop diagram --help")`},
 	} {
 		code, stdout, stderr := run(t.Context(), strings.Fields(tt.args)...)

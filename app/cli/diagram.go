@@ -76,7 +76,7 @@ func newest(sources []workflow.Source, name string) (*workflow.Workflow, error) 
 		names = append(names, w.Name)
 	}
 	if found == nil {
-		return nil, usage.Errorf("there is no workflow %q; %s", name, flags.Nearest(name, slices.Compact(slices.Sorted(slices.Values(names)))))
+		return nil, usage.Errorf("unknown workflow %q; %s", name, flags.Nearest(name, slices.Compact(slices.Sorted(slices.Values(names)))))
 	}
 	return found, nil
 }

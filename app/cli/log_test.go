@@ -65,7 +65,7 @@ func TestOpsWithoutDatabase(t *testing.T) {
 	t.Setenv(localpg.EnvHome, home)
 	for _, args := range []string{"ops counts", "ops stuck", "keys list", "verify", "doctor", "migrate status"} {
 		code, _, stderr := run(t.Context(), strings.Fields(args)...)
-		if code != 2 || !strings.Contains(stderr, "no database is named, and there is no private one: set DATABASE_URL or --database") {
+		if code != 2 || !strings.Contains(stderr, "no database is named, and no private one exists: set DATABASE_URL or --database") {
 			t.Errorf("%s: %d %s", args, code, stderr)
 		}
 	}

@@ -252,7 +252,7 @@ func TestCanSaysWhyNot(t *testing.T) {
 	o := read[client.Options](p, "can order#c-1:k-1 cancel -o json")
 	assert.Truef(t, len(o.Transitions) == 1 && o.Transitions[0].Allowed, "%+v", o)
 	p.fails("can order#c-1:k-1 ship", 1, "not ship: illegal_transition: ")
-	p.fails("can order#c-1:k-1 burn", 2, `there is no transition "burn"; there are: `)
+	p.fails("can order#c-1:k-1 burn", 2, `unknown transition "burn"; there are: `)
 	p.fails("can order#c-1:k-9", 5, "instance_not_found")
 }
 

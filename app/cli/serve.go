@@ -89,19 +89,19 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"how old an event is at least when it is removed from the log, at least 24h; what a sink has not got stays for longer")
 	own.StringArrayVar(&f.receivers, "sink", nil, "deliver every event to a receiver, as NAME=URL; may be given several times")
 	own.StringVar(&config.Source, "source", transitions.DefaultSource,
-		"what the source of the events begins with; to be set, for good, where several installations feed one receiver or stream")
+		"prefix of the source of events; set it once, and do not change it, if several installations feed one receiver or stream")
 	own.StringSliceVar(&f.fromNow, "sink-from-now", nil,
-		"names of sinks that begin with what happens from now on, if they are new; others go on where they are")
+		"new sinks that start with the next event; existing ones continue at their position")
 	own.StringSliceVar(&f.private, "sink-private", nil,
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
-	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.Float64Var(&config.Rate, "rate", 0, "maximum number of commands per second from each tenant on this node; 0 means unlimited")
 	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
-		"how many commands a second this node takes from each actor of a tenant, whichever credentials it sends; 0 is no limit")
+		"maximum number of commands per second from each actor of a tenant on this node, with all its credentials; 0 means unlimited")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.BoolVar(&config.AccessLogSkipsHealth, "access-log-skip-health", false, "leave /healthz, /readyz and /metrics out of the access log")
-	own.StringVar(&config.Console, "console", console.DefaultPath, "the path of the console, the pages for operators; \"off\" is none")
+	own.StringVar(&config.Console, "console", console.DefaultPath, "path of the console, the pages for operators; \"off\" disables it")
 	own.StringVar(&f.auth, "auth", "",
-		"file that says whose credentials are taken, see docs/access.md; without it everybody on this machine is believed")
+		"file with the accepted credentials, see docs/access.md; without it every caller on this machine is trusted")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")

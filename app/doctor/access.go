@@ -115,10 +115,10 @@ func (x *exam) locked(ctx context.Context, f Finding) Finding {
 		err := row.Scan(&table, &pid, &role, &program)
 		if pid == nil {
 			return unknown("see the finding of prepared-transactions, and look again",
-				"there was no answer in time: a prepared transaction has locked the table %s, which nobody can read meanwhile", table), err
+				"timeout: a prepared transaction has locked the table %s against readers", table), err
 		}
-		return unknown(dof("see what the session %d does, end it where nobody needs it, and look again", *pid),
-			"there was no answer in time: the session %d of %s (%s) has locked the table %s, which nobody can read meanwhile",
+		return unknown(dof("see what the session %d does, end it if it is not needed, and look again", *pid),
+			"timeout: the session %d of %s (%s) has locked the table %s against readers",
 			*pid, role, orUnnamed(program), table), err
 	}, lockedSQL, x.config.Schema)
 	if err != nil || len(found) == 0 {

@@ -168,7 +168,7 @@ func read[T any](ctx context.Context, x *exam, scan pgx.RowToFunc[T], sql string
 func one[T any](ctx context.Context, x *exam, sql string, args ...any) (value T, err error) {
 	list, err := read(ctx, x, pgx.RowToStructByPos[T], sql, args...)
 	if err == nil && len(list) != 1 {
-		err = fmt.Errorf("%d rows in the place of one", len(list))
+		err = fmt.Errorf("%d rows instead of one", len(list))
 	}
 	if err == nil {
 		value = list[0]
@@ -188,12 +188,12 @@ func (x *exam) notSeen(ctx context.Context, err error) Finding {
 	refused, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ctx.Err() != nil:
-		return unknown(`run it again, with a longer "--timeout"`, "there was no time left to look")
+		return unknown(`run it again, with a longer "--timeout"`, "the time limit ended before this check")
 	case refused != nil && refused.Code == mayNot:
 		return unknown(rights(x.facts.role), "the role %s may not see it: %s", x.facts.role, refused.Message)
 	case refused != nil && refused.Code == lockTaken:
 		return x.locked(ctx, unknown("find out who holds it, in pg_locks, and look again",
-			"somebody holds a lock for longer than %s that nobody can look past", span(lockTimeout)))
+			"a lock was held for longer than %s", span(lockTimeout)))
 	case errors.Is(err, context.DeadlineExceeded), refused != nil && refused.Code == tookTooLong:
 		return x.locked(ctx, unknown("look again when the database has less to do", "the database did not answer within %s",
 			span(x.limits.check)))

@@ -106,7 +106,7 @@ func TestDoctor_SlowDatabase(t *testing.T) {
 	_, err := Examine(gone, p.config)
 	assert.Error(t, err, "it is not interrupted")
 	f := new(exam).notSeen(gone, gone.Err())
-	assert.Truef(t, f.Found == "there was no time left to look" && f.Severity == Unknown, "%+v", f)
+	assert.Truef(t, f.Found == "the time limit ended before this check" && f.Severity == Unknown, "%+v", f)
 }
 
 var rightsBlock = regexp.MustCompile("(?ms)^```sql rights\n(.*?)^```$")

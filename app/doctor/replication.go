@@ -27,7 +27,7 @@ func lookAtSlots(ctx context.Context, x *exam) (string, []Finding, error) {
 		case keeps && wal >= x.limits.slotWAL:
 			return problem(name, drop, "it keeps %s", what), err
 		case !active && (keeps || behind > 0):
-			return warning(name, drop, "nobody receives from it, and it keeps %s", what), err
+			return warning(name, drop, "it has no receiver, and keeps %s", what), err
 		}
 		return Finding{}, err
 	}, slotsSQL)

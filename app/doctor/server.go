@@ -24,7 +24,7 @@ var ends = []struct {
 // lacks are what a version does not have that newer ones do, and that an operator of Pawl may miss.
 var lacks = map[int]string{
 	14: "; before 15 every role may create tables in the schema public",
-	15: "; before 16 no connections can be reserved for roles that are no superusers",
+	15: "; before 16 connections can be reserved for superusers only",
 	16: "; before 17 no setting bounds how long a transaction may last",
 }
 

@@ -54,7 +54,7 @@ func lookAtConnections(ctx context.Context, x *exam) (string, []Finding, error) 
 	judge("role "+x.facts.role, "its CONNECTION LIMIT", c.Own, c.OwnLimit)
 	if x.conns > least {
 		found = append(found, warning("pool", dof("let pool_max_conns be less than %d in the connection string, divided by the nodes", least),
-			"the pool of one node may have %s beside those of its pipeline, and there are %d in all", several(x.conns, "connection"), least))
+			"the pool of one node may have %s in addition to those of its pipeline, and the limit is %d", several(x.conns, "connection"), least))
 	}
 	return fmt.Sprintf("%d of %s in use, and the pool of a node may have %d", c.All, several(most, "connection"), x.conns), found, nil
 }
@@ -147,7 +147,7 @@ func lookAtLockWaits(ctx context.Context, x *exam) (string, []Finding, error) {
 		var role, program, holders string
 		var age float64
 		err := row.Scan(&pid, &role, &program, &age, &holders)
-		return warning(fmt.Sprintf("pid %d", pid), dof("see what the session %s does, and end it where nobody needs it", holders),
+		return warning(fmt.Sprintf("pid %d", pid), dof("see what the session %s does, and end it if it is not needed", holders),
 			"a statement of %s (%s) waits for %s for a lock that %s holds", role, orUnnamed(program),
 			span(time.Duration(age*float64(time.Second))), holders), err
 	}, lockWaitsSQL, x.limits.lockWait.Seconds())

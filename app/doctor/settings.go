@@ -97,7 +97,7 @@ func readServers(row pgx.CollectableRow) (s setting, err error) {
 	err = row.Scan(&s.Name, &s.Value, &source)
 	s.Place, s.Undo = everybody, fmt.Sprintf("ALTER SYSTEM RESET %s, or mend it in postgresql.conf; then SELECT pg_reload_conf()", s.Name)
 	if source == "client" {
-		s.Place, s.Undo = "whoever has this connection string", fmt.Sprintf("take %s out of the connection string", s.Name)
+		s.Place, s.Undo = "programs with this connection string", fmt.Sprintf("take %s out of the connection string", s.Name)
 	}
 	return s, err
 }

@@ -86,7 +86,7 @@ func lookAtIndexes(ctx context.Context, x *exam) (string, []Finding, error) {
 // constraint.
 func (x *exam) remade(want *schema.Index, drop bool) string {
 	if _, columns, _ := strings.Cut(want.Definition, "USING btree "); strings.HasSuffix(want.Name, "_pkey") {
-		return fmt.Sprintf("ALTER TABLE %s.%s DROP CONSTRAINT IF EXISTS %s, ADD CONSTRAINT %[3]s PRIMARY KEY %s, while nobody works",
+		return fmt.Sprintf("ALTER TABLE %s.%s DROP CONSTRAINT IF EXISTS %s, ADD CONSTRAINT %[3]s PRIMARY KEY %s, while no node runs",
 			x.schemaOf(), want.Table, want.Name, columns)
 	}
 	if drop {
@@ -166,7 +166,7 @@ func lookAtDeadRows(ctx context.Context, x *exam) (string, []Finding, error) {
 		err := row.Scan(&name, &live, &dead, &vacuumed)
 		return warning(name, dof("see what keeps vacuum back (transactions, replication-slots, autovacuum), then VACUUM (ANALYZE) %s.%s",
 			x.schemaOf(), name),
-			"table %s has %d dead rows beside %d live ones; vacuumed: %s", name, dead, live, vacuumed), err
+			"table %s has %d dead rows and %d live ones; vacuumed: %s", name, dead, live, vacuumed), err
 	}, deadRowsSQL, x.config.Schema, x.limits.deadRows, x.limits.deadShare)
 	return "vacuum keeps up", found, err
 }

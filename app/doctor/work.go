@@ -39,7 +39,7 @@ func lookAtDue(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "what is due is begun", nil, err
 	}
 	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, Work that does not start",
-		"nobody works on what is due: %s, the first since %s", atLeast(k.Due, "command"), span(k.At.Sub(k.OldestDue)))}, nil
+		"no node executes what is due: %s, the first since %s", atLeast(k.Due, "command"), span(k.At.Sub(k.OldestDue)))}, nil
 }
 
 func lookAtStale(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -48,7 +48,7 @@ func lookAtStale(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "no lease has run out without being taken over", nil, err
 	}
 	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, A node that died",
-		"leases have run out, and nobody takes over: %s, the first %s ago", atLeast(k.Stale, "command"),
+		"leases have expired, and no node takes over: %s, the first %s ago", atLeast(k.Stale, "command"),
 		span(k.At.Sub(k.OldestStale)))}, nil
 }
 
@@ -187,7 +187,7 @@ func lookAtPartitions(ctx context.Context, x *exam) (string, []Finding, error) {
 	do := dof("SELECT %s.make_partitions(), as the owner of the tables; a node that runs does it by itself", x.schemaOf())
 	switch left := until.Sub(k.At); {
 	case left <= 0:
-		return "", []Finding{problem("outbox", do, "there is no partition for the events of now: commands make it while they wait, or fail")}, nil
+		return "", []Finding{problem("outbox", do, "a partition for current events is missing: commands wait to create it, or fail")}, nil
 	case left < x.limits.ahead:
 		return "", []Finding{warning("outbox", do, "there are partitions for the events of the next %s alone", span(left))}, nil
 	default:
@@ -222,10 +222,10 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 		of := fmt.Sprintf("%s %d", d.Workflow, d.Version)
 		switch {
 		case d.Changed:
-			found = append(found, problem(of, dof("give the changed one version %d, and keep this one beside it", d.Version+1),
+			found = append(found, problem(of, dof("give the changed one version %d, and keep this one", d.Version+1),
 				"workflow %s of this program is not what ran here as version %d: no node starts with it", d.Workflow, d.Version))
 		case len(d.Lacking)+len(d.Unreadable) > 0:
-			found = append(found, problem(of, dof("give the changed one version %d and this one beside it, or say with DataChanged that it is meant",
+			found = append(found, problem(of, dof("give the changed one version %d and keep this one, or declare the change with DataChanged",
 				d.Version+1), "this program is refused: of workflow %s version %d is stored %s", d.Workflow, d.Version, unlike(&d)))
 		case d.Given:
 			given++
@@ -235,7 +235,7 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 				return "", found, err
 			}
 			if open > 0 {
-				found = append(found, warning(of, "give the program that version beside the newer ones",
+				found = append(found, warning(of, "add that version to the program, in addition to the newer ones",
 					"about %s of workflow %s on version %d, which this program does not have: it cannot change them",
 					several(open, "open instance"), d.Workflow, d.Version))
 			}

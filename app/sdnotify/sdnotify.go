@@ -99,6 +99,6 @@ func (n *Notifier) tell(message string) {
 		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {
-		n.log.Warn("systemd cannot be told how the service stands", "message", message, "error", err)
+		n.log.Warn("cannot notify systemd of the service's state", "message", message, "error", err)
 	}
 }

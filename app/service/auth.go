@@ -73,7 +73,7 @@ func (all kinds) verify(ctx context.Context, credential string) (auth.Principal,
 			return one.verify(ctx, credential)
 		}
 	}
-	return auth.Principal{}, auth.Refuse(auth.Malformed, "this is no credential of a kind that is taken here")
+	return auth.Principal{}, auth.Refuse(auth.Malformed, "this kind of credential is not accepted here")
 }
 
 // health tells of what is not well. It is an error where no kind can be taken, and a warning where another one can.

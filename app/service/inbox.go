@@ -55,7 +55,7 @@ func (c Config) checkInbox(workflows []*workflow.Workflow) error {
 		case err != nil:
 			return usage.Errorf("inbox %q: %w", name, err)
 		case len(consumer.Secrets) == 0 || slices.ContainsFunc(consumer.Secrets, signature.Secret.IsZero):
-			return usage.Errorf("inbox %q has no secret: anybody could send it messages", name)
+			return usage.Errorf("inbox %q has no secret: every sender would be accepted", name)
 		case !received[name]:
 			return usage.Errorf("inbox %q: no transition of any workflow receives from it", name)
 		}

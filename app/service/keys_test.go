@@ -65,7 +65,7 @@ func TestAServiceTakesKeysBesideTokens(t *testing.T) {
 	}
 	only := service(t, func(c *Config) { c.Auth.Keys, c.Database = true, s.config.Database })
 	status, body := asks(t, only, "/v1/instances", idp.Token(nil))
-	assert.Truef(t, status == 401 && strings.Contains(body, "no credential of a kind"), "%d %s", status, body)
+	assert.Truef(t, status == 401 && strings.Contains(body, "kind of credential is not accepted"), "%d %s", status, body)
 	status, _ = asks(t, only, "/v1/instances", other)
 	assert.Equal(t, 200, status, "a key is answered with")
 }

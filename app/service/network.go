@@ -108,7 +108,7 @@ func checkAddress(address string, n Network, authenticated bool) error {
 		return usage.Errorf("refusing to listen on %s: callers are not authenticated, so only this machine may connect; "+
 			"say whose credentials are taken (--auth), or listen on a loopback address such as %s", address, DefaultAddress)
 	case !n.encrypted() && !n.PlainHTTP:
-		return usage.Errorf("refusing to listen on %s without TLS: whoever is on the way could read the callers' credentials and use them; "+
+		return usage.Errorf("refusing to listen on %s without TLS: the callers' credentials could be read on the network; "+
 			"give a certificate (--tls-cert and --tls-key), or say that a proxy before this address ends TLS (--plain-http)", address)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (c *Config) hasDatabase() error {
 	}
 	there, err := localpg.Exists()
 	if err == nil && !there {
-		return usage.Errorf("no database is named, and there is no private one: set DATABASE_URL or --database")
+		return usage.Errorf("no database is named, and no private one exists: set DATABASE_URL or --database")
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func serverAccount(data string) (*account, error) {
 			return &account{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
 		}
 	}
-	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither a user postgres nor a user nobody: " +
+	return nil, errors.New("PostgreSQL refuses to run as root, and no unprivileged account (postgres, or nobody) exists: " +
 		"run as a normal user, or set DATABASE_URL")
 }
 
@@ -64,7 +64,7 @@ func (a *account) explain(cmd *exec.Cmd, err error) error {
 	if a == nil || !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return fmt.Errorf("%w: PostgreSQL runs as user %d, who may not enter %s or the folder of %s: choose another folder, or allow it with "+
+	return fmt.Errorf("%w: PostgreSQL runs as user %d, without access to %s or the folder of %s: choose another folder, or allow it with "+
 		"chmod o+x on the folders above", err, a.Uid, cmd.Dir, cmd.Path)
 }
 

@@ -90,7 +90,7 @@ func hintOf(c *cobra.Command, code workflow.Code) string {
 	case code == workflow.Forbidden && shown:
 		return `"auth can-i GRANT" says what the credential in ` + EnvToken + " may"
 	case code == workflow.TimedOut && os.Getenv(EnvURL) == "" && !c.Flag("server").Changed:
-		return "who is asked is the default: neither " + EnvURL + " nor --server says another"
+		return "the default server is used: neither " + EnvURL + " nor --server says another"
 	}
 	return ""
 }

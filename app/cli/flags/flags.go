@@ -175,7 +175,7 @@ func KeepEvents(c *cobra.Command, keep *time.Duration, usageText string) {
 	c.Flags().DurationVar(keep, "keep-events", 30*24*time.Hour, usageText)
 	Before(c, func() error {
 		if *keep < 24*time.Hour {
-			return usage.Errorf("--keep-events %s is less than a day: who was away overnight would find them gone", *keep)
+			return usage.Errorf("--keep-events %s is less than a day: a reader that is away overnight would miss events", *keep)
 		}
 		return nil
 	})

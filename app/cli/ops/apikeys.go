@@ -125,7 +125,7 @@ func (o *apiKeys) listCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.Tenant(c, &f.Tenant, "", "whose keys; without it everybody's")
+	flags.Tenant(c, &f.Tenant, "", "tenant of the keys; defaults to all tenants")
 	flags.Limit(c, &f.Limit)
 	return c
 }
@@ -172,12 +172,12 @@ end at once (--overlap 0).`,
 			})
 		},
 	}
-	c.Flags().DurationVar(&r.Overlap, "overlap", api.DefaultOverlap, "how long the text that it has is good beside the new one")
+	c.Flags().DurationVar(&r.Overlap, "overlap", api.DefaultOverlap, "how long the present text stays valid")
 	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who gets the text, for the record")
-	c.Flags().BoolVar(&r.Lost, "lost", false, "nobody has that text: it ends at once, and the one before it does not")
+	c.Flags().BoolVar(&r.Lost, "lost", false, "the newest text is lost: it ends at once, and the one before it stays valid")
 	flags.Before(c, func() error {
 		if r.Lost && c.Flags().Changed("overlap") {
-			return usage.Errorf("--overlap is for the text that the key has, and --lost says that nobody has it")
+			return usage.Errorf("--overlap keeps the present text valid, and --lost ends it: give one of them")
 		}
 		if r.Overlap < 0 || r.Overlap > apikey.MaxOverlap {
 			return usage.Errorf("--overlap %s is not 0 to %s", r.Overlap, apikey.MaxOverlap)

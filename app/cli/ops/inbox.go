@@ -114,7 +114,7 @@ func findMessage(ctx context.Context, s *session) (m api.DeadMessage, err error)
 			return found[0], nil
 		}
 	}
-	return m, workflow.Errorf(workflow.NotFound, "there is no such message of %q", s.args[0])
+	return m, workflow.Errorf(workflow.NotFound, "%q has no such message", s.args[0])
 }
 
 // changeMessage retries or discards a message, and returns the body of the answer.

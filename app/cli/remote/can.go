@@ -65,7 +65,7 @@ func (a *asking) can(c *cobra.Command, o *client.Options, transition string) err
 		for _, t := range o.Transitions {
 			names = append(names, t.Transition)
 		}
-		return usage.Errorf("there is no transition %q; %s", transition, flags.Nearest(transition, names))
+		return usage.Errorf("unknown transition %q; %s", transition, flags.Nearest(transition, names))
 	}
 	t := &o.Transitions[i]
 	one := *o

@@ -46,10 +46,10 @@ type asking struct {
 func (a *asking) flags(c *cobra.Command) {
 	flags.Servers(c, &a.config.URLs, &a.config.PlainHTTP, a.server)
 	flags.Output(c, &a.json)
-	flags.Tenant(c, &a.config.Tenant, "", "whose things; where a server asks for credentials, "+flags.EnvToken+" says that")
-	c.Flags().StringVar(&a.config.Actor, "actor", "", "who asks; with a credential, whom it acts as")
+	flags.Tenant(c, &a.config.Tenant, "", "tenant; if a server requires credentials, "+flags.EnvToken+" says that")
+	c.Flags().StringVar(&a.config.Actor, "actor", "", "actor of the request; with a credential, the actor to act as")
 	c.Flags().StringSliceVar(&a.config.Roles, "role", nil,
-		"roles of who asks; where a server asks for credentials, "+flags.EnvToken+" says that; without it every role")
+		"roles of the caller; if a server requires credentials, "+flags.EnvToken+" has them; without it every role")
 	flags.Before(c, func() error { return flags.NotEmpty(c, "actor") })
 }
 

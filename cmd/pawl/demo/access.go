@@ -15,7 +15,7 @@ import (
 func (s *story) access(ctx context.Context) {
 	s.title("A key that may only pay, and a ticket for one order")
 	const theOrder = "/v1/workflows/order/keys/c-1:k-15"
-	s.narrate("On a network nobody is believed. An operator makes a key for the card terminals: it may pay\n" +
+	s.narrate("On a network every caller needs a credential. An operator creates a key for the card terminals: it may pay\n" +
 		"orders, and nothing else. Its text is shown once; the database has a hash of it.")
 	pays := s.key(ctx, "terminals", "submit:order/pay")
 	s.received("%s", pays)
@@ -39,7 +39,7 @@ func (s *story) access(ctx context.Context) {
 		s.fail(fmt.Errorf("the browser saw %d events, and should see 3", len(browser.seen)))
 	}
 	s.held("the browser saw its order placed and paid")
-	s.ask(ctx, "Another order is none of its business, whosever it is.",
+	s.ask(ctx, "It has no access to other orders.",
 		s.guarded(get("/v1/workflows/order/keys/c-1:k-9"), ticket.at("ticket")), 403, has("code", "forbidden", ""))
 	short := s.send(ctx, s.guarded(newTicket(1), sells))
 	look := s.guarded(get(theOrder), short.at("ticket"))

@@ -44,7 +44,7 @@ func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
 		"= it arrived, with the id that it had the first time",
 		"= one was done, 49 are replays", "= refused before anything was looked at", "= the browser saw its order placed and paid",
 		"this takes the grant \\\"submit:order#c-1%3Ak-15/refund\\\"", "a second node is at http://127.0.0.1:",
-		"= the only open case would go on where it is", "= begun under version 1, ended under version 2",
+		"= the only open case would stay in its state", "= begun under version 1, ended under version 2",
 		"= found: the row of version 2", "steps were as told",
 	} {
 		assert.Contains(t, out.String(), want, "the story does not tell")

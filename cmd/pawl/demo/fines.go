@@ -42,7 +42,7 @@ func (s *story) fine(ctx context.Context) {
 		post(theFine+"/insert_fine_notification", "V2031-3", `{"on":"2025-04-01","notification_type":"P"}`), 200, first,
 		has("state", "notified", ""))
 	s.ask(ctx, "Raising the sum before they are over is refused in the words of the workflow.\n"+
-		"A refusal changes nothing, so it is no event.",
+		"A refusal changes nothing, so it has no event.",
 		post(theFine+"/add_penalty", "V2031-4", `{"on":"2025-05-30","amount_cents":8000}`), 409, has("code", "guard_refused", ""))
 	s.narrate(fmt.Sprintf("The screen is back and asks for what comes after position %d.", screen.last))
 	again := s.subscribe(ctx, s.url, fmt.Sprint(screen.last), ofFines, api.Subprotocol)
@@ -179,7 +179,7 @@ func (s *story) audit(ctx context.Context) {
 	verify := get("/v1/ops/verify")
 	s.ask(ctx, "Every transition has an audit row that carries the hash of the one before. Is every\n"+
 		"chain whole, and is the log without a gap?", verify, 200, has("intact", true, ""))
-	s.narrate("Somebody with access to the database rewrites the past: it was not the officer who\nposted the notice.")
+	s.narrate("An attacker with access to the database rewrites the past: it was not the officer who\nposted the notice.")
 	s.rewrite(ctx, fine, "somebody else")
 	s.ask(ctx, "The chain says where.", verify, 200, has("intact", false, ""), has("broken.#", 1, ""),
 		has("broken.0.instance", fine, ""), has("broken.0.version", 2, "found: the row of version 2"))

@@ -53,12 +53,12 @@ func (s *story) order(ctx context.Context) {
 	ship := post(theOrder+"/ship", "ship-2", parcel)
 	dry := ship.with("Pawl-Actor", "wanda", "Pawl-Roles", "warehouse")
 	dry.path += "?dry_run=true"
-	s.ask(ctx, "What would happen if Wanda of the warehouse shipped it? A dry run decides like the\n"+
+	s.ask(ctx, "Could Wanda of the warehouse ship it? A dry run decides like the\n"+
 		"real thing, and writes nothing.", dry, 200, header("Pawl-Dry-Run", "true", ""), has("state", "shipped", ""))
 	s.ask(ctx, "Wanda ships it, provided that it is still at the version that she has seen: the payment\n"+
 		"made two, when it began and when it ended.",
 		ship.with("Pawl-Actor", "wanda", "Pawl-Roles", "warehouse", "If-Match", `"3"`), 200, first, has("state", "shipped", ""))
-	s.ask(ctx, "Somebody who has still version 3 on the screen wants to refund it, and learns that it\nhas moved on.",
+	s.ask(ctx, "A colleague whose screen still shows version 3 wants to refund it, and learns that it\nhas moved on.",
 		post(theOrder+"/refund", "refund-1", `{"reason":"changed my mind"}`).with("If-Match", `"3"`), 412,
 		has("code", "version_conflict", ""))
 }
@@ -138,7 +138,7 @@ func (s *story) payment(ctx context.Context) {
 	s.ask(ctx, "The same again, while it is under way: nothing is begun a second time.",
 		pay, 202, header("Idempotent-Replayed", "true", "the same command"))
 	under.release()
-	s.ask(ctx, "Who repeats it may prefer to wait for the end. The provider fails once. Then it charges, but\n"+
+	s.ask(ctx, "A repeated request may wait for the end. The provider fails once. Then it charges, but\n"+
 		"its answer is lost on the way. Every attempt names the effect with the same key, and asks\n"+
 		"first whether it has happened.", pay.with("Prefer", "wait=60"), 200,
 		header("Idempotent-Replayed", "true", ""), has("state", "paid", ""), has("instance", placed.at("instance"), "the same instance"))
@@ -170,7 +170,7 @@ func (s *story) cancellation(ctx context.Context) {
 	s.until(ctx, "the charge comes to the provider", charge.came.Load)
 	s.ask(ctx, "... when the customer thinks better of it. The order does not wait for the provider.",
 		post(theOrder+"/cancel", "cancel-1", `{"reason":"found it cheaper"}`), 200, first, has("state", "cancelled", ""))
-	s.ask(ctx, "What became of the payment?", pay.with("Prefer", "wait=60"), 409, has("code", "command_cancelled", "it was told to stop"))
+	s.ask(ctx, "Where is the payment now?", pay.with("Prefer", "wait=60"), 409, has("code", "command_cancelled", "it was told to stop"))
 	charge.release()
 	s.until(ctx, "the provider charges", func() bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(s.bank.Ledger())), func(e provider.Entry) bool {
@@ -179,7 +179,7 @@ func (s *story) cancellation(ctx context.Context) {
 	})
 	s.ledger(ctx, "But the provider knew nothing of that, and has charged.", "c-1:k-11", 1, 0, "")
 	refund.release()
-	s.ask(ctx, "Nobody here could know. So the undo that the workflow declares was planned with the end\n"+
+	s.ask(ctx, "The node could not know. So the undo that the workflow declares was planned with the end\n"+
 		"of the payment: a command of its own, with retries of its own. It leaves an event.",
 		get("/v1/events?type=order.pay.undone").with("Prefer", "wait=60"), 200, has("events.#", 1, "undone, though the order is closed"))
 	s.ledger(ctx, "The money is back.", "c-1:k-11", 1, 1, "c-1:k-11 was charged once and refunded once")

@@ -34,7 +34,7 @@ func (s *story) notice(ctx context.Context) {
 		signed, 200, first, has("state", "cancelled", ""))
 	s.ask(ctx, "A sender that has no answer sends its message again. A message is a command: its id is the key.",
 		signed, 200, replayOf(noticed))
-	s.ask(ctx, "Anybody can send a message. Who does not know the secret is not heard.",
+	s.ask(ctx, "Messages are public; those without the secret's signature are refused.",
 		message("msg-2", body, signature.NewSecret()), 401, has("code", "unauthorized", "not even the database was asked"))
 	s.ask(ctx, "A message that has the id of another one is a mistake of its sender ...",
 		message("msg-1", strings.Replace(body, "k-13", "k-9", 1), s.secret), 422, has("code", "message_reused", ""))
@@ -95,7 +95,7 @@ func (b *bookkeeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer b.mu.Unlock()
 	if b.refuses != "" && strings.Contains(string(body), b.refuses) {
 		b.refused = append(b.refused, id)
-		http.Error(w, "there is no account for it", http.StatusUnprocessableEntity)
+		http.Error(w, "it has no account", http.StatusUnprocessableEntity)
 		return
 	}
 	b.entries[id] = string(body)
@@ -152,7 +152,7 @@ func (s *story) death(ctx context.Context) {
 	})
 	defer s.bank.Misbehave(nil)
 	s.narrate("A second node on the same database: this program again, as a process of its own.\n" +
-		"What it works on, it holds for three seconds without a sign of life; the default is 30.")
+		"It holds its work for three seconds without a sign of life; the default is 30.")
 	url, kill, err := s.startNode(ctx, "3s")
 	if err != nil {
 		s.fail(err)
@@ -166,7 +166,7 @@ func (s *story) death(ctx context.Context) {
 	s.narrate("The charge is at the provider, and the node is killed (SIGKILL): it cannot say a word.")
 	kill()
 	charge.release()
-	s.ask(ctx, "Who waits for the payment at the first node sees a worker there take it over when the three\n"+
+	s.ask(ctx, "A caller that waits at the first node sees a worker there take the payment over when the three\n"+
 		"seconds are over, and the log warns of it. The worker asks whether the charge has happened.",
 		pay.with("Prefer", "wait=60"), 200, has("state", "paid", ""))
 	s.ask(ctx, "How did it go?", get(dying.header.Get("Location")), 200,

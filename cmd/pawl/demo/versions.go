@@ -18,8 +18,8 @@ func (s *story) newVersion(ctx context.Context) {
 		theFine    = "/v1/workflows/fine/keys/V2033"
 		migrations = "/v1/ops/migrations"
 	)
-	s.narrate("A roll-out is under way. This node has the new build, with version 2 of fines beside version 1;\n" +
-		"another one has last week's, which knows version 1. So new cases go on beginning with that.")
+	s.narrate("A roll-out is under way. This node has the new build, with versions 1 and 2 of fines;\n" +
+		"another one has last week's, which knows version 1. So new cases still begin with that.")
 	s.received("%s", s.pawl(ctx, "ops", "begin", "fine", "1", "--node", s.url))
 	old, stop := s.lastWeeks(ctx)
 	violation := post(createFine, "V2033-1",
@@ -27,17 +27,17 @@ func (s *story) newVersion(ctx context.Context) {
 	recorded := s.ask(ctx, "A violation is recorded there.", violation.to(old), 201, first, has("state", "issued", ""))
 	s.send(ctx, post(theFine+"/send_fine", "V2033-2", `{"on":"2025-03-20","expense_cents":1500}`).to(old))
 	s.send(ctx, post(theFine+"/insert_fine_notification", "V2033-3", `{"on":"2025-04-01","notification_type":"P"}`).to(old))
-	s.ask(ctx, "The notice is posted and served, and 60 days later nobody has paid: the sum is raised.",
+	s.ask(ctx, "The notice is posted and served, and 60 days later the fine is unpaid: the sum is raised.",
 		post(theFine+"/add_penalty", "V2033-4", `{"on":"2025-06-10","amount_cents":8000}`).to(old), 200, first, has("state", "penalised", ""))
 	s.ask(ctx, "Such a fine may be paid in parts now. Version 1 does not know that, on whichever node.",
 		post(theFine+"/grant_instalments", "V2033-5", `{"on":"2025-06-20"}`), 404, has("code", "transition_not_found", ""))
 	migrate := request{method: http.MethodPost, path: migrations, body: `{"workflow":"fine","from":1,"to":2,"reason":"art. 202-bis"}`}
 	dry := migrate
 	dry.path += "?dry_run=true"
-	s.ask(ctx, "Version 2 has a plan by which open cases come to it. What would become of them? A dry run reads\n"+
+	s.ask(ctx, "Version 2 has a plan to migrate open cases. How would that end for each? A dry run reads\n"+
 		"each and writes nothing. It names the node without version 2: as long as that serves, none is migrated.", dry, 200,
 		header("Pawl-Dry-Run", "true", ""), has("nodes_without.#", 1, ""), has("states.0.state", "penalised", ""),
-		has("states.0.migrated", 1, "the only open case would go on where it is"))
+		has("states.0.migrated", 1, "the only open case would stay in its state"))
 
 	s.narrate("That node ends, the roll-out with it, and new cases begin with version 2.")
 	stop()
