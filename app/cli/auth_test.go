@@ -45,15 +45,15 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		t.Errorf("%+v, %v", got.Login, err)
 	}
 	for want, text := range map[string]string{
-		`has no "jwt"`:          `{"keys":false}`,
-		"unknown object member": `{"jwt":{"isuer":"i"}}`,
-		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
-		"begin with a right":    `{"jwt":{"grants":["write"]}}`,
-		"PAWL_JWT_SECRET":       `{"jwt":{"algorithms":["HS256"]}}`,
-		"duplicate":             `{"keys":false,"keys":true}`,
-		"invalid UTF-8":         "{\"jwt\":{\"issuer\":\"\xff\"}}",
-		"unexpected EOF":        `{"keys":true`,
-		"--auth":                `no`,
+		`has no "jwt"`:           `{"keys":false}`,
+		"unknown object member":  `{"jwt":{"isuer":"i"}}`,
+		"is not a duration such": `{"jwt":{"leeway":"1"}}`,
+		"begin with a right":     `{"jwt":{"grants":["write"]}}`,
+		"PAWL_JWT_SECRET":        `{"jwt":{"algorithms":["HS256"]}}`,
+		"duplicate":              `{"keys":false,"keys":true}`,
+		"invalid UTF-8":          "{\"jwt\":{\"issuer\":\"\xff\"}}",
+		"unexpected EOF":         `{"keys":true`,
+		"--auth":                 `no`,
 	} {
 		if _, err := authOf(authFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

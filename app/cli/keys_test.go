@@ -88,7 +88,7 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 		"revoke " + text:                                       {2, "12 letters and digits"},
 		"revoke --by= " + id:                                   {2, "--by is empty"},
 		"rotate " + id:                                         {1, "is revoked"},
-		"rotate " + id + " --lost --overlap 1h":                {2, "--lost says"},
+		"rotate " + id + " --lost --overlap 1h":                {2, "--lost ends it"},
 		"rotate " + id + " --overlap 99999h":                   {2, "not 0 to 2160h0m0s"},
 		"revoke 000000000000":                                  {1, "there is no such key"},
 		"revok " + id:                                          {2, "revoke"},

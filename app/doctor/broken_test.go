@@ -292,7 +292,7 @@ func TestAPrimaryKeyIsMendedAsTheDoctorSays(t *testing.T) {
 			if f.About != "paused_pkey" {
 				continue
 			}
-			sql, _, said := strings.Cut(f.Do, ", while nobody works")
+			sql, _, said := strings.Cut(f.Do, ", while no node runs")
 			require.Truef(t, said, "%+v", f)
 			p.exec(sql)
 		}

@@ -96,7 +96,7 @@ func TestDoctor_SlowDatabase(t *testing.T) {
 		assert.Containsf(t, got, want, "missing: %s", describe(r))
 	}
 	for _, f := range r.Findings {
-		if f.Check == "in-flight" && !regexp.MustCompile(`the session \d+ of \S+ \(\S.*\) has locked the table command,`).MatchString(f.Found) {
+		if f.Check == "in-flight" && !regexp.MustCompile(`the session \d+ of \S+ \(\S.*\) has locked the table command against readers`).MatchString(f.Found) {
 			t.Errorf("nobody is told what it waited for: %+v", f)
 		}
 	}

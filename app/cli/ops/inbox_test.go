@@ -42,6 +42,6 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 	}
 	p.fails("inbox retry bank m-4", "has 1048577 bytes")
 	p.fails("inbox body bank m-4", "has 1048577 bytes")
-	p.fails("inbox retry bank m-3", "there is no such message")
+	p.fails("inbox retry bank m-3", "has no such message")
 	p.fails("inbox retry bank m-2", "invalid_payload: ", "; /number: ")
 }
