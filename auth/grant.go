@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -32,8 +34,7 @@ var Rights = []Right{Read, Stream, Submit, ActAs, Import, Operate, OperateAll, K
 // ofTransition reports whether the right can be restricted to a transition.
 func (r Right) ofTransition() bool { return r == Submit || r == ActAs || r == Import }
 
-// Target is the subject of a request, or the restriction of a grant. The zero value means
-// everything of the tenant.
+// Target is the subject of a request, or the restriction of a grant. The zero value means everything of the tenant.
 type Target struct {
 	Workflow    string
 	Transition  string
@@ -70,10 +71,9 @@ func (t *Target) covers(tenant string, other *Target) bool {
 //	submit:order#A-17/pay          of the instance with this business key
 //	submit:@0197f6a0-…/pay         of the instance with this id
 //
-// Characters of a business key other than letters, digits and "-._~" are percent-encoded, so grants
-// contain no spaces and lists of grants are separated by spaces. Only submit, act-as and import can
-// be restricted to a transition. operate:all and keys cannot be restricted, and operate cannot be
-// restricted to a workflow named "all".
+// Characters of a business key other than letters, digits and "-._~" are percent-encoded, so grants contain no spaces and lists of grants
+// are separated by spaces. Only submit, act-as and import can be restricted to a transition. operate:all and keys cannot be restricted, and
+// operate cannot be restricted to a workflow named "all".
 type Grant struct {
 	Right Right
 	Target
@@ -194,9 +194,8 @@ func All() (all Grants) {
 	return all
 }
 
-// Cover reports whether these grants include a requested grant in a tenant. An instance named by
-// its id is only covered by a grant for its workflow if the requested grant names that too; see
-// [Principal.AsksForWorkflow].
+// Cover reports whether these grants include a requested grant in a tenant. An instance named by its id is only covered by a grant for its
+// workflow if the requested grant names that too; see [Principal.AsksForWorkflow].
 func (gs Grants) Cover(tenant string, asked Grant) bool {
 	return slices.ContainsFunc(gs, func(g Grant) bool { return g.has(asked.Right) && g.covers(tenant, &asked.Target) })
 }
@@ -215,4 +214,30 @@ func (gs Grants) String() string {
 		texts[i] = g.String()
 	}
 	return strings.Join(texts, " ")
+}
+
+const hexadecimal = "0123456789ABCDEF"
+
+// escape percent-encodes all but unreserved characters (RFC 3986, section 2.3).
+func escape(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("0123456789-._~", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.Write([]byte{'%', hexadecimal[c>>4], hexadecimal[c&15]})
+	}
+	return b.String()
+}
+
+var errEscape = errors.New("is not escaped")
+
+// unescape reverses escape.
+func unescape(s string) (string, error) {
+	plain, err := url.PathUnescape(s)
+	if err != nil || escape(plain) != s {
+		return "", errEscape
+	}
+	return plain, nil
 }

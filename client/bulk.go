@@ -28,13 +28,11 @@ const (
 	bytesOfRequest = 8 << 20
 )
 
-// itemWait is the minimum delay before commands are resent that a node could not process, because
-// only whole requests have a Retry-After.
+// itemWait is the minimum delay before commands are resent that a node could not process, because only whole requests have a Retry-After.
 const itemWait = time.Second
 
-// SubmitMany submits several commands and returns a reply for each, in order. They are independent
-// commands, as with [Client.Submit], and temporary failures are retried. Commands on one instance
-// are executed in order unless one is retried.
+// SubmitMany submits several commands and returns a reply for each, in order. They are independent commands, as with [Client.Submit], and
+// temporary failures are retried. Commands on one instance are executed in order unless one is retried.
 func (c *Client) SubmitMany(ctx context.Context, cmds []Command) []Reply {
 	replies := make([]Reply, len(cmds))
 	b := batch{client: c, replies: replies, items: map[int]jsontext.Value{}}
@@ -72,8 +70,7 @@ func (b *batch) add(place int, cmd Command) {
 	b.open, b.bytes, b.wait = append(b.open, place), b.bytes+len(item), max(b.wait, cmd.Wait)
 }
 
-// submit sends open commands until all have results or no more can be expected, and empties the
-// batch.
+// submit sends open commands until all have results or no more can be expected, and empties the batch.
 func (b *batch) submit(ctx context.Context) {
 	defer func() {
 		clear(b.items)

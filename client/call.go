@@ -117,9 +117,8 @@ const headerRequestID = "X-Request-Id"
 
 var errMisdelivered = errors.New("received the response to another request")
 
-// exchange sends a request and reads its response. A misbehaving proxy can return the response to
-// another request on the same connection, so each request has an id that its response repeats. Ids
-// of other origins were set by a proxy and are ignored.
+// exchange sends a request and reads its response. A misbehaving proxy can return the response to another request on the same connection,
+// so each request has an id that its response repeats. Ids of other origins were set by a proxy and are ignored.
 func (c *Client) exchange(r *http.Request) (a answer, err error) {
 	name := c.name + "-" + strconv.FormatInt(c.requests.Add(1), 10)
 	r.Header.Set(headerRequestID, name)

@@ -22,48 +22,44 @@ import (
 
 // Config configures a Client. Only URLs is required.
 type Config struct {
-	// URLs are the addresses of nodes or load balancers, such as "https://pawl.example". The client
-	// stays with one that responds. They must not contain a user name or password; use Token.
+	// URLs are the addresses of nodes or load balancers, such as "https://pawl.example". The client stays with one that responds. They must
+	// not contain a user name or password; use Token.
 	URLs []string
 
 	// Token is the credential: a token of an identity provider, an API key or a ticket.
 	Token string
-	// TokenSource returns the credential, instead of Token. It is called before each attempt, once
-	// more after a rejection, and during subscriptions. It should cache a token until shortly
-	// before its expiry.
+	// TokenSource returns the credential, instead of Token. It is called before each attempt, once more after a rejection, and during
+	// subscriptions. It should cache a token until shortly before its expiry.
 	TokenSource func(context.Context) (string, error)
 
-	// PlainHTTP allows sending the credential without TLS to other machines, where it can be
-	// intercepted. By default New rejects such URLs in combination with a Token or a TokenSource.
+	// PlainHTTP allows sending the credential without TLS to other machines, where it can be intercepted. By default New rejects such URLs
+	// in combination with a Token or a TokenSource.
 	PlainHTTP bool
 
 	// Tenant, Actor and Roles identify the caller if authentication is disabled.
 	Tenant, Actor string
 	Roles         []string
 
-	// HTTP is an optional HTTP client. Redirections are never followed. WebSocket connections use
-	// dial, proxy and TLS of its Transport if that is an *http.Transport.
+	// HTTP is an optional HTTP client. Redirections are never followed. WebSocket connections use dial, proxy and TLS of its Transport if
+	// that is an *http.Transport.
 	HTTP *http.Client
 
-	// Timeout bounds an attempt, in addition to the requested wait at the node. Defaults to 30
-	// seconds.
+	// Timeout bounds an attempt, in addition to the requested wait at the node. Defaults to 30 seconds.
 	Timeout time.Duration
 	Retry   Retry
 
-	// Notify is called with the error of each attempt that will be retried and the delay until
-	// then, and with nil when a subscription continues. It is called synchronously.
+	// Notify is called with the error of each attempt that will be retried and the delay until then, and with nil when a subscription
+	// continues. It is called synchronously.
 	Notify func(err error, pause time.Duration)
 }
 
-// Retry is the retry policy of a call, and of a subscription until its first message. From then on
-// subscriptions are retried without limit.
+// Retry is the retry policy of a call, and of a subscription until its first message. From then on subscriptions are retried without limit.
 type Retry struct {
 	Attempts int           // in total, each with all addresses; defaults to 10, 1 disables retries
 	First    time.Duration // maximum of the first delay, doubled for each later one; defaults to 100 ms
 	Max      time.Duration // maximum delay; defaults to 10 seconds
 
-	// MaxAfter is the maximum Retry-After, which is added to the delay; longer ones are shortened
-	// to it. Defaults to 1 minute.
+	// MaxAfter is the maximum Retry-After, which is added to the delay; longer ones are shortened to it. Defaults to 1 minute.
 	MaxAfter time.Duration
 }
 
@@ -129,8 +125,7 @@ func exposes(text string) bool {
 	return !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !addr.Unmap().IsLoopback())
 }
 
-// notify reports a failed attempt with the delay until the next, or with nil a subscription that
-// continues.
+// notify reports a failed attempt with the delay until the next, or with nil a subscription that continues.
 func (c *Client) notify(err error, pause time.Duration) {
 	if c.cfg.Notify != nil {
 		c.cfg.Notify(err, pause)

@@ -46,8 +46,8 @@ type Command struct {
 	On         Target
 	Payload    any // encoded as JSON; []byte and jsontext.Value are JSON already, nil is an empty object
 
-	// Key is the idempotency key. Defaults to a new one for all attempts of a call. To repeat a
-	// command later, for example after a restart, create one with [NewKey] and store it.
+	// Key is the idempotency key. Defaults to a new one for all attempts of a call. To repeat a command later, for example after a restart,
+	// create one with [NewKey] and store it.
 	Key   string
 	Scope string // in which the key is unique; "" is the default
 
@@ -56,16 +56,15 @@ type Command struct {
 	IfVersion int64     // refuse unless the instance has this version; 0: any
 	NotBefore time.Time // execute it then
 
-	// HappenedAt is the time of an imported command; requires the grant import. The result lists
-	// overdue timers.
+	// HappenedAt is the time of an imported command; requires the grant import. The result lists overdue timers.
 	HappenedAt time.Time
 
 	// Retention of the key in whole seconds. Defaults to that of the workflow.
 	ReplayFor    time.Duration
 	TombstoneFor time.Duration // or workflow.Forever
 
-	// Wait is how long the node waits for the completion of a command with activities, in whole
-	// seconds. Nodes allow up to 25 seconds by default.
+	// Wait is how long the node waits for the completion of a command with activities, in whole seconds. Nodes allow up to 25 seconds by
+	// default.
 	Wait time.Duration
 }
 
@@ -86,9 +85,8 @@ type Receipt struct {
 	Command *CommandStatus
 }
 
-// Submit submits a command and retries until it has a result. A refusal is returned as an error
-// with its receipt. A command with activities may still be in flight: see [Client.Wait] and
-// [Client.Watch].
+// Submit submits a command and retries until it has a result. A refusal is returned as an error with its receipt. A command with activities
+// may still be in flight: see [Client.Wait] and [Client.Watch].
 func (c *Client) Submit(ctx context.Context, cmd Command) (Receipt, error) {
 	if cmd.Key == "" {
 		cmd.Key = NewKey()
@@ -199,8 +197,8 @@ func (cmd *Command) payload() ([]byte, error) {
 	return text, nil
 }
 
-// headerText returns a text as a header value, quoted (RFC 8941) if it would be ambiguous
-// otherwise. It returns false if the text cannot be in a header.
+// headerText returns a text as a header value, quoted (RFC 8941) if it would be ambiguous otherwise. It returns false if the text cannot be
+// in a header.
 func headerText(s string, quotable bool) (string, bool) {
 	plain := strings.IndexFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
 	if !quotable || s == "" || !strings.Contains(s, ",") && s[0] != '"' && strings.Trim(s, " \t") == s {

@@ -16,9 +16,9 @@ import (
 // command instead of adding one.
 func NewKey() string { return rand.Text() }
 
-// ContentKey returns the idempotency key of a content: "content-" and the SHA-256 of its canonical JSON (RFC 8785) in base64url, 51
-// bytes. Equal contents have equal keys, whatever the order of their members. Include something that distinguishes two intents with
-// equal contents, such as the number of an order or the date of a run. It returns an error if the content has no JSON form.
+// ContentKey returns the idempotency key of a content: "content-" and the SHA-256 of its canonical JSON (RFC 8785) in base64url, 51 bytes.
+// Equal contents have equal keys, whatever the order of their members. Include something that distinguishes two intents with equal
+// contents, such as the number of an order or the date of a run. It returns an error if the content has no JSON form.
 func ContentKey(content any) (string, error) {
 	value, err := json.Marshal(content)
 	if err != nil {
@@ -31,9 +31,9 @@ func ContentKey(content any) (string, error) {
 	return "content-" + digest(canonical), nil
 }
 
-// FormKey returns the idempotency key of a form that a user submits: "form-" and a SHA-256 of both arguments in base64url, 48 bytes.
-// The form is an identifier created when the form is rendered, so that sending the same page twice is one command. Keys of different
-// users never collide. It returns an error if either argument is empty.
+// FormKey returns the idempotency key of a form that a user submits: "form-" and a SHA-256 of both arguments in base64url, 48 bytes. The
+// form is an identifier created when the form is rendered, so that sending the same page twice is one command. Keys of different users
+// never collide. It returns an error if either argument is empty.
 func FormKey(user, form string) (string, error) {
 	if user == "" || form == "" {
 		return "", errors.New("client: the idempotency key of a form requires a user and a form identifier")

@@ -62,8 +62,7 @@ func (c *Client) dial(ctx context.Context, at int64) (*link, *failed) {
 	return l, nil
 }
 
-// close closes the connection and waits for its goroutines. The context of keepCredential must have
-// ended.
+// close closes the connection and waits for its goroutines. The context of keepCredential must have ended.
 func (l *link) close() {
 	l.unhook()
 	_ = l.conn.Close()
@@ -100,8 +99,7 @@ func (l *link) read() (*wire.ServerMessage, error) {
 	return m, json.Unmarshal(text, m, reading)
 }
 
-// keepCredential presents a new credential before the current one expires. If it cannot, the
-// connection ends with the credential.
+// keepCredential presents a new credential before the current one expires. If it cannot, the connection ends with the credential.
 func (l *link) keepCredential(ctx context.Context) {
 	if l.client.cfg.TokenSource == nil {
 		return

@@ -58,8 +58,7 @@ type InstanceFilter struct {
 	NewestUpdateFirst bool // defaults to the oldest first
 }
 
-// AttributeRange selects values of an attribute, compared bytewise as text. An empty bound selects
-// all.
+// AttributeRange selects values of an attribute, compared bytewise as text. An empty bound selects all.
 type AttributeRange struct {
 	From   string // inclusive
 	Before string // exclusive
@@ -123,8 +122,7 @@ type ChildFilter struct {
 	Stuck  *bool            // a command of it waits for an operator
 }
 
-// Children lists the instances started by an instance in the order of their start, with their
-// current state. An error is yielded last.
+// Children lists the instances started by an instance in the order of their start, with their current state. An error is yielded last.
 func (c *Client) Children(ctx context.Context, of Target, f ChildFilter) iter.Seq2[Child, error] {
 	q := (&InstanceFilter{States: f.States, Open: f.Open}).query()
 	if f.Stuck != nil {
@@ -136,8 +134,7 @@ func (c *Client) Children(ctx context.Context, of Target, f ChildFilter) iter.Se
 	})
 }
 
-// History lists the transitions of an instance after a version, oldest first. An error is yielded
-// last.
+// History lists the transitions of an instance after a version, oldest first. An error is yielded last.
 func (c *Client) History(ctx context.Context, of Target, after int64) iter.Seq2[Entry, error] {
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(entriesOfPage)}}
 	return pages(func(next string) ([]Entry, string, error) {
@@ -159,8 +156,7 @@ func with(q url.Values, name, value string) url.Values {
 	return out
 }
 
-// pages yields the entries of a list and reads pages as needed. next is "" for the first page and
-// after the last.
+// pages yields the entries of a list and reads pages as needed. next is "" for the first page and after the last.
 func pages[T any](read func(next string) (entries []T, after string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for next := ""; ; {
@@ -181,11 +177,26 @@ func pages[T any](read func(next string) (entries []T, after string, err error))
 	}
 }
 
-// Decode parses JSON written by a workflow: the data of an instance or an event, or the result of a
-// command. It ignores unknown members.
+// Decode parses JSON written by a workflow: the data of an instance or an event, or the result of a command. It ignores unknown members.
 func Decode[T any](text jsontext.Value) (v T, err error) {
 	if err := json.Unmarshal(text, &v, reading); err != nil {
 		return v, &workflow.Error{Code: workflow.Internal, Message: "cannot decode the JSON", Cause: err}
 	}
 	return v, nil
 }
+
+// Types of responses, as defined by package wire.
+type (
+	Instance      = wire.Instance
+	InstanceView  = wire.InstanceView
+	Child         = wire.Child
+	Options       = wire.Options
+	Entry         = wire.Entry
+	CommandStatus = wire.CommandStatus
+	Filter        = wire.Filter
+	Me            = wire.Me
+	TicketRequest = wire.TicketRequest
+	Ticket        = wire.Ticket
+
+	WorkflowSummary = wire.WorkflowSummary
+)

@@ -78,8 +78,8 @@ func (f *failed) error(ctx context.Context) *workflow.Error {
 		Cause: errors.Join(context.Cause(ctx), f.err)}
 }
 
-// error returns the error for the caller of a command after the last attempt. A refusal does not
-// settle an earlier attempt with an unknown outcome, unless it is the final result of the key.
+// error returns the error for the caller of a command after the last attempt. A refusal does not settle an earlier attempt with an unknown
+// outcome, unless it is the final result of the key.
 func (t *trial) error(ctx context.Context, f *failed) *workflow.Error {
 	if !t.ambiguous || f.ambiguous || f.err.Code.Info().Final {
 		return f.error(ctx)

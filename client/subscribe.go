@@ -40,19 +40,16 @@ func (p Position) json() jsontext.Value {
 // Event is an event of the log.
 type Event struct {
 	wire.Event
-	// Cursor is the position after which to continue: everything up to it was yielded. It is less
-	// than the event's position if more events of the same transition follow, which then includes
-	// repetitions. Like positions, it is text in JSON.
+	// Cursor is the position after which to continue: everything up to it was yielded. It is less than the event's position if more events
+	// of the same transition follow, which then includes repetitions. Like positions, it is text in JSON.
 	Cursor Position `json:"cursor,string"`
 }
 
-// Subscribe yields the events of the log after a position in order, each once, and waits for more.
-// It continues on another node after a failure, and renews its credential before it expires. After
-// the first message, including one without events, it is retried without limit, with delays up to
-// Retry.Max; Config.Notify reports this. It ends with the context, the loop, or an error. An error
-// is yielded last, with an event that only has the Cursor after which to continue.
-// [workflow.EventsGone] means that retention removed the next events; the error has the Position of
-// the next stored event, and the Cursor precedes it.
+// Subscribe yields the events of the log after a position in order, each once, and waits for more. It continues on another node after a
+// failure, and renews its credential before it expires. After the first message, including one without events, it is retried without limit,
+// with delays up to Retry.Max; Config.Notify reports this. It ends with the context, the loop, or an error. An error is yielded last, with
+// an event that only has the Cursor after which to continue. [workflow.EventsGone] means that retention removed the next events; the error
+// has the Position of the next stored event, and the Cursor precedes it.
 //
 // Nothing is read ahead: a slow reader slows the server and loses nothing.
 func (c *Client) Subscribe(ctx context.Context, after Position, f Filter) iter.Seq2[Event, error] {

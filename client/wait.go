@@ -30,15 +30,14 @@ func (c *Client) Command(ctx context.Context, scope, key string) (CommandStatus,
 	return get[CommandStatus](ctx, c, commandPath(scope, key), nil)
 }
 
-// Cancel requests the cancellation of a command in flight and returns its status. The command may
-// still succeed.
+// Cancel requests the cancellation of a command in flight and returns its status. The command may still succeed.
 func (c *Client) Cancel(ctx context.Context, scope, key string) (s CommandStatus, err error) {
 	_, err = c.do(ctx, &call{method: http.MethodDelete, path: commandPath(scope, key), read: decodeInto(&s)})
 	return s, err
 }
 
-// Watch yields the status of a command, now and after changes, until it is complete. It may skip
-// intermediate changes. An error is yielded last.
+// Watch yields the status of a command, now and after changes, until it is complete. It may skip intermediate changes. An error is yielded
+// last.
 func (c *Client) Watch(ctx context.Context, scope, key string) iter.Seq2[CommandStatus, error] {
 	return func(yield func(CommandStatus, error) bool) {
 		seen, unchanged := "", 0

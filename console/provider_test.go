@@ -57,7 +57,7 @@ func TestOneSignsInAtTheIdentityProvider(t *testing.T) {
 	v.get("/console/sign-in/provider?next=//evil.example").want(http.StatusSeeOther)
 	l.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	there = newVisitor(t, l.URL).get(strings.TrimPrefix(v.get(link).location(), l.URL)).want(http.StatusFound)
-	v.get(strings.TrimPrefix(there.location(), s.URL())).want(503, "cannot be asked now")
+	v.get(strings.TrimPrefix(there.location(), s.URL())).want(503, "does not respond")
 
 	none := newStand(t)
 	newVisitor(t, none.URL()).get("/console/sign-in/provider").want(404)

@@ -27,8 +27,7 @@ type keyText struct {
 	ended     chan struct{}  // nil: expired
 }
 
-// newEntry returns the entry of a key. before is the previous entry or nil; its texts that the key
-// no longer has end.
+// newEntry returns the entry of a key. before is the previous entry or nil; its texts that the key no longer has end.
 func newEntry(k Key, before *entry) *entry {
 	e := &entry{key: k, ended: make(chan struct{}), used: new(atomic.Int64), noted: new(atomic.Int64)}
 	if before != nil {
@@ -163,8 +162,7 @@ func (c *cache) forget(id string) {
 	delete(c.former, id)
 }
 
-// endExpired ends former texts that have expired, because streams opened before a rotation do not know
-// the expiry.
+// endExpired ends former texts that have expired, because streams opened before a rotation do not know the expiry.
 func (c *cache) endExpired(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -80,11 +80,9 @@ func textProblem(s string, limit int) string {
 
 // Rotation describes how a key gets a new text.
 type Rotation struct {
-	// Overlap is how long the current text remains valid, at most MaxOverlap. With zero all former
-	// texts expire at once.
+	// Overlap is how long the current text remains valid, at most MaxOverlap. With zero all former texts expire at once.
 	Overlap time.Duration
-	// Lost reports that the current text was lost. It expires at once, and the one before it
-	// remains valid as it was. Overlap is ignored.
+	// Lost reports that the current text was lost. It expires at once, and the one before it remains valid as it was. Overlap is ignored.
 	Lost bool
 	By   string // who receives the text
 }

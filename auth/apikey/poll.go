@@ -16,8 +16,7 @@ const (
 	lookTimeout = 5 * time.Second
 )
 
-// find returns a key from the cache or the table. Errors: Unauthorized for an unknown key,
-// Unavailable, TimedOut.
+// find returns a key from the cache or the table. Errors: Unauthorized for an unknown key, Unavailable, TimedOut.
 func (v *Verifier) find(ctx context.Context, id string, now time.Time) (*entry, error) {
 	if e := v.cache.get(id); e != nil {
 		if !v.fresh(now) {
@@ -63,8 +62,8 @@ func (v *Verifier) request(id string) (*lookup, error) {
 
 // watch polls for changes and requested keys until Stop.
 //
-// Polls are sequential, and the results of one are cached before the next begins. A revocation is
-// therefore either in the results or seen by the next poll.
+// Polls are sequential, and the results of one are cached before the next begins. A revocation is therefore either in the results or seen
+// by the next poll.
 func (v *Verifier) watch() {
 	tick := time.NewTicker(v.config.Every)
 	defer tick.Stop()
@@ -185,5 +184,41 @@ func (v *Verifier) logPoll(err error, lookups int) {
 		v.config.Log.Warn("auth: the API keys cannot be looked up", "error", err, "used for", v.config.Survive)
 	case err == nil && failed != nil:
 		v.config.Log.Info("auth: the API keys are looked up again")
+	}
+}
+
+const (
+	noteEvery = 10 * time.Second
+	maxNotes  = 1000 // per statement
+)
+
+// note stores the last use of keys periodically until Stop, with a precision of a minute.
+func (v *Verifier) note() {
+	for backoff.Sleep(v.ctx, noteEvery) {
+		v.writeUsed()
+	}
+	v.writeUsed()
+}
+
+// writeUsed stores the last uses that are not stored yet. Failures are retried the next time.
+func (v *Verifier) writeUsed() {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout) // Stop waits for it
+	defer cancel()
+	late := v.cache.unsaved()
+	for len(late) > 0 {
+		n := min(len(late), maxNotes)
+		ids, at, minutes := make([]string, n), make([]time.Time, n), make([]int64, n)
+		for i, e := range late[:n] {
+			minutes[i] = e.used.Load()
+			ids[i], at[i] = e.key.ID, time.Unix(60*minutes[i], 0).UTC()
+		}
+		if err := v.Table.used(ctx, ids, at); err != nil {
+			v.config.Log.Debug("auth: cannot store the last uses of API keys", "error", err)
+			return
+		}
+		for i, e := range late[:n] {
+			e.noted.Store(minutes[i])
+		}
+		late = late[n:]
 	}
 }

@@ -20,8 +20,8 @@ type Database interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Table stores the keys of one schema. Its methods return *workflow.Error: NotFound for an unknown
-// key, Conflict, InvalidRequest, Unavailable, TimedOut.
+// Table stores the keys of one schema. Its methods return *workflow.Error: NotFound for an unknown key, Conflict, InvalidRequest,
+// Unavailable, TimedOut.
 type Table struct {
 	db  Database
 	sql statements
@@ -34,13 +34,11 @@ func NewTable(db Database, in func(sql string) string) *Table {
 		asked: in(askedSQL), used: in(usedSQL)}}
 }
 
-// plannedNow replans a statement each time: a plan cached for an empty table would scan it when it
-// is full.
+// plannedNow replans a statement each time: a plan cached for an empty table would scan it when it is full.
 const plannedNow = pgx.QueryExecModeCacheDescribe
 
-// Create creates a key with the fields that Check validates, and returns it with its text, which is
-// never shown again. Errors: InvalidRequest; Conflict if the tenant has an unrevoked key with this
-// name, so that a repeated request creates one key.
+// Create creates a key with the fields that Check validates, and returns it with its text, which is never shown again. Errors:
+// InvalidRequest; Conflict if the tenant has an unrevoked key with this name, so that a repeated request creates one key.
 func (t *Table) Create(ctx context.Context, k Key) (made Key, text string, err error) {
 	if err := k.Check(time.Now()); err != nil {
 		return made, "", err
@@ -86,9 +84,8 @@ func (t *Table) List(ctx context.Context, f Filter) (page []Key, more bool, err 
 	return page, false, nil
 }
 
-// Rotate replaces the text of a key of a tenant, or of any for "", and returns the new text.
-// Errors: NotFound; Conflict if the key is revoked or expired, or if a former text would expire
-// early without confirmation.
+// Rotate replaces the text of a key of a tenant, or of any for "", and returns the new text. Errors: NotFound; Conflict if the key is
+// revoked or expired, or if a former text would expire early without confirmation.
 func (t *Table) Rotate(ctx context.Context, tenant, id string, r Rotation) (k Key, text string, err error) {
 	if !r.Lost && (r.Overlap < 0 || r.Overlap > MaxOverlap) {
 		return k, "", workflow.Errorf(workflow.InvalidRequest, "a former text of a key is good for %s at most", MaxOverlap)
@@ -126,8 +123,7 @@ func (k *Key) rotated(r Rotation, now time.Time) (former []byte, ends time.Time,
 	return k.hash[:], now.Add(r.Overlap), nil
 }
 
-// Revoke revokes a key of a tenant, or of any for "". It does not change a revoked key. Error:
-// NotFound.
+// Revoke revokes a key of a tenant, or of any for "". It does not change a revoked key. Error: NotFound.
 func (t *Table) Revoke(ctx context.Context, tenant, id, by string) (k Key, err error) {
 	err = t.changeOne(ctx, "revoke a key", tenant, id, func(tx pgx.Tx, before Key) (err error) {
 		if k = before; k.RevokedAt.IsZero() {
@@ -175,8 +171,7 @@ func (t *Table) newest(ctx context.Context) (n int64, err error) {
 // maxChanged is the maximum number of changes per read.
 const maxChanged = 100
 
-// changed returns the first maxChanged keys changed at or after a revision, in the order of their
-// changes.
+// changed returns the first maxChanged keys changed at or after a revision, in the order of their changes.
 func (t *Table) changed(ctx context.Context, from int64) ([]Key, error) {
 	return all(t.db.Query(ctx, t.sql.changed, plannedNow, from, maxChanged))
 }
@@ -273,4 +268,44 @@ func unavailable(what string, err error) error {
 		e.Code, e.Message = workflow.TimedOut, "the database did not answer in time; try again"
 	}
 	return e
+}
+
+const (
+	columns = `id, tenant, name, actor, roles, grants, hash, coalesce(former_hash, ''), former_ends, created_at, created_by, rotated_at,
+		coalesce(rotated_by, ''), expires_at, revoked_at, coalesce(revoked_by, ''), last_used_at, revision`
+
+	createSQL = `INSERT INTO {pawl}.api_key (id, tenant, name, actor, roles, grants, hash, created_at, created_by, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, now(), $8, $9)
+		ON CONFLICT (tenant, name) WHERE revoked_at IS NULL DO NOTHING RETURNING ` + columns
+	namedSQL = `SELECT id FROM {pawl}.api_key WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL`
+
+	getSQL  = `SELECT ` + columns + ` FROM {pawl}.api_key WHERE id = $1 AND ($2 = '' OR tenant = $2)`
+	lockSQL = getSQL + ` FOR NO KEY UPDATE`
+	listSQL = `SELECT ` + columns + ` FROM {pawl}.api_key WHERE (tenant, created_at, id) > ($2, $3, $4) AND ($1 = '' OR tenant = $1)
+		ORDER BY tenant, created_at, id LIMIT $5`
+
+	// orderSQL serializes changes until they commit, so that a reader of a revision has seen all before it. The timeouts bound the delay by
+	// a node that crashes during a change.
+	orderSQL = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), {pawl}.durable(),
+		pg_advisory_xact_lock(hashtextextended('{pawl}.api_key', 0))`
+	revision  = `revision = (SELECT max(revision) FROM {pawl}.api_key) + 1`
+	rotateSQL = `UPDATE {pawl}.api_key SET hash = $2, former_hash = $3, former_ends = $4, rotated_at = now(), rotated_by = $5, ` + revision +
+		` WHERE id = $1 RETURNING ` + columns
+	revokeSQL = `UPDATE {pawl}.api_key SET revoked_at = now(), revoked_by = $2, former_hash = NULL, former_ends = NULL, ` + revision +
+		` WHERE id = $1 RETURNING ` + columns
+
+	newestSQL = `SELECT coalesce(max(revision), 0) FROM {pawl}.api_key`
+	// changedSQL uses its index because of order and limit, even with the statistics of an empty table.
+	changedSQL = `SELECT ` + columns + ` FROM {pawl}.api_key WHERE revision >= $1 ORDER BY revision LIMIT $2`
+	askedSQL   = `SELECT ` + columns + ` FROM {pawl}.api_key WHERE id = ANY ($1)`
+
+	// usedSQL skips rows that another node is writing, because it writes the same.
+	usedSQL = `WITH late AS (SELECT k.id, u.at FROM unnest($1::text[], $2::timestamptz[]) AS u(id, at) JOIN {pawl}.api_key AS k ON k.id = u.id
+			WHERE k.last_used_at IS NULL OR k.last_used_at < u.at ORDER BY k.id FOR NO KEY UPDATE OF k SKIP LOCKED)
+		UPDATE {pawl}.api_key AS k SET last_used_at = late.at FROM late WHERE k.id = late.id`
+)
+
+// statements are the statements of a Table for one schema.
+type statements struct {
+	create, named, get, lock, list, order, rotate, revoke, newest, changed, asked, used string
 }

@@ -23,8 +23,7 @@ const (
 	textLength     = beforeChecksum + checksumLength
 )
 
-// Hash is the stored hash of a secret. Slow password hashes are for guessable secrets; 178 random
-// bits cannot be guessed at any speed.
+// Hash is the stored hash of a secret. Slow password hashes are for guessable secrets; 178 random bits cannot be guessed at any speed.
 type Hash [sha256.Size]byte
 
 // newID returns a random key id.
@@ -52,8 +51,7 @@ func random(n int) string {
 	return b.String()
 }
 
-// checksum returns the CRC-32 of a text. It detects every single wrong character and every swap of
-// neighbours.
+// checksum returns the CRC-32 of a text. It detects every single wrong character and every swap of neighbours.
 func checksum(text string) string {
 	n := crc32.ChecksumIEEE([]byte(text))
 	var b [checksumLength]byte

@@ -16,11 +16,10 @@ import (
 type Config struct {
 	// Every is the interval of polls for rotated and revoked keys. Defaults to 500 ms.
 	Every time.Duration
-	// Survive is how long cached keys are accepted while the database is unavailable. Defaults to 1
-	// minute.
+	// Survive is how long cached keys are accepted while the database is unavailable. Defaults to 1 minute.
 	Survive time.Duration
-	// Cache is the maximum number of cached keys. Defaults to 100,000. Evicted keys are looked up
-	// again, and their open streams end and must be resumed.
+	// Cache is the maximum number of cached keys. Defaults to 100,000. Evicted keys are looked up again, and their open streams end and
+	// must be resumed.
 	Cache int
 	Log   *slog.Logger // defaults to slog.Default()
 }
@@ -76,8 +75,8 @@ func (v *Verifier) Stop() {
 	v.running.Wait()
 }
 
-// Verify returns the principal of a text. Errors: Unauthorized caused by an [auth.Refusal];
-// Unavailable or TimedOut if the key is not cached and the database is unavailable.
+// Verify returns the principal of a text. Errors: Unauthorized caused by an [auth.Refusal]; Unavailable or TimedOut if the key is not
+// cached and the database is unavailable.
 func (v *Verifier) Verify(ctx context.Context, text string) (auth.Principal, error) {
 	id, hash, err := parse(text)
 	if err != nil {
@@ -110,9 +109,8 @@ var (
 	errExpired = auth.Refuse(auth.Expired, "the API key has expired, or its text was replaced")
 )
 
-// Good reports whether a key is valid now, for credentials that depend on it. ended is closed when
-// the key is revoked. The key's expiry is not included, because dependent credentials have an
-// expiry of their own. Errors: those of Verify.
+// Good reports whether a key is valid now, for credentials that depend on it. ended is closed when the key is revoked. The key's expiry is
+// not included, because dependent credentials have an expiry of their own. Errors: those of Verify.
 func (v *Verifier) Good(ctx context.Context, id string) (ended <-chan struct{}, err error) {
 	if !IsID(id) {
 		return nil, errUnknown
@@ -150,8 +148,8 @@ func (v *Verifier) Revoke(ctx context.Context, tenant, id, by string) (Key, erro
 
 var errUnavailable = workflow.Errorf(workflow.Unavailable, "the API keys cannot be looked up; try again later")
 
-// Health reports whether keys can be looked up. The warning is "" if all is well; the error
-// explains why no key is accepted. Both are safe to show to anyone.
+// Health reports whether keys can be looked up. The warning is "" if all is well; the error explains why no key is accepted. Both are safe
+// to show to anyone.
 func (v *Verifier) Health() (warning string, err error) {
 	v.mu.Lock()
 	failed := v.failure != nil

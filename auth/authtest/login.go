@@ -103,6 +103,7 @@ func (l *Login) token(w http.ResponseWriter, r *http.Request) {
 		secret == url.QueryEscape(l.Secret) && (l.Secret == "" || id == url.QueryEscape(asked.Get("client_id"))) &&
 		asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(challenge[:])
 	if !good {
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		l.write(w, map[string]string{"error": "invalid_grant"})
 		return

@@ -1,5 +1,4 @@
-// Package authtest is an identity provider for tests, with real keys and signatures, that serves
-// its JWK Set over HTTP.
+// Package authtest is an identity provider for tests, with real keys and signatures, that serves its JWK Set over HTTP.
 package authtest
 
 import (
@@ -195,8 +194,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(p.Set())
 }
 
-// Claims returns the claims of a token that is valid for an hour, with changes; nil removes a
-// claim.
+// Claims returns the claims of a token that is valid for an hour, with changes; nil removes a claim.
 func Claims(changes map[string]any) map[string]any {
 	now := time.Now()
 	all := map[string]any{"iss": Issuer, "aud": Audience, "sub": "ann", "tenant": "acme", "exp": now.Add(time.Hour).Unix(),

@@ -106,8 +106,8 @@ func (c claims) find(path string) any {
 	return nil
 }
 
-// texts returns a claim that is a list of strings or one string, optionally separated by spaces. It
-// is false for other types. An absent claim is an empty list.
+// texts returns a claim that is a list of strings or one string, optionally separated by spaces. It is false for other types. An absent
+// claim is an empty list.
 func (c claims) texts(path string, blanks bool) (all []string, ok bool) {
 	switch found := c.find(path).(type) {
 	case nil:

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +13,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/internal/idp"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config configures a Verifier. Issuer, Audience, Algorithms and one source of keys are required;
-// other zero fields have the given defaults.
+// Config configures a Verifier. Issuer, Audience, Algorithms and one source of keys are required; other zero fields have the given
+// defaults.
 type Config struct {
 	Issuer     string   // required claim "iss"
 	Audience   []string // accepted values of the claim "aud"
@@ -45,8 +43,8 @@ type Config struct {
 	Log    *slog.Logger // defaults to slog.Default()
 }
 
-// Claims names the claims that identify a caller. "." in a name leads into an object, as in
-// "realm_access.roles", unless a claim has the full name.
+// Claims names the claims that identify a caller. "." in a name leads into an object, as in "realm_access.roles", unless a claim has the
+// full name.
 type Claims struct {
 	Tenant string // a string; defaults to "tenant", or to none if Config.Tenant is set
 	Actor  string // a string; defaults to "sub"
@@ -56,8 +54,7 @@ type Claims struct {
 
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.ES256, jose.ES384, jose.EdDSA}
 
-// maxIssuer is the maximum length of an issuer in bytes, so that issuer and actor fit into a proof
-// ([transitions.MaxProof]).
+// maxIssuer is the maximum length of an issuer in bytes, so that issuer and actor fit into a proof ([transitions.MaxProof]).
 const maxIssuer = 200
 
 // minSecret is the minimum length of a secret for HS256 in bytes (RFC 7518, section 3.2).
@@ -70,7 +67,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Survive = cmp.Or(c.Survive, 24*time.Hour)
 	c.Cache = cmp.Or(c.Cache, 10_000)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	c.Client = cmp.Or(c.Client, &http.Client{Timeout: fetchTimeout, CheckRedirect: onlySafe})
+	c.Client = cmp.Or(c.Client, &http.Client{Timeout: fetchTimeout, CheckRedirect: idp.OnlySafe})
 	c.Claims.Actor = cmp.Or(c.Claims.Actor, "sub")
 	c.Claims.Roles = cmp.Or(c.Claims.Roles, "roles")
 	c.Claims.Grants = cmp.Or(c.Claims.Grants, "scope")
@@ -129,44 +126,12 @@ func (c *Config) checkKeys() error {
 			cmp.Or(strings.Join(given, ", "), "none"))
 	}
 	if c.JWKS != "" {
-		return checkAddress(c.JWKS)
+		if err := idp.CheckAddress(c.JWKS); err != nil {
+			return fmt.Errorf("the keys: %w", err)
+		}
 	}
 	if c.Secret != nil && len(c.Secret) < minSecret {
 		return fmt.Errorf("the secret has %d bytes instead of at least %d", len(c.Secret), minSecret)
 	}
 	return nil
-}
-
-// checkAddress rejects an address whose keys could be replaced in transit.
-func checkAddress(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Host == "":
-		return errors.New("the address of the keys is not a URL")
-	case u.User != nil:
-		return errors.New("the address of the keys contains a password")
-	case u.Scheme != "https" && !(u.Scheme == "http" && onThisMachine(u.Host)):
-		return errors.New("the address of the keys must use https")
-	}
-	return nil
-}
-
-func onThisMachine(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && addr.IsLoopback()
-}
-
-// onlySafe rejects redirections to addresses that could not be configured, and from https to this
-// machine.
-func onlySafe(r *http.Request, via []*http.Request) error {
-	if len(via) > 3 {
-		return errors.New("too many redirects")
-	}
-	if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-		return errors.New("the address of the keys leads from https to something else")
-	}
-	return checkAddress(r.URL.String())
 }

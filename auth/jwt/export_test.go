@@ -3,6 +3,8 @@ package jwt
 import (
 	"net/http"
 	"time"
+
+	"github.com/pawlhq/pawl/auth/internal/idp"
 )
 
 // SetNow sets the clock. Call it before the verifier is used.
@@ -13,5 +15,5 @@ func (v *Verifier) Refresh() { <-v.keys.once() }
 
 // SafeClient returns the client for fetching keys, with a transport.
 func SafeClient(over http.RoundTripper) *http.Client {
-	return &http.Client{Transport: over, Timeout: fetchTimeout, CheckRedirect: onlySafe}
+	return &http.Client{Transport: over, Timeout: fetchTimeout, CheckRedirect: idp.OnlySafe}
 }

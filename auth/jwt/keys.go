@@ -50,8 +50,7 @@ func (s keySet) find(id string, a jose.SignatureAlgorithm) (found *key) {
 	return found
 }
 
-// named reports whether a token with this key id, "" for none, may use this key. Secrets ignore the
-// id.
+// named reports whether a token with this key id, "" for none, may use this key. Secrets ignore the id.
 func (k *key) named(id string) bool {
 	_, secret := k.public.([]byte)
 	return id == "" || k.id == id || secret
@@ -76,13 +75,11 @@ func (k *key) fits(a jose.SignatureAlgorithm) bool {
 
 // Bounds of a JWK Set.
 const (
-	maxKeySet = 1 << 20 // bytes
-	maxKeys   = 100
-	minRSA    = 2048 // bits
+	maxKeys = 100
+	minRSA  = 2048 // bits
 )
 
-// parseKeys parses a JWK Set. It ignores unsupported keys and keys for other purposes (RFC 7517,
-// section 5), and reuses existing keys.
+// parseKeys parses a JWK Set. It ignores unsupported keys and keys for other purposes (RFC 7517, section 5), and reuses existing keys.
 func parseKeys(text []byte, before keySet) (keySet, error) {
 	var in struct {
 		Keys []jsontext.Value `json:"keys"`

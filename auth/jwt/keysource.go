@@ -2,10 +2,7 @@ package jwt
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/pawlhq/pawl/auth/internal/idp"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -51,32 +49,11 @@ func newKeySource(c *Config) *keySource {
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	switch {
 	case c.JWKS != "":
-		r.read = func(ctx context.Context) ([]byte, error) { return download(ctx, c.Client, c.JWKS) }
+		r.read = func(ctx context.Context) ([]byte, error) { return idp.Get(ctx, c.Client, c.JWKS) }
 	case c.File != "":
 		r.read = func(context.Context) ([]byte, error) { return os.ReadFile(c.File) }
 	}
 	return r
-}
-
-func download(ctx context.Context, client *http.Client, address string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Accept", "application/jwk-set+json, application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s responded %s", address, response.Status)
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxKeySet+1))
-	if err == nil && len(text) > maxKeySet {
-		err = fmt.Errorf("%s responded with more than %d bytes", address, maxKeySet)
-	}
-	return text, err
 }
 
 // set replaces the keys. Tokens signed with a removed key are rejected.
@@ -101,8 +78,8 @@ func (r *keySource) set(text []byte) error {
 	return nil
 }
 
-// find returns the key of a token, or nil. An unknown key may be new and causes a read; see
-// ForcedEvery. Error: Unavailable without keys, or if they are too old.
+// find returns the key of a token, or nil. An unknown key may be new and causes a read; see ForcedEvery. Error: Unavailable without keys,
+// or if they are too old.
 func (r *keySource) find(ctx context.Context, id string, a jose.SignatureAlgorithm) (*key, error) {
 	for tries := 0; ; tries++ {
 		keys, err := r.current()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -51,8 +52,8 @@ func New(c Config) (*Verifier, error) {
 	return v, nil
 }
 
-// Start starts to refresh the keys and waits for the first ones until ctx ends. Failures are
-// reported by Health and Verify. Stop the verifier when done.
+// Start starts to refresh the keys and waits for the first ones until ctx ends. Failures are reported by Health and Verify. Stop the
+// verifier when done.
 func (v *Verifier) Start(ctx context.Context) {
 	if v.keys.read != nil {
 		first := v.keys.once()
@@ -78,8 +79,7 @@ func (v *Verifier) Stop() {
 // maxToken is the maximum length of a token in bytes.
 const maxToken = 16 << 10
 
-// Verify returns the principal of a token. Errors: Unauthorized caused by an [auth.Refusal];
-// Unavailable without keys.
+// Verify returns the principal of a token. Errors: Unauthorized caused by an [auth.Refusal]; Unavailable without keys.
 func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, error) {
 	if len(token) > maxToken || !jws.Canonical(token) {
 		return auth.Principal{}, auth.Refuse(auth.Malformed, "the token is not a signed JSON Web Token")
@@ -133,10 +133,9 @@ func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, erro
 	return payload, k, nil
 }
 
-// isAccess reports whether a header is that of an access token. It rejects logout tokens, proofs of
-// possession and other statements signed with the same keys (RFC 8725, section 3.11), unencoded
-// payloads (RFC 7797, section 7) and critical extensions, including an empty list (RFC 7515,
-// section 4.1.11).
+// isAccess reports whether a header is that of an access token. It rejects logout tokens, proofs of possession and other statements signed
+// with the same keys (RFC 8725, section 3.11), unencoded payloads (RFC 7797, section 7) and critical extensions, including an empty list
+// (RFC 7515, section 4.1.11).
 func isAccess(h *jose.Header) bool {
 	for _, extension := range []jose.HeaderKey{"b64", "crit"} {
 		if _, is := h.ExtraHeaders[extension]; is {
@@ -148,8 +147,8 @@ func isAccess(h *jose.Header) bool {
 	return !strings.Contains(kind, "+") || kind == "at+jwt"
 }
 
-// Health reports the state of the keys. The warning is "" if all is well; the error explains why no
-// token is accepted. Both are safe to show to anyone.
+// Health reports the state of the keys. The warning is "" if all is well; the error explains why no token is accepted. Both are safe to
+// show to anyone.
 func (v *Verifier) Health() (warning string, err error) {
 	if _, err := v.keys.current(); err != nil {
 		return "", err
@@ -183,4 +182,51 @@ func (v *Verifier) Stats() Stats {
 		s.Keys = len(*keys)
 	}
 	return s
+}
+
+// cache caches verified tokens by their SHA-256.
+type cache struct {
+	limit   int
+	mu      sync.RWMutex
+	entries map[[sha256.Size]byte]entry
+}
+
+// entry is the principal of a token and its signing key.
+type entry struct {
+	principal auth.Principal
+	key       *key
+}
+
+func (c *cache) get(sum [sha256.Size]byte) (entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, found := c.entries[sum]
+	return e, found
+}
+
+func (c *cache) put(sum [sha256.Size]byte, e entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[[sha256.Size]byte]entry{}
+	}
+	for old := range c.entries { // evict any: it is verified again
+		if len(c.entries) < c.limit {
+			break
+		}
+		delete(c.entries, old)
+	}
+	c.entries[sum] = e
+}
+
+func (c *cache) remove(sum [sha256.Size]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, sum)
+}
+
+func (c *cache) len() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.entries)
 }

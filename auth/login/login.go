@@ -1,25 +1,26 @@
+// Package login signs users in at an identity provider with a browser: the authorization code flow of OAuth 2.0 (RFC 6749, section 4.1)
+// with PKCE (RFC 7636) and the endpoints from OpenID Connect Discovery 1.0. The resulting access token is verified like any other; this
+// package trusts nothing except the endpoints.
 package login
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/oauth2"
 
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/internal/idp"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -34,12 +35,11 @@ type Config struct {
 }
 
 const (
-	timeout     = 10 * time.Second
-	maxDocument = 1 << 20
-	keepFor     = 10 * time.Minute // lifetime of the provider's endpoints
-	pauseFor    = 5 * time.Second  // between two reads of the endpoints after a failure
-	maxAtOnce   = 16               // concurrent exchanges of codes, which anyone can request
-	maxOfOne    = 4                // of these, from one address
+	timeout   = 10 * time.Second
+	keepFor   = 10 * time.Minute // lifetime of the provider's endpoints
+	pauseFor  = 5 * time.Second  // between two reads of the endpoints after a failure
+	maxAtOnce = 16               // concurrent exchanges of codes, which anyone can request
+	maxOfOne  = 4                // of these, from one address
 )
 
 // Provider is an identity provider. It is safe for concurrent use.
@@ -47,16 +47,16 @@ type Provider struct {
 	config Config
 	client http.Client
 
-	mu     sync.Mutex
-	going  map[string]int // exchanges in progress, by address
-	known  *addresses
-	read   time.Time
-	failed error // error of the last read, at that time
-	at     time.Time
+	mu       sync.Mutex
+	running  map[string]int // exchanges, by address of the browser
+	known    *endpoints
+	read     time.Time // when known was read
+	failure  error     // of the last read
+	failedAt time.Time
 }
 
-// addresses are the endpoints in the provider's document.
-type addresses struct {
+// endpoints are the provider's endpoints in its discovery document.
+type endpoints struct {
 	Issuer    string `json:"issuer"`
 	Authorize string `json:"authorization_endpoint"`
 	Token     string `json:"token_endpoint"`
@@ -71,10 +71,10 @@ func New(c Config) (*Provider, error) {
 	if len(c.Scopes) == 0 {
 		c.Scopes = []string{"openid"}
 	}
-	if err := checkAddress(c.Discovery); err != nil {
-		return nil, fmt.Errorf("login: %w", err)
+	if err := idp.CheckAddress(c.Discovery); err != nil {
+		return nil, fmt.Errorf("login: the discovery document: %w", err)
 	}
-	p := &Provider{config: c, going: map[string]int{}}
+	p := &Provider{config: c, running: map[string]int{}}
 	if c.Client != nil {
 		p.client = *c.Client
 	}
@@ -82,20 +82,6 @@ func New(c Config) (*Provider, error) {
 	// Codes and secrets are only sent to the discovered endpoint.
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return p, nil
-}
-
-// checkAddress rejects addresses that allow eavesdropping.
-func checkAddress(address string) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && onThisMachine(u.Hostname())) {
-		return fmt.Errorf("the address %q of the identity provider is not https", address)
-	}
-	return nil
-}
-
-func onThisMachine(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // Pending is the state of a login, stored in the browser that began it.
@@ -107,34 +93,36 @@ type Pending struct {
 
 // Begin returns the address at the provider that redirects back to redirect. Error: Unavailable.
 func (p *Provider) Begin(ctx context.Context, redirect string) (address string, pending Pending, err error) {
-	at, err := p.addresses(ctx)
+	flow, err := p.flow(ctx, redirect)
 	if err != nil {
 		return "", pending, err
 	}
-	to, err := url.Parse(at.Authorize)
-	if err != nil {
-		return "", pending, unavailable(err)
-	}
-	pending = Pending{State: rand.Text(), Verifier: rand.Text() + rand.Text(), Redirect: redirect}
-	challenge := sha256.Sum256([]byte(pending.Verifier))
-	q := to.Query()
-	for name, value := range map[string]string{"response_type": "code", "client_id": p.config.ClientID, "redirect_uri": redirect,
-		"scope": strings.Join(p.config.Scopes, " "), "state": pending.State, "code_challenge_method": "S256",
-		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:])} {
-		q.Set(name, value)
-	}
-	to.RawQuery = q.Encode()
-	return to.String(), pending, nil
+	pending = Pending{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect}
+	return flow.AuthCodeURL(pending.State, oauth2.S256ChallengeOption(pending.Verifier)), pending, nil
 }
 
-// Finish exchanges the query of the redirect for a token. from is the browser's address. Errors:
-// Unauthorized if the provider or the browser's state rejects it; Unavailable; Overloaded.
+// flow returns the authorization code flow with this redirect URI. Error: Unavailable.
+func (p *Provider) flow(ctx context.Context, redirect string) (*oauth2.Config, error) {
+	at, err := p.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	style := oauth2.AuthStyleInHeader
+	if p.config.ClientSecret == "" {
+		style = oauth2.AuthStyleInParams
+	}
+	return &oauth2.Config{ClientID: p.config.ClientID, ClientSecret: p.config.ClientSecret, RedirectURL: redirect, Scopes: p.config.Scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: at.Authorize, TokenURL: at.Token, AuthStyle: style}}, nil
+}
+
+// Finish exchanges the query of the redirect for a token. from is the browser's address. Errors: Unauthorized if the provider or the
+// browser's state rejects it; Unavailable; Overloaded.
 func (p *Provider) Finish(ctx context.Context, from string, pending Pending, came url.Values) (token string, err error) {
 	if pending.State == "" || subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(pending.State)) != 1 {
 		return "", refuse("this login was not started in this browser, or too long ago: sign in again")
 	}
 	if iss := came.Get("iss"); iss != "" && iss != p.config.Issuer { // RFC 9207
-		return "", refuse("another identity provider has answered")
+		return "", refuse("the response is from another identity provider")
 	}
 	code := came.Get("code")
 	if code == "" {
@@ -144,12 +132,19 @@ func (p *Provider) Finish(ctx context.Context, from string, pending Pending, cam
 		return "", workflow.Errorf(workflow.Overloaded, "too many sign in at once: try again")
 	}
 	defer p.leave(from)
-	at, err := p.addresses(ctx)
+	flow, err := p.flow(ctx, pending.Redirect)
 	if err != nil {
 		return "", err
 	}
-	return p.exchange(ctx, at.Token, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {pending.Redirect},
-		"client_id": {p.config.ClientID}, "code_verifier": {pending.Verifier}})
+	found, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, &p.client), code, oauth2.VerifierOption(pending.Verifier),
+		oauth2.SetAuthURLParam("client_id", p.config.ClientID))
+	if refused, is := errors.AsType[*oauth2.RetrieveError](err); is && refused.Response.StatusCode < 500 {
+		return "", refuse("the identity provider has refused: " + word(refused.ErrorCode))
+	}
+	if err != nil {
+		return "", unavailable(err)
+	}
+	return found.AccessToken, nil
 }
 
 // enter acquires a slot for an exchange, limited in total and per address.
@@ -157,21 +152,21 @@ func (p *Provider) enter(from string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := 0
-	for _, n := range p.going {
+	for _, n := range p.running {
 		all += n
 	}
-	if all >= maxAtOnce || p.going[from] >= maxOfOne {
+	if all >= maxAtOnce || p.running[from] >= maxOfOne {
 		return false
 	}
-	p.going[from]++
+	p.running[from]++
 	return true
 }
 
 func (p *Provider) leave(from string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.going[from]--; p.going[from] == 0 {
-		delete(p.going, from)
+	if p.running[from]--; p.running[from] == 0 {
+		delete(p.running, from)
 	}
 }
 
@@ -185,90 +180,41 @@ func word(code string) string {
 	return code
 }
 
-// exchange exchanges a code for a token.
-func (p *Provider) exchange(ctx context.Context, address string, form url.Values) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		return "", unavailable(err)
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if p.config.ClientSecret != "" {
-		r.SetBasicAuth(url.QueryEscape(p.config.ClientID), url.QueryEscape(p.config.ClientSecret))
-	}
-	var said struct {
-		Token string `json:"access_token"`
-		Error string `json:"error"`
-	}
-	status, err := p.ask(r, &said)
-	switch {
-	case err != nil:
-		return "", unavailable(err)
-	case status >= 500:
-		return "", unavailable(fmt.Errorf("the token endpoint answers %d", status))
-	case status != http.StatusOK || said.Token == "":
-		return "", refuse("the identity provider has refused: " + word(said.Error))
-	}
-	return said.Token, nil
-}
-
-// ask sends a request and parses a JSON response. Invalid JSON is only an error with a successful
-// status.
-func (p *Provider) ask(r *http.Request, into any) (status int, err error) {
-	r.Header.Set("Accept", "application/json")
-	response, err := p.client.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
-	if err == nil && len(text) > maxDocument {
-		err = fmt.Errorf("responded with more than %d bytes", maxDocument)
-	}
-	if err != nil {
-		return response.StatusCode, err
-	}
-	if err := json.Unmarshal(text, into); err != nil && response.StatusCode == http.StatusOK {
-		return response.StatusCode, err
-	}
-	return response.StatusCode, nil
-}
-
-// addresses returns the provider's endpoints, cached for some minutes. Error: Unavailable.
-func (p *Provider) addresses(ctx context.Context) (*addresses, error) {
+// endpoints returns the provider's endpoints, cached for some minutes. Error: Unavailable.
+func (p *Provider) endpoints(ctx context.Context) (*endpoints, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.known != nil && time.Since(p.read) < keepFor:
 		return p.known, nil
-	case p.failed != nil && time.Since(p.at) < pauseFor: // do not repeat a read that others have waited for
-		return nil, unavailable(p.failed)
+	case p.failure != nil && time.Since(p.failedAt) < pauseFor: // do not repeat a read that others have waited for
+		return nil, unavailable(p.failure)
 	}
 	found, err := p.discover(context.WithoutCancel(ctx))
-	if p.failed, p.at = err, time.Now(); err != nil {
+	if err != nil {
+		p.failure, p.failedAt = err, time.Now()
 		return nil, unavailable(err)
 	}
-	p.known, p.read = found, p.at
+	p.known, p.read, p.failure = found, time.Now(), nil
 	return found, nil
 }
 
 // discover reads the discovery document.
-func (p *Provider) discover(ctx context.Context) (*addresses, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.config.Discovery, nil)
+func (p *Provider) discover(ctx context.Context) (*endpoints, error) {
+	text, err := idp.Get(ctx, &p.client, p.config.Discovery)
 	if err != nil {
 		return nil, err
 	}
-	found := &addresses{}
-	switch status, err := p.ask(r, found); {
-	case err != nil:
+	found := &endpoints{}
+	if err := json.Unmarshal(text, found); err != nil {
 		return nil, err
-	case status != http.StatusOK:
-		return nil, fmt.Errorf("%s answers %d", p.config.Discovery, status)
-	case found.Issuer != p.config.Issuer:
+	}
+	if found.Issuer != p.config.Issuer {
 		return nil, fmt.Errorf("%s is the document of another issuer: %q", p.config.Discovery, found.Issuer)
 	}
-	return found, errors.Join(checkAddress(found.Authorize), checkAddress(found.Token))
+	return found, errors.Join(idp.CheckAddress(found.Authorize), idp.CheckAddress(found.Token))
 }
 
 func unavailable(cause error) error {
-	return &workflow.Error{Code: workflow.Unavailable, Message: "the identity provider cannot be asked now", Cause: cause}
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the identity provider does not respond; try again later", Cause: cause}
 }

@@ -80,7 +80,7 @@ func TestFinishRequiresPendingLogin(t *testing.T) {
 		"nothing is kept, none": {login.Pending{}, url.Values{"code": came["code"]}, "not started in this browser"},
 		"another browser":       {other, came, "not started in this browser"},
 		"somebody else's code":  {pending, with("code", theirs.Get("code")), "invalid_grant"},
-		"another provider":      {pending, with("iss", "https://evil.example"), "another identity provider"},
+		"another provider":      {pending, with("iss", "https://evil.example"), "from another identity provider"},
 		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},
 		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "no reason given"},
 	} {
@@ -115,7 +115,7 @@ func TestOtherIssuerIsRejected(t *testing.T) {
 		}, workflow.Unauthorized},
 		"fails":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, workflow.Unavailable},
 		"nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, workflow.Unavailable},
-		"no token": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }, workflow.Unauthorized},
+		"no token": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }, workflow.Unavailable},
 		"too much": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2<<20)) }, workflow.Unavailable},
 	} {
 		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)

@@ -1,3 +1,9 @@
+// Package session seals the credential of a signed-in user into the text of a cookie. Neither the browser nor anyone who sees the cookie
+// can read the credential, and nobody without the keys can create or alter a cookie. Nothing is stored: every node with the ticket keys can
+// open it. Each request is authorized with the credential again; the session adds no rights and does not outlive the credential.
+//
+// The text is the id of a key, a nonce and the AES-256-GCM of a [Session], in base64url. The key is derived from a ticket key by
+// HKDF-SHA256 (RFC 5869) with a separate label, so that sessions and tickets cannot be confused.
 package session
 
 import (
@@ -32,8 +38,7 @@ const (
 type Session struct {
 	// Credential is the user's credential. Empty if authentication is disabled.
 	Credential string `json:"c,omitempty"`
-	// Tenant, Actor and Roles are chosen by the user if authentication is disabled. Empty means the
-	// default.
+	// Tenant, Actor and Roles are chosen by the user if authentication is disabled. Empty means the default.
 	Tenant string `json:"t,omitempty"`
 	Actor  string `json:"a,omitempty"`
 	Roles  string `json:"r,omitempty"`
@@ -43,8 +48,7 @@ type Session struct {
 
 	// Token is the CSRF token of the session's forms. Seal sets it.
 	Token string `json:"k"`
-	// Began and Sealed are the times of the first and the last seal, in milliseconds since 1970 by
-	// the clock of the keys. Seal sets them.
+	// Began and Sealed are the times of the first and the last seal, in milliseconds since 1970 by the clock of the keys. Seal sets them.
 	Began  int64 `json:"b"`
 	Sealed int64 `json:"s"`
 }
@@ -55,8 +59,8 @@ type Sealer struct{ keys ticket.Keys }
 // New returns a sealer that uses keys.
 func New(keys ticket.Keys) *Sealer { return &Sealer{keys} }
 
-// Seal returns the text of a session. An opened session keeps its token and its beginning, and its
-// idle time starts again. Errors: InvalidRequest if it is too long; those of the keys.
+// Seal returns the text of a session. An opened session keeps its token and its beginning, and its idle time starts again. Errors:
+// InvalidRequest if it is too long; those of the keys.
 func (s *Sealer) Seal(ctx context.Context, of Session) (string, error) {
 	key, err := s.keys.Newest(ctx)
 	if err != nil {
@@ -89,8 +93,7 @@ func internal(err error) error {
 	return &workflow.Error{Code: workflow.Internal, Message: "the session cannot be sealed", Cause: err}
 }
 
-// Open returns the session of a text, and the age of its seal. Errors: Unauthorized caused by an
-// [auth.Refusal]; those of the keys.
+// Open returns the session of a text, and the age of its seal. Errors: Unauthorized caused by an [auth.Refusal]; those of the keys.
 func (s *Sealer) Open(ctx context.Context, text string) (of Session, age time.Duration, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(text) > MaxText || len(raw) < len(uuid.UUID{}) {

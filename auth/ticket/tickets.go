@@ -3,6 +3,7 @@ package ticket
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -32,8 +33,8 @@ type Keys interface {
 	Now() time.Time
 }
 
-// Vouched validates the API key that requested a ticket. ended is closed when the key is revoked.
-// Its errors are returned to the ticket's holder.
+// Vouched validates the API key that requested a ticket. ended is closed when the key is revoked. Its errors are returned to the ticket's
+// holder.
 type Vouched func(ctx context.Context, keyID string) (ended <-chan struct{}, err error)
 
 // Tickets issues and verifies tickets. It is safe for concurrent use.
@@ -43,8 +44,7 @@ type Tickets struct {
 	ends    ends
 }
 
-// New returns a Tickets. If vouched is nil, tickets requested with an API key are rejected. Stop it
-// when done.
+// New returns a Tickets. If vouched is nil, tickets requested with an API key are rejected. Stop it when done.
 func New(keys Keys, vouched Vouched) *Tickets { return &Tickets{keys: keys, vouched: vouched} }
 
 // Stop waits for all goroutines.
@@ -73,8 +73,8 @@ type claims struct {
 	Until  int64    `json:"until"` // milliseconds since 1970 by the clock of the keys
 }
 
-// Issue returns the text of a ticket. Its Until is by the clock of this machine, at most [Longest]
-// from now. Errors: InvalidRequest; those of the Keys.
+// Issue returns the text of a ticket. Its Until is by the clock of this machine, at most [Longest] from now. Errors: InvalidRequest; those
+// of the Keys.
 func (ts *Tickets) Issue(ctx context.Context, t *Ticket) (string, error) {
 	if err := t.Check(); err != nil {
 		return "", workflow.Errorf(workflow.InvalidRequest, "%s", err)
@@ -116,8 +116,7 @@ func sign(key *Key, c *claims) (string, error) {
 	return Prefix + text, err
 }
 
-// Verify returns the principal of a ticket. Errors: Unauthorized caused by an [auth.Refusal]; those
-// of Keys and Vouched.
+// Verify returns the principal of a ticket. Errors: Unauthorized caused by an [auth.Refusal]; those of Keys and Vouched.
 func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, error) {
 	var none auth.Principal
 	if len(text) > MaxText || !Is(text) || !jws.Canonical(text[len(Prefix):]) {
@@ -165,8 +164,8 @@ func (ts *Tickets) signed(ctx context.Context, token string) ([]byte, *Key, erro
 	return payload, key, nil
 }
 
-// read parses the payload of a ticket and returns its remaining lifetime. It validates the content
-// again, so that a leaked key can only be used within the limits of tickets.
+// read parses the payload of a ticket and returns its remaining lifetime. It validates the content again, so that a leaked key can only be
+// used within the limits of tickets.
 func read(payload []byte, now time.Time) (t Ticket, lasts time.Duration, err error) {
 	var in claims
 	if err := json.Unmarshal(payload, &in, json.RejectUnknownMembers(true)); err != nil {
@@ -194,8 +193,7 @@ const slack = time.Minute
 
 var errClaims = auth.Refuse(auth.BadClaims, "the ticket has invalid content")
 
-// checkKey validates the API key of a ticket and returns a channel that is closed when the ticket
-// ends.
+// checkKey validates the API key of a ticket and returns a channel that is closed when the ticket ends.
 func (ts *Tickets) checkKey(ctx context.Context, t *Ticket, key *Key) (<-chan struct{}, error) {
 	if ts.vouched == nil {
 		return nil, auth.Refuse(auth.UnknownKey, "the ticket was requested with an API key, but API keys are disabled here")
@@ -205,4 +203,49 @@ func (ts *Tickets) checkKey(ctx context.Context, t *Ticket, key *Key) (<-chan st
 		return nil, err
 	}
 	return ts.ends.first(key.Gone, ended), nil
+}
+
+// ends merges the end of a ticket's signing key with that of its API key. Tickets with the same two share one channel, so their number is
+// bounded by the API keys in use times the few signing keys.
+type ends struct {
+	mu      sync.Mutex
+	all     map[both]chan struct{}
+	running sync.WaitGroup
+	stopped chan struct{} // created with all, closed by stop
+}
+
+type both struct{ a, b <-chan struct{} }
+
+// first returns a channel that is closed when a or b is closed. Nil channels are never closed.
+func (e *ends) first(a, b <-chan struct{}) <-chan struct{} {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all, e.stopped = map[both]chan struct{}{}, make(chan struct{})
+	}
+	one := both{a, b}
+	if known, is := e.all[one]; is {
+		return known
+	}
+	first := make(chan struct{})
+	e.all[one] = first
+	e.running.Go(func() {
+		select {
+		case <-a:
+			close(first)
+		case <-b:
+			close(first)
+		case <-e.stopped:
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.all, one)
+	})
+	return first
 }

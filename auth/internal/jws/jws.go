@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Canonical reports whether a text consists of three base64url parts in canonical encoding (RFC
-// 7515, section 7.1), so that an altered token never has the same meaning.
+// Canonical reports whether a text consists of three base64url parts in canonical encoding (RFC 7515, section 7.1), so that an altered
+// token never has the same meaning.
 func Canonical(token string) bool {
 	if strings.Count(token, ".") != 2 {
 		return false

@@ -1,3 +1,10 @@
+// Package keyset stores the keys that sign tickets in the table ticket_key, and caches them on each node.
+//
+// A key signs for a day and verifies for one hour more, the maximum lifetime of a ticket. The first node that needs a signing key creates
+// one; creating and removing keys locks the table, so that concurrent nodes create one key.
+//
+// A node does not read the table until it handles a ticket. Then it polls the table every few seconds. An unknown key id causes an
+// immediate read, at most once per second.
 package keyset
 
 import (
@@ -161,8 +168,7 @@ func (r *Set) Find(ctx context.Context, id string) (*ticket.Key, error) {
 	return nil, nil
 }
 
-// Holds reports whether the database has the key with an id, of any age. Unlike Find it always
-// reads the table. Error: Unavailable.
+// Holds reports whether the database has the key with an id, of any age. Unlike Find it always reads the table. Error: Unavailable.
 func (r *Set) Holds(ctx context.Context, id string) (there bool, err error) {
 	u, err := uuid.Parse(id)
 	if err != nil {
@@ -188,8 +194,8 @@ func (r *Set) find(id string) *key {
 	return nil
 }
 
-// try reads or writes the keys for a caller, which may stop waiting. Callers that waited for a failed
-// attempt get its error instead of trying again one by one. Error: Unavailable.
+// try reads or writes the keys for a caller, which may stop waiting. Callers that waited for a failed attempt get its error instead of
+// trying again one by one. Error: Unavailable.
 func (r *Set) try(ctx context.Context, do func(context.Context) error) error {
 	if time.Since(r.failed) < r.config.Unsure {
 		return unavailable(nil)
@@ -201,8 +207,8 @@ func (r *Set) try(ctx context.Context, do func(context.Context) error) error {
 	return nil
 }
 
-// Rotate creates a new signing key. With drop it removes all others, which invalidates their
-// tickets; otherwise these remain valid until they expire. Other nodes notice within seconds.
+// Rotate creates a new signing key. With drop it removes all others, which invalidates their tickets; otherwise these remain valid until
+// they expire. Other nodes notice within seconds.
 func (r *Set) Rotate(ctx context.Context, drop bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,8 +219,7 @@ func (r *Set) Rotate(ctx context.Context, drop bool) error {
 	return r.change(ctx, 0, keep)
 }
 
-// change removes keys of age keep or older, creates one unless one is younger than young, and reads
-// the keys.
+// change removes keys of age keep or older, creates one unless one is younger than young, and reads the keys.
 func (r *Set) change(ctx context.Context, young, keep time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Patience)
 	defer cancel()
@@ -283,8 +288,7 @@ func (r *Set) read(ctx context.Context) error {
 	return err
 }
 
-// replace replaces the cached keys. It keeps the identity of existing keys and closes the channels of
-// removed ones.
+// replace replaces the cached keys. It keeps the identity of existing keys and closes the channels of removed ones.
 func (r *Set) replace(found []*key, at time.Time) {
 	old := map[string]*key{}
 	if before := r.known.Load(); before != nil {
@@ -318,3 +322,24 @@ func (r *Set) poll() {
 func unavailable(cause error) error {
 	return &workflow.Error{Code: workflow.Unavailable, Message: "the keys of tickets cannot be read now", Cause: cause}
 }
+
+const (
+	// readSQL returns a row without a key if there are no keys.
+	readSQL = `SELECT now.at, k.id, k.secret, k.created_at FROM (SELECT clock_timestamp() AS at) AS now
+		LEFT JOIN {pawl}.ticket_key AS k ON true ORDER BY k.created_at DESC, k.id`
+
+	holdsSQL = `SELECT EXISTS (SELECT FROM {pawl}.ticket_key WHERE id = $1)`
+
+	// boundSQL bounds how long a crashed node can hold the lock.
+	boundSQL = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
+
+	// lockSQL waits for concurrent changes, but does not block reads.
+	lockSQL = `LOCK TABLE {pawl}.ticket_key IN SHARE ROW EXCLUSIVE MODE`
+
+	// makeSQL creates a key unless one is younger than $1.
+	makeSQL = `INSERT INTO {pawl}.ticket_key SELECT WHERE NOT EXISTS (
+		SELECT FROM {pawl}.ticket_key AS k WHERE k.created_at > clock_timestamp() - $1::interval)`
+
+	// sweepSQL removes keys of age $1 or older.
+	sweepSQL = `DELETE FROM {pawl}.ticket_key AS k WHERE k.created_at <= clock_timestamp() - $1::interval`
+)

@@ -24,6 +24,7 @@ const (
 	kinOpenAPI = "github.com/getkin/kin-openapi"
 	nats       = "github.com/nats-io/nats.go"
 	natsServer = "github.com/nats-io/nats-server/v2"
+	oauth2     = "golang.org/x/oauth2"
 	pgx        = "github.com/jackc/pgx/v5"
 	otel       = "go.opentelemetry.io/otel"
 	otelSDK    = "go.opentelemetry.io/otel/sdk"
@@ -144,13 +145,14 @@ var Matrix = []Room{
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
+	{"auth/internal/idp", nil, nil},
 	{"auth/internal/jws", nil, nil},
-	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/kernel/backoff", "transitions", "workflow"), mods(jose, json)},
+	{"auth/jwt", ours("auth", "auth/internal/idp", "auth/internal/jws", "internal/kernel/backoff", "transitions", "workflow"), mods(jose, json)},
 	{"auth/apikey", ours("auth", "internal/kernel/backoff", "transitions", "workflow"), mods(pgx)},
 	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
 	{"auth/ticket/keyset", ours("auth/ticket", "internal/kernel/clock", "workflow"), mods(pgx, uuid)},
 	{"auth/session", ours("auth", "auth/ticket", "workflow"), mods(json, uuid)},
-	{"auth/login", ours("auth", "workflow"), mods(json)},
+	{"auth/login", ours("auth", "auth/internal/idp", "workflow"), mods(json, oauth2)},
 	{"auth/authtest", nil, mods(jose)},
 
 	// HTTP.
