@@ -144,11 +144,7 @@ func (t *Target) parse(text string) (err error) {
 
 // isName reports whether s is a valid name of a workflow or a transition.
 func isName(s string) bool {
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, notOfName)
-}
-
-func notOfName(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
 // String returns the canonical text of the grant.
@@ -216,20 +212,8 @@ func (gs Grants) String() string {
 	return strings.Join(texts, " ")
 }
 
-const hexadecimal = "0123456789ABCDEF"
-
 // escape percent-encodes all but unreserved characters (RFC 3986, section 2.3).
-func escape(s string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("0123456789-._~", c) >= 0 {
-			b.WriteByte(c)
-			continue
-		}
-		b.Write([]byte{'%', hexadecimal[c>>4], hexadecimal[c&15]})
-	}
-	return b.String()
-}
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 var errEscape = errors.New("is not escaped")
 

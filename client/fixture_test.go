@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
@@ -103,20 +104,14 @@ type node struct {
 func (i *installation) node(around func(http.Handler) http.Handler, change ...func(*api.Config)) *node {
 	i.t.Helper()
 	e, err := engine.New(engine.Config{Pool: i.pool, Workflows: []workflow.Source{parcels(i.courier)}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	if err := e.Start(i.t.Context()); err != nil {
-		i.t.Fatal(err)
-	}
+	require.NoError(i.t, err)
+	require.NoError(i.t, e.Start(i.t.Context()))
 	c := api.Config{Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c)
 	}
 	a, err := api.New(e, c)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	require.NoError(i.t, err)
 	var handler http.Handler = a
 	if around != nil {
 		handler = around(a)
@@ -139,9 +134,7 @@ func (i *installation) node(around func(http.Handler) http.Handler, change ...fu
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		n.dies()
-		if err := a.Stop(ctx); err != nil {
-			i.t.Error(err)
-		}
+		assert.NoError(i.t, a.Stop(ctx))
 		server.Close()
 		e.Stop(ctx)
 	})

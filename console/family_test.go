@@ -12,8 +12,6 @@ import (
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
-	"github.com/pawlhq/pawl/internal/testkit/chromium"
-	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -107,31 +105,4 @@ func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
 		assert.NotContainsf(t, ann.get(path).want(200).text, name, "%s tells the name of a node", path)
 	}
 	assert.Contains(t, reasons(ann.get(page))["works"], "with a lease of a node")
-}
-
-// Both fit on every screen, and the page of a parent follows.
-func TestParentAndChildrenFitOnEveryScreen(t *testing.T) {
-	pgtest.Long(t)
-	t.Parallel()
-	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
-	id := s.bred("N-"+strings.Repeat("1", 200), 3)
-	list, err := s.Engine().Read().Instances(t.Context(), inspect.Filter{Workflow: "chick"})
-	require.Truef(t, err == nil && len(list.Instances) == 3, "%v %v", len(list.Instances), err)
-	child := list.Instances[0].ID
-	p := s.open(s.URL(), s.key("olga", everything), "/instances/"+id.String())
-	p.WaitText("#live", "live")
-	p.WaitText("#family tbody tr:nth-child(3) .state", "small")
-	s.submit(transitions.Command{Instance: child, Transition: "fly"})
-	p.WaitText("#stands .state", "left")
-	await.Eventually(t, "the page shows the child as it is", func() bool { return strings.Contains(p.Text("#family"), "flown") })
-	for _, path := range []string{id.String(), child.String()} {
-		p.Navigate(s.URL() + "/console/instances/" + path)
-		for _, width := range []int{360, 768, 1280} {
-			p.Resize(width, 900, "light")
-			wide := chromium.Eval[[]string](p, tooWide)
-			assert.Emptyf(t, wide, "%s, %d pixels wide: %q reach out", path, width, wide)
-			picture(p, fmt.Sprintf("family-%s-%d", path[:4], width))
-		}
-	}
-	wantInOrder(t, s.URL(), p)
 }

@@ -198,35 +198,7 @@ func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:]
 // listed are two claims, filed now.
 func (s *stand) listed() []uuid.UUID { return []uuid.UUID{s.filed("B-1", 10), s.filed("B-2", 10)} }
 
-// While the node does not answer the page says so, and it continues as soon as the node answers.
-func TestAPageGoesOnAfterItsNodeWasAway(t *testing.T) {
-	pgtest.Long(t)
-	t.Parallel()
-	s := newStand(t)
-	node, err := url.Parse(s.URL())
-	require.NoError(t, err)
-	var away atomic.Bool
-	pass := httputil.NewSingleHostReverseProxy(node)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if away.Load() {
-			panic(http.ErrAbortHandler)
-		}
-		pass.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
-	p := s.open(front.URL, s.key("olga", identities["operator"]), "/stuck")
-	p.WaitText("#live", "live")
-	stays(p)
-	away.Store(true)
-	p.WaitText("#live", "connecting again")
-	s.stuck("A-1")
-	away.Store(false)
-	awaitPage(t, p, "#list", "A-1", true)
-	p.WaitText("#live", "live")
-	wantStayed(t, p)
-}
-
-// A proxy's answer for a node closes the event stream permanently: the browser does not reconnect by itself.
+// A proxy that answers for a node closes the event stream for good: the browser does not connect again by itself.
 func TestPageOpensClosedStreamAgain(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -97,9 +97,7 @@ func (s *stand) hostile(v *visitor, text string) (paths []string) {
 	v.fill("/console"+of+"/resume", "reason", text).want(303)
 	s.do(id, "approve", "bob", `{}`)
 	payload, err := json.Marshal(map[string]string{"note": text})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.do(id, "call", "bob", string(payload)) // which reports it
 	await.Receive(s.t, "the bank is asked", s.bank.asked) <- errors.New(text)
 	stuck := s.stuck("stuck " + uuid.NewString())

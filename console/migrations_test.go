@@ -21,9 +21,7 @@ import (
 func (s *stand) migration() string {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), s.db)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	defer func() { _ = conn.Close(s.t.Context()) }()
 	var id int64
 	if err := conn.QueryRow(s.t.Context(), "INSERT INTO pawl.instance_migration (workflow, from_version, to_version, per_second, actor, "+

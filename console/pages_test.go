@@ -34,15 +34,11 @@ func (s *stand) addresses() []string {
 	s.t.Helper()
 	s.deadMessage("m-<1>")
 	s.deadMessage("m-" + strings.Repeat("2", 200))
-	if err := s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"))
 	id := s.stuck("A-<1>").String()
 	s.filed("A-2", 7)
 	c, err := s.Engine().Read().Case(s.t.Context(), "", uuid.MustParse(id))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.awaitDead()
 	s.operate(transitions.Pause, s.filed("A-3", 7), "the <office> burns")
 	scope, key := c.InFlight[0].Scope, c.InFlight[0].Key

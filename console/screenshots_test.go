@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
@@ -59,9 +60,7 @@ func (s *stand) picture(p *chromium.Page, name, path string) {
 		p.Resize(width, 800, scheme)
 		file := filepath.Join(*screenshots, name+suffix+".png")
 		p.Picture(file)
-		if err := shrink(file); err != nil {
-			s.t.Error(err)
-		}
+		assert.NoError(s.t, shrink(file))
 	}
 	take("", 1280, "light")
 	if slices.Contains([]string{"overview", "instance", "stuck", "sink"}, name) {
@@ -138,9 +137,7 @@ func (s *stand) busyDay() map[string]string {
 		Reason: "she is away until then", Options: transitions.Options{NotBefore: time.Now().Add(72 * time.Hour)}})
 	held := s.filed("C-1046", 310)
 	s.operate(transitions.Pause, held, "the police have the file")
-	if err := s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "parcel", "olga", "stock-taking"); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.Engine().Admin().PauseWorkflow(s.t.Context(), "default", "parcel", "olga", "stock-taking"))
 	keeper := s.visitor(s.key("olga", everything))
 	keeper.fill("/console/keys/new", "name", "till 3", "actor", "till-3", "grants", "read submit:order/place submit:order/pay").want(201)
 	keeper.fill("/console/keys/new", "name", "warehouse", "actor", "depot", "grants", "read:order submit:order/ship stream").want(201)

@@ -1,16 +1,28 @@
 package console_test
 
 import (
+	"bytes"
+	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
+	"github.com/pawlhq/pawl/auth/session"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/console"
+	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/chromium"
 )
 
 func TestOneSignsInWithACredential(t *testing.T) {
@@ -54,6 +66,9 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 		p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}, "next": {next}}).want(http.StatusSeeOther)
 		assert.Equalf(t, "/console/", p.location(), "%q leads to", next)
 	}
+	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {strings.Repeat("x", 20_000)}}).want(413, "longer than 16384 bytes")
+	p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}}, "Sec-Fetch-Site", "cross-site").want(403)
+	assert.Empty(t, p.header.Get("Set-Cookie"), "a page of another site signs a user in")
 }
 
 // A session ends with its credential, and a visitor who follows a link of another site confirms the request once.
@@ -77,57 +92,7 @@ func TestASessionEndsWithItsCredential(t *testing.T) {
 	v.get("/console/", "Cookie", "pawl_console=nonsense").want(http.StatusSeeOther)
 }
 
-func TestAFormOfElsewhereIsRefused(t *testing.T) {
-	t.Parallel()
-	s := newStand(t)
-	key := s.key("boss", everything)
-	v := s.visitor(key)
-	id := s.filed("A-1", 10).String()
-	path := "/console/instances/" + id + "/do/note"
-	good := v.form("p/note", "x")
-	without := url.Values{"_key": good["_key"], "p/note": {"x"}}
-	other := s.visitor(key).form("p/note", "x") // of another session of the same user
-	for name, c := range map[string]struct {
-		form   url.Values
-		header []string
-	}{
-		"another site":             {good, []string{"Sec-Fetch-Site", "cross-site"}},
-		"another port":             {good, []string{"Sec-Fetch-Site", "same-site"}},
-		"an old browser elsewhere": {good, []string{"Sec-Fetch-Site", "", "Origin", "http://evil.example"}},
-		"no origin":                {good, []string{"Sec-Fetch-Site", "", "Origin", "null"}},
-		"who says nothing":         {good, []string{"Sec-Fetch-Site", ""}},
-		"no token":                 {without, nil},
-		"another one's token":      {other, nil},
-	} {
-		p := v.post(path, c.form, c.header...)
-		assert.Truef(t, p.status == http.StatusForbidden && strings.Contains(p.text, "not sent by a page of this console"),
-			"%s: %d %s", name, p.status, p.text)
-	}
-	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {strings.Repeat("x", 20_000)}}).want(413, "longer than 16384 bytes")
-	p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}}, "Sec-Fetch-Site",
-		"cross-site")
-	assert.Truef(t, p.status == 403 && p.header.Get("Set-Cookie") == "", "a page of elsewhere signs somebody in: %d", p.status)
-	head, err := s.Engine().Read().Head(t.Context(), "default")
-	assert.Truef(t, err == nil && head == 1, "a forged form did something: %d, %v", head, err)
-	v.post(path, good, "Sec-Fetch-Site", "", "Origin", s.URL()).want(http.StatusSeeOther)
-}
-
-// A form that is sent twice has one effect.
-func TestAFormThatIsSentTwiceHasOneEffect(t *testing.T) {
-	t.Parallel()
-	s := newStand(t)
-	v := s.visitor(s.key("boss", everything))
-	id := s.filed("A-1", 10).String()
-	form := v.form("p/note", "once")
-	for range 2 {
-		p := v.post("/console/instances/"+id+"/do/note", form).want(http.StatusSeeOther)
-		assert.Equal(t, "/console/instances/"+id+"?done=2", p.location(), "it leads to")
-	}
-	head, err := s.Engine().Read().Head(t.Context(), "default")
-	assert.Truef(t, err == nil && head == 2, "the log is at %d, %v", head, err)
-}
-
-// Without authentication local visitors choose their own actor; pages of other origins still cannot act.
+// Without authentication whoever is on this machine is believed, and may call himself what he likes; pages of elsewhere still do nothing.
 func TestWithoutAuthenticationOneIsBelieved(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Auth.Keys = false })
@@ -146,4 +111,91 @@ func TestWithoutAuthenticationOneIsBelieved(t *testing.T) {
 	r.Host = "rebound.example"
 	p = v.send(r)
 	assert.Equal(t, http.StatusForbidden, p.status, "another host is served")
+}
+
+// clockedKeys are one key, with a clock that a test moves.
+type clockedKeys struct {
+	key ticket.Key
+	now atomic.Int64 // nanoseconds since 1970
+}
+
+func (k *clockedKeys) Newest(context.Context) (*ticket.Key, error)       { return &k.key, nil }
+func (k *clockedKeys) Find(context.Context, string) (*ticket.Key, error) { return &k.key, nil }
+func (k *clockedKeys) Now() time.Time                                    { return time.Unix(0, k.now.Load()) }
+
+// A page that is looked at is asked for again by its script, which is all that is needed to stay signed in: an hour without it, and one
+// is signed out; twelve hours, and one is in any case. Not every poll seals the session anew.
+func TestAPageThatIsLookedAtCountsAsUsed(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	node, err := url.Parse(s.URL())
+	require.NoError(t, err)
+	keys := &clockedKeys{key: ticket.Key{ID: uuid.NewString(), Secret: bytes.Repeat([]byte{1}, 32)}}
+	keys.now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+	pages, err := console.New(console.Config{API: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(node) }},
+		Sessions: session.New(keys)})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	for pattern, h := range pages.Routes() {
+		mux.Handle(pattern, h)
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	credential := s.key("olga", "read stream")
+	later := func(d time.Duration) { keys.now.Add(int64(d)) }
+	signedIn := func() *visitor {
+		v := newVisitor(t, server.URL)
+		v.post("/console/sign-in", url.Values{"credential": {credential}}).want(http.StatusSeeOther)
+		return v
+	}
+
+	v := signedIn()
+	var tag string
+	for minutes := 0; minutes < 12*60; minutes += 50 { // each time what the script asks, and a minute after it once more
+		p := v.get("/console/instances", "If-None-Match", tag)
+		require.Falsef(t, p.status != http.StatusOK && p.status != http.StatusNotModified, "%d after %d minutes", p.status, minutes)
+		renewed := p.header.Get("Set-Cookie") != ""
+		assert.Equalf(t, (minutes > 0), renewed, "after %d minutes the session was sealed anew", minutes)
+		tag = p.header.Get("ETag")
+		later(time.Minute)
+		if p := v.get("/console/instances", "If-None-Match", tag); p.header.Get("Set-Cookie") != "" {
+			t.Error("the session is sealed anew by every poll")
+		}
+		later(49 * time.Minute)
+	}
+	v.get("/console/instances").want(http.StatusSeeOther) // 750 minutes after the first, and 50 after the last that was answered
+	unused := signedIn()
+	later(session.Idle + time.Second)
+	unused.get("/console/instances").want(http.StatusSeeOther)
+}
+
+func published(c *service.Config) { c.Network.PublicURL = "https://pawl.example.com/a/pawl" }
+
+func TestPublicURLNamesRedirect(t *testing.T) {
+	t.Parallel()
+	s, _ := withProvider(t, map[string]any{"sub": "ann", "tenant": "default", "scope": "read"}, published)
+	p := newVisitor(t, s.URL()).get("/console/sign-in/provider").want(http.StatusSeeOther)
+	to, err := url.Parse(p.location())
+	got := to.Query().Get("redirect_uri")
+	assert.Truef(t, err == nil && got == "https://pawl.example.com/a/pawl/console/signed-in", "%s, %v", got, err)
+	assert.Contains(t, p.header.Get("Set-Cookie"), "; Path=/a/pawl/console/signed-in;")
+}
+
+// A browser follows pages, and sees the interface, below the prefix.
+func TestBrowserUsesPrefix(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, published, func(c *service.Config) { c.Auth.Keys = false })
+	id := s.filed("A-1", 10)
+	browser := chromium.Start(t)
+	p := browser.Open(s.URL() + "/a/pawl/console/instances/" + id.String())
+	p.WaitText("#live", "live")
+	s.do(id, "note", "ann", `{"note":"seen below the prefix"}`)
+	await.Eventually(t, "the page shows the note", func() bool { return strings.Contains(p.Text("main"), "seen below the prefix") })
+	docs := browser.Open(s.URL() + "/a/pawl/docs")
+	await.Eventually(t, "the interface is shown", func() bool {
+		return strings.Contains(chromium.Eval[string](docs, `document.querySelector('rapi-doc')?.shadowRoot?.textContent ?? ''`), "/claim/file")
+	})
+	for _, problem := range append(p.Seen().Problems, docs.Seen().Problems...) {
+		t.Errorf("the page: %s", problem)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/app/service"
@@ -51,13 +52,9 @@ func (s *stand) node(change ...func(*service.Config)) *service.Service {
 		f(&c)
 	}
 	node, err := service.Start(s.t.Context(), c)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() {
-		if err := node.Stop(context.Background()); err != nil {
-			s.t.Error(err)
-		}
+		assert.NoError(s.t, node.Stop(context.Background()))
 	})
 	return node
 }
@@ -80,9 +77,7 @@ func (s *stand) keyOf(tenant, actor, grants string, roles ...string) string {
 			}
 			return err
 		})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return text
 }
 
@@ -106,9 +101,7 @@ func (s *stand) submit(c transitions.Command) transitions.Receipt {
 		c.Roles = []string{transitions.AnyRole}
 	}
 	r, err := s.Engine().Submit(s.t.Context(), c)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	if r.Status >= 400 {
 		s.t.Fatalf("%s: %d %s", c.Transition, r.Status, r.Body)
 	}
@@ -128,9 +121,7 @@ func (s *stand) operate(action transitions.Action, id uuid.UUID, reason string) 
 	if err == nil {
 		err = r.Err()
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 }
 
 // stuck makes a claim whose payment nobody knows of.
@@ -142,9 +133,7 @@ func (s *stand) stuck(number string) uuid.UUID {
 	await.Receive(s.t, "the bank is asked", s.bank.asked) <- context.DeadlineExceeded
 	await.Eventually(s.t, "it is stuck", func() bool {
 		x, err := s.Engine().Read().Explain(s.t.Context(), "", id, "", nil)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, err)
 		return len(x.Stuck) == 1
 	})
 	return id
@@ -212,23 +201,17 @@ func (v *visitor) send(r *http.Request, header ...string) *page {
 		}
 	}
 	response, err := v.client.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	require.NoError(v.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	require.NoError(v.t, err)
 	return &page{v.t, response.StatusCode, response.Header, string(text)}
 }
 
 func (v *visitor) get(path string, header ...string) *page {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.origin+path, nil)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	require.NoError(v.t, err)
 	return v.send(r, header...)
 }
 
@@ -236,9 +219,7 @@ func (v *visitor) get(path string, header ...string) *page {
 func (v *visitor) post(path string, form url.Values, header ...string) *page {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.origin+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	require.NoError(v.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	return v.send(r, header...)

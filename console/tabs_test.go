@@ -1,50 +1,20 @@
 package console_test
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	devtools "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
-	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// Ten tabs of a browser, which has six connections to a node, are ten pages. The one that is looked at follows, and another one
-// shows what there is as soon as it is looked at.
-func TestTenTabsAreTenPages(t *testing.T) {
-	pgtest.Long(t)
-	t.Parallel()
-	s := newStand(t)
-	id := s.filed("A-1", 10)
-	browser := chromium.Start(t)
-	first := s.signIn(browser, s.URL(), s.key("boss", everything), "/instances/"+id.String())
-	first.WaitText("#live", "live")
-	var last *chromium.Page
-	for range 9 {
-		last = browser.Open(s.URL() + "/console/instances/" + id.String())
-		last.WaitText("#live", "live")
-	}
-	s.do(id, "note", "ann", `{"note":"to the last"}`)
-	last.WaitText("#v2 q", "to the last")
-	chromium.Call(first, devtools.BringToFront, cdp.Empty{})
-	first.WaitText("#v2 q", "to the last")
-	first.WaitText("#live", "live")
-	s.do(id, "note", "ann", `{"note":"to the first"}`)
-	first.WaitText("#v3 q", "to the first")
-	wantInOrder(t, s.URL(), first)
-}
-
-// Pages are not shown again after signing out: the back button leads to the sign-in page.
+// What somebody has seen is gone when he has signed out: the way back leads to the sign-in page.
 func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -104,45 +74,6 @@ func TestTimesAreInUTCWhereverTheBrowserIs(t *testing.T) {
 		p.WaitText("#list tbody th", "A-1")
 		p.Navigate(s.URL() + "/console/instances/" + id.String())
 	}
-}
-
-// A dead letter is delivered again, and a key revoked, without a mouse.
-func TestADeadLetterIsRedrivenWithoutAMouse(t *testing.T) {
-	pgtest.Long(t)
-	t.Parallel()
-	r := &receiver{}
-	s := newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: r}} })
-	s.filed("A-1", 10)
-	s.awaitDead()
-	r.open.Store(true)
-	robot := s.key("robot", "read")
-	p := s.open(s.URL(), s.key("olga", everything), "/")
-	follow := func(link, heading string) {
-		tabTo(t, p, link)
-		p.Type("\r")
-		p.WaitText("h1", heading)
-	}
-	follow("Sinks", "Sinks")
-	follow("books", "books")
-	follow("Deliver again", "Deliver dead letters again")
-	tabTo(t, p, "reason")
-	p.Type("the address is mended")
-	follow("Deliver again", "books")
-	await.Eventually(t, "it is delivered", func() bool { return r.got.Load() == 1 })
-	p.Navigate(s.URL() + "/console/sinks/books?status=redriven")
-	assert.Contains(t, p.Text("main"), "the address is mended", "the page has no receipt")
-	follow("Keys", "API keys")
-	for range 60 {
-		p.Type("\t")
-		if strings.HasSuffix(chromium.Eval[string](p, `document.activeElement.href ?? ''`), "/keys/"+strings.Split(robot, "_")[1]+"/revoke") {
-			break
-		}
-	}
-	p.Type("\r")
-	p.WaitText("h1", "Revoke the key")
-	follow("Revoke", "API keys")
-	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {robot}}).want(401)
-	wantInOrder(t, s.URL(), p)
 }
 
 // A form whose button is pressed again before it is answered is sent once: the text of a key, which is shown once, is not lost.

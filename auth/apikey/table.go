@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
@@ -23,15 +24,13 @@ type Database interface {
 // Table stores the keys of one schema. Its methods return *workflow.Error: NotFound for an unknown key, Conflict, InvalidRequest,
 // Unavailable, TimedOut.
 type Table struct {
-	db  Database
-	sql statements
+	db Database
+	in func(sql string) string // inserts the schema's name
 }
 
 // NewTable returns a table that uses db. in inserts the schema's name into a statement.
 func NewTable(db Database, in func(sql string) string) *Table {
-	return &Table{db: db, sql: statements{create: in(createSQL), named: in(namedSQL), get: in(getSQL), lock: in(lockSQL), list: in(listSQL),
-		order: in(orderSQL), rotate: in(rotateSQL), revoke: in(revokeSQL), newest: in(newestSQL), changed: in(changedSQL),
-		asked: in(askedSQL), used: in(usedSQL)}}
+	return &Table{db, in}
 }
 
 // plannedNow replans a statement each time: a plan cached for an empty table would scan it when it is full.
@@ -49,13 +48,13 @@ func (t *Table) Create(ctx context.Context, k Key) (made Key, text string, err e
 		k.Roles = []string{} // not NULL
 	}
 	err = t.change(ctx, "make a key", func(tx pgx.Tx) (err error) {
-		made, err = one(tx.Query(ctx, t.sql.create, plannedNow, k.ID, k.Tenant, k.Name, k.Actor, k.Roles,
-			texts(k.Grants), k.hash[:], k.CreatedBy, orNull(k.ExpiresAt)))
+		made, err = one(tx.Query(ctx, t.in(createSQL), plannedNow, k.ID, k.Tenant, k.Name, k.Actor, k.Roles,
+			texts(k.Grants), k.hash[:], k.CreatedBy, zeronull.Timestamptz(k.ExpiresAt)))
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		var other string
-		if err := tx.QueryRow(ctx, t.sql.named, plannedNow, k.Tenant, k.Name).Scan(&other); err != nil {
+		if err := tx.QueryRow(ctx, t.in(namedSQL), plannedNow, k.Tenant, k.Name).Scan(&other); err != nil {
 			return err
 		}
 		return workflow.Errorf(workflow.Conflict, "the key %s has the name %q; if its text was lost, rotate or revoke it", other, k.Name)
@@ -68,13 +67,13 @@ func (t *Table) Get(ctx context.Context, tenant, id string) (k Key, err error) {
 	if !IsID(id) {
 		return k, errNoKey
 	}
-	k, err = one(t.db.Query(ctx, t.sql.get, plannedNow, id, tenant))
+	k, err = one(t.db.Query(ctx, t.in(getSQL), plannedNow, id, tenant))
 	return k, found("read a key", err)
 }
 
 // List returns a page and reports whether there are more.
 func (t *Table) List(ctx context.Context, f Filter) (page []Key, more bool, err error) {
-	page, err = all(t.db.Query(ctx, t.sql.list, plannedNow, f.Tenant, f.After.Tenant, f.After.CreatedAt, f.After.ID, f.Limit+1))
+	page, err = all(t.db.Query(ctx, t.in(listSQL), plannedNow, f.Tenant, f.After.Tenant, f.After.CreatedAt, f.After.ID, f.Limit+1))
 	if err != nil {
 		return nil, false, unavailable("read the keys", err)
 	}
@@ -97,7 +96,7 @@ func (t *Table) Rotate(ctx context.Context, tenant, id string, r Rotation) (k Ke
 		}
 		var h Hash
 		text, h = newText(id)
-		k, err = one(tx.Query(ctx, t.sql.rotate, plannedNow, id, h[:], former, orNull(ends), r.By))
+		k, err = one(tx.Query(ctx, t.in(rotateSQL), plannedNow, id, h[:], former, zeronull.Timestamptz(ends), r.By))
 		return err
 	})
 	return k, text, err
@@ -127,7 +126,7 @@ func (k *Key) rotated(r Rotation, now time.Time) (former []byte, ends time.Time,
 func (t *Table) Revoke(ctx context.Context, tenant, id, by string) (k Key, err error) {
 	err = t.changeOne(ctx, "revoke a key", tenant, id, func(tx pgx.Tx, before Key) (err error) {
 		if k = before; k.RevokedAt.IsZero() {
-			k, err = one(tx.Query(ctx, t.sql.revoke, plannedNow, id, by))
+			k, err = one(tx.Query(ctx, t.in(revokeSQL), plannedNow, id, by))
 		}
 		return err
 	})
@@ -140,7 +139,7 @@ func (t *Table) changeOne(ctx context.Context, what, tenant, id string, do func(
 		return errNoKey
 	}
 	return t.change(ctx, what, func(tx pgx.Tx) error {
-		before, err := one(tx.Query(ctx, t.sql.lock, plannedNow, id, tenant))
+		before, err := one(tx.Query(ctx, t.in(lockSQL), plannedNow, id, tenant))
 		if err != nil {
 			return err
 		}
@@ -151,7 +150,7 @@ func (t *Table) changeOne(ctx context.Context, what, tenant, id string, do func(
 // change runs a transaction that is serialized by orderSQL.
 func (t *Table) change(ctx context.Context, what string, do func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, t.sql.order, plannedNow); err != nil {
+		if _, err := tx.Exec(ctx, t.in(orderSQL), plannedNow); err != nil {
 			return err
 		}
 		return do(tx)
@@ -161,7 +160,7 @@ func (t *Table) change(ctx context.Context, what string, do func(pgx.Tx) error) 
 
 // newest returns the newest revision.
 func (t *Table) newest(ctx context.Context) (n int64, err error) {
-	rows, err := t.db.Query(ctx, t.sql.newest, plannedNow)
+	rows, err := t.db.Query(ctx, t.in(newestSQL), plannedNow)
 	if err != nil {
 		return 0, err
 	}
@@ -173,17 +172,17 @@ const maxChanged = 100
 
 // changed returns the first maxChanged keys changed at or after a revision, in the order of their changes.
 func (t *Table) changed(ctx context.Context, from int64) ([]Key, error) {
-	return all(t.db.Query(ctx, t.sql.changed, plannedNow, from, maxChanged))
+	return all(t.db.Query(ctx, t.in(changedSQL), plannedNow, from, maxChanged))
 }
 
 // withIDs returns the existing keys with these ids.
 func (t *Table) withIDs(ctx context.Context, ids []string) ([]Key, error) {
-	return all(t.db.Query(ctx, t.sql.asked, plannedNow, ids))
+	return all(t.db.Query(ctx, t.in(askedSQL), plannedNow, ids))
 }
 
 // used stores the last uses of keys.
 func (t *Table) used(ctx context.Context, ids []string, at []time.Time) error {
-	_, err := t.db.Exec(ctx, t.sql.used, plannedNow, ids, at)
+	_, err := t.db.Exec(ctx, t.in(usedSQL), plannedNow, ids, at)
 	return err
 }
 
@@ -204,16 +203,16 @@ func all(rows pgx.Rows, err error) ([]Key, error) {
 func scan(row pgx.CollectableRow) (k Key, err error) {
 	var grants []string
 	var hash, former []byte
-	var formerEnds, rotated, expires, revoked, used *time.Time
-	if err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Actor, &k.Roles, &grants, &hash, &former, &formerEnds, &k.CreatedAt, &k.CreatedBy,
-		&rotated, &k.RotatedBy, &expires, &revoked, &k.RevokedBy, &used, &k.revision); err != nil {
+	null := func(t *time.Time) *zeronull.Timestamptz { return (*zeronull.Timestamptz)(t) }
+	if err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Actor, &k.Roles, &grants, &hash, &former, null(&k.FormerEnds), &k.CreatedAt, &k.CreatedBy,
+		null(&k.RotatedAt), &k.RotatedBy, null(&k.ExpiresAt), null(&k.RevokedAt), &k.RevokedBy, null(&k.LastUsedAt), &k.revision); err != nil {
 		return k, err
 	}
 	copy(k.hash[:], hash)
 	copy(k.former[:], former)
-	k.CreatedAt = k.CreatedAt.UTC()
-	k.FormerEnds, k.RotatedAt, k.ExpiresAt = orZero(formerEnds), orZero(rotated), orZero(expires)
-	k.RevokedAt, k.LastUsedAt = orZero(revoked), orZero(used)
+	for _, at := range []*time.Time{&k.CreatedAt, &k.FormerEnds, &k.RotatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt} {
+		*at = at.UTC()
+	}
 	for _, text := range grants {
 		if g, err := auth.ParseGrant(text); err == nil { // otherwise the right is unknown here
 			k.Grants = append(k.Grants, g)
@@ -228,20 +227,6 @@ func texts(grants auth.Grants) []string {
 		all[i] = g.String()
 	}
 	return all
-}
-
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 var errNoKey = workflow.Errorf(workflow.NotFound, "there is no such key")
@@ -304,8 +289,3 @@ const (
 			WHERE k.last_used_at IS NULL OR k.last_used_at < u.at ORDER BY k.id FOR NO KEY UPDATE OF k SKIP LOCKED)
 		UPDATE {pawl}.api_key AS k SET last_used_at = late.at FROM late WHERE k.id = late.id`
 )
-
-// statements are the statements of a Table for one schema.
-type statements struct {
-	create, named, get, lock, list, order, rotate, revoke, newest, changed, asked, used string
-}

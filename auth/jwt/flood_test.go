@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // forged returns a token with an unknown key. Its signature is never verified.
@@ -84,21 +86,61 @@ func TestHangingProviderDelaysNoValidCaller(t *testing.T) {
 	<-waits
 }
 
-// Cost of a cached token during a flood of forged ones from 4 goroutines, which only take their
-// share of the processor. BenchmarkVerify is the same without a flood.
-func BenchmarkVerifyBesideAFlood(b *testing.B) {
-	idp := authtest.NewProvider(b)
-	v := local(b, idp)
-	token := idp.Token(nil)
-	var sent atomic.Int64
-	most := int64(1 << 62)
-	wait := flood(b, v, token, 4, &sent, most)
-	began := time.Now()
-	for b.Loop() {
-		_, err := v.Verify(b.Context(), token)
-		require.NoError(b, err)
-	}
-	b.ReportMetric(float64(sent.Load())/time.Since(began).Seconds(), "forged/s")
-	sent.Store(most)
-	wait()
+// A token with any alteration is rejected.
+func FuzzAlteredToken(f *testing.F) {
+	idp := authtest.NewProvider(f)
+	v := local(f, idp, func(c *jwt.Config) { c.Cache = 1 })
+	good := idp.Token(nil)
+	f.Add(uint16(0), uint16(1), "f")
+	f.Add(uint16(len(good)), uint16(0), "=")
+	f.Add(uint16(20), uint16(4), "")
+	f.Add(uint16(len(good)-1), uint16(1), "B")
+	f.Add(uint16(0), uint16(strings.Index(good, ".")), base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)))
+	f.Fuzz(func(t *testing.T, at, cut uint16, put string) {
+		begin := int(at) % (len(good) + 1)
+		end := min(begin+int(cut), len(good))
+		altered := good[:begin] + put + good[end:]
+		p, err := v.Verify(t.Context(), altered)
+		assert.Falsef(t, err == nil && altered != good, "%q is taken: %+v", altered, p)
+	})
+}
+
+// For any signed claims, the principal is valid and has only the claimed grants.
+func FuzzClaims(f *testing.F) {
+	secret := []byte(strings.Repeat("s", 32))
+	v := local(f, authtest.NewProvider(f), func(c *jwt.Config) {
+		c.Keys, c.Secret, c.Algorithms, c.Cache = nil, secret, []string{"HS256"}, 1
+	})
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: secret}, nil)
+	require.NoError(f, err)
+	f.Add(claimsJSON(f, map[string]any{"scope": "read submit:order/pay", "roles": []string{"*", "clerk"}}))
+	f.Add(claimsJSON(f, map[string]any{"sub": "pawl:timer", "tenant": "a\x00b"}))
+	f.Add(claimsJSON(f, map[string]any{"exp": 1e18, "nbf": -1, "aud": []any{"pawl", 1}}))
+	f.Fuzz(func(t *testing.T, payload string) {
+		signed, err := signer.Sign([]byte(payload))
+		if err != nil {
+			t.Skip(err)
+		}
+		token, err := signed.CompactSerialize()
+		if err != nil {
+			t.Skip(err)
+		}
+		p, err := v.Verify(t.Context(), token)
+		if err != nil {
+			assert.Truef(t, p.Tenant == "" && p.Grants == nil, "%q is refused, and is %+v", payload, p)
+			return
+		}
+		assert.Truef(t, strings.Contains(payload, authtest.Audience) && p.Proof == (auth.Proof{Kind: auth.JWT, By: authtest.Issuer}) &&
+			p.Until.After(time.Now()),
+			"%q is taken: %+v", payload, p)
+		if transitions.CheckTenant(p.Tenant) != nil || p.Tenant == "" || p.Actor == "" || strings.HasPrefix(p.Actor, transitions.Reserved) ||
+			transitions.TextProblem(p.Actor, transitions.MaxActor) != "" || transitions.HasRole(p.Roles, "a role that nobody has") {
+			t.Errorf("%q is taken: %+v", payload, p)
+		}
+		for _, g := range p.Grants {
+			if again, err := auth.ParseGrant(g.String()); err != nil || again != g {
+				t.Errorf("%q gives %q", payload, g)
+			}
+		}
+	})
 }

@@ -47,33 +47,6 @@ func newRemote(t *testing.T, idp *authtest.Provider) (*jwt.Verifier, *clock) {
 	return v, moved
 }
 
-func TestForgedKeysCauseOneFetch(t *testing.T) {
-	idp := authtest.NewProvider(t)
-	v, clock := newRemote(t, idp)
-	clock.stopped = time.Now() // even on a slow machine
-	forger := authtest.NewKey(t, "", jose.ES256)
-	good := idp.Token(map[string]any{"exp": time.Now().Add(100 * time.Hour).Unix()})
-	forge := func(from int) {
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				for n := range 50 {
-					forger := authtest.Key{ID: fmt.Sprint(from, i, n), Algorithm: forger.Algorithm, Private: forger.Private}
-					wantRefused(t, v, forger.Sign(t, authtest.Claims(nil)), auth.UnknownKey)
-					_, err := v.Verify(t.Context(), good)
-					assert.NoError(t, err, "a good caller is refused meanwhile")
-				}
-			})
-		}
-		all.Wait()
-	}
-	for round := range 3 {
-		forge(round)
-		assert.Equalf(t, 2+round, idp.Fetches(), "after round %d the keys were fetched times", round)
-		clock.move(jwt.ForcedEvery)
-	}
-}
-
 // Keys rotate while tokens are signed and verified concurrently.
 func TestKeysRotateUnderLoad(t *testing.T) {
 	idp := authtest.NewProvider(t)

@@ -45,21 +45,16 @@ type Tickets struct {
 }
 
 // New returns a Tickets. If vouched is nil, tickets requested with an API key are rejected. Stop it when done.
-func New(keys Keys, vouched Vouched) *Tickets { return &Tickets{keys: keys, vouched: vouched} }
+func New(keys Keys, vouched Vouched) *Tickets {
+	ts := &Tickets{keys: keys, vouched: vouched, ends: ends{all: map[both]chan struct{}{}}}
+	ts.ends.ctx, ts.ends.stop = context.WithCancel(context.Background())
+	return ts
+}
 
 // Stop waits for all goroutines.
 func (ts *Tickets) Stop() {
-	e := &ts.ends
-	e.mu.Lock()
-	if e.stopped != nil {
-		select {
-		case <-e.stopped:
-		default:
-			close(e.stopped)
-		}
-	}
-	e.mu.Unlock()
-	e.running.Wait()
+	ts.ends.stop()
+	ts.ends.running.Wait()
 }
 
 // claims are the signed claims.
@@ -211,7 +206,8 @@ type ends struct {
 	mu      sync.Mutex
 	all     map[both]chan struct{}
 	running sync.WaitGroup
-	stopped chan struct{} // created with all, closed by stop
+	ctx     context.Context // cancelled by stop
+	stop    context.CancelFunc
 }
 
 type both struct{ a, b <-chan struct{} }
@@ -226,9 +222,6 @@ func (e *ends) first(a, b <-chan struct{}) <-chan struct{} {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.all == nil {
-		e.all, e.stopped = map[both]chan struct{}{}, make(chan struct{})
-	}
 	one := both{a, b}
 	if known, is := e.all[one]; is {
 		return known
@@ -241,7 +234,7 @@ func (e *ends) first(a, b <-chan struct{}) <-chan struct{} {
 			close(first)
 		case <-b:
 			close(first)
-		case <-e.stopped:
+		case <-e.ctx.Done():
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
