@@ -51,7 +51,7 @@ func TestNoActionIsTakenFromElsewhere(t *testing.T) {
 	v.post("/console/workflows/claim/pause", form, "Content-Type", "text/plain").want(http.StatusForbidden)
 }
 
-// Signing in creates a new session, even if the browser already has a cookie.
+// Signing in replaces a cookie that an attacker has set in the browser.
 func TestASessionCannotBeGivenToSomebody(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -81,7 +81,7 @@ func (v *visitor) cookie() string {
 	return ""
 }
 
-// Every answer says that nobody frames it and that it is what it says, also those that are no pages.
+// All responses have security headers, including those that are not pages.
 func TestEveryAnswerIsProtected(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

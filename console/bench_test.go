@@ -72,7 +72,7 @@ func BenchmarkFromCommitToScreen(b *testing.B) {
 	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "commits/s-beside")
 }
 
-// BenchmarkPages measures the pages of an instance with 100,000 transitions, and related pages.
+// BenchmarkPages measures the pages of an instance with 100,000 transitions, and others.
 func BenchmarkPages(b *testing.B) {
 	s := newStand(b)
 	id := s.longLived(b, 100_000)

@@ -54,7 +54,7 @@ func wantInOrder(t *testing.T, origin string, p *chromium.Page) {
 	}
 }
 
-// picture saves a screenshot in the folder named by PAWL_PICTURES.
+// picture saves a picture of the page in the folder PAWL_PICTURES, if set.
 func picture(p *chromium.Page, name string) {
 	if dir := os.Getenv("PAWL_PICTURES"); dir != "" {
 		p.Picture(filepath.Join(dir, name+".png"))

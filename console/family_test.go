@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// parents are workflows of which one starts instances of the other, and continues when they end.
+// parents are two workflows. Instances of one start instances of the other and continue when they complete.
 func parents() []workflow.Source {
 	type data struct{}
 	type brood struct {
@@ -78,14 +78,13 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 		return err == nil && i.State == "left"
 	})
 	v.get("/console/instances/"+id.String()).want(200, "flown")
-	// A visitor who may not read the children sees none, and no id of a parent.
+	// Without the right to read them, children are hidden, and so is the number of a parent.
 	narrow := s.visitor(s.key("ned", "read:nest"))
 	assert.NotContains(t, narrow.get("/console/instances/"+id.String()).want(200).text, ">chick <bdi>")
 	small := s.visitor(s.key("carl", "read:chick"))
 	assert.NotContains(t, small.get("/console/instances/"+child.String()).want(200, "nest <bdi>"+id.String()).text, "N-&lt;1&gt;")
 }
 
-// Lease holders and nodes are shown to operators only.
 func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// An unchanged page is answered with 304; a page without a stream is polled.
+// An unchanged page is answered with 304. Pages that no stream reports are polled.
 func TestAPageThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
@@ -61,8 +61,7 @@ func awaitPage(t *testing.T, p *chromium.Page, selector, text string, has bool) 
 	await.Eventually(t, selector+" and "+text, func() bool { return strings.Contains(p.Text(selector), text) == has })
 }
 
-// A command that becomes stuck on another node appears on the page, and disappears when it is settled there; what the visitor types or
-// reads is not disturbed.
+// The page of stuck commands follows other nodes, without disturbing a user who types or selects something.
 func TestThePageOfWhatIsStuckFollows(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -145,7 +144,7 @@ func TestThePagesOfTheSinksFollow(t *testing.T) {
 	wantInOrder(t, other.URL(), p)
 }
 
-// A hidden tab sends no requests; a focused line keeps its place, and a selection stays selected.
+// A hidden tab sends no requests. In a visible one, the position and the selection stay.
 func TestATabThatNobodyLooksAtAsksForNothing(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -198,7 +197,7 @@ func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:]
 // listed are two claims, filed now.
 func (s *stand) listed() []uuid.UUID { return []uuid.UUID{s.filed("B-1", 10), s.filed("B-2", 10)} }
 
-// A proxy that answers for a node closes the event stream for good: the browser does not connect again by itself.
+// A proxy that responds for a node closes the event stream permanently, so the browser does not reconnect by itself.
 func TestPageOpensClosedStreamAgain(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -31,7 +31,7 @@ var payloads = []string{
 	`<meta http-equiv=refresh content="0;url=//evil.example">`, `<style>*{display:none}</style>`,
 }
 
-// loose are the elements of a page whose text could reverse the direction of the text around it.
+// loose finds elements whose text could reverse the direction of adjacent text.
 const loose = `(() => {
 	const found = [], texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
 	const isolates = (e) => /isolate|plaintext/.test(getComputedStyle(e).unicodeBidi);

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// migration returns the number of a migration that no node executes.
+// migration creates a migration that never starts, and returns its id.
 func (s *stand) migration() string {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), s.db)
@@ -53,7 +53,6 @@ func parcels() (list []workflow.Source) {
 	return []workflow.Source{define(1, "open"), define(2, "packed").Migrate(plan)}
 }
 
-// An operator of all tenants sees the progress and the refusals of migrations, and stops one.
 func TestMigrationsAreShownAndStopped(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })

@@ -64,7 +64,6 @@ var (
 	inlineStyle  = regexp.MustCompile(`<style|\sstyle\s*=|\son[a-z]+\s*=`)
 )
 
-// Every page has a policy that blocks scripts in the page, is not cached, and has a title.
 func TestEveryPageIsUnderAPolicy(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)

@@ -116,7 +116,7 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	}
 }
 
-// Only a browser that this service has redirected to the provider makes it call the provider: a forged cookie does not.
+// A forged login cookie causes no request to the provider.
 func TestSignedInNeedsASealedCookie(t *testing.T) {
 	t.Parallel()
 	s, l := withProvider(t, map[string]any{"sub": "ann", "tenant": "default", "scope": "read"})

@@ -36,7 +36,7 @@ type attempted struct {
 	allowed []string // of the identities
 }
 
-// Without a grant a visitor sees no link to an action, and a forged form is refused: for every action and visitor.
+// Without a grant there is no link to an operation, and its form is rejected.
 func TestActionsNeedGrants(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
@@ -70,7 +70,7 @@ func TestActionsNeedGrants(t *testing.T) {
 	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {robot}}).want(http.StatusUnauthorized)
 }
 
-// attempts returns all actions, a key that one of them revokes, and a channel for the answer of the bank.
+// attempts returns one attempt for each operation, the API key that one of them revokes, and the pending call of the bank.
 func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) {
 	s.t.Helper()
 	note, paused := s.filed("R-1", 10).String(), s.filed("R-2", 10).String()
@@ -177,7 +177,6 @@ func TestOneIsToldWhatOneMay(t *testing.T) {
 	v.get("/console/me?can="+url.QueryEscape("<b>")).want(400, `role="alert"`, `value="&lt;b&gt;"`)
 }
 
-// A stuck command is settled by one operator, once, with actor and reason.
 func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

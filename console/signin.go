@@ -61,7 +61,8 @@ func (v *visit) signInForm(page *signInPage) error {
 	return nil
 }
 
-// signIn accepts a credential that the API accepts. There is no session or CSRF token yet; the browser reports the form's origin.
+// signIn accepts a credential that the API accepts. Before the session there is only the form's origin, as reported by the browser, to
+// check.
 func (v *visit) signIn(page *signInPage) error {
 	if !sameOrigin(v.r) {
 		return errForged

@@ -71,7 +71,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	assert.Empty(t, p.header.Get("Set-Cookie"), "a page of another site signs a user in")
 }
 
-// A session ends with its credential, and a visitor who follows a link of another site confirms the request once.
+// A session ends with its credential. After a link from another site the page is requested once more.
 func TestASessionEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -92,7 +92,7 @@ func TestASessionEndsWithItsCredential(t *testing.T) {
 	v.get("/console/", "Cookie", "pawl_console=nonsense").want(http.StatusSeeOther)
 }
 
-// Without authentication whoever is on this machine is believed, and may call himself what he likes; pages of elsewhere still do nothing.
+// Without authentication local users choose their name, but forged forms are still rejected.
 func TestWithoutAuthenticationOneIsBelieved(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Auth.Keys = false })

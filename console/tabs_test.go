@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
-// What somebody has seen is gone when he has signed out: the way back leads to the sign-in page.
+// After signing out, the back button leads to the sign-in page.
 func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -146,7 +146,7 @@ func (s *stand) exec(sql string, args ...any) {
 	}
 }
 
-// wantReason requires that the page of an instance shows an actor why it does not move.
+// wantReason requires a reason on the page of an instance.
 func (s *stand) wantReason(id uuid.UUID, actor string, roles []string, kind, text string) {
 	s.t.Helper()
 	v := s.visitor(s.key(actor, everything, roles...))
@@ -156,7 +156,6 @@ func (s *stand) wantReason(id uuid.UUID, actor string, roles []string, kind, tex
 	}
 }
 
-// Work that a dead node has left shows that no node takes it, or that no node knows the workflow.
 func TestThePageSaysThatNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -30,7 +30,7 @@ func TestAWorkflowIsShownAsItIsDeclared(t *testing.T) {
 	v.get("/console/workflows/claim").want(200, "version 1", "<b>2</b> <bdi>filed</bdi>", "<b>1</b> <bdi>closed</bdi>", "Begin: file",
 		"Attributes: who",
 		"<b>term</b> in filed does lapse", "Somebody asks for money.", "open to the roles boss", "not to who did file", "guards: not too much",
-		"an activity: in paying meanwhile, unpaid where it fails; 5 attempts", "asks a person where nobody can know", "&#34;maxLength&#34;: 100",
+		"an activity: in paying meanwhile, unpaid if it fails; 5 attempts", "asks an operator if the outcome is unknown", "&#34;maxLength&#34;: 100",
 		`src="/console/workflows/claim/diagram?version=1"`, `href="/console/instances?state=filed&amp;workflow=claim"`)
 	p := v.get("/console/workflows/claim/diagram?version=1").want(200, "<svg")
 	assert.Equal(t, "image/svg+xml", p.header.Get("Content-Type"), "the diagram")
@@ -117,7 +117,6 @@ func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
 	asked <- nil
 }
 
-// What is paused is listed with who and why, and resumed from there.
 func TestPausedPage_Resume(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

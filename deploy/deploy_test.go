@@ -122,7 +122,7 @@ var (
 	aVariable = regexp.MustCompile(`\b(?:PAWL_[A-Z_]+|DATABASE_URL|GO(?:MEMLIMIT|GC|MAXPROCS)|PG[A-Z]+)\b`)
 )
 
-// What the files of the packages and their page tell to give to the program is there.
+// The files of the packages and their page only name existing flags and variables.
 func TestPackagesNameFlagsAndVariablesThatAreThere(t *testing.T) {
 	flags := map[string]bool{}
 	flagsOf(cli.CommandLine(), flags)
@@ -155,7 +155,7 @@ func TestPackagesNameFlagsAndVariablesThatAreThere(t *testing.T) {
 	}
 }
 
-// Who ends a node waits for longer than it takes to stop, and asks addresses that are there.
+// Supervisors wait longer than a node takes to stop, and their probes use existing paths.
 func TestPackagesKnowHowANodeEndsAndAnswers(t *testing.T) {
 	wait, err := time.ParseDuration(found(t, `^TimeoutStopSec=(\S+)$`, fileOf(t, unit)))
 	assert.Truef(t, err == nil && wait > service.StopTimeout, "systemd waits for %v, %v", wait, err)

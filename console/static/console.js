@@ -1,17 +1,16 @@
-// What the pages do beyond HTML: they follow what they show, copy texts, and say what a slider stands at. Everything else works
-// without this script.
+// Pages update themselves, copy texts, and show the value of a slider. Everything else works without this script.
 
 const said = document.querySelector('#live');
 const news = document.querySelector('#news');
-const streams = new Map(); // by their address without where they begin
-let waiting = false; // something has changed that this page does not show yet
+const streams = new Map(); // by address without its position
+let waiting = false; // there are changes that the page does not show yet
 let asking = false;
 let timer;
-let asked = performance.now(); // when the page was answered last
-let soonest = 0; // when it may be asked for again
-let failures = 0; // in a row
-let closed = 0; // streams that were refused in a row
-let tag = ''; // of the page that is shown, "" where some of it is not
+let asked = performance.now(); // time of the last response
+let soonest = 0; // time of the next permitted request
+let failures = 0; // consecutive
+let closed = 0; // consecutive refused streams
+let tag = ''; // entity tag of the page, "" if it is not shown completely
 
 const write = (where, text) => { if (where && where.textContent !== text) where.textContent = text; };
 const tell = (text) => write(said, text);
@@ -22,8 +21,8 @@ const nameOf = (address) => {
   return url.href;
 };
 
-// follow opens the event streams that the page names, and closes those that it does not name any more. A tab that nobody looks at
-// has none: without HTTP/2 a browser has six connections to a server for all of them, and pages would wait for streams to end.
+// follow opens the event streams that the page names and closes others. Hidden tabs have none, because without HTTP/2 all tabs of a
+// browser share six connections to a server.
 function follow() {
   const { live, poll } = document.body.dataset;
   const wanted = document.hidden ? [] : (live ?? '').split(' ').filter(Boolean);
@@ -55,8 +54,8 @@ function follow() {
   plan();
 }
 
-// reopen handles a stream that was answered with an error, as by a proxy without a node: the browser does not connect again by itself.
-// The page is requested after a pause, and names the streams that are left.
+// reopen handles a stream that was refused, for example by a proxy, so that the browser does not reconnect by itself. The page is
+// requested after a pause and names the remaining streams.
 function reopen(name) {
   streams.delete(name);
   soonest = Math.max(soonest, performance.now() + backoff(closed++));
@@ -68,15 +67,14 @@ function changed() {
   plan();
 }
 
-// plan says when the page is asked for again: after a change as soon as it may be, else when it is time to look whether there is
-// one of which no stream tells. Nobody asks for a tab that nobody looks at.
+// plan schedules the next request of a visible page: after a change as soon as permitted, otherwise at the polling interval.
 function plan() {
   clearTimeout(timer);
   const at = waiting ? soonest : Math.max(soonest, asked + Number(document.body.dataset.poll || Infinity));
   if (!asking && !document.hidden && at < Infinity) timer = setTimeout(ask, Math.max(0, at - performance.now()));
 }
 
-// ask asks for the page again, and shows what is different.
+// ask requests the page and shows the differences.
 async function ask() {
   asking = true;
   waiting = false;
@@ -85,7 +83,7 @@ async function ask() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: 'text/html', ...(tag && { 'If-None-Match': tag }) } });
     const gone = answer.status >= 400 && answer.status < 500 && answer.status !== 429;
-    if (answer.redirected || gone) return leave(); // nobody is signed in any more, or there is no such page any more
+    if (answer.redirected || gone) return leave(); // signed out, or the page no longer exists
     if (answer.ok) {
       all = show(new DOMParser().parseFromString(await answer.text(), 'text/html'));
       tag = all ? answer.headers.get('ETag') ?? '' : '';
@@ -105,32 +103,31 @@ async function ask() {
   else if (!all) tell('changed; shown when you have finished where you are');
 }
 
-// leave lets the browser say why there is no such page any more; but not where that would take what somebody has written.
+// leave reloads a page that no longer exists, unless the user would lose a text.
 function leave() {
   const fields = [...document.querySelectorAll('main textarea, main input')];
   if (fields.every((f) => f.value === f.defaultValue)) location.reload();
   else tell('you are signed out, or this page is not there any more: load it again');
 }
 
-// pause is for how many milliseconds the page is not asked for again.
+// pause delays the next request by some milliseconds.
 function pause(good, all) {
   const every = Number(document.body.dataset.every || 1000);
   if (good) return all ? every : Math.max(every, 1000);
   return backoff(failures);
 }
 
-// backoff is a pause in milliseconds that doubles with the failures in a row.
+// backoff returns a delay in milliseconds that doubles with each consecutive failure.
 const backoff = (n) => Math.min(500 * 2 ** n, 30_000) * (0.75 + Math.random() / 2);
 
-// show puts the parts of a page that are different in the place of those that are here, and reports whether all of them are. Those
-// in which somebody is at work stay until the page is asked for again.
+// show replaces the parts that differ and reports whether all were replaced. Parts in use are kept until the next request.
 function show(page) {
   let all = true;
   const texts = [];
   const back = marked();
   for (const part of page.querySelectorAll('[data-part][id]')) {
     const old = document.getElementById(part.id);
-    const was = part.outerHTML; // before what the user has opened in it
+    const was = part.outerHTML; // without the user's changes
     if (!old || (old.dataset.was ?? old.outerHTML) === was) continue;
     if (busy(old)) {
       all = false;
@@ -148,7 +145,7 @@ function show(page) {
   return all;
 }
 
-// busy reports whether somebody is at work in a part: he has selected some of its text, or is in a field.
+// busy reports whether the user has selected text of a part or has the focus in one of its fields.
 function busy(part) {
   const at = document.activeElement;
   if (part.contains(at) && at.matches('textarea, select, input:not([type=checkbox], [type=radio])')) return true;
@@ -156,7 +153,7 @@ function busy(part) {
   return selection.type === 'Range' && selection.getRangeAt(0).intersectsNode(part);
 }
 
-// replace keeps what the user has opened, chosen and moved in a part, and where he is.
+// replace replaces a part and keeps its open details, its values, its scroll position and the focus.
 function replace(old, fresh, was) {
   const focused = old.contains(document.activeElement) ? pathOf(document.activeElement, old) : null;
   const left = wide(old).map((e) => e.scrollLeft);
@@ -175,8 +172,7 @@ function replace(old, fresh, was) {
 
 const wide = (part) => [part, ...part.querySelectorAll('.wide')];
 
-// marked remembers where on the screen links and lines are, and returns what brings back to where it was that which is still there
-// and was nearest to the top of the window.
+// marked remembers the positions of links and lines, and returns a function that restores that of the one nearest to the top.
 function marked() {
   const main = document.querySelector('main');
   if (scrollY === 0) return () => {};
@@ -190,7 +186,7 @@ function marked() {
   };
 }
 
-// pathOf says where something is in a part: what it is called, or the how-manieth of its kind.
+// pathOf identifies an element of a part by its name or its index.
 function pathOf(element, part) {
   if (element.id) return { id: element.id };
   const href = element.getAttribute('href');
@@ -229,18 +225,18 @@ document.addEventListener('change', ({ target }) => {
   for (const one of target.form.querySelectorAll(`[name="${CSS.escape(target.dataset.all)}"]`)) one.checked = target.checked;
 });
 
-// A form that changes something is sent once, however often its button is pressed.
+// A form is sent once, even if its button is pressed again.
 document.addEventListener('submit', (event) => {
   const form = event.target;
   if (form.method !== 'post') return;
   if (form.dataset.sent) return event.preventDefault();
   form.dataset.sent = 'yes';
 });
-addEventListener('pageshow', () => { for (const form of document.forms) delete form.dataset.sent; }); // for who comes back to it
+addEventListener('pageshow', () => { for (const form of document.forms) delete form.dataset.sent; }); // after navigating back
 
 document.addEventListener('visibilitychange', () => {
   const { live, poll } = document.body.dataset;
-  if (!document.hidden && (live || poll)) waiting = true; // what there is meanwhile is shown at once
+  if (!document.hidden && (live || poll)) waiting = true; // show missed changes at once
   follow();
 });
 

@@ -91,7 +91,7 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 	assert.Empty(t, seen.Problems)
 }
 
-// Who waits for a text may read while one document takes the place of another: which then says nothing.
+// Reading a text while another document loads returns an empty text.
 func TestATextIsReadWhileDocumentsChange(t *testing.T) {
 	t.Parallel()
 	const document = `<!doctype html><title>t</title><p id=said>here</p><script src="page.js"></script>`

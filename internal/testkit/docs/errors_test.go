@@ -59,7 +59,7 @@ In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" +
 	return b.String()
 }
 
-// spent reports whether the key is lost to this request for good.
+// spent reports whether the key can no longer be used for this request.
 func spent(c workflow.Code) bool { return c == workflow.KeyReused || c == workflow.KeyExpired }
 
 // unconsumed reports whether a message is on the list of dead ones.

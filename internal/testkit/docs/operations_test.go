@@ -122,8 +122,7 @@ SELECT 'default', 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waitin
 // large are the tables that grow with the work.
 var large = regexp.MustCompile(`Seq Scan on (command|instance|audit|outbox)(_\w*\d\w*)? `)
 
-// Operators paste these into a session when something is wrong, which is no time
-// for a query that fails or reads everything.
+// Operators run these queries during incidents, so they must work and not read whole tables.
 func TestOperatorQueries_Plans(t *testing.T) {
 	pool := pgtest.Pool(t)
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {

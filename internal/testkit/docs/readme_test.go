@@ -31,8 +31,8 @@ func TestREADMEIsAFrontPage(t *testing.T) {
 	assert.Truef(t, lines <= 250, "it has %d lines", lines)
 }
 
-// The README and the tour can be followed word by word, in a new folder: the programs are saved as they are, the commands copied
-// into a shell line by line. What they draw and answer is what is shown.
+// The README and the tour can be followed literally in a new folder: programs are saved unchanged, commands run line by line, and their
+// output matches.
 func TestREADMEAndTourAreAsTheySay(t *testing.T) {
 	t.Parallel()
 	front := page(t, "README.md")

@@ -141,8 +141,7 @@ func (s *shell) follow(t *testing.T, command string, want []string) {
 	assert.Emptyf(t, want, "%s\nends without the line", command)
 }
 
-// serve runs a service in the background, on a free port, in the place of the one
-// that runs already, until it serves.
+// serve runs a service in the background on a free port, instead of a running one, until it serves.
 func (s *shell) serve(t *testing.T, command string) {
 	t.Helper()
 	if s.address != "" {

@@ -1,6 +1,5 @@
-// Package upgrades holds the test that a database of a release goes on under this build, with work of every kind in flight.
+// Package upgrades tests that this build continues the database of each release, with all kinds of work in flight.
 //
-// What is in testdata are dumps: one for each release, plain SQL that psql takes too, with the tables as the migrations of that release
-// made them, and what stood in them. The test makes such a database anew each time, too, so it does not wait for a release to find
-// out that something is missing. docs/contributing/release.md says how a dump is made.
+// The folder testdata has one dump for each release, as plain SQL, with the tables of that release and their content. The test also creates
+// such a database with this build, to detect omissions before a release. docs/contributing/release.md describes how to create a dump.
 package upgrades

@@ -51,7 +51,7 @@ func install(t *testing.T, pool *pgxpool.Pool, broken bool) *installation {
 		Pool: pool, Workflows: in.world.workflows(), Log: slog.New(slog.DiscardHandler),
 		// A node takes over from another one when it has had the database in sight for a lease.
 		InFlight: engine.InFlightConfig{Lease: 2 * time.Second},
-		// What a dump has is old, and stays as long as there are dumps.
+		// Dumps are old, and must not be removed by retention.
 		Retention: engine.RetentionConfig{Off: true}, Sinks: []relay.Sink{{Name: "crm", To: crm{in.world}}},
 	})
 	if err == nil {
@@ -314,7 +314,7 @@ func goOn(t *testing.T, script string) {
 	install(t, pool, false).goesOn()
 }
 
-// What this build leaves in flight goes on in another database: so a dump of a release has what it needs.
+// A dump of this build continues in another database, so a dump of a release is complete.
 func TestADatabaseOfThisBuildGoesOn(t *testing.T) {
 	script := made(t)
 	if *update != "" {
@@ -323,7 +323,6 @@ func TestADatabaseOfThisBuildGoesOn(t *testing.T) {
 	goOn(t, script)
 }
 
-// Every database of a release is migrated by this build, and goes on.
 func TestDatabasesOfReleasesGoOn(t *testing.T) {
 	changes, err := os.ReadFile("../../../CHANGELOG.md")
 	require.NoError(t, err)

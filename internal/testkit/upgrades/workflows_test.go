@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The workflows of the dumps. Their definitions stay as they are, as those of anybody who upgrades: a dump has
-// instances of them.
+// The workflows of the dumps. Their definitions must not change, because dumps have instances of them.
 
 type trip struct {
 	Number string `json:"number"`
@@ -27,7 +26,7 @@ var long = workflow.Horizons{Replay: 100 * 365 * 24 * time.Hour}
 
 var errBroken = errors.New("the other side is down")
 
-// world is what is outside: broken, when a dump is made, and mended, when that goes on.
+// world is the outside: it fails while a dump is created and works while that continues.
 type world struct {
 	broken bool
 	gate   chan struct{} // what holds an attempt while the dump is made
