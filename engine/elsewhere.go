@@ -20,7 +20,7 @@ func (e *Engine) elsewhere(ctx context.Context, q store.Querier, c transitions.C
 		return failure // no version can read it
 	}
 	to := addressOf(c)
-	again := func() error { _, err := e.prepare(ctx, q, c); return err }
+	again := func() error { _, err := e.prepare(ctx, q, &c); return err }
 	return e.elsewhereAbout(ctx, q, to.tenant, transitions.About{Workflow: c.Workflow, Instance: to.id}, failure, again)
 }
 

@@ -28,7 +28,7 @@ func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions
 	if err := e.pipeline.Admit(); err != nil {
 		return transitions.Receipt{}, err
 	}
-	p, err := e.prepare(ctx, e.config.Pool, c)
+	p, err := e.prepare(ctx, e.config.Pool, &c)
 	if err != nil {
 		return e.doneBefore(ctx, e.config.Pool, c, err)
 	}
@@ -71,21 +71,22 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 				replies[i].Err = failed
 				continue
 			}
+			c := cs[i].WithDefaults()
 			if len(broken) > 0 {
-				if replies[i].Err = broken[addressOf(cs[i])]; replies[i].Err != nil {
+				if replies[i].Err = broken[addressOf(c)]; replies[i].Err != nil {
 					continue
 				}
 			}
-			p, err := e.prepare(ctx, e.config.Pool, cs[i])
+			p, err := e.prepare(ctx, e.config.Pool, &c)
 			if err != nil {
-				replies[i].Receipt, err = e.doneBefore(ctx, e.config.Pool, cs[i], err)
+				replies[i].Receipt, err = e.doneBefore(ctx, e.config.Pool, c, err)
 				replies[i].Err = err
-				switch to := addressOf(cs[i]); {
+				switch to := addressOf(c); {
 				case err == nil || !workflow.CodeOf(err).Info().Retry:
 				case workflow.CodeOf(err) != workflow.Internal && workflow.CodeOf(err) != workflow.NotOnThisNode:
 					failed = err
 				case to.id != uuid.Nil:
-					broken[to] = commit.Behind(cs[i].Key, err)
+					broken[to] = commit.Behind(c.Key, err)
 				}
 				continue
 			}
@@ -107,8 +108,8 @@ type address struct {
 	id     uuid.UUID
 }
 
+// addressOf returns the address of a command with defaults.
 func addressOf(c transitions.Command) address {
-	c = c.WithDefaults()
 	if c.Instance == uuid.Nil && c.BusinessKey != "" {
 		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
 	}
@@ -127,7 +128,7 @@ func addressOf(c transitions.Command) address {
 // closes the connection. The transaction should be READ COMMITTED, PostgreSQL's default: at another level its commit fails if another
 // transaction of the tenant has committed since it began.
 func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command) (transitions.Receipt, error) {
-	p, err := e.prepare(ctx, tx, c)
+	p, err := e.prepare(ctx, tx, &c)
 	if err != nil {
 		return e.doneBefore(ctx, tx, c, err)
 	}
@@ -143,7 +144,7 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	if c.Key == "" {
 		c.Key = "dry-run"
 	}
-	p, err := e.prepare(ctx, e.config.Pool, c)
+	p, err := e.prepare(ctx, e.config.Pool, &c)
 	if err != nil {
 		return transitions.Receipt{}, e.elsewhere(ctx, e.config.Pool, c, err)
 	}
@@ -193,11 +194,11 @@ func (e *Engine) takenFor(ctx context.Context, tenant string) (taken decide.Take
 	return taken, func() error { return failure }
 }
 
-// prepare finds the workflow and makes the command ready.
-func (e *Engine) prepare(ctx context.Context, q store.Querier, c transitions.Command) (*decide.Prepared, error) {
+// prepare applies the defaults of a command in place, finds its workflow and prepares it.
+func (e *Engine) prepare(ctx context.Context, q store.Querier, c *transitions.Command) (*decide.Prepared, error) {
+	*c = c.WithDefaults()
 	if c.Workflow == "" && c.Instance != uuid.Nil {
-		c = c.WithDefaults()
-		if err := decide.CheckCommand(c); err != nil {
+		if err := decide.CheckCommand(*c); err != nil {
 			return nil, err
 		}
 		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
@@ -206,19 +207,13 @@ func (e *Engine) prepare(ctx context.Context, q store.Querier, c transitions.Com
 		}
 		c.Workflow = name
 	}
-	return e.registry.Prepare(c, newID)
+	return e.registry.Prepare(*c, newID)
 }
 
-// doneBefore answers a command that cannot be prepared now, for the reason of the
-// failure. It may have been done, or begun, before the workflow said what it says
-// now: then it has the answer that it had.
+// doneBefore returns the stored result of a command that prepare refuses, if an earlier version of the workflow accepted it.
 func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.Command, failure error) (transitions.Receipt, error) {
-	if c = c.WithDefaults(); c.Workflow == "" && c.Instance != uuid.Nil && decide.CheckCommand(c) == nil {
-		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
-		if err != nil {
-			return transitions.Receipt{}, err
-		}
-		c.Workflow = name
+	if c.Workflow == "" {
+		return transitions.Receipt{}, failure
 	}
 	for _, p := range decide.EarlierReadings(c) {
 		r, err := e.reader.Record(ctx, q, transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key})
