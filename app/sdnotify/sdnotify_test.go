@@ -94,5 +94,5 @@ func TestNotify_NoListener(t *testing.T) {
 	n = sdnotify.FromEnvironment(slog.New(&log))
 	n.Ready("up")
 	n.Close()
-	assert.Equalf(t, 1, log.Count("systemd cannot be told"), "%q", log.List())
+	assert.Equalf(t, 1, log.Count("cannot notify systemd"), "%q", log.List())
 }
