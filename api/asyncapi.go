@@ -32,27 +32,27 @@ var (
 	fromClients = []streamMessage{
 		messageOf[SubscribeMessage](stream.Subscribe, "follow the log"), messageOf[WatchMessage](stream.Watch, "follow a command"),
 		messageOf[UnsubscribeMessage](stream.Unsubscribe, "end one of these"),
-		messageOf[AuthenticateMessage](stream.Authenticate, "go on with another credential"),
+		messageOf[AuthenticateMessage](stream.Authenticate, "continue with another credential"),
 	}
 	toClients = []streamMessage{
 		messageOf[SubscribedMessage]("subscribed", "from where a subscription begins"),
 		messageOf[EventMessage]("event", "an event of the log; resume only after one without `more`"),
 		messageOf[CaughtUpMessage]("caught_up", "everything that was there at the beginning has been sent"),
-		messageOf[StatusMessage]("status", "how a watched command stands"),
+		messageOf[StatusMessage]("status", "status of a watched command"),
 		messageOf[UnsubscribedMessage]("unsubscribed", "the end of a subscription or a watch"),
 		messageOf[AuthenticatedMessage]("authenticated", "the new credential counts from now on"),
-		messageOf[ErrorMessage]("error", "what was asked for could not be; the connection goes on"),
+		messageOf[ErrorMessage]("error", "a request failed; the connection stays open"),
 	}
 	unauthorizedEvent = messageOf[transitions.Problem]("unauthorized", "the credential has ended; the last event")
 	ofLogStream       = []streamMessage{messageOf[CloudEvent]("message", "an event of the log; its id is its position"), unauthorizedEvent}
-	ofStatusStream    = []streamMessage{messageOf[CommandStatus]("status", "how the command stands; the last one is final"), unauthorizedEvent}
+	ofStatusStream    = []streamMessage{messageOf[CommandStatus]("status", "status of the command; the last one is final"), unauthorizedEvent}
 )
 
 // asyncAPI describes what streams as an AsyncAPI document: the WebSocket, and the two event streams. The workflows are those
 // whose events are in the log.
 func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) {
 	a := &asyncDescriber{schemas: newSchemas(), messages: jsonObject{}, channels: jsonObject{}, operations: jsonObject{}}
-	a.channel("stream", "/v1/stream", "The WebSocket, subprotocol `"+Subprotocol+"`: the log and commands, as they go on.",
+	a.channel("stream", "/v1/stream", "The WebSocket, subprotocol `"+Subprotocol+"`: the log and the progress of commands.",
 		jsonObject{"ws": jsonObject{"method": "GET"}}, nil)
 	a.operation("ask", "stream", "receive", fromClients, true)
 	a.operation("tell", "stream", "send", toClients, true)
@@ -64,7 +64,7 @@ func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) 
 		jsonObject{}, jsonObject{"scope": jsonObject{"description": "the scope of the command"}, "key": jsonObject{"description": "its key"}})
 	a.operation("sendStatuses", "command", "send", ofStatusStream, false)
 	a.refine(workflows)
-	info := infoOf("What a Pawl service streams. Its addresses are in /openapi.json. Explained in " + docsURL + "protocol-events.md.")
+	info := infoOf("Streams of a Pawl service. Their paths are in /openapi.json. Explained in " + docsURL + "protocol-events.md.")
 	document := jsonObject{"asyncapi": "3.0.0", "defaultContentType": mediaJSON,
 		"info": jsonObject{"title": info.Title, "version": info.Version, "description": info.Description,
 			"license": jsonObject{"name": info.License.Name}},

@@ -58,7 +58,7 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 	name, _ := r.value("consumer", Known)
 	consumer, known := a.cfg.Inbox[name]
 	if !known {
-		return workflow.Errorf(workflow.NotFound, "there is no such consumer here")
+		return workflow.Errorf(workflow.NotFound, "the consumer does not exist")
 	}
 	if consumer.CheckHeaders != nil {
 		if err := consumer.CheckHeaders(r.Header); err != nil {

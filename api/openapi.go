@@ -33,7 +33,7 @@ func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, o
 		byRoute: map[string]map[string]contract.Ref{}, payloads: map[string]string{},
 		parametersOf: map[*Param]contract.Ref{}, doc: contract.Document{
 			OpenAPI: contract.Version, Info: infoOf("The HTTP interface of a Pawl service: its addresses, and the transitions of its workflows. " +
-				"What streams is in /asyncapi.json. Explained in " + protocol + "."),
+				"Streams are described in /asyncapi.json. Explained in " + protocol + "."),
 			Servers: []contract.Server{{URL: cmp.Or(public.origin()+public.prefix, "/")}},
 			Paths:   map[string]contract.PathItem{},
 			Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{},

@@ -83,7 +83,7 @@ var (
 		Doc: "of which status, or which of the other numbers; without it all"}
 	deadStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.DeadWaiting),
 		Values: []string{string(inspect.DeadWaiting), string(inspect.DeadQueued), string(inspect.DeadRedriven), string(inspect.DeadSkipped)},
-		Doc:    "how the dead letters stand"}
+		Doc:    "state of the dead letters"}
 	aMessage = []Param{
 		{Name: "consumer", In: InQuery, Kind: Text, Required: true, Doc: "who was to consume the message"},
 		{Name: "message", In: InQuery, Kind: Text, Required: true, Doc: "the sender's id of it"},

@@ -75,7 +75,7 @@ func (t *term) lasts(c *Caller) {
 // renew replaces the credential of an open WebSocket with one of the same actor. Errors: Unauthorized, Forbidden, Unavailable.
 func (a *API) renew(ctx context.Context, r *request, t *term, credential string) (until time.Time, err error) {
 	if a.local && !(a.cfg.Tickets != nil && ticket.Is(credential)) {
-		return until, auth.Refuse(auth.Malformed, "there is no authentication here, and no credential but tickets")
+		return until, auth.Refuse(auth.Malformed, "authentication is disabled; only tickets are accepted")
 	}
 	c, err := a.callerOf(bearing(r.Request.WithContext(ctx), credential))
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *API) renew(ctx context.Context, r *request, t *term, credential string)
 		return until, err
 	}
 	if c.Tenant != r.caller.Tenant || c.Actor != r.caller.Actor {
-		return until, c.Denied("the credential is somebody else's: open another connection with it")
+		return until, c.Denied("the credential belongs to another actor: open another connection with it")
 	}
 	r.caller = c
 	t.lasts(&c)

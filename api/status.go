@@ -227,7 +227,7 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) err
 	if slices.ContainsFunc(steps, func(s *workflow.Step) bool { return transitions.HasRole(c.Roles, s.Roles...) }) {
 		return nil
 	}
-	return workflow.Errorf(workflow.RoleRequired, "a command is cancelled by who sent it, by who may send it, or with the grant %q", Operate)
+	return workflow.Errorf(workflow.RoleRequired, "to cancel a command, be its sender, be allowed to send it, or have the grant %q", Operate)
 }
 
 // stepsFor are the steps that a command may be about, in the version of its workflow that decides it: that of its

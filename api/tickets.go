@@ -23,7 +23,7 @@ const (
 func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 	switch {
 	case a.cfg.Tickets == nil:
-		return workflow.Errorf(workflow.NotFound, "there are no tickets here")
+		return workflow.Errorf(workflow.NotFound, "browser tickets are disabled")
 	case r.caller.Proof.Kind == auth.Ticket:
 		return r.caller.Denied("a ticket is not for asking for another one")
 	}
@@ -94,7 +94,7 @@ func ticketUntil(c *Caller, asked *int64) (time.Time, error) {
 }
 
 func invalidTicket(pointer, problem string) error {
-	return &workflow.Error{Code: workflow.InvalidRequest, Message: "there is no such ticket: " + problem,
+	return &workflow.Error{Code: workflow.InvalidRequest, Message: "the ticket does not exist: " + problem,
 		Fields: []workflow.FieldError{{Pointer: pointer, Message: problem}}}
 }
 

@@ -36,7 +36,7 @@ const (
 	submitLater   = "Submit: 256 callers, later"
 	submitAged    = "Submit: 256 callers, later, an old snapshot"
 	threeNodes    = "Submit: 3 nodes, 256 callers in all"
-	besideHeld    = "Submit: 64 callers, beside a held log"
+	besideHeld    = "Submit: 64 callers, with a held log"
 	heapLarge     = "heap: 256 callers, 900 kB of data each"
 	heapHeld      = "heap: 64 impatient callers, a held log"
 	pooledOne     = "Submit: 1 caller, through PgBouncer"
@@ -50,8 +50,8 @@ const (
 	migrateAmid = "Submit at half, instances are migrated"
 
 	workAlone       = "in flight: activities of 50 ms, 16 workers"
-	workBesideOne   = "in flight: the same, beside one old node"
-	workBesideThree = "in flight: the same, beside three old nodes"
+	workBesideOne   = "in flight: the same, with one old node"
+	workBesideThree = "in flight: the same, with three old nodes"
 
 	drainFile    = "relay: a backlog to a file"
 	drainStream  = "relay: a backlog to JetStream"

@@ -21,7 +21,7 @@ func (a *Admin) Commands(ctx context.Context, f inspect.CommandFilter) (inspect.
 		return inspect.CommandPage{}, err
 	}
 	if f.Kind != inspect.CommandsAll && !slices.Contains(inspect.CommandKinds, f.Kind) {
-		return inspect.CommandPage{}, workflow.Errorf(workflow.InvalidRequest, "there is no such kind of commands in flight")
+		return inspect.CommandPage{}, workflow.Errorf(workflow.InvalidRequest, "the kind of commands in flight is unknown")
 	}
 	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
 		return inspect.CommandPage{}, definitions.NotFound(f.Workflow)

@@ -118,7 +118,7 @@ func (e *Engine) Cancel(ctx context.Context, ref transitions.Ref, by string) (tr
 	}
 	r, err := e.Read().Command(ctx, ref)
 	if err == nil && r.Phase == transitions.InSQL {
-		return r, workflow.Errorf(workflow.InProgress, "the command was claimed in SQL; only whoever holds it there can end it")
+		return r, workflow.Errorf(workflow.InProgress, "the command was claimed in SQL; only its holder there can end it")
 	}
 	return r, err
 }

@@ -43,7 +43,7 @@ func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config,
 	known := slices.Contains(d.builds, build)
 	var refused []error
 	refuse := func(what string, members []string) {
-		refused = append(refused, fmt.Errorf("workflow %q version %d %s: %s; give the changed one version %d and this one beside it, "+
+		refused = append(refused, fmt.Errorf("workflow %q version %d %s: %s; give the changed one version %d and keep this one as well, "+
 			"or say with DataChanged that it is meant", w.Name, w.Version, what, strings.Join(members, ", "), w.Version+1))
 	}
 	if len(d.Unreadable) > 0 {

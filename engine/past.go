@@ -21,7 +21,7 @@ func (r *Reader) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, ve
 		return inspect.Past{}, store.ReadError("history", err)
 	}
 	return r.e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
-		return notThen("the instance has versions from 1 to %d; there is no version %d", now.Version, version)
+		return notThen("the instance has versions from 1 to %d; version %d does not exist", now.Version, version)
 	})
 }
 

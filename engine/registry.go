@@ -46,7 +46,7 @@ func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefin
 	switch {
 	case d.Changed:
 		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before (%s): give the changed one version %d, "+
-			"and this one beside it for the instances that are on it", d.Workflow, d.Version, r.differences(d), d.Version+1)
+			"and keep this one as well for its instances", d.Workflow, d.Version, r.differences(d), d.Version+1)
 	case d.Given:
 		return d.takeMembers(ctx, tx, c, r.Find(d.Workflow, d.Version))
 	case r.Find(d.Workflow, 0) != nil:

@@ -94,7 +94,7 @@ func (s *Sim) fitting(works []*workflow.Work, result any) []byte {
 			return raw
 		}
 	}
-	s.t.Fatalf("pawltest: %s is no result of the activity: %v", raw, err)
+	s.t.Fatalf("pawltest: %s is not a result of the activity: %v", raw, err)
 	return nil
 }
 

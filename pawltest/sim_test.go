@@ -161,7 +161,7 @@ func TestMistakesInATestFailIt(t *testing.T) {
 			s, _ := begun(tb)
 			pawltest.Fake(s, "move", "write", func(context.Context, *workflow.Attempt, move, note) (note, error) { return note{}, nil })
 		},
-		"is no result of the activity": func(tb pawltest.TB) {
+		"is not a result of the activity": func(tb pawltest.TB) {
 			s, c := begun(tb)
 			pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, note) (int, error) { return 1, nil })
 			s.Await(c.Do("call", nil))

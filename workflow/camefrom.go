@@ -23,7 +23,7 @@ func (s *Step) back(c *Call, f Facts) {
 		c.to = s.cameFrom(f)
 	}
 	if c.to == "" {
-		c.fail(fmt.Errorf("activity %q goes on from where its command was accepted, and that is not known", s.Name))
+		c.fail(fmt.Errorf("activity %q returns to the state of its command, which is not recorded", s.Name))
 	}
 }
 

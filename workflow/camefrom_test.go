@@ -80,11 +80,11 @@ func swap(from State) State {
 func TestMistakesOfWhereAnActivityGoesBack(t *testing.T) {
 	t.Parallel()
 	to := func(State) State { return "" }
-	checked(t, []string{`activity "send" does not say where an instance goes that came from "open", when its work fails for good`}, nil,
+	checked(t, []string{`activity "send" does not declare the state after a final failure for instances from "open"`}, nil,
 		task("send", "sending", "closed").OrElseFrom(to, failing))
 	checked(t, []string{
 		`activity "send" has an OrElse without a function`,
-		`activity "send" does not say where an instance goes that came from "open", when its work fails for good`,
+		`activity "send" does not declare the state after a final failure for instances from "open"`,
 	}, nil, task("send", "sending", "closed").OrElseFrom(nil, nil))
 	checked(t, []string{`state "lost" is a dead end: nothing leaves it and it is not declared final`}, nil,
 		task("send", "sending", "closed").OrElseFrom(func(State) State { return "lost" }, failing))

@@ -93,7 +93,7 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	}
 	excluding := slices.Concat(s.NotBy, s.NotByLast)
 	if s.Start && len(excluding) > 0 {
-		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, excluding[0])
+		m.add("transition %q creates the instance, so %q cannot have happened before", s.Name, excluding[0])
 	}
 	for _, n := range excluding {
 		if len(w.byName[n]) == 0 {
@@ -119,7 +119,7 @@ func (s *Step) checkStates(m *Mistakes) {
 		m.add("transition %q leaves no state", s.Name)
 	}
 	if s.Start && slices.Contains(s.To, Stay) {
-		m.add("transition %q creates the instance, so there is no state to stay in", s.Name)
+		m.add("transition %q creates the instance, so it cannot stay in a state", s.Name)
 	}
 	if slices.Contains(s.From, Stay) {
 		m.add("transition %q leaves %q, which is a target, not a state", s.Name, Stay)
@@ -217,7 +217,7 @@ func (w *Workflow) checkRoles(m *Mistakes) {
 	for _, s := range w.Steps {
 		for _, r := range s.Roles {
 			if !slices.Contains(w.Roles, r) {
-				m.add("transition %q requires role %q, which nobody can hold: it is not among the declared Roles", s.Name, r)
+				m.add("transition %q requires role %q, which is not among the declared Roles", s.Name, r)
 			}
 		}
 	}

@@ -32,11 +32,11 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 		m.add("activity %q leaves state %q, where it is under way itself", s.Name, via)
 	}
 	if s.Work.FailedFrom == nil && s.Work.Failed == "" {
-		m.add("activity %q does not say what happens when its work fails for good: declare OrElse", s.Name)
+		m.add("activity %q does not declare the state after a final failure: declare OrElse", s.Name)
 	}
 	for _, from := range s.From {
 		if s.Work.FailedFrom != nil && s.Work.FailedFrom[from] == "" {
-			m.add("activity %q does not say where an instance goes that came from %q, when its work fails for good", s.Name, from)
+			m.add("activity %q does not declare the state after a final failure for instances from %q", s.Name, from)
 		}
 	}
 	checkNumbers(m, s.Name, s.Work)

@@ -76,7 +76,7 @@ func TestMistakesOfActivities(t *testing.T) {
 		"nothing": {Do[calm, None, int]("send", From("open"), "sending", "closed", nil, nil), []string{
 			`activity "send" has no work`,
 			`activity "send" has no function for the result of its work`,
-			`activity "send" does not say what happens when its work fails for good: declare OrElse`,
+			`activity "send" does not declare the state after a final failure: declare OrElse`,
 		}},
 		"no functions": {sound("send", "sending", "closed").Accept(nil).OrElse("open", nil).Undo(nil).Check(nil), []string{
 			`transition "send" has no action`,

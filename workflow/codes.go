@@ -35,7 +35,7 @@ var Codes = []CodeInfo{
 	{IllegalTransition, 409, "", true, false, "the state does not allow the transition"},
 	{GuardRefused, 409, "", true, false, "the workflow refused the command for a reason of the business"},
 	{AlreadyExists, 409, "", true, false, "the business key belongs to another instance"},
-	{ActivityFailed, 409, "P4030", true, false, "what the transition does outside of the database has failed for good"},
+	{ActivityFailed, 409, "P4030", true, false, "the activity of the transition has failed finally"},
 	{CommandCancelled, 409, "P4030", true, false, "the command was cancelled while it was in flight"},
 	{TooManyEffects, 409, "", true, false, "the instance keeps as much to be undone by a later failure as it can"},
 	{DataTooLarge, 409, "", true, false, "the data of the instance would be larger than its workflow allows"},

@@ -2,12 +2,15 @@ package workflow
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -95,6 +98,82 @@ func TestDecodeSaysHowManyMoreFieldsCannotBeRead(t *testing.T) {
 	if !ok || len(e.Fields) != 101 || e.Fields[99].Pointer != "/lines/49/quantity" || e.Fields[100] != (FieldError{"", "and 201 more"}) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestAResultNamesEveryFieldThatDoesNotFit(t *testing.T) {
+	type result struct {
+		Key    string `json:"key"`
+		Amount int    `json:"amount"`
+	}
+	var a Activity[struct{}, None, result]
+	e, ok := errors.AsType[*Error](a.fits([]byte(`{"key":1,"amount":"x"}`)))
+	assert.Truef(t, ok && len(e.Fields) == 2, "got %v", e)
+}
+
+// What is said of a text has to be so: it is refused, for the reason that the
+// decoder gives and others, each of which is at a place of the text.
+func FuzzUnreadableFields(f *testing.F) {
+	for _, seed := range []string{
+		`{"customer":5,"total":"much"}`, `{"lines":[{"sku":1},7,null],"labels":{"a":1,"b/c":[]}}`, `{"pair":[1,2,3],"st.o[ck":{"":{"":1}}}`,
+		`{"customer":5,"customer":6}`, `{"channel":1,"deep":{"a":1,"a":2}}`, `{"lines":[{"nope":[{}]}],"quoted":1,"opening":null}`,
+		`{"left":{"more":[{"any":""}]},"grid":[[1],[]],"by":{"x":1},"names":{"":0},"x":-1}`, `{"a":`, `[]`, `{"total":1e400}{}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		checkUnreadable[placeOrder](t, raw, jsonPayload)
+		checkUnreadable[tree](t, raw, jsonPayload)
+		checkUnreadable[tree](t, raw, jsonData)
+		checkUnreadable[map[string][]orderLine](t, raw, jsonPayload)
+	})
+}
+
+func checkUnreadable[P any](t *testing.T, raw []byte, reading json.Options) {
+	var p P
+	refusal := json.Unmarshal(raw, &p, reading)
+	if refusal == nil {
+		return
+	}
+	e := unreadableFields(raw, reflect.TypeFor[P](), reading, refusal)
+	require.Truef(t, e != nil && e.Code == InvalidPayload && len(e.Fields) != 0 && len(e.Fields) <= maxFieldErrors+1, "%s: %v", raw, e)
+	leaks(t, e)
+	first := decodeError(refusal).Fields[0]
+	if !slices.ContainsFunc(e.Fields, func(f FieldError) bool { return f.Pointer == first.Pointer }) && len(e.Fields) <= maxFieldErrors {
+		t.Errorf("%s: %v is not in %v", raw, first, e.Fields)
+	}
+	var whole any
+	if json.Unmarshal(raw, &whole) != nil {
+		return
+	}
+	for _, f := range e.Fields {
+		if f.Message == "is required" || strings.HasPrefix(f.Message, "and ") || len(f.Pointer) > maxPointer/2 {
+			continue
+		}
+		assert.Falsef(t, !isPlace(whole, jsontext.Pointer(f.Pointer)) && !strings.HasPrefix(f.Message, "must be more than"),
+			"%s has no %q: %s", raw, f.Pointer, f.Message)
+	}
+}
+
+func isPlace(value any, pointer jsontext.Pointer) bool {
+	for token := range pointer.Tokens() {
+		switch v := value.(type) {
+		case map[string]any:
+			member, is := v[token]
+			if !is {
+				return false
+			}
+			value = member
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(token, &i); err != nil || i >= len(v) {
+				return false
+			}
+			value = v[i]
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // What a refused payload costs is bounded: the place of an array is not written down

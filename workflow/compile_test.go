@@ -24,12 +24,21 @@ var snippets = map[string]struct{ code, want string }{
 			workflow.Start("place", "placed", place),
 			workflow.On("appeal", workflow.From("placed"), "appealed", func(*workflow.Call, *Fine, workflow.None) error { return nil }),
 		)`},
+	"another_data_inferred": {want: "does not match inferred type", code: `
+		var _ = workflow.Define("order", 1,
+			workflow.Start("place", "placed", place),
+			workflow.Start("appeal", "placed", func(*workflow.Call, *Fine, workflow.None) error { return nil }),
+		)`},
 	"data_by_value": {want: "does not match", code: `
 		var _ = workflow.Start("place", "placed", func(*workflow.Call, Order, Place) error { return nil })`},
 	"another_payload": {want: "cannot use", code: `
 		var _ = workflow.Start("place", "placed", place).BusinessKey(func(p Pay) string { return "" })`},
 	"guard_of_another_data": {want: "cannot use", code: `
 		var _ = workflow.On("pay", workflow.From("placed"), "paid", pay).Guard("open", func(*workflow.Call, Fine) error { return nil })`},
+	"guard_with_a_payload": {want: "cannot use", code: `
+		var _ = workflow.On("pay", workflow.From("placed"), "paid", pay).Guard("open", func(*workflow.Call, Order, Pay) error { return nil })`},
+	"attribute_of_another_data": {want: "cannot use", code: `
+		var _ = workflow.Define("order", 1, workflow.Start("place", "placed", place)).Attr("city", func(f Fine) string { return "" })`},
 	"good_activity": {code: `
 		var _ = workflow.Define("order", 1,
 			workflow.Start("place", "placed", place),
@@ -37,11 +46,19 @@ var snippets = map[string]struct{ code, want string }{
 				Role("clerk").OrElse("placed", func(*workflow.Call, *Order, workflow.Failure) error { return nil }).
 				Undo(func(context.Context, *workflow.Attempt, Order, Pay, *Receipt) error { return nil }),
 		).Final("paid").Roles("clerk").At("expiry", workflow.From("placed"), func(Order) time.Time { return time.Time{} }, "pay")`},
+	"activity_on_another_data": {want: "does not implement workflow.Part[Fine]", code: `
+		var _ = workflow.Define[Fine]("fine", 1, workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged))`},
 	"work_with_another_result": {want: "does not match", code: `
 		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, func(*workflow.Call, *Order, Pay) error { return nil })`},
+	"work_on_data_that_it_could_change": {want: "does not match", code: `
+		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid",
+			func(context.Context, *workflow.Attempt, *Order, Pay) (Receipt, error) { return Receipt{}, nil }, charged)`},
 	"undo_of_another_result": {want: "cannot use", code: `
 		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged).
 			Undo(func(context.Context, *workflow.Attempt, Order, Pay, *Pay) error { return nil })`},
+	"check_without_a_pointer": {want: "cannot use", code: `
+		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged).
+			Check(func(context.Context, *workflow.Attempt, Order, Pay) (Receipt, error) { return Receipt{}, nil })`},
 	"timer_on_another_data": {want: "cannot use", code: `
 		var _ = workflow.Define("order", 1, workflow.Start("place", "placed", place)).
 			At("expiry", workflow.From("placed"), func(Fine) time.Time { return time.Time{} }, "pay")`},

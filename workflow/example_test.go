@@ -113,7 +113,7 @@ func ExampleDefinition_Build() {
 	//   - state "paid" is a dead end: nothing leaves it and it is not declared final
 	//   - state "packed" cannot be reached from a start
 	//   - state "shipped" cannot be reached from a start
-	//   - transition "ship" requires role "warehouse", which nobody can hold: it is not among the declared Roles
+	//   - transition "ship" requires role "warehouse", which is not among the declared Roles
 }
 
 // A payload is refused with every field that is wrong, addressed as the caller

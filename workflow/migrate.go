@@ -231,7 +231,7 @@ func (c *migrationCheck) checkCarried() {
 		case !sameWork(was, is):
 			c.add("carries activity %q, whose payload or result is another one in version %d", name, c.To.Version)
 		case is.keepsFrom():
-			c.add("carries activity %q, which in version %d goes on by where it came from: that is a state of version %d",
+			c.add("carries activity %q, which in version %d returns to its former state: that is a state of version %d",
 				name, c.To.Version, c.From.Version)
 		case c.states[was.Work.Via] != "" && c.states[was.Work.Via] != is.Work.Via:
 			c.add("carries activity %q to state %q, and another one of state %q to %q", name, is.Work.Via, was.Work.Via, c.states[was.Work.Via])

@@ -198,7 +198,7 @@ func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 		want string
 	}{
 		"back to where it came from": {[]Part[claimV2]{pay("checking", "held").OrElse(Stay, failed)},
-			`carries activity "pay", which in version 2 goes on by where it came from: that is a state of version 1`},
+			`carries activity "pay", which in version 2 returns to its former state: that is a state of version 1`},
 		"two of one name": {[]Part[claimV2]{pay("checking").OrElse("checking", failed),
 			Do("pay", From("held"), "repaying", "paid", done, noAction[claimV2, int]).OrElse("held", failed)},
 			`carries activity "pay", which both versions must have, and once`},

@@ -19,7 +19,7 @@ func (c *migrationCheck) checkPast() {
 		kept := c.From.watched[name] && (c.From.watchedLast[name] || !c.To.watchedLast[name])
 		if len(c.From.byName[name]) > 0 && !kept {
 			say(name, "leaves open who did %q, which version %d asks for (NotBy, NotByLast) and version %d does not keep: say Forget, "+
-				"and nobody is excluded for it", name, c.To.Version, c.From.Version)
+				"and no actor is excluded for it", name, c.To.Version, c.From.Version)
 		}
 	}
 	c.checkNames(say)
@@ -48,13 +48,13 @@ func (c *migrationCheck) checkNames(say func(name, format string, args ...any)) 
 		case !c.To.watched[now]:
 			c.add("maps transition %q to %q, of which version %d does not ask who did it", old, now, c.To.Version)
 		case c.To.watchedLast[now] && (!c.From.watchedLast[old] || c.namesFor(now) > 1):
-			c.add("maps transition %q to %q, and nobody knows who was the last to do that", old, now)
+			c.add("maps transition %q to %q, whose last actor is not recorded", old, now)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.From.watched)) {
 		if _, mapped := c.plan.names[name]; !mapped && len(c.To.byName[name]) == 0 && len(c.To.watched) > 0 {
 			say(name, "leaves open who did %q, which version %d excluded, and by which name version %d asks for them: say Transition, or Forget, "+
-				"and nobody is excluded for it", name, c.From.Version, c.To.Version)
+				"and no actor is excluded for it", name, c.From.Version, c.To.Version)
 		}
 	}
 }

@@ -92,9 +92,9 @@ func ruleText(payload reflect.Type, f validator.FieldError) string {
 	case "startswith", "endswith", "contains":
 		return "must " + map[string]string{"startswith": "start with ", "endswith": "end with ", "contains": "contain "}[tag] + param
 	case "required_if", "required_unless":
-		return "is required beside the other fields as they are"
+		return "is required with the given other fields"
 	case "excluded_if", "excluded_unless":
-		return "must be absent beside the other fields as they are"
+		return "must be absent with the given other fields"
 	}
 	if _, about := fieldRules[tag]; about || strings.HasSuffix(tag, "field") {
 		return "does not fit the other fields"

@@ -101,6 +101,13 @@ func TestDoneMakesTheResultAPartOfTheData(t *testing.T) {
 	assert.Truef(t, err == nil && reflect.DeepEqual(out, want), "%+v, %v", out, err)
 }
 
+func TestDoneMayRefuseAResult(t *testing.T) {
+	s := payStep(t, paying(charged, func(*Call, *account, charge) error { return errors.New("that is not our currency") }))
+	_, err := s.Done(payingFacts, nil, []byte(`{}`))
+	e, ok := errors.AsType[*Error](err)
+	assert.True(t, ok && e.Code == GuardRefused && e.Message == "that is not our currency", err)
+}
+
 func TestFailGoesToTheStateOfOrElse(t *testing.T) {
 	s := payStep(t, paying(charged, booked).OrElse("unpaid", func(c *Call, a *account, f Failure) error {
 		a.Tried = f.Attempts
@@ -216,6 +223,40 @@ func TestFinalErrors(t *testing.T) {
 	assert.Equalf(t, cause.Error(), final.Error(), "its text is %q", final)
 	e, ok := errors.AsType[*Error](wrapped)
 	assert.True(t, ok && e == cause, "the cause is lost")
+}
+
+// Fuzzing the ending: whatever was stored, Done and Fail answer twice the same,
+// and go only where they are declared to.
+func FuzzEnding(f *testing.F) {
+	s := payStep(f, paying(charged, func(c *Call, a *account, r charge) error {
+		switch {
+		case len(r.Parts) > 2:
+			return Refuse("%d parts", len(r.Parts))
+		case len(r.Parts) > 0:
+			c.Goto("partly")
+		}
+		return booked(c, a, r)
+	}))
+	f.Add(`{"due":5}`, `{"id":"ch-1"}`)
+	f.Add(`{"charges":["a"]}`, `{"parts":[1,2]}`)
+	f.Add(`{}`, `{"parts":[1,2,3]}`)
+	f.Add(``, ``)
+	f.Add(`{"due":"x"}`, `null`)
+	f.Fuzz(func(t *testing.T, data, result string) {
+		for name, decide := range map[string]func() (Outcome, error){
+			"done": func() (Outcome, error) { return s.Done(payingFacts, []byte(data), []byte(result)) },
+			"fail": func() (Outcome, error) { return s.Fail(payingFacts, []byte(data), Failure{Attempts: len(result)}) },
+		} {
+			first, err := decide()
+			again, errAgain := decide()
+			require.Truef(t, reflect.DeepEqual(first, again) && CodeOf(err) == CodeOf(errAgain),
+				"%s: %+v %v, then %+v %v", name, first, err, again, errAgain)
+			if code := CodeOf(err); err != nil && code != Internal && code != NotOnThisNode && (name == "fail" || code != GuardRefused) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			require.Falsef(t, err == nil && (name == "fail") != (first.To == "unpaid"), "%s went to %q", name, first.To)
+		}
+	})
 }
 
 func TestNotDoneKeepsTheError(t *testing.T) {

@@ -3,6 +3,7 @@ package workflow
 import (
 	"reflect"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,4 +85,26 @@ func TestDescribeSaysWhatIsDeclared(t *testing.T) {
 	assert.Equal(t, want, d)
 	assert.Equal(t, `{"type":"object","properties":{},"$schema":"https://json-schema.org/draft/2020-12/schema",`+
 		`"additionalProperties":false}`, schemas["check"], "the schema of None")
+}
+
+// Engines share a workflow among goroutines.
+func TestWorkflowIsSafeForConcurrentUse(t *testing.T) {
+	w := fullWorkflow(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			start := w.Named("file")[0]
+			p, err := start.Decode([]byte(`{"name":"c-1"}`))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			out, err := start.Run(someFacts, nil, p)
+			assert.Truef(t, err == nil && out.To == "filed", "%+v, %v", out, err)
+			_, err = w.AttributesOf(out.Data)
+			assert.NoError(t, err)
+			assert.Len(t, w.Describe().Transitions, 5, "Describe")
+		})
+	}
+	wg.Wait()
 }

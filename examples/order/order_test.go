@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -82,4 +83,31 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 		assert.Truef(t, ok && e.Code == workflow.InvalidPayload && len(e.Fields) == 1 && e.Fields[0].Pointer == tt.pointer,
 			"%s %s: got %v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
 	}
+}
+
+// The key joins two of the customer's own strings; no two pairs may have one key.
+func FuzzKeyHasOneReading(f *testing.F) {
+	f.Add("c-1", "k-9", "c-1:k", "9")
+	f.Add("a", "b:c", "a:b", "c")
+	w, err := order.Workflow(nil).Build()
+	require.NoError(f, err)
+	place := w.Named("place")[0]
+	f.Fuzz(func(t *testing.T, customer1, cart1, customer2, cart2 string) {
+		one, err1 := place.Decode(payload(customer1, cart1))
+		two, err2 := place.Decode(payload(customer2, cart2))
+		if err1 != nil || err2 != nil {
+			return
+		}
+		same := customer1 == customer2 && cart1 == cart2
+		assert.Equalf(t, same, one.BusinessKey() == two.BusinessKey(), "%q/%q and %q/%q", customer1, cart1, customer2, cart2)
+	})
+}
+
+// payload returns the payload of a placement, or nil if JSON cannot have the strings.
+func payload(customer, cart string) []byte {
+	raw, err := json.Marshal(order.Place{Customer: customer, Cart: cart, Total: 1, Currency: "EUR"})
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -157,7 +157,7 @@ func TestAsNormalUser(t *testing.T) {
 	require.NoError(t, os.Chmod(binary, 0o755))
 
 	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run",
-		"KeepsItsData|TwoProgramsAtOnce|IsPrivateAndLeavesNothing|UserDir")
+		"KeepsItsData|SharedServer|IsPrivateAndLeavesNothing|UserDir")
 	nobody.runs(cmd, dir)
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"),
 		"XDG_CACHE_HOME=")

@@ -74,19 +74,19 @@ func TestOfRefusesTypesThatCannotBeDecoded(t *testing.T) {
 		}{}, `rule "min=1": the validator cannot apply it: Bad field type bool`},
 		{"a rule for texts, on a number", struct {
 			A int `validate:"email"`
-		}{}, `field A: rule "email": email is for texts, and int is none`},
+		}{}, `field A: rule "email": email applies to strings, not to int`},
 		{"a rule for texts that every number keeps", struct {
 			A *int `validate:"omitempty,excludes=1"`
-		}{}, `rule "excludes=1": excludes is for texts, and int is none`},
+		}{}, `rule "excludes=1": excludes applies to strings, not to int`},
 		{"a rule for texts, on a list", struct {
 			A []string `validate:"contains=a"`
-		}{}, `rule "contains=a": contains is for texts, and []string is none`},
+		}{}, `rule "contains=a": contains applies to strings, not to []string`},
 		{"a rule for texts, on bytes", struct {
 			A []byte `validate:"omitempty,base64"`
-		}{}, `base64 is for texts, and []uint8 is none`},
+		}{}, `base64 applies to strings, not to []uint8`},
 		{"a rule for texts, on a UUID", struct {
 			A uuid.UUID `validate:"omitempty,email"`
-		}{}, `email is for texts, and uuid.UUID is none`},
+		}{}, `email applies to strings, not to uuid.UUID`},
 		{"a rule for another type behind one that the zero keeps", struct {
 			A int `validate:"isdefault|datetime=2006-01-02"`
 		}{}, `rule "isdefault|datetime=2006-01-02": the validator cannot apply it: Bad field type int`},

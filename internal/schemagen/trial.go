@@ -46,7 +46,7 @@ func (b *builder) tryAlone(t reflect.Type, rule block) error {
 			return err
 		}
 		if name := rule.checks[i].name; !readsValues(t, name) {
-			return fmt.Errorf("%s is for texts, and %s is none", name, t)
+			return fmt.Errorf("%s applies to strings, not to %s", name, t)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (l line) details() string {
 		lines = append(lines, "not by who did: "+strings.Join(s.NotBy, ", "))
 	}
 	if len(s.NotByLast) > 0 {
-		lines = append(lines, "not by who was the last to do: "+strings.Join(s.NotByLast, ", "))
+		lines = append(lines, "not by the last actor of: "+strings.Join(s.NotByLast, ", "))
 	}
 	for _, t := range l.timers {
 		lines = append(lines, fmt.Sprintf("by itself %s: timer %s", timeOf(t), t.Name))

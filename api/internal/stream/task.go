@@ -132,7 +132,7 @@ func (c *conn) tell(ctx context.Context, t *task, id string, w *watch) *closing 
 func (c *conn) unsubscribe(ctx context.Context, id string) error {
 	t := c.tasks[id]
 	if t == nil {
-		return workflow.Errorf(workflow.InvalidRequest, "there is no subscription %q", id)
+		return workflow.Errorf(workflow.InvalidRequest, "subscription %q does not exist", id)
 	}
 	t.stop()
 	delete(c.tasks, id)

@@ -197,7 +197,7 @@ func (t *Ticket) SubmitMany(ctx context.Context, cs []*decide.Prepared) {
 	taken, closed := t.p.queue.pushAll(ctx, ops)
 	for _, o := range ops[taken:] {
 		if o.err = errStopping(); !closed {
-			o.err = workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done")
+			o.err = workflow.Errorf(workflow.TimedOut, "the queue was full for too long; nothing was done")
 		}
 		o.answer()
 	}

@@ -134,7 +134,7 @@ func (r *Runner) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := r.give(ctx, 0, ""); err != nil && !errors.Is(err, errLost) {
-		r.config.Log.Warn("a migration of instances could not be given back; another node goes on when its lease has run out", "error", err)
+		r.config.Log.Warn("a migration of instances could not be released; another node continues when its lease expires", "error", err)
 	}
 }
 

@@ -177,7 +177,7 @@ func (r *Runner) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if _, err := r.exec(ctx, r.sql.release, r.token); err != nil {
-		r.config.Log.Warn("retention could not be given back; another node takes over when its lease has run out", "error", err)
+		r.config.Log.Warn("retention could not be released; another node takes over when its lease expires", "error", err)
 	}
 	r.token = 0
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -76,6 +77,12 @@ func TestMigration_OnceDespiteKills(t *testing.T) {
 	migrateAndKill(t, 300, 2, 4)
 }
 
+func TestMigrationOfMany_OnceDespiteKills(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	migrateAndKill(t, 5000, 20, 32)
+}
+
 func migrateAndKill(t *testing.T, all, kills, callers int) {
 	t.Helper()
 	pool := database(t)
@@ -102,6 +109,33 @@ func migrateAndKill(t *testing.T, all, kills, callers int) {
 	n.end(t)
 	scans.end()
 	assert.Truef(t, m.Expected == int64(all) && m.Migrated == int64(all) && m.Skipped+m.Rejected == 0, "of %d: %+v", all, m)
+	scans.check(pool, all)
+	wantSound(t, e, pool)
+}
+
+// The server crashes in the middle of a page, and starts again with what it has written.
+func TestMigration_ServerCrash(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	pool := mortal(t)
+	e := start(t, pool, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{firstParcels, secondParcels(parcelPlan())}
+	})
+	require.NoError(t, e.Admin().BeginVersion(t.Context(), "parcel", 1, ""))
+	const all = 120
+	scans := scanParcels(t, e, sendParcels(t, e, all), 2)
+	defer scans.end()
+	release := holdOneParcel(t, pool, 60)
+	require.NoError(t, migrateParcels(t.Context(), e))
+	await.Eventually(t, "the node comes to an instance that is held", func() bool {
+		return number(t, pool, "SELECT count(*) FROM pawl.instance_migration, held WHERE page::text LIKE '%' || held.id || '%'") == 1
+	})
+	crash(t, pool) // which releases the lock
+	release()
+	lapse(t, pool)
+	m := parcelsMigrated(t, e)
+	assert.Truef(t, m.Migrated == all && m.Skipped+m.Rejected == 0, "%+v", m)
+	scans.end()
 	scans.check(pool, all)
 	wantSound(t, e, pool)
 }

@@ -33,6 +33,7 @@ import (
 const (
 	nodeDatabase = "PAWL_FAULTS_NODE_DATABASE"
 	nodeProvider = "PAWL_FAULTS_NODE_PROVIDER" // where orders are paid; "" for a node without orders
+	nodeNATS     = "PAWL_FAULTS_NODE_NATS"     // the server of the sink "nats"; "" for a node without
 	nodeWebhook  = "PAWL_FAULTS_NODE_WEBHOOK"  // the endpoint of the sink "webhook"; "" for a node without
 	nodeSecret   = "PAWL_FAULTS_NODE_SECRET"   // what it is signed with
 	nodeInbox    = "PAWL_FAULTS_NODE_INBOX"    // the server of the bank's messages; "" for a node that gets none

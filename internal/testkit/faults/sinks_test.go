@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -32,6 +33,13 @@ func nodeSinks() ([]relay.Sink, error) {
 	// No event is given up: what is tested is that all arrive.
 	retry := workflow.Retry{Attempts: 1_000_000, First: 5 * time.Millisecond, Max: 100 * time.Millisecond}
 	var sinks []relay.Sink
+	if url := os.Getenv(nodeNATS); url != "" {
+		to, err := jetstream.New(jetstream.Config{URL: url})
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, relay.Sink{Name: "nats", To: to, Retry: retry, Batch: 64})
+	}
 	if url := os.Getenv(nodeWebhook); url != "" {
 		secret, err := signature.ParseSecret(os.Getenv(nodeSecret))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -256,4 +257,37 @@ func TestNoMemberOfAnyTypeIsLost(t *testing.T) {
 func FuzzNoMemberOfAnyTypeIsLost(f *testing.F) {
 	f.Add(uint64(0))
 	f.Fuzz(func(t *testing.T, seed uint64) { tryOne(t, seed) })
+}
+
+// Whatever is stored, what a build has written it reads again, and what is kept is JSON.
+func FuzzKeep(f *testing.F) {
+	for _, stored := range []string{`{"name":"a","x":1,"home":{"zip":1},"lines":[{"article":"a","y":1},{"article":"a"}]}`,
+		`{"home":null,"lines":[{}],"by_room":{"":{"a/b~":[]}}}`, `{"NUMBER":1,"work":{"é":"\ud83d\ude00"}}`} {
+		f.Add([]byte(stored), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, stored []byte, how uint8) {
+		var d, again data
+		if json.Unmarshal(stored, &d) != nil {
+			return
+		}
+		before := encodeToCompare(t, &d)
+		switch how % 4 {
+		case 1:
+			d.Home, d.Work, d.Name = address{}, nil, "changed"
+		case 2:
+			d.Lines = append(d.Lines, line{"new", 1})
+		case 3:
+			slices.Reverse(d.Lines)
+			delete(d.ByRoom, "")
+		}
+		after := encode(t, &d)
+		got, err := Keep(&d, stored, before, after, nil)
+		if err != nil {
+			return // Ambiguous
+		}
+		require.Truef(t, jsontext.Value(got).IsValid(), "%s is no JSON", got)
+		if err := json.Unmarshal(got, &again); err != nil || string(encode(t, &again)) != string(after) {
+			t.Fatalf("of %s: wrote %s, kept %s, reads %s, %v", stored, after, got, encode(t, &again), err)
+		}
+	})
 }
