@@ -49,7 +49,7 @@ func (t *tail) wake(head int64) {
 var readRetry = workflow.Retry{First: 100 * time.Millisecond, Max: time.Second}
 
 func (t *tail) run() {
-	for failures := 0; ; {
+	for failures := 0; t.ctx.Err() == nil; {
 		if err := t.advance(); err != nil {
 			if t.ctx.Err() == nil {
 				t.f.config.Logger.Warn("cannot read the log", "tenant", t.tenant, "error", err)
