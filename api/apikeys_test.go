@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/workflow"
@@ -49,11 +50,11 @@ func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 	stamp := "/v1/instances/" + g.instance.String() + "/stamp"
 	g.post(stamp, "1", `{}`, with(made.Key)...).want(t, 200)
 	g.post("/v1/workflows/parcel/pack", "2", `{"to":"x"}`, with(made.Key)...).wantProblem(t, 403, workflow.Forbidden)
-	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", with(made.Key)...)).Entries
+	entries := read[wire.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", with(made.Key)...)).Entries
 	e := entries[len(entries)-1]
 	assert.Truef(t, e.Actor == "ann" && e.Proof == "key "+made.ID, "%s, %q", e.Actor, e.Proof)
-	me := read[api.Me](t, g.get("/v1/me?can=submit:parcel/stamp", with(made.Key)...))
-	assert.Truef(t, me.Proof == (api.MeProof{Kind: "key", By: made.ID}) && me.Until.Equal(ends) && me.Can != nil && me.Can.Allowed,
+	me := read[wire.Me](t, g.get("/v1/me?can=submit:parcel/stamp", with(made.Key)...))
+	assert.Truef(t, me.Proof == (wire.MeProof{Kind: "key", By: made.ID}) && me.Until.Equal(ends) && me.Can != nil && me.Can.Allowed,
 		"%+v", me)
 
 	rotated := read[api.APIKeyText](t, g.ask("POST", "/"+made.ID+"/rotate", "", may))

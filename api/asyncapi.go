@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/api/internal/contract"
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/schemagen"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -30,22 +31,22 @@ func messageOf[T any](name, doc string) streamMessage {
 
 var (
 	fromClients = []streamMessage{
-		messageOf[SubscribeMessage](stream.Subscribe, "follow the log"), messageOf[WatchMessage](stream.Watch, "follow a command"),
-		messageOf[UnsubscribeMessage](stream.Unsubscribe, "end one of these"),
-		messageOf[AuthenticateMessage](stream.Authenticate, "continue with another credential"),
+		messageOf[wire.SubscribeMessage](stream.Subscribe, "follow the log"), messageOf[wire.WatchMessage](stream.Watch, "follow a command"),
+		messageOf[wire.UnsubscribeMessage](stream.Unsubscribe, "end one of these"),
+		messageOf[wire.AuthenticateMessage](stream.Authenticate, "continue with another credential"),
 	}
 	toClients = []streamMessage{
-		messageOf[SubscribedMessage]("subscribed", "from where a subscription begins"),
-		messageOf[EventMessage]("event", "an event of the log; resume only after one without `more`"),
-		messageOf[CaughtUpMessage]("caught_up", "everything that was there at the beginning has been sent"),
-		messageOf[StatusMessage]("status", "status of a watched command"),
-		messageOf[UnsubscribedMessage]("unsubscribed", "the end of a subscription or a watch"),
-		messageOf[AuthenticatedMessage]("authenticated", "the new credential counts from now on"),
-		messageOf[ErrorMessage]("error", "a request failed; the connection stays open"),
+		messageOf[wire.SubscribedMessage]("subscribed", "from where a subscription begins"),
+		messageOf[wire.EventMessage]("event", "an event of the log; resume only after one without `more`"),
+		messageOf[wire.CaughtUpMessage]("caught_up", "everything that was there at the beginning has been sent"),
+		messageOf[wire.StatusMessage]("status", "status of a watched command"),
+		messageOf[wire.UnsubscribedMessage]("unsubscribed", "the end of a subscription or a watch"),
+		messageOf[wire.AuthenticatedMessage]("authenticated", "the new credential counts from now on"),
+		messageOf[wire.ErrorMessage]("error", "a request failed; the connection stays open"),
 	}
 	unauthorizedEvent = messageOf[transitions.Problem]("unauthorized", "the credential has ended; the last event")
-	ofLogStream       = []streamMessage{messageOf[CloudEvent]("message", "an event of the log; its id is its position"), unauthorizedEvent}
-	ofStatusStream    = []streamMessage{messageOf[CommandStatus]("status", "status of the command; the last one is final"), unauthorizedEvent}
+	ofLogStream       = []streamMessage{messageOf[wire.CloudEvent]("message", "an event of the log; its id is its position"), unauthorizedEvent}
+	ofStatusStream    = []streamMessage{messageOf[wire.CommandStatus]("status", "status of the command; the last one is final"), unauthorizedEvent}
 )
 
 // asyncAPI describes what streams as an AsyncAPI document: the WebSocket, and the two event streams. The workflows are those

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -192,7 +192,7 @@ func TestInFlight_BadInput(t *testing.T) {
 	assert.Equal(t, commands, shown(), "the commands and")
 	v.signed("Ida")
 	await.Eventually(t, "the command has succeeded", func() bool {
-		return read[api.CommandStatus](t,
+		return read[wire.CommandStatus](t,
 			s.get(address)).Status == transitions.Succeeded
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -145,7 +146,7 @@ func (a *API) dryRuns(ctx context.Context, commands []transitions.Command) []tra
 
 // commandOf reads one item. Its error is an InvalidRequest.
 func commandOf(item []byte) (transitions.Command, error) {
-	in, err := object[BulkCommand]("the command", item)
+	in, err := object[wire.BulkCommand]("the command", item)
 	if err != nil {
 		return transitions.Command{}, err
 	}
@@ -166,7 +167,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 }
 
 // termsOfItem reads the members that say what the headers of a single command do; see termsOf.
-func termsOfItem(in *BulkCommand, cmd *transitions.Command) (err error) {
+func termsOfItem(in *wire.BulkCommand, cmd *transitions.Command) (err error) {
 	if in.Scope != nil {
 		if err := transitions.CheckScope(*in.Scope); err != nil {
 			return err

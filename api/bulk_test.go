@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -76,7 +77,7 @@ func TestBulkAnswersEveryItemInOrder(t *testing.T) {
 			}
 			a := s.bulk(media, join(items), "")
 			a.want(t, 200)
-			results := read[[]api.BulkResult](t, a)
+			results := read[[]wire.BulkResult](t, a)
 			require.Len(t, results, len(cases), "results for commands")
 			for i, r := range results {
 				c := cases[i]
@@ -150,7 +151,7 @@ func TestBulkTakesAThousandCommands(t *testing.T) {
 	a := s.bulk("application/x-ndjson", body.String(), "")
 	a.want(t, 200)
 	seen := map[uuid.UUID]bool{}
-	for i, r := range read[[]api.BulkResult](t, a) {
+	for i, r := range read[[]wire.BulkResult](t, a) {
 		var result transitions.Result
 		err := json.Unmarshal(r.Body, &result)
 		require.Truef(t, err == nil && r.Status == 201, "item %d: %d %s", i, r.Status, r.Body)
@@ -169,7 +170,7 @@ func TestBulkDryRunChangesNothing(t *testing.T) {
 		"?dry_run=true",
 	)
 	a.want(t, 200)
-	results := read[[]api.BulkResult](t, a)
+	results := read[[]wire.BulkResult](t, a)
 	if results[0].Status != 201 || results[1].Status != 400 || results[2].Status != 400 || a.header.Get("Pawl-Dry-Run") != "true" {
 		t.Errorf("%s", a.body)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -24,17 +25,17 @@ func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
 	v := s.visit()
 	a = s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann")
 	a.want(t, http.StatusAccepted)
-	assert.Truef(t, read[api.CommandStatus](t, a).CancelledBy == "ann" && a.header.Get("Location") == address &&
+	assert.Truef(t, read[wire.CommandStatus](t, a).CancelledBy == "ann" && a.header.Get("Location") == address &&
 		a.header.Get("Retry-After") != "",
 		"%s %v", a.body, a.header)
 	<-v.ctx.Done()
 	v.failed(context.Canceled)
 	await.Eventually(t, "its failure is shown", func() bool {
-		return read[api.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal
+		return read[wire.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal
 	})
 	a = s.do(http.MethodDelete, address, nil)
 	a.want(t, http.StatusOK)
-	status := read[api.CommandStatus](t, a)
+	status := read[wire.CommandStatus](t, a)
 	assert.True(t, status.Code == 409 && status.CancelledBy == "ann" && status.Problem != nil, a.body)
 	assert.Equal(t, a.header.Get("ETag"), s.get(address).header.Get("ETag"), "cancelling a finished command changed it")
 	answer{409, http.Header{"Content-Type": {"application/problem+json"}}, status.Problem}.wantProblem(t, 409, workflow.CommandCancelled)
@@ -57,9 +58,9 @@ func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
 		}
 	}
 	await.Eventually(t, "the command has a problem", func() bool {
-		return s.get(address).status == 200 && read[api.CommandStatus](t, s.get(address)).Problem != nil
+		return s.get(address).status == 200 && read[wire.CommandStatus](t, s.get(address)).Problem != nil
 	})
-	i := read[api.Instance](t, s.get("/v1/instances/"+id))
+	i := read[wire.Instance](t, s.get("/v1/instances/"+id))
 	assert.Equal(t, int64(1), i.Version, "the instance is at version")
 }
 
@@ -69,10 +70,10 @@ func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
 		about := s.stuck("k")
 		address := "/v1/commands/" + about.Scope + "/" + about.Key
 		s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.Forbidden)
-		status := read[api.CommandStatus](t, s.get(address))
+		status := read[wire.CommandStatus](t, s.get(address))
 		assert.Truef(t, status.Stuck != "" && status.CancelledBy == "", "%+v", status)
 		a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", role)
-		if status := read[api.CommandStatus](t, a); a.status != 202 && a.status != 200 || status.CancelledBy != "ann" { // a worker may be quick
+		if status := read[wire.CommandStatus](t, a); a.status != 202 && a.status != 200 || status.CancelledBy != "ann" { // a worker may be quick
 			t.Errorf("%s: %d %s", role, a.status, a.body)
 		}
 	}
@@ -118,7 +119,7 @@ func TestACommandIsCancelledByWhoSentItOrCouldHave(t *testing.T) {
 	}
 	address := send()
 	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "eve", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.RoleRequired)
-	status := read[api.CommandStatus](t, s.get(address))
+	status := read[wire.CommandStatus](t, s.get(address))
 	assert.Equalf(t, "", status.CancelledBy, "%+v", status)
 	for _, who := range [][]string{{"Pawl-Actor", "ann", "Pawl-Roles", "nobody"}, {"Pawl-Actor", "bob", "Pawl-Roles", "boss"},
 		{"Pawl-Actor", "eve", "Pawl-Roles", api.Operator}, {"Pawl-Actor", "eve", "Pawl-Roles", api.OperatorOfAll}} {

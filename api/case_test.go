@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -16,14 +17,14 @@ func TestInstanceShowsStuckCommand(t *testing.T) {
 	status := s.stuck("a")
 	path := "/v1/instances/" + status.Instance.String()
 	a := s.get(path)
-	view := read[api.InstanceView](t, a)
+	view := read[wire.InstanceView](t, a)
 	if len(view.Stuck) != 1 || view.Stuck[0].Key != "a" || view.Stuck[0].Stuck != transitions.StuckUnknown || view.Stuck[0].Undo {
 		t.Errorf("%s", a.body)
 	}
 	// The tag is another one than before it was stuck, and so it is when it no longer is.
 	tag := a.header.Get("ETag")
 	assert.Truef(t, tag != `"2"` && s.get(path, "If-None-Match", tag).status == 304, "the tag is %s", tag)
-	options := read[api.Options](t, s.get(path+"/transitions"))
+	options := read[wire.Options](t, s.get(path+"/transitions"))
 	if len(options.Stuck) != 1 || !strings.Contains(options.Stuck[0].Message, "waits for an operator to retry, resolve or abandon it") {
 		t.Errorf("%+v", options)
 	}
@@ -44,7 +45,7 @@ func TestInstanceShowsStuckCommand(t *testing.T) {
 	s.get("/v1/ops/stuck?business_key=none").wantProblem(t, 400, workflow.InvalidRequest)
 	s.get("/v1/ops/stuck?instance=none").wantProblem(t, 400, workflow.InvalidRequest)
 	s.operate("abandon", "op", status, "").want(t, 200)
-	if view := read[api.InstanceView](t, s.get(path)); len(view.Stuck) != 0 {
+	if view := read[wire.InstanceView](t, s.get(path)); len(view.Stuck) != 0 {
 		t.Errorf("%+v", view)
 	}
 }

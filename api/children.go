@@ -5,12 +5,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/inspect"
 )
 
 // children lists the instances that one has started, those that the caller may read.
-func (a *API) children(r *request) (out ChildPage, err error) {
+func (a *API) children(r *request) (out wire.ChildPage, err error) {
 	f := inspect.ChildFilter{Tenant: r.tenant(), States: r.states(), Open: r.choice("open"), Stuck: r.choice("stuck"), Limit: r.limit()}
 	if f.Parent, err = a.addressed(r); err != nil {
 		return out, err
@@ -19,7 +20,7 @@ func (a *API) children(r *request) (out ChildPage, err error) {
 		return out, err
 	}
 	page, err := a.engine.Read().Children(r.Context(), f)
-	out = ChildPage{Instance: f.Parent, Children: []Child{}}
+	out = wire.ChildPage{Instance: f.Parent, Children: []wire.Child{}}
 	for i := range page.Children {
 		if c := &page.Children[i]; mayRead(&r.caller, c.Workflow, c.ID, c.BusinessKey) {
 			out.Children = append(out.Children, childOf(c))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -52,7 +53,7 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 	const at = "/v1/workflows/folder/keys/F-1"
 	s.post(at+"/fill", "f", `{"n":3}`).want(t, 200)
 	id := transitions.InstanceID("default", "folder", "F-1")
-	all := read[api.ChildPage](t, s.get(at+"/children"))
+	all := read[wire.ChildPage](t, s.get(at+"/children"))
 	require.Truef(t, len(all.Children) == 4 && all.Next == "" && all.Instance == id, "%+v", all)
 	for i, c := range all.Children {
 		want := [2]string{"letter", "noted"}
@@ -61,7 +62,7 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 		}
 		got := [2]string{c.Workflow, c.End}
 		assert.Truef(t, got == want && c.Open && c.State == "written", "%d: %+v", i, c)
-		v := read[api.InstanceView](t, s.get("/v1/instances/"+c.ID.String()))
+		v := read[wire.InstanceView](t, s.get("/v1/instances/"+c.ID.String()))
 		if p := v.Parent; p == nil || p.Workflow != "folder" || p.Instance != id || p.BusinessKey != "F-1" || p.End != c.End {
 			t.Errorf("its parent is %+v", v.Parent)
 		}
@@ -69,12 +70,12 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 	s.post("/v1/instances/"+all.Children[1].ID.String()+"/burn", "b", `{}`).want(t, 200)
 	for query, want := range map[string]int{"open=true": 3, "open=false": 1, "state=burnt": 1, "state=burnt&state=written": 4,
 		"open=false&state=written": 0} {
-		page := read[api.ChildPage](t, s.get("/v1/instances/"+id.String()+"/children?"+query))
+		page := read[wire.ChildPage](t, s.get("/v1/instances/"+id.String()+"/children?"+query))
 		assert.Truef(t, len(page.Children) == want && page.Children != nil, "%s: %+v", query, page)
 	}
 	var seen []uuid.UUID
 	for next, pages := "", 0; pages == 0 || next != ""; pages++ {
-		page := read[api.ChildPage](t, s.get(at+"/children?limit=3&cursor="+url.QueryEscape(next)))
+		page := read[wire.ChildPage](t, s.get(at+"/children?limit=3&cursor="+url.QueryEscape(next)))
 		for _, c := range page.Children {
 			seen = append(seen, c.ID)
 		}
@@ -82,7 +83,7 @@ func TestChildrenAndTheParentAreShown(t *testing.T) {
 		require.True(t, pages <= 2, "the pages do not end")
 	}
 	assert.True(t, len(seen) == 4 && seen[0] == all.Children[0].ID && seen[3] == all.Children[3].ID, seen)
-	assert.Nil(t, read[api.InstanceView](t, s.get(at)).Parent)
+	assert.Nil(t, read[wire.InstanceView](t, s.get(at)).Parent)
 	s.get("/v1/instances/"+uuid.NewString()+"/children").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/v1/workflows/folder/keys/F-2/children").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/v1/workflows/nothing/keys/F-1/children").wantProblem(t, 404, workflow.WorkflowNotFound)
@@ -107,14 +108,14 @@ func TestChildrenNeedRead(t *testing.T) {
 	s.post("/v1/workflows/folder/open", "o", `{"name":"F-1"}`).want(t, 201)
 	const at = "/v1/workflows/folder/keys/F-1"
 	s.post(at+"/fill", "f", `{"n":2}`).want(t, 200)
-	child := read[api.ChildPage](t, s.get(at+"/children")).Children[0].ID.String()
+	child := read[wire.ChildPage](t, s.get(at+"/children")).Children[0].ID.String()
 	for text, want := range map[string]int{"read": 3, "read:folder": 0, "read:folder read:bill": 1, "read:folder read:letter": 2} {
 		set(text)
-		assert.Lenf(t, read[api.ChildPage](t, s.get(at+"/children")).Children, want, "%s children", text)
+		assert.Lenf(t, read[wire.ChildPage](t, s.get(at+"/children")).Children, want, "%s children", text)
 	}
 	for text, want := range map[string]string{"read": "F-1", "read:letter": "", "read:letter read:folder": "F-1"} {
 		set(text)
-		v := read[api.InstanceView](t, s.get("/v1/instances/"+child))
+		v := read[wire.InstanceView](t, s.get("/v1/instances/"+child))
 		assert.Truef(t, v.Parent != nil && v.Parent.BusinessKey == want, "%s: %+v", text, v.Parent)
 	}
 	set("read:letter")
@@ -129,7 +130,7 @@ func TestLeaseHolderNeedsOperator(t *testing.T) {
 	a.want(t, 202)
 	s.visit()
 	for roles, want := range map[string]bool{"*": true, "operator": true, "clerk": false} {
-		status := read[api.CommandStatus](t, s.get(a.header.Get("Location"), "Pawl-Roles", roles))
+		status := read[wire.CommandStatus](t, s.get(a.header.Get("Location"), "Pawl-Roles", roles))
 		assert.Truef(t, !status.LockedUntil.IsZero() && status.ClaimedBy == "" != want && status.ClaimedAt.IsZero() != want,
 			"%s: %+v", roles, status)
 	}

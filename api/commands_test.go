@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // listed are all commands of a list, page by page.
-func (s *server) listed(query string, headers ...string) (list []api.CommandStatus) {
+func (s *server) listed(query string, headers ...string) (list []wire.CommandStatus) {
 	s.t.Helper()
 	for at := "/v1/ops/commands?limit=1" + query; ; {
 		page := read[api.CommandPage](s.t, s.get(at, headers...))
@@ -53,15 +54,15 @@ func TestCommandsInFlightAreListed(t *testing.T) {
 	assert.Truef(t, c.Reason == "as promised" && c.Instance == id && !c.RunAt.IsZero() && c.Status == transitions.Pending, "%+v", c)
 	// So does the status of the command itself, until it has ended.
 	at := "/v1/commands/" + c.Scope + "/later"
-	if one := read[api.CommandStatus](t, s.get(at)); one.Reason != "as promised" {
+	if one := read[wire.CommandStatus](t, s.get(at)); one.Reason != "as promised" {
 		t.Errorf("%+v", one)
 	}
 	if a := s.do(http.MethodDelete, at, nil); a.status != 202 && a.status != 200 { // it may have ended by then
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	var one api.CommandStatus
+	var one wire.CommandStatus
 	await.Eventually(t, "it has ended", func() bool {
-		one = read[api.CommandStatus](t, s.get(at))
+		one = read[wire.CommandStatus](t, s.get(at))
 		return one.Code == 409
 	})
 	assert.Equalf(t, "", one.Reason, "%+v", one)

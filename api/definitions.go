@@ -3,14 +3,15 @@ package api
 import (
 	"net/http"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 	"github.com/pawlhq/pawl/workflow/diagram"
 )
 
 // workflows lists the workflows.
-func (a *API) workflows(*request) (WorkflowList, error) {
-	return WorkflowList{Workflows: each(a.engine.Read().Workflows(), func(f **workflow.Workflow) WorkflowSummary {
-		return WorkflowSummary{Name: (*f).Name, Version: (*f).Version, Hash: (*f).Hash, States: (*f).States}
+func (a *API) workflows(*request) (wire.WorkflowList, error) {
+	return wire.WorkflowList{Workflows: each(a.engine.Read().Workflows(), func(f **workflow.Workflow) wire.WorkflowSummary {
+		return wire.WorkflowSummary{Name: (*f).Name, Version: (*f).Version, Hash: (*f).Hash, States: (*f).States}
 	})}, nil
 }
 

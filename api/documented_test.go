@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -145,10 +146,10 @@ func refusedInPart(x *exchange) bool {
 	if !strings.HasSuffix(x.pattern, " /v1/commands") {
 		return false
 	}
-	var results []api.BulkResult
+	var results []wire.BulkResult
 	err := json.Unmarshal(x.body, &results)
 	return err != nil || x.request.URL.Query().Get("dry_run") == "true" ||
-		slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
+		slices.ContainsFunc(results, func(r wire.BulkResult) bool { return r.Status >= 400 })
 }
 
 // plainly is a request as one would send it who goes by the document alone. What is taken besides is in the protocol, and

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -37,7 +37,7 @@ func TestNotOnThisNode_Retryable(t *testing.T) {
 	}
 	dead := s.deadMessages("")
 	assert.Emptyf(t, dead.Messages, "%+v", dead)
-	v := read[api.InstanceView](t, s.get("/v1/instances/"+id))
+	v := read[wire.InstanceView](t, s.get("/v1/instances/"+id))
 	assert.Truef(t, v.Definition == 2 && v.Version == 1, "%+v", v)
 	s.exec("UPDATE pawl.instance SET definition = 1 WHERE id = $1", id) // as on a node that knows it
 	s.post("/v1/instances/"+id+"/stamp", "1", `{"price":1}`).want(t, 200)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -59,7 +60,7 @@ func TestAWaitEndsWithItsCredential(t *testing.T) {
 	}
 	v.signed("Ida")
 	await.Eventually(t, "it is delivered", func() bool {
-		return read[api.CommandStatus](t, s.get(address)).Status == transitions.Succeeded
+		return read[wire.CommandStatus](t, s.get(address)).Status == transitions.Succeeded
 	})
 }
 
@@ -89,7 +90,7 @@ func TestAWaitForACommandEndsWithItsCredential(t *testing.T) {
 	close(taken)
 	a := <-one
 	a.want(t, http.StatusAccepted)
-	inBulk := read[[]api.BulkResult](t, <-many)[0]
+	inBulk := read[[]wire.BulkResult](t, <-many)[0]
 	for _, body := range [][]byte{a.body, inBulk.Body} {
 		assert.NotContainsf(t, string(body), "percent", "it is told how it goes on: %s", body)
 	}

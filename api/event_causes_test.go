@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -150,7 +151,7 @@ func (s *server) allEvents(query string) []jsontext.Value {
 	s.t.Helper()
 	a := s.get("/v1/events?limit=1000" + query)
 	a.want(s.t, 200)
-	return read[api.Events](s.t, a).Events
+	return read[wire.Events](s.t, a).Events
 }
 
 // settle does what an operator says to the next command that is stuck.
@@ -265,7 +266,7 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 
 	// The history says the same.
 	caused := map[string]string{}
-	for _, e := range read[api.History](t, s.get("/v1/instances/"+id.String()+"/history")).Entries {
+	for _, e := range read[wire.History](t, s.get("/v1/instances/"+id.String()+"/history")).Entries {
 		caused[fmt.Sprint(e.Position)] = fmt.Sprint(e.Transition, " ", e.Cause, " ", e.CausedBy)
 	}
 	for kind, e := range seen {
@@ -409,7 +410,7 @@ func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
 	events := s.get("/v1/events")
 	got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit=")
 	assert.Truef(t, got.status == 200 && string(got.body) == string(events.body), "events: %d %s", got.status, got.body)
-	assert.Empty(t, read[api.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")).Events, "to nobody")
+	assert.Empty(t, read[wire.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")).Events, "to nobody")
 	list := s.get("/v1/instances")
 	for path, want := range map[string]string{
 		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=" +

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
+	"github.com/pawlhq/pawl/api/wire"
 )
 
 // eventSource reads an event stream as a browser would.
@@ -27,7 +28,7 @@ type eventSource struct {
 	lastID   string
 	seen     []string // ids of CloudEvents
 	raw      []string // and their text
-	statuses []api.CommandStatus
+	statuses []wire.CommandStatus
 	ended    bool
 	texts    []string // comments
 }
@@ -80,7 +81,7 @@ func (e *eventSource) until(condition func() bool) {
 			}
 			switch text := []byte(strings.Join(data, "\n")); {
 			case kind == "status":
-				e.statuses = append(e.statuses, read[api.CommandStatus](e.t, answer{body: text}))
+				e.statuses = append(e.statuses, read[wire.CommandStatus](e.t, answer{body: text}))
 			case data != nil:
 				e.seen, e.raw = append(e.seen, parseEvent(e.t, text).ID), append(e.raw, string(text))
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -43,7 +44,7 @@ func (a *API) eventPage(w http.ResponseWriter, r *request, f transitions.EventFi
 		}
 		w.Header().Set(headerApplied, "wait")
 	}
-	return sendJSON(w, http.StatusOK, Events{Events: page.Events, NextAfter: page.Last, Head: page.Head})
+	return sendJSON(w, http.StatusOK, wire.Events{Events: page.Events, NextAfter: page.Last, Head: page.Head})
 }
 
 // eventStream answers with the log as server-sent events, from after the last one that

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -45,7 +45,7 @@ func TestTheStartIsTheOldestEventThatIsThere(t *testing.T) {
 		for _, query := range []string{"", "?after=start"} {
 			a := s.get("/v1/events" + query)
 			a.want(t, 200)
-			page := read[api.Events](t, a)
+			page := read[wire.Events](t, a)
 			ids := idsOf(t, page)
 			assert.Truef(t, slices.Equal(ids, tt.ids) && page.NextAfter == 4 && page.Head == 4, "%q: %q, %+v", query, ids, page)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -35,7 +36,7 @@ func parseEvent(t testing.TB, text []byte) cloudEvent {
 	return e
 }
 
-func idsOf(t testing.TB, p api.Events) []string {
+func idsOf(t testing.TB, p wire.Events) []string {
 	t.Helper()
 	ids := []string{}
 	for _, text := range p.Events {
@@ -72,12 +73,12 @@ func TestTheLogIsReadPageByPage(t *testing.T) {
 	} {
 		a := s.get("/v1/events" + c.query)
 		a.want(t, 200)
-		p := read[api.Events](t, a)
+		p := read[wire.Events](t, a)
 		if got := idsOf(t, p); !slices.Equal(got, c.ids) || p.NextAfter != c.next || p.Head != 4 {
 			t.Errorf("%s: %q, next %d, head %d; want %q, next %d", c.query, got, p.NextAfter, p.Head, c.ids, c.next)
 		}
 	}
-	p := read[api.Events](t, s.get("/v1/events", "Pawl-Tenant", "other"))
+	p := read[wire.Events](t, s.get("/v1/events", "Pawl-Tenant", "other"))
 	assert.Truef(t, len(p.Events) == 0 && p.Head == 0, "another tenant sees %+v", p)
 }
 
@@ -96,7 +97,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 	} {
 		a := s.get("/v1/events" + query)
 		a.want(t, 200)
-		p := read[api.Events](t, a)
+		p := read[wire.Events](t, a)
 		if got := idsOf(t, p); !slices.Equal(got, want) || p.Head != 5 || len(got) < 2 && p.NextAfter != 5 {
 			t.Errorf("%s: %q, next %d, head %d; want %q", query, got, p.NextAfter, p.Head, want)
 		}
@@ -116,12 +117,12 @@ func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 	}
 	s.stamp(first, 1)
 	a := <-answers
-	p := read[api.Events](t, a)
+	p := read[wire.Events](t, a)
 	if got := idsOf(t, p); !slices.Equal(got, []string{"6-2"}) || p.NextAfter != 6 || a.header.Get("Preference-Applied") != "wait" {
 		t.Errorf("%q, next %d, %v", got, p.NextAfter, a.header)
 	}
 	// What is there already is answered at once.
-	p = read[api.Events](t, s.get("/v1/events?after=5", "Prefer", "wait=60"))
+	p = read[wire.Events](t, s.get("/v1/events?after=5", "Prefer", "wait=60"))
 	assert.Equalf(t, int64(6), p.NextAfter, "%+v", p)
 }
 
@@ -132,7 +133,7 @@ func TestALongPollEndsEmptyWhenTheTimeIsOver(t *testing.T) {
 	began := time.Now()
 	a := s.get("/v1/events?after=4", "Prefer", "wait=1")
 	a.want(t, 200)
-	if p := read[api.Events](t, a); len(p.Events) != 0 || p.NextAfter != 4 || time.Since(began) < time.Second {
+	if p := read[wire.Events](t, a); len(p.Events) != 0 || p.NextAfter != 4 || time.Since(began) < time.Second {
 		t.Errorf("after %v: %s", time.Since(began), a.body)
 	}
 }

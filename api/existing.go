@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -22,7 +23,7 @@ func forCaller(c *Caller, name string, receipt transitions.Receipt) (transitions
 		if c.May(Read, auth.Target{Workflow: result.Workflow, Instance: result.Instance}) {
 			return receipt, nil
 		}
-		receipt.Body, err = render(Existing{Workflow: result.Workflow, Transition: result.Transition, Existing: true})
+		receipt.Body, err = render(wire.Existing{Workflow: result.Workflow, Transition: result.Transition, Existing: true})
 	case workflow.CodeOf(err) == workflow.AlreadyExists:
 		if c.May(Read, auth.Target{Workflow: name, Instance: receipt.Instance}) {
 			return receipt, nil

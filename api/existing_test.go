@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 )
 
 // The instance that has a business key is another caller's. A creation with that key tells a caller who may not read it nothing else.
@@ -48,7 +48,7 @@ func TestExistingInstanceNeedsRead(t *testing.T) {
 		items := `[{"workflow":"parcel","transition":"label","key":"b1` + dry + `","payload":{"to":"Graz","label":"L-1"}},` +
 			`{"workflow":"parcel","transition":"claim","key":"b2` + dry + `","payload":{"to":"Graz","label":"L-1"}}]`
 		a := g.post("/v1/commands"+dry, "", items, g.with("submit")...)
-		for _, one := range read[[]api.BulkResult](t, a) {
+		for _, one := range read[[]wire.BulkResult](t, a) {
 			if body := string(one.Body); strings.Contains(body, g.instance.String()) || strings.Contains(body, "packed") {
 				t.Errorf("bulk%s: %d %s", dry, one.Status, body)
 			}
@@ -66,7 +66,7 @@ func TestCancelAnswerNeedsRead(t *testing.T) {
 		a.want(t, 200)
 		got := strings.Contains(string(a.body), g.instance.String()) && strings.Contains(string(a.body), `"result"`)
 		assert.Equalf(t, whole, got, "with %q: %s", grants, a.body)
-		s := read[api.CommandStatus](t, a)
+		s := read[wire.CommandStatus](t, a)
 		assert.Truef(t, s.Status == "succeeded" && s.Key == "k", "with %q: %+v", grants, s)
 	}
 }

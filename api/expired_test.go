@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -59,7 +59,7 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 			}
 			s.post(path, "k", `{"to":"Graz"}`).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
 			again := `[{"workflow":"parcel","transition":"pack","key":"k","payload":` + body + `}]`
-			many := read[[]api.BulkResult](t, s.bulk("application/json", again, ""))
+			many := read[[]wire.BulkResult](t, s.bulk("application/json", again, ""))
 			if len(many) != 1 || many[0].Status != http.StatusGone || !strings.Contains(string(many[0].Body), string(workflow.KeyExpired)) {
 				t.Errorf("in bulk: %+v", many)
 			}
@@ -104,9 +104,9 @@ func TestALatePollerSeesThatACommandWasGivenUp(t *testing.T) {
 	due := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	s.post(path, "k", body, "Pawl-Not-Before", due).want(t, http.StatusAccepted)
 	s.exec("UPDATE pawl.command SET run_at = now() - interval '25 hours' WHERE key = 'k'") // as if no node had been there
-	var status api.CommandStatus
+	var status wire.CommandStatus
 	await.Eventually(t, "the command is given up", func() bool {
-		status = read[api.CommandStatus](t, s.get("/v1/commands/parcel:pack/k"))
+		status = read[wire.CommandStatus](t, s.get("/v1/commands/parcel:pack/k"))
 		return status.Status == transitions.FailedFinal
 	})
 	assert.Truef(t, status.Code == http.StatusRequestTimeout && strings.Contains(string(status.Problem), `"command_abandoned"`),

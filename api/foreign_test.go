@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -90,7 +91,7 @@ func strangersOf(t testing.TB, s *server, n int) (theirs, nobodys []string) {
 		}
 		a := s.do(http.MethodPost, "/v1/commands", []byte(lines.String()), "Content-Type", "application/x-ndjson", "Pawl-Tenant", tenant)
 		a.want(t, http.StatusOK)
-		for _, one := range read[[]api.BulkResult](t, a) {
+		for _, one := range read[[]wire.BulkResult](t, a) {
 			var done transitions.Result
 			err := json.Unmarshal(one.Body, &done)
 			require.Truef(t, err == nil && one.Status == http.StatusCreated, "%d %s, %v", one.Status, one.Body, err)

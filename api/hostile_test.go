@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -93,7 +93,7 @@ func TestAReplayTakesTheGrantToo(t *testing.T) {
 		item := fmt.Sprintf(`[{"transition":"stamp","instance":%q,"key":%q,"scope":"parcel:%s"}]`, g.instance, c.key, g.instance)
 		bulk := g.post("/v1/commands", "", item, c.headers...)
 		if bulk.status == 200 {
-			one := read[[]api.BulkResult](t, bulk)[0]
+			one := read[[]wire.BulkResult](t, bulk)[0]
 			assert.Equalf(t, c.status, one.Status, "%s, in bulk %s", name, one.Body)
 		} else if bulk.status != c.status {
 			t.Errorf("%s, in bulk: %d %s", name, bulk.status, bulk.body)
@@ -111,7 +111,7 @@ func TestAnInstanceIsOfItsOwnWorkflow(t *testing.T) {
 	before := g.rows()
 	for _, grant := range []string{"submit:delivery/note", "submit:delivery"} {
 		item := `[{"transition":"note","workflow":"delivery","instance":"` + g.instance.String() + `","key":"n"}]`
-		one := read[[]api.BulkResult](t, g.post("/v1/commands", "", item, g.with(grant)...))[0]
+		one := read[[]wire.BulkResult](t, g.post("/v1/commands", "", item, g.with(grant)...))[0]
 		assert.Equalf(t, 404, one.Status, "%s %s", grant, one.Body)
 	}
 	after := g.rows()
@@ -130,10 +130,10 @@ func TestACursorOfAnotherTenantLeadsNowhere(t *testing.T) {
 	}
 	for _, order := range []string{"created", "updated"} {
 		path := "/v1/instances?limit=1&order=" + order
-		page := read[api.InstancePage](t, g.get(path, g.with("read")...))
+		page := read[wire.InstancePage](t, g.get(path, g.with("read")...))
 		require.NotEqualf(t, "", page.Next, "%+v", page)
 		a := g.get(path+"&cursor="+page.Next, "Authorization", "Bearer "+g.token("other", "read"))
-		got := read[api.InstancePage](t, a)
+		got := read[wire.InstancePage](t, a)
 		assert.Truef(t, len(got.Instances) == 0 && got.Next == "", "another tenant goes on with %s", a.body)
 	}
 	// The log of another tenant ends elsewhere, and says so in the same words as one that was never there.
@@ -154,8 +154,8 @@ func TestMeLooksAtEveryGrant(t *testing.T) {
 		grants := []string{"submit:parcel", "submit:courier/send", wide}
 		for range grants {
 			grants = append(grants[1:], grants[0])
-			me := read[api.Me](t, g.get("/v1/me?can="+asked, g.with(strings.Join(grants, " "))...))
-			want := (api.MeCan{Grant: asked, Allowed: true, Why: wide})
+			me := read[wire.Me](t, g.get("/v1/me?can="+asked, g.with(strings.Join(grants, " "))...))
+			want := (wire.MeCan{Grant: asked, Allowed: true, Why: wide})
 			assert.Truef(t, me.Can != nil && *me.Can == want, "%q: %+v", grants, me.Can)
 		}
 	}
@@ -170,8 +170,8 @@ func TestReservedActorsAreRefused(t *testing.T) {
 	}
 	g.post(path, "1", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob", "Pawl-Actor", "eve")...).wantProblem(t, 400,
 		workflow.InvalidRequest)
-	history := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...))
-	assert.Falsef(t, slices.ContainsFunc(history.Entries, func(e api.Entry) bool { return e.Actor != "ann" }), "%+v", history)
+	history := read[wire.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...))
+	assert.Falsef(t, slices.ContainsFunc(history.Entries, func(e wire.Entry) bool { return e.Actor != "ann" }), "%+v", history)
 }
 
 // A token of the longest that may be is one that works, and its proof fits into the audit row.
@@ -182,7 +182,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 	path := "/v1/instances/" + g.instance.String()
 	headers := []string{"Authorization", "Bearer " + token}
 	g.post(path+"/stamp", "1", `{}`, append(headers, "Pawl-Actor", actor)...).want(t, 200)
-	entries := read[api.History](t, g.get(path+"/history", headers...)).Entries
+	entries := read[wire.History](t, g.get(path+"/history", headers...)).Entries
 	last := entries[len(entries)-1]
 	assert.Truef(t, last.Actor == actor && strings.HasSuffix(last.Proof, " by "+by), "%+v", last)
 }

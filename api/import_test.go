@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,14 +32,14 @@ func TestAnImportTakesAGrantAndIsAuditedAsSuch(t *testing.T) {
 	}
 	bulk := "[" + item("2", `,"happened_at":"2021-01-31T12:00:00+01:00"`) + "," + item("3", "") + "," + item("4", `,"happened_at":"once"`) +
 		"," + item("5", `,"happened_at":"0001-01-01T00:00:00Z"`) + "]"
-	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
+	if list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
 		list[1].Status != 200 {
 		t.Errorf("%d, %d", list[0].Status, list[1].Status)
 	}
-	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit import")...))
+	list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit import")...))
 	assert.Truef(t, list[0].Status == 200 && list[1].Status == 200 && list[2].Status == 400 && list[3].Status == 400, "%+v", list)
 	var imports []string
-	for _, e := range read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries {
+	for _, e := range read[wire.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries {
 		if e.Cause == transitions.CausedByImport {
 			imports = append(imports, e.Key+" "+e.CausedBy)
 		}

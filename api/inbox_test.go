@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -76,7 +77,7 @@ func TestASignedMessageIsConsumedOnce(t *testing.T) {
 	assert.Truef(t, again.status == 201 && again.header.Get("Idempotent-Replayed") == "true" && string(again.body) == string(first.body),
 		"again: %d %s", again.status, again.body)
 	s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`).want(t, http.StatusOK)
-	status := read[api.CommandStatus](t, s.get("/v1/commands/inbox:post/m-2"))
+	status := read[wire.CommandStatus](t, s.get("/v1/commands/inbox:post/m-2"))
 	assert.Truef(t, status.Status == transitions.Succeeded && status.Transition == "stamp", "%+v", status)
 	history := s.get("/v1/workflows/parcel/keys/L-1/history")
 	history.want(t, http.StatusOK)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -23,11 +24,11 @@ func (s *server) deliver(id uuid.UUID, key string, headers ...string) answer {
 }
 
 // accepted begins a delivery and returns its status and address.
-func (s *server) accepted(key string) (api.CommandStatus, string) {
+func (s *server) accepted(key string) (wire.CommandStatus, string) {
 	s.t.Helper()
 	a := s.deliver(s.booked(), key)
 	a.want(s.t, http.StatusAccepted)
-	return read[api.CommandStatus](s.t, a), a.header.Get("Location")
+	return read[wire.CommandStatus](s.t, a), a.header.Get("Location")
 }
 
 // eventuallyProgress waits until a command shows this progress, and returns the
@@ -36,7 +37,7 @@ func (s *server) eventuallyProgress(address, progress string) (shown answer) {
 	s.t.Helper()
 	await.Eventually(s.t, "the progress is shown", func() bool {
 		shown = s.get(address)
-		return string(read[api.CommandStatus](s.t, shown).Progress) == progress
+		return string(read[wire.CommandStatus](s.t, shown).Progress) == progress
 	})
 	return shown
 }
@@ -54,7 +55,7 @@ func TestInFlight_Location(t *testing.T) {
 	id := s.booked()
 	a := s.deliver(id, "to the/door", "Idempotency-Scope", "a/b")
 	a.want(t, http.StatusAccepted)
-	status := read[api.CommandStatus](t, a)
+	status := read[wire.CommandStatus](t, a)
 	assert.True(t, status.Scope == "a/b" && status.Key == "to the/door" && status.Instance == id && status.Workflow == "delivery" &&
 		status.Transition == "deliver" && !status.CreatedAt.IsZero() && !status.UpdatedAt.IsZero() && status.Result == nil,
 		a.body)
@@ -66,7 +67,7 @@ func TestInFlight_Location(t *testing.T) {
 	await.Eventually(t, "the command has succeeded", func() bool {
 		a = s.get(h.Get("Location"))
 		a.want(t, 200)
-		status = read[api.CommandStatus](t, a)
+		status = read[wire.CommandStatus](t, a)
 		return status.Status == transitions.Succeeded
 	})
 	var result transitions.Result
@@ -145,7 +146,7 @@ func TestWaitTimeout_ReturnsStatus(t *testing.T) {
 	s.stopStreams()
 	a = <-waiting
 	a.want(t, http.StatusAccepted)
-	status := read[api.CommandStatus](t, a)
+	status := read[wire.CommandStatus](t, a)
 	assert.True(t, string(status.Progress) == `{"percent":40}` && status.Attempt == 1 && status.Status == transitions.Processing &&
 		!status.LockedUntil.IsZero(),
 		a.body)
@@ -195,7 +196,7 @@ func TestBulkWaitsOnceForAllOfItsCommands(t *testing.T) {
 	}
 	for _, id := range []uuid.UUID{first, second} {
 		await.Eventually(t, "the parcel is delivered", func() bool {
-			return read[api.Instance](t, s.get("/v1/instances/"+id.String())).State == delivered
+			return read[wire.Instance](t, s.get("/v1/instances/"+id.String())).State == delivered
 		})
 	}
 	s.eventuallyProgress("/v1/commands/delivery:"+third.String()+"/k", `{"percent":50}`)
@@ -203,13 +204,13 @@ func TestBulkWaitsOnceForAllOfItsCommands(t *testing.T) {
 	s.stopStreams()
 	a := <-waiting
 	a.want(t, 200)
-	results := read[[]api.BulkResult](t, a)
+	results := read[[]wire.BulkResult](t, a)
 	for i, want := range []int{200, 201, 400, 200, 202, 200} {
 		assert.Equalf(t, want, results[i].Status, "item %d %s", i, results[i].Body)
 	}
 	assert.Truef(t, string(results[0].Body) == string(results[5].Body) && !results[0].Replayed && results[5].Replayed,
 		"the duplicate in the same request got %+v, the first %+v", results[5], results[0])
-	status := read[api.CommandStatus](t, answer{body: results[4].Body})
+	status := read[wire.CommandStatus](t, answer{body: results[4].Body})
 	assert.Truef(t, status.Instance == third && string(status.Progress) == `{"percent":50}` && a.header.Get("Preference-Applied") == "wait",
 		"%s, %v", results[4].Body, a.header)
 }
@@ -235,7 +236,7 @@ func TestAScheduledCommandIsDoneWhenItsTimeHasCome(t *testing.T) {
 		id = s.packed("1").String()
 	}
 	a.want(t, 202)
-	status := read[api.CommandStatus](t, a)
+	status := read[wire.CommandStatus](t, a)
 	assert.True(t, status.Status == transitions.Pending && status.RunAt.Equal(due) && status.Attempt == 0, a.body)
 	a = stamp(append(at, "Prefer", "wait=60")...)
 	a.want(t, 200)
@@ -249,9 +250,9 @@ func TestAScheduledCommandIsDoneWhenItsTimeHasCome(t *testing.T) {
 		{"transition":"stamp","instance":"`+id+`","key":"farther","not_before":"2999-01-01T00:00:00Z"},
 		{"transition":"stamp","instance":"`+id+`","key":"farther","not_before":""},
 		{"transition":"stamp","instance":"`+id+`","key":"farther","not_before":7}]`, "")
-	results := read[[]api.BulkResult](t, a)
+	results := read[[]wire.BulkResult](t, a)
 	assert.True(t, results[0].Status == 202 && results[1].Status == 400 && results[2].Status == 400 && results[3].Status == 400, a.body)
-	status = read[api.CommandStatus](t, answer{body: results[0].Body})
+	status = read[wire.CommandStatus](t, answer{body: results[0].Body})
 	assert.Equalf(t, far, status.RunAt.Format(time.RFC3339), "%s, want it at", results[0].Body)
 	a = s.post("/v1/instances/"+id+"/stamp", "later", `{}`, "Pawl-Not-Before", far)
 	assert.Truef(t, a.status == 202 && a.header.Get("Retry-After") == "60", "%d, Retry-After %s", a.status, a.header.Get("Retry-After"))
@@ -263,11 +264,11 @@ func TestADryRunOfWhatTakesTimeBeginsNothing(t *testing.T) {
 	before := s.rows()
 	a := s.do(http.MethodPost, "/v1/instances/"+id+"/deliver?dry_run=true", []byte(`{}`), "Content-Type", "application/json")
 	a.want(t, 202)
-	status := read[api.CommandStatus](t, a)
+	status := read[wire.CommandStatus](t, a)
 	assert.Truef(t, a.header.Get("Location") == "" && a.header.Get("Pawl-Dry-Run") == "true" && status.Transition == "deliver",
 		"%v %s", a.header, a.body)
 	bulk := s.bulk("application/json", `[{"transition":"deliver","instance":"`+id+`"}]`, "?dry_run=true")
-	results := read[[]api.BulkResult](t, bulk)
+	results := read[[]wire.BulkResult](t, bulk)
 	assert.Equal(t, 202, results[0].Status, bulk.body)
 	after := s.rows()
 	for table, n := range before {

@@ -9,19 +9,20 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // instances lists instances.
-func (a *API) instances(r *request) (InstancePage, error) {
+func (a *API) instances(r *request) (wire.InstancePage, error) {
 	filter, list, err := filterOf(r)
 	if err != nil {
-		return InstancePage{}, err
+		return wire.InstancePage{}, err
 	}
 	page, err := a.engine.Read().Instances(r.Context(), filter)
-	out := InstancePage{Instances: each(page.Instances, instanceOf)}
+	out := wire.InstancePage{Instances: each(page.Instances, instanceOf)}
 	if page.More {
 		out.Next = list.encode(&page.Next)
 	}
@@ -128,13 +129,13 @@ func (r *request) asNamed(err error) error {
 
 // instanceThen answers with a past state of an instance. It has no ETag: the answer changes only when the data is erased, and then caches
 // should not keep it.
-func (a *API) instanceThen(r *request) (PastInstance, error) {
+func (a *API) instanceThen(r *request) (wire.PastInstance, error) {
 	if r.given("version") && r.given("at") {
-		return PastInstance{}, workflow.Errorf(workflow.InvalidRequest, "the past is asked for by version or by time, not by both")
+		return wire.PastInstance{}, workflow.Errorf(workflow.InvalidRequest, "the past is asked for by version or by time, not by both")
 	}
 	id, err := a.addressed(r)
 	if err != nil {
-		return PastInstance{}, err
+		return wire.PastInstance{}, err
 	}
 	var then inspect.Past
 	if r.given("version") {
@@ -146,22 +147,22 @@ func (a *API) instanceThen(r *request) (PastInstance, error) {
 }
 
 // history shows what happened to an instance.
-func (a *API) history(r *request) (History, error) {
+func (a *API) history(r *request) (wire.History, error) {
 	id, err := a.addressed(r)
 	if err != nil {
-		return History{}, err
+		return wire.History{}, err
 	}
 	entries, err := a.engine.Read().History(r.Context(), r.tenant(), id, r.integer("after"), r.limit())
-	out := History{Instance: id, Entries: each(entries, entryOf)}
+	out := wire.History{Instance: id, Entries: each(entries, entryOf)}
 	if n := len(entries); n > 0 && transitions.PageFull(entries, r.limit()) {
 		out.NextAfter = entries[n-1].Version
 	}
 	return out, err
 }
 
-func entryOf(e *transitions.Entry) Entry {
+func entryOf(e *transitions.Entry) wire.Entry {
 	cause, by := transitions.CauseOf(e.Cause, e.Scope, e.Key)
-	return Entry{
+	return wire.Entry{
 		Version: e.Version, Position: e.Position, Transition: e.Transition, From: e.From, To: e.To,
 		Actor: e.Actor, Proof: e.Proof, Reason: e.Reason, Payload: raw(e.Payload), Data: raw(e.Data),
 		Scope: e.Scope, Key: e.Key, Cause: cause, CausedBy: by, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
@@ -169,10 +170,10 @@ func entryOf(e *transitions.Entry) Entry {
 }
 
 // options shows what the caller can do with an instance now, and why not.
-func (a *API) options(r *request) (Options, error) {
+func (a *API) options(r *request) (wire.Options, error) {
 	id, err := a.addressed(r)
 	if err != nil {
-		return Options{}, err
+		return wire.Options{}, err
 	}
 	found, err := a.engine.Read().Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
 	return optionsOf(id, &found), err

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -25,7 +26,7 @@ func TestKeepForReadsSecondsAndForever(t *testing.T) {
 	err := termsOf(requestWith(headerTombstoneFor, "forever"), &cmd)
 	assert.Truef(t, err == nil && cmd.Tombstone == workflow.Forever && cmd.Replay == 0, "got %+v, %v", cmd, err)
 	cmd = transitions.Command{}
-	in := BulkCommand{ReplayFor: jsontext.Value("60"), TombstoneFor: jsontext.Value(`"forever"`)}
+	in := wire.BulkCommand{ReplayFor: jsontext.Value("60"), TombstoneFor: jsontext.Value(`"forever"`)}
 	err = termsOfItem(&in, &cmd)
 	assert.Truef(t, err == nil && cmd.Replay == time.Minute && cmd.Tombstone == workflow.Forever, "got %+v, %v", cmd, err)
 }
@@ -40,7 +41,7 @@ func TestKeepForRefusesWhatIsNoTime(t *testing.T) {
 	err := termsOf(requestWith(headerTombstoneFor, "Forever"), &transitions.Command{})
 	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "got %v", err)
 	for _, value := range []string{`"60"`, `1.5`, `null`, `true`, `{}`, `""`} {
-		for _, in := range []BulkCommand{{ReplayFor: jsontext.Value(value)}, {TombstoneFor: jsontext.Value(value)}} {
+		for _, in := range []wire.BulkCommand{{ReplayFor: jsontext.Value(value)}, {TombstoneFor: jsontext.Value(value)}} {
 			err := termsOfItem(&in, &transitions.Command{})
 			assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "%+v: got %v", in, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 )
 
@@ -22,9 +22,9 @@ func TestLists_FiltersAndOrder(t *testing.T) {
 	for i := range 6 {
 		a := s.post("/v1/workflows/parcel/pack", strconv.Itoa(i), `{"to":"Wien","weight":1}`)
 		a.want(t, 201)
-		ids = append(ids, read[api.Instance](t, s.get(a.header.Get("Location"))).ID)
+		ids = append(ids, read[wire.Instance](t, s.get(a.header.Get("Location"))).ID)
 		if i == 2 {
-			between = read[api.Instance](t, s.get(a.header.Get("Location"))).CreatedAt.Add(time.Microsecond)
+			between = read[wire.Instance](t, s.get(a.header.Get("Location"))).CreatedAt.Add(time.Microsecond)
 		}
 	}
 	for i, id := range ids[:2] {
@@ -47,11 +47,11 @@ func TestLists_FiltersAndOrder(t *testing.T) {
 	} {
 		a := s.get("/v1/instances" + query)
 		a.want(t, 200)
-		assert.Lenf(t, read[api.InstancePage](t, a).Instances, want, "%q instances", query)
+		assert.Lenf(t, read[wire.InstancePage](t, a).Instances, want, "%q instances", query)
 	}
 	want := []uuid.UUID{ids[1], ids[0], ids[5], ids[4], ids[3], ids[2]}
 	for cursor := ""; ; {
-		page := read[api.InstancePage](t, s.get("/v1/instances?order=updated&limit=4"+cursor))
+		page := read[wire.InstancePage](t, s.get("/v1/instances?order=updated&limit=4"+cursor))
 		for _, i := range page.Instances {
 			require.Truef(t, len(want) != 0 && i.ID == want[0], "%s is not the next of %v", i.ID, want)
 			want = want[1:]
@@ -100,7 +100,7 @@ func TestAnInstanceShowsWhatIsScheduledOnIt(t *testing.T) {
 	s.post(address+"/send", "later", `{"via":"ship"}`, "Pawl-Not-Before", due.Format(time.RFC3339), "Pawl-Actor", "ann").want(t, 202)
 	a := s.get(address, "If-None-Match", bare.header.Get("ETag"))
 	a.want(t, 200)
-	v := read[api.InstanceView](t, a)
+	v := read[wire.InstanceView](t, a)
 	if len(v.Scheduled) != 1 || v.Scheduled[0].Key != "later" || v.Scheduled[0].Transition != "send" || v.Scheduled[0].Actor != "ann" ||
 		!v.Scheduled[0].Due.Equal(due) || v.Timers != nil || v.Effects != nil || v.More != nil || v.Version != 1 {
 		t.Errorf("the view is %+v", v)

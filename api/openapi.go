@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/schemagen"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -80,7 +81,7 @@ func newSchemas() *schemagen.Components {
 
 // refine says of members that are JSON to Go what they have in them.
 func (d *describer) refine() {
-	d.schemas.Named["Events"].Properties["events"].Items = d.schemas.Answer(reflect.TypeFor[CloudEvent]())
+	d.schemas.Named["Events"].Properties["events"].Items = d.schemas.Answer(reflect.TypeFor[wire.CloudEvent]())
 	d.schemas.Named["CommandStatus"].Properties["problem"] = d.schemas.Answer(reflect.TypeFor[transitions.Problem]())
 }
 

@@ -13,28 +13,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // stuck makes a command that waits for an operator, and returns its status.
-func (s *server) stuck(key string, headers ...string) api.CommandStatus {
+func (s *server) stuck(key string, headers ...string) wire.CommandStatus {
 	s.t.Helper()
 	book := s.post("/v1/workflows/delivery/book", uuid.NewString(), `{}`, headers...)
 	id := read[transitions.Result](s.t, book).Instance
 	a := s.post("/v1/instances/"+id.String()+"/entrust", key, `{}`, headers...)
 	a.want(s.t, 202)
 	s.visit().failed(context.DeadlineExceeded) // nobody knows what it has done
-	var status api.CommandStatus
+	var status wire.CommandStatus
 	await.Eventually(s.t, "the command is stuck", func() bool {
-		status = read[api.CommandStatus](s.t, s.get(a.header.Get("Location"), headers...))
+		status = read[wire.CommandStatus](s.t, s.get(a.header.Get("Location"), headers...))
 		return status.Stuck != ""
 	})
 	return status
 }
 
-func (s *server) operate(action, key string, about api.CommandStatus, more string, headers ...string) answer {
+func (s *server) operate(action, key string, about wire.CommandStatus, more string, headers ...string) answer {
 	s.t.Helper()
 	body := `{"scope":` + strconv.Quote(about.Scope) + `,"key":` + strconv.Quote(about.Key) + more + `}`
 	return s.post("/v1/ops/commands/"+action, key, body, headers...)
@@ -89,13 +90,13 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 			first := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
 			first.want(t, 200)
 			c.settle()
-			var end api.CommandStatus
+			var end wire.CommandStatus
 			await.Eventually(t, "the command has an answer", func() bool {
-				end = read[api.CommandStatus](t, s.get("/v1/commands/"+about.Scope+"/"+action))
+				end = read[wire.CommandStatus](t, s.get("/v1/commands/"+about.Scope+"/"+action))
 				return end.Code != 0
 			})
 			assert.Truef(t, end.Code == c.code && end.Stuck == "", "%+v", end)
-			i := read[api.Instance](t, s.get("/v1/instances/"+about.Instance.String()))
+			i := read[wire.Instance](t, s.get("/v1/instances/"+about.Instance.String()))
 			assert.Equal(t, c.state, i.State, "the instance")
 			again := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
 			if again.status != 200 || string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
@@ -107,7 +108,7 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 			if after := s.rows(); after["command"] != before["command"]+1 || after["audit"] != before["audit"] {
 				t.Errorf("rows before %v, after %v", before, after)
 			}
-			history := read[api.History](t, s.get("/v1/instances/"+about.Instance.String()+"/history"))
+			history := read[wire.History](t, s.get("/v1/instances/"+about.Instance.String()+"/history"))
 			audited := false
 			for _, e := range history.Entries {
 				audited = audited || e.Actor == "olga" && e.Reason != ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -93,8 +94,8 @@ func (a *API) commands(r *request) (out CommandPage, err error) {
 }
 
 // ListedIn is how REST tells of commands in the lists of a tenant's.
-func ListedIn(tenant string) func(*transitions.Record) CommandStatus {
-	return func(r *transitions.Record) CommandStatus {
+func ListedIn(tenant string) func(*transitions.Record) wire.CommandStatus {
+	return func(r *transitions.Record) wire.CommandStatus {
 		s := operatedStatusOf(r)
 		s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
 		return s

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -22,11 +22,11 @@ func TestAnInstanceIsShownAsItWas(t *testing.T) {
 		s.post(id+"/stamp", key, `{}`).want(t, 200)
 	}
 	s.post(id+"/send", "s", `{}`, "Pawl-Actor", "mia").want(t, 200)
-	entries := read[api.History](t, s.get(id+"/history")).Entries
+	entries := read[wire.History](t, s.get(id+"/history")).Entries
 	for _, e := range entries {
 		byVersion := s.get(id + "?version=" + string('0'+rune(e.Version)))
 		byVersion.want(t, 200)
-		got := read[api.PastInstance](t, byVersion)
+		got := read[wire.PastInstance](t, byVersion)
 		assert.Truef(t, got.Version == e.Version && got.State == e.To && string(got.Data) == string(e.Data) && got.Newest == 4 &&
 			got.Open == (e.Version < 4) && got.BusinessKey == "L-1" && got.Workflow == "parcel" && got.UpdatedAt.Equal(e.At) && !got.Erased,
 			"version %d: %s", e.Version, byVersion.body)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -42,11 +43,11 @@ func TestInstancesAreFoundByEveryFilter(t *testing.T) {
 	} {
 		a := s.get("/v1/instances" + query)
 		a.want(t, 200)
-		if page := read[api.InstancePage](t, a); len(page.Instances) != want || page.Next != "" {
+		if page := read[wire.InstancePage](t, a); len(page.Instances) != want || page.Next != "" {
 			t.Errorf("%q: %d instances, next %q; want %d", query, len(page.Instances), page.Next, want)
 		}
 	}
-	assert.Empty(t, read[api.InstancePage](t, s.get("/v1/instances", "Pawl-Tenant", "other")).Instances,
+	assert.Empty(t, read[wire.InstancePage](t, s.get("/v1/instances", "Pawl-Tenant", "other")).Instances,
 		"another tenant sees instances")
 	s.get("/v1/instances?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/instances?business_key=L%2F3").wantProblem(t, 400, workflow.InvalidRequest)
@@ -63,7 +64,7 @@ func TestInstancePagesAreComplete(t *testing.T) {
 	for {
 		a := s.get("/v1/instances?limit=7" + cursor)
 		a.want(t, 200)
-		page := read[api.InstancePage](t, a)
+		page := read[wire.InstancePage](t, a)
 		pages++
 		for _, i := range page.Instances {
 			assert.Truef(t, !seen[i.ID] && want[i.ID], "instance %s: seen %t, ours %t", i.ID, seen[i.ID], want[i.ID])
@@ -82,7 +83,7 @@ func TestInstancePagesAreComplete(t *testing.T) {
 // mark adds the instances that exist by now.
 func mark(t *testing.T, s *server, want map[uuid.UUID]bool) map[uuid.UUID]bool {
 	t.Helper()
-	for _, i := range read[api.InstancePage](t, s.get("/v1/instances?limit=1000")).Instances {
+	for _, i := range read[wire.InstancePage](t, s.get("/v1/instances?limit=1000")).Instances {
 		want[i.ID] = true
 	}
 	return want
@@ -99,7 +100,7 @@ func TestAnInstanceIsShownWithItsVersion(t *testing.T) {
 	assert.Truef(t, string(byID.body) == string(byKey.body) && byID.header.Get("ETag") == byKey.header.Get("ETag") &&
 		strings.HasPrefix(byID.header.Get("ETag"), `"1.`),
 		"by id %s %s, by key %s %s", byID.header.Get("ETag"), byID.body, byKey.header.Get("ETag"), byKey.body)
-	i := read[api.Instance](t, byID)
+	i := read[wire.Instance](t, byID)
 	if i.Workflow != "parcel" || i.Definition != 1 || i.BusinessKey != "größe/7 %" || i.State != packed || !i.Open || i.Version != 1 ||
 		i.Attributes["to"] != "Wien" || !strings.Contains(string(i.Data), "Wien") || i.CreatedAt.IsZero() || !i.UpdatedAt.Equal(i.CreatedAt) {
 		t.Errorf("%+v", i)
@@ -127,11 +128,11 @@ func TestHistoryIsReadPieceByPiece(t *testing.T) {
 	s.stamp(id, 4)
 	s.post("/v1/instances/"+id.String()+"/send", "last", `{"via":"rail"}`, "Pawl-Actor", "bob", "Idempotency-Scope", "post").want(t, 200)
 	path := "/v1/instances/" + id.String() + "/history"
-	var all []api.Entry
+	var all []wire.Entry
 	for after := int64(0); ; {
 		a := s.get(path + "?limit=4&after=" + strconv.FormatInt(after, 10))
 		a.want(t, 200)
-		piece := read[api.History](t, a)
+		piece := read[wire.History](t, a)
 		all = append(all, piece.Entries...)
 		if after = piece.NextAfter; after == 0 {
 			break
@@ -159,8 +160,8 @@ func TestOptionsSayWhatCanBeDoneAndWhyNot(t *testing.T) {
 	for roles, want := range map[string]workflow.Code{"porter": workflow.RoleRequired, "clerk": workflow.GuardRefused} {
 		a := s.get(path, "Pawl-Roles", roles)
 		a.want(t, 200)
-		allowed := map[string]api.Option{}
-		for _, o := range read[api.Options](t, a).Transitions {
+		allowed := map[string]wire.Option{}
+		for _, o := range read[wire.Options](t, a).Transitions {
 			allowed[o.Transition] = o
 		}
 		send := allowed["send"]
@@ -181,7 +182,7 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 
 	status := s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC")
 	status.want(t, 200)
-	c := read[api.CommandStatus](t, status)
+	c := read[wire.CommandStatus](t, status)
 	if c.Scope != "my/scope" || c.Key != "a/b ü" || c.Status != transitions.Succeeded || c.Code != 201 || c.Instance != id ||
 		c.Position != 1 || c.Version != 1 || c.Workflow != "parcel" || c.Transition != "pack" || c.Problem != nil ||
 		!c.ExpiresAt.After(c.CreatedAt) {
@@ -193,7 +194,7 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 	assert.Truef(t, tag != "" && same.status == 304, "with its own tag %s: %d", tag, same.status)
 	status = s.get("/v1/commands/" + url.PathEscape("parcel:"+id.String()) + "/k")
 	status.want(t, 200)
-	c = read[api.CommandStatus](t, status)
+	c = read[wire.CommandStatus](t, status)
 	assert.Truef(t, c.Status == transitions.FailedFinal && c.Code == 412 && string(c.Problem) == string(refused.body) && c.Result == nil,
 		"%+v; the answer was %s", c, refused.body)
 	s.get("/v1/commands/my%2Fscope/nothing").wantProblem(t, 404, workflow.CommandNotFound)
@@ -202,7 +203,7 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 
 func TestWorkflowsDescribeThemselves(t *testing.T) {
 	s := newServer(t)
-	list := read[api.WorkflowList](t, s.get("/v1/workflows"))
+	list := read[wire.WorkflowList](t, s.get("/v1/workflows"))
 	assert.Truef(t, len(list.Workflows) == 2 && list.Workflows[0].Name == "delivery" && list.Workflows[1].Name == "parcel" &&
 		list.Workflows[1].Version == 1 && len(list.Workflows[1].Hash) == 64,
 		"%+v", list)

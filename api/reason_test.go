@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -22,7 +21,7 @@ const aReason = "she called:\n100% \"sure\" – ж"
 // reasons are those of an instance's history, and holds those of its events against them.
 func (s *server) reasons(id uuid.UUID) (list []string) {
 	s.t.Helper()
-	for _, e := range read[api.History](s.t, s.get("/v1/instances/"+id.String()+"/history")).Entries {
+	for _, e := range read[wire.History](s.t, s.get("/v1/instances/"+id.String()+"/history")).Entries {
 		list = append(list, e.Transition+": "+e.Reason)
 	}
 	var told []string
@@ -75,7 +74,7 @@ func TestACommandTakesAReason(t *testing.T) {
 	bulk := "[" + item("b", aReason) + "," + item("b", aReason) + "," + item("b", "other") + "," + item("none", "") + "," +
 		item("n", "as it is: Köln %41") + "]"
 	for i, want := range []int{200, 200, 422, 200, 200} {
-		got := read[[]api.BulkResult](t, s.bulk("application/json", bulk, ""))[i]
+		got := read[[]wire.BulkResult](t, s.bulk("application/json", bulk, ""))[i]
 		assert.Equalf(t, want, got.Status, "item %d %s", i, got.Body)
 	}
 	wantReasons(t, s.reasons(id), "book: "+aReason, "note: as it is: Köln %41", "note: ", "note: "+aReason)
@@ -136,7 +135,7 @@ func TestAReasonThatCannotBeIsRefused(t *testing.T) {
 		workflow.InvalidRequest)
 	item := fmt.Sprintf(`{"transition":"note","instance":%q,"key":"k","reason":`, id)
 	bulk := "[" + item + `"` + long + `"},` + item + `"\u0000"},` + item + `7},` + item + `{}},` + item + `null}]`
-	for i, got := range read[[]api.BulkResult](t, s.bulk("application/json", bulk, "")) {
+	for i, got := range read[[]wire.BulkResult](t, s.bulk("application/json", bulk, "")) {
 		assert.Truef(t, (i >= 4 || got.Status == 400) && (i != 4 || got.Status == 200), "item %d: %d %s", i, got.Status, got.Body)
 	}
 	wantReasons(t, s.reasons(id), "book: ", "note: ")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -103,7 +104,7 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 	}
 	// Each item of a bulk by itself.
 	item := func(key, rest string) string { return `{"transition":"stamp","key":"` + key + `",` + rest + `}` }
-	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", "["+strings.Join([]string{
+	list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", "["+strings.Join([]string{
 		item("6", `"workflow":"parcel","business_key":"L-1"`),
 		item("7", `"instance":"`+g.instance.String()+`"`),
 		item("8", `"workflow":"courier","instance":"`+g.instance.String()+`"`),
@@ -151,14 +152,14 @@ func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 		return `{"transition":"stamp","workflow":"parcel","business_key":"L-1","key":"` + key + `"` + actor + `}`
 	}
 	bulk := "[" + item("3", `,"actor":"eve"`) + "," + item("4", "") + "]"
-	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, append(g.with("submit act-as"), "Pawl-Actor", "bob")...))
+	list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, append(g.with("submit act-as"), "Pawl-Actor", "bob")...))
 	require.Truef(t, list[0].Status == 200 && list[1].Status == 200,
 		"%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
-	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
+	if list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
 		list[1].Status == 403 {
 		t.Errorf("%d, %d", list[0].Status, list[1].Status)
 	}
-	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
+	entries := read[wire.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
 	for i, want := range [][2]string{{"ann", proof}, {"bob", proof + " by ann"}, {"ann", proof}} {
 		e := entries[i]
 		assert.Truef(t, e.Actor == want[0] && e.Proof == want[1], "version %d: %s, %q", e.Version, e.Actor, e.Proof)
@@ -180,10 +181,10 @@ func TestTheProofGoesWithACommandInFlight(t *testing.T) {
 	id := a.header.Get("Location")
 	soon := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
 	g.post(id+"/note", "2", `{}`, append(g.with("submit act-as"), "Pawl-Not-Before", soon, "Pawl-Actor", "bob")...).want(t, 202)
-	var entries []api.Entry
+	var entries []wire.Entry
 	done := func(transition string) func() bool {
 		return func() bool {
-			entries = read[api.History](t, g.get(id+"/history", g.with("read")...)).Entries
+			entries = read[wire.History](t, g.get(id+"/history", g.with("read")...)).Entries
 			last := entries[len(entries)-1]
 			return last.Transition == transition && last.To != "underway"
 		}
@@ -204,11 +205,11 @@ func TestTheProofGoesWithACommandInFlight(t *testing.T) {
 func TestMeSaysWhoAndWhyNot(t *testing.T) {
 	g := newGuarded(t)
 	headers := g.with("read submit:parcel/stamp")
-	me := read[api.Me](t, g.get("/v1/me", headers...))
+	me := read[wire.Me](t, g.get("/v1/me", headers...))
 	assert.Truef(t, me.Tenant == "acme" && me.Actor == "ann" && strings.Join(me.Grants, " ") == "read submit:parcel/stamp" &&
 		me.Proof.Kind == auth.JWT && me.Proof.By != "" && !me.Until.IsZero() && me.Can == nil,
 		"%+v", me)
-	for asked, want := range map[string]api.MeCan{
+	for asked, want := range map[string]wire.MeCan{
 		"read:parcel":         {Allowed: true, Why: "read"},
 		"submit:parcel/stamp": {Allowed: true, Why: "submit:parcel/stamp"},
 		"submit:parcel/pack":  {Why: "the grants with this right are narrower, or for something else"},
@@ -217,7 +218,7 @@ func TestMeSaysWhoAndWhyNot(t *testing.T) {
 		"submit:@" + g.instance.String() + "/stamp": {Why: "it depends on the workflow of the instance: ask for that"},
 	} {
 		want.Grant = asked
-		me := read[api.Me](t, g.get("/v1/me?can="+strings.ReplaceAll(asked, "#", "%23"), headers...))
+		me := read[wire.Me](t, g.get("/v1/me?can="+strings.ReplaceAll(asked, "#", "%23"), headers...))
 		assert.Truef(t, me.Can != nil && *me.Can == want, "%s: %+v", asked, me.Can)
 	}
 	g.get("/v1/me?can=everything", headers...).wantProblem(t, 400, workflow.InvalidRequest)

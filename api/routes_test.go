@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
@@ -92,7 +93,7 @@ func TestIdentifyDecidesWhoCalls(t *testing.T) {
 	s.get("/healthz").want(t, 200)
 	a := s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Authorization", "Bearer 7", "Pawl-Tenant", "ignored")
 	a.want(t, 201)
-	history := read[api.History](t, s.get(a.header.Get("Location")+"/history", "Authorization", "Bearer 7"))
+	history := read[wire.History](t, s.get(a.header.Get("Location")+"/history", "Authorization", "Bearer 7"))
 	assert.Equal(t, "seven", history.Entries[0].Actor, "the actor")
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -52,7 +52,7 @@ func TestScopeNeedsGrant(t *testing.T) {
 				}
 			} else {
 				item := `[{"workflow":"parcel","business_key":"L-1","transition":"stamp","key":"` + key + `","scope":"` + tt.scope + `"}]`
-				one := read[[]api.BulkResult](t, g.post("/v1/commands", "", item, g.with(tt.grants)...))[0]
+				one := read[[]wire.BulkResult](t, g.post("/v1/commands", "", item, g.with(tt.grants)...))[0]
 				if status = one.Status; status >= 400 {
 					var p transitions.Problem
 					require.NoError(t, json.Unmarshal(one.Body, &p))

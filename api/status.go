@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -89,7 +90,7 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	}
 	status, reads := statusOf(&record), r.caller.May(Read, aboutRecord(&record))
 	if !reads {
-		status = CommandStatus{Scope: status.Scope, Key: status.Key, Status: status.Status, Workflow: status.Workflow,
+		status = wire.CommandStatus{Scope: status.Scope, Key: status.Key, Status: status.Status, Workflow: status.Workflow,
 			Transition: status.Transition, CreatedAt: status.CreatedAt, UpdatedAt: status.UpdatedAt}
 	}
 	body, err := render(status)
@@ -166,8 +167,8 @@ func lookAgain(r *transitions.Record, now time.Time) time.Duration {
 	}
 }
 
-func statusOf(r *transitions.Record) CommandStatus {
-	s := CommandStatus{
+func statusOf(r *transitions.Record) wire.CommandStatus {
+	s := wire.CommandStatus{
 		Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, Transition: r.Transition,
 		Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0), Code: r.Code,
 		Reason: askedWith(r).Reason, Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Progress: r.Progress, RunAt: r.RunAt.UTC(),
@@ -199,7 +200,7 @@ func askedWith(r *transitions.Record) shownOfRequest {
 }
 
 // operatedStatusOf is statusOf for operators, with the names of nodes, the actor and the proof.
-func operatedStatusOf(r *transitions.Record) CommandStatus {
+func operatedStatusOf(r *transitions.Record) wire.CommandStatus {
 	s := statusOf(r)
 	s.Actor, s.Proof = r.Actor, askedWith(r).Proof
 	s.ClaimedBy, s.ClaimedAt = r.ClaimedBy, r.ClaimedAt.UTC()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,14 +33,14 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 	}
 	s.report(v, 20)
 	a := <-waiting
-	if a.status != 200 || string(read[api.CommandStatus](t, a).Progress) != `{"percent":20}` || a.header.Get("Preference-Applied") != "wait" {
+	if a.status != 200 || string(read[wire.CommandStatus](t, a).Progress) != `{"percent":20}` || a.header.Get("Preference-Applied") != "wait" {
 		t.Errorf("%d %s %v", a.status, a.body, a.header)
 	}
 	waiting = later(func() answer { return s.get(address, "If-None-Match", a.header.Get("ETag"), "Prefer", "wait=60") })
 	s.waitForStreams(1)
 	v.signed("Ida")
 	end := <-waiting
-	assert.Truef(t, end.status == 200 && read[api.CommandStatus](t, end).Status == transitions.Succeeded, "%d %s", end.status, end.body)
+	assert.Truef(t, end.status == 200 && read[wire.CommandStatus](t, end).Status == transitions.Succeeded, "%d %s", end.status, end.body)
 	// A finished command does not change any more, so the request does not wait.
 	began := time.Now()
 	again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60")

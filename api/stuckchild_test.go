@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
@@ -41,26 +42,26 @@ func TestStuckChildIsShownToReadersOfBoth(t *testing.T) {
 	s.post("/v1/workflows/folder/open", "o", `{"name":"F-1"}`).want(t, 201)
 	const at = "/v1/workflows/folder/keys/F-1"
 	s.post(at+"/fill", "f", `{"n":2}`).want(t, 200)
-	children := read[api.ChildPage](t, s.get(at+"/children")).Children
+	children := read[wire.ChildPage](t, s.get(at+"/children")).Children
 	child := children[1].ID
 	s.post("/v1/instances/"+child.String()+"/post", "p", `{}`).want(t, 202)
 	await.Eventually(t, "the parent has a problem", func() bool {
-		return len(read[api.InstanceView](t, s.get(at)).StuckChildren) == 1
+		return len(read[wire.InstanceView](t, s.get(at)).StuckChildren) == 1
 	})
-	p := read[api.InstanceView](t, s.get(at)).StuckChildren[0]
+	p := read[wire.InstanceView](t, s.get(at)).StuckChildren[0]
 	assert.Truef(t, p.Instance == child && p.Workflow == "letter" && p.Transition == "post" && p.Stuck != "" && p.Message != "",
 		"the problem is %+v", p)
 	for query, want := range map[string]int{"": 3, "?stuck=true": 1, "?stuck=false": 2} {
-		assert.Lenf(t, read[api.ChildPage](t, s.get(at+"/children"+query)).Children, want, "%q children", query)
+		assert.Lenf(t, read[wire.ChildPage](t, s.get(at+"/children"+query)).Children, want, "%q children", query)
 	}
-	for _, c := range read[api.ChildPage](t, s.get(at+"/children")).Children {
+	for _, c := range read[wire.ChildPage](t, s.get(at+"/children")).Children {
 		assert.Truef(t, c.Stuck == (c.ID == child) && !c.Deferred, "%+v", c)
 	}
 	s.get(at+"/children?stuck=perhaps").wantProblem(t, 400, workflow.InvalidRequest)
-	whole := "/v1/ops/instances/" + read[api.InstanceView](t, s.get(at)).ID.String()
+	whole := "/v1/ops/instances/" + read[wire.InstanceView](t, s.get(at)).ID.String()
 	assert.Len(t, read[api.Case](t, s.get(whole)).Instance.StuckChildren, 1, "an operator sees")
 	for text, want := range map[string]int{"read": 1, "read:folder": 0, "read:folder read:bill": 0, "read:folder read:letter": 1} {
 		set(text)
-		assert.Len(t, read[api.InstanceView](t, s.get(at)).StuckChildren, want, text)
+		assert.Len(t, read[wire.InstanceView](t, s.get(at)).StuckChildren, want, text)
 	}
 }

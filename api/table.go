@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
@@ -63,11 +64,11 @@ const (
 
 var callerRoutes = []Route{
 	{Section: ofCaller, Method: "GET", Path: "/v1/me", Grant: AnyCaller, handle: show((*API).me), Params: params(aGrant),
-		Doc: "the caller: actor, proof of identity, roles and grants", Answers: []Answer{answer[Me](200)}},
+		Doc: "the caller: actor, proof of identity, roles and grants", Answers: []Answer{answer[wire.Me](200)}},
 	{Section: ofCaller, Method: "POST", Path: "/v1/tickets", Grant: AnyCaller, ByItem: true, NoKey: true, handle: (*API).issueTicket,
 		Doc:     "create a [ticket](access.md#tickets) with rights of the caller",
-		Body:    &Body{Type: reflect.TypeFor[TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
-		Answers: []Answer{answer[Ticket](201)}, Headers: []Header{setCookie},
+		Body:    &Body{Type: reflect.TypeFor[wire.TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
+		Answers: []Answer{answer[wire.Ticket](201)}, Headers: []Header{setCookie},
 		Codes: []workflow.Code{workflow.NotFound, workflow.InstanceNotFound}},
 }
 
@@ -95,17 +96,17 @@ var commandRoutes = []Route{
 	command(v1+atKey+"/{transition}", "the same, by business key; also creates an instance with it", ofCreations),
 	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk,
 		Doc: "submit many commands", Params: params(dryRun, preferEnd),
-		Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
+		Answers: []Answer{answer[[]wire.BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
 		Codes: []workflow.Code{workflow.RateLimited},
-		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
+		Body: &Body{Type: reflect.TypeFor[[]wire.BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
 	{Section: ofCommand, Method: "GET", Path: "/v1/commands/{scope}/{key...}", Grant: Read, ByItem: true, handle: (*API).commandStatus,
 		Doc: "the [status](protocol-in-flight.md#status) of the command", Params: params(preferWait, noneMatch, lastEventID),
-		Answers: []Answer{answer[CommandStatus](200), streamed[CommandStatus](), {Status: 204}, {Status: 304}}, Headers: []Header{etag, applied},
+		Answers: []Answer{answer[wire.CommandStatus](200), streamed[wire.CommandStatus](), {Status: 204}, {Status: 304}}, Headers: []Header{etag, applied},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.ShuttingDown})},
 	{Section: ofCommand, Method: "DELETE", Path: "/v1/commands/{scope}/{key...}", Grant: Submit, ByItem: true, handle: (*API).cancelCommand,
 		Doc:     "[cancel](protocol-in-flight.md#cancellation) a command in flight",
-		Answers: []Answer{answer[CommandStatus](200), answer[CommandStatus](202)}, Headers: []Header{etag, location, retryLater},
+		Answers: []Answer{answer[wire.CommandStatus](200), answer[wire.CommandStatus](202)}, Headers: []Header{etag, location, retryLater},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.RoleRequired,
 			workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.InProgress})},
 }
@@ -115,31 +116,31 @@ var readingRoutes = both(
 		Doc: "an instance, with [what waits on it](protocol-reading.md#what-waits-on-an-instance); the `ETag` begins with its version. " +
 			"`version` or `at` select a past version",
 		Params: params(asOf, noneMatch), Codes: instanceCodes, Headers: []Header{etag},
-		Answers: []Answer{answer[InstanceView](200), answer[PastInstance](200), {Status: 304}}},
+		Answers: []Answer{answer[wire.InstanceView](200), answer[wire.PastInstance](200), {Status: 304}}},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/history", Grant: Read, handle: show((*API).history), EmptyIsNone: true,
 		Doc:    "audit rows with a version after `after`, oldest first; `cause` and `caused_by` as in [events](protocol-events.md#the-log)",
-		Params: params(afterVersion, pageLimit), Answers: []Answer{answer[History](200)}, Codes: instanceCodes},
+		Params: params(afterVersion, pageLimit), Answers: []Answer{answer[wire.History](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/children", Grant: Read, handle: show((*API).children), EmptyIsNone: true,
 		Doc: "the [children](protocol-reading.md#parents-and-children) that the caller may read, in the order of their starts; `end` is " +
 			"the transition that a child's completion causes, `stuck`: a command waits for an operator, `deferred`: the completion waits " +
 			"for another state",
 		Params:  params(ofStates, ofOpen, ofStuck, pageLimit, pageCursor),
-		Answers: []Answer{answer[ChildPage](200)}, Codes: instanceCodes},
+		Answers: []Answer{answer[wire.ChildPage](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/transitions", Grant: Read, handle: show((*API).options),
 		Doc: "the transitions that the caller can execute now, and why not the others; `stuck`: commands that wait for an operator, with a " +
-			"`message` that says why and what can be done", Answers: []Answer{answer[Options](200)}, Codes: definedCodes},
+			"`message` that says why and what can be done", Answers: []Answer{answer[wire.Options](200)}, Codes: definedCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/diagram", Grant: Read, handle: (*API).instanceDiagram,
 		Doc: "the diagram of its workflow with its state marked", Params: params(aFormat), Answers: drawings, Codes: definedCodes},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/instances", Grant: Read, handle: show((*API).instances), EmptyIsNone: true,
 		Doc:     "a page of instances, see [lists](protocol-reading.md#lists); `next` is the cursor of the next page",
 		Params:  params(ofFlow, ofVersion, ofStates, ofOpen, ofKey, attributeRanges, between, inOrder, pageLimit, pageCursor),
-		Answers: []Answer{answer[InstancePage](200)}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
+		Answers: []Answer{answer[wire.InstancePage](200)}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/counts", Grant: Read, handle: show((*API).counts), EmptyIsNone: true,
 		Doc:    "number of instances of each workflow, version and state, see [counts](protocol-reading.md#counts)",
 		Params: params(ofFlow, ofVersion, ofStates, ofOpen, attributes, forAll), Answers: []Answer{answer[inspect.Counts](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/workflows", Grant: Read, handle: show((*API).workflows),
-		Doc: "the workflows, by name", Answers: []Answer{answer[WorkflowList](200)}},
+		Doc: "the workflows, by name", Answers: []Answer{answer[wire.WorkflowList](200)}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/workflows/{workflow}", Grant: Read, handle: (*API).workflow,
 		Doc: "states, transitions, and a JSON Schema of every payload", Params: params(aVersion, noneMatch),
 		Answers: []Answer{answer[workflow.Description](200), {Status: 304}}, Headers: []Header{etag},
@@ -152,7 +153,7 @@ var logRoutes = []Route{
 	{Section: ofLog, Method: "GET", Path: "/v1/events", Grant: Read, handle: (*API).events, EmptyIsNone: true,
 		Doc:     "a page of the log, or an event stream of it",
 		Params:  params(afterPosition, pageLimit, ofFlow, ofOne, ofKey, attributes, ofType, ofState, preferWait, lastEventID),
-		Answers: []Answer{answer[Events](200), streamed[jsontext.Value]()}, Headers: []Header{applied},
+		Answers: []Answer{answer[wire.Events](200), streamed[jsontext.Value]()}, Headers: []Header{applied},
 		Codes: []workflow.Code{workflow.EventsGone, workflow.ShuttingDown, workflow.WorkflowNotFound}},
 	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, ByItem: true, handle: (*API).webSocket,
 		Doc: "a WebSocket: the log, and the status of commands", Operations: []StreamOperation{

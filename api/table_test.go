@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -114,7 +115,7 @@ func TestStreamsTakeWhatTheTableSays(t *testing.T) {
 	}
 	assert.Truef(t, slices.Equal(all, stream.Operations), "declared are %q, served %q", all, stream.Operations)
 	asks := &http.Request{Header: http.Header{"Accept": {mediaEventStream}}}
-	r := &request{Request: asks, route: &Route{Answers: []Answer{answer[Events](200),
+	r := &request{Request: asks, route: &Route{Answers: []Answer{answer[wire.Events](200),
 		{Status: 200, Media: mediaEventStream, Grant: OperateAll}}}}
 	var asked []Grant
 	_, err := r.accepted(func(g Grant) error { asked = append(asked, g); return nil })

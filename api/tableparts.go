@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -36,8 +37,8 @@ func streamed[T any]() Answer {
 
 var (
 	// ofChanges are the answers of a command on an instance that is there, ofCreations those of one that creates it.
-	ofChanges   = []Answer{answer[transitions.Result](200), answer[CommandStatus](202)}
-	ofCreations = append(ofChanges[:2:2], answer[Existing](200), answer[transitions.Result](201))
+	ofChanges   = []Answer{answer[transitions.Result](200), answer[wire.CommandStatus](202)}
+	ofCreations = append(ofChanges[:2:2], answer[wire.Existing](200), answer[transitions.Result](201))
 	ofMessages  = append(ofCreations[:4:4], answer[NoCommand](200))
 	drawings    = []Answer{{Status: 200, Media: mediaSVG}, {Status: 200, Media: mediaMermaid}, {Status: 200, Media: mediaDOT}}
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/transitions"
@@ -27,7 +28,7 @@ func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 	case r.caller.Proof.Kind == auth.Ticket:
 		return r.caller.Denied("a ticket is not for asking for another one")
 	}
-	in, err := readJSON[TicketRequest](a, w, r)
+	in, err := readJSON[wire.TicketRequest](a, w, r)
 	if err != nil {
 		return err
 	}
@@ -43,11 +44,11 @@ func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 		http.SetCookie(w, ticketCookie(r, text, t.Until))
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return sendJSON(w, http.StatusCreated, Ticket{Ticket: text, Until: t.Until.UTC()})
+	return sendJSON(w, http.StatusCreated, wire.Ticket{Ticket: text, Until: t.Until.UTC()})
 }
 
 // ticketFor returns the ticket that a caller requests, if the caller has all of its rights. Errors: InvalidRequest; those of may.
-func (a *API) ticketFor(r *request, in *TicketRequest) (*ticket.Ticket, error) {
+func (a *API) ticketFor(r *request, in *wire.TicketRequest) (*ticket.Ticket, error) {
 	c := &r.caller
 	t := &ticket.Ticket{Tenant: c.Tenant, Actor: c.Actor, Roles: in.Roles, By: c.Proof.String()}
 	var err error

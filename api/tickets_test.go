@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/internal/testkit/await"
@@ -34,7 +35,7 @@ func (g *guarded) ticket(grants, body string) string {
 	g.t.Helper()
 	a := g.askTicket(grants, body)
 	a.want(g.t, http.StatusCreated)
-	return read[api.Ticket](g.t, a).Ticket
+	return read[wire.Ticket](g.t, a).Ticket
 }
 
 // forged is a ticket of any claims, of a thief of the newest key.
@@ -80,7 +81,7 @@ func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
 	a := g.askTicket("read stream submit", `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"],"roles":[],`+
 		`"seconds":60}`)
 	a.want(t, 201)
-	made := read[api.Ticket](t, a)
+	made := read[wire.Ticket](t, a)
 	left := time.Until(made.Until)
 	assert.Truef(t, left <= time.Minute && left > 0 && a.header.Get("Cache-Control") == "no-store" && a.header.Get("Set-Cookie") == "",
 		"%s, %v", left, a.header)
@@ -108,18 +109,18 @@ func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
 	g.post("/v1/workflows/parcel/pack", "t5", `{"to":"x"}`, it...).wantProblem(t, 403, workflow.Forbidden)
 	g.post(id+"/stamp", "t6", `{}`, append(it, "Pawl-Actor", "bob")...).wantProblem(t, 403, workflow.Forbidden)
 	g.do("POST", "/v1/tickets", []byte(ofOneParcel), append(it, "Content-Type", "application/json")...).wantProblem(t, 403, workflow.Forbidden)
-	me := read[api.Me](t, g.get("/v1/me?can=submit:parcel%23L-1/stamp", it...))
+	me := read[wire.Me](t, g.get("/v1/me?can=submit:parcel%23L-1/stamp", it...))
 	if me.Proof.Kind != auth.Ticket || me.Proof.By != "jwt "+authtest.Issuer || me.Actor != "ann" ||
 		me.Until.Sub(made.Until).Abs() > time.Second ||
 		strings.Join(me.Grants, " ") != "read:parcel#L-1 stream:parcel#L-1 submit:parcel#L-1/stamp" || me.Can == nil || !me.Can.Allowed {
 		t.Errorf("%+v", me)
 	}
-	entries := read[api.History](t, g.get(id+"/history", it...)).Entries
+	entries := read[wire.History](t, g.get(id+"/history", it...)).Entries
 	if last := entries[len(entries)-1]; last.Actor != "ann" || last.Proof != "ticket jwt "+authtest.Issuer {
 		t.Errorf("the audit row says %s, %q", last.Actor, last.Proof)
 	}
 	// Of another tenant it sees nothing, even with the same business key.
-	elsewhere := by(read[api.Ticket](t, g.do("POST", "/v1/tickets", []byte(ofOneParcel), "Content-Type", "application/json",
+	elsewhere := by(read[wire.Ticket](t, g.do("POST", "/v1/tickets", []byte(ofOneParcel), "Content-Type", "application/json",
 		"Authorization", "Bearer "+g.token("other", "read stream submit"))).Ticket)
 	g.get(id, elsewhere...).wantProblem(t, 404, workflow.InstanceNotFound)
 	g.get("/v1/workflows/parcel/keys/L-1", elsewhere...).wantProblem(t, 404, workflow.InstanceNotFound)
@@ -224,16 +225,16 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","submit:parcel#L-1/stamp"],"actor":"bob","roles":["guard"],`+
 		`"seconds":3600}`),
 		append(by(asker), "Content-Type", "application/json")...)
-	made := read[api.Ticket](t, a)
+	made := read[wire.Ticket](t, a)
 	if made.Until.After(soon.Add(31 * time.Second)) { // with the leeway
 		t.Errorf("it ends %s after its asker", made.Until.Sub(soon))
 	}
 	g.post("/v1/instances/"+id+"/stamp", "s", `{}`, by(made.Ticket)...).want(t, 200)
-	entries := read[api.History](t, g.get("/v1/instances/"+id+"/history", by(made.Ticket)...)).Entries
+	entries := read[wire.History](t, g.get("/v1/instances/"+id+"/history", by(made.Ticket)...)).Entries
 	if last := entries[len(entries)-1]; last.Actor != "bob" || last.Proof != "ticket jwt "+authtest.Issuer+" by gateway" {
 		t.Errorf("the audit row says %s, %q", last.Actor, last.Proof)
 	}
-	me := read[api.Me](t, g.get("/v1/me", by(made.Ticket)...))
+	me := read[wire.Me](t, g.get("/v1/me", by(made.Ticket)...))
 	assert.True(t, slices.Equal(me.Roles, []string{"guard"}), me.Roles)
 }
 
@@ -243,7 +244,7 @@ func TestACookieIsForEventStreamsAlone(t *testing.T) {
 	a := g.askTicket("read stream submit", strings.Replace(ofOneParcel, "{", `{"cookie":true,"seconds":600,`, 1))
 	a.want(t, 201)
 	cookie := (&http.Response{Header: a.header}).Cookies()[0]
-	if cookie.Name != "pawl_ticket" || cookie.Value != read[api.Ticket](t, a).Ticket || !cookie.HttpOnly ||
+	if cookie.Name != "pawl_ticket" || cookie.Value != read[wire.Ticket](t, a).Ticket || !cookie.HttpOnly ||
 		cookie.SameSite != http.SameSiteStrictMode ||
 		cookie.Path != "/v1/" || cookie.Secure || cookie.MaxAge < 1 || cookie.MaxAge > 600 || cookie.Domain != "" {
 		t.Errorf("%+v", cookie)
@@ -495,7 +496,7 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	ask := func(body string, headers ...string) answer {
 		return g.do("POST", "/v1/tickets", []byte(body), append(headers, "Content-Type", "application/json")...)
 	}
-	text := read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket
+	text := read[wire.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket
 	const one = "/v1/workflows/parcel/keys/L-1"
 	g.get(one, by(text)...).want(t, 200)
 	g.get("/v1/instances", by(text)...).wantProblem(t, 403, workflow.Forbidden)
@@ -514,7 +515,7 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	g.send(r).wantProblem(t, 403, workflow.Forbidden)
 	ask(ofOneParcel, "Origin", "https://evil.example").wantProblem(t, 403, workflow.Forbidden)
 	g.post(one+"/stamp", "2", `{}`, by(text)...).want(t, 200)
-	entries := read[api.History](t, g.get(one+"/history", by(text)...)).Entries
+	entries := read[wire.History](t, g.get(one+"/history", by(text)...)).Entries
 	last := entries[len(entries)-1]
 	assert.Truef(t, last.Actor == "ann" && last.Proof == "ticket loopback", "%s, %q", last.Actor, last.Proof)
 	status := g.streamed("/v1/events", "Cookie", "pawl_ticket="+text, "Sec-Fetch-Site", "same-origin", "Accept",
@@ -527,7 +528,7 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	assert.Truef(t, m.Op == "error" && m.Code == workflow.Forbidden, "%+v", m)
 	m = renewed(c, "whatever")
 	assert.Truef(t, m.Op == "error" && m.Code == workflow.Unauthorized, "a caller with a ticket becomes one without: %+v", m)
-	m = renewed(c, read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket)
+	m = renewed(c, read[wire.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket)
 	assert.Equalf(t, "authenticated", m.Op, "%+v", m)
 }
 
@@ -537,8 +538,8 @@ func TestATicketEndsWithTheAPIKeyThatAskedForIt(t *testing.T) {
 	key, text := g.make("acme", "read stream")
 	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","stream:parcel#L-1"]}`),
 		append(by(text), "Content-Type", "application/json")...)
-	made := read[api.Ticket](t, a).Ticket
-	me := read[api.Me](t, g.get("/v1/me", by(made)...))
+	made := read[wire.Ticket](t, a).Ticket
+	me := read[wire.Me](t, g.get("/v1/me", by(made)...))
 	assert.Truef(t, me.Proof.By == "key "+key.ID && me.Actor == "ann", "%+v", me)
 	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+made)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -20,7 +21,7 @@ func TestDefaultVersion(t *testing.T) {
 		a := s.post("/v1/workflows/box/open", key, `{}`)
 		a.want(t, http.StatusCreated)
 		id := read[transitions.Result](t, a).Instance.String()
-		i := read[api.InstanceView](t, s.get("/v1/instances/"+id))
+		i := read[wire.InstanceView](t, s.get("/v1/instances/"+id))
 		assert.Equal(t, want, i.Definition, "it began with version")
 	}
 	begun("a", 2)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -51,7 +52,7 @@ func TestAWatchedCommandIsShownUpToItsEnd(t *testing.T) {
 	assert.Truef(t, string(m.Command.Progress) == `{"percent":10}` && !m.Final && m.Command.Status == transitions.Processing, "%+v", m)
 	v.signed("Ida")
 	m = c.until(func(m wsMessage) bool { return m.Final })
-	if m.Command.Status != transitions.Succeeded || string(m.Command.Result) != string(read[api.CommandStatus](t, s.get(address)).Result) {
+	if m.Command.Status != transitions.Succeeded || string(m.Command.Result) != string(read[wire.CommandStatus](t, s.get(address)).Result) {
 		t.Errorf("%+v", m)
 	}
 	// The watch is over, and its id free.
@@ -81,7 +82,7 @@ func TestAWatchEndsWhenTheClientSaysSo(t *testing.T) {
 	}
 	v.signed("Ida")
 	await.Eventually(t, "the command has succeeded", func() bool {
-		return read[api.CommandStatus](t, s.get("/v1/commands/"+status.Scope+"/k")).Status == transitions.Succeeded
+		return read[wire.CommandStatus](t, s.get("/v1/commands/"+status.Scope+"/k")).Status == transitions.Succeeded
 	})
 	if m := c.watch("x", status.Scope, "k"); !m.Final { // nothing of w came before it
 		t.Errorf("%+v", m)

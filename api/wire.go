@@ -8,63 +8,32 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Types that callers read and send are declared in package wire, which does not link the server.
-type (
-	Instance         = wire.Instance
-	PastInstance     = wire.PastInstance
-	CommandRef       = wire.CommandRef
-	InstancePage     = wire.InstancePage
-	InstanceView     = wire.InstanceView
-	ChildPage        = wire.ChildPage
-	Child            = wire.Child
-	Timer            = wire.Timer
-	ScheduledCommand = wire.ScheduledCommand
-	StuckCommand     = wire.StuckCommand
-	Options          = wire.Options
-	Option           = wire.Option
-	WhyNot           = wire.WhyNot
-	WorkflowSummary  = wire.WorkflowSummary
-	WorkflowList     = wire.WorkflowList
-	Entry            = wire.Entry
-	History          = wire.History
-	Events           = wire.Events
-	CommandStatus    = wire.CommandStatus
-	BulkCommand      = wire.BulkCommand
-	BulkResult       = wire.BulkResult
-	Existing         = wire.Existing
-	Me               = wire.Me
-	MeProof          = wire.MeProof
-	MeCan            = wire.MeCan
-	TicketRequest    = wire.TicketRequest
-	Ticket           = wire.Ticket
-)
-
-func instanceOf(i *transitions.Instance) Instance {
-	return Instance{
+func instanceOf(i *transitions.Instance) wire.Instance {
+	return wire.Instance{
 		ID: i.ID, Workflow: i.Workflow, Definition: i.Definition, BusinessKey: i.BusinessKey, State: i.State,
 		Open: i.Open, Paused: i.Paused, InFlight: refOf(i.Links.InFlight), Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(),
 	}
 }
 
-func pastInstanceOf(p *inspect.Past) PastInstance {
-	return PastInstance{
+func pastInstanceOf(p *inspect.Past) wire.PastInstance {
+	return wire.PastInstance{
 		ID: p.ID, Workflow: p.Workflow, Definition: p.Definition, BusinessKey: p.BusinessKey, State: p.State, Open: p.Open,
 		Version: p.Version, Newest: p.Newest, Data: raw(p.Data), Erased: p.Erased, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
 	}
 }
 
-func refOf(b *transitions.CommandRef) *CommandRef {
+func refOf(b *transitions.CommandRef) *wire.CommandRef {
 	if b == nil {
 		return nil
 	}
-	return &CommandRef{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
+	return &wire.CommandRef{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
 }
 
 // CommandPage is a page of commands in flight.
 type CommandPage struct {
-	Commands []CommandStatus `json:"commands"`
-	Next     string          `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Commands []wire.CommandStatus `json:"commands"`
+	Next     string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // PausedList is the workflows and the instances of which nothing new is begun.
@@ -114,11 +83,11 @@ func VerificationOf(v *inspect.Verification) Verification {
 
 // Case is the whole of one instance, as an operator wants to see it.
 type Case struct {
-	Instance InstanceView    `json:"instance"`
-	InFlight []CommandStatus `json:"in_flight"`        // the command whose outcome takes it on, and undos
-	Earlier  int64           `json:"earlier,omitzero"` // transitions before those of the timeline
-	Timeline []Entry         `json:"timeline"`         // the newest ones, in order
-	Chain    Verification    `json:"chain"`            // of its audit rows
+	Instance wire.InstanceView    `json:"instance"`
+	InFlight []wire.CommandStatus `json:"in_flight"`        // the command whose outcome takes it on, and undos
+	Earlier  int64                `json:"earlier,omitzero"` // transitions before those of the timeline
+	Timeline []wire.Entry         `json:"timeline"`         // the newest ones, in order
+	Chain    Verification         `json:"chain"`            // of its audit rows
 }
 
 // CaseOf is a case as the interface shows it.

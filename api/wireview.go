@@ -10,15 +10,15 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func viewOf(v *inspect.View) InstanceView {
-	out := InstanceView{
+func viewOf(v *inspect.View) wire.InstanceView {
+	out := wire.InstanceView{
 		Instance: instanceOf(&v.Instance), Stuck: stuckOf(v.Stuck),
-		Timers:    each(v.Timers, func(t *inspect.Timer) Timer { return Timer(*t) }),
-		Scheduled: each(v.Scheduled, func(s *inspect.ScheduledCommand) ScheduledCommand { return ScheduledCommand(*s) }),
-		Effects:   each(v.Links.Effects, func(e *transitions.Effect) CommandRef { return *refOf(&e.CommandRef) }),
+		Timers:    each(v.Timers, func(t *inspect.Timer) wire.Timer { return wire.Timer(*t) }),
+		Scheduled: each(v.Scheduled, func(s *inspect.ScheduledCommand) wire.ScheduledCommand { return wire.ScheduledCommand(*s) }),
+		Effects:   each(v.Links.Effects, func(e *transitions.Effect) wire.CommandRef { return *refOf(&e.CommandRef) }),
 	}
 	out.StuckChildren = each(v.StuckChildren, func(c *inspect.StuckChild) wire.StuckChild {
-		return wire.StuckChild{Instance: c.Instance, Workflow: c.Workflow, BusinessKey: c.BusinessKey, StuckCommand: StuckCommand(c.StuckCommand)}
+		return wire.StuckChild{Instance: c.Instance, Workflow: c.Workflow, BusinessKey: c.BusinessKey, StuckCommand: wire.StuckCommand(c.StuckCommand)}
 	})
 	out.Deferred = each(v.Links.Deferred, func(c *transitions.Completion) wire.Completion { return wire.Completion(*c) })
 	if p := v.Parent; p != nil {
@@ -40,19 +40,19 @@ func viewOf(v *inspect.View) InstanceView {
 	return out
 }
 
-func stuckOf(list []inspect.StuckCommand) []StuckCommand {
-	return each(list, func(s *inspect.StuckCommand) StuckCommand { return StuckCommand(*s) })
+func stuckOf(list []inspect.StuckCommand) []wire.StuckCommand {
+	return each(list, func(s *inspect.StuckCommand) wire.StuckCommand { return wire.StuckCommand(*s) })
 }
 
-func optionsOf(id uuid.UUID, x *inspect.Explanation) Options {
-	return Options{Instance: id, Stuck: stuckOf(x.Stuck), Transitions: each(x.Transitions, func(o *inspect.Option) Option {
-		return Option{Transition: o.Transition, Allowed: o.Allowed, To: o.To,
-			Reasons: each(o.Reasons, func(r *inspect.Reason) WhyNot { return WhyNot(*r) })}
+func optionsOf(id uuid.UUID, x *inspect.Explanation) wire.Options {
+	return wire.Options{Instance: id, Stuck: stuckOf(x.Stuck), Transitions: each(x.Transitions, func(o *inspect.Option) wire.Option {
+		return wire.Option{Transition: o.Transition, Allowed: o.Allowed, To: o.To,
+			Reasons: each(o.Reasons, func(r *inspect.Reason) wire.WhyNot { return wire.WhyNot(*r) })}
 	})}
 }
 
-func childOf(i *inspect.Child) Child {
-	c := Child{Instance: instanceOf(&i.Instance), Stuck: i.Stuck, Deferred: i.Deferred}
+func childOf(i *inspect.Child) wire.Child {
+	c := wire.Child{Instance: instanceOf(&i.Instance), Stuck: i.Stuck, Deferred: i.Deferred}
 	if i.Links.Parent != nil {
 		c.End = i.Links.Parent.End
 	}

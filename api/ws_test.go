@@ -11,22 +11,23 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // wsMessage is any message of the server.
 type wsMessage struct {
-	Op       string             `json:"op"`
-	ID       string             `json:"id"`
-	After    int64              `json:"after"`
-	Position int64              `json:"position"`
-	More     bool               `json:"more"`
-	Event    jsontext.Value     `json:"event"`
-	Final    bool               `json:"final"`
-	Command  *api.CommandStatus `json:"command"`
-	Code     workflow.Code      `json:"code"`
-	Detail   string             `json:"detail"`
-	Until    time.Time          `json:"until"`
+	Op       string              `json:"op"`
+	ID       string              `json:"id"`
+	After    int64               `json:"after"`
+	Position int64               `json:"position"`
+	More     bool                `json:"more"`
+	Event    jsontext.Value      `json:"event"`
+	Final    bool                `json:"final"`
+	Command  *wire.CommandStatus `json:"command"`
+	Code     workflow.Code       `json:"code"`
+	Detail   string              `json:"detail"`
+	Until    time.Time           `json:"until"`
 }
 
 // wsClient is a client of /v1/stream.

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -144,10 +145,10 @@ func restBulk(name string, clients, items int) *scenario {
 	return restScenario(name, clients, byName, func(e *env, c *client, i int) caller {
 		next := flips(e, i, clients)
 		return func(context.Context) (int, error) {
-			list := make([]api.BulkCommand, items)
+			list := make([]wire.BulkCommand, items)
 			for i := range list {
 				f := next()
-				list[i] = api.BulkCommand{Workflow: f.Workflow, Transition: f.Transition, Instance: f.Instance.String(),
+				list[i] = wire.BulkCommand{Workflow: f.Workflow, Transition: f.Transition, Instance: f.Instance.String(),
 					Key: f.Key, Payload: jsontext.Value(f.Payload)}
 			}
 			body, err := json.Marshal(list)

@@ -21,7 +21,7 @@ type instancePage struct {
 	Unknown  bool                // this node does not know the version of its workflow
 	Flight   *wire.CommandStatus // the command in flight
 	Why      []why               // why it does not move
-	Children *api.ChildPage      // nil: none
+	Children *wire.ChildPage     // nil: none
 	Timeline []step              // newest first
 	Newer    string              // addresses of other parts of the timeline
 	Older    string
@@ -127,7 +127,7 @@ func (v *visit) flight(page *instancePage) error {
 // children reads a page of the instances that the instance has started.
 func (v *visit) children(page *instancePage) error {
 	q := url.Values{"limit": {strconv.Itoa(maxChildren)}, "cursor": {v.Query("children")}}
-	found, err := get[api.ChildPage](v, v1("instances", page.ID.String(), "children"), q)
+	found, err := get[wire.ChildPage](v, v1("instances", page.ID.String(), "children"), q)
 	if len(found.Children) > 0 || found.Next != "" || v.Query("children") != "" {
 		page.Children = &found
 	}

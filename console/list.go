@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -65,7 +64,7 @@ func (v *visit) addressWith(name, value string) string {
 
 // WorkflowNames returns the names of the workflows that the user may list; nil without that right.
 func (v *visit) WorkflowNames() (names []string, err error) {
-	list, err := get[api.WorkflowList](v, "/v1/workflows", nil)
+	list, err := get[wire.WorkflowList](v, "/v1/workflows", nil)
 	for _, w := range list.Workflows {
 		names = append(names, w.Name)
 	}
@@ -74,7 +73,7 @@ func (v *visit) WorkflowNames() (names []string, err error) {
 
 // instanceList is the page of the instances that the address selects.
 type instanceList struct {
-	api.InstancePage
+	wire.InstancePage
 	States     []workflow.State // to choose from, as are the transitions in Actions
 	Actions    []string
 	Attributes []attribute // of the workflow, with their selected values
@@ -94,7 +93,7 @@ func (v *visit) instances() error {
 	status := http.StatusOK
 	q, err := v.instanceQuery(&page)
 	if err == nil {
-		page.InstancePage, err = get[api.InstancePage](v, "/v1/instances", q)
+		page.InstancePage, err = get[wire.InstancePage](v, "/v1/instances", q)
 	}
 	if err != nil {
 		info := workflow.CodeOf(err).Info()
@@ -124,7 +123,7 @@ func (v *visit) followList() {
 func (v *visit) choices(page *instanceList) error {
 	name := v.Query("workflow")
 	if name == "" {
-		list, err := get[api.WorkflowList](v, "/v1/workflows", nil)
+		list, err := get[wire.WorkflowList](v, "/v1/workflows", nil)
 		for _, w := range list.Workflows {
 			page.States = append(page.States, w.States...)
 		}
@@ -206,7 +205,7 @@ func (v *visit) find() error {
 	}
 	page := foundPage{Text: text}
 	for _, name := range names {
-		list, err := get[api.InstancePage](v, "/v1/instances", url.Values{"workflow": {name}, "business_key": {text}})
+		list, err := get[wire.InstancePage](v, "/v1/instances", url.Values{"workflow": {name}, "business_key": {text}})
 		if workflow.CodeOf(err) == workflow.InvalidRequest {
 			continue // not a valid business key
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -93,10 +92,10 @@ func (v *visit) head(filter url.Values) (int64, error) {
 func (v *visit) events(filter url.Values, after string, limit int) (list []logEvent, head int64, err error) {
 	q := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
 	maps.Copy(q, filter)
-	page, err := get[api.Events](v, "/v1/events", q)
+	page, err := get[wire.Events](v, "/v1/events", q)
 	if workflow.CodeOf(err) == workflow.EventsGone {
 		q.Set("after", "start")
-		page, err = get[api.Events](v, "/v1/events", q)
+		page, err = get[wire.Events](v, "/v1/events", q)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/login"
 	"github.com/pawlhq/pawl/auth/session"
@@ -83,7 +83,7 @@ func (v *visit) admit(next string) error {
 	if v.session.Credential == "" && !v.Local {
 		return workflow.Errorf(workflow.Unauthorized, "enter an API key, a token or a ticket")
 	}
-	if _, err := get[api.Me](v, "/v1/me", nil); err != nil {
+	if _, err := get[wire.Me](v, "/v1/me", nil); err != nil {
 		return err
 	}
 	if err := v.keep(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/session"
 	"github.com/pawlhq/pawl/workflow"
@@ -22,7 +22,7 @@ type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	session session.Session
-	Me      api.Me
+	Me      wire.Me
 	can     auth.Principal // the user's rights, to decide what is shown
 	Updates *Updates       // nil for a page that does not change
 }
@@ -60,7 +60,7 @@ func (v *visit) enter() error {
 			return err
 		}
 	}
-	if v.Me, err = get[api.Me](v, "/v1/me", nil); err != nil {
+	if v.Me, err = get[wire.Me](v, "/v1/me", nil); err != nil {
 		return err
 	}
 	v.can = auth.Principal{Tenant: v.Me.Tenant, Actor: v.Me.Actor, Roles: v.Me.Roles}
@@ -226,7 +226,7 @@ func fromOtherSite(r *http.Request) bool {
 
 // mePage is the page about the user.
 type mePage struct {
-	api.Me
+	wire.Me
 	Problem string
 }
 
@@ -234,7 +234,7 @@ type mePage struct {
 func (v *visit) account() (err error) {
 	page, status := mePage{Me: v.Me}, http.StatusOK
 	if v.Query("can") != "" {
-		page.Me, err = get[api.Me](v, "/v1/me", v.params("can"))
+		page.Me, err = get[wire.Me](v, "/v1/me", v.params("can"))
 		if workflow.CodeOf(err) == workflow.InvalidRequest {
 			page.Me, page.Problem, status = v.Me, workflow.AsError(err).Message, http.StatusBadRequest
 		} else if err != nil {

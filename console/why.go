@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -122,7 +121,7 @@ func (v *visit) pauses(page *instancePage) error {
 const late = 10 * time.Second
 
 // flightReason describes the state of the command in flight.
-func flightReason(s *api.CommandStatus, now time.Time) why {
+func flightReason(s *wire.CommandStatus, now time.Time) why {
 	said := func(kind string, when time.Time, format string, args ...any) why {
 		text := fmt.Sprintf("%q is in flight: ", s.Transition) + fmt.Sprintf(format, args...)
 		if s.CancelledBy != "" {
@@ -173,6 +172,6 @@ func (v *visit) commandReason(page *instancePage) why {
 }
 
 // leaves reports whether a transition is possible in the state, for any actor.
-func leaves(o api.Option) bool {
-	return !slices.ContainsFunc(o.Reasons, func(r api.WhyNot) bool { return r.Code == workflow.IllegalTransition })
+func leaves(o wire.Option) bool {
+	return !slices.ContainsFunc(o.Reasons, func(r wire.WhyNot) bool { return r.Code == workflow.IllegalTransition })
 }

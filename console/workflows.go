@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // workflowList is the workflows that this node knows.
 type workflowList struct {
-	api.WorkflowList
+	wire.WorkflowList
 	Paused map[string]inspect.PausedWorkflow
 	Counts map[string][]versionCount // nil if the user may not read them
 }
 
 func (v *visit) workflows() (err error) {
 	var page workflowList
-	if page.WorkflowList, err = get[api.WorkflowList](v, "/v1/workflows", nil); err != nil {
+	if page.WorkflowList, err = get[wire.WorkflowList](v, "/v1/workflows", nil); err != nil {
 		return err
 	}
 	if page.Paused, err = v.pausedWorkflows(); err != nil {

@@ -49,7 +49,7 @@ func printCase(w io.Writer, c *api.Case) error {
 // printInFlight prints the command that takes the instance on, and undos.
 func printInFlight(w io.Writer, c *api.Case) error {
 	header := []string{"since", "transition", "scope", "key", "status", ">attempt", ">failures", "due", "lease ends", "node", "progress"}
-	return output.Part(w, "in flight", false, header, c.InFlight, func(r *api.CommandStatus) []string {
+	return output.Part(w, "in flight", false, header, c.InFlight, func(r *wire.CommandStatus) []string {
 		node := ""
 		if r.Status == transitions.Processing { // otherwise it is the last node
 			node = r.ClaimedBy

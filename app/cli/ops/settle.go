@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/usage"
@@ -77,9 +78,9 @@ func (s *session) commit(ctx context.Context, r flags.Request) error {
 }
 
 // target returns the command that the operands name, or else the only stuck command of the instance that the flags name.
-func (s *session) target(ctx context.Context) (t api.CommandStatus, err error) {
+func (s *session) target(ctx context.Context) (t wire.CommandStatus, err error) {
 	if len(s.args) > 0 {
-		return api.CommandStatus{Scope: s.args[0], Key: s.args[1]}, nil
+		return wire.CommandStatus{Scope: s.args[0], Key: s.args[1]}, nil
 	}
 	page, err := call[api.CommandPage](ctx, s, flags.Request{Path: s.path("v1/ops/stuck"), Query: s.query()})
 	switch {
@@ -178,7 +179,7 @@ func (s *session) instancePath(ctx context.Context) (path []string, err error) {
 			return path, err
 		}
 	}
-	known, err := call[api.WorkflowList](ctx, s, flags.Request{Path: []string{"v1", "workflows"}})
+	known, err := call[wire.WorkflowList](ctx, s, flags.Request{Path: []string{"v1", "workflows"}})
 	if err != nil {
 		return nil, err
 	}

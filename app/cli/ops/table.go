@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/usage"
@@ -72,9 +73,9 @@ ordered by its time. See stuck and show.
 			}
 			return nil
 		},
-		run: list("v1/ops/commands", func(p *api.CommandPage) []api.CommandStatus { return p.Commands },
+		run: list("v1/ops/commands", func(p *api.CommandPage) []wire.CommandStatus { return p.Commands },
 			[]string{"status", "workflow", "business key", "transition", "actor", "scope", "key", ">attempt", "due", "with", "lease", "stuck", "proof"},
-			func(s *api.CommandStatus) []string {
+			func(s *wire.CommandStatus) []string {
 				return []string{string(s.Status), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Actor, s.Scope, s.Key,
 					fmt.Sprint(s.Attempt), output.Moment(s.RunAt), output.OrNone(s.ClaimedBy), output.Moment(s.LockedUntil),
 					output.OrNone(s.Stuck), output.OrNone(s.Proof)}
@@ -83,9 +84,9 @@ ordered by its time. See stuck and show.
 		long: `The longest waiting comes first. These are commands whose effect may have happened
 outside and cannot be checked, and undos that failed. See retry, resolve and abandon.`,
 		flags: []flagGroup{oneTenant("tenant of the commands"), instanceFlags, limitFlag},
-		run: list("v1/ops/stuck", func(p *api.CommandPage) []api.CommandStatus { return p.Commands },
+		run: list("v1/ops/stuck", func(p *api.CommandPage) []wire.CommandStatus { return p.Commands },
 			[]string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"},
-			func(s *api.CommandStatus) []string {
+			func(s *wire.CommandStatus) []string {
 				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
 					s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
 			})},

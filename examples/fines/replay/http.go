@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -50,10 +50,10 @@ func (s *server) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 }
 
 // post sends one request.
-func (s *server) post(ctx context.Context, cs []transitions.Command) (results []api.BulkResult, err error) {
-	items := make([]api.BulkCommand, len(cs))
+func (s *server) post(ctx context.Context, cs []transitions.Command) (results []wire.BulkResult, err error) {
+	items := make([]wire.BulkCommand, len(cs))
 	for i, c := range cs {
-		items[i] = api.BulkCommand{Workflow: c.Workflow, Transition: c.Transition, BusinessKey: c.BusinessKey, Key: c.Key, Payload: c.Payload}
+		items[i] = wire.BulkCommand{Workflow: c.Workflow, Transition: c.Transition, BusinessKey: c.BusinessKey, Key: c.Key, Payload: c.Payload}
 		if c.Instance != uuid.Nil {
 			items[i].Instance = c.Instance.String()
 		}
@@ -87,7 +87,7 @@ func (s *server) post(ctx context.Context, cs []transitions.Command) (results []
 }
 
 // replyOf reads one result: what is stored is a receipt, all else an error.
-func replyOf(r api.BulkResult) transitions.Reply {
+func replyOf(r wire.BulkResult) transitions.Reply {
 	receipt := transitions.Receipt{Status: r.Status, Replayed: r.Replayed, Body: r.Body}
 	if receipt.Refused() {
 		if err := receipt.Err(); !workflow.CodeOf(err).Info().Final {

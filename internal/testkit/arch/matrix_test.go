@@ -179,15 +179,15 @@ var Matrix = []Room{
 		"workflow",
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/kernel/decide", "internal/testkit/bouncer",
-		"internal/kernel/backoff", "app/progress", "outbox/relay",
+		"api", "api/wire", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/kernel/decide",
+		"internal/testkit/bouncer", "internal/kernel/backoff", "app/progress", "outbox/relay",
 		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
 		"transitions", "workflow",
 	), mods(json, otelSDK, pgx, uuid, websocket)},
 	{"examples/fines/replay/eventlog", ours("examples/fines", "transitions"), nil},
 	{"examples/fines/replay/fold", nil, nil},
 	{"examples/fines/replay", ours(
-		"api", "examples/fines", "inspect", "internal/kernel/backoff", "app/progress", "examples/fines/replay/eventlog",
+		"api/wire", "examples/fines", "inspect", "internal/kernel/backoff", "app/progress", "examples/fines/replay/eventlog",
 		"examples/fines/replay/fold", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 

@@ -1,23 +1,21 @@
-package api
+package wire
 
 import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What is said on a WebSocket. Package stream writes and reads it without these types, for speed and for messages
-// that say what is wrong; they describe it.
+// The messages of a WebSocket, one type each for the AsyncAPI document. Servers and clients use [Message] and [ServerMessage].
 type (
-	// What a client sends.
+	// Sent by clients.
 
 	SubscribeMessage struct {
 		Op     string         `json:"op"`
 		ID     string         `json:"id"`
-		After  jsontext.Value `json:"after"` // a position, or where the log begins or ends
+		After  jsontext.Value `json:"after"` // a position, "start" or "now"
 		Filter *SubscribeOnly `json:"filter,omitzero"`
 	}
 	SubscribeOnly struct {
@@ -44,12 +42,12 @@ type (
 		Credential string `json:"credential"`
 	}
 
-	// What the server sends.
+	// Sent by the server.
 
 	SubscribedMessage struct {
 		Op    string `json:"op"`
 		ID    string `json:"id"`
-		After int64  `json:"after"` // from where it begins
+		After int64  `json:"after"` // the position before the first event
 	}
 	EventMessage struct {
 		Op       string     `json:"op"`
@@ -86,5 +84,5 @@ type (
 	}
 )
 
-// CloudEvent is an event of the log, as [transitions.Event.AppendCloudEvent] writes it. It has a name of its own in the documents.
-type CloudEvent wire.Event
+// CloudEvent is an event of the log, as transitions.Event.AppendCloudEvent encodes it. The API documents use this name.
+type CloudEvent Event
