@@ -140,8 +140,8 @@ type MessageOperation struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// DeadMessageOf is the message as the interface shows it.
-func DeadMessageOf(m *inspect.DeadMessage) DeadMessage {
+// deadMessageOf is the message as the interface shows it.
+func deadMessageOf(m *inspect.DeadMessage) DeadMessage {
 	return DeadMessage{Consumer: m.Consumer, Message: m.ID, Hash: hex.EncodeToString(m.Hash[:]), Type: m.Type,
 		Workflow: m.Workflow, BusinessKey: m.BusinessKey, Instance: m.Instance, Size: m.Size, Status: m.Status,
 		Code: m.Code, Failure: m.Failure, Deliveries: m.Deliveries, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
@@ -156,7 +156,7 @@ func (a *API) deadMessages(r *request) (out DeadMessagePage, err error) {
 		return out, err
 	}
 	list, more, err := a.engine.Admin().DeadMessages(r.Context(), f)
-	return DeadMessagePage{Messages: each(list, DeadMessageOf), Next: byMessage.next(list, more)}, err
+	return DeadMessagePage{Messages: each(list, deadMessageOf), Next: byMessage.next(list, more)}, err
 }
 
 // deadMessageBody answers with a message as it was sent.
@@ -201,7 +201,7 @@ func (a *API) discardMessage(r *request, in MessageOperation) (DeadMessage, erro
 		return DeadMessage{}, err
 	}
 	m, err := a.engine.Admin().DiscardMessage(r.Context(), ref, r.caller.Actor, in.Reason)
-	return DeadMessageOf(&m), err
+	return deadMessageOf(&m), err
 }
 
 func messageRef(r *request, consumer, id, hash string) (transitions.MessageRef, error) {

@@ -187,7 +187,7 @@ func (a *API) whole(r *request) (Case, error) {
 	}
 	found, err := a.engine.Read().Case(r.Context(), r.tenant(), id)
 	hideChildren(&r.caller, Operate, &found.View)
-	return CaseOf(&found), err
+	return caseOf(&found), err
 }
 
 // counts tells how many instances there are of each workflow, version and state.

@@ -33,15 +33,15 @@ type RawMessage struct {
 	Body    string              `json:"body"`    // in base64
 }
 
-// KeptMessageOf converts m to its JSON form.
-func KeptMessageOf(m *inspect.KeptMessage) KeptMessage {
+// keptMessageOf converts m to its JSON form.
+func keptMessageOf(m *inspect.KeptMessage) KeptMessage {
 	return KeptMessage{Consumer: m.Consumer, Message: m.ID, Hash: hex.EncodeToString(m.Hash[:]), Size: m.Size, ReceivedAt: m.ReceivedAt,
 		KeepUntil: m.KeepUntil}
 }
 
-// RawMessageOf converts m, with headers and body, to its JSON form.
-func RawMessageOf(m *inspect.KeptMessage) RawMessage {
-	raw := RawMessage{KeptMessage: KeptMessageOf(m), Headers: map[string][]string{}, Body: base64.StdEncoding.EncodeToString(m.Body)}
+// rawMessageOf converts m, with headers and body, to its JSON form.
+func rawMessageOf(m *inspect.KeptMessage) RawMessage {
+	raw := RawMessage{KeptMessage: keptMessageOf(m), Headers: map[string][]string{}, Body: base64.StdEncoding.EncodeToString(m.Body)}
 	for name, values := range m.Headers {
 		name = strings.ToValidUTF8(name, "\uFFFD")
 		for _, value := range values {
@@ -58,7 +58,7 @@ func (a *API) keptMessages(r *request) (out KeptMessagePage, err error) {
 		return out, err
 	}
 	list, more, err := a.engine.Admin().KeptMessages(r.Context(), f)
-	return KeptMessagePage{Messages: each(list, KeptMessageOf), Next: byReceipt.next(list, more)}, err
+	return KeptMessagePage{Messages: each(list, keptMessageOf), Next: byReceipt.next(list, more)}, err
 }
 
 // keptMessage returns a message as it was received.
@@ -71,5 +71,5 @@ func (a *API) keptMessage(r *request) (RawMessage, error) {
 		return RawMessage{}, err
 	}
 	m, err := a.engine.Admin().KeptMessage(r.Context(), ref)
-	return RawMessageOf(&m), err
+	return rawMessageOf(&m), err
 }

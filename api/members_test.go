@@ -46,6 +46,9 @@ func members(all map[string]bool, prefix string, t reflect.Type, above []reflect
 			continue
 		}
 		name := f.Tag.Get("json")
+		if name == "-" {
+			continue
+		}
 		all[prefix+name] = true
 		base, _, _ := strings.Cut(name, ",")
 		members(all, prefix+base+".", f.Type, append(above, t))

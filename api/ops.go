@@ -14,9 +14,8 @@ import (
 )
 
 // verify checks the audit chain of ?instance=, or of all of the tenant's.
-func (a *API) verify(r *request) (Verification, error) {
-	v, err := a.engine.Admin().Verify(r.Context(), r.tenant(), r.id("instance"))
-	return VerificationOf(&v), err
+func (a *API) verify(r *request) (inspect.Verification, error) {
+	return a.engine.Admin().Verify(r.Context(), r.tenant(), r.id("instance"))
 }
 
 // keys tells how the keys of commands stand.
@@ -75,7 +74,7 @@ func (a *API) stuck(r *request) (out CommandPage, err error) {
 		return out, err
 	}
 	list, more, err := a.engine.Admin().Stuck(r.Context(), f)
-	return CommandPage{Commands: each(list, ListedIn(f.Tenant)), Next: byStuck.next(list, more)}, err
+	return CommandPage{Commands: each(list, listedIn(f.Tenant)), Next: byStuck.next(list, more)}, err
 }
 
 // commands lists the commands in flight.
@@ -86,15 +85,15 @@ func (a *API) commands(r *request) (out CommandPage, err error) {
 		return out, err
 	}
 	page, err := a.engine.Admin().Commands(r.Context(), f)
-	out.Commands = each(page.Commands, ListedIn(f.Tenant))
+	out.Commands = each(page.Commands, listedIn(f.Tenant))
 	if page.More {
 		out.Next = byInFlight.encode(&page.Next)
 	}
 	return out, err
 }
 
-// ListedIn is how REST tells of commands in the lists of a tenant's.
-func ListedIn(tenant string) func(*transitions.Record) wire.CommandStatus {
+// listedIn is how REST tells of commands in the lists of a tenant's.
+func listedIn(tenant string) func(*transitions.Record) wire.CommandStatus {
 	return func(r *transitions.Record) wire.CommandStatus {
 		s := operatedStatusOf(r)
 		s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -147,9 +147,9 @@ func TestHistoryIsReadPieceByPiece(t *testing.T) {
 		"%d entries, the last %+v", len(all), last)
 	s.get("/v1/instances/"+uuid.NewString()+"/history").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get(path, "Pawl-Tenant", "other").wantProblem(t, 404, workflow.InstanceNotFound)
-	v := read[api.Verification](t, s.get("/v1/ops/verify?instance="+id.String()))
+	v := read[inspect.Verification](t, s.get("/v1/ops/verify?instance="+id.String()))
 	assert.Truef(t, v.Intact && v.Entries == 6 && v.Instances == 1, "verify: %+v", v)
-	v = read[api.Verification](t, s.get("/v1/ops/verify"))
+	v = read[inspect.Verification](t, s.get("/v1/ops/verify"))
 	assert.Truef(t, v.Intact && v.Entries == 6, "verify all: %+v", v)
 	s.get("/v1/ops/verify?instance="+uuid.NewString()).wantProblem(t, 404, workflow.InstanceNotFound)
 }

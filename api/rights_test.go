@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -169,7 +170,7 @@ func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 		both[e.Actor] = e.Proof
 	}
 	assert.True(t, both["eve"] == proof+" by ann" && both["bob"] == proof+" by ann", both)
-	v := read[api.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
+	v := read[inspect.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
 	assert.Truef(t, v.Intact, "%+v", v)
 }
 

@@ -182,7 +182,7 @@ var nodeRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/verify", Grant: Operate, handle: show((*API).verify), Params: params(ofOne),
 		Doc: "recompute the audit chains of the tenant, or of one instance, and compare the instances and the events of the outbox with them: " +
 			"`intact`, and the first broken row of each chain",
-		Answers: []Answer{answer[Verification](200)}, Codes: []workflow.Code{workflow.InstanceNotFound}},
+		Answers: []Answer{answer[inspect.Verification](200)}, Codes: []workflow.Code{workflow.InstanceNotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/keys", Grant: Operate, handle: show((*API).keys), Params: params(forAll),
 		Doc: "commands by status; those that are due, stale, lapsed, stuck or expired; suppressed duplicates by scope, of this " +
 			"node since its start (`scopes`) and of all nodes in the last 30 days (`recorded`)",

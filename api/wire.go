@@ -67,33 +67,19 @@ type DeadChange struct {
 	Changed int64 `json:"changed"`
 }
 
-// Verification is the outcome of checking audit chains.
-type Verification struct {
-	Intact    bool            `json:"intact"`
-	Instances int64           `json:"instances"` // chains checked
-	Entries   int64           `json:"entries"`   // rows checked
-	Broken    []inspect.Break `json:"broken"`
-}
-
-// VerificationOf is what was found, as REST and the command line show it.
-func VerificationOf(v *inspect.Verification) Verification {
-	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries,
-		Broken: v.Broken}
-}
-
 // Case is the whole of one instance, as an operator wants to see it.
 type Case struct {
 	Instance wire.InstanceView    `json:"instance"`
 	InFlight []wire.CommandStatus `json:"in_flight"`        // the command whose outcome takes it on, and undos
 	Earlier  int64                `json:"earlier,omitzero"` // transitions before those of the timeline
 	Timeline []wire.Entry         `json:"timeline"`         // the newest ones, in order
-	Chain    Verification         `json:"chain"`            // of its audit rows
+	Chain    inspect.Verification `json:"chain"`            // of its audit rows
 }
 
-// CaseOf is a case as the interface shows it.
-func CaseOf(c *inspect.Case) Case {
+// caseOf is a case as the interface shows it.
+func caseOf(c *inspect.Case) Case {
 	return Case{Instance: viewOf(&c.View), InFlight: each(c.InFlight, operatedStatusOf), Earlier: c.Earlier,
-		Timeline: each(c.Timeline, entryOf), Chain: VerificationOf(&c.Chain)}
+		Timeline: each(c.Timeline, entryOf), Chain: c.Chain}
 }
 
 // raw makes stored JSON part of an answer. What is not there is null.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -27,7 +27,7 @@ type instancePage struct {
 	Older    string
 	Then     *pastPage // an earlier state, if requested
 	Done     int64     // the version that the user has just created
-	Chain    *api.Verification
+	Chain    *inspect.Verification
 }
 
 // option is a transition and why it is refused.
@@ -216,7 +216,7 @@ func (v *visit) chain(page *instancePage) error {
 	if v.Query("verify") == "" {
 		return nil
 	}
-	found, err := get[api.Verification](v, "/v1/ops/verify", url.Values{"instance": {page.ID.String()}})
+	found, err := get[inspect.Verification](v, "/v1/ops/verify", url.Values{"instance": {page.ID.String()}})
 	page.Chain = &found
 	return err
 }

@@ -17,7 +17,7 @@ type overview struct {
 	Workflows []workflowCount // Counts by workflow
 	Keys      *inspect.Keys
 	Sinks     []inspect.SinkInfo
-	Nodes     []api.Node
+	Nodes     []inspect.NodeInfo
 	Paused    *api.PausedList
 	Recent    []logEvent // newest first
 	Log       bool       // the user may read the log

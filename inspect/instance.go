@@ -68,9 +68,10 @@ type Case struct {
 
 // Verification is the outcome of checking an audit chain.
 type Verification struct {
-	Instances int64 // chains checked
-	Entries   int64 // rows checked
-	Broken    []Break
+	Intact    bool    `json:"intact"`    // Broken is empty
+	Instances int64   `json:"instances"` // chains checked
+	Entries   int64   `json:"entries"`   // rows checked
+	Broken    []Break `json:"broken"`
 }
 
 // Break is the first row of a chain that is not what it should be.

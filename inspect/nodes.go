@@ -12,13 +12,13 @@ import (
 
 // Node is a node that serves, or has lately.
 type Node struct {
-	Name     string
-	Versions []string // of the workflows that it knows: the name, a space, the version
-	Build    string   // which program it is, and with which version of Pawl
-	BegunAt  time.Time
-	SeenAt   time.Time
-	Alive    bool     // it has said lately that it serves
-	Begins   []string // what new instances begin with on it, as Versions; empty while that changes, nil: its program does not report it
+	Name     string    `json:"name"`
+	Versions []string  `json:"-"`     // of the workflows that it knows: the name, a space, the version
+	Build    string    `json:"build"` // which program it is, and with which version of Pawl
+	BegunAt  time.Time `json:"since"`
+	SeenAt   time.Time `json:"seen"`
+	Alive    bool      `json:"alive"` // it has said lately that it serves
+	Begins   []string  `json:"-"`     // what new instances begin with on it, as Versions; empty while that changes, nil: its program does not report it
 }
 
 // Knows reports whether the node knows a version of a workflow.
@@ -42,18 +42,18 @@ func (n *Node) BeginsWith(workflow string) (version int, confirmed bool) {
 // NodeInfo describes the workflows and the work of a node.
 type NodeInfo struct {
 	Node
-	Knowing    []NodeVersion // Versions, in order
-	Leads      []string      // what it does for all nodes, such as Retaining
-	Sinks      []string      // those that it delivers to
-	Migrations []int64       // those of all instances of a version that it does
-	Leases     int64         // leases of commands in flight, including expired ones that no node has taken over
-	AtLeast    bool          // there are more leases than are counted
+	Knowing    []NodeVersion `json:"versions"`   // Versions, in order
+	Leads      []string      `json:"leads"`      // what it does for all nodes, such as Retaining
+	Sinks      []string      `json:"sinks"`      // those that it delivers to
+	Migrations []int64       `json:"migrations"` // those of all instances of a version that it does
+	Leases     int64         `json:"leases"`     // leases of commands in flight, including expired ones that no node has taken over
+	AtLeast    bool          `json:"at_least"`   // there are more leases than are counted
 }
 
 // NodeVersion is a version of a workflow that a node knows.
 type NodeVersion struct {
-	Workflow string
-	Version  int
+	Workflow string `json:"workflow"`
+	Version  int    `json:"version"`
 }
 
 // WorkflowVersion describes a version of a workflow: its instances of all tenants, and the nodes that know it.

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/progress"
@@ -47,7 +46,7 @@ found.`,
 				}
 				w := c.OutOrStdout()
 				if asJSON {
-					if err := output.JSON(w, api.VerificationOf(&found)); err != nil {
+					if err := output.JSON(w, &found); err != nil {
 						return err
 					}
 					w = io.Discard

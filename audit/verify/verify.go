@@ -92,6 +92,7 @@ func (t *Verifier) Verify(ctx context.Context, tenant string, instance uuid.UUID
 			return v.out, err
 		}
 	}
+	v.out.Intact = len(v.out.Broken) == 0
 	return v.out, nil
 }
 

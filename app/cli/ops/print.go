@@ -139,12 +139,12 @@ func printScopes(w io.Writer, title string, scopes []inspect.ScopeCount) error {
 	})
 }
 
-func nodeRow(n *api.Node) []string {
+func nodeRow(n *inspect.NodeInfo) []string {
 	var versions []string
-	for _, v := range n.Versions {
+	for _, v := range n.Knowing {
 		versions = append(versions, fmt.Sprint(v.Workflow, " ", v.Version))
 	}
-	seen := output.Moment(n.Seen)
+	seen := output.Moment(n.SeenAt)
 	if !n.Alive {
 		seen += ", not heard of"
 	}
@@ -152,12 +152,12 @@ func nodeRow(n *api.Node) []string {
 	if n.AtLeast {
 		leases += " or more"
 	}
-	return []string{n.Name, n.Build, output.Moment(n.Since), seen, output.OrNone(strings.Join(versions, ", ")),
+	return []string{n.Name, n.Build, output.Moment(n.BegunAt), seen, output.OrNone(strings.Join(versions, ", ")),
 		output.OrNone(doings(n)), leases}
 }
 
 // doings says what a node does for all.
-func doings(n *api.Node) string {
+func doings(n *inspect.NodeInfo) string {
 	does := append([]string{}, n.Leads...)
 	for _, s := range n.Sinks {
 		does = append(does, "sink "+s)
