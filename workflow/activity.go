@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What an activity has where its declaration says nothing else.
+// Defaults of an activity.
 const (
 	defaultAttempts = 10
 	defaultFirst    = time.Second
@@ -67,10 +67,9 @@ func (a *Activity[D, P, R]) Accept(action func(c *Call, data *D, payload P) erro
 	return a
 }
 
-// OrElse says what becomes of the instance when the work has failed for good:
-// it goes to the state, and fail may note why. [Stay] takes it back to the state
-// in which the command was accepted. Every activity needs an OrElse, or an
-// [Activity.OrElseFrom]. fail cannot refuse: its error is a defect of the workflow.
+// OrElse declares the state after a final failure of the work; fail may record the reason. [Stay] returns the instance to the state in
+// which the command was accepted. Every activity needs an OrElse or an [Activity.OrElseFrom]. fail cannot refuse: its error is a defect of
+// the workflow.
 func (a *Activity[D, P, R]) OrElse(state State, fail func(c *Call, data *D, f Failure) error) *Activity[D, P, R] {
 	a.spec.Failed, a.spec.FailedFrom, a.elseTo, a.failed = state, nil, nil, fail
 	return a
@@ -142,11 +141,9 @@ func (a *Activity[D, P, R]) Concurrency(n int) *Activity[D, P, R] {
 	return a
 }
 
-// AskOperator is for an effect that nobody can make idempotent: an attempt that
-// ended without a result is not repeated, but waits for an operator, unless
-// [Activity.Check] can tell. Only an error that is final, by [Final] or by
-// [Retry], or one of [NotDone], says that nothing has happened: any other may stand for an
-// answer that was lost on its way.
+// AskOperator is for effects that cannot be made idempotent: an attempt that ended without a result is not repeated, but waits for an
+// operator, unless [Activity.Check] can determine the outcome. Only a final error, by [Final] or [Retry], or one of [NotDone] proves that
+// nothing has happened; any other may come from a lost answer.
 func (a *Activity[D, P, R]) AskOperator() *Activity[D, P, R] {
 	a.spec.AskOperator = true
 	return a
@@ -162,19 +159,16 @@ func (a *Activity[D, P, R]) Undo(undo func(ctx context.Context, a *Attempt, data
 	return a
 }
 
-// Check declares how to find out whether an attempt that ended unknown has had
-// its effect: it returns the result, or nil when it has not happened. It is asked
-// before the work is tried again, and once more when there are no attempts left.
+// Check declares how to find out whether an attempt with an unknown outcome had its effect: it returns the result, or nil if it has not
+// happened. It is called before the work is retried, and once more after the last attempt.
 func (a *Activity[D, P, R]) Check(check func(ctx context.Context, a *Attempt, data D, payload P) (*R, error)) *Activity[D, P, R] {
 	a.checking, a.spec.Checkable = check, true
 	return a
 }
 
-// Undoes says that, when this work has failed for good, what the named
-// activities did earlier on the same instance is undone. The instance keeps what is
-// needed for that, the payload and the result of each: of up to 1000, and no other
-// is begun once they have a megabyte together. A command that would be one more is
-// refused with [TooManyEffects]. See [Activity.Settles] for work that uses up what was done.
+// Undoes declares that a final failure of this work undoes the earlier effects of the named activities on the same instance. The instance
+// keeps the payload and the result of up to 1000 of them for that, and accepts no more once they have a megabyte in total: such a command
+// is refused with [TooManyEffects]. See [Activity.Settles] for work that uses up effects.
 func (a *Activity[D, P, R]) Undoes(transitions ...string) *Activity[D, P, R] {
 	a.spec.Undoes = append(a.spec.Undoes, transitions...)
 	return a

@@ -9,7 +9,7 @@ import (
 // that, and several activities may have one name. Meanwhile the instance is in between, so where it
 // came from is kept with the command, but only where the activity does not say it already.
 
-// cameFrom is the state in which the command was accepted whose outcome is decided, "" where nobody knows.
+// cameFrom is the state in which the command was accepted whose outcome is decided, or "" if it is unknown.
 func (s *Step) cameFrom(f Facts) State {
 	if len(s.From) == 1 {
 		return s.From[0]
@@ -35,8 +35,7 @@ func (w *Work) failedTo(from State) State {
 	return w.Failed
 }
 
-// Ends are the states to which an activity takes an instance, each once: by its result, and when
-// it has failed for good.
+// Ends are the distinct states to which an activity takes an instance: by its result, and after a final failure.
 func (s *Step) Ends() (done, failed []State) {
 	add := func(list []State, to, from State) []State {
 		if to == Stay {

@@ -20,7 +20,7 @@ func quiet[P any](*Call, *calm, P) error { return nil }
 
 func failing(*Call, *calm, Failure) error { return nil }
 
-// task declares an activity from "open" that is sound but for what is added.
+// task declares an activity from "open" that is correct except for the additions.
 func task(name string, via, to State) *Activity[calm, None, int] {
 	return Do(name, From("open"), via, to,
 		func(context.Context, *Attempt, calm, None) (int, error) { return 0, nil },
@@ -177,7 +177,7 @@ func TestUndoesWhatDeclaresAnUndo(t *testing.T) {
 	checked(t, nil, nil, sound("reserve", "reserving", "closed").Undo(undo), sound("send", "sending", "closed").Undoes("reserve").Settles("reserve"))
 }
 
-// What an activity leads to is reached only where its from is.
+// The states after an activity are reachable only if its from-state is.
 func TestActivityThatNothingReaches(t *testing.T) {
 	checked(t, []string{
 		`state "limbo" cannot be reached from a start`,

@@ -14,11 +14,9 @@ type Child struct {
 	// the command is refused with AlreadyExists, and an activity fails.
 	BusinessKey string
 	Payload     any // of that transition; nil is an empty one
-	// End is the transition of the parent that the child's end causes, with an
-	// [Ended] as its payload. "" causes none. A parent whose state or guard refuses
-	// it takes it later: see the history's entries with the suffixes .deferred and
-	// .not_taken. Pawl itself has every role: with a
-	// role that nobody else holds, no caller can claim that a child has ended.
+	// End is the transition of the parent that the child's completion causes, with an [Ended] as its payload; "" means none. A parent whose
+	// state or guard refuses it takes it later: see the history's entries with the suffixes .deferred and .not_taken. Pawl itself has every
+	// role: with a role that no caller holds, only Pawl can report a completion.
 	End string
 }
 

@@ -22,8 +22,7 @@ func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
 	assert.Truef(t, ids[0] != uuid.Nil && ids[1] == InstanceID(someFacts.Tenant, "note", "n-1"), "the ids are %v", ids)
 }
 
-// The end of a child is a payload like any other, but for members that an
-// earlier build of the child wrote.
+// The completion of a child is an ordinary payload, except for members that an earlier build of the child wrote.
 func TestEndedIsAPayload(t *testing.T) {
 	s := startWith[Ended[namedPayload]](t)
 	schema := schemaOf(t, s)

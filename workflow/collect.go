@@ -14,11 +14,9 @@ import (
 	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
-// unreadableFields says everything that is wrong with a text that the decoder has
-// refused for t: it goes on where the decoder stops at first. It decides nothing
-// itself. Each value is handed to the decoder alone, and what that says of it is
-// reported. Of the rules it tells those that do not depend on what could not be
-// read. refusal is the decoder's error; it is always a part of the answer.
+// unreadableFields returns all errors of a text that the decoder has refused for t, where the decoder stops at the first. It passes each
+// value to the decoder separately and collects its errors. It reports violated rules only if they do not depend on unreadable values.
+// refusal is the decoder's error, which is always included.
 func unreadableFields(raw []byte, t reflect.Type, reading json.Options, refusal error) *Error {
 	first := decodeError(refusal)
 	c := &collector{dec: jsontext.NewDecoder(bytes.NewReader(raw)), reading: reading}
@@ -39,7 +37,7 @@ func unreadableFields(raw []byte, t reflect.Type, reading json.Options, refusal 
 	return fieldsError(c.fields, c.count)
 }
 
-// collector walks a text beside the Go type that it should have been read into.
+// collector walks a text together with its Go type.
 type collector struct {
 	dec      *jsontext.Decoder
 	reading  json.Options

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where the decoder stops at the first field that it cannot read, the answer goes on.
+// The decoder stops at the first field that it cannot read; the answer has the others as well.
 func TestDecodeNamesEveryFieldThatCannotBeRead(t *testing.T) {
 	const text, integer = "must be a string", "must be an integer of 64 bits"
 	s := orderStep(t)
@@ -176,8 +176,7 @@ func isPlace(value any, pointer jsontext.Pointer) bool {
 	return true
 }
 
-// What a refused payload costs is bounded: the place of an array is not written down
-// for each, and so many values are looked at.
+// The cost of a refused payload is bounded: the place in an array is not stored for each value, and a limited number of values is examined.
 func TestDecode_LargePayloadCost(t *testing.T) {
 	type payload struct {
 		N int                `json:"n"`

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/workflow/internal/unknown"
 )
 
-// StateProblem says why an operator cannot put an instance into a state; "" where he can: it is a final one, or an ordinary one from
-// which a final one can be reached.
+// StateProblem returns why an operator cannot put an instance into a state, or "" if the state is final or an ordinary one from which a
+// final one can be reached.
 func (w *Workflow) StateProblem(s State) string {
 	switch busy := w.underWay(s); {
 	case !slices.Contains(w.States, s):

@@ -62,11 +62,9 @@ func (d *Definition[D]) Attr(name string, value func(D) string) *Definition[D] {
 // it, in bytes of JSON.
 const DefaultMaxData = 1 << 20
 
-// MaxData says how large the data of an instance may be, in bytes of JSON. A transition after which
-// it would be larger, and larger than before, is refused with [DataTooLarge]; the result of an activity
-// is, as if the workflow had refused it. Only the failure of an activity is noted in any case. A node
-// has to hold the data some times over, and every transition stores it. Like the horizons it is
-// no part of what the definition says.
+// MaxData bounds the data of an instance, in bytes of JSON. A transition that would exceed it, and increase the data, is refused with
+// [DataTooLarge]; the result of an activity is handled as if the workflow had refused it. The failure of an activity is recorded in any
+// case. A node holds the data several times, and every transition stores it. The bound is not part of the definition's hash.
 func (d *Definition[D]) MaxData(bytes int) *Definition[D] {
 	d.maxData = bytes
 	return d

@@ -12,9 +12,9 @@ import (
 // maxDifferences is how many differences of two definitions are listed.
 const maxDifferences = 10
 
-// Differences returns what the workflow declares otherwise than a description in JSON that was stored before: the states, transitions and
-// timers that are new, gone or changed, and the member of each that has changed, at most ten and how many more there are. What is no part
-// of the hash is left out. It returns none if only something has changed that descriptions do not show.
+// Differences compares the workflow with a stored description in JSON. It returns the states, transitions and timers that are new, gone or
+// changed, and the changed member of each, at most ten and the number of further ones. Members outside of the hash are ignored. It returns
+// none if only something has changed that descriptions do not contain.
 func (w *Workflow) Differences(stored []byte) ([]string, error) {
 	text, err := json.Marshal(w.Describe())
 	if err != nil {
@@ -39,10 +39,10 @@ type differences []string
 
 func (d *differences) add(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
 
-// unhashed are the members of descriptions that are no part of the hash.
+// unhashed are the members of descriptions that are not part of the hash.
 var unhashed = []string{"attributes", "receives"}
 
-// members compares objects. A path begins with what has a name, and goes on with the members in it.
+// members compares objects. A path starts with the name of an element and continues with its members.
 func (d *differences) members(path string, before, after map[string]any) {
 	names := slices.Sorted(maps.Keys(before))
 	for name := range after {

@@ -84,7 +84,7 @@ func ExampleDo() {
 	// ended: paid
 }
 
-// When the work has failed for good, the instance goes to the state of OrElse.
+// After a final failure of the work the instance goes to the state of OrElse.
 func ExampleActivity_OrElse() {
 	w := must(charging.Build())
 	pay := w.Leaving("pay", Placed)
@@ -104,7 +104,7 @@ func ExampleActivity_OrElse() {
 	// payment-failed: the card was refused
 }
 
-// An effect is undone by its result, or by its key where nobody knows it.
+// An effect is undone by its result, or by its key if the result is unknown.
 func ExampleActivity_Undo() {
 	w := must(charging.Build())
 	pay := w.Leaving("pay", Placed)
@@ -133,7 +133,7 @@ func ExampleDefinition_After() {
 	// timers when paid: 0
 }
 
-// An order asks another workflow for a delivery, and goes on at its end.
+// An order requests a delivery from another workflow, and continues at its completion.
 func ExampleCall_Spawn() {
 	type Shipment struct {
 		Address string `json:"address"`

@@ -11,7 +11,7 @@ const (
 	FailureRefused   FailureKind = "refused"   // it was done, but the workflow refused its result
 	FailureCancelled FailureKind = "cancelled" // somebody asked for it to stop
 	FailureAbandoned FailureKind = "abandoned" // its workers were lost too often, or an operator gave it up
-	FailureUntaken   FailureKind = "untaken"   // nobody took it, for longer than its answer would be replayed
+	FailureUntaken   FailureKind = "untaken"   // no node executed it within its retention period
 )
 
 // Failure is what the failure action of an activity gets.
@@ -40,11 +40,9 @@ func IsFinal(err error) bool {
 	return final
 }
 
-// NotDone says that the attempt has certainly done nothing: no connection was made, or the
-// request was refused before anybody looked at it. Unlike [Final] it may be tried again. So an
-// activity with [Activity.AskOperator] asks nobody about it, and where all attempts
-// ended so, the failure is not [Failure.Unknown]. The text of err and what it wraps stay as
-// they were. NotDone(nil) is nil.
+// NotDone marks an error of an attempt that certainly had no effect: no connection was made, or the request was refused before it was
+// processed. Unlike [Final] it may be retried. An activity with [Activity.AskOperator] retries it without an operator, and if all attempts
+// ended so, the failure is not [Failure.Unknown]. The text of err and the errors that it wraps stay the same. NotDone(nil) is nil.
 func NotDone(err error) error {
 	if err == nil {
 		return nil

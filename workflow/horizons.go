@@ -6,17 +6,14 @@ import (
 	"time"
 )
 
-// Horizons are how long the keys of a workflow's commands are good for. An answer
-// is replayed for a time. Then it is dropped, and what stays is a tombstone, which
-// refuses the key. When that is forgotten too, the key is new.
+// Horizons are the retention periods of the keys of a workflow's commands. An answer is replayed for the first period. Then it is replaced
+// by a tombstone, which refuses the key for the second. After that the key is new.
 //
-// They are no part of what the definition says: they may change under one
-// version, and of a node's versions the newest's count. How long a key is refused
-// only grows by itself: the longest time counts that any node has started with.
+// They are not part of the definition's hash: they may change within a version, and the newest version on a node counts. The period of
+// refusal only grows: the longest one with which any node has started counts.
 type Horizons struct {
-	// Replay is how long an answer is replayed, from when it was given. Default: the
-	// engine's, 24 h. A caller's command that is due for longer than this, and that
-	// nobody has taken, is given up, but not what a message asks for; see [CommandAbandoned].
+	// Replay is how long an answer is replayed, from its creation. Defaults to the engine's, 24 hours. A caller's command that has been due
+	// for longer without being executed is abandoned, except those of messages; see [CommandAbandoned].
 	Replay time.Duration
 	// MaxReplay is the most that a command may ask for. Default: 30 days, or Replay
 	// where that is more.
@@ -42,10 +39,9 @@ const (
 	defaultMaxTombstone = 365 * day
 )
 
-// Keep says how long the keys of the workflow's commands are good for. Without
-// it the defaults hold. A message that the workflow receives is such a command too,
-// but its key is refused for at least 30 days after the answer has expired, also
-// where Tombstone is less. A sender who may send it again later than that needs more.
+// Keep sets the retention periods of the workflow's keys. Without it the defaults apply. A message that the workflow receives is such a
+// command too, but its key is refused for at least 30 days after its answer has expired, even if Tombstone is less. A sender that may
+// repeat it later than that needs more.
 func (d *Definition[D]) Keep(h Horizons) *Definition[D] {
 	d.horizons = h
 	return d

@@ -35,8 +35,8 @@ func MigrationOf(from, to *Workflow) (*Migration, error) {
 	return m, nil
 }
 
-// Into is the state in which an instance goes on. known is false for a state from which none is taken: one that the old version
-// does not have, or where it ends.
+// Into is the new state of an instance. known is false for a state from which instances are not migrated: one that the old version does not
+// have, or a final one.
 func (m *Migration) Into(old State) (now State, known bool) {
 	now, known = m.states[old]
 	return now, known
@@ -219,7 +219,7 @@ func (c *migrationCheck) target(s State) (State, bool) {
 	return "", false
 }
 
-// checkCarried looks at the activities that go on. Where one is under way leads to where it is in the new version.
+// checkCarried checks the carried activities. The state during such an activity must become its state in the new version.
 func (c *migrationCheck) checkCarried() {
 	for i, name := range c.plan.carried {
 		was, is := c.From.onlyActivity(name), c.To.onlyActivity(name)
@@ -262,7 +262,7 @@ func (c *migrationCheck) checkUndos() {
 	}
 }
 
-// onlyActivity is the activity of that name, nil where there is none, or more.
+// onlyActivity returns the activity of that name, or nil if there is not exactly one.
 func (w *Workflow) onlyActivity(name string) *Step {
 	if activities(w.byName[name]) != 1 {
 		return nil

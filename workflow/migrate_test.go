@@ -178,7 +178,7 @@ func TestAPlanCarriesAnActivityToWhereItIsUnderWay(t *testing.T) {
 	assert.Truef(t, err == nil && len(list) == 0, "a kept timer: %+v, %v", list, err)
 }
 
-// What an activity does at its end must be the same in both versions, also where that is said by names of states.
+// The states at the end of an activity must be the same in both versions, by name.
 func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
 	type paid struct {
 		Cents int `json:"cents"`

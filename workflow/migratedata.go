@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/workflow/internal/unknown"
 )
 
-// convert makes new data of old. What O does not know of it nobody could take over, so that is refused. gone are the members that the
-// old version's definition means to drop.
+// convert makes new data of old data. Members that O does not know would be lost, so they are an error. gone are the members that the old
+// version declares as dropped.
 func convert[O, D any](data []byte, gone map[string]bool, into func(O) (D, error)) ([]byte, error) {
 	old, kept, err := withoutGone[O](data, gone)
 	if err != nil {
@@ -28,8 +28,8 @@ func convert[O, D any](data []byte, gone map[string]bool, into func(O) (D, error
 	return encodeData(&d)
 }
 
-// unchanged is the data as it is, but for the members that the old version's definition means to drop. What D could not read is
-// refused: nothing could be done with the instance any more.
+// unchanged returns the data without the members that the old version declares as dropped. Data that D cannot read is an error, because the
+// instance would be unusable.
 func unchanged[O, D any](data []byte, gone map[string]bool) ([]byte, error) {
 	if len(gone) > 0 {
 		_, kept, err := withoutGone[O](data, gone)

@@ -23,8 +23,8 @@ func letters[D any](version int, plans ...Plan[D]) *Definition[D] {
 		Final("closed").Migrate(plans...)
 }
 
-// What the old version's definition means to drop is dropped, by a function and without one; what some other build has added is
-// not lost, and does not become data that nobody can read.
+// Members that the old version declares as dropped are dropped, with a function and without one; members that another build has added are
+// neither lost nor made unreadable.
 func TestMigration_UnknownMembers(t *testing.T) {
 	t.Parallel()
 	same := func(old withoutPriority) (withoutPriority, error) { return old, nil }
@@ -57,7 +57,7 @@ func TestMigration_UnknownMembers(t *testing.T) {
 	}
 }
 
-// Attributes are computed anew, so one that the new version does not declare is no loss of data.
+// Attributes are computed again, so an attribute that the new version does not declare is not lost data.
 func TestPlan_DroppedMembers(t *testing.T) {
 	t.Parallel()
 	from := letters[withPriority](1).Attr("text", func(d withPriority) string { return d.Text })

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkPast looks for what the new version asks of the time before the migration, and the old one did not keep: who is excluded for what
-// he has done, and which effects a later failure undoes.
+// checkPast finds what the new version needs from the time before the migration and the old one did not keep: actors that are excluded by
+// earlier transitions, and effects that a later failure undoes.
 func (c *migrationCheck) checkPast() {
 	needed := map[string]bool{}
 	say := func(name, format string, args ...any) {

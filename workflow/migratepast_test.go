@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// bureau is a version of a small workflow: who wrote may not close if the version says so, and a failed letter undoes the booking.
+// bureau is a version of a small workflow: if the version says so the author may not close, and a failed letter undoes the booking.
 func bureau(version int, notBy, last, undoes bool, plans ...Plan[claimV1]) *Definition[claimV1] {
 	work := func(context.Context, *Attempt, claimV1, None) (int, error) { return 1, nil }
 	end := On("close", From("open"), "closed", noAction[claimV1, None])
@@ -31,7 +31,7 @@ func bureau(version int, notBy, last, undoes bool, plans ...Plan[claimV1]) *Defi
 		letter, end).Final("closed").Migrate(plans...)
 }
 
-// Who wrote under a version that does not keep it could close under the one that excludes him: the plan has to say that this is meant.
+// An author under a version that does not keep actors could close under one that excludes authors: the plan must declare this as intended.
 func TestAPlanSaysWhatOfThePastIsForgotten(t *testing.T) {
 	t.Parallel()
 	plan := func() *FromVersionPlan[claimV1, claimV1] { return FromVersion[claimV1, claimV1](1, nil) }
@@ -71,7 +71,7 @@ func drafts(version int, wrote string, last bool, plans ...Plan[claimV1]) *Defin
 	return Define("desk", version, parts...).Final("closed").Migrate(plans...)
 }
 
-// Who wrote under the name of the old version could close under the new one: the plan has to say what that calls it.
+// An author under the old version's name of a transition could close under the new version: the plan must map the name.
 func TestPlan_Actors(t *testing.T) {
 	t.Parallel()
 	plan := func() *FromVersionPlan[claimV1, claimV1] { return FromVersion[claimV1, claimV1](1, nil) }

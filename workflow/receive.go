@@ -14,7 +14,7 @@ import (
 // MaxConsumer is the longest name of a consumer in bytes.
 const MaxConsumer = 249
 
-// Message is what somebody outside has sent, as a [Mapping] sees it.
+// Message is a received message as a [Mapping] sees it.
 type Message struct {
 	Tenant   string
 	Consumer string
@@ -30,13 +30,12 @@ type Address struct {
 	Instance    uuid.UUID
 }
 
-// What a mapping returns about a message that it makes no command of.
+// Errors of a mapping that makes no command of a message.
 var (
 	// ErrNotMine passes the message on to the next transition that receives from
 	// the consumer.
 	ErrNotMine = errors.New("the message is not for this transition")
-	// ErrIgnored passes it on as well. If no other transition takes it, there is
-	// nothing to be done about it, and that is no failure.
+	// ErrIgnored passes the message on as well. If no other transition takes it, it needs no action, and that is not a failure.
 	ErrIgnored = errors.New("there is nothing to be done about the message")
 )
 
@@ -102,16 +101,12 @@ func (u unreadable) Unwrap() error { return u.error }
 // Is makes it a reason to ask the next transition.
 func (u unreadable) Is(target error) bool { return target == ErrNotMine }
 
-// Receive makes the transition listen to a consumer of messages: whoever hands
-// one to the engine for this consumer causes the command that the mapping makes
-// of it, once for each message id. The command has every role; its actor is
-// "inbox:" and the consumer.
+// Receive makes the transition receive messages of a consumer: the mapping makes one command of each message id that is passed to the
+// engine for this consumer. The command has every role; its actor is "inbox:" and the consumer.
 //
-// Several transitions, of several workflows, may receive from one consumer. They
-// are asked in the order of the workflows' names and of their declaration, and
-// the first that takes the message has it. Of each workflow the newest version is
-// asked; where an older one begins new instances, that is asked before. What a workflow receives is not part of its hash: it changes no
-// instance, so it may change without a new version.
+// Several transitions, of several workflows, may receive from one consumer. They are called in the order of the workflows' names and of
+// their declaration, and the first that takes the message gets it. The newest version of each workflow is called, after the default version
+// if that is older. What a workflow receives is not part of its hash: it changes no instance, so it may change without a new version.
 func (t *Transition[D, P]) Receive(consumer string, m Mapping[P]) *Transition[D, P] {
 	t.spec.Receives = append(t.spec.Receives, m.erase(consumer))
 	return t

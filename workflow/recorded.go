@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
-// What the paths of others begin with among the members of the data: of an attribute, and of what an activity's result consists of.
+// Prefixes of paths that are not members of the data: attributes, and results of activities.
 const (
 	attributeMember = "attribute "
 	resultMember    = "result "
@@ -68,9 +68,8 @@ func (w *Workflow) resultOf(s *Step) string {
 	return fmt.Sprint(resultMember, s.Name, " from ", s.From)
 }
 
-// Members are the members of an instance's data, by path, each with its kind, the attributes, and the results of activities:
-// what a database remembers of a version, so that no build loses what another has stored. They
-// are no part of the hash.
+// Members are the members of an instance's data, by path, each with its kind, the attributes, and the results of activities. A database
+// records them for each version, so that no build loses data of another. They are not part of the hash.
 func (w *Workflow) Members() map[string]string { return maps.Clone(w.members) }
 
 // MembersHash is the hex SHA-256 of the members: builds with the same store the same.
@@ -82,9 +81,8 @@ func (w *Workflow) MembersHash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Unlike compares the data with the members that are recorded for the version: those that this build
-// lacks, and those that it may not be able to read, in words. What the definition says it
-// means is in neither.
+// Unlike compares the data with the recorded members of the version. It returns those that this build lacks, and descriptions of those that
+// it may be unable to read, without members that the definition declares as dropped or changed.
 func (w *Workflow) Unlike(recorded map[string]string) (lacking, unreadable []string) {
 	before, now := whole(recorded), whole(w.members)
 	for _, root := range slices.Sorted(maps.Keys(before)) {

@@ -139,7 +139,7 @@ func TestNoNumberIsRoundedByAnotherType(t *testing.T) {
 		"lacking %q, unreadable %q\nwant %q", lacking, unreadable, want)
 }
 
-// What a map has held without a name is what a newer build may have to read by its name.
+// A newer build may read as a named member what a map has stored under that key.
 func TestRecorded_MapMember(t *testing.T) {
 	t.Parallel()
 	type line struct {

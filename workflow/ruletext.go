@@ -120,8 +120,7 @@ func unit(k reflect.Kind, count string) string {
 	return many
 }
 
-// fieldNames returns the JSON names of Go fields that stand beside the one at
-// the namespace, which is written in Go's names.
+// fieldNames returns the JSON names of fields next to the one at the namespace, which consists of Go names.
 func fieldNames(payload reflect.Type, namespace string, fields []string) ([]string, bool) {
 	path := strings.Split(strings.TrimPrefix(namespace, payload.Name()+"."), ".")
 	parent := payload

@@ -199,8 +199,7 @@ func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) 
 	return change(c, data, func(d *D) error { return t.action(c, d, payload) })
 }
 
-// change runs an action on a copy of the data that it decodes anew. What the data has and D does
-// not know stays in it.
+// change runs an action on a freshly decoded copy of the data. Members that D does not know are kept.
 func change[D any](c *Call, data []byte, action func(*D) error) ([]byte, error) {
 	d, before, err := decodeToChange[D](data)
 	if err != nil {

@@ -56,10 +56,9 @@ func (t *Transition[D, P]) Or(states ...State) *Transition[D, P] {
 	return t
 }
 
-// BusinessKey declares natural uniqueness: one instance of the workflow per
-// tenant and key, for ever. A second creation with another idempotency key is
-// answered with the existing instance; see [Transition.RefuseExisting]. Only
-// for a [Start]. The key is 1 to 255 bytes.
+// BusinessKey declares natural uniqueness: at most one instance of the workflow ever exists per tenant and key. A second creation with
+// another idempotency key is answered with the existing instance; see [Transition.RefuseExisting]. Only for a [Start]. The key is 1 to 255
+// bytes.
 func (t *Transition[D, P]) BusinessKey(key func(P) string) *Transition[D, P] {
 	t.key = key
 	t.spec.Keyed = true
@@ -73,10 +72,8 @@ func (t *Transition[D, P]) RefuseExisting() *Transition[D, P] {
 	return t
 }
 
-// Guard adds a condition on the data. A nil error lets the command pass; the
-// text of an error is shown to the caller. Guards also answer "what can I do
-// now", where there is no payload yet; what depends on the payload belongs in
-// the action.
+// Guard adds a condition on the data. A nil error permits the command; the text of an error is shown to the caller. Guards also decide
+// which transitions are offered, before there is a payload; conditions on the payload belong in the action.
 func (t *Transition[D, P]) Guard(name string, allow func(c *Call, data D) error) *Transition[D, P] {
 	t.spec.Guards = append(t.spec.Guards, name)
 	t.guards = append(t.guards, allow)
@@ -89,10 +86,8 @@ func (t *Transition[D, P]) Role(roles ...string) *Transition[D, P] {
 	return t
 }
 
-// NotBy refuses an actor who did one of the named transitions on the same
-// instance: separation of duties. Who has asked for an activity has done it while it is
-// under way and when it is done. When it has failed he has not, unless it may have happened
-// all the same and has no [Activity.Undo].
+// NotBy refuses an actor that did one of the named transitions on the same instance: separation of duties. The requester of an activity has
+// done it while it is in flight and after its success, and after a failure only if it may have happened and has no [Activity.Undo].
 func (t *Transition[D, P]) NotBy(transitions ...string) *Transition[D, P] {
 	t.spec.NotBy = append(t.spec.NotBy, transitions...)
 	return t

@@ -81,8 +81,8 @@ func NewAttempt(a Attempt, report func(progress []byte)) *Attempt {
 	return &a
 }
 
-// Report tells whoever watches the command how far it is. The newest report
-// counts; none is waited for. A value that JSON cannot say is an error.
+// Report publishes progress to watchers of the command. The newest report replaces earlier ones; it is not waited for. A value without a
+// JSON form is an error.
 func (a *Attempt) Report(progress any) error {
 	raw, err := json.Marshal(progress, jsonOut)
 	if err != nil {

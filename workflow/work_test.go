@@ -47,7 +47,7 @@ func TestTheWorksOwnErrorsComeThrough(t *testing.T) {
 	assert.Truef(t, err == mine && !happened && result == nil, "Check: %s, %t, %v", result, happened, err)
 }
 
-// What cannot be decoded or encoded is a defect, and no work is done on it.
+// Data that cannot be decoded or encoded is a defect, and the work is not started.
 func TestWorkOnWhatDoesNotFitIsADefect(t *testing.T) {
 	ran := false
 	run := func() { ran = true }
@@ -154,8 +154,7 @@ func TestCheckTellsWhetherItHappened(t *testing.T) {
 	assert.Truef(t, err == nil && !happened && result == nil, "%s, %t, %v", result, happened, err)
 }
 
-// Deciding again decides the same, also when a function changes what it was
-// given in place, or keeps a part of it in the data.
+// Deciding again gives the same result, even if a function changes its arguments in place or keeps a part of them in the data.
 func TestWork_NoSharedState(t *testing.T) {
 	spoil := func(b bill) {
 		for i := range b.Tags {

@@ -44,7 +44,7 @@ func TestInboxKeepNamesConsumerAndTime(t *testing.T) {
 	assert.Truef(t, err == nil && consumers["bank"].Keep == 720*time.Hour && consumers["post"].Keep == 0, "%+v, %v", consumers, err)
 	for flags, want := range map[string]string{
 		"post": "is not CONSUMER=DURATION", "post=": "is not", "post=30": "is not", "post=0s": "is not", "post=-1h": "is not",
-		"post=99999999h": "is not", "post=90000h": "longer than 3660 days", "other=1h": "there is no --inbox other",
+		"post=99999999h": "is not", "post=90000h": "longer than 3660 days", "other=1h": "--inbox other is not given",
 		"post=1h post=2h": `names "post" twice`,
 	} {
 		consumers := map[string]service.InboxConsumer{"post": {}}

@@ -206,7 +206,7 @@ func keptFor(consumers map[string]service.InboxConsumer, flags []string) error {
 		case keep > transitions.MaxKeep:
 			return usage.Errorf("--inbox-keep %q is longer than %d days", flag, transitions.MaxKeep/(24*time.Hour))
 		case !known:
-			return usage.Errorf("--inbox-keep names %q, and there is no --inbox %s", name, name)
+			return usage.Errorf("--inbox-keep names %q, but --inbox %s is not given", name, name)
 		case c.Keep != 0:
 			return usage.Errorf("--inbox-keep names %q twice", name)
 		}

@@ -36,7 +36,7 @@ func serverAccount(data string) (*account, error) {
 			return &account{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
 		}
 	}
-	return nil, errors.New("PostgreSQL refuses to run as root, and no unprivileged account (postgres, or nobody) exists: " +
+	return nil, errors.New("PostgreSQL refuses to run as root, and no unprivileged account exists: " +
 		"run as a normal user, or set DATABASE_URL")
 }
 

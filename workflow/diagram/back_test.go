@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What goes back to where it came from is drawn to each of these states.
+// An activity that returns to the state of its command is drawn to each possible state.
 func TestDiagram_Back(t *testing.T) {
 	t.Parallel()
 	work := func(context.Context, *workflow.Attempt, data, workflow.None) (int, error) { return 0, nil }

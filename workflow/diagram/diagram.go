@@ -43,8 +43,7 @@ type picture struct {
 	between  map[[2]workflow.State]*arrow // the same, by their ends
 }
 
-// arrow leads from one state to another, or to itself. It leads from "", which
-// is no state, where instances are created.
+// arrow leads from one state to another, or to itself. An arrow from "" creates instances.
 type arrow struct {
 	from, to workflow.State
 	lines    []line

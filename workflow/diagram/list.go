@@ -6,7 +6,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A picture with more than this is a tangle that nobody can follow, and its time and size grow with the square of the states.
+// A picture with more elements is unreadable, and its time and size grow with the square of the states.
 const (
 	maxPieces = 20_000    // of links, from rank to rank
 	maxPairs  = 4_000_000 // of a state and an arrow
@@ -17,8 +17,8 @@ const (
 	listInset = 24.0 // between a state and what leaves it
 )
 
-// list draws a workflow without a layout: its states one below the other in the order of the definition, and beside each the
-// transitions that leave it, with the states that they lead to.
+// list draws a workflow without a layout: its states in the order of the definition, each with the transitions that leave it and the states
+// that they lead to.
 func (d *drawing) list() {
 	leaving := map[workflow.State][]*arrow{}
 	for _, a := range d.arrows {

@@ -86,8 +86,7 @@ func (k *link) ends() (upper, lower *node) {
 	return k.from, k.to
 }
 
-// rank gives each node the length of the longest way to it. There are no cycles
-// left, so that it ends.
+// rank assigns each node the length of the longest path to it. It ends because the graph has no cycles here.
 func (l *layout) rank() {
 	for changed := true; changed; {
 		changed = false

@@ -178,7 +178,7 @@ func (r *Report) String() string {
 	}
 	line("  %s done once and replayed to the other caller", r.Once)
 	line("  %s replayed to both: done before, by an attempt whose answer was lost, or in an earlier replay", r.Found)
-	line("  %s submitted again, because there was no answer", r.Again)
+	line("  %s submitted again after a missing answer", r.Again)
 	line("  %s executed twice, %s answered differently to the two callers, %s otherwise than the fold says", r.Twice, r.Unequal, r.Wrong)
 	examples := r.Examples
 	if d := r.Durable; d != nil {

@@ -43,7 +43,7 @@ func (s *shop) placeOrder(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, func(customer string, want wanted) (followed, error) {
 		price, known := prices[want.Item]
 		if !known || want.Quantity < 1 || want.Quantity > 9 {
-			return followed{}, refuse(http.StatusBadRequest, "there is no such item, or not so many of it")
+			return followed{}, refuse(http.StatusBadRequest, "the item does not exist, or not in that quantity")
 		}
 		p := order.Place{Customer: customer, Cart: want.Cart, Total: price * want.Quantity, Currency: "EUR"}
 		// The business key is the idempotency key too: that of a cart alone another customer could have.

@@ -15,9 +15,8 @@ import (
 	"github.com/pawlhq/pawl/internal/schemagen"
 )
 
-// Ambiguous says that an array has changed in such a way that nobody can tell to which of its
-// elements the unknown members belong: some were added or removed and others changed, or changed and moved, or
-// they look alike to this build.
+// Ambiguous reports that an array has changed such that it cannot be determined which of its elements own the unknown members: some were
+// added or removed and others changed, or changed and moved, or they are equal to this build.
 type Ambiguous struct{ Path string }
 
 // Error says where.
@@ -26,8 +25,8 @@ func (e *Ambiguous) Error() string {
 		"and look alike without them, or were added, removed, moved or changed at once", e.Path)
 }
 
-// Encode is a value as Keep compares it. A pointer that is not nil is seen in it, also where nothing is in
-// what it leads to and `omitempty` therefore leaves it out of what is stored.
+// Encode encodes a value for comparison by Keep. It includes pointers that are not nil, even if their value is empty and `omitempty`
+// therefore excludes it from the stored form.
 func Encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsonv1.OmitEmptyWithLegacySemantics(true))
 }
