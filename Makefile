@@ -5,8 +5,8 @@ FUZZTIME ?= 10s
 # without it.
 RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 
-# Most tests wait for a database or a clock: two packages to a core keep it busy.
-JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Most tests wait for a database or a clock, so more packages than cores keep the machine busy.
+JOBS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 
 # Packages with many goroutines are tested with the race detector; make test-all tests every package with it.
 CONCURRENT = ./engine/... ./outbox/... ./inbox/... ./client ./api/internal/stream ./internal/kernel/...
@@ -38,8 +38,9 @@ demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the 
 
 test: ## run all tests except the long ones on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
-	$(GO) test -short $(RACE) $(TESTFLAGS) $(CONCURRENT)
-	$(GO) test -short $(TESTFLAGS) $(FIRST) $$($(GO) list ./... | grep -vxFf <($(GO) list $(CONCURRENT)))
+	$(GO) test -short $(RACE) $(TESTFLAGS) $(CONCURRENT) & race=$$!; \
+	$(GO) test -short $(TESTFLAGS) $(FIRST) $$($(GO) list ./... | grep -vxFf <($(GO) list $(CONCURRENT))); rest=$$?; \
+	wait $$race && exit $$rest
 	$(GO) test -C bench -short $(TESTFLAGS) ./...
 
 test-race: ## run the same tests with the race detector in every package
