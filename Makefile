@@ -5,8 +5,9 @@ FUZZTIME ?= 10s
 # without it.
 RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 
-# Most tests wait for a database or a clock, so more packages than cores keep the machine busy.
+# Most tests wait for a database or a clock, so more packages and tests than cores keep the machine busy.
 JOBS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
+PARALLEL := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Packages with many goroutines are tested with the race detector; make test-all tests every package with it.
 CONCURRENT = ./engine/... ./outbox/... ./inbox/... ./client ./api/internal/stream ./internal/kernel/...
@@ -17,7 +18,7 @@ FIRST := ./api ./internal/testkit/faults ./schema ./cmd/pawl/demo ./internal/loc
 # Test programs have no symbols for a debugger (stack traces and data races still have names and lines). At its end a program
 # of the race detector waits for 50 ms instead of a second: there are many such programs. The time limit is for a test that hangs,
 # not for a slow machine. vet has its own target (lint).
-TESTFLAGS := -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
+TESTFLAGS := -vet=off -ldflags=-w -p $(JOBS) -parallel $(PARALLEL) -timeout 30m
 export GORACE := atexit_sleep_ms=50 $(GORACE)
 
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
