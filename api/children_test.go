@@ -138,7 +138,7 @@ func TestLeaseHolderNeedsOperator(t *testing.T) {
 	assert.Truef(t, len(c.InFlight) == 1 && c.InFlight[0].ClaimedBy != "", "%+v", c.InFlight)
 	nodes := read[api.NodeList](t, s.get("/v1/ops/nodes", "Pawl-Roles", "operator")).Nodes
 	assert.Truef(t, len(nodes) == 1 && nodes[0].Name == c.InFlight[0].ClaimedBy && nodes[0].Leases == 1 && nodes[0].Alive &&
-		nodes[0].Build != "" && len(nodes[0].Versions) == 2 && nodes[0].Leads != nil && nodes[0].Sinks != nil && nodes[0].Migrations != nil,
+		nodes[0].Build != "" && len(nodes[0].Knowing) == 2 && nodes[0].Leads != nil && nodes[0].Sinks != nil && nodes[0].Migrations != nil,
 		"%+v", nodes)
 	of := read[api.NodeList](t, s.get("/v1/ops/nodes", "Pawl-Tenant", "other")).Nodes
 	assert.Truef(t, len(of) == 1 && of[0].Leases == 0, "another tenant's: %+v", of)

@@ -163,7 +163,7 @@ func TestAsNormalUser(t *testing.T) {
 		"XDG_CACHE_HOME=")
 	out, err := cmd.CombinedOutput()
 	require.NoErrorf(t, err, "as nobody \n%s", out)
-	for _, want := range []string{"LastingServer", "TwoPrograms", "ThrowAway", "UserDir"} {
+	for _, want := range []string{"LastingServer", "SharedServer", "ThrowAway", "UserDir"} {
 		assert.Containsf(t, string(out), "--- PASS: Test"+want, "no Test%s has passed in the run as nobody:\n%s", want, out)
 	}
 }
