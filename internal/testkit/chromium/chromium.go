@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -171,19 +172,20 @@ func (p *Page) Focus(selector string) {
 	await.Eventually(p.t, selector+" has the focus", func() bool { return Eval[bool](p, fmt.Sprintf(focused, selector)) })
 }
 
-// Click waits until the element at a selector is visible and enabled, and clicks into its middle, the given number of times.
+// Click waits until the element at a selector is visible, enabled, uncovered and at rest, and clicks into its middle, the given number of times.
 func (p *Page) Click(selector string, times int) {
 	p.t.Helper()
 	const middle = `((e) => {
 		if (!e?.checkVisibility() || e.matches(':disabled')) return [];
 		e.scrollIntoView({block: 'center', behavior: 'instant'});
-		const r = e.getBoundingClientRect();
-		return [r.x + r.width / 2, r.y + r.height / 2];
+		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2;
+		return e.contains(document.elementFromPoint(x, y)) ? [x, y] : [];
 	})(document.querySelector(%q))`
 	var at []float64
-	await.Eventually(p.t, selector+" can be clicked", func() bool {
+	await.Eventually(p.t, selector+" can be clicked and does not move", func() bool {
+		before := at
 		at = Eval[[]float64](p, fmt.Sprintf(middle, selector))
-		return len(at) == 2
+		return len(at) == 2 && slices.Equal(at, before)
 	})
 	for n := range times {
 		p.Do(chromedp.MouseClickXY(at[0], at[1], chromedp.ClickCount(n+1)))
