@@ -172,7 +172,8 @@ func (p *Page) Focus(selector string) {
 	await.Eventually(p.t, selector+" has the focus", func() bool { return Eval[bool](p, fmt.Sprintf(focused, selector)) })
 }
 
-// Click waits until the element at a selector is visible, enabled, uncovered and at rest, and clicks into its middle, the given number of times.
+// Click waits until the element at a selector is visible, enabled, uncovered and at rest, and clicks into its middle, the given number of
+// times.
 func (p *Page) Click(selector string, times int) {
 	p.t.Helper()
 	const middle = `((e) => {
