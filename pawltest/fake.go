@@ -124,7 +124,7 @@ func decode[T any](s *Sim, raw []byte) (v T) {
 		return v
 	}
 	if err := json.Unmarshal(raw, &v, json.RejectUnknownMembers(true)); err != nil {
-		s.t.Fatalf("pawltest: %s is not a %T: %v", raw, v, err)
+		s.t.Fatalf("pawltest: %s is not of type %T: %v", raw, v, err)
 	}
 	return v
 }

@@ -156,7 +156,7 @@ func TestMistakesInATestFailIt(t *testing.T) {
 		"encode func":            func(tb pawltest.TB) { _, c := begun(tb); c.Do("write", func() {}) },
 		"write: instance_not":    func(tb pawltest.TB) { s, _ := begun(tb); s.Case(uuid.Max).Do("write", nil) },
 		"pawltest: instance_not": func(tb pawltest.TB) { s, _ := begun(tb); s.Case(uuid.Max).State() },
-		"is no int":              func(tb pawltest.TB) { _, c := begun(tb); pawltest.Data[int](c) },
+		"is not of type int":     func(tb pawltest.TB) { _, c := begun(tb); pawltest.Data[int](c) },
 		`no activity "write"`: func(tb pawltest.TB) {
 			s, _ := begun(tb)
 			pawltest.Fake(s, "move", "write", func(context.Context, *workflow.Attempt, move, note) (note, error) { return note{}, nil })
@@ -166,7 +166,7 @@ func TestMistakesInATestFailIt(t *testing.T) {
 			pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, note) (int, error) { return 1, nil })
 			s.Await(c.Do("call", nil))
 		},
-		"is no pawltest_test.Card": func(tb pawltest.TB) {
+		"is not of type pawltest_test.Card": func(tb pawltest.TB) {
 			s, c := begun(tb)
 			pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, Card) (note, error) { return note{}, nil })
 			s.Await(c.Do("call", note{Text: "mum"}))
