@@ -18,38 +18,17 @@ func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
 	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
 	require.Truef(t, d.Err == nil && d.Stored && d.Status == transitions.Pending && d.Code == 202 && d.Body == nil, "got %+v", d)
 	ref := transitions.CommandRef{Transition: "book", Scope: p.Scope, Key: p.Key}
-	if a := d.After; a.State != booking || a.Version != 2 || !a.Open || !reflect.DeepEqual(a.Links, transitions.Links{InFlight: &ref}) {
-		t.Errorf("the instance became %+v", a)
-	}
+	a := d.After
+	assert.Truef(t, a.State == booking && a.Version == 2 && a.Open && reflect.DeepEqual(a.Links, transitions.Links{InFlight: &ref}),
+		"the instance became %+v", a)
 	wantLog(t, d.After, "plan ", "book Rome")
 	want := Flight{Phase: transitions.Working, RunAt: noon, Request: []byte(`{"payload":{"text":"Rome"}}`), Definition: d.After.Definition}
 	assert.Equalf(t, want, *d.Flight, "in flight as %+v %s", d.Flight, d.Flight.Request)
-	if e := d.Entry; e.Transition != "book.accepted" || e.From != planned || e.To != booking || string(e.Payload) != `{"text":"Rome"}` {
-		t.Errorf("the entry is %+v", e)
-	}
+	e := d.Entry
+	assert.Truef(t, e.Transition == "book.accepted" && e.From == planned && e.To == booking && string(e.Payload) == `{"text":"Rome"}`,
+		"the entry is %+v", e)
 	assert.Truef(t, len(d.Events) == 1 && d.Events[0].Type == "trip.book.accepted", "the events are %+v", d.Events)
 	assert.Equal(t, before, l.inst, "the instance that was passed in became")
-}
-
-func TestAccept_Record(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
-	r := p.Begun(&d, l.now)
-	want := &transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: transitions.Pending, Workflow: "trip",
-		Transition: "book",
-		Instance:   l.inst.ID, Version: 2, Actor: "ann", CreatedAt: noon, UpdatedAt: noon, Phase: transitions.Working, RunAt: noon,
-		Request: d.Flight.Request}
-	assert.Truef(t, reflect.DeepEqual(r, want) && r.InFlight(), "got %+v\nwant %+v", r, want)
-	assert.Equal(t, KeyActive, Classify(r, p.Fingerprint, noon), "a duplicate")
-	f := FlightOf(r, "default")
-	asked, err := f.Asked()
-	assert.Truef(t, err == nil && string(asked.Payload) == `{"text":"Rome"}` &&
-		f.Ref == (transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}) && f.Phase == transitions.Working && f.Actor == "ann",
-		"the worker gets %+v, %+v, %v", f, asked, err)
-	f.Request = []byte(`{`)
-	_, err = f.Asked()
-	wantCode(t, err, workflow.Internal)
 }
 
 func TestAnAcceptCanBeRefused(t *testing.T) {
@@ -119,9 +98,8 @@ func TestTheEffectKeyNamesTheCommand(t *testing.T) {
 	assert.Truef(t, err == nil && first == "4bc5ea527718bd326deba326ca4eddaa27482930",
 		"got %s, %v: providers know the effects of earlier releases by this key", first, err)
 	f.Attempt, f.Failures = 7, 3
-	if again, _ := f.EffectKey(); again != first {
-		t.Errorf("another attempt has the key %s", again)
-	}
+	again, _ := f.EffectKey()
+	assert.Truef(t, again == first, "another attempt has the key %s", again)
 	seen := map[string]transitions.Ref{}
 	for _, r := range []transitions.Ref{f.Ref, {Tenant: "default", Scope: "order:1", Key: "pay-2"},
 		{Tenant: "default", Scope: "order:", Key: "1pay-1"}, {Tenant: "defaul", Scope: "torder:1", Key: "pay-1"},

@@ -58,9 +58,7 @@ func (s *sheet) try(actor, transition string) (*Prepared, Decision) {
 		c.Instance = s.inst.ID
 	}
 	p, err := Prepare(c, s.w, fixedID)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return p, Decide(p, s.w, s.inst, noon)
 }
 
@@ -68,9 +66,7 @@ func (s *sheet) try(actor, transition string) (*Prepared, Decision) {
 func (s *sheet) do(actor, transition string) *InFlight {
 	s.t.Helper()
 	p, d := s.try(actor, transition)
-	if d.After == nil {
-		s.t.Fatalf("%s by %s: %+v", transition, actor, d)
-	}
+	require.Truef(s.t, d.After != nil, "%s by %s: %+v", transition, actor, d)
 	s.inst = d.After
 	if d.Flight == nil {
 		return nil
@@ -141,19 +137,6 @@ func TestActors_OfActivity(t *testing.T) {
 	}
 }
 
-// A failed transition does not count; the transitions before it do, and so does their last actor.
-func TestAFailureDoesNotHideWhoDidItBefore(t *testing.T) {
-	t.Parallel()
-	s := newSheet(t)
-	s.end(s.do("ann", "send"), Outcome{Result: []byte(`{}`)})
-	f := s.do("bob", "send")
-	s.wants("not-by-last-sender", map[string]bool{"ann": false, "bob": false, "eve": true})
-	s.end(f, failure(workflow.FailureError, "no", false))
-	s.wants("not-by-last-sender", map[string]bool{"ann": false, "bob": true})
-	s.end(s.do("ann", "send"), failure(workflow.FailureError, "no", false))
-	s.wants("not-by-sender", map[string]bool{"ann": false, "bob": true})
-}
-
 // An abandoned undo leaves the effect, so its actor has done it.
 func TestActors_FailedUndo(t *testing.T) {
 	t.Parallel()
@@ -168,23 +151,6 @@ func TestActors_FailedUndo(t *testing.T) {
 		s.end(d.Commands[0].flight(), outcome)
 		s.wants("not-by-sender", map[string]bool{"ann": undone, "bob": true})
 	}
-}
-
-// The outcome of an activity that the instance has left is unknown. It will be undone if it can be.
-func TestActors_LeftActivity(t *testing.T) {
-	t.Parallel()
-	s := newSheet(t)
-	f := s.do("ann", "print")
-	s.do("bob", "stop")
-	s.wants("not-by-printer", map[string]bool{"ann": false, "bob": true})
-	s.end(f, Outcome{Result: []byte(`{}`)})
-
-	f = s.do("ann", "send")
-	s.do("bob", "stop")
-	s.wants("not-by-sender", map[string]bool{"ann": true})
-	d := s.end(f, Outcome{Result: []byte(`{}`)})
-	s.end(d.Commands[0].flight(), failure(workflow.FailureAbandoned, "given up", true))
-	s.wants("not-by-sender", map[string]bool{"ann": false, "bob": true})
 }
 
 // An operator who resolves an activity acts for its actor and for himself or herself.

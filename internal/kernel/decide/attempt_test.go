@@ -28,9 +28,8 @@ func TestCheck_AfterLastAttempt(t *testing.T) {
 	w := checkable(3)
 	boom := errors.New("the line went dead")
 	last := &InFlight{Phase: transitions.Working, Attempt: 3, Failures: 2}
-	if v := last.After(w, tryOf(last, w, false, nil, boom)); v.Back == nil || v.Back.Stuck != "" || !v.Back.Failed {
-		t.Fatalf("the last attempt came to %+v", v)
-	}
+	v := last.After(w, tryOf(last, w, false, nil, boom))
+	require.Truef(t, v.Back != nil && v.Back.Stuck == "" && v.Back.Failed, "the last attempt came to %+v", v)
 	asks := &InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}
 	if v, decided := asks.Before(w, time.Hour, time.Time{}); decided {
 		t.Fatalf("decided without asking: %+v", v)
@@ -38,10 +37,9 @@ func TestCheck_AfterLastAttempt(t *testing.T) {
 	if v := asks.After(w, tryOf(asks, w, true, nil, boom)); v.Outcome == nil || v.Outcome.Failure != nil {
 		t.Errorf("it had happened, and came to %+v", v)
 	}
-	v := asks.After(w, tryOf(asks, w, false, nil, nil))
-	if v.Outcome == nil || v.Outcome.Failure == nil || v.Outcome.Failure.Kind != workflow.FailureAbandoned || !v.Outcome.Failure.Unknown {
-		t.Errorf("it had not happened yet, and came to %+v", v)
-	}
+	v = asks.After(w, tryOf(asks, w, false, nil, nil))
+	assert.Truef(t, v.Outcome != nil && v.Outcome.Failure != nil && v.Outcome.Failure.Kind == workflow.FailureAbandoned &&
+		v.Outcome.Failure.Unknown, "it had not happened yet, and came to %+v", v)
 }
 
 func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
@@ -64,15 +62,6 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 	v, decided := lost.Before(w, time.Hour, time.Time{})
 	assert.Truef(t, decided && v.Outcome.Failure.Kind == workflow.FailureAbandoned && v.Outcome.Failure.Unknown,
 		"a check that kills its node goes on: %+v", v)
-}
-
-func TestCheck_FinalError(t *testing.T) {
-	w := checkable(3)
-	f := &InFlight{Phase: transitions.Working, Attempt: 2, Failures: 1}
-	try := tryOf(f, w, false, workflow.Final(errors.New("not your business")), nil)
-	assert.Falsef(t, try.Final, "%+v", try)
-	v := f.After(w, try)
-	assert.Truef(t, v.Back != nil && v.Back.Failure != "", "%+v", v)
 }
 
 // typedNil is what a function returns as its error that declares the pointer and never sets it.
@@ -100,9 +89,9 @@ func TestAttempt_PanickingError(t *testing.T) {
 	f := &InFlight{Phase: transitions.Working, Attempt: 1}
 	caught := 0
 	try := f.Try(w, Code{Do: func() ([]byte, error) { var e *typedNil; return nil, e }}, func(any, []byte) { caught++ })
-	if v := f.After(w, try); caught != 1 || v.Back == nil || v.Back.Failure != "the activity panicked; the log says where" {
-		t.Errorf("%d panics were caught, and it comes to %+v", caught, v)
-	}
+	v := f.After(w, try)
+	assert.Truef(t, caught == 1 && v.Back != nil && v.Back.Failure == "the activity panicked; the log says where",
+		"%d panics were caught, and it comes to %+v", caught, v)
 }
 
 func TestAfterAnAttemptNoCodeOfTheUserIsCalled(t *testing.T) {
@@ -125,14 +114,6 @@ func TestAfterAnAttemptNoCodeOfTheUserIsCalled(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestAResultThatCannotBeEncodedIsNeverFinal(t *testing.T) {
-	w := &workflow.Work{Retry: workflow.Retry{Attempts: 3, First: 1, Max: 1, Final: func(error) bool { return true }}}
-	f := &InFlight{Phase: transitions.Working, Attempt: 1}
-	v := f.After(w, tryOf(f, w, false, nil, &workflow.Error{Code: workflow.Internal, Message: "no", Cause: workflow.ErrResult}))
-	assert.Truef(t, v.Back != nil && v.Back.Stuck == transitions.StuckUndecidable && v.Back.Failure == "internal_error: no",
-		"it comes to %+v", v)
 }
 
 // A node leaves commands that it can claim and not execute, for example of an unknown version, to others with a growing delay.

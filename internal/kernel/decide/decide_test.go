@@ -2,12 +2,10 @@ package decide
 
 import (
 	"bytes"
-	"reflect"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,8 +30,7 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 		{"an instance of another workflow", onE1("drop", "", "bob"), &transitions.Instance{Workflow: "order", BusinessKey: "E-1", State: open},
 			workflow.InstanceNotFound, ""},
 		{"an instance of another business key", onE1("drop", "", "bob"),
-			&transitions.Instance{Workflow: "expense", BusinessKey: "E-2", State: open},
-			workflow.InstanceNotFound, ""},
+			&transitions.Instance{Workflow: "expense", BusinessKey: "E-2", State: open}, workflow.InstanceNotFound, ""},
 		{"no role", onE1("decide", `{"verdict":"yes"}`, "bob"), expenseIn(open, 1, "1"), workflow.RoleRequired, `"decide" requires role boss`},
 		{"the wrong role", onE1("pay", "", "eve", "clerk"), expenseIn(approved, 2, "1"), workflow.RoleRequired, "cashier or boss"},
 		{"a creation without its role", transitions.Command{Transition: "open-house"}, nil, workflow.RoleRequired, "requires role boss"},
@@ -85,8 +82,7 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 	for code, d := range refusalsInFlight(t) {
 		wantCode(t, d.Err, code)
 		assert.Truef(t, d.Stored && d.Status == transitions.FailedFinal && d.Code == code.Info().Status &&
-			workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) == code,
-			"%s: got %+v, %s", code, d, d.Body)
+			workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) == code, "%s: got %+v, %s", code, d, d.Body)
 		seen[d.Err.Code] = true
 	}
 	for _, c := range workflow.Codes {
@@ -192,9 +188,8 @@ func TestDecideCreates(t *testing.T) {
 	assert.Truef(t, d.Code == 201 && d.Entry.From == "" && d.Entry.To == open && d.Entry.Version == 1 && d.Entry.Reason == "filed E-1",
 		"got %d, %+v", d.Code, d.Entry)
 	d = Decide(prepared(t, w, transitions.Command{Transition: "draft"}), w, nil, noon)
-	if d.After == nil || d.After.ID != madeUp || d.After.BusinessKey != "" || d.After.Actors != nil || len(d.After.Attributes) != 0 {
-		t.Errorf("without a business key: got %+v", d.After)
-	}
+	assert.Truef(t, d.After != nil && d.After.ID == madeUp && d.After.BusinessKey == "" && d.After.Actors == nil &&
+		len(d.After.Attributes) == 0, "without a business key: got %+v", d.After)
 }
 
 func TestTheActionChoosesAmongTheTargets(t *testing.T) {
@@ -214,27 +209,6 @@ func TestTheActionChoosesAmongTheTargets(t *testing.T) {
 	assert.Truef(t, d.After != nil && !d.After.Open, "in a final state: got %+v", d.After)
 }
 
-func TestCreation_Existing(t *testing.T) {
-	t.Parallel()
-	w := built(t, definition(1))
-	inst := expenseIn(paid, 4, "120")
-	d := Decide(prepared(t, w, transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":999}`)}), w, inst, noon)
-	if d.Err != nil || d.After != nil || !d.Stored || d.Status != transitions.Succeeded || d.Code != 200 || d.Entry.Version != 0 {
-		t.Fatalf("got %+v", d)
-	}
-	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
-	want := transitions.Result{Instance: inst.ID, Workflow: "expense", Transition: "file", State: paid, Version: 4, At: inst.UpdatedAt,
-		Existing: true}
-	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v, want %+v", got, err, want)
-}
-
-func TestAnyRoleStandsForEveryRole(t *testing.T) {
-	t.Parallel()
-	w := built(t, definition(1))
-	d := Decide(prepared(t, w, onE1("pay", "", "eve", transitions.AnyRole)), w, expenseIn(approved, 2, "1"), noon)
-	assert.Nil(t, d.Err)
-}
-
 func TestForbidden_HidesState(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
@@ -244,31 +218,6 @@ func TestForbidden_HidesState(t *testing.T) {
 	d = Decide(prepared(t, w, onE1("drop", "", "ann")), w, expenseIn(paid, 4, "1"), noon)
 	wantCode(t, d.Err, workflow.RoleRequired) // ann neither
 	assert.Truef(t, !d.Stored && d.Err.State == "" && !strings.Contains(d.Err.Message, "paid"), "got stored %v, %+v", d.Stored, d.Err)
-}
-
-func TestDutiesRememberEveryActorOnce(t *testing.T) {
-	t.Parallel()
-	w := built(t, definition(1))
-	inst := expenseIn(open, 1, "1")
-	for _, actor := range []string{"bob", "eve", "bob"} {
-		d := Decide(prepared(t, w, onE1("add", "", actor)), w, inst, noon)
-		require.Nil(t, d.Err)
-		inst = d.After
-	}
-	want := map[string][]string{"file": {"ann"}, "add": {"bob", "eve"}}
-	assert.Equal(t, want, inst.Actors)
-	d := Decide(prepared(t, w, onE1("drop", "", "eve")), w, inst, noon)
-	assert.Nil(t, d.Err, "eve added, which does not exclude her from drop")
-}
-
-func TestTheTimeOfTheDecisionIsTheOneGiven(t *testing.T) {
-	t.Parallel()
-	w := built(t, definition(1))
-	for _, at := range []time.Time{time.Unix(0, 0).UTC(), noon, noon.AddDate(300, 0, 0)} {
-		d := Decide(prepared(t, w, transitions.Command{Transition: "draft", Instance: uuid.Nil}), w, nil, at)
-		assert.Truef(t, d.After != nil && d.After.CreatedAt == at && d.After.UpdatedAt == at && d.Entry.At == at && d.Events[0].At == at,
-			"%s: got %+v", at, d.After)
-	}
 }
 
 // The database could not store it, and its error would say nothing of whose attribute it is.
@@ -317,4 +266,57 @@ func TestAResultThatMakesTheDataTooLargeIsAFailure(t *testing.T) {
 	wantCode(t, d.Err, workflow.ActivityFailed)
 	assert.Truef(t, d.After != nil && d.After.State == unbooked && d.Status == transitions.FailedFinal, "it became %+v", d)
 	assert.NotEqual(t, 0, len(d.Commands), "what it did is not undone")
+}
+
+// The decision after an earlier one must not write into what that one holds: a group of commands keeps them all.
+func TestLaterDecisionsDoNotChangeEarlierOnes(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	inst := expenseIn(open, 1, "0")
+	inst.Actors["add"] = append(make([]string, 0, 8), "zoe") // room to append in place
+	var all, copies []*transitions.Instance
+	for _, futures := range [][]string{{"a", "b"}, {"c", "d"}, {"e", "f"}} {
+		for _, actor := range futures { // two of one past
+			d := Decide(prepared(t, w, onE1("add", `{"amounts":[1]}`, actor)), w, inst, noon)
+			require.Nil(t, d.Err)
+			all, copies = append(all, d.After), append(copies, clone(d.After))
+		}
+		inst = all[len(all)-1]
+	}
+	for i := range all {
+		assert.Equalf(t, copies[i], all[i], "decision %d became", i)
+	}
+}
+
+// Run with -race: an action may return one error value to several goroutines.
+func TestAnErrorValueThatIsSharedIsNotChanged(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	var work sync.WaitGroup
+	for _, state := range []workflow.State{open, rejected} {
+		work.Go(func() {
+			for range 100 {
+				d := Decide(prepared(t, w, onE1("add", `{"do":"refuse always alike"}`, "bob")), w, expenseIn(state, 1, "1"), noon)
+				assert.Truef(t, d.Err != nil && d.Err.State == state, "got %+v, want a refusal in %s", d.Err, state)
+			}
+		})
+	}
+	work.Wait()
+	e := errSpent.(*workflow.Error)
+	assert.Equalf(t, workflow.State(""), e.State, "the workflow's own value was changed: %+v", e)
+}
+
+func TestAPanicTellsTheLogAndNotTheCaller(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	d := Decide(prepared(t, w, onE1("add", `{"do":"panic"}`, "bob")), w, expenseIn(open, 1, "1"), noon)
+	wantCode(t, d.Err, workflow.Internal)
+	assert.False(t, d.Stored, "a defect was stored for good")
+	cause := d.Err.Error()
+	assert.Truef(t, strings.Contains(cause, "secret of the house: E-1") && strings.Contains(cause, "fixture_test.go"),
+		"the log does not learn what and where: %s", cause)
+	told := string(transitions.ProblemOf(d.Err).JSON())
+	for _, secret := range []string{"secret", "E-1", "fixture_test", "goroutine", "panic"} {
+		assert.NotContains(t, told, secret, "the caller is told in")
+	}
 }

@@ -21,19 +21,16 @@ func TestASuccessTakesTheInstanceOn(t *testing.T) {
 	before := clone(l.inst)
 	d := l.end(f, Outcome{Result: []byte(`{"text":"seat 7","do":"emit"}`)})
 	require.Truef(t, d.Err == nil && d.Stored && d.Status == transitions.Succeeded && d.Code == 200 && d.Flight == nil, "got %+v", d)
-	if a := d.After; a.State != booked || a.Version != 3 || a.Links.InFlight != nil || d.Cancelled != nil {
-		t.Errorf("the instance became %+v, cancelled %v", a, d.Cancelled)
-	}
+	a := d.After
+	assert.Truef(t, a.State == booked && a.Version == 3 && a.Links.InFlight == nil && d.Cancelled == nil,
+		"the instance became %+v, cancelled %v", a, d.Cancelled)
 	wantLog(t, d.After, "plan ", "book Rome", "booked seat 7")
 	e := d.Entry
 	assert.Truef(t, e.Transition == "book" && e.From == booking && e.To == booked && e.Actor == "ann" && e.Scope == f.Scope &&
-		e.Key == f.Key && string(e.Payload) == `{"result":{"text":"seat 7","do":"emit"}}`,
-		"the entry is %+v", e)
-	assert.Truef(t, len(d.Events) == 2 && d.Events[0].Type == "trip.book" && d.Events[1].Type == "trip.news",
-		"the events are %+v", d.Events)
+		e.Key == f.Key && string(e.Payload) == `{"result":{"text":"seat 7","do":"emit"}}`, "the entry is %+v", e)
+	assert.Truef(t, len(d.Events) == 2 && d.Events[0].Type == "trip.book" && d.Events[1].Type == "trip.news", "the events are %+v", d.Events)
 	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
-	want := (transitions.Result{Instance: l.inst.ID, Workflow: "trip", Transition: "book", State: booked, Version: 3,
-		At: noon})
+	want := (transitions.Result{Instance: l.inst.ID, Workflow: "trip", Transition: "book", State: booked, Version: 3, At: noon})
 	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "the answer is %+v, %v", got, err)
 	assert.Equal(t, before, l.inst, "the instance that was passed in became")
 	if d := l.end(f, Outcome{Result: []byte(`{"do":"goto","text":"waiting"}`)}); d.After == nil || d.After.State != waiting {
@@ -63,14 +60,12 @@ func TestAFailureTakesTheInstanceToItsFailureState(t *testing.T) {
 			wantCode(t, d.Err, tt.code)
 			assert.Truef(t, d.Stored && d.Status == transitions.FailedFinal && d.Code == 409 && d.Err.State == unbooked, "got %+v", d)
 			assert.Equal(t, d.Err, (transitions.Receipt{Status: d.Code, Body: d.Body}).Err(), "its body says")
-			if a := d.After; a.State != unbooked || a.Version != 3 || !reflect.DeepEqual(a.Links, transitions.Links{}) {
-				t.Fatalf("the instance became %+v", a)
-			}
+			a := d.After
+			require.Truef(t, a.State == unbooked && a.Version == 3 && reflect.DeepEqual(a.Links, transitions.Links{}), "the instance became %+v", a)
 			wantLog(t, d.After, "plan ", "book Rome", tt.log)
 			_, message, _ := strings.Cut(tt.log, ": ")
-			if e := d.Entry; e.Transition != "book.failed" || e.Reason != message || d.Events[0].Type != "trip.book.failed" {
-				t.Errorf("the entry is %+v", e)
-			}
+			e := d.Entry
+			assert.Truef(t, e.Transition == "book.failed" && e.Reason == message && d.Events[0].Type == "trip.book.failed", "the entry is %+v", e)
 			got := decoded[workflow.Failure](t, d.Entry.Payload)
 			assert.Equalf(t, message, got.Message, "the entry's payload is %+v", got)
 			wantUndo(t, d, tt.undoes, f, tt.outcome.Result)
@@ -96,11 +91,9 @@ func wantUndo(t *testing.T, d Decision, undoes bool, f *InFlight, result []byte)
 	effect, err := u.EffectKey()
 	own, _ := f.EffectKey()
 	asked, _ := u.Asked()
-	if err != nil || effect != own || u.Key != own || u.Scope != "pawl:undo:"+f.Instance.String() || u.Actor != "pawl:undo" ||
-		u.Transition != "book" ||
-		string(asked.Payload) != `{"text":"Rome"}` || string(asked.Result) != string(result) || !u.RunAt.Equal(noon) {
-		t.Errorf("the undo is %+v of %s with %+v, %v", u, effect, asked, err)
-	}
+	assert.Truef(t, err == nil && effect == own && u.Key == own && u.Scope == "pawl:undo:"+f.Instance.String() && u.Actor == "pawl:undo" &&
+		u.Transition == "book" && string(asked.Payload) == `{"text":"Rome"}` && string(asked.Result) == string(result) && u.RunAt.Equal(noon),
+		"the undo is %+v of %s with %+v, %v", u, effect, asked, err)
 }
 
 // Where another command took the instance on, the outcome changes nothing, but what has happened all the same is undone.
@@ -129,9 +122,8 @@ func TestAnEndingThatComesTooLateIsUndone(t *testing.T) {
 				leave(l)
 				d := l.end(f, tt.outcome)
 				wantCode(t, d.Err, workflow.CommandCancelled)
-				if d.After != nil || !d.Stored || d.Status != transitions.FailedFinal || d.Code != 409 || d.Cancelled != nil || d.Disarmed != nil {
-					t.Errorf("got %+v", d)
-				}
+				assert.Truef(t, d.After == nil && d.Stored && d.Status == transitions.FailedFinal && d.Code == 409 && d.Cancelled == nil &&
+					d.Disarmed == nil, "got %+v", d)
 				wantUndo(t, d, tt.undoes, f, tt.outcome.Result)
 			})
 		}
@@ -164,19 +156,6 @@ func TestADefectInTheEndingLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestCompletion_UnknownActivity(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	f := l.accept("book", `{}`)
-	f.Transition = "edit" // which has no activity
-	wantCode(t, l.end(f, Outcome{Result: []byte(`{}`)}).Err, workflow.Internal)
-	f.Request = []byte(`[`)
-	_, err := f.Ending(Outcome{})
-	wantCode(t, err, workflow.Internal)
-	_, err = f.Due(l.w)
-	wantCode(t, err, workflow.Internal)
-}
-
 // A failure's message may be any text of the workflow or of the world.
 func TestAFailuresMessageIsMadeStorable(t *testing.T) {
 	t.Parallel()
@@ -186,9 +165,8 @@ func TestAFailuresMessageIsMadeStorable(t *testing.T) {
 		require.NotNilf(t, d.After, "%.9q: %v", message, d.Err)
 		assert.Equalf(t, "", transitions.TextProblem(d.Entry.Reason, transitions.MaxReason), "%.9q: the reason", message)
 		for _, raw := range []jsontext.Value{d.Entry.Payload, d.Entry.Data, d.Body} {
-			if !raw.IsValid() || !utf8.Valid(raw) || strings.Contains(string(raw), `\u0000`) || len(raw) > 2*transitions.MaxReason {
-				t.Errorf("%.9q: got %.200s", message, raw)
-			}
+			assert.Truef(t, raw.IsValid() && utf8.Valid(raw) && !strings.Contains(string(raw), `\u0000`) && len(raw) <= 2*transitions.MaxReason,
+				"%.9q: got %.200s", message, raw)
 		}
 	}
 }

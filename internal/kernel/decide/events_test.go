@@ -36,18 +36,6 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-func TestEveryEventOfATransitionHasItsOwnID(t *testing.T) {
-	t.Parallel()
-	w := built(t, definition(1))
-	d := Decide(prepared(t, w, onE1("add", `{"amounts":[1],"do":"emit"}`, "bob")), w, expenseIn(open, 1, "1"), noon)
-	var ids []string
-	for i := range d.Events {
-		d.Events[i].Position = 5
-		ids = append(ids, d.Events[i].ID())
-	}
-	assert.Equal(t, []string{"5-0", "5-1", "5-2"}, ids)
-}
-
 // Timers, children and theirs, activities and what undoes them, commands for later, and the events of all of these.
 func TestAllThatComesOfACommandIsInItsTrace(t *testing.T) {
 	t.Parallel()

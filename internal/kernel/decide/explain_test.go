@@ -85,8 +85,7 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 					inst := expenseIn(state, 2, total)
 					for _, o := range Explain(w, inst, actor, roles, noon) {
 						d := Decide(prepared(t, w, onE1(o.Transition, payloads[o.Transition], actor, roles...)), w, inst, noon)
-						assert.Equalf(t, (d.Err == nil), o.Allowed,
-							"%s by %s %v in %s: said %+v, decided %v", o.Transition, actor, roles, state, o, d.Err)
+						assert.Equalf(t, (d.Err == nil), o.Allowed, "%s by %s %v in %s: said %+v, decided %v", o.Transition, actor, roles, state, o, d.Err)
 						assert.Falsef(t, d.Err != nil && !hasReason(o, d.Err.Code),
 							"%s by %s %v in %s: decided %v, which is not among %+v", o.Transition, actor, roles, state, d.Err, o.Reasons)
 					}

@@ -275,3 +275,47 @@ func (p *player) checkStanding(d *Decision) {
 		p.t.Fatalf("after %s it stands like %+v; its rows say %+v", d.Entry.Transition, StandingOf(d.After), p.stands)
 	}
 }
+
+// tape turns bytes into choices; when it is over every choice is the first.
+type tape struct{ bytes []byte }
+
+func (t *tape) below(n int) int {
+	if len(t.bytes) == 0 {
+		return 0
+	}
+	b := t.bytes[0]
+	t.bytes = t.bytes[1:]
+	return int(b) % n
+}
+
+func pick[T any](t *tape, from ...T) T { return from[t.below(len(from))] }
+
+func (t *tape) command() transitions.Command {
+	c := transitions.Command{
+		Transition: pick(t, "add", "file", "decide", "pay", "drop", "register", "draft"),
+		Actor:      pick(t, "ann", "bob", "eve"),
+		Roles:      pick(t, nil, []string{"boss"}, []string{"cashier"}, []string{transitions.AnyRole}),
+		Key:        fmt.Sprint("k", t.below(4)),
+		Options:    transitions.Options{IfVersion: int64(pick(t, 0, 0, 0, 1, 2, 5))},
+	}
+	switch c.Transition {
+	case "file", "register":
+		c.Payload = fmt.Appendf(nil, `{"number":%q,"total":%d}`, pick(t, "E-1", "E-1", "E-2"), t.below(3))
+		return c
+	case "draft":
+		return c
+	case "add":
+		c.Payload = fmt.Appendf(nil, `{"amounts":[%d],"do":%q}`, t.below(9), pick(t, "", "", "emit", "return", "refuse", "panic", "stray"))
+	case "decide":
+		c.Payload = fmt.Appendf(nil, `{"verdict":%q}`, pick(t, "yes", "no", "wait"))
+	}
+	c.BusinessKey = pick(t, "E-1", "E-1", "E-1", "E-2")
+	return c
+}
+
+func sameDecision(a, b Decision) bool {
+	if a.Err != nil && b.Err != nil && a.Err.Code == workflow.Internal && b.Err.Code == workflow.Internal {
+		return a.Err.Message == b.Err.Message // the causes have stacks
+	}
+	return reflect.DeepEqual(a, b)
+}

@@ -29,9 +29,7 @@ func (l *life) operation(o transitions.Operation) *Prepared {
 		c.Instance = l.inst.ID
 	}
 	p, err := Operate(c, o)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	return p
 }
 
@@ -62,9 +60,9 @@ func TestPauseAndResume(t *testing.T) {
 		want.Version, want.Paused = int64(i+2), step.paused
 		assert.Truef(t, reflect.DeepEqual(d.After, want) && d.Status == transitions.Succeeded && d.Code == 200 && d.Err == nil,
 			"%s: the instance became %+v", step.action, d.After)
-		if e := d.Entry; e.Transition != step.entry || e.Actor != "eve" || e.Reason != "the strike" || e.From != planned || e.To != planned {
-			t.Errorf("the entry is %+v", e)
-		}
+		e := d.Entry
+		assert.Truef(t, e.Transition == step.entry && e.Actor == "eve" && e.Reason == "the strike" && e.From == planned && e.To == planned,
+			"the entry is %+v", e)
 		assert.Truef(t, len(d.Commands)+len(d.Disarmed) == 0 && d.Cancelled == nil, "other commands change: %+v", d)
 		r, err := (transitions.Receipt{Status: d.Code, Body: d.Body}).Result()
 		assert.Truef(t, err == nil && r.Version == want.Version && r.State == planned, "the answer is %s, %v", d.Body, err)
@@ -73,22 +71,6 @@ func TestPauseAndResume(t *testing.T) {
 	d := Decide(l.operation(transitions.Operation{Action: transitions.Pause}), nil, nil, noon)
 	wantCode(t, d.Err, workflow.InstanceNotFound)
 	checkRefusal(t, d, nil)
-}
-
-func TestPausedInstance_FinishesInFlight(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	f := l.accept("book", `{}`)
-	l.must(nil, Decide(l.operation(transitions.Operation{Action: transitions.Pause}), l.w, l.inst, noon))
-	_, d := l.decide(l.command("edit", `{}`))
-	wantCode(t, d.Err, workflow.Paused)
-	checkRefusal(t, d, nil)
-	for _, o := range Explain(l.w, l.inst, "ann", []string{transitions.AnyRole}, noon) {
-		assert.Truef(t, !o.Allowed && o.Reasons[len(o.Reasons)-1].Code == workflow.Paused, "%s is explained as %+v", o.Transition, o)
-	}
-	if d := l.end(f, Outcome{Result: []byte(`{}`)}); d.Err != nil || d.After.State != booked || !d.After.Paused {
-		t.Errorf("the ending: %+v", d)
-	}
 }
 
 func TestOperateRefuses(t *testing.T) {
@@ -152,10 +134,8 @@ func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 		string(p.Operation.Result) == `{"a":[2],"b":1}` && string(p.Canonical) == `{"key":"k","result":{"a":[2],"b":1},"scope":"s"}`,
 		"got %+v, %v", p, err)
 	same, _ := base()
-	if again, err := Operate(same, transitions.Operation{Action: transitions.Resolve, Target: o.Target,
-		Result: []byte(` {"a" :[2.0],"b":1}`)}); err != nil || again.Fingerprint != p.Fingerprint {
-		t.Errorf("the same result has another fingerprint, %v", err)
-	}
+	again, err := Operate(same, transitions.Operation{Action: transitions.Resolve, Target: o.Target, Result: []byte(` {"a" :[2.0],"b":1}`)})
+	assert.Truef(t, err == nil && again.Fingerprint == p.Fingerprint, "the same result has another fingerprint, %v", err)
 	for name, change := range map[string]func(*transitions.Command, *transitions.Operation){
 		"another result":  func(_ *transitions.Command, o *transitions.Operation) { o.Result = []byte(`null`) },
 		"another target":  func(_ *transitions.Command, o *transitions.Operation) { o.Target.Key = "other" },
@@ -166,9 +146,8 @@ func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 	} {
 		c, o := base()
 		change(&c, &o)
-		if other, err := Operate(c, o); err != nil || other.Fingerprint == p.Fingerprint {
-			t.Errorf("%s has the same fingerprint, %v", name, err)
-		}
+		other, err := Operate(c, o)
+		assert.Truef(t, err == nil && other.Fingerprint != p.Fingerprint, "%s has the same fingerprint, %v", name, err)
 	}
 }
 
@@ -245,9 +224,8 @@ func TestRetry_AfterHandover(t *testing.T) {
 	l := newLife(t)
 	f := l.accept("book", `{}`)
 	back := f.HandOver(Outcome{Result: []byte(`{"ticket":"T-1"}`)}, workflow.Errorf(workflow.NotOnThisNode, "not here")).Back
-	if f.Request, f.Attempt = back.Request, 3; back.Failure != "not_on_this_node: not here" || back.Failed || back.Unsure {
-		t.Errorf("it is given back as %+v", back)
-	}
+	f.Request, f.Attempt = back.Request, 3
+	assert.Truef(t, back.Failure == "not_on_this_node: not here" && !back.Failed && !back.Unsure, "it is given back as %+v", back)
 	d := l.operate(transitions.Retry, recordOf(f, transitions.FailedRetryable, "undecidable"))
 	assert.Truef(t, d.Target != nil && string(d.Target.Flight.Request) == `{"payload":{},"tried":true}`, "it goes on as %+v", d.Target)
 }
@@ -256,12 +234,10 @@ func TestRetry_AfterHandover(t *testing.T) {
 func checkTarget(t *testing.T, d Decision, stuck *transitions.Record, status transitions.Status, code int) {
 	t.Helper()
 	x := d.Target
-	if x == nil || x.CommandRef != (transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}) ||
+	require.Falsef(t, x == nil || x.CommandRef != (transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}) ||
 		x.Attempt != 3 || x.Was != transitions.FailedRetryable ||
 		x.Status != status || x.Code != code || status != transitions.Pending && stuck.Phase != transitions.Scheduled &&
-		x.Version != d.Entry.Version {
-		t.Fatalf("the command becomes %+v", x)
-	}
+		x.Version != d.Entry.Version, "the command becomes %+v", x)
 	if status != transitions.Pending {
 		err := transitions.Receipt{Status: x.Code, Body: x.Body}.Err()
 		assert.Truef(t, x.Flight == nil && len(x.Body) != 0 && (err == nil) == (status == transitions.Succeeded),
@@ -276,35 +252,11 @@ func checkTarget(t *testing.T, d Decision, stuck *transitions.Record, status tra
 		"it goes on as %+v", x.Flight)
 }
 
-func TestOperation_NotStuck(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	f := l.accept("book", `{}`)
-	for _, a := range []transitions.Action{transitions.Retry, transitions.Resolve, transitions.Abandon} {
-		for _, status := range []transitions.Status{transitions.Pending, transitions.Processing, transitions.FailedRetryable,
-			transitions.Succeeded} {
-			d := l.operate(a, recordOf(f, status, ""))
-			wantCode(t, d.Err, workflow.NotStuck)
-			assert.Truef(t, d.Target == nil && strings.Contains(d.Err.Message, string(status)), "%s of a %s one: %+v", a, status, d)
-		}
-		p := l.operation(transitions.Operation{Action: a, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
-		d := Decide(p, l.w, l.inst, noon)
-		wantCode(t, d.Err, workflow.CommandNotFound)
-		checkRefusal(t, d, nil)
-		stranger := recordOf(f, transitions.FailedRetryable, "test")
-		stranger.Instance = uuid.Nil
-		d = l.operate(a, stranger)
-		wantCode(t, d.Err, workflow.CommandNotFound)
-	}
-}
-
 func TestAPersonsResultMustFit(t *testing.T) {
 	t.Parallel()
 	for result, want := range map[string]workflow.Code{
 		`{"unknown":1}`: workflow.InvalidPayload, `{"n":"many"}`: workflow.InvalidPayload, `[]`: workflow.InvalidPayload,
-		"":               workflow.InvalidPayload,
-		`{"do":"panic"}`: workflow.Internal,
-	} {
+		"": workflow.InvalidPayload, `{"do":"panic"}`: workflow.Internal} {
 		l := newLife(t)
 		stuck := recordOf(l.accept("book", `{}`), transitions.FailedRetryable, "unknown_outcome")
 		o := transitions.Operation{Action: transitions.Resolve, Target: transitions.CommandRef{Scope: stuck.Scope, Key: stuck.Key}}

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 
@@ -274,23 +272,6 @@ func TestAfterAScheduledCommand(t *testing.T) {
 	}
 }
 
-// maxMessage is how many bytes of an error are stored.
-const maxMessage = 1000
-
-func FuzzMessagesCanBeStored(f *testing.F) {
-	for _, s := range []string{"", "plain", "nul\x00nul", "bad\xff\xfeutf8", strings.Repeat("ä", 600), strings.Repeat("x", 999) + "€",
-		"\xe2\x82"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		one := InFlight{Phase: transitions.Working, Attempt: 1}
-		got := one.After(policies["once"], Try{Err: errors.New(s)}).Outcome.Failure.Message
-		assert.Truef(t, len(got) <= maxMessage && utf8.ValidString(got) && !strings.Contains(got, "\x00"), "%q", got)
-		assert.Falsef(t, utf8.ValidString(s) && len(s) <= maxMessage && !strings.Contains(s, "\x00") && got != s,
-			"%q became %q", s, got)
-	})
-}
-
 // Whatever a command has been through, it ends or it is due or an operator has it, and the numbers make sense.
 func FuzzVerdicts(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), uint8(0))
@@ -311,8 +292,7 @@ func FuzzVerdicts(f *testing.F) {
 		v, decided := in.Before(w, time.Minute, time.Unix(int64(attempt), 0))
 		if !decided {
 			tried := Try{Cause: []error{nil, ErrStopping, ErrTimeout, &CancelledError{By: "bob"}}[cause%4], Final: bits&4 != 0,
-				None: bits&(4|64) != 0,
-				Err:  errors.New("no")}
+				None: bits&(4|64) != 0, Err: errors.New("no")}
 			if bits&8 != 0 {
 				tried = Try{Result: []byte("1")}
 			}

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +41,8 @@ func TestPrepareSettlesTheInstanceAndTheScope(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := prepared(t, w, tt.command)
-			if p.Instance != tt.instance || p.BusinessKey != tt.key || p.Scope != tt.scope || p.Creates != tt.creates {
-				t.Errorf("got %s %q %q %v, want %s %q %q %v", p.Instance, p.BusinessKey, p.Scope, p.Creates,
-					tt.instance, tt.key, tt.scope, tt.creates)
-			}
+			assert.Truef(t, p.Instance == tt.instance && p.BusinessKey == tt.key && p.Scope == tt.scope && p.Creates == tt.creates,
+				"got %s %q %q %v, want %s %q %q %v", p.Instance, p.BusinessKey, p.Scope, p.Creates, tt.instance, tt.key, tt.scope, tt.creates)
 			assert.Truef(t, p.Definition == w && p.Actor == transitions.DefaultActor && p.Tenant != "",
 				"got definition %v, actor %q, tenant %q", p.Definition, p.Actor, p.Tenant)
 		})
@@ -90,20 +87,10 @@ func TestPrepareRefuses(t *testing.T) {
 			}
 			p, err := Prepare(c, w, fixedID)
 			wantCode(t, err, tt.want)
-			assert.Falsef(t, err != nil && !strings.Contains(err.Error(), tt.message),
-				"got %v, want a message with %q", err, tt.message)
+			assert.Falsef(t, err != nil && !strings.Contains(err.Error(), tt.message), "got %v, want a message with %q", err, tt.message)
 			assert.Nil(t, p, "got a prepared command with the error")
 		})
 	}
-}
-
-func TestPrepareNamesEveryFieldThatIsWrong(t *testing.T) {
-	t.Parallel()
-	_, err := Prepare(transitions.Command{Workflow: "expense", Transition: "file", Key: "k", Payload: []byte(`{"total":-1}`)},
-		built(t, definition(1)), fixedID)
-	e, ok := errors.AsType[*workflow.Error](err)
-	assert.Truef(t, ok && len(e.Fields) == 2 && e.Fields[0].Pointer == "/number" && e.Fields[1].Pointer == "/total",
-		"got %v, want /number and /total", reasons(err))
 }
 
 func TestPrepare_PanickingPayload(t *testing.T) {
@@ -163,6 +150,9 @@ func TestCheckRefusesWhatCannotBeStored(t *testing.T) {
 		{"a business key of no workflow", func(c *transitions.Command) { c.Workflow, c.BusinessKey = "", "E-1" }, workflow.InvalidRequest,
 			"needs its workflow"},
 		{"no transition", func(c *transitions.Command) { c.Transition = "" }, workflow.InvalidRequest, "transition is missing"},
+		{"a reason too long", func(c *transitions.Command) { c.Reason = long(transitions.MaxReason + 1) }, workflow.InvalidRequest,
+			"the reason is longer than 4096 bytes"},
+		{"a reason with a NUL", func(c *transitions.Command) { c.Reason = "\x00" }, workflow.InvalidRequest, "the reason contains a NUL"},
 		{"a negative version", func(c *transitions.Command) { c.IfVersion = -1 }, workflow.InvalidRequest, "negative"},
 		{"a time past all", func(c *transitions.Command) { c.NotBefore = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, workflow.InvalidRequest,
 			"year 9999"},
@@ -190,4 +180,33 @@ func TestCheckTakesTheLongestOfEverything(t *testing.T) {
 	}
 	assert.NoError(t, CheckCommand(c))
 	assert.NoError(t, CheckCommand(transitions.Command{Key: " \t\n\u2028'\"\\", Transition: "add"}), "a key is opaque, but")
+}
+
+// past makes a command an import.
+func past(c transitions.Command, ago time.Duration) transitions.Command {
+	c.HappenedAt = noon.Add(-ago)
+	return c
+}
+
+func TestImport_Invalid(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	for name, c := range map[string]transitions.Command{
+		"what has not happened yet":  past(l.command("edit", `{}`), -time.Second),
+		"what does something":        past(l.command("book", `{}`), time.Hour),
+		"what begins something else": past(l.command("edit", `{"do":"spawn"}`), time.Hour),
+	} {
+		p := l.prepare(c)
+		d := DecideAll(p, l.w, l.inst, func(string, int) *workflow.Workflow { return l.w }, nobody, noon)
+		wantCode(t, d.Err, workflow.InvalidRequest)
+		assert.Truef(t, !d.Stored && d.After == nil, "%s: %+v", name, d)
+	}
+	later := past(l.command("edit", `{}`), time.Hour)
+	later.NotBefore = noon.Add(time.Hour)
+	_, err := Prepare(later, l.w, fixedID)
+	wantCode(t, err, workflow.InvalidRequest)
+	farther := past(l.command("edit", `{}`), 0)
+	farther.HappenedAt = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)
+	_, err = Prepare(farther, l.w, fixedID)
+	wantCode(t, err, workflow.InvalidRequest)
 }

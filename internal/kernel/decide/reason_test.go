@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,32 +119,4 @@ func TestTheReasonIsKeptInFlight(t *testing.T) {
 	f.Request = tried.Target.Flight.Request
 	l.must(nil, tried)
 	wantReason(t, l.end(f, Outcome{Result: []byte(`{}`)}), "book", "a holiday")
-}
-
-func TestTheReasonOfAScheduledCommandIsKept(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	f := l.scheduled(because(l.command("edit", `{}`), "when she is back"))
-	assert.NotContains(t, string(l.scheduled(l.command("edit", `{}`)).Request), "reason", "without a reason it is stored as")
-	l.now = noon.Add(time.Hour)
-	wantReason(t, l.due(f), "edit", "when she is back")
-}
-
-func TestAReasonThatCannotBeStoredIsRefused(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	for reason, want := range map[string]string{
-		strings.Repeat("é", transitions.MaxReason/2) + "x": "the reason is longer than 4096 bytes",
-		"\xff":  "the reason is not valid UTF-8",
-		"a\x00": "the reason contains a NUL",
-	} {
-		_, err := Prepare(because(l.command("edit", `{}`), reason), l.w, fixedID)
-		wantCode(t, err, workflow.InvalidRequest)
-		assert.Equalf(t, "invalid_request: "+want, err.Error(), "%v, want %s", err, want)
-	}
-	whole := strings.Repeat("é", transitions.MaxReason/2)
-	wantReason(t, l.must(l.decide(because(l.command("edit", `{}`), whole))), "edit", whole)
-	c := because(l.command("", `{}`), "twice")
-	_, err := Operate(c, transitions.Operation{Action: transitions.Pause, Reason: "twice"})
-	wantCode(t, err, workflow.InvalidRequest)
 }

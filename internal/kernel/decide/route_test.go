@@ -65,11 +65,10 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 		m := post(kind, `{"parcel":"p-1"}`)
 		p, err := PrepareMessage(m, routes["post"], uuid.New)
 		require.NoError(t, err)
-		if got := p.Workflow + " " + p.Transition; got != want || p.Scope != "inbox:post" || p.Key != "m" || p.Actor != "inbox:post" ||
-			!slices.Equal(p.Roles, []string{transitions.AnyRole}) || p.Fingerprint != m.Hash() ||
-			p.Instance != transitions.InstanceID("default", p.Workflow, "p-1") {
-			t.Errorf("%s: %+v", kind, p.Command)
-		}
+		got := p.Workflow + " " + p.Transition
+		assert.Truef(t, got == want && p.Scope == "inbox:post" && p.Key == "m" && p.Actor == "inbox:post" &&
+			slices.Equal(p.Roles, []string{transitions.AnyRole}) && p.Fingerprint == m.Hash() &&
+			p.Instance == transitions.InstanceID("default", p.Workflow, "p-1"), "%s: %+v", kind, p.Command)
 	}
 	for _, tt := range []struct {
 		kind, body string
@@ -94,40 +93,4 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 	}
 	_, err := PrepareMessage(post("found", `{"parcel":"p"}`), nil, uuid.New)
 	assert.Equalf(t, workflow.MessageNotTaken, workflow.CodeOf(err), "without a route: %v", err)
-}
-
-// While an older version begins, instances may be on a newer one: its transitions hear too, after those of the older, but
-// it begins none.
-func TestRoute_NewerVersion(t *testing.T) {
-	w1, w2, w3 := hears(t, "a", 1, "lost"), hears(t, "a", 2, "lost", "found"), hears(t, "a", 3, "weighed")
-	routes := MessageRoutes([]*workflow.Workflow{w2}, func(string) []*workflow.Workflow { return []*workflow.Workflow{w3, w1} })["post"]
-	var got []string
-	for _, r := range routes {
-		got = append(got, r.Step.Name)
-	}
-	assert.Truef(t, slices.Equal(got, []string{"lost", "found", "weighed"}), "asked are %v", got)
-	p, err := PrepareMessage(post("weighed", `{"parcel":"p-1"}`), routes, uuid.New)
-	assert.Truef(t, err == nil && p.Definition == w3 && !p.Creates, "%+v, %v", p, err)
-}
-
-// Whatever comes in, the same message always becomes the same command, or the same refusal.
-func FuzzPrepareMessage(f *testing.F) {
-	routes := MessageRoutes([]*workflow.Workflow{hears(f, "a", 1, "lost", "found")}, func(string) []*workflow.Workflow { return nil })["post"]
-	f.Add("lost", []byte(`{"parcel":"p-1"}`))
-	f.Add("ignored by found", []byte(`{"parcel":"p-1"}`))
-	f.Add("panic", []byte(`{"parcel":"p-1"}`))
-	f.Add("found", []byte("{\"parcel\":\"\xff\"}"))
-	f.Add("", []byte(`[`))
-	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		m := post(kind, string(body))
-		p, err := PrepareMessage(m, routes, uuid.New)
-		again, errAgain := PrepareMessage(m, routes, uuid.New)
-		if err != nil {
-			assert.Truef(t, errAgain != nil && workflow.CodeOf(err) == workflow.CodeOf(errAgain), "%v, and then %v", err, errAgain)
-			return
-		}
-		assert.Truef(t, errAgain == nil && p.Instance == again.Instance && p.Fingerprint == again.Fingerprint &&
-			string(p.Canonical) == string(again.Canonical),
-			"%+v, and then %+v, %v", p, again, errAgain)
-	})
 }

@@ -2,7 +2,9 @@ package decide
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,9 +25,7 @@ func (l *life) later(c transitions.Command) transitions.Command {
 func (l *life) scheduled(c transitions.Command) *InFlight {
 	l.t.Helper()
 	p, d := l.decide(l.later(c))
-	if d.Flight == nil {
-		l.t.Fatalf("not scheduled: %+v", d)
-	}
+	require.Truef(l.t, d.Flight != nil, "not scheduled: %+v", d)
 	f := FlightOf(p.Begun(&d, l.now), "default")
 	f.Attempt = 1
 	return f
@@ -34,9 +34,7 @@ func (l *life) scheduled(c transitions.Command) *InFlight {
 func (l *life) due(f *InFlight) Decision {
 	l.t.Helper()
 	p, err := f.Due(l.w)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	return Decide(p, l.w, l.inst, noon.Add(time.Hour))
 }
 
@@ -58,17 +56,6 @@ func TestACommandForLaterWaitsAndChangesNothing(t *testing.T) {
 	_, d = l.decide(l.later(transitions.Command{Workflow: "trip", Transition: "edit", Key: "k", Instance: madeUp}))
 	wantCode(t, d.Err, workflow.InstanceNotFound)
 	checkRefusal(t, d, nil)
-}
-
-func TestATimeThatHasComeIsNow(t *testing.T) {
-	t.Parallel()
-	for _, at := range []time.Time{noon, noon.Add(-time.Hour)} {
-		l := newLife(t)
-		c := l.command("edit", `{}`)
-		c.NotBefore = at
-		_, d := l.decide(c)
-		assert.Truef(t, d.Flight == nil && d.Code == 200 && d.After != nil, "at %s: got %+v", at, d)
-	}
 }
 
 // When it is due it is the command that was asked for: the same fingerprint, so
@@ -98,45 +85,20 @@ func TestScheduled_SameRequest(t *testing.T) {
 	}
 }
 
-func TestTheTimeIsPartOfTheIntent(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	c := l.command("edit", `{}`)
-	now, later := l.prepare(c), l.prepare(l.later(c))
-	utc := l.later(c)
-	utc.NotBefore = utc.NotBefore.In(time.FixedZone("", 3600))
-	other := l.later(c)
-	other.NotBefore = other.NotBefore.Add(1)
-	assert.True(t, now.Fingerprint != later.Fingerprint && l.prepare(other).Fingerprint != later.Fingerprint,
-		"two times have one fingerprint")
-	assert.Equal(t, later.Fingerprint, l.prepare(utc).Fingerprint, "one time has two fingerprints")
-}
-
 func TestScheduled_CreationID(t *testing.T) {
 	t.Parallel()
 	l := &life{t: t, w: built(t, tripDefinition()), now: noon}
 	f := l.scheduled(l.command("plan", `{}`))
 	f.Instance = uuid.MustParse("01936b0e-0000-7000-8000-00000000000b")
 	d := l.due(f)
-	assert.Truef(t, d.After != nil && d.After.ID == f.Instance && d.Code == 201 && d.After.CreatedAt.Equal(noon.Add(time.Hour)),
-		"got %+v", d)
+	assert.Truef(t, d.After != nil && d.After.ID == f.Instance && d.Code == 201 && d.After.CreatedAt.Equal(noon.Add(time.Hour)), "got %+v", d)
 	f = l.scheduled(l.command("invite", `{"text":"bob"}`))
-	if d = l.due(f); d.After == nil || d.After.ID != transitions.InstanceID("default", "trip", "bob") || d.After.BusinessKey != "bob" {
-		t.Errorf("by business key: got %+v", d)
-	}
+	d = l.due(f)
+	assert.Truef(t, d.After != nil && d.After.ID == transitions.InstanceID("default", "trip", "bob") && d.After.BusinessKey == "bob",
+		"by business key: got %+v", d)
 	l.inst = d.After
 	d = l.due(f)
 	assert.Truef(t, d.Status == transitions.Succeeded && d.After == nil && d.Code == 200, "of what is there already: got %+v", d)
-}
-
-func TestAScheduledActivityIsAcceptedWhenItIsDue(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	f := l.scheduled(l.command("book", `{}`))
-	d := l.due(f)
-	if d.Flight == nil || d.Flight.Phase != transitions.Working || d.After.State != booking || d.After.Links.InFlight.Key != f.Key {
-		t.Errorf("got %+v", d)
-	}
 }
 
 // A caller can correct a direct request; the refusal of a due command is final.
@@ -171,9 +133,8 @@ func TestScheduled_PermanentRefusal(t *testing.T) {
 			require.Equal(t, tt.final, d.Stored, "stored")
 			if tt.final {
 				body := decoded[transitions.Problem](t, d.Body)
-				if d.Status != transitions.FailedFinal || d.Code != tt.want.Info().Status || body.Code != tt.want || !body.Final {
-					t.Errorf("got %+v, %s", d, d.Body)
-				}
+				assert.Truef(t, d.Status == transitions.FailedFinal && d.Code == tt.want.Info().Status && body.Code == tt.want && body.Final,
+					"got %+v, %s", d, d.Body)
 			}
 		})
 	}
@@ -182,17 +143,6 @@ func TestScheduled_PermanentRefusal(t *testing.T) {
 	f.Transition = "gone" // from the newest version
 	_, err := f.Due(l.w)
 	wantCode(t, err, workflow.TransitionNotFound)
-}
-
-func TestScheduled_Cancelled(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	for _, c := range []transitions.Command{l.command("edit", `{}`), {Workflow: "trip", Transition: "plan", Key: "k"}} {
-		d := l.end(l.scheduled(c), failure(workflow.FailureCancelled, "cancelled by ann", false))
-		wantCode(t, d.Err, workflow.CommandCancelled)
-		assert.Truef(t, d.Stored && d.Status == transitions.FailedFinal && d.After == nil && d.Err.Message == "cancelled by ann",
-			"got %+v", d)
-	}
 }
 
 func TestScheduledCommandKeepsItsCredential(t *testing.T) {
@@ -205,4 +155,93 @@ func TestScheduledCommandKeepsItsCredential(t *testing.T) {
 	c.Credential.Key = "\xff"
 	err = CheckCommand(c)
 	assert.Equal(t, workflow.InvalidRequest, workflow.CodeOf(err), err)
+}
+
+// inHours is a wish to leave so many hours after noon.
+func inHours(n int) string {
+	return fmt.Sprintf(`{"leaves":%q}`, noon.Add(time.Duration(n)*time.Hour).Format(time.RFC3339Nano))
+}
+
+// wantTimers holds what a decision arms and disarms against what it should.
+func wantTimers(t *testing.T, l *life, d Decision, armed, disarmed []string) {
+	t.Helper()
+	for i, name := range disarmed {
+		disarmed[i] = timerOf(l, name)
+	}
+	got := plans(d)
+	assert.Truef(t, slices.Equal(got, armed), "armed %q, want %q", got, armed)
+	assert.Truef(t, slices.Equal(d.Disarmed, disarmed), "disarmed %q, want %q", d.Disarmed, disarmed)
+}
+
+func TestTimer_ArmAndDisarm(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	f := l.accept("book", `{}`)
+	l.now = noon.Add(30 * time.Minute)
+	d := l.must(nil, l.end(f, failure(workflow.FailureError, "no seats", false)))
+	wantTimers(t, l, d, []string{"scheduled nag at 01 13:30"}, nil)
+	assert.Equal(t, "3", d.Commands[0].Key, "its key, which it may have had before")
+	f = l.accept("book", `{}`)
+	wantTimers(t, l, l.must(nil, l.end(f, Outcome{Result: []byte(`{}`)})), nil, []string{"expiry"})
+}
+
+func TestATimerWhoseTimeIsInTheDataFollowsIt(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.do("edit", inHours(50)) // before it runs
+	f := l.accept("book", `{}`)
+	wantTimers(t, l, l.must(nil, l.end(f, Outcome{Result: []byte(`{}`)})), []string{"scheduled leave at 03 14:00"}, []string{"expiry"})
+	for _, step := range []struct {
+		name, wish      string
+		armed, disarmed []string
+	}{
+		{"unchanged", `{}`, nil, nil},
+		{"later", inHours(60), []string{"scheduled leave at 04 00:00"}, []string{"departure"}},
+		{"in the past", inHours(-3), []string{"scheduled leave at 01 12:00"}, []string{"departure"}}, // now
+		{"still in the past", `{}`, nil, nil},
+		{"on another day in the past", inHours(-99), []string{"scheduled leave at 01 12:00"}, []string{"departure"}},
+	} {
+		_, d := l.decide(l.command("edit", step.wish))
+		t.Run(step.name, func(t *testing.T) { wantTimers(t, l, l.must(nil, d), step.armed, step.disarmed) })
+	}
+}
+
+// A timer that leaves the states lists itself among the void timers; its own command is locked by the deciding node and excluded by its
+// key.
+func TestATimerThatFiresAndLeavesEndsTheOthers(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	_, armed := (&life{t: t, w: l.w, now: noon}).decide(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k",
+		Payload: []byte(`{}`)})
+	expiry := armed.Commands[1].flight()
+	l.now = noon.Add(24 * time.Hour)
+	p, err := expiry.Due(l.w)
+	require.NoError(t, err)
+	d := Decide(p, l.w, l.inst, l.now)
+	wantTimers(t, l, d, nil, []string{"nagging", "expiry"})
+	assert.Truef(t, d.After.State == over && p.Scope == timerOf(l, "expiry") && p.Key == "1" && p.Resumed.Attempt == 1,
+		"got %+v by %s %s", d.After, p.Scope, p.Key)
+	again := Decide(p, l.w, d.After, l.now)
+	assert.Truef(t, again.Err != nil && again.Err.Code == workflow.IllegalTransition, "fired twice: %+v", again)
+}
+
+func TestTimer_FailingFunction(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		data, wish string
+		want       workflow.Code
+	}{
+		"it panics":                     {`{}`, `{"text":"panic"}`, workflow.Internal},
+		"it panics on the old data":     {`{"log":["edit panic"]}`, `{}`, workflow.Internal},
+		"it gives a year past all":      {`{}`, `{"leaves":"9999-12-31T23:59:59-01:00"}`, workflow.Internal},
+		"the data are of another build": {`{"number":"many"}`, `{}`, workflow.NotOnThisNode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			l.inst = anyTrip(booked, tt.data)
+			_, d := l.decide(l.command("edit", tt.wish))
+			wantCode(t, d.Err, tt.want)
+			checkRefusal(t, d, l.inst)
+		})
+	}
 }

@@ -103,8 +103,7 @@ func tripDefinition() *workflow.Definition[trip] {
 		workflow.Start("invite", planned, obey("invite")).BusinessKey(func(w wish) string { return w.Text }),
 		workflow.Do("book", workflow.From(planned, unbooked), booking, booked, work, obey("booked")).Or(waiting).
 			Accept(obey("book")).OrElse(unbooked, failTrip).Undo(undo).Role("traveller"),
-		workflow.Do("insure", workflow.From(booked), "insuring", booked, work, obey("insured")).
-			OrElse(booked, failTrip).Undo(undo),
+		workflow.Do("insure", workflow.From(booked), "insuring", booked, work, obey("insured")).OrElse(booked, failTrip).Undo(undo),
 		workflow.Do("pay", workflow.From(booked, uncharged), charging, charged, work, obey("charged")).
 			OrElse(uncharged, failTrip).Undoes("book", "insure"),
 		workflow.On("edit", underWay, workflow.Stay, obey("edit")),
@@ -120,8 +119,7 @@ func tripDefinition() *workflow.Definition[trip] {
 			d.Number = 1<<53 + 1 // more than a double keeps
 			return nil
 		}),
-	).Final(over).Roles("traveller", "clockwork").
-		After("nagging", workflow.From(planned, unbooked), time.Hour, "nag").
+	).Final(over).Roles("traveller", "clockwork").After("nagging", workflow.From(planned, unbooked), time.Hour, "nag").
 		After("expiry", workflow.From(planned, booking, unbooked), 24*time.Hour, "end").
 		At("departure", workflow.From(booked, waiting), func(d trip) time.Time {
 			if slices.Contains(d.Log, "edit panic") {
@@ -163,9 +161,7 @@ func (l *life) command(transition, payload string) transitions.Command {
 func (l *life) prepare(c transitions.Command) *Prepared {
 	l.t.Helper()
 	p, err := Prepare(c, l.w, fixedID)
-	if err != nil {
-		l.t.Fatalf("%s: %v", c.Transition, err)
-	}
+	require.NoErrorf(l.t, err, "%s: %v", c.Transition, err)
 	return p
 }
 
@@ -179,9 +175,7 @@ func (l *life) decide(c transitions.Command) (*Prepared, Decision) {
 // must takes a decision as done, and the instance on.
 func (l *life) must(_ *Prepared, d Decision) Decision {
 	l.t.Helper()
-	if !d.Stored || d.After == nil {
-		l.t.Fatalf("not done: %+v", d)
-	}
+	require.Truef(l.t, d.Stored && d.After != nil, "not done: %+v", d)
 	l.inst = d.After
 	return d
 }
@@ -206,9 +200,7 @@ func (l *life) accept(transition, payload string) *InFlight {
 func (l *life) end(f *InFlight, o Outcome) Decision {
 	l.t.Helper()
 	p, err := f.Ending(o)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	return Decide(p, l.w, l.inst, l.now)
 }
 
@@ -255,4 +247,17 @@ func decoded[T any](t testing.TB, raw []byte) (v T) {
 	t.Helper()
 	require.NoErrorf(t, json.Unmarshal(raw, &v), "in %s", raw)
 	return v
+}
+
+// The workflow of these tests: a help desk, where a letter opens a ticket or is added to one, and "answer" is a call or a letter.
+type ticket struct {
+	Log []string `json:"log,omitempty"`
+}
+
+// endOn decides the outcome of an attempt on an instance.
+func endOn(t testing.TB, w *workflow.Workflow, f *InFlight, inst *transitions.Instance, o Outcome) Decision {
+	t.Helper()
+	p, err := f.Ending(o)
+	require.NoError(t, err)
+	return Decide(p, w, inst, noon)
 }

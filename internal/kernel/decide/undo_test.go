@@ -33,16 +33,6 @@ func TestUndo_NamedActivities(t *testing.T) {
 	assert.Truef(t, d.After.Links.Effects == nil && d.After.State == uncharged, "the instance became %+v", d.After)
 }
 
-func TestUndo_Success(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	l.worked("book", `{}`)
-	d := l.worked("pay", `{"text":"paid"}`)
-	assert.Emptyf(t, d.Commands, "it plans %+v", plans(d))
-	e := l.inst.Links.Effects
-	assert.Truef(t, len(e) == 1 && e[0].Transition == "book", "the effects are %+v", e)
-}
-
 // The effects that an instance keeps for undos are bounded, which is checked before the effect. Effects without an undo are not.
 func TestUndo_Bounded(t *testing.T) {
 	t.Parallel()
@@ -80,19 +70,6 @@ func asErr(e *workflow.Error) error {
 	return e
 }
 
-// Two futures of one past must not write into the same memory.
-func TestTheEffectsOfAnEarlierDecisionStay(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	l.worked("book", `{}`)
-	l.inst.Links.Effects = append(make([]transitions.Effect, 0, 8), l.inst.Links.Effects...) // room to append in place
-	f := l.accept("insure", `{}`)
-	first := l.end(f, Outcome{Result: []byte(`{"text":"one"}`)})
-	kept := clone(first.After)
-	l.end(f, Outcome{Result: []byte(`{"text":"two"}`)})
-	assert.Equalf(t, kept, first.After, "it became %+v", first.After.Links)
-}
-
 func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -114,9 +91,8 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 			undo := late.Commands[0].flight()
 			before := clone(l.inst)
 			d := l.end(undo, tt.outcome)
-			if !d.Stored || d.Status != tt.status || d.Code != tt.code || (d.Err == nil) != (tt.status == transitions.Succeeded) {
-				t.Fatalf("got %+v", d)
-			}
+			require.Truef(t, d.Stored && d.Status == tt.status && d.Code == tt.code && (d.Err == nil) == (tt.status == transitions.Succeeded),
+				"got %+v", d)
 			after := clone(before)
 			after.Version, after.UpdatedAt = before.Version+1, noon
 			assert.Equal(t, after, d.After, "the instance became")
