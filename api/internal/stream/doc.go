@@ -1,21 +1,16 @@
-// Package stream is what lasts longer than a moment: WebSocket connections and event
-// streams of the log and of commands, and requests that wait for something new. [Server]
-// knows all of them, and ends them in [Server.Stop].
+// Package stream serves long-lived requests: WebSocket connections, event streams of the log and of commands, and long polls.
+// [Server] tracks all of them and ends them in [Server.Stop].
 //
 // # A WebSocket connection
 //
-// It has one reader, one writer, and one task for each subscription to the log,
-// a pump, and for each command that is watched:
+// A connection has a reader, a writer, a pump for each subscription to the log, and a task for each watched command:
 //
 //	reader ──control answers──┐
 //	pump   ──batches──────────┼──▶ writer ──▶ socket
 //	watch  ──statuses─────────┘
 //
-// The reader is the request's goroutine; it alone starts and ends tasks. A pump
-// waits for the log and hands what it got to the writer. The writer alone
-// writes: it turns a batch into frames in one buffer and hands the buffer to
-// the socket in one call, so that a reader of the log costs little more than
-// a copy of the bytes. The channel to the writer has no buffer: when the socket
-// is slow, the pump stops reading the log, and how far it falls behind is known
-// exactly. Nobody else waits for it.
+// The reader is the request's goroutine; only it starts and ends tasks. A pump waits for the log and passes batches to the writer.
+// Only the writer writes: it encodes a batch as frames in one buffer and passes it to the socket in one call, so a subscriber
+// costs little more than a copy of the bytes. The channel to the writer is unbuffered: if the socket is slow, the pump stops
+// reading the log, so its lag is known exactly, and no other connection waits.
 package stream

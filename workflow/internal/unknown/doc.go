@@ -1,25 +1,18 @@
-// Package unknown keeps the members of an instance's data that the Go type of this build does
-// not know: those that a newer build has added, or an older one still had.
+// Package unknown preserves members of an instance's data that the Go type of this build does not know: members that a newer
+// build has added or an older one still had.
 //
-// A transition decodes the data, changes the value and encodes it again. What the type does not
-// know would be lost with that. Keep puts it back where it was:
+// A transition decodes the data, changes the value and encodes it again, which drops unknown members. Keep restores them:
 //
-//   - A member of a struct stays with its struct, also where the struct is written as nothing
-//     because all that is known of it is zero, and behind a pointer. With a pointer that the transition has made nil the
-//     struct is gone, and its unknown members with it.
-//   - An entry of a map is known by its key.
-//   - An element of an array is known by what this build reads of it: one that is as it was is the
-//     same, wherever it stands now. Among the others, between the same neighbours, elements are taken
-//     for changed in place where there are as many as before, for removed where there is none
-//     now, and for new where there was none.
-//     Where elements are not in their order any more, only one that alone has changed, where it was, is
-//     taken for changed in place.
-//   - In an array of fixed length an element that is not as it was is known by its place.
+//   - Members of a struct stay with their struct, behind pointers too, even if the struct is omitted because all its known fields are
+//     zero. A pointer set to nil removes the struct and its unknown members.
+//   - Entries of a map are identified by key.
+//   - Elements of an array are identified by their known content: an unchanged element is recognised at any place. Of the others,
+//     between the same neighbours, an equal number of elements counts as changed in place, a missing element as removed and an
+//     additional one as new. If the order changed, only a single changed element at its old place counts as changed in place.
+//   - In an array of fixed length a changed element is identified by its place.
 //
-// Where an array leaves it open which element has become which, and something unknown depends
-// on it, nothing is guessed: that is an [Ambiguous] error. A build that knows the members can do
-// what this one cannot.
+// If an array does not determine which element became which, and unknown members depend on it, Keep returns an [Ambiguous] error. A
+// build that knows the members can execute the transition.
 //
-// A type that encodes or decodes itself is a secret to everybody else: what it does not keep by itself
-// is lost, and meant to be.
+// Types that encode or decode themselves are responsible for their unknown members.
 package unknown
