@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
@@ -29,16 +30,6 @@ func TestClaimReplaysResult(t *testing.T) {
 	assert.Truef(t, err == nil && got.String() == "new 1", "another tenant: %v, %v", got, err)
 }
 
-func TestClaimRollbackLeavesNothing(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	tx := begin(t, pool)
-	wantClaim(t, tx, "k", "request", "new 1")
-	exec(t, tx, `SELECT pawl.succeed('s', 'k', 1)`)
-	require.NoError(t, tx.Rollback(t.Context()))
-	wantClaim(t, pool, "k", "another request", "new 1")
-}
-
 func TestRetryableFailureAllowsNextAttempt(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
@@ -54,18 +45,6 @@ func TestRetryableFailureAllowsNextAttempt(t *testing.T) {
 	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, coalesce(phase, 'finished'), num_nonnulls(held_until, locked_until, run_at,
 		request), finished_at + '24 h' = expires_at) FROM pawl.command`); got != "succeeded finished 0 t" {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestFinalFailureIsReplayed(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	wantClaim(t, pool, "k", "request", "new 1")
-	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'only 3 "left"', final => true)`)
-	for range 2 {
-		_, err := claim(t.Context(), pool, "k", "request")
-		e := raised(t, err, "P4030")
-		assert.Truef(t, strings.Contains(e.Detail, `only 3 \"left\"`) && e.Hint != "", "detail %q, hint %q", e.Detail, e.Hint)
 	}
 }
 
@@ -216,47 +195,6 @@ func TestConcurrentTakeoverHasOneWinner(t *testing.T) {
 	raised(t, (<-zombie).err, "P4010")
 }
 
-// Both see the expired lease before either can take over.
-func TestExpiredLeaseHasOneSuccessor(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
-	tx := begin(t, pool)
-	exec(t, tx, "SELECT FROM pawl.command FOR UPDATE")
-	take := func(conn *pgxpool.Conn) (claimed, error) { return claim(t.Context(), conn, "k", "request") }
-	one, two := background(t, pool, take), background(t, pool, take)
-	commit(t, tx)
-	first, second := <-one, <-two
-	if first.err != nil {
-		first, second = second, first
-	}
-	assert.Truef(t, first.err == nil && first.value.String() == "taken_over 2", "got %v, %v", first.value, first.err)
-	raised(t, second.err, "P4029")
-}
-
-func TestClaimRespectsLockTimeout(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	tx := begin(t, pool)
-	wantClaim(t, tx, "k", "request", "new 1")
-	other := begin(t, pool)
-	exec(t, other, "SET LOCAL lock_timeout = '10 ms'")
-	_, err := claim(t.Context(), other, "k", "request")
-	raised(t, err, "55P03")
-}
-
-// At isolation levels above READ COMMITTED a result committed meanwhile is invisible; the claim then fails and never executes twice.
-func TestRepeatableReadClaimFails(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	tx := begin(t, pool)
-	exec(t, tx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-	ask[int64](t, tx, "SELECT count(*) FROM pawl.command")
-	wantClaim(t, pool, "k", "request", "new 1")
-	_, err := claim(t.Context(), tx, "k", "request")
-	raised(t, err, "40001")
-}
-
 // A claim on an instance locks the instance before the key, like all code.
 func TestClaimLocksInstanceFirst(t *testing.T) {
 	t.Parallel()
@@ -279,8 +217,29 @@ func TestEngineCodesMatchSQLStates(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[workflow.Code]string{
 		workflow.ScopeMissing: "P4000", workflow.KeyMissing: "P4001", workflow.KeyReused: "P4002", workflow.HashMissing: "P4003",
-		workflow.LeaseLost: "P4010", workflow.InProgress: "P4029", workflow.ActivityFailed: "P4030",
-	} {
+		workflow.LeaseLost: "P4010", workflow.InProgress: "P4029", workflow.ActivityFailed: "P4030"} {
 		assert.Equalf(t, want, code.Info().SQLState, "%s has", code)
+	}
+}
+
+// Without an explicit retention, results are replayed for that of the workflow, or 24 hours without a workflow.
+func TestReplayRetentionOfWorkflow(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('order', '7 days');
+		SELECT pawl.claim('s', 'none', sha256('x')); SELECT pawl.succeed('s', 'none', 1);
+		SELECT pawl.claim('s', 'unknown', sha256('x'), 'parcel'); SELECT pawl.succeed('s', 'unknown', 1);
+		SELECT pawl.claim('s', 'done', sha256('x'), 'order'); SELECT pawl.succeed('s', 'done', 1);
+		SELECT pawl.claim('s', 'failed', sha256('x'), 'order'); SELECT pawl.fail('s', 'failed', 1, 'no', true);
+		SELECT pawl.claim('s', 'null', sha256('x'), 'order'); SELECT pawl.succeed('s', 'null', 1, replay => NULL);
+		SELECT pawl.claim('s', 'own', sha256('x'), 'order'); SELECT pawl.succeed('s', 'own', 1, replay => '2 hours')`)
+	n := ask[int](t, pool, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace
+		AND proname IN ('succeed', 'fail', 'transition')
+		AND pg_get_function_arguments(oid) LIKE '%replay interval DEFAULT NULL%'`)
+	assert.Equal(t, 3, n, "functions leave it to the workflow")
+	for key, want := range map[string]time.Duration{
+		"none": 24 * time.Hour, "unknown": 24 * time.Hour, "done": 7 * 24 * time.Hour, "failed": 7 * 24 * time.Hour,
+		"null": 7 * 24 * time.Hour, "own": 2 * time.Hour} {
+		assert.Equal(t, want, ask[time.Duration](t, pool, "SELECT expires_at - finished_at FROM pawl.command WHERE key = $1", key), key)
 	}
 }

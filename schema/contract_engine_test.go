@@ -40,8 +40,7 @@ func TestEngineReplaysSQLResult(t *testing.T) {
 		"got %+v, %v", result, err)
 	// The SQL caller gets the same bytes for its own command.
 	again, err := claimAs(t.Context(), pool, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
-	assert.Truef(t, err == nil && again.Outcome == "replay" && *again.Code == 201 && *again.Body == string(r.Body),
-		"got %v, %v", again, err)
+	assert.Truef(t, err == nil && again.Outcome == "replay" && *again.Code == 201 && *again.Body == string(r.Body), "got %v, %v", again, err)
 	_, err = e.Submit(t.Context(), place("checkout", "k-2"))
 	wantCode(t, err, workflow.KeyReused)
 }
@@ -99,8 +98,7 @@ func TestSQLCannotClaimEngineCommands(t *testing.T) {
 		raised(t, err, "P4029")
 		refused(t, pool, "P4010", "SELECT pawl.succeed($1, 'later', $2)", r.Record.Scope, r.Record.Attempt)
 		refused(t, pool, "P4011", "SELECT pawl.fail($1, 'later', $2, 'x')", r.Record.Scope, r.Record.Attempt)
-		after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'",
-			r.Record.Scope)
+		after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'", r.Record.Scope)
 		assert.Equal(t, before, after, "it became, and")
 	}
 }
@@ -140,9 +138,9 @@ func TestEngineCallerWaitsForSQL(t *testing.T) {
 		ended <- transitions.Reply{Receipt: r, Err: err}
 	}()
 	exec(t, pool, `SELECT pawl.succeed('order:place', 'checkout', 1, '{"total":1}')`)
-	if got := <-ended; got.Err != nil || got.Receipt.Status != 200 || string(got.Receipt.Body) != `{"total":1}` {
-		t.Errorf("got %+v, %v", got.Receipt, got.Err)
-	}
+	got := <-ended
+	assert.Truef(t, got.Err == nil && got.Receipt.Status == 200 && string(got.Receipt.Body) == `{"total":1}`,
+		"got %+v, %v", got.Receipt, got.Err)
 }
 
 // The engine waits for a SQL transaction with its key, and replays the result that it commits.
@@ -163,27 +161,10 @@ func TestEngineWaitsForSQLTransaction(t *testing.T) {
 	exec(t, tx, `SELECT pawl.transition('order:place', 'checkout', 1, 0, 'placed', '{}', $1::json, business_key => 'c-1:k-1')`,
 		payloadOf("k-1"))
 	commit(t, tx)
-	if got := <-ended; got.Err != nil || !got.Receipt.Replayed || got.Receipt.Status != 201 || got.Receipt.Position != 1 {
-		t.Errorf("got %+v, %v", got.Receipt, got.Err)
-	}
+	got := <-ended
+	assert.Truef(t, got.Err == nil && got.Receipt.Replayed && got.Receipt.Status == 201 && got.Receipt.Position == 1,
+		"got %+v, %v", got.Receipt, got.Err)
 	verified(t, e)
-}
-
-func TestSQLWaitsForEngineTransaction(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
-	tx := begin(t, pool)
-	r, err := e.SubmitTx(t.Context(), tx, place("checkout", "k-1"))
-	require.NoError(t, err)
-	second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
-		return claimAs(t.Context(), conn, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
-	})
-	commit(t, tx)
-	got := <-second
-	if want := string(transitions.WithPosition(r.Body, 1)); got.err != nil || got.value.Outcome != "replay" || *got.value.Body != want {
-		t.Errorf("got %v, %v; want %s", got.value, got.err, want)
-	}
 }
 
 // Callers of both kinds use every key concurrently: each has one effect and one result.

@@ -195,8 +195,7 @@ func orders(pay func(ctx context.Context) error) *workflow.Definition[order] {
 		workflow.Do("pay", workflow.From(placed), paying, paid,
 			func(ctx context.Context, _ *workflow.Attempt, _ order, _ workflow.None) (workflow.None, error) {
 				return workflow.None{}, pay(ctx)
-			},
-			func(*workflow.Call, *order, workflow.None) error { return nil }).
+			}, func(*workflow.Call, *order, workflow.None) error { return nil }).
 			OrElse(unpaid, func(*workflow.Call, *order, workflow.Failure) error { return nil }),
 		workflow.On("giveup", workflow.From(unpaid), cancelled, none),
 	).After("forgotten", workflow.From(reviewed), time.Hour, "cancel").Final(shipped, cancelled)

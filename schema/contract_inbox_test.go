@@ -2,11 +2,8 @@ package schema_test
 
 import (
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 )
@@ -51,28 +48,6 @@ func TestConsumeErrors(t *testing.T) {
 	}
 }
 
-// A message is a row of command, so that one claim or one consume gets it.
-func TestMessageIsCommand(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'), '1 day')")
-	got, err := claimAs(t.Context(), pool, "'inbox:billing', 'm-1', sha256('a')")
-	assert.Truef(t, err == nil && got.String() == "replay 0 200 {}", "got %v, %v", got, err)
-	if got := ask[string](t, pool, `SELECT status || ' ' || actor || ' ' || (expires_at - created_at) || ' ' || (forget_at = expires_at)
-		FROM pawl.command WHERE scope = 'inbox:billing' AND key = 'm-1'`); got != "succeeded inbox:billing 1 day true" {
-		t.Errorf("stored is %s", got)
-	}
-	exec(t, pool, "SELECT pawl.claim('inbox:billing', 'm-2', sha256('a'))")
-	refused(t, pool, "P4029", "SELECT pawl.consume('billing', 'm-2', sha256('a'))")
-	exec(t, pool, "SELECT pawl.succeed('inbox:billing', 'm-2', 1)")
-	assert.False(t, ask[bool](t, pool, "SELECT pawl.consume('billing', 'm-2', sha256('a'))"),
-		"what was claimed and done is consumed again")
-	exec(t, pool, "SELECT pawl.claim('inbox:billing', 'm-3', sha256('a'))")
-	exec(t, pool, "SELECT pawl.fail('inbox:billing', 'm-3', 1, 'no such invoice', final => true)")
-	assert.Contains(t, refused(t, pool, "P4030", "SELECT pawl.consume('billing', 'm-3', sha256('a'))").Detail, "no such invoice",
-		"the detail")
-}
-
 // The second consumer waits for the first; if that rolls back, the second consumes.
 func TestConcurrentConsumerWaits(t *testing.T) {
 	t.Parallel()
@@ -102,30 +77,4 @@ func TestConcurrentConsumerWaits(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestConcurrentDeliveriesHaveOneEffect(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	exec(t, pool, "CREATE TABLE effect (n int)")
-	var firsts atomic.Int64
-	var work sync.WaitGroup
-	for range 10 {
-		work.Go(func() {
-			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-				var first bool
-				err := tx.QueryRow(t.Context(), "SELECT pawl.consume('billing', 'm-1', sha256('a'))").Scan(&first)
-				if err != nil || !first {
-					return err
-				}
-				firsts.Add(1)
-				_, err = tx.Exec(t.Context(), "INSERT INTO effect VALUES (1)")
-				return err
-			})
-			assert.NoError(t, err)
-		})
-	}
-	work.Wait()
-	n := ask[int](t, pool, "SELECT count(*) FROM effect")
-	assert.Truef(t, n == 1 && firsts.Load() == 1, "%d effects, by %d", n, firsts.Load())
 }

@@ -1,9 +1,7 @@
 package schema_test
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -115,123 +113,6 @@ func TestIdlePurgeReadsFewPages(t *testing.T) {
 	pages("full, with the statistics of the empty one")
 	exec(t, pool, "ANALYZE")
 	pages("full")
-}
-
-// While an old transaction is open, such as a dump, vacuum cannot remove index entries of processed
-// keys. A purge that knows the last processed time does not read them again.
-func TestPurgeSkipsProcessedKeysWithoutVacuum(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	const all, args = 20000, "since => now() - interval '1 day'"
-	finished(t, pool, "s", all, "-2 days")
-	old, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	require.NoError(t, err)
-	defer func() { _ = old.Rollback(context.Background()) }() // read-only
-	require.Equal(t, all, ask[int](t, old, "SELECT count(*) FROM pawl.command"), "keys")
-	wantPurged(t, pool, "batch => 20000", purged{all, 0, 0, 0})
-	conn, err := pool.Acquire(t.Context())
-	require.NoError(t, err)
-	defer conn.Release()
-	for range 6 { // until catalogs are read and plans cached
-		wantPurged(t, conn, args, purged{})
-	}
-	n, _ := pagesOf(t, conn, "")
-	assert.Truef(t, !(n < 300), "from the beginning: only %v pages", n)
-	n, _ = pagesOf(t, conn, args)
-	assert.Truef(t, !(n > 40), "since yesterday: %v pages", n)
-}
-
-// Commands released by SQL callers cost a purge nothing until their own retention period ends, even
-// if others have shorter ones. Expired ones are read in batches.
-func TestPurgeSkipsReleasedKeys(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	const many, batch = 5000, 50
-	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 minute'), ('slow', '30 days')")
-	back := func(workflow string, n int) {
-		exec(t, pool, fmt.Sprintf(`SELECT pawl.fail('back', k, c.attempt, 'later') FROM (SELECT '%[1]s ' || n AS k
-			FROM generate_series(1, %[2]d) AS n) AS g,
-			pawl.claim('back', g.k, sha256('x'), '%[1]s') AS c`, workflow, n))
-	}
-	conn, err := pool.Acquire(t.Context())
-	require.NoError(t, err)
-	defer conn.Release()
-	const args = "batch => 50, moment => now() + interval '29 days'"
-	back("slow", many)
-	for _, statistics := range []string{"", "ANALYZE"} {
-		exec(t, pool, statistics)
-		for range 6 { // until catalogs are read and plans cached
-			wantPurged(t, conn, args, purged{})
-		}
-		if n, took := pagesOf(t, conn, args); n > 40 {
-			t.Errorf("%q: %v pages", statistics, n)
-		} else {
-			t.Logf("%q: %v pages, %v ms", statistics, n, took)
-		}
-	}
-	back("quick", 3*batch)
-	for range 3 {
-		wantPurged(t, conn, args, purged{0, 0, batch, 0})
-	}
-	wantPurged(t, conn, args, purged{})
-	assert.Equal(t, 3*batch, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE workflow = 'quick' AND code = 408"), "given up")
-	// A claimed command is not abandoned.
-	_, err = claimAs(t.Context(), pool, "'back', 'slow 1', sha256('x')")
-	assert.NoError(t, err)
-	wantPurged(t, conn, "batch => 10000, moment => now() + interval '31 days'", purged{3 * batch, 0, many - 1, 0})
-}
-
-// Due commands that stay, because they are decided, paused or timers, cost a call at most a batch, and do not hide others forever.
-func TestPurgeReadsStayingCommandsInBatches(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	const batch, stay, timers = 500, 16000, 20000
-	conn, err := pool.Acquire(t.Context())
-	require.NoError(t, err)
-	defer conn.Release()
-	args := func(after string) string {
-		return fmt.Sprintf("batch => %d, moment => now() + interval '3 days', decided => '{decided}', after => '%s'", batch, after)
-	}
-	for range 6 {
-		wantPurged(t, conn, args("[]"), purged{})
-	}
-	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('default', 'paused', 'ann', now())")
-	planned(t, pool, "decided", "0 s", stay) // all due at the same time
-	planned(t, pool, "paused", "1 us", stay)
-	planned(t, pool, "w", "0 s", stay)
-	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, paused, chain, created_at,
-		updated_at)
-		SELECT tenant, instance, workflow, 1, 's', 1, '{}', true, true, sha256('x'), now(), now() FROM pawl.command WHERE workflow = 'w'`)
-	planned(t, pool, "quick", "0 s", timers)
-	exec(t, pool, "UPDATE pawl.command SET scope = 'pawl:timer' WHERE workflow = 'quick'")
-	planned(t, pool, "nobody's", "0 s", 700)
-
-	// Each row may be on its own page, and its instance is found by index. There are more than 50,000 such rows.
-	instances := ask[string](t, pool, "SELECT json_build_array(min(run_at))::text FROM pawl.command WHERE workflow = 'w'")
-	for _, statistics := range []string{"", "ANALYZE"} {
-		exec(t, pool, statistics)
-		for _, after := range []string{"[]", instances} {
-			tx, err := conn.Begin(t.Context())
-			require.NoError(t, err)
-			if n, took := pagesOf(t, tx, args(after)); n > 8*batch {
-				t.Errorf("%q, after %s: %v pages", statistics, after, n)
-			} else {
-				t.Logf("%q, after %s: %v pages, %v ms", statistics, after, n, took)
-			}
-			require.NoError(t, tx.Rollback(t.Context()))
-		}
-	}
-	abandoned, looks := 0, 0
-	for after := "[]"; after != ""; looks++ {
-		rows, err := conn.Query(t.Context(), "SELECT abandoned, coalesce(passed::text, '') FROM pawl.purge("+
-			args(strings.ReplaceAll(after, "'", "''"))+")")
-		require.NoError(t, err)
-		var n int
-		_, err = pgx.ForEachRow(rows, []any{&n, &after}, func() error { abandoned += n; return nil })
-		require.NoError(t, err)
-	}
-	want := (3*stay+700)/batch + 1
-	assert.Truef(t, abandoned == 700 && looks == want, "%d are abandoned after %d calls, want 700 after %d", abandoned, looks, want)
 }
 
 // planned inserts n scheduled commands that are due from now on in steps.

@@ -2,7 +2,6 @@ package schema_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -115,32 +114,6 @@ func upToDate(t testing.TB, e *engine.Engine) {
 		require.Truef(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 		return list[0].Lag == 0
 	})
-}
-
-// psql and Go use the same key alternately.
-func TestPsqlAndEngineShareKey(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
-	claim := func(key string) string {
-		return strings.TrimSpace(psql(t, pool, fmt.Sprintf(`\pset tuples_only
-\pset format unaligned
-\set VERBOSITY sqlstate
-SELECT outcome, body FROM pawl.claim('order:place', '%s', pawl.fingerprint('order', 'place', '%s'), 'order', 'place');`, key,
-			payloadOf(key))))
-	}
-	r, err := e.Submit(t.Context(), place("a", "a"))
-	require.NoError(t, err)
-	assert.Equalf(t, "replay|"+string(r.Body), claim("a"), "want %s", r.Body)
-	assert.Equal(t, "new|", claim("b"))
-	if r, err := e.Submit(t.Context(), place("b", "b")); err != nil || !r.InFlight() {
-		t.Errorf("got %+v, %v", r, err)
-	}
-	assert.Equal(t, "ERROR:  P4029", claim("b"))
-	psql(t, pool, `SELECT pawl.succeed('order:place', 'b', 1, '{"b":1}');`)
-	if r, err := e.Submit(t.Context(), place("b", "b")); err != nil || string(r.Body) != `{"b":1}` {
-		t.Errorf("got %+v, %v", r, err)
-	}
 }
 
 func TestSQLPageRightsAreMinimal(t *testing.T) {

@@ -71,17 +71,6 @@ func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
 	assert.Truef(t, err == nil && got.String() == "new 1", "got %v, %v", got, err)
 }
 
-// A message is a command without a tombstone, kept for a given time.
-func TestPurgeDeletesExpiredMessages(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	exec(t, pool, `SELECT pawl.consume('c', 'old', sha256('x'), '1 us'); SELECT pawl.consume('c', 'new', sha256('x'))`)
-	wantPurged(t, pool, "", purged{1, 1, 0, 0})
-	assert.True(t, !ask[bool](t, pool, "SELECT pawl.consume('c', 'new', sha256('x'))") &&
-		ask[bool](t, pool, "SELECT pawl.consume('c', 'old', sha256('y'))"),
-		"the wrong message was forgotten")
-}
-
 // The row's own retention precedes the workflow's, which precedes the caller's.
 func TestPurgeTombstonePrecedence(t *testing.T) {
 	t.Parallel()
@@ -215,8 +204,7 @@ func scheduled(scope, key, workflow string) string {
 	return fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 			phase, attempt, failures, revision, run_at, request, updated_at)
 		VALUES ('default', '%s', '%s', sha256('x'), 'pending', '%s', 't', gen_random_uuid(), 'a', now(), 'scheduled', 0, 0, 0, now(), '{}',
-			now());`,
-		scope, key, workflow)
+			now());`, scope, key, workflow)
 }
 
 // A command that is claimed during a purge is not abandoned.

@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
-	shop "github.com/pawlhq/pawl/examples/order"
-	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -71,34 +69,17 @@ func TestTransitionArmsTimersLikeEngine(t *testing.T) {
 		transition, state string
 		armed             int
 	}{{"note", "posted", 1}, {"hold", "held", 2}, {"note", "held", 2}, {"deliver", "delivered", 0}} {
-		if got, want := timers(t, pool, own), timers(t, pool, engines); got != want || want == "" {
-			t.Errorf("before %s:\n%s\nthe engine:\n%s", step.transition, got, want)
-		}
-		if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: step.transition, Instance: engines,
-			Key: fmt.Sprint(n)}); err != nil {
-			t.Fatal(err)
-		}
+		got, want := timers(t, pool, own), timers(t, pool, engines)
+		assert.Truef(t, got == want && want != "", "before %s:\n%s\nthe engine:\n%s", step.transition, got, want)
+		_, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: step.transition, Instance: engines,
+			Key: fmt.Sprint(n)})
+		require.NoError(t, err)
 		inSQL(t, pool, own, n+1, step.transition, step.state)
 		for _, id := range []uuid.UUID{own, engines} {
-			if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase = 'scheduled'", id); n != step.armed {
-				t.Errorf("after %s %d timers run, want %d", step.transition, n, step.armed)
-			}
+			n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase = 'scheduled'", id)
+			assert.Truef(t, n == step.armed, "after %s %d timers run, want %d", step.transition, n, step.armed)
 		}
 	}
-	verified(t, e)
-}
-
-func TestTimerArmedInSQLFires(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
-	id := uuid.Must(uuid.NewV7())
-	inSQL(t, pool, id, 0, "post", "posted")
-	inSQL(t, pool, id, 1, "rush", "rushed")
-	await.Eventually(t, "the timer fires", func() bool {
-		inst, err := e.Read().Instance(t.Context(), "", id)
-		return err == nil && inst.State == "lost"
-	})
 	verified(t, e)
 }
 
@@ -121,19 +102,5 @@ func TestTransitionRefusesTimersFromData(t *testing.T) {
 	require.NoError(t, err)
 	refuse(own, 2, "note", "dated")
 	inSQL(t, pool, own, 2, "rush", "rushed")
-	verified(t, e)
-}
-
-func TestTransitionPlacesTheShippedOrder(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{shop.Workflow(nil)} })
-	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
-	n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c JOIN pawl.instance AS i ON i.id = c.instance
-		WHERE c.scope = 'pawl:timer:' || i.id || ':unpaid' AND c.transition = 'expire' AND c.run_at = i.updated_at + '24 hours'`)
-	assert.Equal(t, 1, n, "timers are armed")
-	move(t, pool, "c", idOf("k-1"), "cancel", `1, 'cancelled', '{}', '{"reason":"changed my mind"}'`)
-	assert.Equal(t, 0, ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL"),
-		"commands are in flight on an order that has ended")
 	verified(t, e)
 }

@@ -31,23 +31,20 @@ func TestGrant_AddsMissingRights(t *testing.T) {
 		role, as := pgtest.Role(t, pool)
 		node := connected(t, as)
 		want := fmt.Sprintf(`on schema %s: USAGE on the schema, and `, name)
-		if err := CheckRights(t.Context(), node, name); !errors.Is(err, ErrRights) || !strings.Contains(err.Error(), want) ||
-			!strings.HasSuffix(err.Error(), `run "migrate grants `+role+`"`) {
-			t.Errorf("without rights: %v", err)
-		}
+		err := CheckRights(t.Context(), node, name)
+		assert.Truef(t, errors.Is(err, ErrRights) && strings.Contains(err.Error(), want) &&
+			strings.HasSuffix(err.Error(), `run "migrate grants `+role+`"`), "without rights: %v", err)
 		planned, err := PlanGrants(t.Context(), pool, name, role)
 		require.NoError(t, err)
 		for left := range planned { // each statement is needed
-			if _, err := pool.Exec(t.Context(), "DROP OWNED BY "+role); err != nil {
-				t.Fatal(err)
-			}
+			_, err := pool.Exec(t.Context(), "DROP OWNED BY "+role)
+			require.NoError(t, err)
 			for i, sql := range planned {
 				if i == left {
 					continue
 				}
-				if _, err := pool.Exec(t.Context(), sql); err != nil {
-					t.Fatal(err)
-				}
+				_, err := pool.Exec(t.Context(), sql)
+				require.NoError(t, err)
 			}
 			assert.ErrorIsf(t, CheckRights(t.Context(), node, name), ErrRights, "without %s", planned[left])
 		}

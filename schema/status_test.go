@@ -2,8 +2,6 @@ package schema
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,10 +45,8 @@ func TestOlderProgramWorksAfterAddition(t *testing.T) {
 	pool, mine := migrated(t, Default), len(Migrations)
 	add := func(number, needs int) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number,
-			needs); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number, needs)
+		require.NoError(t, err)
 	}
 	add(mine+1, mine)
 	n, err := Migrate(t.Context(), pool, Default)
@@ -95,14 +91,4 @@ func relationsOf(t *testing.T, pool *pgxpool.Pool, name string) string {
 	t.Helper()
 	return query[string](t, pool, `SELECT coalesce(string_agg(c.relkind::text || ' ' || c.relname, E'\n' ORDER BY c.relkind, c.relname), '')
 		FROM pg_class AS c WHERE c.relnamespace = to_regnamespace($1)`, name)
-}
-
-func TestPlanFromVersion(t *testing.T) {
-	t.Parallel()
-	last := Migrations[len(Migrations)-1]
-	plan := Plan(Default, len(Migrations)-1)
-	if strings.Count(plan, "\nCOMMIT;") != 1 || !strings.Contains(plan, fmt.Sprintf("-- %04d_", len(Migrations))) || !strings.Contains(plan, "'"+last.Name+"'") {
-		t.Error(plan)
-	}
-	assert.Equal(t, "", Plan(Default, len(Migrations)))
 }

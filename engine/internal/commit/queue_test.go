@@ -41,37 +41,6 @@ func take(q *queue, maxOps, maxBytes int) []*op {
 	return ops
 }
 
-func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
-	q := testQueue(3, 1<<20)
-	n, closed := q.push(testOps(5, 0))
-	assert.Truef(t, n == 3 && !closed, "took %d, closed %v; want 3 of 5, open", n, closed)
-	n, _ = q.push(testOps(1, 0))
-	assert.Equal(t, 0, n, "a full queue took")
-}
-
-// All of a bulk is in the queue when it turns out that its tenant's head is held.
-func TestQueue_HeldBulk(t *testing.T) {
-	const size = 20
-	for _, by := range []struct{ n, bytes, payload int }{{size, 1 << 20, 0}, {1000, size * 1000, 600}} {
-		q := testQueue(by.n, by.bytes)
-		lane := newRetryLane(&Pipeline{}, q)
-		of := func(tenant string, first uint64) []*op {
-			ops := testOps(2*size, by.payload)
-			for i, o := range ops {
-				o.p.Tenant, o.route = tenant, first+uint64(i)
-			}
-			return ops
-		}
-		bulk := of("held", 0)
-		all, _ := q.push(bulk)
-		lane.push(take(q, all, 1<<30)...)
-		n, _ := q.push(of("free", 1000))
-		assert.Truef(t, 2*n >= all-1, "of %d others have room for %d, while all of a bulk waits aside", all, n)
-		n, _ = q.push(bulk[:1])
-		assert.Equal(t, 0, n, "more is taken that would wait aside")
-	}
-}
-
 func TestQueueIsBoundedInBytes(t *testing.T) {
 	q := testQueue(1000, 10_000)
 	n, _ := q.push(testOps(100, 1000))

@@ -3,7 +3,6 @@ package commit
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,9 +23,7 @@ func (b *bench) theirs(tenant, key, text string) *decide.Prepared {
 	b.t.Helper()
 	p := b.command("open", key, uuid.Nil)
 	p, err := decide.Prepare(transitionsOf(p, tenant, text), b.w, uuid.New)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return p
 }
 
@@ -40,15 +37,12 @@ func (b *bench) holdHead(tenant string) (release func()) {
 func (b *bench) hold(sql string) (release func()) {
 	b.t.Helper()
 	conn, err := pgx.ConnectConfig(b.t.Context(), b.pool.Config().ConnConfig.Copy())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	release = sync.OnceFunc(func() { _ = conn.Close(context.Background()) })
 	b.t.Cleanup(release)
 	for _, sql := range []string{"BEGIN", sql} {
-		if _, err := conn.Exec(b.t.Context(), sql); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err := conn.Exec(b.t.Context(), sql)
+		require.NoError(b.t, err)
 	}
 	return release
 }
@@ -118,37 +112,6 @@ func TestRetryLane_HalfOfQueue(t *testing.T) {
 	await.Eventually(t, "what waited is done", func() bool { _, all, routes := b.waiting(); return all.n == 0 && routes == 0 })
 }
 
-// Impatient callers that retry repeatedly leave no rows.
-func TestRetryLane_CallerLeaves(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.Limits.QueueSize, c.Limits.QueueBytes = 1000, 64<<20 })
-	b.heldTenant()
-	text := strings.Repeat("x", 100_000)
-	const rounds, callers = 4, 64 // 26 MB in all
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for round := range rounds {
-		ctx, leave := context.WithCancel(t.Context())
-		var answers []<-chan error
-		for i := range callers {
-			answers = append(answers, b.submit(ctx, b.theirs("held", fmt.Sprintf("%d-%d", round, i), text)))
-		}
-		await.Eventually(t, "all wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= callers-1 })
-		leave()
-		for _, a := range answers {
-			err := await.Receive(t, "the answer of who left", a)
-			assert.Equalf(t, workflow.TimedOut, codeOf(err), "got %v", err)
-		}
-		aside, _, _ := b.waiting()
-		require.Truef(t, aside.n <= 0, "%d commands wait for nobody", aside.n)
-	}
-	await.Eventually(t, "what was under way ends", func() bool { _, all, routes := b.waiting(); return all == charge{} && routes == 0 })
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	assert.Truef(t, grown <= 16<<20, "%d MB are left of commands whose callers have left", grown>>20)
-}
-
 // The commands of a route keep their order where one in the middle is let go.
 func TestRetryLane_CallerOrder(t *testing.T) {
 	b := newBench(t)
@@ -169,8 +132,7 @@ func TestRetryLane_CallerOrder(t *testing.T) {
 	await.Eventually(t, "they wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= 3 })
 	leave()
 	for _, r := range leaves.Wait(ctx) {
-		assert.Truef(t, codeOf(r.Err) == workflow.TimedOut && strings.Contains(r.Err.Error(), "nothing was done"),
-			"who left got %v", r.Err)
+		assert.Truef(t, codeOf(r.Err) == workflow.TimedOut && strings.Contains(r.Err.Error(), "nothing was done"), "who left got %v", r.Err)
 	}
 	release()
 	assert.NoError(t, stays.Wait(t.Context())[0].Err)
@@ -204,4 +166,24 @@ func TestOneCommandTriesAHeadThatIsHeld(t *testing.T) {
 		return len(b.p.retry.routes) == 0
 	})
 	assert.Truef(t, most <= 1, "%d tried at once", most)
+}
+
+// A connection costs the server so much when it is opened, and when it ends, that others feel it. One command at a time, which waits for
+// a lock, takes one of the committers and one of the retry lane, whoever of them has it.
+func TestOneCommandAtATimeTakesOneConnectionOfEach(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.Limits.Committers, c.Limits.RetryWorkers = 4, 4 })
+	id := b.opened()
+	for i := range 12 {
+		release := b.hold("SELECT FROM pawl.instance FOR UPDATE")
+		answer := b.submit(t.Context(), b.command("remind", fmt.Sprint(i), id))
+		await.Eventually(t, "it waits aside", func() bool { aside, _, _ := b.waiting(); return aside.n == 1 })
+		release()
+		require.NoError(t, await.Receive(t, "it is done", answer))
+		for _, s := range []*runners{b.p.committers, b.p.retries} {
+			await.Eventually(t, "nobody has a connection", func() bool { return len(s.open)+len(s.closed) == cap(s.open) })
+		}
+	}
+	if c, r := len(b.p.committers.open), len(b.p.retries.open); c != 1 || r != 1 {
+		t.Errorf("%d and %d are open", c, r)
+	}
 }

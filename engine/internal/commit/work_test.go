@@ -31,20 +31,6 @@ func TestAsFewCommittersAreAtWorkAsTheLoadNeeds(t *testing.T) {
 	assert.Truef(t, q.next(&second) && len(second.ops) == 4, "the second has %d", len(second.ops))
 }
 
-func TestACommitterThatIsLateHasAnotherBegin(t *testing.T) {
-	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
-	q.siblings.others = 1
-	var first, second work
-	q.push(testOps(1, 0))
-	q.next(&first)
-	other := testOps(1, 0)
-	other[0].route = 10
-	q.push(other)
-	if !q.next(&second) || second.ops[0] != other[0] { // when the first is late, which it will be
-		t.Error("what waits was not taken")
-	}
-}
-
 // What is of a route at work waits for the end of that group, before what came later.
 func TestARouteIsWithOneCommitterAtATime(t *testing.T) {
 	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 2, GroupBytes: 1 << 20})

@@ -137,8 +137,7 @@ func TestAPollBeginsWhereTheLastHasEnded(t *testing.T) {
 	assert.Truef(t, !q.Whole && q.Since.Equal(end) && q.Lapsed.Equal(end) && q.Oldest.Equal(end) && q.Activities[0].Since.Equal(end),
 		"the second, too soon for a whole one, is %+v", q)
 	assert.Truef(t, b.later.Equal(old.Add(1)) && b.lapsed.Equal(old.Add(2)) && b.work[run].Equal(old) &&
-		b.work[rest].Equal(now.Add(time.Second-lateness)) && b.oldest().Equal(old),
-		"what is found stays in sight: %+v", b)
+		b.work[rest].Equal(now.Add(time.Second-lateness)) && b.oldest().Equal(old), "what is found stays in sight: %+v", b)
 	poll(now.Add(2*time.Second), false, work, work)
 	assert.True(t, b.work[rest].Equal(now.Add(time.Second-lateness)), "what may be behind is passed")
 	assert.True(t, poll(now.Add(-time.Minute), false).Whole, "the clock has jumped back, and it is not whole")

@@ -86,26 +86,6 @@ func TestCancel_OtherNode(t *testing.T) {
 	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Message == "cancelled by bob" && got.Unknown, "it failed as %+v", got)
 }
 
-func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	done := make(chan struct{})
-	g := newGated()
-	w := job(t, g.work)
-	n := startNode(t, pool, w)
-	ref := n.accept(t, w, "a")
-	await.Receive(t, "it runs", g.begun)
-	f := n.flights()[0]
-	g.tell <- "done"
-	close(done)
-	f.stop(&decide.CancelledError{By: "bob"})
-	<-done
-	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
-	got := read(t, pool, ref)
-	o := n.ended()[0].Resumed.Outcome
-	assert.Equalf(t, (got.Status == transitions.Succeeded), (o.Failure == nil), "the outcome is %+v", o)
-}
-
 func TestCancel_WaitingCommand(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,18 +109,6 @@ func TestCancel_WaitingCommand(t *testing.T) {
 	}
 }
 
-func TestAStuckCommandCanBeCancelled(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	r := due("a", func(r *row) { r.Attempt, r.Failures = 3, 3 })
-	insert(t, pool, r)
-	exec(t, pool, "UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'unknown_outcome'")
-	n := startNode(t, pool, job(t, atOnce))
-	require.NoError(t, n.Cancel(t.Context(), r.ref(), "bob"))
-	got := n.failure(t)
-	assert.Truef(t, got.Kind == workflow.FailureCancelled && got.Unknown, "it failed as %+v", got)
-}
-
 // The cancellation arrives while the attempt fails: the command does not wait for its retry.
 func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	t.Parallel()
@@ -156,44 +124,6 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	got := read(t, pool, r.ref())
 	assert.Truef(t, got.Stuck == "" && !got.RunAt.IsZero() && !got.RunAt.After(time.Now()) && got.Status == transitions.FailedRetryable,
 		"it is %+v", got.Record)
-}
-
-// The worker knew of the cancellation when it released the command, and has a reason to wait: an immediate retry would loop.
-func TestCancel_FailingEnd(t *testing.T) {
-	t.Parallel()
-	t.Run("it cannot be decided", func(t *testing.T) {
-		t.Parallel()
-		pool := pgtest.Pool(t)
-		g := newGated()
-		w := job(t, g.work)
-		n := startNode(t, pool, w)
-		n.set(func(n *node) {
-			n.refuse = func(*decide.Prepared) error {
-				return workflow.Errorf(workflow.Internal, "the workflow's code failed")
-			}
-		})
-		ref := n.accept(t, w, "a")
-		await.Receive(t, "it runs", g.begun)
-		require.NoError(t, n.Cancel(t.Context(), ref, "bob"))
-		got := becomes(t, pool, ref, "it is stuck", func(r row) bool { return r.Stuck != "" })
-		assert.Truef(t, got.Stuck == transitions.StuckUndecidable && got.Attempt == 2 && got.RunAt.IsZero(), "it is %+v", got.Record)
-	})
-	t.Run("it is of a version that is not known here", func(t *testing.T) {
-		t.Parallel()
-		for name, c := range map[string]row{"working": due("a"), "scheduled": due("a", scheduled)} {
-			pool := pgtest.Pool(t)
-			c.CancelledBy = "bob"
-			insert(t, pool, c)
-			exec(t, pool, "UPDATE pawl.instance SET definition = 2")
-			n := newNode(t, pool, job(t, atOnce))
-			n.set(func(n *node) {
-				n.refuse = func(*decide.Prepared) error { return workflow.Errorf(workflow.NotOnThisNode, "not here") }
-			})
-			n.Start()
-			got := becomes(t, pool, c.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
-			assert.Truef(t, got.Failures == 0 && got.RunAt.After(got.ClaimedAt.Add(time.Second/2)), "%s: it is %+v", name, got.Record)
-		}
-	})
 }
 
 // Waiting for a lock uses a separate connection and ends after a timeout.
@@ -221,11 +151,9 @@ func TestCancelRefusesWhatItCannotDo(t *testing.T) {
 	assert.Equalf(t, workflow.InvalidRequest, workflow.CodeOf(err), "an undo: %v", err)
 	got := read(t, pool, undo.ref())
 	assert.Equal(t, "", got.CancelledBy, "the undo was cancelled")
-	err = n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"},
-		"bob")
+	err = n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"}, "bob")
 	assert.Equalf(t, workflow.CommandNotFound, workflow.CodeOf(err), "an unknown command: %v", err)
-	err = n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key},
-		"bob")
+	err = n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key}, "bob")
 	assert.Equalf(t, workflow.CommandNotFound, workflow.CodeOf(err), "another tenant's command: %v", err)
 	unlock := lock(t, pool, locked.ref())
 	done := make(chan error, 1)

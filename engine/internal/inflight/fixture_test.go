@@ -48,8 +48,7 @@ func job(t testing.TB, do work, options ...func(*activityOfText)) *workflow.Work
 		func(ctx context.Context, a *workflow.Attempt, _, p text) (text, error) {
 			result, err := do(ctx, a, p.Text)
 			return text{result}, err
-		}, nothing).
-		OrElse("failed", func(*workflow.Call, *text, workflow.Failure) error { return nil })
+		}, nothing).OrElse("failed", func(*workflow.Call, *text, workflow.Failure) error { return nil })
 	for _, o := range options {
 		o(run)
 	}

@@ -2,7 +2,6 @@ package inflight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -47,8 +46,7 @@ func (g *gated) work(ctx context.Context, a *workflow.Attempt, _ string) (string
 func lapse(t *testing.T, n *node, ref transitions.Ref) {
 	t.Helper()
 	exec(t, n.pool, "UPDATE pawl.command SET locked_until = clock_timestamp() - interval '1 second' WHERE tenant = $1 AND scope = $2 AND "+
-		"key = $3",
-		ref.Tenant, ref.Scope, ref.Key)
+		"key = $3", ref.Tenant, ref.Scope, ref.Key)
 }
 
 // frozen makes a node that does not extend leases, and cannot take over from itself.
@@ -66,9 +64,8 @@ func TestHeartbeat_ExtendsLease(t *testing.T) {
 	later := becomes(t, pool, ref, "it is prolonged beyond its first end",
 		func(r row) bool { return r.LockedUntil.After(first.LockedUntil.Add(time.Second)) })
 	eventually(t, "more than one heartbeat is counted", func() bool { return n.Stats().Heartbeats > 1 })
-	if later.Attempt != 1 || later.ClaimedBy != n.name || later.Revision <= first.Revision || !later.ClaimedAt.Equal(first.ClaimedAt) {
-		t.Errorf("after heartbeats it is %+v", later.Record)
-	}
+	assert.Truef(t, later.Attempt == 1 && later.ClaimedBy == n.name && later.Revision > first.Revision &&
+		later.ClaimedAt.Equal(first.ClaimedAt), "after heartbeats it is %+v", later.Record)
 	g.tell <- "done"
 	becomes(t, pool, ref, "it is done", func(r row) bool { return r.Status == transitions.Succeeded })
 	s := n.Stats()
@@ -99,26 +96,6 @@ func TestHeartbeat_LockedRow(t *testing.T) {
 	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
 }
 
-// The row is locked when the attempt fails, and is written when it can be.
-func TestAGiveBackWaitsForNoLock(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	fail := make(chan struct{})
-	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
-		<-fail
-		return "", errors.New("not now")
-	}, func(a *activityOfText) { a.Retry(workflow.Retry{First: time.Hour, Max: time.Hour}) })
-	n := startNode(t, pool, w, newStill().set) // else what is due at a random time could be due in a moment
-	locked, free := n.accept(t, w, "a"), n.accept(t, w, "b")
-	unlock := lock(t, pool, locked)
-	close(fail)
-	becomes(t, pool, free, "the other is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
-	unlock()
-	got := becomes(t, pool, locked, "it is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
-	assert.Truef(t, got.Failures == 1 && got.Failure == "not now", "it has %d failures: %s", got.Failures, got.Failure)
-}
-
 // Node A freezes for the time of its lease, and then continues in each way in which it could write.
 func TestAZombieChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -141,9 +118,9 @@ func TestAZombieChangesNothing(t *testing.T) {
 			before := read(t, pool, ref)
 			wake(mine, zombie, ref)
 			eventually(t, "the zombie knows", func() bool { return zombie.Stats().Lost == 1 && zombie.Stats().Busy == 0 })
-			if after := read(t, pool, ref); after.Revision != before.Revision || after.ClaimedBy != other.name || after.Attempt != 2 {
-				t.Errorf("the zombie changed the row: %+v", after.Record)
-			}
+			after := read(t, pool, ref)
+			assert.Truef(t, after.Revision == before.Revision && after.ClaimedBy == other.name && after.Attempt == 2,
+				"the zombie changed the row: %+v", after.Record)
 			assert.False(t, name == "by its heartbeat" && await.Receive(t, "its context is done", mine.cause) != decide.ErrLost,
 				"its context ended for another reason")
 			eventually(t, "it says so", func() bool { return zombie.log.Count("the lease of a command is gone") == 1 })
@@ -152,32 +129,6 @@ func TestAZombieChangesNothing(t *testing.T) {
 			assert.Empty(t, zombie.ended(), "the zombie ended it")
 		})
 	}
-}
-
-func TestAZombieGivesNothingBack(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	begun, fail := make(chan struct{}), make(chan struct{})
-	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
-		close(begun)
-		<-fail
-		return "", errors.New("late")
-	})
-	zombie := startNode(t, pool, w, frozen)
-	ref := zombie.accept(t, w, "a")
-	await.Receive(t, "it runs", begun)
-	lapse(t, zombie, ref)
-	g := newGated()
-	startNode(t, pool, job(t, g.work))
-	await.Receive(t, "the second attempt", g.begun)
-	before := read(t, pool, ref)
-	close(fail)
-	eventually(t, "the zombie has tried", func() bool { return zombie.asked.Count(heldAsked) > 0 })
-	if after := read(t, pool, ref); after.Revision != before.Revision || after.Status != transitions.Processing {
-		t.Errorf("the zombie changed the row: %+v", after.Record)
-	}
-	g.tell <- ""
-	becomes(t, pool, ref, "the other ends it", func(r row) bool { return r.Status == transitions.Succeeded })
 }
 
 // Whatever keeps it from being prolonged: the attempt ends when others may begin,
@@ -262,26 +213,6 @@ func TestSlowCommit_StartsOnlyWithLease(t *testing.T) {
 	}
 }
 
-// It waits to hear whether it holds the command.
-func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	w := job(t, atOnce)
-	n := startAfterLook(t, pool, w, seldom)
-	require.True(t, n.Reserve(w.Name, w.Named("run")[0]), "no worker is free")
-	r := due("a", leased(n.name, time.Minute))
-	insert(t, pool, r)
-	unlock := lock(t, pool, r.ref())
-	l := r.landed(w)
-	l.Since = time.Now().Add(-n.config.Lease)
-	n.Updated([]decide.FlightUpdate{l})
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count(heldAsked) > 0 })
-	unlock()
-	n.Stop(t.Context())
-	got := read(t, pool, r.ref())
-	assert.Truef(t, got.Status == transitions.Pending && got.Failures == 0 && len(n.ended()) == 0, "it is %+v", got.Record)
-}
-
 func TestLease_IgnoredContext(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -354,28 +285,6 @@ func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 	}
 }
 
-// Where it takes long to write, reports are written more seldom.
-func TestReportsTakeATwentiethOfTheTime(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	g := newGated()
-	w := job(t, g.work)
-	n := startNode(t, pool, w)
-	n.accept(t, w, "a")
-	a := await.Receive(t, "it runs", g.begun)
-	n.Runner.mu.Lock()
-	n.keeper.took = time.Second
-	n.Runner.mu.Unlock()
-	begun := time.Now()
-	require.NoError(t, a.Report("slow"))
-	n.Runner.mu.Lock()
-	wait := n.keeper.reportAt.Sub(begun)
-	n.Runner.mu.Unlock()
-	assert.Truef(t, wait >= reportShare*time.Second, "a report waits for %s after a write that took a second", wait)
-	g.tell <- ""
-	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
-}
-
 // PostgreSQL takes less deeply nested JSON than Go does.
 func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	t.Parallel()
@@ -397,36 +306,6 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
 	assert.Truef(t, n.log.Count("reports of progress were dropped") == 1 && n.log.Count("cannot prolong leases") == 0,
 		"logged %q", n.log.List())
-}
-
-// However often it reports: every message that is refused is sent again at once.
-func TestHeartbeat_UnstorableReport(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	n := newNode(t, pool, job(t, atOnce))
-	var flights []*flight
-	for _, key := range []string{"bad", "good", "back"} {
-		r := due(key, leased(n.name, n.config.Lease))
-		insert(t, pool, r)
-		f := &flight{InFlight: *decide.FlightOf(&r.Record, r.Tenant)}
-		n.held[f.Ref] = f
-		flights = append(flights, f)
-	}
-	bad, good, back := flights[0], flights[1], flights[2]
-	before := read(t, pool, good.Ref)
-	for i := range 3 {
-		bad.progress = []byte(strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000))
-		if i == 2 {
-			n.giveBack(back, decide.Later(0).Back)
-		}
-		require.True(t, n.write(t.Context(), n.gather(time.Now().Add(n.config.Lease/2), true)), "it was not written")
-		after := read(t, pool, good.Ref)
-		assert.Truef(t, after.LockedUntil.After(before.LockedUntil) && n.Stats().Heartbeats >= int64(i+1),
-			"the lease of the other lasts until %s, after %s; %+v", after.LockedUntil, before.LockedUntil, n.Stats())
-		before = after
-	}
-	got := read(t, pool, back.Ref)
-	assert.Equal(t, transitions.Pending, got.Status, "what was given back")
 }
 
 // The storing took half of the lease or longer: the lease may have run out before

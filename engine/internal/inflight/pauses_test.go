@@ -80,8 +80,7 @@ func TestPause_OrderAfterResume(t *testing.T) {
 	assert.True(t, n.resumePaused(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch}), "nothing is due")
 	var some, disordered int
 	err := pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE before >= run_at) FROM (
-			SELECT run_at, lag(run_at) OVER (ORDER BY waits_since) AS before FROM pawl.command WHERE paused IS NULL) AS c`).Scan(&some,
-		&disordered)
+			SELECT run_at, lag(run_at) OVER (ORDER BY waits_since) AS before FROM pawl.command WHERE paused IS NULL) AS c`).Scan(&some, &disordered)
 	assert.Truef(t, err == nil && some == resumeBatch && disordered <= 0, "of %d %d are out of order, %v", some, disordered, err)
 	other := startNode(t, pool, job(t, atOnce)) // which has never seen the pause
 	eventually(t, "all have fired", func() bool { return len(other.ended()) == many })

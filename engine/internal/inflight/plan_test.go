@@ -37,15 +37,13 @@ const mostRead = 3 * dueBatch
 // time, as the table grows; what it must not do is to read a full table.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{3000, 20_000} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) { explainFilling(t, size) })
-	}
+	explainFilling(t, 3000)
 }
 
 func TestStatements_IndexesAtOtherSizes(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
-	for _, size := range []int{300, 1000, 8000, 50_000, 100_000} {
+	for _, size := range []int{300, 1000, 8000, 20_000, 100_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) { explainFilling(t, size) })
 	}
 }
@@ -145,9 +143,8 @@ func check(t *testing.T, p pgtest.Step) {
 			assert.Containsf(t, p.Cond, column, "%s of %s does not bind", p.Type, p.Index)
 		}
 		assert.Falsef(t, p.Index == "instance_pkey" && p.Goes != "Backward", "the oldest version comes first: %s", p.Cond)
-		if read := p.Rows + p.Removed; read > mostRead {
-			t.Errorf("it reads %.0f rows of %s", read, p.Index)
-		}
+		read := p.Rows + p.Removed
+		assert.Truef(t, read <= mostRead, "it reads %.0f rows of %s", read, p.Index)
 	}
 }
 

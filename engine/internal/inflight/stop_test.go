@@ -79,9 +79,8 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	n.Release(w.Name, w.Named("run")[0])
 	await.Receive(t, "it stops", stopped)
 	got := read(t, pool, r.ref())
-	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || !got.LockedUntil.IsZero() {
-		t.Errorf("the command is %+v", got.Record)
-	}
+	assert.Truef(t, got.Status == transitions.Pending && got.Attempt == 1 && got.Failures == 0 && !got.RunAt.After(time.Now()) &&
+		got.LockedUntil.IsZero(), "the command is %+v", got.Record)
 }
 
 func TestStopTimeout_ReleasesAttempts(t *testing.T) {
@@ -103,9 +102,8 @@ func TestStopTimeout_ReleasesAttempts(t *testing.T) {
 	cause := await.Receive(t, "its context is done", g.cause)
 	assert.Truef(t, cause == decide.ErrStopping, "its context is done because %v", cause)
 	got := read(t, pool, ref)
-	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || got.Stuck != "" {
-		t.Errorf("the command is %+v", got.Record)
-	}
+	assert.Truef(t, got.Status == transitions.Pending && got.Attempt == 1 && got.Failures == 0 && !got.RunAt.After(time.Now()) &&
+		got.Stuck == "", "the command is %+v", got.Record)
 	other.Stop(ctx)
 	if got := read(t, elsewhere, unsure); got.Status != transitions.FailedRetryable || got.Stuck != transitions.StuckUnknown {
 		t.Errorf("what must not be repeated is %+v", got.Record)
@@ -131,9 +129,9 @@ func TestStopKeepsToItsShareOfTheTime(t *testing.T) {
 	assert.Truef(t, got.Status == transitions.Pending && got.Failures == 0, "the command is %+v", got.Record)
 	for _, left := range []time.Duration{-time.Second, 0, time.Second, 8 * time.Second, time.Hour} {
 		grace := gracesOf(stopGrace, left)
-		if all := allGraces(grace); grace < 0 || all > max(left, 0)/2 || left > 9*time.Second && grace != stopGrace {
-			t.Errorf("of %s it takes %s, with graces of %s", left, all, grace)
-		}
+		all := allGraces(grace)
+		assert.Truef(t, grace >= 0 && all <= max(left, 0)/2 && (left <= 9*time.Second || grace == stopGrace),
+			"of %s it takes %s, with graces of %s", left, all, grace)
 	}
 }
 

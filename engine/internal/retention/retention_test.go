@@ -38,8 +38,7 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 	assert.Equal(t, "2040w01", weeks(t, pool), "weeks")
 	for _, table := range []string{"outbox_2040w04", "command_history_2040m02"} {
 		eventually(t, table+" is made ahead", func() bool {
-			return ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text",
-				table) != nil
+			return ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text", table) != nil
 		})
 	}
 	c.skip(20 * day)
@@ -208,19 +207,6 @@ func TestADetachedPartitionThatIsNeededComesBack(t *testing.T) {
 	eventually(t, "what is needed no more is dropped", func() bool { return weeks(t, pool) == "2040w15" })
 }
 
-// Reading the state of retention while another node drops a partition succeeds.
-func TestAPartitionThatIsDroppedMeanwhileIsNoError(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	c := newClock("2040-01-02")
-	traffic(t, pool, c.now(), 10)
-	c.skip(100 * day)
-	i := &intruder{before: "newest AS", do: func() { exec(t, pool, "DROP TABLE pawl.outbox_2040w01") }}
-	r := runner(t, another(t, pool, i), "a", c, func(c *retention.Config) { c.Off = true })
-	_, err := r.Standing(t.Context())
-	assert.NoError(t, err)
-}
-
 // A batch that is too much for the database, or for the role's timeout, is tried
 // again with less.
 func TestABatchThatTakesTooLongIsMadeSmaller(t *testing.T) {
@@ -258,23 +244,6 @@ func TestKeysExpireWhileSomebodyReadsAnOldWeek(t *testing.T) {
 	assert.Truef(t, s.Failures != 0 && s.Dropped == 0, "nothing was in the way: %+v", s)
 }
 
-// A caller in SQL may commit a row late that was due soon. It is not found at once, because finished ranges are not read in a loop, but it
-// is found.
-func TestAKeyThatComesAfterItWasDueIsFound(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	c := newClock("2040-01-02")
-	traffic(t, pool, c.now(), 10)
-	c.skip(2 * day)
-	r := runner(t, pool, "a", c)
-	eventually(t, "what is due is seen to", func() bool { return r.Stats().Expired == 20 })
-	before := r.Stats().Batches
-	eventually(t, "it has looked again", func() bool { return r.Stats().Batches > before+1 })
-	traffic(t, pool, c.now().Add(-47*time.Hour), 10)
-	c.skip(11 * time.Minute)
-	eventually(t, "the late ones are found", func() bool { return r.Stats().Expired == 40 })
-}
-
 // A transaction that was open for long has an early time and a late position. So
 // positions do not tell the week.
 func TestADeadLetterHoldsTheWeekThatItsEventIsIn(t *testing.T) {
@@ -298,46 +267,6 @@ func TestADeadLetterHoldsTheWeekThatItsEventIsIn(t *testing.T) {
 		assert.Falsef(t, p.Name == "outbox_2040w02" && p.Held != `a dead letter of sink "gone" waits, of position 5 of tenant "t1"`,
 			"it is held because %q", p.Held)
 	}
-}
-
-// However long an answer was replayed, its history is kept from then on.
-func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	c := newClock("2040-01-02")
-	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '90 days', '300 days', "+
-		"true, '30 days')")
-	traffic(t, pool, c.now(), 10)
-	exec(t, pool, "UPDATE pawl.command SET expires_at = finished_at + interval '90 days'")
-	c.skip(91 * day)
-	r := runner(t, pool, "a", c)
-	for _, step := range []struct{ days, want int }{{0, 10}, {28, 10}, {34, 0}} {
-		c.skip(time.Duration(step.days)*day + 11*time.Minute)
-		before := r.Stats().Batches
-		eventually(t, "it has looked", func() bool { return r.Stats().Batches > before+1 })
-		if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != step.want || r.Stats().Archived != 10 {
-			t.Errorf("%d days later: %d of %d in the history, want %d", step.days, n, r.Stats().Archived, step.want)
-		}
-	}
-}
-
-// A node that has lost its lease without noticing changes nothing more.
-func TestANodeWhoseLeaseIsLostDoesNothing(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	c := newClock("2040-01-02")
-	i := &intruder{do: func() {}}
-	r := runner(t, another(t, pool, i), "a", c)
-	eventually(t, "it works", func() bool { return r.Stats().Batches > 0 })
-	exec(t, pool, "UPDATE pawl.leadership SET token = token + 1, claimed_by = 'b', locked_until = 'infinity'")
-	traffic(t, pool, c.now(), 10)
-	c.skip(2 * day)
-	asked := i.asked.Load()
-	eventually(t, "it looks several times", func() bool { return i.asked.Load() > asked+20 })
-	n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'")
-	assert.Truef(t, n == 0 && r.Stats().Failures == 0, "%d rows were changed by a node without a lease: %+v", n, r.Stats())
-	exec(t, pool, "UPDATE pawl.leadership SET locked_until = now()")
-	eventually(t, "it takes over again", func() bool { return r.Stats().Expired == 20 })
 }
 
 // killer ends the session of the n-th query that a runner sends, just before it,
@@ -472,40 +401,4 @@ func TestAnIdleRunnerAsksOnceAPeriod(t *testing.T) {
 	n := i.asked.Load() - before
 	took := time.Since(begun)
 	assert.Truef(t, n <= int64(took/period)+1, "%d queries in %s", n, took)
-}
-
-// With the same traffic every hour the tables get no larger, once the first keys
-// are forgotten: after two weeks they have the rows of little more than a day. How
-// much room there is between them depends on when the vacuums come.
-func TestTwoWeeksOfTrafficLevelOff(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	c := newClock("2040-01-02")
-	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept)
-		VALUES ('kept', '6 hours', '1 day', true, '2 days'), ('w', '6 hours', '1 day', false, NULL)`)
-	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Outbox = 2 * day })
-	// Without its indexes: their empty pages are used again only when no transaction
-	// of the whole server is older, and others may be testing on it.
-	size := func() int64 { return ask[int64](t, pool, "SELECT pg_table_size('pawl.command')") }
-	var sizes []int64
-	for hour := 1; hour <= 14*24/2; hour++ {
-		traffic(t, pool, c.now(), 100)
-		c.skip(2 * time.Hour)
-		r.Wake()
-		eventually(t, "retention has caught up", func() bool {
-			return ask[int](t, pool, "SELECT count(*) FROM (SELECT FROM pawl.command WHERE expires_at <= $1 LIMIT 1) AS due", c.now()) == 0
-		})
-		exec(t, pool, "VACUUM pawl.command") // as autovacuum does
-		if hour%12 == 0 {
-			sizes = append(sizes, size())
-		}
-	}
-	t.Logf("size of command at the end of each day: %v", sizes)
-	exec(t, pool, "VACUUM FULL pawl.command")
-	if last, packed := sizes[len(sizes)-1], size(); last > 3*packed || packed > 2*sizes[0] {
-		t.Errorf("the table is %d after two weeks, %d if it is packed, and was %d after a day", last, packed, sizes[0])
-	}
-	eventually(t, "there are few partitions", func() bool {
-		return ask[int](t, pool, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'pawl.outbox'::regclass") <= 5
-	})
 }

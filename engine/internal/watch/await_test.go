@@ -2,8 +2,6 @@ package watch_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -73,19 +71,6 @@ func TestAnEndOnThisNodeNeedsNoRead(t *testing.T) {
 	assert.Truef(t, reads <= slow+polls(first), "%d reads, though %d ends came late", reads, slow)
 }
 
-func TestAnEndBeforeTheCallIsFound(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	n.begin(t, ref("k"))
-	n.finish(t, ref("k"))
-	n.Ended(ref("k"), transitions.Receipt{Status: 200, Body: []byte(answer)})
-	begun := time.Now()
-	wantAnswer(t, <-n.await(t, ref("k")))
-	t.Logf("it took %s", time.Since(begun))
-	reads, _ := n.readsSoFar()
-	assert.Truef(t, reads >= 1 && reads <= 1+polls(begun), "%d reads", reads)
-}
-
 func TestAwait_OtherNode(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -100,36 +85,6 @@ func TestAwait_OtherNode(t *testing.T) {
 	here.Changed([]transitions.Ref{ref("k")})
 	wantAnswer(t, <-heard)
 	wantAnswer(t, <-polled)
-}
-
-// Those who begin to wait at one time share their reads. On a busy machine they
-// may not get to begin at one time at once.
-func TestManyWhoWaitShareTheReads(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	const each = 50
-	all := refs(10 * each)
-	for list := range slices.Chunk(all, each) {
-		n.begin(t, list...)
-		readsBefore, before := n.readsSoFar()
-		var work sync.WaitGroup
-		for range 20 {
-			for _, r := range list {
-				work.Go(func() { wantAnswer(t, <-n.await(t, r)) })
-			}
-		}
-		eventually(t, "every command was read", func() bool { _, commands := n.readsSoFar(); return commands >= before+each })
-		for _, r := range list {
-			n.finish(t, r)
-		}
-		work.Wait()
-		reads, commands := n.readsSoFar()
-		if commands-before <= 10*each {
-			return
-		}
-		t.Logf("%d reads of %d commands", reads-readsBefore, commands-before)
-	}
-	t.Error("the reads are never shared")
 }
 
 func TestAwaitSaysWhyThereIsNoAnswer(t *testing.T) {
@@ -154,16 +109,4 @@ func TestAwaitSaysWhyThereIsNoAnswer(t *testing.T) {
 	n.horizon.Store(int64(48 * time.Hour))
 	_, err = n.Await(t.Context(), ref("old"))
 	wantCode(t, err, workflow.KeyExpired)
-}
-
-func TestAwaitOutlastsADatabaseThatIsGone(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	n.begin(t, ref("k"))
-	n.broken.Store(true)
-	done := n.await(t, ref("k"))
-	eventually(t, "a read has failed", func() bool { reads, _ := n.readsSoFar(); return reads > 0 })
-	n.finish(t, ref("k"))
-	n.broken.Store(false)
-	wantAnswer(t, <-done)
 }

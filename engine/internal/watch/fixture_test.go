@@ -144,8 +144,7 @@ func (n *node) begin(t testing.TB, list ...transitions.Ref) {
 		n.exec(t, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 				phase, attempt, failures, revision, run_at, request, updated_at)
 			VALUES ($1, $2, $3, decode(repeat('00', 32), 'hex'), 'pending', 'order', 'pay', $4, 'ann', now(), 'working', 0, 0, 0, now(), '{}',
-				now())`,
-			r.Tenant, r.Scope, r.Key, uuid.New())
+				now())`, r.Tenant, r.Scope, r.Key, uuid.New())
 	}
 }
 

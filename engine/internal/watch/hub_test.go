@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/clock"
-	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -120,19 +118,6 @@ func TestHub_AwaitSkipsProgress(t *testing.T) {
 	assert.False(t, touched(), "a change here has it read for who waits for the end")
 	h.Heard([]uint64{ref.Hash()})
 	assert.True(t, touched(), "a change elsewhere does not have it read")
-}
-
-func TestAReaderEndsWhenNothingIsWanted(t *testing.T) {
-	h := testHub(t)
-	w := h.Watch(transitions.Ref{Tenant: "t", Scope: "s", Key: "k"})
-	defer w.Close()
-	_, err := w.Next(t.Context())
-	require.NoError(t, err)
-	await.Eventually(t, "the reader ends", func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return len(h.wanted) == 0 && h.reading == 0
-	})
 }
 
 // Two commands whose names have one hash are still two.

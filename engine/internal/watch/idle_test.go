@@ -3,12 +3,9 @@ package watch_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -74,47 +71,6 @@ func TestHub_ManyTenantsReads(t *testing.T) {
 	n.exec(t, `UPDATE pawl.command SET revision = revision + 1, status = 'succeeded', phase = NULL, run_at = NULL, code = 200, body = $1,
 		finished_at = now(), expires_at = now() + interval '1 day'`, answer)
 	work.Wait() // a poll tells all
-}
-
-func TestThousandsWhoOnlyWatchCostAReadASecond(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	list := refs(200)
-	n.begin(t, list...)
-	other := transitions.Ref{Tenant: "b", Scope: "s", Key: "k"}
-	n.begin(t, other)
-	wantNext(t, n.watch(t, other), 0)
-	var work sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	for _, w := range n.watchAll(t, slices.Repeat(list, 10)) {
-		work.Go(func() { _, _ = w.Next(ctx) }) // it only waits, until the test is over
-	}
-	reads, commands := n.readsSoFar()
-	begun := time.Now()
-	await.Pass("nothing happens", quietTime)
-	eventually(t, "they are read", func() bool { now, _ := n.readsSoFar(); return now > reads })
-	moreReads, moreCommands := n.readsSoFar()
-	most := polls(begun)
-	got := moreReads - reads
-	assert.Truef(t, got <= 2*most, "%d reads with %d polls", got, most)
-	got = moreCommands - commands
-	assert.Truef(t, got <= most*(len(list)+1), "%d commands were read with %d polls, of %d that are watched", got, most, len(list)+1)
-	cancel()
-	work.Wait()
-}
-
-func TestHub_OneWatcherLeaves(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	n.begin(t, ref("k"))
-	stays := n.watch(t, ref("k"))
-	wantNext(t, stays, 0)
-	for revision := 1; revision <= 10; revision++ {
-		leaves := n.Watch(ref("k"))
-		leaves.Close()
-		n.change(t, ref("k"))
-		wantNext(t, stays, revision)
-	}
 }
 
 func TestABurstOfChangesIsReadTogether(t *testing.T) {

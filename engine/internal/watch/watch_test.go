@@ -3,7 +3,6 @@ package watch_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,31 +54,6 @@ func seen(t *testing.T, here, there *node, enough func(delays []time.Duration, s
 		list = append(list, time.Since(begun))
 	}
 	return list
-}
-
-// More changes are seen than polls can have brought.
-func TestAnotherNodeSeesAChangeWithinMoments(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	here, there := startNode(t, url, false), startNode(t, url, false)
-	here.begin(t, ref("k"))
-	here.listening(t, 2)
-	list := seen(t, here, there, func(list []time.Duration, since time.Time) bool { return len(list) > 20+polls(since) })
-	slices.Sort(list)
-	t.Logf("median %s of %d", list[len(list)/2], len(list))
-}
-
-// A change that is made when another was just seen waits for a whole period. On a
-// busy machine it may take longer now and then.
-func TestWatch_WithoutNotifications(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	here, there := startNode(t, url, true), startNode(t, url, true)
-	here.begin(t, ref("k"))
-	list := seen(t, here, there, func(list []time.Duration, _ time.Time) bool {
-		return len(list) > 1 && list[len(list)-1] <= 1200*time.Millisecond
-	})
-	t.Logf("%s", list)
 }
 
 func TestAChangeWhoseHintIsLostIsSeenByThePoll(t *testing.T) {
@@ -144,32 +118,6 @@ func TestWatch_TwoNodes(t *testing.T) {
 	}
 	changing.Wait()
 	watching.Wait()
-}
-
-// A new watcher may already know a revision: it must not see an older one.
-func TestWatch_StartsCurrent(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	n.begin(t, ref("k"))
-	for revision := range 20 {
-		wantNext(t, n.watch(t, ref("k")), revision)
-		n.touch(t, ref("k")) // nobody tells the hub
-	}
-}
-
-func TestTenantsAndScopesDoNotMix(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, pgtest.URL(t), true)
-	list := []transitions.Ref{{Tenant: "a", Scope: "s", Key: "k"}, {Tenant: "b", Scope: "s", Key: "k"}, {Tenant: "a", Scope: "s2", Key: "k"}}
-	n.begin(t, list...)
-	for i, r := range list {
-		for range i {
-			n.touch(t, r)
-		}
-	}
-	for i, r := range list {
-		wantNext(t, n.watch(t, r), i)
-	}
 }
 
 func TestNextEndsWithItsContext(t *testing.T) {

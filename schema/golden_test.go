@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/internal/testkit/docs"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
@@ -28,4 +31,15 @@ SELECT string_agg(line, E'\n' ORDER BY line COLLATE "C") || E'\n' FROM (
 	SELECT format('function %s(%s) returns %s', p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
 	FROM pg_proc AS p WHERE p.pronamespace = 'pawl'::regnamespace
 ) AS lines`))
+}
+
+// The list is needed to detect missing indexes where the migrations cannot be executed.
+func TestIndexes_Golden(t *testing.T) {
+	t.Parallel()
+	got := query[string](t, pgtest.Pool(t), `
+SELECT string_agg(`+IndexDefinition("i.indexrelid")+`, E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
+WHERE t.relnamespace = 'pawl'::regnamespace AND NOT t.relispartition`)
+	docs.File(t, "indexes.txt", got)
+	assert.Falsef(t, !*docs.Update && len(Indexes) != strings.Count(got, "\n"), "%d indexes were read of %s", len(Indexes), got)
 }
