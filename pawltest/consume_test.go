@@ -55,28 +55,6 @@ func fromPost(id, kind, parcel, text string) transitions.Message {
 		text)}
 }
 
-func TestAMessageIsConsumedOnce(t *testing.T) {
-	t.Parallel()
-	s := pawltest.Run(t, tracking())
-	first, err := s.Consume(fromPost("m-1", "sent", "P-1", ""))
-	require.Truef(t, err == nil && first.Status == 201, "got %+v, %v", first, err)
-	for range 2 {
-		if r, err := s.Consume(fromPost("m-2", "scanned", "P-1", "Graz")); err != nil || r.Version != 2 {
-			t.Errorf("got %+v, %v", r, err)
-		}
-	}
-	accepted, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home"))
-	require.Truef(t, err == nil && accepted.InFlight(), "got %+v, %v", accepted, err)
-	s.Settle()
-	wantNotes(t, s.Case(first.Instance), "sent P-1", "scanned Graz", "handed over at home")
-	h := s.History("", first.Instance)
-	assert.Truef(t, h[1].Actor == "inbox:post" && h[1].Key == "m-2", "got %+v", h[1])
-	again, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home"))
-	assert.Truef(t, err == nil && again.Status == 200 && again.Replayed, "got %+v, %v", again, err)
-	dead := s.DeadMessages()
-	assert.Empty(t, dead, "dead")
-}
-
 // A run says of every message what an engine says, and has the same ones on its list.
 func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 	t.Parallel()
@@ -99,9 +77,8 @@ func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 	} {
 		got, gotErr := s.Consume(m)
 		want, wantErr := e.Consume(t.Context(), m)
-		if a, b := shortly(got, gotErr), shortly(want, wantErr); a != b {
-			t.Errorf("message %d, %s: the run answers %s\nthe engine %s", i, m.ID, a, b)
-		}
+		a, b := shortly(got, gotErr), shortly(want, wantErr)
+		assert.Truef(t, a == b, "message %d, %s: the run answers %s\nthe engine %s", i, m.ID, a, b)
 	}
 	list, _, err := e.Admin().DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	require.NoError(t, err)

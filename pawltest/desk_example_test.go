@@ -40,8 +40,7 @@ var desk = workflow.Define("desk", 1,
 	workflow.On("approve", workflow.From(Open), Waiting, keep).NotByLast("draft"),
 	workflow.On("close", workflow.From(Open, Waiting), Closed, keep).NotBy("answer"),
 	workflow.On("forget", workflow.From(Waiting), Closed, keep),
-).Final(Closed).
-	After("silence", workflow.From(Waiting), 14*24*time.Hour, "forget")
+).Final(Closed).After("silence", workflow.From(Waiting), 14*24*time.Hour, "forget")
 
 func keep(_ *workflow.Call, t *Ticket, l Letter) error {
 	t.Texts = append(t.Texts, l.Text)

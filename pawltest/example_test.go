@@ -49,8 +49,7 @@ var shop = workflow.Define("order", 1,
 	}).Undo(refund),
 	workflow.On("cancel", workflow.From(Placed, Paying, Unpaid), Cancelled, nothing),
 	workflow.On("expire", workflow.From(Placed, Unpaid), Expired, nothing),
-).Final(Paid, Cancelled, Expired).
-	After("unpaid", workflow.From(Placed, Unpaid), 24*time.Hour, "expire")
+).Final(Paid, Cancelled, Expired).After("unpaid", workflow.From(Placed, Unpaid), 24*time.Hour, "expire")
 
 func nothing(*workflow.Call, *Order, workflow.None) error { return nil }
 

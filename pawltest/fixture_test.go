@@ -74,9 +74,7 @@ func moves(version int) *workflow.Definition[move] {
 			Check(func(context.Context, *workflow.Attempt, move, note) (*note, error) { return nil, nil }),
 		workflow.On("remind", ready, workflow.Stay, write("remind")),
 		workflow.On("leave", workflow.From("ready", "calling", "carrying", "lifting"), "gone", write("leave")),
-	).Final("gone").
-		After("reminder", ready, time.Hour, "remind").
-		At("term", ready, func(d move) time.Time { return d.Until }, "leave")
+	).Final("gone").After("reminder", ready, time.Hour, "remind").At("term", ready, func(d move) time.Time { return d.Until }, "leave")
 }
 
 func run(t *testing.T) (*pawltest.Sim, *pawltest.Case) {

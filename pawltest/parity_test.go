@@ -32,8 +32,6 @@ func steady(begin func()) *workflow.Definition[move] {
 		switch {
 		case n.Text == "never":
 			return note{}, workflow.Final(errBusy)
-		case n.Text == "closed" || n.Text == "closed once" && a.Number == 1:
-			return note{}, workflow.NotDone(errBusy)
 		case n.Text == "busy once" && a.Number == 1, n.Text == "busy":
 			return note{}, errBusy
 		case n.Text == "late" && a.Number == 1:
@@ -75,13 +73,9 @@ func steady(begin func()) *workflow.Definition[move] {
 			"call").NotByLast("write"),
 		workflow.On("leave", workflow.From("ready", "calling", "carrying", "resting"), "gone", write("leave")),
 		workflow.On("rest", workflow.From("ready"), "resting", write("rest")),
-		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay,
-			noteFailure).
-			Retry(twice).Undo(undo),
 		workflow.Do("move", workflow.From("ready", "resting"), "moving", "gone", work, write("moved")).OrElseFrom(wakeUp,
 			noteFailure).Retry(twice),
-	).Final("gone").
-		After("reminder", workflow.From("ready"), time.Hour, "remind").
+	).Final("gone").After("reminder", workflow.From("ready"), time.Hour, "remind").
 		At("term", workflow.From("ready"), func(d move) time.Time { return d.Until }, "leave")
 }
 
@@ -169,17 +163,11 @@ func (w *twins) skip(d time.Duration) {
 	for _, key := range w.keys {
 		id := idOf(key)
 		ours, err := w.sim.Instance("", id)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		theirs, err := w.e.Read().Instance(w.t.Context(), "", id)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		history, err := w.e.Read().History(w.t.Context(), "", id, 0, 0)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		if a, b := life(&ours, w.sim.History("", id)), life(&theirs, history); a != b {
 			w.t.Errorf("%s after %s: in the run\n%son the engine\n%s", key, elapsed(w.sim), a, b)
 		}
@@ -199,10 +187,9 @@ func (w *twins) rest() {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for busy := -1; busy != 0; <-tick.C {
-		if err := w.pool.QueryRow(ctx, `SELECT count(*) FROM pawl.command WHERE run_at <= $1 AND paused IS NULL OR locked_until IS NOT NULL`,
-			w.sim.Now()).Scan(&busy); err != nil {
-			w.t.Fatalf("the engine still has %d commands to work on: %v", busy, err)
-		}
+		err := w.pool.QueryRow(ctx, `SELECT count(*) FROM pawl.command WHERE run_at <= $1 AND paused IS NULL OR locked_until IS NOT NULL`,
+			w.sim.Now()).Scan(&busy)
+		require.NoErrorf(w.t, err, "the engine still has %d commands to work on: %v", busy, err)
 	}
 }
 
@@ -237,18 +224,12 @@ func (w *twins) flying(list []transitions.Record) string {
 func (w *twins) engineFlying() (list []transitions.Record) {
 	w.t.Helper()
 	found, err := w.pool.Query(w.t.Context(), `SELECT tenant, scope, key FROM pawl.command WHERE phase IS NOT NULL`)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	refs, err := pgx.CollectRows(found, pgx.RowToStructByPos[transitions.Ref])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	for _, ref := range refs {
 		r, err := w.e.Read().Command(w.t.Context(), ref)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		list = append(list, r)
 	}
 	return list

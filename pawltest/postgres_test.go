@@ -29,11 +29,9 @@ func TestEngineRunsTheWorkflows(t *testing.T) {
 	t.Parallel()
 	e := pawltest.Engine(t, workflow.Define("order", 1,
 		workflow.Start("place", Placed, func(_ *workflow.Call, o *Order, c Cart) error { o.Total = c.Total; return nil }),
-		workflow.Do("pay", workflow.From(Placed), Paying, Paid,
-			func(_ context.Context, a *workflow.Attempt, _ Order, _ Card) (string, error) {
-				return "ch-" + a.Key, nil
-			},
-			func(_ *workflow.Call, o *Order, id string) error { o.Charge = id; return nil }).
+		workflow.Do("pay", workflow.From(Placed), Paying, Paid, func(_ context.Context, a *workflow.Attempt, _ Order, _ Card) (string, error) {
+			return "ch-" + a.Key, nil
+		}, func(_ *workflow.Call, o *Order, id string) error { o.Charge = id; return nil }).
 			OrElse(Unpaid, func(*workflow.Call, *Order, workflow.Failure) error { return nil }),
 	).Final(Paid, Unpaid))
 	placed, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: "k", Payload: []byte(`{"total":5}`)})

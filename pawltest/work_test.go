@@ -157,9 +157,8 @@ func TestAtMostOnce_Stuck(t *testing.T) {
 			o.Target = transitions.CommandRef{Scope: stuck[0].Scope, Key: stuck[0].Key}
 			command := transitions.Command{Key: "op", Actor: "eve"}
 			for range 2 {
-				if r, err := s.Operate(command, o); err != nil || r.Status != 200 {
-					t.Fatalf("got %+v, %v", r, err)
-				}
+				r, err := s.Operate(command, o)
+				require.Truef(t, err == nil && r.Status == 200, "got %+v, %v", r, err)
 			}
 			command.Key = "again"
 			if r, err := s.Operate(command, o); err != nil || workflow.CodeOf(r.Err()) != workflow.NotStuck {
