@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +14,10 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/cli/flags"
+	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/login"
 	"github.com/pawlhq/pawl/engine"
 )
 
@@ -28,21 +28,22 @@ func authFile(t *testing.T, text string) string {
 	return path
 }
 
-func TestAuthIsReadFromItsFile(t *testing.T) {
-	got, err := authOf(authFile(t, `{"jwt":{"issuer":"i","audience":["a"],"algorithms":["RS256"],"jwks":"https://idp.example/keys",
-		"leeway":"0s","survive":"2h","claims":{"tenant":"org","roles":"realm_access.roles"},"grants":["read","submit:order/pay"]}}`))
-	require.NoError(t, err)
-	if j := got.JWT; j.Issuer != "i" || j.JWKS == "" || j.Leeway != -1 || j.Survive != 2*time.Hour || j.Claims.Roles != "realm_access.roles" ||
-		j.Grants.String() != "read submit:order/pay" || j.Secret != nil || j.Keys != nil {
-		t.Errorf("%+v", j)
-	}
-	got, err = authOf(authFile(t, `{"keys":true}`))
-	assert.Truef(t, err == nil && got.Keys && got.JWT == nil, "%+v, %v", got, err)
+func TestAuthFile(t *testing.T) {
 	t.Setenv(variableOfLogin, "s")
-	got, err = authOf(authFile(t, `{"jwt":{"issuer":"https://i","login":{"client_id":"console","scopes":["a","b"],"discovery":"https://d"}}}`))
-	if l := got.Login; err != nil || l.Issuer != "https://i" || l.ClientID != "console" || l.ClientSecret != "s" || len(l.Scopes) != 2 ||
-		l.Discovery == "" {
-		t.Errorf("%+v, %v", got.Login, err)
+	for text, want := range map[string]service.Auth{
+		`{"jwt":{"issuer":"i","audience":["a"],"algorithms":["RS256"],"jwks":"https://idp.example/keys","leeway":"0s","survive":"2h",
+			"claims":{"tenant":"org","roles":"realm_access.roles"},"grants":["read","submit:order/pay"]}}`: {
+			JWT: &jwt.Config{Issuer: "i", Audience: []string{"a"}, Algorithms: []string{"RS256"}, JWKS: "https://idp.example/keys", Leeway: -1,
+				Survive: 2 * time.Hour, Claims: jwt.Claims{Tenant: "org", Roles: "realm_access.roles"},
+				Grants: auth.Grants{{Right: auth.Read}, {Right: auth.Submit, Target: auth.Target{Workflow: "order", Transition: "pay"}}}}},
+		`{"keys":true}`: {Keys: true},
+		`{"jwt":{"issuer":"https://i","login":{"client_id":"console","scopes":["a","b"],"discovery":"https://d"}}}`: {
+			JWT:   &jwt.Config{Issuer: "https://i"},
+			Login: &login.Config{Issuer: "https://i", ClientID: "console", ClientSecret: "s", Scopes: []string{"a", "b"}, Discovery: "https://d"}},
+	} {
+		got, err := authOf(authFile(t, text))
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
 	}
 	for want, text := range map[string]string{
 		`has no "jwt"`:           `{"keys":false}`,
@@ -55,18 +56,18 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		"unexpected EOF":         `{"keys":true`,
 		"--auth":                 `no`,
 	} {
-		if _, err := authOf(authFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := authOf(authFile(t, text))
+		assert.ErrorContains(t, err, want, text)
 	}
-	_, err = authOf("/no/such/file")
-	assert.Error(t, err, "a file that is not there is none")
+	_, err := authOf("/no/such/file")
+	assert.Error(t, err)
 	t.Setenv(variableOfSecret, "s")
-	got, err = authOf(authFile(t, `{"jwt":{}}`))
-	assert.Truef(t, err == nil && string(got.JWT.Secret) == "s", "%+v, %v", got.JWT, err)
+	got, err := authOf(authFile(t, `{"jwt":{}}`))
+	assert.NoError(t, err)
+	assert.Equal(t, "s", string(got.JWT.Secret))
 }
 
-func TestCanITellsWhatAServerSays(t *testing.T) {
+func TestCanI(t *testing.T) {
 	a, err := api.New(&engine.Engine{}, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
 		if token == "ticket" {
 			return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order"}}},
@@ -90,19 +91,13 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 		{"good", "everything", "", "begin with a right"},
 	} {
 		t.Setenv(flags.EnvToken, c.token)
+		code, stdout, stderr := run(t.Context(), "auth", "can-i", c.grant, "--server", server.URL)
+		assert.Equal(t, c.out, stdout)
+		assert.Equal(t, c.problem == "", code == 0, stderr)
+		assert.Contains(t, stderr, c.problem)
 		if c.out != "" {
 			_, stdout, _ := run(t.Context(), "auth", "can-i", c.grant, "--server", server.URL, "-o", "json")
-			assert.Containsf(t, stdout, fmt.Sprintf(`"allowed": %t`, c.problem == ""), "%s with %q", c.grant, c.token)
-		}
-		var out bytes.Buffer
-		root := CommandLine()
-		root.SetOut(&out)
-		root.SetErr(io.Discard)
-		root.SetArgs([]string{"auth", "can-i", c.grant, "--server", server.URL})
-		root.SilenceErrors, root.SilenceUsage = true, true
-		err := root.ExecuteContext(t.Context())
-		if out.String() != c.out || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%s with %q: %q, %v", c.grant, c.token, out.String(), err)
+			assert.Contains(t, stdout, fmt.Sprintf(`"allowed": %t`, c.problem == ""), c.grant)
 		}
 	}
 }

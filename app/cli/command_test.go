@@ -1,109 +1,91 @@
 package cli
 
 import (
-	"bytes"
-	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/examples/order"
-	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/internal/kernel/build"
+	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// run executes the command line over the order workflow.
-func run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	return runOver(ctx, []workflow.Source{order.Workflow(provider.New())}, args...)
-}
-
-func runOver(ctx context.Context, workflows []workflow.Source, args ...string) (code int, stdout, stderr string) {
-	root := CommandLine(workflows...)
-	root.Use = "shop"
-	root.SetArgs(args)
-	var out, errs bytes.Buffer
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	code = execute(ctx, root)
-	return code, out.String(), errs.String()
-}
-
-func TestMistakesInTheCallExitWith2(t *testing.T) {
-	for _, tt := range []struct{ args, want string }{
-		{"sevre", `shop: there is no command "sevre"; did you mean serve? (see "shop --help")`},
-		{"sumbit order place", `shop: there is no command "sumbit"; did you mean submit? (see "shop --help")`},
-		{"ops sutck", `shop: there is no command "sutck"; did you mean stuck? (see "shop ops --help")`},
-		{"fly away", `shop: there is no command "fly" (see "shop --help")`},
-		{"serve now", `shop: unknown command "now" for "shop serve" (see "shop serve --help")`},
-		{"serve --port 1", `shop: unknown flag: --port (see "shop serve --help")`},
-		{"serve --address 0.0.0.0:80",
-			`shop: refusing to listen on 0.0.0.0:80: callers are not authenticated, so only this machine may connect; ` +
-				`say whose credentials are taken (--auth), or listen on a loopback address such as 127.0.0.1:8080 (see "shop serve --help")`},
-		{"serve --schema Pawl",
-			`shop: schema name "Pawl" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter (see "shop serve --help")`},
-		{"ops sinks forget crm --schema=", `shop: --schema is empty (see "shop ops sinks forget --help")`},
-		{"verify --tenant=", `shop: --tenant is empty (see "shop verify --help")`},
-		{"serve --credential-rate -1", `shop: --credential-rate is negative (see "shop serve --help")`},
-		{"serve --max-connections -1", `shop: Config.Network.Connections is negative (see "shop serve --help")`},
-		{"serve --tls-cert c", `shop: TLS needs both a certificate and its key (--tls-cert and --tls-key) (see "shop serve --help")`},
-		{"serve --proxy 10.0.0.1", `shop: --proxy 10.0.0.1 is not a network such as 10.0.0.0/8 (see "shop serve --help")`},
-		{"serve --origin *", `shop: "*" is not an origin such as https://shop.example.com, in small letters and without a path (see "shop ` +
-			`serve --help")`},
-		{"serve --rate -1", `shop: --rate is negative (see "shop serve --help")`},
-		{"serve --sink main", `shop: a --sink is not NAME=URL (see "shop serve --help")`},
-		{"serve --sink Main=file:-", `shop: --sink: sink name "Main" is not 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a ` +
-			`letter or a digit (see "shop serve --help")`},
-		{"serve --sink a=file:- --sink a=file:-", `shop: --sink a is given twice (see "shop serve --help")`},
-		{"serve --sink a=https://secret@/%zz", `shop: --sink a: the URL cannot be parsed (see "shop serve --help")`},
-		{"serve --sink a=kafka://secret", `shop: --sink a: the URL is not one of https, http, nats, tls or file (see "shop serve --help")`},
-		{"serve --sink a.b-c=https://example.com/secret", `shop: --sink a.b-c: PAWL_SINK_A_B_C_SECRET: the secret is missing (see "shop serve ` +
-			`--help")`},
-		{"serve --sink a=nats://secret@h/?stream=S&queue=x", `shop: --sink a: the URL's query takes stream and subject, each once (see "shop ` +
-			`serve --help")`},
-		{"serve --sink a=nats://secret@h/path", `shop: --sink a: the URL is not nats://host:port/?stream=…&subject=… (see "shop serve --help")`},
-		{"serve --sink a=file:events", `shop: --sink a: the file's path is not absolute (see "shop serve --help")`},
-		{"serve --sink a=file://host/events", `shop: --sink a: a file's URL is file:///path, or file:- for the standard output (see "shop ` +
-			`serve --help")`},
-		{"serve --sink a=file:- --sink-from-now b", `shop: --sink-from-now b names no --sink (see "shop serve --help")`},
-		{"serve --source /shop/", `shop: --source: the source "/shop/" is not a URI reference of 1 to 64 visible ASCII characters, without ", ` +
-			`%, ?, # and a slash at its end (see "shop serve --help")`},
-		{"serve --sink-private home", `shop: --sink-private home is not a network such as 10.0.0.0/8 (see "shop serve --help")`},
-		{"serve --workers -1", `shop: --workers is negative (see "shop serve --help")`},
-		{"serve --keep-events 23h", `shop: --keep-events 23h0m0s is less than a day: a reader that is away overnight would miss events (see "shop ` +
-			`serve --help")`},
-		{"serve --lease 500ms", `shop: --lease 500ms is less than a second: a node that is only slow would lose its work (see "shop serve ` +
-			`--help")`},
-		{"serve --inbox payments", `shop: --inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing (see "shop serve --help")`},
-		{"migrate --schema 1", `shop: schema name "1" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter (see "shop migrate --help")`},
-		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
-		{"auth can-i read --database x", `shop: --database: only a server checks a credential; access to the database includes all ` +
-			`rights (see "shop auth can-i --help")`},
-		{"ops fly", `shop: there is no command "fly" (see "shop ops --help")`},
-		{"ops stuck --limit 0", `shop: --limit 0 is not 1 to 1000 (see "shop ops stuck --help")`},
-		{"ops keys --node 127.0.0.1:1", `shop: --node is not the URL of a server, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
-		{"ops sinks skip crm", `shop: select dead letters: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all (see ` +
-			`"shop ops sinks skip --help")`},
-		{"ops sinks dead crm --position 3", `shop: --position needs --tenant (see "shop ops sinks dead --help")`},
-		{"ops sinks move crm", `shop: --to is missing (see "shop ops sinks move --help")`},
-		{"ops sinks dead", `shop: SINK is missing (see "shop ops sinks dead --help")`},
-		{"ops inbox retry", `shop: CONSUMER is missing (see "shop ops inbox retry --help")`},
-		{"ops resolve order:1 a b", `shop: "b" is one argument too many (see "shop ops resolve --help")`},
-		{"diagram", `shop: WORKFLOW is missing (see "shop diagram --help")`},
-		{"diagram ordre", `shop: unknown workflow "ordre"; did you mean order? (see "shop diagram --help")`},
-		{"diagram order --format png", `shop: --format png is not mermaid, dot or svg (see "shop diagram --help")`},
+func TestUsageErrors(t *testing.T) {
+	for _, tt := range []struct{ args, command, want string }{
+		{"sevre", "", `there is no command "sevre"; did you mean serve?`},
+		{"sumbit order place", "", `there is no command "sumbit"; did you mean submit?`},
+		{"ops sutck", "ops", `there is no command "sutck"; did you mean stuck?`},
+		{"fly away", "", `there is no command "fly"`},
+		{"serve now", "serve", `unknown command "now" for "shop serve"`},
+		{"serve --port 1", "serve", `unknown flag: --port`},
+		{"serve --address 0.0.0.0:80", "serve",
+			`refusing to listen on 0.0.0.0:80: callers are not authenticated, so only this machine may connect; say whose ` +
+				`credentials are taken (--auth), or listen on a loopback address such as 127.0.0.1:8080`},
+		{"serve --schema Pawl", "serve", `schema name "Pawl" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter`},
+		{"ops sinks forget crm --schema=", "ops sinks forget", `--schema is empty`},
+		{"verify --tenant=", "verify", `--tenant is empty`},
+		{"serve --credential-rate -1", "serve", `--credential-rate is negative`},
+		{"serve --max-connections -1", "serve", `Config.Network.Connections is negative`},
+		{"serve --tls-cert c", "serve", `TLS needs both a certificate and its key (--tls-cert and --tls-key)`},
+		{"serve --proxy 10.0.0.1", "serve", `--proxy 10.0.0.1 is not a network such as 10.0.0.0/8`},
+		{"serve --origin *", "serve", `"*" is not an origin such as https://shop.example.com, in small letters and without a path`},
+		{"serve --rate -1", "serve", `--rate is negative`},
+		{"serve --sink main", "serve", `a --sink is not NAME=URL`},
+		{"serve --sink Main=file:-", "serve",
+			`--sink: sink name "Main" is not 1 to 64 characters of a-z, 0-9, '-', '_' and '.', starting with a letter or a digit`},
+		{"serve --sink a=file:- --sink a=file:-", "serve", `--sink a is given twice`},
+		{"serve --sink a=https://secret@/%zz", "serve", `--sink a: the URL cannot be parsed`},
+		{"serve --sink a=kafka://secret", "serve", `--sink a: the URL is not one of https, http, nats, tls or file`},
+		{"serve --sink a.b-c=https://example.com/secret", "serve", `--sink a.b-c: PAWL_SINK_A_B_C_SECRET: the secret is missing`},
+		{"serve --sink a=nats://secret@h/?stream=S&queue=x", "serve", `--sink a: the URL's query takes stream and subject, each once`},
+		{"serve --sink a=nats://secret@h/path", "serve", `--sink a: the URL is not nats://host:port/?stream=…&subject=…`},
+		{"serve --sink a=file:events", "serve", `--sink a: the file's path is not absolute`},
+		{"serve --sink a=file://host/events", "serve", `--sink a: a file's URL is file:///path, or file:- for the standard output`},
+		{"serve --sink a=file:- --sink-from-now b", "serve", `--sink-from-now b names no --sink`},
+		{"serve --source /shop/", "serve",
+			`--source: the source "/shop/" is not a URI reference of 1 to 64 visible ASCII characters, without ", %, ?, # and a ` +
+				`slash at its end`},
+		{"serve --sink-private home", "serve", `--sink-private home is not a network such as 10.0.0.0/8`},
+		{"serve --workers -1", "serve", `--workers is negative`},
+		{"serve --keep-events 23h", "serve", `--keep-events 23h0m0s is less than a day: a reader that is away overnight would miss events`},
+		{"serve --lease 500ms", "serve", `--lease 500ms is less than a second: a node that is only slow would lose its work`},
+		{"serve --inbox payments", "serve", `--inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing`},
+		{"migrate --schema 1", "migrate", `schema name "1" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter`},
+		{"verify --instance x", "verify", `--instance is not a UUID: invalid UUID length: 1`},
+		{"auth can-i read --database x", "auth can-i",
+			`--database: only a server checks a credential; access to the database includes all rights`},
+		{"ops fly", "ops", `there is no command "fly"`},
+		{"ops stuck --limit 0", "ops stuck", `--limit 0 is not 1 to 1000`},
+		{"ops keys --node 127.0.0.1:1", "ops keys", `--node is not the URL of a server, such as http://127.0.0.1:8080`},
+		{"ops sinks skip crm", "ops sinks skip",
+			`select dead letters: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all`},
+		{"ops sinks dead crm --position 3", "ops sinks dead", `--position needs --tenant`},
+		{"ops sinks move crm", "ops sinks move", `--to is missing`},
+		{"ops sinks dead", "ops sinks dead", `SINK is missing`},
+		{"ops inbox retry", "ops inbox retry", `CONSUMER is missing`},
+		{"ops resolve order:1 a b", "ops resolve", `"b" is one argument too many`},
+		{"diagram", "diagram", `WORKFLOW is missing`},
+		{"diagram ordre", "diagram", `unknown workflow "ordre"; did you mean order?`},
+		{"diagram order --format png", "diagram", `--format png is not mermaid, dot or svg`},
 	} {
 		code, stdout, stderr := run(t.Context(), strings.Fields(tt.args)...)
-		assert.Truef(t, code == 2 && stdout == "" && stderr == tt.want+"\n",
-			"%s: exit %d, stdout %q\n got %s\nwant %s", tt.args, code, stdout, stderr, tt.want)
+		assert.Equal(t, flags.ExitUsage, code, tt.args)
+		assert.Empty(t, stdout, tt.args)
+		path := strings.TrimSpace("shop " + tt.command)
+		assert.Equal(t, fmt.Sprintf("shop: %s (see \"%s --help\")\n", tt.want, path), stderr, tt.args)
 	}
 }
 
-func TestFailuresExitWith1AndOneLine(t *testing.T) {
+func TestFailuresExitWith1(t *testing.T) {
 	empty := pgtest.EmptyURL(t)
 	for _, tt := range []struct{ args, want string }{
 		{"serve --address 127.0.0.1:0 --database postgres://127.0.0.1:1/x", "shop: connect to the database: "},
@@ -112,46 +94,45 @@ func TestFailuresExitWith1AndOneLine(t *testing.T) {
 			"--database and --schema the right ones?)"},
 	} {
 		code, _, stderr := run(t.Context(), strings.Fields(tt.args)...)
-		assert.Truef(t, code == 1 && strings.HasPrefix(stderr, tt.want) && strings.Count(strings.TrimSuffix(stderr, "\n"), "\n") == 0,
-			"%s: exit %d, %q, want %q", tt.args, code, stderr, tt.want)
+		assert.Equal(t, 1, code, tt.args)
+		assert.True(t, strings.HasPrefix(stderr, tt.want), stderr)
+		assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 	}
 }
 
 // A broken definition is reported before a database is needed.
-func TestMistakesOfAWorkflowAreReported(t *testing.T) {
+func TestServe_BrokenWorkflow(t *testing.T) {
 	broken := workflow.Define("broken", 1, workflow.Start("begin", "here",
 		func(*workflow.Call, *struct{}, workflow.None) error { return nil }))
 	code, _, stderr := runOver(t.Context(), []workflow.Source{broken}, "serve", "--address", "127.0.0.1:0", "--database",
 		"postgres://127.0.0.1:1/x")
-	assert.Truef(t, code == 1 && strings.Contains(stderr, "broken") && !strings.Contains(stderr, "connect"),
-		"exit %d, %s", code, stderr)
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "broken")
+	assert.NotContains(t, stderr, "connect")
 }
 
 func TestHelpDoesNotShowThePassword(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://me:sesame@127.0.0.1/x")
-	code, stdout, stderr := run(t.Context(), "serve", "--help")
-	assert.Truef(t, code == 0 && strings.Contains(stdout, "--database") && !strings.Contains(stdout+stderr, "sesame"),
-		"exit %d\n%s%s", code, stdout, stderr)
-	if code, stdout, _ := run(t.Context()); code != 0 || !strings.Contains(stdout, "migrate") {
-		t.Errorf("without a command: exit %d\n%s", code, stdout)
+	for args, want := range map[string]string{"serve --help": "--database", "": "migrate"} {
+		code, stdout, stderr := run(t.Context(), strings.Fields(args)...)
+		assert.Equal(t, 0, code, args)
+		assert.Contains(t, stdout, want)
+		assert.NotContains(t, stdout+stderr, "sesame")
 	}
 }
 
-func TestDiagramIsDrawnInEveryFormat(t *testing.T) {
+func TestDiagram(t *testing.T) {
 	for format, begin := range map[string]string{"mermaid": "stateDiagram-v2", "dot": "digraph", "svg": "<svg"} {
-		code, stdout, stderr := run(t.Context(), "diagram", "order", "--format", format)
-		assert.Truef(t, code == 0 && strings.HasPrefix(stdout, begin) && strings.Contains(stdout, "refunded"),
-			"%s: exit %d, %s\n%.80s", format, code, stderr, stdout)
+		code, stdout, _ := run(t.Context(), "diagram", "order", "--format", format)
+		assert.Equal(t, 0, code, format)
+		assert.Regexp(t, `(?s)^`+begin+`.*refunded`, stdout)
 	}
-}
-
-func TestNewestVersionIsDrawn(t *testing.T) {
-	define := func(version int) workflow.Source {
+	define := func(version int, state workflow.State) workflow.Source {
 		return workflow.Define("w", version,
-			workflow.Start("begin", "end", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final("end")
+			workflow.Start("begin", state, func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final(state)
 	}
-	w, err := newest([]workflow.Source{define(1), define(3), define(2)}, "w")
-	assert.Truef(t, err == nil && w.Version == 3, "%+v, %v", w, err)
+	_, stdout, _ := runOver(t.Context(), []workflow.Source{define(1, "one"), define(3, "three"), define(2, "two")}, "diagram", "w")
+	assert.Contains(t, stdout, "three")
 }
 
 func TestVersionNamesProgramAndPawl(t *testing.T) {
@@ -169,13 +150,53 @@ func TestVersionNamesProgramAndPawl(t *testing.T) {
 		{&debug.BuildInfo{
 			Main: debug.Module{Path: "example.org/shop", Version: "(devel)"},
 			Deps: []*debug.Module{{Path: build.Module, Replace: &debug.Module{Path: "../pawl", Version: "(devel)"}}},
-		}, "example.org/shop (devel), pawl (devel), go"},
+		}, `example.org/shop \(devel\), pawl \(devel\), go`},
 	} {
-		got := versionOf(tt.info).String()
-		assert.Truef(t, strings.HasPrefix(got, tt.want), "got %q, want %q", got, tt.want)
+		assert.Regexp(t, "^"+tt.want, versionOf(tt.info).String())
 	}
-	code, stdout, _ := run(t.Context(), "version")
-	assert.Truef(t, code == 0 && strings.Contains(stdout, "pawl"), "exit %d, %q", code, stdout)
-	code, stdout, _ = run(t.Context(), "version", "-o", "json")
-	assert.Truef(t, code == 0 && strings.Contains(stdout, `"go": "`+runtime.Version()+`"`), "exit %d, %q", code, stdout)
+	_, stdout, _ := run(t.Context(), "version")
+	assert.Contains(t, stdout, "pawl")
+	_, stdout, _ = run(t.Context(), "version", "-o", "json")
+	assert.Contains(t, stdout, `"go": "`+runtime.Version()+`"`)
+}
+
+func TestShellCompletion(t *testing.T) {
+	for args, want := range map[string]string{"completion bash": "__start_shop", "completion zsh": "#compdef shop",
+		"completion fish": "complete -c shop",
+		"__complete his":  "history\t", "__complete list -o ": "table\njson\n:4", "__complete ops stuck -o ": "table\njson\n:4",
+		"__complete tail --aft": "--after\t"} {
+		list := strings.Fields(args)
+		if strings.HasSuffix(args, " ") {
+			list = append(list, "")
+		}
+		code, stdout, _ := run(t.Context(), list...)
+		assert.Equal(t, 0, code, args)
+		assert.Contains(t, stdout, want, args)
+	}
+}
+
+func TestExitCodesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli.md")
+	require.NoError(t, err)
+	_, help, _ := run(t.Context(), "--help")
+	for line := range strings.Lines(flags.ExitCodes()) {
+		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		assert.Contains(t, string(page), "| "+code+" | "+meaning+" |\n")
+		assert.Contains(t, help, line)
+	}
+}
+
+// Commands on an existing database do not start a private one.
+func TestCommandsWithoutDatabase(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("DATABASE_URL", "")
+	t.Setenv(localpg.EnvHome, home)
+	for _, args := range []string{"ops counts", "ops stuck", "keys list", "verify", "doctor", "migrate status"} {
+		code, _, stderr := run(t.Context(), strings.Fields(args)...)
+		assert.Equal(t, 2, code, args)
+		assert.Contains(t, stderr, "no database is named, and no private one exists: set DATABASE_URL or --database", args)
+	}
+	files, err := filepath.Glob(filepath.Join(home, "*", "data"))
+	assert.NoError(t, err)
+	assert.Empty(t, files)
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,45 +13,40 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// What is pending is told, planned and done; to look changes nothing.
-func TestMigrateTellsPlansAndDoes(t *testing.T) {
+func TestMigrate_StatusPlanUp(t *testing.T) {
 	pool := pgtest.EmptyPool(t)
 	url := pool.Config().ConnString()
 	migrate := func(action string, want int) (stdout string) {
 		t.Helper()
 		code, stdout, stderr := run(t.Context(), append(strings.Fields("migrate "+action), "--database", url, "--schema", "shop")...)
-		assert.Truef(t, code == want && (want != 0 || stderr == ""), "migrate %s: exit %d, %s", action, code, stderr)
+		assert.Equal(t, want, code, action, stderr)
 		return stdout
 	}
 	first := schema.Migrations[0].Name
-	if got := migrate("status", 3); !strings.HasPrefix(got, "schema shop is at version 0, and this program needs ") ||
-		!strings.Contains(got, "     1  "+first) || !strings.Contains(got, "pending\n") {
-		t.Error(got)
-	}
+	assert.Regexp(t, "(?s)^schema shop is at version 0, and this program needs .*     1  "+first+".*pending\n", migrate("status", 3))
 	plan := migrate("plan", 0)
 	assert.Contains(t, plan, `CREATE TABLE "shop".instance (`)
-	got := migrate("plan -o json", 0)
-	assert.Truef(t, strings.Contains(got, `"version": 0`) && strings.Contains(got, `CREATE TABLE \"shop\".instance`), "%.500s", got)
+	assert.Contains(t, migrate("plan -o json", 0), `CREATE TABLE \"shop\".instance`)
 	migrate("status", 3) // still
 	_, err := pool.Exec(t.Context(), plan, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
-	got = migrate("up", 0)
-	assert.True(t, strings.HasSuffix(got, ", 0 applied now\n"), got)
+	assert.Contains(t, migrate("up", 0), ", 0 applied now\n")
 	assert.NotContains(t, migrate("status", 0), "pending")
-	got = migrate("plan", 0)
-	assert.True(t, strings.HasPrefix(got, "-- nothing is pending: schema shop is at version "), got)
+	assert.Contains(t, migrate("plan", 0), "-- nothing is pending: schema shop is at version ")
 	var all standing
-	if err := json.Unmarshal([]byte(migrate("status --output json", 0)), &all); err != nil || all.Version != len(schema.Migrations) ||
-		all.Program != all.Version || len(all.Migrations) != all.Version || all.Migrations[0].AppliedAt == nil {
-		t.Errorf("%v: %+v", err, all)
-	}
+	require.NoError(t, json.Unmarshal([]byte(migrate("status --output json", 0)), &all))
+	assert.Equal(t, len(schema.Migrations), all.Version)
+	assert.Equal(t, len(schema.Migrations), all.Program)
+	require.Len(t, all.Migrations, all.Version)
+	assert.NotNil(t, all.Migrations[0].AppliedAt)
 	_, err = pool.Exec(t.Context(), "INSERT INTO shop.migration (number, name) VALUES (1000, 'later')")
 	require.NoError(t, err)
 	cannot := func(why string, codes map[string]int) {
 		t.Helper()
 		for action, want := range codes {
 			code, _, stderr := run(t.Context(), "migrate", action, "--database", url, "--schema", "shop")
-			assert.Truef(t, code == want && strings.Contains(stderr, why), "%s: exit %d, %s", action, code, stderr)
+			assert.Equal(t, want, code, action)
+			assert.Contains(t, stderr, why, action)
 		}
 	}
 	codes := map[string]int{"status": 4, "plan": 4, "up": 1}
@@ -67,40 +60,12 @@ func TestMigrateTellsPlansAndDoes(t *testing.T) {
 	cannot("the table migration in schema shop is another one", codes)
 }
 
-// Nodes that start at once each bring the tables up to date, and each step is done by one of them.
-func TestTwoMigrateUpAtOnce(t *testing.T) {
-	url := pgtest.EmptyURL(t)
-	var nodes sync.WaitGroup
-	var applied atomic.Int64
-	for range 2 {
-		nodes.Go(func() {
-			code, stdout, stderr := run(t.Context(), "migrate", "up", "--output", "json", "--database", url)
-			var done struct{ Version, Applied int }
-			err := json.Unmarshal([]byte(stdout), &done)
-			assert.Truef(t, code == 0 && err == nil && done.Version == len(schema.Migrations), "exit %d, %s%s", code, stdout, stderr)
-			applied.Add(int64(done.Applied))
-		})
-	}
-	nodes.Wait()
-	assert.Equalf(t, int64(len(schema.Migrations)), applied.Load(), "steps were done of %d", len(schema.Migrations))
-}
-
-// Alone it goes on to do what it did before it had others.
 func TestMigrateAloneIsMigrateUp(t *testing.T) {
-	url := pgtest.EmptyURL(t)
-	code, stdout, stderr := run(t.Context(), "migrate", "--output", "json", "--database", url)
-	var done struct{ Version, Applied int }
-	err := json.Unmarshal([]byte(stdout), &done)
-	assert.Truef(t, code == 0 && err == nil && done.Applied == len(schema.Migrations) && done.Version == done.Applied,
-		"exit %d, %s%s", code, stdout, stderr)
-	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 ||
-		!strings.Contains(stderr, `there is no command "pu"`) {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 ||
-		!strings.Contains(stderr, "neither table nor json") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	u := &user{t: t, database: pgtest.EmptyURL(t)}
+	type result struct{ Version, Applied int }
+	assert.Equal(t, result{len(schema.Migrations), len(schema.Migrations)}, read[result](u, "migrate --output json"))
+	u.fails("migrate pu", 2, `there is no command "pu"`)
+	u.fails("migrate status -o yaml", 2, "neither table nor json")
 }
 
 func TestMigrateGrants_PrintsAndApplies(t *testing.T) {
@@ -129,8 +94,8 @@ func TestMigrateGrants_PrintsAndApplies(t *testing.T) {
 	planned, _ := grants(0, role, "--dry-run")
 	migrated(1)
 	got, _ := grants(0, role)
-	assert.Truef(t, got == planned && strings.Contains(got, `GRANT SELECT, UPDATE ON TABLE "pawl"."leadership" TO "`+role+`";`),
-		"planned %s, applied %s", planned, got)
+	assert.Equal(t, planned, got)
+	assert.Contains(t, got, `GRANT SELECT, UPDATE ON TABLE "pawl"."leadership" TO "`+role+`";`)
 	migrated(0)
 	stdout, _ := grants(0, role, "-o", "json")
 	var g struct {
@@ -138,8 +103,10 @@ func TestMigrateGrants_PrintsAndApplies(t *testing.T) {
 		Applied    bool
 		Statements []string
 	}
-	err = json.Unmarshal([]byte(stdout), &g)
-	assert.Truef(t, err == nil && g.Role == role && g.Applied && len(g.Statements) >= 5, "%v: %+v", err, g)
+	require.NoError(t, json.Unmarshal([]byte(stdout), &g))
+	assert.Equal(t, role, g.Role)
+	assert.True(t, g.Applied)
+	assert.GreaterOrEqual(t, len(g.Statements), 5)
 	_, err = pool.Exec(t.Context(), planned, pgx.QueryExecModeSimpleProtocol)
 	assert.NoError(t, err, "a file of them")
 }

@@ -1,14 +1,20 @@
 package ops_test
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/workflow"
 )
 
-// trouble is orders, and commands that need an operator.
+// trouble has orders, and commands that need an operator.
 func trouble(t *testing.T) *program {
 	t.Helper()
 	p := newProgram(t)
@@ -30,6 +36,7 @@ FROM (SELECT id FROM pawl.instance LIMIT 1) AS i, (VALUES
 }
 
 func TestOpsLists_Tables(t *testing.T) {
+	t.Parallel()
 	p := trouble(t)
 	today := regexp.MustCompile(`since [0-9-]{10}`)
 	for args, want := range map[string]string{
@@ -68,11 +75,14 @@ since                 workflow  business key  transition  scope                 
 		wantTable(t, today.ReplaceAllString(p.run(args), "since (today)"), want)
 	}
 	stdout, stderr, err := p.try("commands --limit 1")
-	assert.Truef(t, err == nil && strings.Count(stdout, "\n") == 2 && strings.Contains(stderr, "there are more"), "%v, %s%s", err, stdout, stderr)
+	require.NoError(t, err)
+	assert.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
+	assert.Contains(t, stderr, "there are more")
 }
 
 // Each flag reaches the API. What it selects there is tested with the API.
 func TestOpsLists_Filters(t *testing.T) {
+	t.Parallel()
 	p := trouble(t)
 	for args, rows := range map[string]int{
 		"counts --workflow order --definition 1 --state cancelled --state shipped": 2, "counts --open": 1, "counts --open=false": 2,
@@ -90,5 +100,41 @@ func TestOpsLists_Filters(t *testing.T) {
 		"stuck --workflow ordre": "workflow_not_found",
 	} {
 		p.fails(args, want)
+	}
+}
+
+func TestOpsRetention_NodeAndPartitions(t *testing.T) {
+	t.Parallel()
+	p := behind(t)
+	p.script("UPDATE pawl.leadership SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL")
+	p.has("retention", "node   -\n", "until  -\n")
+	p.script(`UPDATE pawl.leadership SET claimed_by = 'n-1', claimed_at = now(), locked_until = '2040-01-02T03:04:05Z'
+		WHERE name = 'retention'`)
+	p.has("retention", "node   n-1\n", "until  2040-01-02T03:04:05Z, unless it goes on\n", "next   20", "partition  ", "outbox_",
+		"command_history_", "  in use\n", "keeps  events for 720h0m0s, it is assumed; --keep-events where the nodes have another\n")
+	r := read[inspect.Retention](p, "retention")
+	assert.NotEmpty(t, r.Partitions)
+	p.script("SELECT pawl.make_partition('outbox', now() - interval '21 days')")
+	assert.NotContains(t, p.run("retention"), "to be dropped")
+	p.has("retention --keep-events 168h", "  to be dropped\n", "keeps  events for 168h0m0s\n")
+	p.fails("retention --keep-events 23h", "--keep-events 23h0m0s is less than a day")
+}
+
+// Text that PostgreSQL cannot store is a usage error, not an outage of the database.
+func TestOps_RefusesInvalidText(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	for _, args := range [][]string{
+		{"counts", "--state"}, {"keys", "--tenant"}, {"show"}, {"abandon", "scope"}, {"abandon", "scope", "key", "--reason"},
+		{"abandon", "scope", "key", "--by"}, {"pause", "bill", "--by"}, {"sinks", "move", "s", "--to", "1", "--reason"}, {"inbox", "raw", "bank"},
+		{"inbox", "discard", "bank", "id", "--hash"},
+	} {
+		for _, text := range []string{"a\xff", "a\x00"} {
+			_, _, err := p.try(args[0], append(args[1:len(args):len(args)], text)...)
+			_, mistake := errors.AsType[*usage.Error](err)
+			if code := workflow.CodeOf(err); err == nil || !mistake && (code == workflow.Unavailable || code == workflow.Internal || code == "") {
+				t.Errorf("%q %q: %v", args, text, err)
+			}
+		}
 	}
 }

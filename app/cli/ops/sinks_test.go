@@ -1,16 +1,16 @@
 package ops_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 )
 
-// behind is orders, and a sink that has received two of their four transitions and has one dead letter.
+// behind has orders, and a sink that has received two of their four transitions and has one dead letter.
 func behind(t *testing.T) *program {
 	t.Helper()
 	p := newProgram(t)
@@ -28,26 +28,25 @@ UPDATE pawl.outbox SET at = now() - interval '61 minutes'`)
 	return p
 }
 
-func TestOpsSinksShowsHowSinksStand(t *testing.T) {
+func TestOpsSinks_Tables(t *testing.T) {
+	t.Parallel()
 	p := behind(t)
 	wantTable(t, p.run("sinks list"), `
 sink  state             lag  tenants  dead  aside  delivered  failed  parked  age   failure
 crm   its node is gone    1        1     1      0          2      20       1  1h1m  no route to the host`)
-	shown := p.run("sinks show crm")
-	for _, want := range []string{"state     its node is gone\n", "node      gone-1-2\n", " no route to the host\n",
-		"default         3     4    1  1h1m  -        -\n"} {
-		assert.Contains(t, shown, want, "no in")
-	}
+	p.has("sinks show crm", "state     its node is gone\n", "node      gone-1-2\n", " no route to the host\n",
+		"default         3     4    1  1h1m  -        -\n")
 	wantTable(t, p.run("sinks dead crm"), `
 since                 tenant   position  type          business key  instance                              status   kind       attempts  failure
 (a time in UTC)       default         2  order.cancel  c:0           (its id)                              waiting  permanent        15  422 what is that?`)
-	var list api.SinkList
-	err := json.Unmarshal([]byte(p.run("sinks list -o json --tenant other")), &list)
-	assert.Truef(t, err == nil && len(list.Sinks) == 1 && list.Sinks[0].Lag == 0, "%+v, %v", list, err)
+	list := read[api.SinkList](p, "sinks list --tenant other").Sinks
+	require.Len(t, list, 1)
+	assert.Zero(t, list[0].Lag)
 	p.fails("sinks show mail", `there is no sink "mail"`)
 }
 
-func TestOpsSinksAreSeenTo(t *testing.T) {
+func TestOpsSinks_Actions(t *testing.T) {
+	t.Parallel()
 	p := behind(t)
 	for _, step := range []struct{ args, says, then string }{
 		{"pause crm --by ann --reason upgrade", "crm: paused\n", `"reason": "upgrade"`},
@@ -61,12 +60,12 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 	} {
 		assert.Equal(t, step.says, p.run("sinks "+step.args), step.args)
 		shown := p.run("sinks show crm -o json")
-		assert.Truef(t, strings.Contains(shown, step.then) && strings.Contains(shown, `"paused"`) == strings.HasPrefix(step.args, "pause"),
-			"after %s: want %s in\n%s", step.args, step.then, shown)
+		assert.Contains(t, shown, step.then, step.args)
+		assert.Equal(t, strings.HasPrefix(step.args, "pause"), strings.Contains(shown, `"paused"`), step.args)
 	}
 	p.fails("sinks move crm --to 4", "a reason is required")
 	p.fails("sinks skip crm --all", "a reason is required")
 	p.fails("sinks skip crm --workflow order --business-key c:0", "--business-key needs --tenant")
-	got := p.run("sinks forget crm")
-	assert.Truef(t, got == "crm: forgotten\n" && !strings.Contains(p.run("sinks list"), "crm"), "forget: %q", got)
+	assert.Equal(t, "crm: forgotten\n", p.run("sinks forget crm"))
+	assert.NotContains(t, p.run("sinks list"), "crm")
 }
