@@ -125,7 +125,7 @@ func TestPageOutlivesClosedEventSource(t *testing.T) {
 	place := func(customer string) {
 		t.Helper()
 		body := `{"customer":"` + customer + `","cart":"1","total":1,"currency":"EUR"}`
-		status, text := requestWithKey(t, s.URL()+"/v1/workflows/order/place", customer, body)
+		status, text := send(t, s, "POST", "/v1/workflows/order/place", "", body, "Idempotency-Key", customer)
 		require.Equal(t, 201, status, text)
 		want = append(want, customer+":1")
 		await.Eventually(t, customer+" is seen", func() bool {
@@ -158,19 +158,4 @@ func TestPageOutlivesClosedEventSource(t *testing.T) {
 	assert.Truef(t, slices.Equal(seen, want), "it has seen %v, not %v", seen, want)
 	f.spoil(problem(403, "forbidden"), problem(403, "forbidden"))
 	await.Eventually(t, "it stops", func() bool { return chromium.Eval[string](p, "states.at(-1)") == "stopped forbidden" })
-}
-
-// requestWithKey sends a command.
-func requestWithKey(t *testing.T, url, key, body string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Idempotency-Key", key)
-	resp, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, string(text)
 }

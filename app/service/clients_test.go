@@ -21,7 +21,7 @@ func TestGeneratedClients(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := service(t, func(c *Config) { c.Workflows = append(c.Workflows, workflow.Source(fines.Workflow)) })
-	status, document := request(t, http.MethodGet, s.URL()+"/openapi.json", "")
+	status, document := asks(t, s, "/openapi.json", "")
 	require.Equal(t, http.StatusOK, status, document)
 	t.Run("npm", func(t *testing.T) {
 		t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // A browser shows the page of this service's document under its policy, and without requests to other hosts.
-func TestThePageForPeopleShowsTheDocument(t *testing.T) {
+func TestDocsPageShowsTheDocument(t *testing.T) {
 	t.Parallel()
 	s := service(t)
 	p := chromium.Start(t).Open(s.URL() + "/docs")

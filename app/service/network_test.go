@@ -16,8 +16,6 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/pawlhq/pawl/app/usage"
 )
 
 // certified returns the files of a certificate for 127.0.0.1 and example.com, and a client's configuration that trusts it.
@@ -40,8 +38,8 @@ func certified(t *testing.T) (certFile, keyFile string, trust *tls.Config) {
 	return certFile, keyFile, &tls.Config{RootCAs: roots}
 }
 
-// HTTP/2, HTTP/1.1 and WebSockets, on one port.
-func TestAServiceSpeaksTLS(t *testing.T) {
+// HTTP/2, HTTP/1.1 and WebSockets use one port.
+func TestService_TLS(t *testing.T) {
 	certFile, keyFile, trust := certified(t)
 	s := service(t, func(c *Config) { c.Network.CertFile, c.Network.KeyFile = certFile, keyFile })
 	require.True(t, strings.HasPrefix(s.URL(), "https://"), s.URL())
@@ -69,16 +67,7 @@ func TestAServiceSpeaksTLS(t *testing.T) {
 	assert.Truef(t, err == nil && strings.Contains(string(text), "subscribed"), "%s %v", text, err)
 }
 
-func TestNetworksThatCannotBeAreRefused(t *testing.T) {
-	for name, n := range map[string]Network{
-		"half a certificate": {CertFile: "c"}, "the other half": {KeyFile: "k"}, "connections": {Connections: -1}, "tenant": {TenantRequests: -1},
-		"wait": {MaxWait: -1}, "origin": {Origins: []string{"*"}}, "public URL": {PublicURL: "https://host/v1"},
-		"path of the console": {PublicURL: "https://host/console"},
-	} {
-		_, err := Config{Workflows: theOrder(), Network: n}.withDefaults()
-		_, ok := errors.AsType[*usage.Error](err)
-		assert.Truef(t, ok, "%s: %v", name, err)
-	}
+func TestStart_MissingCertificate(t *testing.T) {
 	_, err := Start(t.Context(), Config{Workflows: theOrder(), Address: "127.0.0.1:0", Log: quiet,
 		Network: Network{CertFile: "/nowhere/c", KeyFile: "/nowhere/k"}})
 	assert.ErrorIs(t, err, os.ErrNotExist)

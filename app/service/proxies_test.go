@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"html"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -195,13 +194,6 @@ func (p *proxied) request(t *testing.T, method, path, body string, headers ...st
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	return resp
-}
-
-func textOf(t *testing.T, resp *http.Response) string {
-	t.Helper()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return string(text)
 }
 
 // rest also shows that Pawl learns the caller, the host and TLS from the proxy, and nothing that the client has made up.

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlhq/pawl/internal/localpg"
 )
 
-// written is all that is written to a log.
+// written is a concurrent buffer.
 type written struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -55,9 +55,12 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	})
 	const every = "read stream submit act-as import operate operate:all keys"
 	good := idp.Token(map[string]any{"scope": every})
-	key, rotated, revoked := makes(t, s, good, "one"), makes(t, s, good, "rotated"), makes(t, s, good, "revoked")
-	fresh := does(t, s, good, "POST", "/v1/keys/"+rotated.ID+"/rotate", `{"seconds":60}`).Key
-	does(t, s, good, "DELETE", "/v1/keys/"+revoked.ID, "")
+	create := func(name string) shown {
+		return must(t, s, good, "POST", "/v1/keys", `{"name":"`+name+`","grants":["read","stream","submit","operate:all"]}`)
+	}
+	key, rotated, revoked := create("one"), create("rotated"), create("revoked")
+	fresh := must(t, s, good, "POST", "/v1/keys/"+rotated.ID+"/rotate", `{"seconds":60}`).Key
+	must(t, s, good, "DELETE", "/v1/keys/"+revoked.ID, "")
 	const narrow = `{"grants":["read:order","stream:order"],"cookie":true}`
 	credentials := map[string]string{
 		"a good token":         good,
@@ -70,8 +73,8 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 		"a former one":         rotated.Key,
 		"a fresh one":          fresh,
 		"a revoked one":        revoked.Key,
-		"a ticket":             does(t, s, good, "POST", "/v1/tickets", narrow).Ticket,
-		"a ticket of a key":    does(t, s, key.Key, "POST", "/v1/tickets", narrow).Ticket,
+		"a ticket":             must(t, s, good, "POST", "/v1/tickets", narrow).Ticket,
+		"a ticket of a key":    must(t, s, key.Key, "POST", "/v1/tickets", narrow).Ticket,
 		"what is none":         "hunter2-hunter2-hunter2",
 		"what looks like one":  "pawl_hunter2_" + strings.Repeat("hunter3", 6),
 		"what is like another": "pawlt_hunter4hunter4." + strings.Repeat("hunter5", 6) + ".hunter6hunter6",
@@ -84,7 +87,8 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 				{"GET", "/v1/nowhere"}, {"GET", "/v1/instances?access_token=" + credential}, {"GET", "/v1/commands/order/" + credential},
 				{"GET", "/v1/ops/keys"}, {"GET", "/metrics"},
 			} {
-				tries(t, s, seen, r.method, r.path, header)
+				_ = do(t, s, r.method, r.path, http.Header{"Authorization": {header}, "Idempotency-Key": {fmt.Sprint(time.Now().UnixNano())}},
+					`{"customer":"c","cart":"k","total":1,"currency":"EUR"}`).Write(seen)
 			}
 		}
 		ws, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL(), "http")+"/v1/stream",
@@ -95,7 +99,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 			_ = response.Write(seen)
 		}
 	}
-	tries(t, s, seen, "GET", "/metrics", "Bearer "+good)
+	_ = do(t, s, "GET", "/metrics", http.Header{"Authorization": {"Bearer " + good}}, "").Write(seen)
 	told := looks(t, server.URL(), seen)
 	for name, credential := range credentials {
 		assert.Truef(t, len(credential) >= 20, "%s is %q", name, credential)
@@ -121,48 +125,18 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	}
 }
 
-// shown is what is shown once.
+// shown is a secret that is shown once.
 type shown struct{ ID, Key, Ticket string }
 
-// makes makes an API key that can do the most.
-func makes(t *testing.T, s *Service, credential, name string) shown {
+// must sends a request that has to succeed.
+func must(t *testing.T, s *Service, credential, method, path, body string) (out shown) {
 	t.Helper()
-	return does(t, s, credential, "POST", "/v1/keys", `{"name":"`+name+`","grants":["read","stream","submit","operate:all"]}`)
-}
-
-// does sends a request of who may.
-func does(t *testing.T, s *Service, credential, method, path, body string) (out shown) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
-	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+credential)
-	r.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	require.Truef(t, err == nil && response.StatusCode < 300, "%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
-	if len(text) > 0 {
-		require.NoError(t, json.Unmarshal(text, &out))
+	status, text := send(t, s, method, path, credential, body)
+	require.Less(t, status, 300, text)
+	if text != "" {
+		require.NoError(t, json.Unmarshal([]byte(text), &out))
 	}
 	return out
-}
-
-// tries sends a request, and takes note of the answer.
-func tries(t *testing.T, s *Service, seen io.Writer, method, path, authorization string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path,
-		strings.NewReader(`{"customer":"c","cart":"k","total":1,"currency":"EUR"}`))
-	require.NoError(t, err)
-	r.Header.Set("Authorization", authorization)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Idempotency-Key", fmt.Sprint(time.Now().UnixNano()))
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	require.NoError(t, response.Write(seen))
 }
 
 // looks takes note of every row, and of every statement that was run, where the server has taken note of those.

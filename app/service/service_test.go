@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -20,45 +19,82 @@ import (
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// quiet is for what a test looks at in another way.
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
 var quiet = slog.New(slog.DiscardHandler)
+
+func theOrder() []workflow.Source { return []workflow.Source{order.Workflow(provider.New())} }
 
 // service starts a service on a database of its own.
 func service(t *testing.T, change ...func(*Config)) *Service {
 	t.Helper()
-	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet}
+	c := Config{Workflows: theOrder(), Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet}
 	for _, f := range change {
 		f(&c)
 	}
 	s, err := Start(t.Context(), c)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		assert.NoError(t, s.Stop(context.Background()))
-	})
+	t.Cleanup(func() { assert.NoError(t, s.Stop(context.Background())) })
 	return s
 }
 
-func request(t *testing.T, method, url, body string) (int, string) {
+// do sends a request.
+func do(t *testing.T, s *Service, method, path string, header http.Header, body string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
 	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", "k")
-	resp, err := http.DefaultClient.Do(req)
+	r.Header = header
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+func textOf(t *testing.T, resp *http.Response) string {
+	t.Helper()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp.StatusCode, string(text)
+	return string(text)
+}
+
+// send sends a request with a credential, unless it is empty, and with more headers.
+func send(t *testing.T, s *Service, method, path, credential, body string, headers ...string) (int, string) {
+	t.Helper()
+	header := http.Header{}
+	if strings.HasPrefix(path, "/v1/workflows/") && method == http.MethodPost {
+		header.Set("Idempotency-Key", "k")
+	}
+	if credential != "" {
+		header.Set("Authorization", "Bearer "+credential)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+	}
+	resp := do(t, s, method, path, header, body)
+	return resp.StatusCode, textOf(t, resp)
+}
+
+func asks(t *testing.T, s *Service, path, credential string) (int, string) {
+	t.Helper()
+	return send(t, s, "GET", path, credential, "")
 }
 
 const cart = `{"customer":"c-1","cart":"k-9","total":129900,"currency":"EUR"}`
 
-// A program adds an address of its own, which works with the engine.
+func place(t *testing.T, s *Service) {
+	t.Helper()
+	status, body := send(t, s, "POST", "/v1/workflows/order/place", "", cart)
+	require.Equal(t, 201, status, body)
+}
+
 func TestServiceServesRoutesOfTheProgram(t *testing.T) {
 	t.Parallel()
 	s := service(t, func(c *Config) {
@@ -71,165 +107,109 @@ func TestServiceServesRoutesOfTheProgram(t *testing.T) {
 			})}
 		}
 	})
-	code, text := request(t, "POST", s.URL()+"/checkout/k-9", "")
-	assert.Equal(t, 201, code, text)
-	code, text = request(t, "GET", s.URL()+"/v1/workflows/order/keys/c-1:k-9", "")
-	assert.Equal(t, 200, code, text)
+	status, text := send(t, s, "POST", "/checkout/k-9", "", "")
+	assert.Equal(t, 201, status, text)
+	check(t, s, answer{"/v1/workflows/order/keys/c-1:k-9", "", 200, ""})
 	_, err := Start(t.Context(), Config{Workflows: s.config.Workflows, Database: s.config.Database, Address: "127.0.0.1:0", Log: quiet,
 		Routes: func(*Service) map[string]http.Handler {
 			return map[string]http.Handler{"/v1/mine": http.NotFoundHandler()}
 		}})
-	assert.ErrorContains(t, err, "/v1/mine", "a route of Pawl's own")
+	assert.ErrorContains(t, err, "/v1/mine")
 }
 
-// What an empty database has not, Start makes.
-func TestServiceServesItsWorkflows(t *testing.T) {
+// Start migrates an empty database, and metrics cover requests and tables.
+func TestService_EmptyDatabaseAndMetrics(t *testing.T) {
 	s := service(t, func(c *Config) { c.Database = pgtest.EmptyURL(t) })
-	await.Eventually(t, "the service is ready", func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
-	code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart)
-	require.Equal(t, 201, code, body)
-	head, err := s.Engine().Read().Head(t.Context(), "")
-	assert.Truef(t, err == nil && head == 1, "the log's head is %d, %v", head, err)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	assert.NoError(t, s.Wait(ended))
-}
-
-func TestServiceIsMeasured(t *testing.T) {
-	s := service(t)
-	for range 2 {
-		if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
-			t.Fatal(code, body)
-		}
-	}
+	await.Eventually(t, "readiness", func() bool { status, _ := asks(t, s, "/readyz", ""); return status == 200 })
+	place(t, s)
+	place(t, s)
 	var body string
-	await.Eventually(t, "the keys are measured", func() bool { // what is in the database is looked for now and then, for a moment
-		var code int
-		code, body = request(t, "GET", s.URL()+"/metrics", "")
-		require.Equal(t, 200, code, body)
+	await.Eventually(t, "metrics of the keys", func() bool {
+		_, body = asks(t, s, "/metrics", "")
 		return strings.Contains(body, `pawl_keys{status="succeeded"} 1`)
 	})
 	for _, want := range []string{
 		`pawl_commands_total{claim="replayed"} 1`, "go_goroutines ",
 		`pawl_http_requests_total{code="201",route="POST /v1/workflows/{workflow}/{transition}"} 2`,
 	} {
-		assert.Contains(t, body, want, "no in")
+		assert.Contains(t, body, want)
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.NoError(t, s.Wait(ended))
 }
 
-// With defaults a service works on what it accepts; without workers it leaves
-// that to other nodes.
+// The owner of the tables migrates; nodes connect as a role that owns none.
+func TestService_RoleWithoutTables(t *testing.T) {
+	t.Parallel()
+	admin := pgtest.DirectTo(t, pgtest.EmptyPool(t))
+	_, err := schema.Migrate(t.Context(), admin, schema.Default)
+	require.NoError(t, err)
+	role, as := pgtest.Role(t, admin)
+	_, err = Start(t.Context(), Config{Workflows: theOrder(), Address: "127.0.0.1:0", Log: quiet, Database: as})
+	assert.ErrorIs(t, err, schema.ErrRights)
+	_, err = schema.Grant(t.Context(), admin, schema.Default, role)
+	require.NoError(t, err)
+	place(t, service(t, func(c *Config) { c.Database = as }))
+}
+
+// A node works on activities that it starts; without workers it leaves them to other nodes.
 func TestService_WithoutWorkers(t *testing.T) {
 	for status, s := range map[string]*Service{
 		"processing": service(t),
 		"pending":    service(t, func(c *Config) { c.InFlight.Workers = -1 }),
 	} {
-		if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
-			t.Fatal(code, body)
-		}
-		code, body := request(t, "POST", s.URL()+"/v1/workflows/order/keys/c-1:k-9/pay", `{"method":"card"}`)
-		assert.Truef(t, code == 202 && strings.Contains(body, `"status":"`+status+`"`), "%d %s, want %s", code, body, status)
+		place(t, s)
+		code, body := send(t, s, "POST", "/v1/workflows/order/keys/c-1:k-9/pay", "", `{"method":"card"}`)
+		assert.Equal(t, 202, code, body)
+		assert.Contains(t, body, `"status":"`+status+`"`)
 	}
 }
 
-// Readers of a stream are told to resume elsewhere, and nothing is left behind.
 func TestStop_EndsStreams(t *testing.T) {
 	s := service(t)
-	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL(), "http")+"/v1/stream", nil)
-	require.NoError(t, err)
-	defer func() { _ = ws.Close() }()
-	require.NoError(t, ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)))
-	if _, _, err := ws.ReadMessage(); err != nil { // subscribed
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v1/events", nil)
-	require.NoError(t, err)
-	req.Header.Set("Accept", "text/event-stream")
-	events, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer func() { _ = events.Body.Close() }()
-
+	ws := webSocket(t, s, "")
+	events := do(t, s, "GET", "/v1/events", http.Header{"Accept": {"text/event-stream"}}, "")
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(context.Background()) }()
-	for {
-		_, _, err := ws.ReadMessage()
-		if err == nil {
-			continue // caught_up
-		}
-		assert.Truef(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "the WebSocket ended with %v, want 1001", err)
-		break
-	}
-	_, err = io.Copy(io.Discard, events.Body)
-	assert.NoError(t, err, "the event stream ended with, want its end")
-	assert.NoError(t, <-stopped, "stop")
-	assert.NoError(t, s.Stop(context.Background()), "stop again")
-	assert.NoError(t, s.Wait(t.Context()), "a service that was stopped has failed")
-}
-
-func TestTakenPortIsAnError(t *testing.T) {
-	s := service(t)
-	_, err := Start(t.Context(), Config{
-		Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Log: quiet,
-		Address: strings.TrimPrefix(s.URL(), "http://"),
-	})
-	assert.ErrorIs(t, err, syscall.EADDRINUSE)
-}
-
-// A start that fails leaves nothing behind: the port is free again.
-func TestFailedStartIsUndone(t *testing.T) {
-	err := startAfterAFailure(t)
-	for tries := 1; tries < 5 && errors.Is(err, syscall.EADDRINUSE); tries++ { // the port may have been given to another program
-		err = startAfterAFailure(t)
-	}
+	closedWith(t, ws, websocket.CloseGoingAway)
+	_, err := io.Copy(io.Discard, events.Body)
 	assert.NoError(t, err)
+	assert.NoError(t, <-stopped)
+	assert.NoError(t, s.Stop(context.Background()), "second Stop")
+	assert.NoError(t, s.Wait(t.Context()))
 }
 
-// startAfterAFailure starts a service where another one could not be started.
-func startAfterAFailure(t *testing.T) error {
-	t.Helper()
+// A failed start closes its listener.
+func TestStart_PortTakenAndFreed(t *testing.T) {
 	s := service(t)
-	address := strings.TrimPrefix(s.URL(), "http://")
+	c := Config{Workflows: theOrder(), Database: "postgres://127.0.0.1:1/x", Log: quiet, Address: strings.TrimPrefix(s.URL(), "http://")}
+	_, err := Start(t.Context(), c)
+	assert.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, s.Stop(context.Background()))
-	c := Config{
-		Workflows: []workflow.Source{order.Workflow(provider.New())},
-		Database:  "postgres://127.0.0.1:1/x",
-		Address:   address,
-		Log:       quiet,
+	for range 2 {
+		_, err = Start(t.Context(), c)
+		assert.ErrorContains(t, err, "connect to the database")
 	}
-	if _, err := Start(t.Context(), c); err == nil {
-		t.Fatal("started without a database")
-	}
-	c.Database = pgtest.URL(t)
-	again, err := Start(t.Context(), c)
-	if err != nil {
-		return err
-	}
-	return again.Stop(context.Background())
 }
 
-// A tenant that sends more than its share is told when to come again.
-func TestAServiceLimitsTheRateOfEachTenant(t *testing.T) {
-	s, err := Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
-		Address: "127.0.0.1:0", Log: quiet, Rate: 0.001})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Stop(context.Background()) })
-	for range 1100 { // more than may come at once
+func TestRateLimit(t *testing.T) {
+	s := service(t, func(c *Config) { c.Rate = 0.001 })
+	for range 1100 { // more than the burst
 		r, err := http.Post(s.URL()+"/v1/workflows/order/place?dry_run=true", "application/json", strings.NewReader("{}"))
 		require.NoError(t, err)
 		_ = r.Body.Close()
 		if r.StatusCode == http.StatusTooManyRequests {
-			assert.NotEqual(t, "", r.Header.Get("Retry-After"), "it does not say when")
+			assert.NotEmpty(t, r.Header.Get("Retry-After"))
 			return
 		}
 	}
-	t.Error("there is no limit")
+	t.Error("no request was refused")
 }
 
-// What is said of retention reaches the engine, which refuses what cannot be.
-func TestAServicePassesOnHowLongEventsAreKept(t *testing.T) {
+func TestRetentionConfigReachesEngine(t *testing.T) {
 	t.Parallel()
-	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
-		Retention: engine.RetentionConfig{Outbox: time.Hour}}
-	_, err := Start(t.Context(), c)
+	_, err := Start(t.Context(), Config{Workflows: theOrder(), Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
+		Retention: engine.RetentionConfig{Outbox: time.Hour}})
 	assert.ErrorContains(t, err, "Config.Retention.Outbox is less than")
 }

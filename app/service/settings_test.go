@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,46 +10,43 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/examples/order"
-	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
-	"github.com/pawlhq/pawl/workflow"
 )
 
-// settings are some that real servers have, set for a database.
-var settings = []string{
-	"datestyle = 'German, DMY'", "datestyle = 'SQL, MDY'", "datestyle = 'Postgres, YMD'", "client_encoding = LATIN1",
-	"standard_conforming_strings = off", "backslash_quote = on", "escape_string_warning = off", "intervalstyle = iso_8601",
-	"bytea_output = escape", "extra_float_digits = 0", "timezone = 'Asia/Kathmandu'", "lc_messages = 'C'", "search_path = ''",
-	"default_transaction_isolation = serializable", "default_transaction_deferrable = on", "statement_timeout = '30s'",
-	"lock_timeout = '10s'", "idle_in_transaction_session_timeout = '30s'", "row_security = off", "transform_null_equals = on",
-	"quote_all_identifiers = on", "jit = on", "synchronous_commit = off", "plan_cache_mode = force_generic_plan", "array_nulls = off",
-	"check_function_bodies = off", "default_table_access_method = heap", "work_mem = '64kB'", "xmloption = document",
-	"enable_indexscan = off",
+// settings are sets of settings of real servers.
+var settings = [][]string{
+	{"datestyle = 'German, DMY'", "client_encoding = LATIN1", "standard_conforming_strings = off", "backslash_quote = on",
+		"escape_string_warning = off", "intervalstyle = iso_8601", "bytea_output = escape", "extra_float_digits = 0",
+		"timezone = 'Asia/Kathmandu'", "lc_messages = 'C'", "search_path = ''"},
+	{"datestyle = 'SQL, MDY'", "default_transaction_isolation = serializable", "default_transaction_deferrable = on",
+		"statement_timeout = '30s'", "lock_timeout = '10s'", "idle_in_transaction_session_timeout = '30s'", "row_security = off",
+		"transform_null_equals = on", "quote_all_identifiers = on"},
+	{"datestyle = 'Postgres, YMD'", "jit = on", "synchronous_commit = off", "plan_cache_mode = force_generic_plan", "array_nulls = off",
+		"check_function_bodies = off", "default_table_access_method = heap", "work_mem = '64kB'", "xmloption = document",
+		"enable_indexscan = off"},
 }
 
-// The schema is made, a node starts, and an order is placed, whatever a database is set to.
+// Migration, start and commands do not depend on the settings of the database.
 func TestServerSettings(t *testing.T) {
 	t.Parallel()
-	for _, setting := range settings {
-		t.Run(setting, func(t *testing.T) {
+	for i, set := range settings {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.EmptyURL(t)
-			alter(t, pgtest.Direct(t, url), func(database string) string { return "ALTER DATABASE " + database + " SET " + setting })
+			for _, setting := range set {
+				alter(t, pgtest.Direct(t, url), func(database string) string { return "ALTER DATABASE " + database + " SET " + setting })
+			}
 			s := service(t, func(c *Config) { c.Database = url })
-			status, body := request(t, http.MethodPost, s.URL()+"/v1/workflows/order/place",
-				`{"customer":"ann","cart":"k-1","total":100,"currency":"EUR"}`)
-			require.Equal(t, http.StatusCreated, status, body)
-			for _, path := range []string{"/v1/workflows/order/keys/ann:k-1", "/v1/workflows/order/keys/ann:k-1/history", "/v1/events?limit=1"} {
-				if status, body := request(t, http.MethodGet, s.URL()+path, ""); status != http.StatusOK || !strings.Contains(body, "placed") {
-					t.Errorf("%s: %d %s", path, status, body)
-				}
+			place(t, s)
+			for _, path := range []string{"/v1/workflows/order/keys/c-1:k-9", "/v1/workflows/order/keys/c-1:k-9/history", "/v1/events?limit=1"} {
+				status, body := asks(t, s, path, "")
+				assert.Equal(t, http.StatusOK, status, path)
+				assert.Contains(t, body, "placed", path)
 			}
 		})
 	}
 }
 
-// A database in another encoding is refused by its name.
 func TestDatabaseEncoding(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
@@ -64,7 +62,7 @@ func TestDatabaseEncoding(t *testing.T) {
 			config, err := pgx.ParseConfig(url)
 			require.NoError(t, err)
 			other := strings.Replace(url, config.Database, name, 1)
-			_, err = Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: other,
+			_, err = Start(t.Context(), Config{Workflows: theOrder(), Database: other,
 				Address: "127.0.0.1:0", Log: quiet})
 			assert.ErrorContains(t, err, `the database "`+name+`" has the encoding `+encoding+", and Pawl needs UTF8")
 		})

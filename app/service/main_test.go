@@ -1,9 +1,0 @@
-package service
-
-import (
-	"testing"
-
-	"github.com/pawlhq/pawl/internal/testkit/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
