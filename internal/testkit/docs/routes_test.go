@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,10 +12,9 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/testkit/docs"
-	"github.com/pawlhq/pawl/workflow"
 )
 
-var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|naming|header|query|answer|operations|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
+var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|naming|header|query|answer|operations)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
 
 // The tables of the protocol's pages are made from the table of routes.
 func TestRoutes_Golden(t *testing.T) {
@@ -42,8 +40,6 @@ func tableOf(kind, of string) string {
 	switch kind {
 	case "routes":
 		return routesOf(of)
-	case "all":
-		return everyRoute()
 	case "answer":
 		return answerHeaders(of)
 	case "operations":
@@ -163,96 +159,4 @@ func meantBy(p api.Param) string {
 		what += "; `true` is for `" + string(api.OperateAll) + "`"
 	}
 	return what
-}
-
-// anywhere is what can go wrong with every request of a caller.
-var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
-	workflow.Unavailable, workflow.TimedOut, workflow.Internal}
-
-// A codeSet abbreviates codes that many routes have in common.
-type codeSet struct {
-	name  string
-	codes []workflow.Code
-}
-
-// codeSets returns the codes of a key, and those of a decision: what commands, messages and operations have in common.
-func codeSets() []codeSet {
-	command := routeOf("POST /v1/instances/{id}/{transition}").Codes
-	operation := routeOf("POST /v1/ops/instances/{id}/pause").Codes
-	message := routeOf("POST /v1/inbox/{consumer}").Codes
-	var key, decision []workflow.Code
-	for _, c := range command {
-		switch {
-		case slices.Contains(anywhere, c):
-		case slices.Contains(operation, c) && slices.Contains(message, c):
-			decision = append(decision, c)
-		case strings.HasPrefix(string(c), "idempotency_") && slices.Contains(operation, c) && c != workflow.KeyExpired:
-			key = append(key, c)
-		}
-	}
-	return []codeSet{{"key", key}, {"decision", decision}}
-}
-
-// problemsOf lists codes, with the names of the sets that they contain.
-func problemsOf(codes []workflow.Code, sets ...codeSet) string {
-	var list []string
-	rest := slices.Clone(codes)
-	for _, set := range sets {
-		if !slices.ContainsFunc(set.codes, func(c workflow.Code) bool { return !slices.Contains(codes, c) }) {
-			list = append(list, "*"+set.name+"*")
-			rest = slices.DeleteFunc(rest, func(c workflow.Code) bool { return slices.Contains(set.codes, c) })
-		}
-	}
-	for _, c := range rest {
-		if !slices.Contains(anywhere, c) {
-			list = append(list, "`"+string(c)+"`")
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// everyRoute lists parameters, answers and problems of each route.
-func everyRoute() string {
-	var b strings.Builder
-	sets := codeSets()
-	b.WriteString("| set | codes |\n|---|---|\n")
-	for _, set := range sets {
-		fmt.Fprintf(&b, "| *%s* | %s |\n", set.name, problemsOf(set.codes))
-	}
-	b.WriteString("\n| request | grant | takes | answers | problems |\n|---|---|---|---|---|\n")
-	for _, r := range api.Routes() {
-		var takes, answers []string
-		for _, p := range r.Params {
-			if p.In != api.InPath && !p.Believed {
-				takes = append(takes, "`"+p.Name+"`")
-			}
-		}
-		if r.Body != nil {
-			takes = append(takes, bodyOf(r.Body))
-		}
-		for _, a := range r.Answers {
-			text := strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.TrimPrefix(a.Media, "application/")))
-			if a.Type != nil && strings.Contains(a.Type.PkgPath(), "pawl") {
-				text += " " + a.Type.Name()
-			}
-			if a.Grant != "" {
-				text += " (" + string(a.Grant) + ")"
-			}
-			answers = append(answers, text)
-		}
-		fmt.Fprintf(&b, "| `%s %s` | %s | %s | %s | %s |\n", r.Method, r.Path, r.Grant, strings.Join(takes, ", "), strings.Join(answers, ", "),
-			problemsOf(r.Codes, sets...))
-	}
-	return b.String()
-}
-
-func bodyOf(b *api.Body) string {
-	text := "a body"
-	if b.Type != nil {
-		text = b.Type.Name()
-		if text == "" {
-			text = b.Type.Elem().Name() + "s"
-		}
-	}
-	return strings.TrimSpace(text + " " + strings.ReplaceAll(strings.Join(b.Media, " or "), "application/", ""))
 }
