@@ -72,22 +72,6 @@ func BenchmarkFromCommitToScreen(b *testing.B) {
 	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "commits/s-beside")
 }
 
-// BenchmarkPages measures the pages of an instance with 100,000 transitions, and others.
-func BenchmarkPages(b *testing.B) {
-	s := newStand(b)
-	id := s.longLived(b, 100_000)
-	v := s.visitor(s.key("boss", everything, "boss"))
-	of := "/console/instances/" + id.String()
-	for name, path := range map[string]string{"instance": of, "half-way": of + "?upto=50000", "then": of + "?version=50000",
-		"diagram": of + "/diagram?v=100001", "overview": "/console/", "log": "/console/log", "list": "/console/instances?workflow=claim"} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				v.get(path).want(200)
-			}
-		})
-	}
-}
-
 // longLived makes a claim of so many transitions, in thousands.
 func (s *stand) longLived(b *testing.B, n int) uuid.UUID {
 	b.Helper()
@@ -127,14 +111,11 @@ const grown = `INSERT INTO pawl.instance (tenant, id, workflow, definition, stat
 // grow fills the table of instances as days do: its indexes of lists are made afterwards, which is quicker.
 func (s *stand) grow(n int) {
 	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.db)
-	require.NoError(s.t, err)
-	defer func() { _ = conn.Close(s.t.Context()) }()
+	conn := s.connect()
 	exec := func(sql string, args ...any) {
 		s.t.Helper()
-		if _, err := conn.Exec(s.t.Context(), sql, args...); err != nil {
-			s.t.Fatal(err)
-		}
+		_, err := conn.Exec(s.t.Context(), sql, args...)
+		require.NoError(s.t, err)
 	}
 	type index struct{ Name, Definition string }
 	const lists = `SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'pawl'
@@ -142,9 +123,8 @@ func (s *stand) grow(n int) {
 	found, err := conn.Query(s.t.Context(), lists)
 	require.NoError(s.t, err)
 	indexes, err := pgx.CollectRows(found, pgx.RowToStructByPos[index])
-	if err != nil || len(indexes) != 2 {
-		s.t.Fatal(indexes, err)
-	}
+	require.NoError(s.t, err)
+	require.Len(s.t, indexes, 2)
 	exec("ALTER TABLE pawl.instance SET (autovacuum_enabled = off)")
 	for _, i := range indexes {
 		exec("DROP INDEX pawl." + i.Name)
@@ -200,7 +180,7 @@ func BenchmarkLargeLists(b *testing.B) {
 	}
 }
 
-// cursorOf is a cursor of a list of the API, whose pages after the first would otherwise have to be read one by one.
+// cursorOf returns a cursor of a list of the API. Reading all pages before it would take too long.
 func cursorOf(list byte, fields ...[]byte) string {
 	return base64.RawURLEncoding.EncodeToString(slices.Concat(append([][]byte{{list}}, fields...)...))
 }
@@ -220,5 +200,4 @@ func BenchmarkFirstPaint(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(took[len(took)/2], "p50-ms")
 	b.ReportMetric(took[len(took)*95/100], "p95-ms")
-	b.Log(fmt.Sprint(len(took), " times"))
 }

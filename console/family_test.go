@@ -54,7 +54,7 @@ func (s *stand) bred(name string, n int) uuid.UUID {
 	return id
 }
 
-func TestThePageShowsParentAndChildren(t *testing.T) {
+func TestInstancePage_ParentAndChildren(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
 	id := s.bred("N-<1>", 30)
@@ -85,7 +85,7 @@ func TestThePageShowsParentAndChildren(t *testing.T) {
 	assert.NotContains(t, small.get("/console/instances/"+child.String()).want(200, "nest <bdi>"+id.String()).text, "N-&lt;1&gt;")
 }
 
-func TestOperatorsSeeNodesAndWhoHoldsALease(t *testing.T) {
+func TestNodesAndLeasesNeedOperate(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	id := s.filed("L-1", 10)

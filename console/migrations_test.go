@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -20,16 +19,10 @@ import (
 // migration creates a migration that never starts, and returns its id.
 func (s *stand) migration() string {
 	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.db)
-	require.NoError(s.t, err)
-	defer func() { _ = conn.Close(s.t.Context()) }()
 	var id int64
-	if err := conn.QueryRow(s.t.Context(), "INSERT INTO pawl.instance_migration (workflow, from_version, to_version, per_second, actor, "+
-		"reason, created_at, expected, next_at) VALUES ('claim', 1, 2, 1, 'ann', 'prices in cents', now(), 1200, "+
-		"now() + interval '9 years') RETURNING id").
-		Scan(&id); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.connect().QueryRow(s.t.Context(), "INSERT INTO pawl.instance_migration (workflow, from_version, to_version, "+
+		"per_second, actor, reason, created_at, expected, next_at) VALUES ('claim', 1, 2, 1, 'ann', 'prices in cents', now(), 1200, "+
+		"now() + interval '9 years') RETURNING id").Scan(&id))
 	return strconv.FormatInt(id, 10)
 }
 
@@ -53,7 +46,7 @@ func parcels() (list []workflow.Source) {
 	return []workflow.Source{define(1, "open"), define(2, "packed").Migrate(plan)}
 }
 
-func TestMigrationsAreShownAndStopped(t *testing.T) {
+func TestMigrationsPage_Stop(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
 	require.NoError(t, s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""))
@@ -85,7 +78,7 @@ func TestMigrationsAreShownAndStopped(t *testing.T) {
 }
 
 // A migration is tried, and begun with a rate and a reason; the form that is sent twice begins one.
-func TestAMigrationIsBegunInTheConsole(t *testing.T) {
+func TestMigrationsPage_Start(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parcels()...) })
 	require.NoError(t, s.Engine().Admin().BeginVersion(t.Context(), "parcel", 1, ""))

@@ -46,7 +46,7 @@ func (r *receiver) Deliver(_ context.Context, events []transitions.Logged) []*si
 
 func (r *receiver) Close(context.Context) error { return nil }
 
-func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
+func TestSinkPage_DeadLetters(t *testing.T) {
 	t.Parallel()
 	r := &receiver{}
 	s := newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: r}} })
@@ -80,7 +80,7 @@ func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
 	olga.get("/console/sinks/books").want(200, "once more")
 }
 
-func TestAnOperatorConsumesADeadMessage(t *testing.T) {
+func TestMessagesPage_DeadMessages(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	body := s.deadMessage("m-<1>")
@@ -92,9 +92,8 @@ func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 	require.Len(t, found, 2, p.text)
 	ref := strings.ReplaceAll(found[0][1], "&amp;", "&")
 	text := olga.get("/console/messages/body"+ref).want(200, body)
-	assert.Truef(t, text.header.Get("Content-Type") == "application/octet-stream" &&
-		strings.HasPrefix(text.header.Get("Content-Disposition"), "attachment"),
-		"a browser may show it: %v", text.header)
+	assert.Equal(t, "application/octet-stream", text.header.Get("Content-Type"))
+	assert.Contains(t, text.header.Get("Content-Disposition"), "attachment")
 	q, _ := url.ParseQuery(ref[1:])
 	pairs := []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
 	olga.get("/console/messages/retry"+ref).want(200, "as if it had just arrived")
@@ -110,7 +109,7 @@ func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 	olga.get("/console/messages?status=waiting").want(200, "There are none.")
 }
 
-func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
+func TestBulkActions(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	olga := s.visitor(s.key("olga", identities["operator"]))
@@ -150,7 +149,7 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 }
 
 // Large texts are shown in part, and large histories page by page.
-func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
+func TestPages_LargeTextsAndHistories(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	v := s.visitor(s.key("boss", everything))
@@ -169,10 +168,7 @@ func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
 	p = v.get(of+"?upto=14").want(200, "Newer", "Version 4<", "This is the beginning of it")
 	assert.Truef(t, len(p.text) <= 200_000, "the page has %d bytes", len(p.text))
 	v.get(of+"?version=3").want(200, "Version 3 of 64", "This is the beginning of it")
-	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) ||
-		p.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%d bytes of data", len(p.text))
-	}
+	assert.Equal(t, "application/json", v.get(of+"/data?version=3").want(200, large[:1000]).header.Get("Content-Type"))
 	large = "9007199254740993" // which no browser's number is
 	v.fill("/console/workflows/claim/do/file", "p/number", "L-2", "p/who", "w", "p/amount", large).
 		want(400, `value="`+large+`"`, "more digits than a double keeps")
@@ -184,7 +180,7 @@ func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
 }
 
 // The form of a transition takes a reason: it is there after a dry run and after a refusal, and then in the audit.
-func TestATransitionIsSubmittedWithAReason(t *testing.T) {
+func TestTransitionForm_Reason(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	v := s.visitor(s.key("boss", everything, "boss"))

@@ -134,9 +134,8 @@ func (s *stand) attempts() (list []attempted, robot string, asked chan<- error) 
 func (s *stand) flight(id uuid.UUID) []string {
 	s.t.Helper()
 	c, err := s.Engine().Read().Case(s.t.Context(), "", id)
-	if err != nil || len(c.InFlight) != 1 {
-		s.t.Fatal(c.InFlight, err)
-	}
+	require.NoError(s.t, err)
+	require.Len(s.t, c.InFlight, 1)
 	return []string{"scope", c.InFlight[0].Scope, "key", c.InFlight[0].Key}
 }
 
@@ -167,7 +166,7 @@ func wantEveryAction(t *testing.T, list []attempted) {
 	}
 }
 
-func TestOneIsToldWhatOneMay(t *testing.T) {
+func TestMePageShowsGrants(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	v := s.visitor(s.key("ann", identities["noter"], "clerk"))
@@ -177,7 +176,7 @@ func TestOneIsToldWhatOneMay(t *testing.T) {
 	v.get("/console/me?can="+url.QueryEscape("<b>")).want(400, `role="alert"`, `value="&lt;b&gt;"`)
 }
 
-func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
+func TestStuckPage_Settle(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	reader, olga := s.visitor(s.key("ron", "read submit")), s.visitor(s.key("olga", identities["operator"]))
@@ -207,7 +206,7 @@ func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 }
 
 // Keys are made, shown once and rotated; their text is nowhere else.
-func TestAKeyIsShownOnce(t *testing.T) {
+func TestKeyTextIsShownOnce(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	boss := s.visitor(s.key("boss", everything))

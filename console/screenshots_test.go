@@ -8,6 +8,7 @@ import (
 	"flag"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"maps"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/pawlhq/pawl/app/service"
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/chromium"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -101,10 +103,7 @@ func (s *stand) busyDay() map[string]string {
 			s.do(id, "cancel", o.customer, `{"reason":"found it cheaper"}`)
 		case "pay", "ship":
 			s.do(id, "pay", o.customer, `{"method":"card"}`)
-			await.Eventually(s.t, "it is paid", func() bool {
-				c, err := s.Engine().Read().Case(s.t.Context(), "", id)
-				return err == nil && c.State == order.Paid
-			})
+			s.awaitCase("it is paid", id, func(c inspect.Case) bool { return c.State == order.Paid })
 		}
 		if o.then == "ship" {
 			s.do(id, "ship", "depot", `{"carrier":"DHL","tracking":"00340434161094"}`)
@@ -124,10 +123,7 @@ func (s *stand) busyDay() map[string]string {
 	s.do(id, "approve", "bob", `{}`)
 	s.do(id, "call", "bob", `{"note":"for the account number"}`)
 	await.Receive(s.t, "the bank is asked", s.bank.asked) <- errors.New("the line is engaged")
-	await.Eventually(s.t, "the attempt has failed", func() bool {
-		c, err := s.Engine().Read().Case(s.t.Context(), "", id)
-		return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
-	})
+	s.awaitCase("the attempt has failed", id, failedOnce)
 	s.awaitDead()
 	s.migration()
 	for _, weight := range []string{"12", "30", "140"} {
@@ -155,7 +151,7 @@ func (s *stand) busyDay() map[string]string {
 		"you":     "/me?can=submit:order/pay"}
 }
 
-// shrink makes a picture one of at most 256 colours: those that most of its pixels have.
+// shrink reduces a picture to the 256 colours that most of its pixels have.
 func shrink(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -166,10 +162,9 @@ func shrink(file string) error {
 		return err
 	}
 	bounds, counts := whole.Bounds(), map[color.RGBA]int{}
-	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(whole.At(x, y)).(color.RGBA) }
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			counts[at(x, y)]++
+			counts[color.RGBAModel.Convert(whole.At(x, y)).(color.RGBA)]++
 		}
 	}
 	colours := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return cmp.Compare(counts[b], counts[a]) })
@@ -177,19 +172,8 @@ func shrink(file string) error {
 	for _, c := range colours[:min(len(colours), 256)] {
 		palette = append(palette, c)
 	}
-	nearest := map[color.RGBA]uint8{}
 	small := image.NewPaletted(bounds, palette)
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			c := at(x, y)
-			n, known := nearest[c]
-			if !known {
-				n = uint8(palette.Index(c))
-				nearest[c] = n
-			}
-			small.SetColorIndex(x, y, n)
-		}
-	}
+	draw.Draw(small, bounds, whole, bounds.Min, draw.Src)
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -53,11 +55,30 @@ func (s *stand) node(change ...func(*service.Config)) *service.Service {
 	}
 	node, err := service.Start(s.t.Context(), c)
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
-		assert.NoError(s.t, node.Stop(context.Background()))
-	})
+	s.t.Cleanup(func() { assert.NoError(s.t, node.Stop(context.Background())) })
 	return node
 }
+
+// connect opens a connection to the database.
+func (s *stand) connect() *pgx.Conn {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.db)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// awaitCase waits until a condition holds for an instance.
+func (s *stand) awaitCase(what string, id uuid.UUID, met func(inspect.Case) bool) {
+	s.t.Helper()
+	await.Eventually(s.t, what, func() bool {
+		c, err := s.Engine().Read().Case(s.t.Context(), "", id)
+		return err == nil && met(c)
+	})
+}
+
+// failedOnce reports whether the first attempt of an activity has failed.
+func failedOnce(c inspect.Case) bool { return len(c.InFlight) == 1 && c.InFlight[0].Failures == 1 }
 
 // key makes an API key of the default tenant.
 func (s *stand) key(actor, grants string, roles ...string) string {
@@ -102,9 +123,7 @@ func (s *stand) submit(c transitions.Command) transitions.Receipt {
 	}
 	r, err := s.Engine().Submit(s.t.Context(), c)
 	require.NoError(s.t, err)
-	if r.Status >= 400 {
-		s.t.Fatalf("%s: %d %s", c.Transition, r.Status, r.Body)
-	}
+	require.Less(s.t, r.Status, 400, c.Transition)
 	return r
 }
 
@@ -118,10 +137,8 @@ func (s *stand) operate(action transitions.Action, id uuid.UUID, reason string) 
 	s.t.Helper()
 	c := transitions.Command{Instance: id, Key: uuid.NewString(), Actor: "olga"}
 	r, err := s.Engine().Admin().Operate(s.t.Context(), c, transitions.Operation{Action: action, Reason: reason})
-	if err == nil {
-		err = r.Err()
-	}
 	require.NoError(s.t, err)
+	require.NoError(s.t, r.Err())
 }
 
 // stuck makes a claim whose payment nobody knows of.
@@ -152,10 +169,8 @@ func (s *stand) awaitDead() {
 func (s *stand) deadMessage(id string) string {
 	s.t.Helper()
 	const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
-	if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id,
-		Body: []byte(body)}); err == nil {
-		s.t.Fatal("its order is there")
-	}
+	_, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)})
+	require.Error(s.t, err)
 	return body
 }
 
@@ -178,8 +193,7 @@ func newVisitor(t testing.TB, origin string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	return &visitor{t, origin, &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
-		[]*http.Request) error {
+	return &visitor{t, origin, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}}
 }
@@ -245,21 +259,15 @@ var tokenOf = regexp.MustCompile(`name="_token" value="([^"]+)"`)
 func (v *visitor) token() string {
 	v.t.Helper()
 	found := tokenOf.FindStringSubmatch(v.get("/console/nowhere").text)
-	if found == nil {
-		v.t.Fatal("no form has a token")
-	}
+	require.NotNil(v.t, found)
 	return found[1]
 }
 
 func (p *page) want(status int, has ...string) *page {
 	p.t.Helper()
-	if p.status != status {
-		p.t.Fatalf("the answer is %d, not %d: %s", p.status, status, p.text)
-	}
+	require.Equal(p.t, status, p.status, p.text)
 	for _, text := range has {
-		if !strings.Contains(p.text, text) {
-			p.t.Errorf("the page has no %q: %s", text, p.text)
-		}
+		assert.Contains(p.t, p.text, text)
 	}
 	return p
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // After signing out, the back button leads to the sign-in page.
-func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
+func TestBackButtonAfterSignOut(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := newStand(t)
@@ -31,7 +31,7 @@ func TestTheWayBackAfterASignOutLeadsToNothing(t *testing.T) {
 }
 
 // Without the script everything works but that pages follow, and nothing is there that does nothing.
-func TestTheConsoleIsUsedWithoutScripts(t *testing.T) {
+func TestConsoleWithoutScripts(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := newStand(t)
@@ -56,7 +56,7 @@ func TestTheConsoleIsUsedWithoutScripts(t *testing.T) {
 }
 
 // Times are in UTC, wherever the browser is.
-func TestTimesAreInUTCWhereverTheBrowserIs(t *testing.T) {
+func TestTimesAreInUTC(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := newStand(t)
@@ -77,7 +77,7 @@ func TestTimesAreInUTCWhereverTheBrowserIs(t *testing.T) {
 }
 
 // A form whose button is pressed again before it is answered is sent once: the text of a key, which is shown once, is not lost.
-func TestADoubleClickSendsAFormOnce(t *testing.T) {
+func TestDoubleClickSendsFormOnce(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := newStand(t)

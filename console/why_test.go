@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -43,10 +42,9 @@ func reasons(p *page) map[string]string {
 }
 
 // An instance that stands still in each of the ways that there are shows that one.
-func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
+func TestInstancePage_Reasons(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, parents()...) })
-	idle := newStand(t, func(c *service.Config) { c.InFlight.Workers = -1 }) // where nobody works on anything
 	for _, c := range []struct {
 		kind, text string
 		actor      string
@@ -67,9 +65,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		}},
 		{"paused", "the instance is paused", "olga", nil, func(n string) uuid.UUID {
 			id := s.filed(n, 10)
-			_, err := s.Engine().Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: n, Actor: "olga"},
-				transitions.Operation{Action: transitions.Pause, Reason: "the office burns"})
-			require.NoError(t, err)
+			s.operate(transitions.Pause, id, "the office burns")
 			return id
 		}},
 		{"works", "attempt 1 is running", "olga", nil, func(n string) uuid.UUID {
@@ -81,10 +77,7 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 		{"fails", "attempt 1 has failed, 1 failure in total", "olga", nil, func(n string) uuid.UUID {
 			id := s.calling(n)
 			await.Receive(t, "the bank is asked", s.bank.asked) <- errBank
-			await.Eventually(t, "the attempt has failed", func() bool {
-				c, err := s.Engine().Read().Case(t.Context(), "", id)
-				return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
-			})
+			s.awaitCase("the attempt has failed", id, failedOnce)
 			return id
 		}},
 		{"stuck", "a command waits for an operator", "olga", nil, s.stuck},
@@ -95,9 +88,6 @@ func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
 	} {
 		s.wantReason(c.make("W-"+uuid.NewString()), c.actor, c.roles, c.kind, c.text)
 	}
-	idle.wantReason(idle.due("I-1", "1 hour"), "olga", nil, "waits", "it waits for its time, or for a worker")
-	idle.wantReason(idle.due("I-2", "-1 minute"), "olga", nil, "waits", "it has been due since then: no node with its workflow")
-	idle.wantReason(idle.lost("I-3"), "olga", nil, "lost", "the lease of attempt 1 by gone-1 has expired")
 	// A paused workflow, and the reasons against a transition.
 	id := s.filed("W-last", 100_000)
 	require.NoError(t, s.Engine().Admin().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"))
@@ -118,45 +108,15 @@ func (s *stand) calling(number string) uuid.UUID {
 	return id
 }
 
-// due is one that is due so long from now.
-func (s *stand) due(number, in string) uuid.UUID {
-	s.t.Helper()
-	id := s.calling(number)
-	s.exec(`UPDATE pawl.command SET run_at = now() + $2::text::interval WHERE instance = $1 AND phase = 'working'`, id, in)
-	return id
-}
-
-// lost is one whose worker was on a node that is gone, and left the command as it had claimed it.
-func (s *stand) lost(number string) uuid.UUID {
-	s.t.Helper()
-	id := s.calling(number)
-	s.exec(`UPDATE pawl.command SET status = 'processing', attempt = 1, claimed_by = 'gone-1', claimed_at = run_at,
-		locked_until = clock_timestamp() - interval '1 second', run_at = NULL WHERE instance = $1 AND phase = 'working'`, id)
-	return id
-}
-
-// exec changes one row behind the node's back.
-func (s *stand) exec(sql string, args ...any) {
-	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.db)
-	require.NoError(s.t, err)
-	defer func() { _ = conn.Close(context.Background()) }()
-	if tag, err := conn.Exec(s.t.Context(), sql, args...); err != nil || tag.RowsAffected() != 1 {
-		s.t.Fatalf("%d rows: %v", tag.RowsAffected(), err)
-	}
-}
-
 // wantReason requires a reason on the page of an instance.
 func (s *stand) wantReason(id uuid.UUID, actor string, roles []string, kind, text string) {
 	s.t.Helper()
 	v := s.visitor(s.key(actor, everything, roles...))
 	p := v.get("/console/instances/" + id.String()).want(200)
-	if got := reasons(p)[kind]; !strings.Contains(got, text) {
-		s.t.Errorf("%s: %q, want %q in %q", kind, got, text, reasons(p))
-	}
+	assert.Contains(s.t, reasons(p)[kind], text, kind)
 }
 
-func TestThePageSaysThatNobodyIsThere(t *testing.T) {
+func TestInstancePage_UnknownVersion(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	id := s.filed("A-1", 10)

@@ -19,7 +19,7 @@ import (
 )
 
 // A workflow is shown with its diagram, its states and how many instances each has, its timers and its transitions.
-func TestAWorkflowIsShownAsItIsDeclared(t *testing.T) {
+func TestWorkflowPage_Declaration(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.filed("A-1", 10)
@@ -44,7 +44,7 @@ func TestAWorkflowIsShownAsItIsDeclared(t *testing.T) {
 }
 
 // Each version of a workflow that still has instances is there to be looked at.
-func TestAWorkflowIsShownInItsVersions(t *testing.T) {
+func TestWorkflowPage_Versions(t *testing.T) {
 	t.Parallel()
 	loan := func(version int, first workflow.State) workflow.Source {
 		return workflow.Define("loan", version,
@@ -79,7 +79,7 @@ func TestAWorkflowIsShownInItsVersions(t *testing.T) {
 }
 
 // Each number of the overview leads to a page that shows as many, or says where they are.
-func TestEachNumberOfTheOverviewLeadsToItsList(t *testing.T) {
+func TestOverview_NumbersLinkToLists(t *testing.T) {
 	t.Parallel()
 	s := newFullStand(t)
 	stuck := s.stuck("A-1")
