@@ -80,9 +80,13 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 	return receipt, fate, err
 }
 
-// deliver brings the message's command through the pipeline.
+// deliver submits the message's command. Only names of known consumers enter a span.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
-	ctx, span := e.traceMessage(ctx, &m)
+	span := tracing.None
+	if e.config.Tracer != nil && e.registry.Routes()[m.Consumer] != nil {
+		ctx, span = tracing.Start(ctx, e.config.Tracer, tracing.Step{Kind: tracing.Consume, Parent: m.Trace,
+			Tenant: m.Tenant, Name: m.Consumer, ID: m.ID})
+	}
 	receipt, err := e.deliverIn(ctx, m, span.Context())
 	span.End(outcomeOf(receipt, err))
 	return receipt, err

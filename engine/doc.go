@@ -9,3 +9,5 @@
 // the same answer on every retry. State, audit row, events and answer commit in
 // one transaction.
 package engine
+
+

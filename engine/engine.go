@@ -74,7 +74,7 @@ func New(c Config) (*Engine, error) {
 	r := &registry{known}
 	in := schema.For(c.Schema)
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: newNames(), reader: store.NewReader(c.Pool, in),
+	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: &names{young: map[instanceKey]string{}}, reader: store.NewReader(c.Pool, in),
 		audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},
 		sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in), migrations: migrate.NewTable(c.Pool, in)}
 	listen, err := e.listener()

@@ -15,33 +15,33 @@ func idOf(n int) (id uuid.UUID) {
 
 func TestNamesRememberTheMostRecentInBoundedMemory(t *testing.T) {
 	t.Parallel()
-	n := newNames()
+	n := &names{young: map[instanceKey]string{}}
 	const all = 5 * namesGeneration
 	for i := range all {
-		n.put("t", idOf(i), "loan")
-		n.put("t", idOf(0), "first") // used again and again
+		n.put(instanceKey{"t", idOf(i)}, "loan")
+		n.put(instanceKey{"t", idOf(0)}, "first") // used again and again
 		size := len(n.young) + len(n.old)
 		require.Truef(t, size <= 2*namesGeneration, "%d names are kept after %d", size, i)
 	}
 	for i := all - namesGeneration/2; i < all; i++ {
-		name, ok := n.get("t", idOf(i))
+		name, ok := n.get(instanceKey{"t", idOf(i)})
 		require.Truef(t, ok && name == "loan", "a recent one is forgotten: %d of %d", i, all)
 	}
-	name, ok := n.get("t", idOf(0))
+	name, ok := n.get(instanceKey{"t", idOf(0)})
 	assert.Truef(t, ok && name == "first", "one that was always in use is forgotten: %q, %v", name, ok)
-	_, ok = n.get("t", idOf(1))
+	_, ok = n.get(instanceKey{"t", idOf(1)})
 	assert.False(t, ok, "an old one is still there: nothing is ever forgotten")
-	_, ok = n.get("other", idOf(all-1))
+	_, ok = n.get(instanceKey{"other", idOf(all-1)})
 	assert.False(t, ok, "tenants are mixed up")
 }
 
 func TestANameThatIsReadStaysYoung(t *testing.T) {
 	t.Parallel()
-	n := newNames()
-	n.put("t", idOf(0), "kept")
+	n := &names{young: map[instanceKey]string{}}
+	n.put(instanceKey{"t", idOf(0)}, "kept")
 	for i := 1; i < 3*namesGeneration; i++ {
-		n.put("t", idOf(i), "loan")
-		_, ok := n.get("t", idOf(0))
+		n.put(instanceKey{"t", idOf(i)}, "loan")
+		_, ok := n.get(instanceKey{"t", idOf(0)})
 		require.Truef(t, ok, "forgotten after %d others, though it was read all the time", i)
 	}
 }

@@ -25,41 +25,6 @@ func (a *Admin) Operate(ctx context.Context, c transitions.Command, o transition
 	return a.e.do(ctx, p)
 }
 
-// DryRunOperation says what an operation on an instance would answer now, and does nothing. It needs no key, and looks at none.
-// after is the instance as it would be, nil where it would stay as it is. Errors: those of Operate; InvalidRequest for an
-// operation on a command.
-func (a *Admin) DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (
-	receipt transitions.Receipt, after *transitions.Instance, err error,
-) {
-	if c.Key == "" {
-		c.Key = "dry-run"
-	}
-	if o.Target.Scope != "" {
-		return receipt, nil, workflow.Errorf(workflow.InvalidRequest, "only an operation on an instance can be tried")
-	}
-	p, err := a.e.prepareOperation(ctx, c, o)
-	if err != nil {
-		return receipt, nil, err
-	}
-	inst, err := a.e.reader.Instance(ctx, p.Tenant, p.Instance)
-	if err != nil {
-		return receipt, nil, err
-	}
-	w, err := decide.VersionFor(p, &inst, a.e.registry.Find)
-	if err != nil {
-		return receipt, nil, err
-	}
-	d := decide.Decide(p, w, &inst, a.e.clock.Now())
-	if !d.Stored {
-		return receipt, nil, d.Err
-	}
-	receipt = decide.ReceiptOf(p, &d, 0)
-	if receipt.Refused() {
-		receipt.Body = transitions.ProblemOf(receipt.Err()).Unkept().JSON()
-	}
-	return receipt, d.After, nil
-}
-
 // prepareOperation finds what the operation is about, and makes it ready to be decided.
 func (e *Engine) prepareOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (*decide.Prepared, error) {
 	c = c.WithDefaults()

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -28,9 +29,12 @@ func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions
 	if err := e.pipeline.Admit(); err != nil {
 		return transitions.Receipt{}, err
 	}
-	p, err := e.prepare(ctx, e.config.Pool, &c)
+	p, err := decide.Accept(c)
 	if err != nil {
-		return e.doneBefore(ctx, e.config.Pool, c, err)
+		return transitions.Receipt{}, err
+	}
+	if err := e.resolve(ctx, e.config.Pool, p); err != nil {
+		return e.doneBefore(ctx, e.config.Pool, p, err)
 	}
 	receipt, err := e.do(ctx, p)
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
@@ -56,37 +60,39 @@ const manyChunk = 256
 // again is always correct. If a command whose business key is only in its payload cannot be prepared temporarily, its instance is unknown:
 // later commands of that instance may get InstanceNotFound, which is not stored either.
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
-	ctx, span := e.traceMany(ctx, len(cs))
+	ctx, span := tracing.Start(ctx, e.config.Tracer, tracing.Step{Kind: tracing.Submit, Count: len(cs)})
 	defer span.End(tracing.Outcome{})
 	replies := make([]transitions.Reply, len(cs))
 	ticket := e.pipeline.Ticket()
 	var submitted []*decide.Prepared
 	var places []int // of their replies
 	var failed error // nothing after it can be prepared
-	broken := map[address]error{}
+	broken := map[instanceKey]error{}
 	for begin := 0; begin < len(cs); begin += manyChunk {
 		first := len(submitted)
 		for i := begin; i < min(begin+manyChunk, len(cs)); i++ {
-			if failed != nil {
-				replies[i].Err = failed
+			if replies[i].Err = failed; failed != nil {
 				continue
 			}
-			c := cs[i].WithDefaults()
+			p, err := decide.Accept(cs[i])
+			if err != nil {
+				replies[i].Err = err
+				continue
+			}
 			if len(broken) > 0 {
-				if replies[i].Err = broken[addressOf(c)]; replies[i].Err != nil {
+				if replies[i].Err = broken[instanceOf(p)]; replies[i].Err != nil {
 					continue
 				}
 			}
-			p, err := e.prepare(ctx, e.config.Pool, &c)
-			if err != nil {
-				replies[i].Receipt, err = e.doneBefore(ctx, e.config.Pool, c, err)
+			if err := e.resolve(ctx, e.config.Pool, p); err != nil {
+				replies[i].Receipt, err = e.doneBefore(ctx, e.config.Pool, p, err)
 				replies[i].Err = err
-				switch to := addressOf(c); {
-				case err == nil || !workflow.CodeOf(err).Info().Retry:
-				case workflow.CodeOf(err) != workflow.Internal && workflow.CodeOf(err) != workflow.NotOnThisNode:
+				switch code := workflow.CodeOf(err); {
+				case err == nil || !code.Info().Retry:
+				case code != workflow.Internal && code != workflow.NotOnThisNode:
 					failed = err
-				case to.id != uuid.Nil:
-					broken[to] = commit.Behind(c.Key, err)
+				case instanceOf(p).id != uuid.Nil:
+					broken[instanceOf(p)] = commit.Behind(p.Key, err)
 				}
 				continue
 			}
@@ -102,20 +108,6 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 	return replies
 }
 
-// address is the instance that a command names, if it names one.
-type address struct {
-	tenant string
-	id     uuid.UUID
-}
-
-// addressOf returns the address of a command with defaults.
-func addressOf(c transitions.Command) address {
-	if c.Instance == uuid.Nil && c.BusinessKey != "" {
-		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
-	}
-	return address{c.Tenant, c.Instance}
-}
-
 // SubmitTx executes a command in the caller's transaction: it is durable if and when that commits. The receipt has no position; the
 // transition gets it at commit, so an open transaction does not block the log, and followers see the transition within a second after the
 // commit. The caller must not use tx concurrently. The commit is durable whatever the synchronous_commit of tx is. A commit of many
@@ -128,9 +120,12 @@ func addressOf(c transitions.Command) address {
 // closes the connection. The transaction should be READ COMMITTED, PostgreSQL's default: at another level its commit fails if another
 // transaction of the tenant has committed since it began.
 func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command) (transitions.Receipt, error) {
-	p, err := e.prepare(ctx, tx, &c)
+	p, err := decide.Accept(c)
 	if err != nil {
-		return e.doneBefore(ctx, tx, c, err)
+		return transitions.Receipt{}, err
+	}
+	if err := e.resolve(ctx, tx, p); err != nil {
+		return e.doneBefore(ctx, tx, p, err)
 	}
 	ctx, span := e.trace(ctx, p)
 	receipt, err := e.pipeline.RunTx(ctx, tx, p)
@@ -138,84 +133,22 @@ func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command)
 	return receipt, err
 }
 
-// DryRun says what a command would answer now, and does nothing. It needs no
-// key, and looks at none; so its refusals are not final.
-func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
-	if c.Key == "" {
-		c.Key = "dry-run"
-	}
-	p, err := e.prepare(ctx, e.config.Pool, &c)
-	if err != nil {
-		return transitions.Receipt{}, e.elsewhere(ctx, e.config.Pool, c, err)
-	}
-	var inst *transitions.Instance
-	if !p.Creates || p.BusinessKey != "" {
-		found, err := e.reader.Instance(ctx, p.Tenant, p.Instance)
-		switch {
-		case err == nil:
-			inst = &found
-		case workflow.CodeOf(err) != workflow.InstanceNotFound:
-			return transitions.Receipt{}, err
+// resolve finds the command's workflow, and resolves the command with the versions that this node knows. q may be the caller's transaction.
+func (e *Engine) resolve(ctx context.Context, q store.Querier, p *decide.Prepared) (err error) {
+	if p.Workflow == "" && p.Instance != uuid.Nil {
+		if p.Workflow, err = e.workflowOf(ctx, q, p.Tenant, p.Instance); err != nil {
+			return err
 		}
 	}
-	now := e.clock.Now()
-	w, err := decide.VersionFor(p, inst, e.registry.Find)
-	if err != nil {
-		return transitions.Receipt{}, err
-	}
-	taken, unread := e.takenFor(ctx, p.Tenant)
-	d := decide.DecideAll(p, w, inst, e.registry.Find, taken, now)
-	if err := unread(); err != nil {
-		return transitions.Receipt{}, err
-	}
-	if !d.Stored {
-		return transitions.Receipt{}, d.Err
-	}
-	receipt := decide.ReceiptOf(p, &d, 0)
-	if d.Flight != nil {
-		receipt.Record = p.Begun(&d, now)
-	}
-	if receipt.Refused() {
-		receipt.Body = transitions.ProblemOf(receipt.Err()).Unkept().JSON()
-	}
-	return receipt, nil
+	return e.registry.Resolve(p, newID)
 }
 
-// takenFor reads which instances of a tenant there are, for a decision that is not committed. unread returns the first error.
-func (e *Engine) takenFor(ctx context.Context, tenant string) (taken decide.Taken, unread func() error) {
-	var failure error
-	taken = func(id uuid.UUID) bool {
-		_, err := e.reader.Instance(ctx, tenant, id)
-		if err != nil && workflow.CodeOf(err) != workflow.InstanceNotFound {
-			failure = cmp.Or(failure, err)
-		}
-		return err == nil
-	}
-	return taken, func() error { return failure }
-}
-
-// prepare applies the defaults of a command in place, finds its workflow and prepares it.
-func (e *Engine) prepare(ctx context.Context, q store.Querier, c *transitions.Command) (*decide.Prepared, error) {
-	*c = c.WithDefaults()
-	if c.Workflow == "" && c.Instance != uuid.Nil {
-		if err := decide.CheckCommand(*c); err != nil {
-			return nil, err
-		}
-		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
-		if err != nil {
-			return nil, err
-		}
-		c.Workflow = name
-	}
-	return e.registry.Prepare(*c, newID)
-}
-
-// doneBefore returns the stored result of a command that prepare refuses, if an earlier version of the workflow accepted it.
-func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.Command, failure error) (transitions.Receipt, error) {
-	if c.Workflow == "" {
+// doneBefore returns the stored result of a command that resolve refuses, if an earlier version of the workflow accepted it.
+func (e *Engine) doneBefore(ctx context.Context, q store.Querier, p *decide.Prepared, failure error) (transitions.Receipt, error) {
+	if p.Workflow == "" {
 		return transitions.Receipt{}, failure
 	}
-	for _, p := range decide.EarlierReadings(c) {
+	for _, p := range p.EarlierReadings() {
 		r, err := e.reader.Record(ctx, q, transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key})
 		switch {
 		case workflow.CodeOf(err) == workflow.CommandNotFound:
@@ -225,25 +158,144 @@ func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.
 			return decide.Classify(&r, p.Fingerprint, e.clock.Now()).Answer(&r)
 		}
 	}
-	return transitions.Receipt{}, e.elsewhere(ctx, q, c, failure)
+	return transitions.Receipt{}, e.elsewhere(ctx, q, p, failure)
 }
 
-// workflowOf says what workflow an instance is of. That never changes, so it is
-// remembered.
+// elsewhere returns the error of a command that resolve refuses: NotOnThisNode if another node may accept it, otherwise failure. Only a node
+// that knows the version of the instance decides what is a transition or a payload. q may be the caller's transaction.
+func (e *Engine) elsewhere(ctx context.Context, q store.Querier, p *decide.Prepared, failure error) error {
+	about := transitions.About{Workflow: p.Workflow, Instance: instanceOf(p).id}
+	return e.elsewhereAbout(ctx, q, p.Tenant, about, failure, func() error { return e.resolve(ctx, q, p) })
+}
+
+// elsewhereAbout is like elsewhere, also for a message. Without a workflow any newer version may accept it. again prepares once more, with
+// what this node has read since.
+func (e *Engine) elsewhereAbout(
+	ctx context.Context, q store.Querier, tenant string, about transitions.About, failure error, again func() error,
+) error {
+	switch workflow.CodeOf(failure) {
+	case workflow.TransitionNotFound, workflow.InvalidPayload, workflow.MessageNotTaken:
+	case workflow.InvalidRequest:
+		if !errors.Is(failure, decide.ErrOnlyCreates) {
+			return failure
+		}
+	default:
+		return failure
+	}
+	if about.Instance != uuid.Nil {
+		inst, err := e.reader.InstanceBy(ctx, q, tenant, about.Instance)
+		switch {
+		case err == nil:
+			if _, err := decide.VersionFor(nil, &inst, e.registry.Find); err != nil {
+				return err
+			}
+			return failure
+		case workflow.CodeOf(err) != workflow.InstanceNotFound:
+			return err
+		}
+	}
+	known, begins, err := e.presence.rows.Elsewhere(ctx, q, e.presence.node, presenceLost)
+	if err != nil {
+		return err
+	}
+	begun := e.registry.Begun(begins)
+	if !begun {
+		e.presence.want()
+	}
+	if !begun || e.registry.Behind(about.Workflow, known) || again() == nil {
+		return &workflow.Error{Code: workflow.NotOnThisNode, Cause: failure,
+			Message: "a newer version of the workflow is known to another node, and not to this one yet; send it again"}
+	}
+	return failure
+}
+
+// trace starts the span of a resolved command, so only known names enter it. The command's context becomes that of the span, or none.
+func (e *Engine) trace(ctx context.Context, p *decide.Prepared) (context.Context, tracing.Span) {
+	if e.config.Tracer == nil {
+		p.Trace = ""
+		return ctx, tracing.None
+	}
+	s := tracing.Step{Kind: tracing.Submit, Parent: p.Trace, Tenant: p.Tenant, Workflow: p.Workflow, Transition: p.Transition}
+	if !p.Creates {
+		s.Instance = p.Instance
+	}
+	ctx, span := tracing.Start(ctx, e.config.Tracer, s)
+	p.Trace = span.Context()
+	return ctx, span
+}
+
+// outcomeOf returns the outcome of a command's span. A refusal is not an error.
+func outcomeOf(r transitions.Receipt, err error) tracing.Outcome {
+	if err != nil {
+		return tracing.Outcome{Error: string(workflow.CodeOf(err))}
+	}
+	return tracing.Outcome{Status: r.Status, Replayed: r.Replayed}
+}
+
+// instanceKey identifies an instance.
+type instanceKey struct {
+	tenant string
+	id     uuid.UUID
+}
+
+// instanceOf returns the instance that a command names before it is resolved, if any.
+func instanceOf(p *decide.Prepared) instanceKey {
+	if p.Instance == uuid.Nil && p.BusinessKey != "" {
+		return instanceKey{p.Tenant, workflow.InstanceID(p.Tenant, p.Workflow, p.BusinessKey)}
+	}
+	return instanceKey{p.Tenant, p.Instance}
+}
+
+// names caches the workflows of instances, which never change. It keeps two generations: a full young one becomes the old one, and entries
+// that are used again become young. So it holds the most recent instances in bounded memory.
+type names struct {
+	mu         sync.Mutex
+	young, old map[instanceKey]string
+}
+
+const namesGeneration = 32_768
+
+func (n *names) get(k instanceKey) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name, ok := n.young[k]
+	if !ok {
+		if name, ok = n.old[k]; ok {
+			n.add(k, name)
+		}
+	}
+	return name, ok
+}
+
+func (n *names) put(k instanceKey, name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.add(k, name)
+}
+
+func (n *names) add(k instanceKey, name string) {
+	if len(n.young) >= namesGeneration {
+		n.young, n.old = map[instanceKey]string{}, n.young
+	}
+	n.young[k] = name
+}
+
+// workflowOf returns the workflow of an instance.
 func (e *Engine) workflowOf(ctx context.Context, q store.Querier, tenant string, id uuid.UUID) (string, error) {
-	if name, ok := e.names.get(tenant, id); ok {
+	k := instanceKey{tenant, id}
+	if name, ok := e.names.get(k); ok {
 		return name, nil
 	}
 	name, err := e.reader.WorkflowOf(ctx, q, tenant, id)
 	if err == nil {
-		e.names.put(tenant, id, name)
+		e.names.put(k, name)
 	}
 	return name, err
 }
 
-// remember keeps what an instance made here is.
+// remember caches the workflow of an instance that the command created.
 func (e *Engine) remember(p *decide.Prepared, r transitions.Reply) {
 	if r.Err == nil && p.Creates && !r.Receipt.Refused() {
-		e.names.put(p.Tenant, r.Receipt.Instance, p.Workflow)
+		e.names.put(instanceKey{p.Tenant, r.Receipt.Instance}, p.Workflow)
 	}
 }

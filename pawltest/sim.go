@@ -110,18 +110,18 @@ func (s *Sim) next() int {
 //
 // The errors are those of an engine. A Hook's SQL is not run.
 func (s *Sim) Submit(c transitions.Command) (transitions.Receipt, error) {
-	if c.Workflow == "" && c.Instance != uuid.Nil {
-		if err := decide.CheckCommand(c.WithDefaults()); err != nil {
-			return transitions.Receipt{}, err
-		}
-		inst, err := s.Instance(c.Tenant, c.Instance)
+	p, err := decide.Accept(c)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	if p.Workflow == "" && p.Instance != uuid.Nil {
+		inst, err := s.Instance(p.Tenant, p.Instance)
 		if err != nil {
 			return transitions.Receipt{}, err
 		}
-		c.Workflow = inst.Workflow
+		p.Workflow = inst.Workflow
 	}
-	p, err := s.workflows.Prepare(c, s.newID)
-	if err != nil {
+	if err := s.workflows.Resolve(p, s.newID); err != nil {
 		return transitions.Receipt{}, err
 	}
 	return s.commit(p)

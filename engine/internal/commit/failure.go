@@ -40,7 +40,7 @@ func (e *headError) Unwrap() error { return e.err }
 // react classifies an error by its type, SQLSTATE and constraint, never by its
 // text; the SQLSTATEs are in the table of package sqlstate. An error that is neither the database's nor of a value is the
 // connection's.
-func (p *Pipeline) react(err error) reaction {
+func (pipe *Pipeline) react(err error) reaction {
 	if err == nil {
 		return failureNone
 	}
@@ -53,7 +53,7 @@ func (p *Pipeline) react(err error) reaction {
 	if !ok {
 		return lost
 	}
-	switch sqlstate.Classify(e, p.config.Schema) {
+	switch sqlstate.Classify(e, pipe.config.Schema) {
 	case sqlstate.Conflict:
 		return retryGroup
 	case sqlstate.NoPartition:

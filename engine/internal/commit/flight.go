@@ -34,17 +34,17 @@ func (o *op) target() (commandKey, bool) {
 }
 
 // aimed is the command with what its operation is about.
-func (p *part) aimed(o *op) (*decide.Prepared, error) {
+func (t *part) aimed(o *op) (*decide.Prepared, error) {
 	key, ok := o.target()
 	if !ok {
 		return o.p, nil
 	}
-	known := p.keyStates[key]
+	known := t.keyStates[key]
 	if known.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
 	aimed := *o.p
-	if _, void := p.disarmed[key.scope]; !void {
+	if _, void := t.disarmed[key.scope]; !void {
 		aimed.Stuck = known.record
 	}
 	return &aimed, nil
@@ -62,63 +62,63 @@ func (g *group) holds(t *part, c *keyState, o *op) bool {
 }
 
 // noteOthers notes what a decision makes of other commands.
-func (p *part) noteOthers(o *op) {
+func (t *part) noteOthers(o *op) {
 	d := &o.decision
 	for _, scope := range d.Disarmed {
-		p.disarm(scope)
+		t.disarm(scope)
 	}
-	p.planned = append(p.planned, d.Commands...)
+	t.planned = append(t.planned, d.Commands...)
 	if d.Migrated {
-		p.migrate(d.After)
+		t.migrate(d.After)
 	}
 	if d.Resumed {
-		p.resumed = append(p.resumed, o.p.Instance)
+		t.resumed = append(t.resumed, o.p.Instance)
 	}
 	for _, c := range d.Due {
-		if known := p.keyStates[commandKey{c.Scope, c.Key}]; known == nil || known.leader == nil {
-			p.due = append(p.due, store.Due{CommandRef: c, At: d.Entry.At})
+		if known := t.keyStates[commandKey{c.Scope, c.Key}]; known == nil || known.leader == nil {
+			t.due = append(t.due, store.Due{CommandRef: c, At: d.Entry.At})
 		} else if f := known.leader.decision.Flight; f != nil { // this group has deferred it
 			f.RunAt = d.Entry.At
 		}
 	}
 	if d.Cancelled != nil {
-		p.cancelled = append(p.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
-		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
+		t.cancelled = append(t.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
+		if c := t.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
 			c.leader.stopped = true
 		}
 	}
 	if d.Target != nil {
-		p.keyStates[commandKey{d.Target.Scope, d.Target.Key}].moved = true
+		t.keyStates[commandKey{d.Target.Scope, d.Target.Key}].moved = true
 	}
 }
 
 // migrate notes that an instance is on another version of its definition, and so is what this group puts in flight on it.
-func (p *part) migrate(i *transitions.Instance) {
-	p.migrated = append(p.migrated, store.MigratedFlightsOf(i))
-	for _, o := range p.stored {
+func (t *part) migrate(i *transitions.Instance) {
+	t.migrated = append(t.migrated, store.MigratedFlightsOf(i))
+	for _, o := range t.stored {
 		if f := o.decision.Flight; f != nil && o.p.Instance == i.ID {
 			f.Definition = i.Definition
 		}
 	}
-	for n := range p.planned {
-		if p.planned[n].Instance == i.ID && p.planned[n].Flight.Definition != 0 {
-			p.planned[n].Flight.Definition = i.Definition
+	for n := range t.planned {
+		if t.planned[n].Instance == i.ID && t.planned[n].Flight.Definition != 0 {
+			t.planned[n].Flight.Definition = i.Definition
 		}
 	}
 }
 
 // disarm cancels planned commands of a scope that are not decided yet, also those planned by this group. Commands that the group itself
 // settles are not deleted.
-func (p *part) disarm(scope string) {
-	kept := p.planned[:0]
-	for _, c := range p.planned {
+func (t *part) disarm(scope string) {
+	kept := t.planned[:0]
+	for _, c := range t.planned {
 		if c.Scope != scope {
 			kept = append(kept, c)
 		}
 	}
-	p.planned = kept
+	t.planned = kept
 	spare := ""
-	for _, o := range p.stored {
+	for _, o := range t.stored {
 		target := o.decision.Target
 		switch {
 		case o.p.Resumed != nil && o.p.Scope == scope:
@@ -130,11 +130,11 @@ func (p *part) disarm(scope string) {
 			spare = target.Key
 		}
 	}
-	if p.disarmed == nil {
-		p.disarmed = map[string]string{}
+	if t.disarmed == nil {
+		t.disarmed = map[string]string{}
 	}
-	if p.disarmed[scope] == "" {
-		p.disarmed[scope] = spare
+	if t.disarmed[scope] == "" {
+		t.disarmed[scope] = spare
 	}
 }
 
@@ -184,7 +184,7 @@ func (g *group) markUnheard() {
 }
 
 // tellUnheard tells of the attempts that the ops, which are settled, may have leased unheard.
-func (p *Pipeline) tellUnheard(ops []*op) {
+func (pipe *Pipeline) tellUnheard(ops []*op) {
 	var list []decide.FlightUpdate
 	for _, o := range ops {
 		for _, l := range o.unheard {
@@ -193,7 +193,7 @@ func (p *Pipeline) tellUnheard(ops []*op) {
 		o.unheard = nil
 	}
 	if len(list) > 0 {
-		p.config.Flights.Updated(list)
+		pipe.config.Flights.Updated(list)
 	}
 }
 

@@ -50,4 +50,4 @@ func (g *gate) rejoin(before *sync.WaitGroup) {
 
 // Drain waits until all commands whose decision has begun are committed or have failed. What is decided afterwards sees the definitions
 // as they are now. In a caller's transaction a command is written when RunTx returns, and not yet committed.
-func (p *Pipeline) Drain(ctx context.Context) error { return p.gate.drain(ctx) }
+func (pipe *Pipeline) Drain(ctx context.Context) error { return pipe.gate.drain(ctx) }

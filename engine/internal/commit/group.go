@@ -66,8 +66,8 @@ type keyState struct {
 }
 
 // newGroup sorts the ops by tenant.
-func (p *Pipeline) newGroup(ops []*op) *group {
-	g := &group{config: &p.config, now: p.config.Clock.Now(), ops: ops}
+func (pipe *Pipeline) newGroup(ops []*op) *group {
+	g := &group{config: &pipe.config, now: pipe.config.Clock.Now(), ops: ops}
 	if !slices.ContainsFunc(ops, func(o *op) bool { return o.p.Tenant != ops[0].p.Tenant }) {
 		g.room = len(ops) // else the parts are small, for the most
 	}
@@ -92,9 +92,9 @@ func (p *Pipeline) newGroup(ops []*op) *group {
 }
 
 // expect makes room for what is known of a key.
-func (p *part) expect(key commandKey) {
-	if p.keyStates[key] == nil {
-		p.keyStates[key] = &keyState{}
+func (t *part) expect(key commandKey) {
+	if t.keyStates[key] == nil {
+		t.keyStates[key] = &keyState{}
 	}
 }
 
@@ -119,16 +119,16 @@ func (g *group) spans() [][]*part {
 // existing are the instances that may be in the database, in lock order. The id of a
 // creation without a business key was made up a moment ago. blind takes every
 // creation for the first.
-func (p *part) existing(blind bool) []*slot {
-	list := make([]*slot, 0, len(p.slots))
-	for _, o := range p.ops {
+func (t *part) existing(blind bool) []*slot {
+	list := make([]*slot, 0, len(t.slots))
+	for _, o := range t.ops {
 		fresh := o.p.Creates && (blind || o.p.BusinessKey == "")
-		if s := p.slots[o.p.Instance]; !fresh && !s.sought {
+		if s := t.slots[o.p.Instance]; !fresh && !s.sought {
 			s.sought = true
 			list = append(list, s)
 		}
 		for _, id := range o.keyed {
-			if s := p.slots[id]; !s.sought {
+			if s := t.slots[id]; !s.sought {
 				s.sought = true
 				list = append(list, s)
 			}
@@ -201,9 +201,9 @@ func (g *group) decide() (held []*op) {
 }
 
 // misses reports whether a command cannot be decided because a record was not read.
-func (p *part) misses(o *op) bool {
+func (t *part) misses(o *op) bool {
 	target, ok := o.target()
-	return p.keyStates[o.key()].unread || ok && p.keyStates[target].unread
+	return t.keyStates[o.key()].unread || ok && t.keyStates[target].unread
 }
 
 // breakOff makes the caller's later commands of the route fail, if this one has
@@ -274,12 +274,12 @@ func (o *op) begin(inst *transitions.Instance, find decide.Find) error {
 }
 
 // takenFor tells which of the children exist that the command asks for, as far as the group knows.
-func (p *part) takenFor(o *op) decide.Taken {
+func (t *part) takenFor(o *op) decide.Taken {
 	return func(id uuid.UUID) bool {
 		if !slices.Contains(o.keyed, id) {
 			o.keyed = append(o.keyed, id)
 		}
-		s := p.slots[id]
+		s := t.slots[id]
 		return s != nil && (s.inst != nil || s.held || s.unread)
 	}
 }
@@ -336,10 +336,10 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 }
 
 // events are those of the part, which is committed.
-func (p *part) events() (list []transitions.Event) {
-	for _, o := range p.steps {
+func (t *part) events() (list []transitions.Event) {
+	for _, o := range t.steps {
 		for _, e := range o.decision.Events {
-			e.Position = p.head - int64(len(p.steps)) + int64(o.step)
+			e.Position = t.head - int64(len(t.steps)) + int64(o.step)
 			list = append(list, e)
 		}
 	}

@@ -16,15 +16,15 @@ var errHeadsFree = &pgconn.PgError{Code: "40001", Message: "the logs can be writ
 // tenants is the first parameter of the statement that failed. Where that had several it
 // does not tell, and the database is asked.
 func (r *runner) headFailed(statement *rows.Statement, tenants []byte, err error) error {
-	if r.p.react(err) != blocked || r.pg.PgConn().IsClosed() {
+	if r.pipe.react(err) != blocked || r.pg.PgConn().IsClosed() {
 		return err
 	}
-	if statement == &r.p.stmts.Log.One {
+	if statement == &r.pipe.stmts.Log.One {
 		return &headError{tenants: []string{string(tenants)}, err: err}
 	}
 	var held []string
 	r.set()
-	r.conn.Queue(&r.p.stmts.HeldHeads, [][]byte{tenants}, func(row *rows.Row) error {
+	r.conn.Queue(&r.pipe.stmts.HeldHeads, [][]byte{tenants}, func(row *rows.Row) error {
 		held = append(held, row.Text())
 		return nil
 	})

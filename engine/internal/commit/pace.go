@@ -54,14 +54,14 @@ func (q *queue) full(canWait bool) bool {
 }
 
 // Admit fails with Overloaded if Submit would. A caller checks it first, so that a refused command costs almost nothing.
-func (p *Pipeline) Admit() error {
-	if p.queue.refusing.Load() {
-		return p.overloaded()
+func (pipe *Pipeline) Admit() error {
+	if pipe.queue.refusing.Load() {
+		return pipe.overloaded()
 	}
 	return nil
 }
 
-func (p *Pipeline) overloaded() error {
-	p.stats.refused.Add(1)
+func (pipe *Pipeline) overloaded() error {
+	pipe.stats.refused.Add(1)
 	return workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
 }

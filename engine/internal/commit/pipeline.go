@@ -117,84 +117,84 @@ func New(c Config) *Pipeline {
 	return p
 }
 
-func (p *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner {
-	r := &runner{p: p, name: name, lockTimeout: lockTimeout}
+func (pipe *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner {
+	r := &runner{pipe: pipe, name: name, lockTimeout: lockTimeout}
 	r.local.SQL = r.settings(true)
 	return r
 }
 
 // Start connects the first committer, to know that the database is there, and
 // begins to work. ctx bounds only the start.
-func (p *Pipeline) Start(ctx context.Context) error {
+func (pipe *Pipeline) Start(ctx context.Context) error {
 	work, stop := context.WithCancel(context.Background())
-	p.stop = stop
+	pipe.stop = stop
 	defer context.AfterFunc(ctx, stop)()
-	first := p.committers.takeAny()
+	first := pipe.committers.takeAny()
 	err := first.dial(work)
-	p.committers.put(first)
+	pipe.committers.put(first)
 	if err != nil {
 		stop()
 		return err
 	}
-	for range p.config.Limits.Committers {
-		p.committing.Go(func() { p.commitAll(work) })
+	for range pipe.config.Limits.Committers {
+		pipe.committing.Go(func() { pipe.commitAll(work) })
 	}
-	for range p.config.Limits.RetryWorkers {
-		p.retrying.Go(func() { p.retry.loop(work) })
+	for range pipe.config.Limits.RetryWorkers {
+		pipe.retrying.Go(func() { pipe.retry.loop(work) })
 	}
 	return nil
 }
 
 // Stop refuses new commands, finishes waiting ones, and returns when every caller has an answer. When ctx ends first it abandons running
 // groups: their callers get an error and repeat the command with the same key. It may be called twice, and without Start.
-func (p *Pipeline) Stop(ctx context.Context) {
-	p.ending.Do(func() {
+func (pipe *Pipeline) Stop(ctx context.Context) {
+	pipe.ending.Do(func() {
 		go func() {
-			defer close(p.ended)
-			p.queue.close()
-			p.committing.Wait()
-			p.committers.drop()
-			p.retry.close()
-			p.retrying.Wait()
-			p.retries.drop()
+			defer close(pipe.ended)
+			pipe.queue.close()
+			pipe.committing.Wait()
+			pipe.committers.drop()
+			pipe.retry.close()
+			pipe.retrying.Wait()
+			pipe.retries.drop()
 		}()
 	})
 	select {
-	case <-p.ended:
+	case <-pipe.ended:
 	case <-ctx.Done():
-		p.stop()
-		<-p.ended
+		pipe.stop()
+		<-pipe.ended
 	}
-	p.stop()
+	pipe.stop()
 }
 
 // Ticket is what one caller submits and waits for.
 type Ticket struct {
-	p     *Pipeline
+	pipe  *Pipeline
 	ops   []*op
 	batch *batch
 }
 
 // Ticket begins to submit.
-func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
+func (pipe *Pipeline) Ticket() *Ticket { return &Ticket{pipe: pipe, batch: newBatch()} }
 
 // Submit queues a command. It fails at once with Overloaded if the queue is full, or with ShuttingDown.
-func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
-	taken, closed := t.p.queue.push(t.add(ctx, []*decide.Prepared{c}))
+func (t *Ticket) Submit(ctx context.Context, p *decide.Prepared) error {
+	taken, closed := t.pipe.queue.push(t.add(ctx, []*decide.Prepared{p}))
 	switch {
 	case closed:
 		return errStopping()
 	case taken == 0:
-		return t.p.overloaded()
+		return t.pipe.overloaded()
 	}
 	return nil
 }
 
 // SubmitMany queues commands in order, waiting for room. Those that cannot be
 // queued before ctx ends are settled with an error.
-func (t *Ticket) SubmitMany(ctx context.Context, cs []*decide.Prepared) {
-	ops := t.add(ctx, cs)
-	taken, closed := t.p.queue.pushAll(ctx, ops)
+func (t *Ticket) SubmitMany(ctx context.Context, list []*decide.Prepared) {
+	ops := t.add(ctx, list)
+	taken, closed := t.pipe.queue.pushAll(ctx, ops)
 	for _, o := range ops[taken:] {
 		if o.err = errStopping(); !closed {
 			o.err = workflow.Errorf(workflow.TimedOut, "the queue was full for too long; nothing was done")
@@ -207,25 +207,25 @@ func errStopping() error {
 	return workflow.Errorf(workflow.ShuttingDown, "this node is stopping; ask another with the same key")
 }
 
-func (t *Ticket) add(ctx context.Context, cs []*decide.Prepared) []*op {
+func (t *Ticket) add(ctx context.Context, list []*decide.Prepared) []*op {
 	first := len(t.ops)
-	block := make([]op, len(cs))
-	for i, c := range cs {
+	block := make([]op, len(list))
+	for i, p := range list {
 		o := &block[i]
-		o.p, o.batch, o.canceled, o.route = c, t.batch, ctx.Done(), routeOf(c)
-		if c.Trace != "" {
+		o.p, o.batch, o.canceled, o.route = p, t.batch, ctx.Done(), routeOf(p)
+		if p.Trace != "" {
 			o.span = tracing.SpanOf(ctx)
 		}
 		t.ops = append(t.ops, o)
 	}
-	t.batch.left.Add(int64(len(cs)))
+	t.batch.left.Add(int64(len(list)))
 	return t.ops[first:]
 }
 
 // Do runs one command. It fails at once if the queue is full. Otherwise it returns when the outcome is durable or ctx ends.
-func (p *Pipeline) Do(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
-	t := p.Ticket()
-	if err := t.Submit(ctx, c); err != nil {
+func (pipe *Pipeline) Do(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
+	t := pipe.Ticket()
+	if err := t.Submit(ctx, p); err != nil {
 		return transitions.Receipt{}, err
 	}
 	reply := t.Wait(ctx)[0]
@@ -233,9 +233,9 @@ func (p *Pipeline) Do(ctx context.Context, c *decide.Prepared) (transitions.Rece
 }
 
 // Continue is like Do, but waits for space in the queue: the command was accepted earlier.
-func (p *Pipeline) Continue(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
-	t := p.Ticket()
-	t.SubmitMany(ctx, []*decide.Prepared{c})
+func (pipe *Pipeline) Continue(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
+	t := pipe.Ticket()
+	t.SubmitMany(ctx, []*decide.Prepared{p})
 	reply := t.Wait(ctx)[0]
 	return reply.Receipt, reply.Err
 }
@@ -247,7 +247,7 @@ func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 	select {
 	case <-t.batch.done:
 	case <-ctx.Done():
-		t.p.queue.leave(t.ops)
+		t.pipe.queue.leave(t.ops)
 	}
 	replies := make([]transitions.Reply, len(t.ops))
 	for i, o := range t.ops {
@@ -257,18 +257,18 @@ func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 }
 
 // finish answers a group that is committed, and then announces it.
-func (p *Pipeline) finish(g *group) {
+func (pipe *Pipeline) finish(g *group) {
 	g.answers()
-	p.stats.groups.Add(1)
-	p.sizes.learn(g)
-	p.scopes.count(g.ops)
+	pipe.stats.groups.Add(1)
+	pipe.sizes.learn(g)
+	pipe.scopes.count(g.ops)
 	for _, o := range g.ops {
-		p.stats.count(o)
-		p.logFailure(o)
+		pipe.stats.count(o)
+		pipe.logFailure(o)
 	}
-	if p.config.Flights != nil {
+	if pipe.config.Flights != nil {
 		if list := g.flightUpdates(); len(list) > 0 {
-			p.config.Flights.Updated(list)
+			pipe.config.Flights.Updated(list)
 		}
 	}
 	for _, t := range g.parts {
@@ -276,26 +276,26 @@ func (p *Pipeline) finish(g *group) {
 			o.unheard = nil // it could not have been written if an earlier run had been committed
 		}
 	}
-	p.tellUnheard(g.ops)
+	pipe.tellUnheard(g.ops)
 	for _, o := range g.ops {
 		o.answer()
 	}
-	p.retry.headsFree(g.parts)
-	p.queue.wrote(g.parts)
+	pipe.retry.headsFree(g.parts)
+	pipe.queue.wrote(g.parts)
 	for _, t := range g.parts {
 		if t.head > 0 {
-			p.config.Committed(t.tenant, t.head, t.events)
+			pipe.config.Committed(t.tenant, t.head, t.events)
 		}
 	}
 }
 
 // unbroken returns the ops whose callers had no failure before them on the same
 // route, and fails the others.
-func (p *Pipeline) unbroken(ops []*op) []*op {
+func (pipe *Pipeline) unbroken(ops []*op) []*op {
 	return slices.DeleteFunc(ops, func(o *op) bool {
 		err := o.batch.brokenBy(o.route)
 		if err != nil {
-			p.tellUnheard([]*op{o})
+			pipe.tellUnheard([]*op{o})
 			o.settle(transitions.Receipt{}, err)
 		}
 		return err != nil
@@ -303,23 +303,23 @@ func (p *Pipeline) unbroken(ops []*op) []*op {
 }
 
 // fail answers commands that could not be committed.
-func (p *Pipeline) fail(ops []*op, err error, r reaction) {
-	p.tellUnheard(ops)
+func (pipe *Pipeline) fail(ops []*op, err error, r reaction) {
+	pipe.tellUnheard(ops)
 	for _, o := range ops {
 		o.receipt, o.err = transitions.Receipt{}, answerTo(err, r)
-		p.logFailure(o)
+		pipe.logFailure(o)
 		o.answer()
 	}
 }
 
 // logFailure keeps the cause that the caller must not see. Where an operation was refused, it is what a plan's code failed by.
-func (p *Pipeline) logFailure(o *op) {
+func (pipe *Pipeline) logFailure(o *op) {
 	e, _ := o.err.(*workflow.Error)
 	if o.err == nil && o.p.Operation != nil {
 		e = o.decision.Err
 	}
 	if e != nil && e.Cause != nil {
-		p.log.Error("command failed", "tenant", o.p.Tenant, "scope", o.p.Scope, "key", o.p.Key,
+		pipe.log.Error("command failed", "tenant", o.p.Tenant, "scope", o.p.Scope, "key", o.p.Key,
 			"workflow", o.p.Workflow, "transition", o.p.Transition, "code", e.Code, "error", e.Cause)
 	}
 }

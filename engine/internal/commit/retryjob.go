@@ -24,7 +24,7 @@ func (l *retryLane) next(ctx context.Context) *job {
 	for {
 		l.q.mu.Lock()
 		refused, wait := l.wakeDue(ctx)
-		l.p.fail(refused, nil, blocked)
+		l.pipe.fail(refused, nil, blocked)
 		j := l.pick()
 		if j != nil {
 			l.q.freed()
@@ -111,7 +111,7 @@ func (l *retryLane) pickSlow(t *tenantQueues) *job {
 // affect another.
 func (l *retryLane) gather(t *tenantQueues) *job {
 	j := &job{tenant: t}
-	limits := l.p.config.Limits
+	limits := l.pipe.config.Limits
 	room, bytes := limits.GroupSize, limits.GroupBytes
 	for room > 0 && bytes > 0 && t.plain.Len() > 0 {
 		r := t.plain.Front().Value.(*routeQueue)

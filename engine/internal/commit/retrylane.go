@@ -16,7 +16,7 @@ import "time"
 // Jobs that may take long are slow jobs: the user's SQL, commands retried alone, retries for a log position. One worker is always free of
 // slow jobs, and one more is reserved for another tenant. Tenants are served round-robin.
 type retryLane struct {
-	p    *Pipeline
+	pipe *Pipeline
 	q    *queue
 	work chan struct{} // one token: there may be something to do
 
@@ -32,8 +32,8 @@ type retryLane struct {
 	idle    chan struct{} // closed when the lane is closed and empty
 }
 
-func newRetryLane(p *Pipeline, q *queue) *retryLane {
-	l := &retryLane{p: p, q: q, routes: map[uint64]*routeQueue{}, tenants: map[string]*tenantQueues{},
+func newRetryLane(pipe *Pipeline, q *queue) *retryLane {
+	l := &retryLane{pipe: pipe, q: q, routes: map[uint64]*routeQueue{}, tenants: map[string]*tenantQueues{},
 		work: make(chan struct{}, 1), idle: make(chan struct{})}
 	q.lane = l
 	return l
@@ -41,8 +41,8 @@ func newRetryLane(p *Pipeline, q *queue) *retryLane {
 
 // mostSlow is how many workers may have a slow job, and mostSlowOf how many may have one of the
 // same tenant.
-func (l *retryLane) mostSlow() int   { return max(l.p.config.Limits.RetryWorkers-1, 1) }
-func (l *retryLane) mostSlowOf() int { return max(l.p.config.Limits.RetryWorkers-2, 1) }
+func (l *retryLane) mostSlow() int   { return max(l.pipe.config.Limits.RetryWorkers-1, 1) }
+func (l *retryLane) mostSlowOf() int { return max(l.pipe.config.Limits.RetryWorkers-2, 1) }
 
 // takes reports whether a command belongs here: it runs the user's SQL, others of its route are
 // here, or its tenant's log cannot be written. The caller has the lock.
@@ -81,7 +81,7 @@ func (l *retryLane) push(ops ...*op) {
 		return
 	}
 	l.q.mu.Lock()
-	deadline := time.Now().Add(l.p.config.Limits.LockWait)
+	deadline := time.Now().Add(l.pipe.config.Limits.LockWait)
 	var left []*op
 	for _, o := range ops {
 		if o.leaves() {
@@ -93,7 +93,7 @@ func (l *retryLane) push(ops ...*op) {
 	}
 	answerLeft(left) // with the lock: nothing of their callers' may be done before
 	l.q.mu.Unlock()
-	l.p.stats.toRetryLane.Add(int64(len(ops)))
+	l.pipe.stats.toRetryLane.Add(int64(len(ops)))
 	signal(l.work)
 }
 

@@ -21,12 +21,12 @@ func (l *retryLane) loop(ctx context.Context) {
 }
 
 func (l *retryLane) do(ctx context.Context, j *job) {
-	ops := l.p.unbroken(j.ops())
+	ops := l.pipe.unbroken(j.ops())
 	if len(ops) == 0 {
 		l.done(j, jobResult{})
 		return
 	}
-	left, reaction, err := l.p.retries.run(ctx, ops, true, j.alone)
+	left, reaction, err := l.pipe.retries.run(ctx, ops, true, j.alone)
 	switch {
 	case reaction == failureNone && len(left.unread) == len(ops):
 		l.done(j, jobResult{tried: ops, apart: true})
@@ -38,10 +38,10 @@ func (l *retryLane) do(ctx context.Context, j *job) {
 		l.markHeadsLocked(err)
 		l.done(j, jobResult{untried: l.waiting(ops, err)})
 	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
-		l.p.stats.splits.Add(1)
+		l.pipe.stats.splits.Add(1)
 		l.done(j, jobResult{tried: ops, apart: true})
 	default:
-		l.p.fail(ops, err, reaction)
+		l.pipe.fail(ops, err, reaction)
 		l.done(j, jobResult{})
 	}
 }
@@ -54,7 +54,7 @@ func (l *retryLane) waiting(ops []*op, err error) []*op {
 		if !o.gone() && now.Before(o.deadline) {
 			return false
 		}
-		l.p.fail([]*op{o}, err, blocked)
+		l.pipe.fail([]*op{o}, err, blocked)
 		return true
 	})
 }

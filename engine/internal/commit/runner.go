@@ -16,7 +16,7 @@ import (
 
 // runner runs groups on a connection of its own. It is for one goroutine.
 type runner struct {
-	p           *Pipeline
+	pipe        *Pipeline
 	name        string
 	lockTimeout time.Duration  // how long one of its statements waits for a lock
 	local       rows.Statement // its settings, for one transaction
@@ -51,7 +51,7 @@ type leftover struct {
 // retry says that it is for the retry lane, waiting that it may stand in line for an
 // instance.
 func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
-	span := r.p.trace(ctx, ops)
+	span := r.pipe.trace(ctx, ops)
 	left, reaction, err = r.commit(ctx, ops, retry, waiting)
 	span.End(committed(err))
 	return left, reaction, err
@@ -59,17 +59,17 @@ func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left 
 
 // commit is run, without its span.
 func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
-	defer r.p.gate.enter()()
+	defer r.pipe.gate.enter()()
 	begun, missed := time.Now(), false
 	var held []*op
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return leftover{}, lost, err
 		}
-		g := r.p.newGroup(ops)
+		g := r.pipe.newGroup(ops)
 		held, err = r.attempt(ctx, g, try == 0 && !retry, waiting)
 		g.release()
-		if reaction = r.p.react(err); reaction == lost {
+		if reaction = r.pipe.react(err); reaction == lost {
 			g.markUnheard()
 		}
 		if err != nil {
@@ -86,23 +86,23 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 		}
 		switch reaction {
 		case failureNone:
-			r.p.finish(g)
+			r.pipe.finish(g)
 			r.end()
 			return leftover{held, g.unread}, failureNone, nil
 		case lost:
 			r.drop()
-			r.p.stats.lost.Add(1)
+			r.pipe.stats.lost.Add(1)
 			if e, ok := errors.AsType[*hookLostError](err); ok {
 				if ops[0].lostInHook++; ops[0].lostInHook >= e.most {
 					return leftover{}, lost, e.answer()
 				}
 			}
-			if time.Since(begun) > r.p.config.Limits.Outage || !backoff.Wait(ctx, groupRetry, try) {
+			if time.Since(begun) > r.pipe.config.Limits.Outage || !backoff.Wait(ctx, groupRetry, try) {
 				return leftover{}, lost, err
 			}
 		case retryGroup:
 			r.end()
-			r.p.stats.again.Add(1)
+			r.pipe.stats.again.Add(1)
 			if try >= maxTries || try > 1 && !backoff.Wait(ctx, groupRetry, try) {
 				return leftover{}, retryGroup, err
 			}
@@ -121,16 +121,16 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 // that was left alone for weeks.
 func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) (reaction, error) {
 	err := pgx.BeginFunc(ctx, r.pg, func(tx pgx.Tx) error {
-		if r.p.config.Pooled { // the session has no bound on the wait for the table
+		if r.pipe.config.Pooled { // the session has no bound on the wait for the table
 			if _, err := tx.Exec(ctx, r.local.SQL, pgx.QueryExecModeExec); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, r.p.stmts.Partition, pgx.QueryExecModeExec, at, true)
+		_, err := tx.Exec(ctx, r.pipe.stmts.Partition, pgx.QueryExecModeExec, at, true)
 		return err
 	})
 	if err != nil {
-		return r.p.react(err), fmt.Errorf("make a partition of the outbox: %w", err)
+		return r.pipe.react(err), fmt.Errorf("make a partition of the outbox: %w", err)
 	}
 	return retryGroup, missed
 }
@@ -165,14 +165,14 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		if made && o.plain() {
 			return nil, r.writeOne(g, g.parts[0], o)
 		}
-		*g = *r.p.newGroup(g.ops)
+		*g = *r.pipe.newGroup(g.ops)
 		if made && r.lookUpsLeft == 0 {
 			return r.many(g, loading{blind: true})
 		}
 	}
 	t := g.parts[0]
 	r.set()
-	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(g, t, row) })
+	r.conn.Queue(&r.pipe.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(g, t, row) })
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	case len(t.stored) == 0:
 		return nil, nil
 	case !o.plain() || tied: // retention may change the tie, and leaves the version as it is
-		*g = *r.p.newGroup(g.ops)
+		*g = *r.pipe.newGroup(g.ops)
 		return r.many(g, loading{})
 	}
 	return nil, r.writeOne(g, t, o)
@@ -215,7 +215,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	if err := g.fill(); err != nil {
 		return err
 	}
-	set, s := g.sets[0], r.p.stmts
+	set, s := g.sets[0], r.pipe.stmts
 	tenant, command := [][]byte{[]byte(t.tenant)}, set.commands.Params(rows.Single)
 	r.set()
 	if o.step == 0 {
@@ -247,11 +247,11 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 		if r.peeksNext, err = r.peek(g); r.peeksNext || err != nil {
 			return nil, err
 		}
-		*g = *r.p.newGroup(g.ops)
+		*g = *r.pipe.newGroup(g.ops)
 	}
-	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
+	r.conn.Queue(&r.pipe.stmts.Begin, nil, nil)
 	r.set()
-	begun := how.queue(r.conn, r.p.stmts, g)
+	begun := how.queue(r.conn, r.pipe.stmts, g)
 	if begun {
 		if err := r.conn.Send(context.Background()); err != nil {
 			return nil, r.rollback(r.noteConflict(err))
@@ -279,12 +279,12 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	if err := g.fill(); err != nil {
 		return nil, r.giveUp(begun, err)
 	}
-	queueWrites(r.conn, r.p.stmts, g)
-	r.conn.Queue(&r.p.stmts.Commit, nil, nil)
+	queueWrites(r.conn, r.pipe.stmts, g)
+	r.conn.Queue(&r.pipe.stmts.Commit, nil, nil)
 	if err := r.conn.Send(context.Background()); err != nil {
 		statement, params := r.conn.Failed()
 		err = r.rollback(r.noteConflict(err))
-		if statement == &r.p.stmts.Log.One || statement == &r.p.stmts.Log.Many {
+		if statement == &r.pipe.stmts.Log.One || statement == &r.pipe.stmts.Log.Many {
 			err = r.headFailed(statement, params[0], err)
 		}
 		return nil, err
@@ -296,7 +296,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 // flight: such a command may be about to change, and its answer needs the lock of its instance.
 func (r *runner) peek(g *group) (bool, error) {
 	r.set()
-	lookUp(r.conn, r.p.stmts, g)
+	lookUp(r.conn, r.pipe.stmts, g)
 	if err := r.conn.Send(context.Background()); err != nil || !g.answered() {
 		return false, err
 	}
@@ -308,7 +308,7 @@ func (r *runner) peek(g *group) (bool, error) {
 // set queues the settings of the transaction that what follows is in. A message
 // without BEGIN is one.
 func (r *runner) set() {
-	if r.p.config.Pooled {
+	if r.pipe.config.Pooled {
 		r.conn.Queue(&r.local, nil, nil)
 	}
 }
@@ -324,7 +324,7 @@ func (r *runner) giveUp(begun bool, cause error) error {
 
 // noteConflict takes note of a key that was there already.
 func (r *runner) noteConflict(err error) error {
-	if r.p.react(err) == retryGroup {
+	if r.pipe.react(err) == retryGroup {
 		r.lookUpsLeft = lookUpsAfterConflict
 	}
 	return err
@@ -335,7 +335,7 @@ func (r *runner) rollback(cause error) error {
 	if r.pg.PgConn().IsClosed() {
 		return cause
 	}
-	r.conn.Queue(&r.p.stmts.Rollback, nil, nil)
+	r.conn.Queue(&r.pipe.stmts.Rollback, nil, nil)
 	if err := r.conn.Send(context.Background()); err != nil && cause == nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func (r *runner) end() {
 	if r.usedByHook && r.pg != nil {
 		r.usedByHook = false
 		if err := r.restore(); err != nil {
-			r.p.log.Warn("cannot restore the session after a transition's own SQL", "runner", r.name, "error", err)
+			r.pipe.log.Warn("cannot restore the session after a transition's own SQL", "runner", r.name, "error", err)
 			r.drop()
 		}
 	}
@@ -368,8 +368,8 @@ func (r *runner) connect(ctx context.Context, since time.Time) error {
 		if err == nil {
 			return nil
 		}
-		r.p.log.Warn("cannot connect", "runner", r.name, "error", err)
-		if time.Since(since) > r.p.config.Limits.Outage || !backoff.Wait(ctx, dialRetry, try) {
+		r.pipe.log.Warn("cannot connect", "runner", r.name, "error", err)
+		if time.Since(since) > r.pipe.config.Limits.Outage || !backoff.Wait(ctx, dialRetry, try) {
 			return err
 		}
 	}

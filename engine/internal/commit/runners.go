@@ -21,10 +21,10 @@ const (
 )
 
 // newRunners makes n, with numbered names. No more than n may run groups at one time.
-func (p *Pipeline) newRunners(n int, name string, lockTimeout time.Duration) *runners {
+func (pipe *Pipeline) newRunners(n int, name string, lockTimeout time.Duration) *runners {
 	s := &runners{open: make(chan *runner, n), closed: make(chan *runner, n), opening: make(chan struct{}, 1)}
 	for i := range n {
-		s.put(p.newRunner(fmt.Sprintf("%s %d", name, i+1), lockTimeout))
+		s.put(pipe.newRunner(fmt.Sprintf("%s %d", name, i+1), lockTimeout))
 	}
 	return s
 }

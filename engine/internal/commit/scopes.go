@@ -115,8 +115,8 @@ func (s *scopes) shrink() {
 
 // Scopes returns how the attempts of a tenant were answered since the start, by scope, the most frequent first. The tenant "" selects all
 // tenants; then an entry without a tenant collects the scopes beyond the limit.
-func (p *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
-	s := &p.scopes
+func (pipe *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
+	s := &pipe.scopes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := make([]inspect.ScopeCount, 0, len(s.counts))
@@ -132,8 +132,8 @@ func (p *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
 }
 
 // TakeScopes returns the attempts of all tenants since its last call, by scope.
-func (p *Pipeline) TakeScopes() (list []inspect.ScopeCount) {
-	s := &p.scopes
+func (pipe *Pipeline) TakeScopes() (list []inspect.ScopeCount) {
+	s := &pipe.scopes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, c := range s.counts {

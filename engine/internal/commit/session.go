@@ -13,15 +13,15 @@ import (
 func (r *runner) dial(work context.Context) error {
 	ctx, cancel := context.WithTimeout(work, 10*time.Second)
 	defer cancel()
-	pg, err := r.p.config.Connect(ctx, "pawl "+r.name)
+	pg, err := r.pipe.config.Connect(ctx, "pawl "+r.name)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	if !r.p.config.Pooled {
+	if !r.pipe.config.Pooled {
 		_, err = pg.Exec(ctx, r.settings(false))
 	}
 	if err == nil {
-		err = r.p.config.Clock.Read(ctx, pg)
+		err = r.pipe.config.Clock.Read(ctx, pg)
 	}
 	if err == nil {
 		r.identity = make([][]byte, 2)
@@ -32,7 +32,7 @@ func (r *runner) dial(work context.Context) error {
 		return fmt.Errorf("prepare connection: %w", err)
 	}
 	kind := rows.NewConn
-	if r.p.config.Pooled {
+	if r.pipe.config.Pooled {
 		kind = rows.NewUnnamedConn
 	}
 	r.pg, r.conn, r.open, r.usedByHook = pg, kind(pg.PgConn()), false, false
@@ -51,7 +51,7 @@ func (r *runner) settings(local bool) string {
 	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
 	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('default_transaction_isolation', 'read committed'),
 	('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
-	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.Limits.HookTimeout.Milliseconds())
+	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.pipe.config.Limits.HookTimeout.Milliseconds())
 }
 
 // roleSettings restore the settings of the role for the user's SQL. Its timeout is that of the hook's context.
@@ -74,7 +74,7 @@ const preparedSQL = `; SELECT name FROM pg_prepared_statements WHERE from_sql`
 // restore makes the session what it was when it was dialled. A session behind a
 // pooler is not ours: what is left there is left.
 func (r *runner) restore() error {
-	if r.p.config.Pooled {
+	if r.pipe.config.Pooled {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)

@@ -39,15 +39,15 @@ func (s *dataSizes) of(workflow string) *atomic.Int64 {
 }
 
 // weight is what a command will weigh in a group, about, in bytes.
-func (p *Pipeline) weight(o *op) int {
-	return o.size() + dataFactor*int(p.sizes.of(o.p.Workflow).Load())
+func (pipe *Pipeline) weight(o *op) int {
+	return o.size() + dataFactor*int(pipe.sizes.of(o.p.Workflow).Load())
 }
 
 // fits is how many of the commands fit into a group, from the first: one at least.
-func (p *Pipeline) fits(ops []*op) int {
-	bytes := p.weight(ops[0])
+func (pipe *Pipeline) fits(ops []*op) int {
+	bytes := pipe.weight(ops[0])
 	for n := 1; n < len(ops); n++ {
-		if bytes += p.weight(ops[n]); bytes > p.config.Limits.GroupBytes {
+		if bytes += pipe.weight(ops[n]); bytes > pipe.config.Limits.GroupBytes {
 			return n
 		}
 	}

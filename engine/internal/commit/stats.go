@@ -38,13 +38,13 @@ type Stats struct {
 }
 
 // Stats reads the counters.
-func (p *Pipeline) Stats() Stats {
-	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
-		Splits: p.stats.splits.Load(), Aside: p.stats.toRetryLane.Load(), Refused: p.stats.refused.Load(),
-		Working: p.queue.workedFor()}
+func (pipe *Pipeline) Stats() Stats {
+	s := Stats{Claims: map[string]int64{}, Groups: pipe.stats.groups.Load(), Again: pipe.stats.again.Load(), Lost: pipe.stats.lost.Load(),
+		Splits: pipe.stats.splits.Load(), Aside: pipe.stats.toRetryLane.Load(), Refused: pipe.stats.refused.Load(),
+		Working: pipe.queue.workedFor()}
 	for c := range decide.KeyVerdicts {
-		s.Claims[decide.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
+		s.Claims[decide.KeyVerdict(c).String()] = pipe.stats.verdicts[c].Load()
 	}
-	s.Waiting = p.queue.depth()
+	s.Waiting = pipe.queue.depth()
 	return s
 }

@@ -11,8 +11,8 @@ import (
 
 // trace begins the span of a transaction, if one of its commands is traced. It is linked to the
 // spans of these, and they to it.
-func (p *Pipeline) trace(ctx context.Context, ops []*op) tracing.Span {
-	if p.config.Tracer == nil {
+func (pipe *Pipeline) trace(ctx context.Context, ops []*op) tracing.Span {
+	if pipe.config.Tracer == nil {
 		return tracing.None
 	}
 	var links []tracing.Context
@@ -26,7 +26,7 @@ func (p *Pipeline) trace(ctx context.Context, ops []*op) tracing.Span {
 	if links == nil {
 		return tracing.None
 	}
-	_, span := tracing.Start(ctx, p.config.Tracer, tracing.Step{Kind: tracing.Commit, Links: links, Count: len(ops)})
+	_, span := tracing.Start(ctx, pipe.config.Tracer, tracing.Step{Kind: tracing.Commit, Links: links, Count: len(ops)})
 	if c := span.Context(); c != "" {
 		var linked tracing.Span
 		for _, o := range ops {

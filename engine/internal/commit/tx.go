@@ -25,13 +25,13 @@ type Hook interface {
 
 // hooked commits one command whose transition has a hook.
 func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.p.config.Limits.HookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.pipe.config.Limits.HookTimeout)
 	defer cancel()
 	tx, err := r.pg.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
+	held, err = r.pipe.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
 	r.usedByHook = r.usedByHook || g.hooked
 	committing := err == nil && len(held) == 0
 	if committing {
@@ -52,7 +52,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	}
 	rollbackTx(ctx, tx)
 	outOfTime := g.hooked && !committing && ctx.Err() != nil
-	if r.p.react(err) == lost && (outOfTime || !r.pg.IsClosed()) { // it only looks like an outage, after SQL that is not ours
+	if r.pipe.react(err) == lost && (outOfTime || !r.pg.IsClosed()) { // it only looks like an outage, after SQL that is not ours
 		err = hookFailure(ctx, r.pg, g.ops[0], err)
 	}
 	return held, err
@@ -69,37 +69,37 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 // RunTx runs a command in the caller's transaction, as a group of one. Nothing is durable, and the log does not advance, until the caller
 // commits; then the transition gets its position. So the receipt has none, and a long transaction delays only callers that need the same
 // instance or key. RunTx waits for their locks as long as ctx and the transaction's own lock_timeout allow.
-func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *decide.Prepared) (transitions.Receipt, error) {
-	defer p.gate.enter()()
-	o := &op{p: c}
+func (pipe *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared) (transitions.Receipt, error) {
+	defer pipe.gate.enter()()
+	o := &op{p: p}
 	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
 	for try := 0; ; try++ {
 		point, err := tx.Begin(ctx)
 		if err != nil {
 			return transitions.Receipt{}, unusable(err)
 		}
-		g := p.newGroup([]*op{o})
-		_, err = p.inTx(ctx, point, conn, g, txMode{waiting: true})
+		g := pipe.newGroup([]*op{o})
+		_, err = pipe.inTx(ctx, point, conn, g, txMode{waiting: true})
 		if err == nil {
 			err = point.Commit(ctx)
 		}
 		if err == nil {
 			g.answers()
-			p.stats.count(o)
-			p.scopes.count(g.ops)
+			pipe.stats.count(o)
+			pipe.scopes.count(g.ops)
 			return o.receipt, o.err
 		}
 		rollbackTx(ctx, point)
-		r := p.react(err)
+		r := pipe.react(err)
 		if r == noPartition {
 			// Here, because the caller's transaction may have a lock already with
 			// which it would not hear of what others make.
 			makeErr := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
-				_, err := point.Exec(ctx, p.stmts.Partition, pgx.QueryExecModeExec, g.now, false)
+				_, err := point.Exec(ctx, pipe.stmts.Partition, pgx.QueryExecModeExec, g.now, false)
 				return err
 			})
 			if r = retryGroup; makeErr != nil {
-				r, err = p.react(makeErr), fmt.Errorf("make a partition of the outbox: %w", makeErr)
+				r, err = pipe.react(makeErr), fmt.Errorf("make a partition of the outbox: %w", makeErr)
 			}
 			if r == blocked {
 				err = &workflow.Error{Code: workflow.Locked, Cause: err,
@@ -137,10 +137,10 @@ func (m txMode) set(conn *rows.Conn) {
 }
 
 // inTx does the steps of a group of one in an open transaction.
-func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, m txMode) (held []*op, err error) {
+func (pipe *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, m txMode) (held []*op, err error) {
 	defer g.release()
 	m.set(conn)
-	loading{waiting: m.waiting}.queue(conn, p.stmts, g)
+	loading{waiting: m.waiting}.queue(conn, pipe.stmts, g)
 	if err := conn.Send(ctx); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if held = g.decide(); len(held) > 0 {
 		return held, nil
 	}
-	if err := p.runHook(ctx, tx, g, m); err != nil {
+	if err := pipe.runHook(ctx, tx, g, m); err != nil {
 		return nil, err
 	}
 	if !g.writes() {
@@ -160,18 +160,18 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 		return nil, err
 	}
 	if m.settings == nil {
-		queueProvisional(conn, p.stmts, g)
+		queueProvisional(conn, pipe.stmts, g)
 	} else {
 		conn.Queue(&identify, m.identity, nil)
 		m.set(conn)
-		queueWrites(conn, p.stmts, g)
+		queueWrites(conn, pipe.stmts, g)
 	}
 	return nil, conn.Send(ctx)
 }
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
 // decision when it refuses.
-func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) error {
+func (pipe *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
 		return nil

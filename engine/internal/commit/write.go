@@ -177,9 +177,9 @@ func compareKey(scopeA, keyA, scopeB, keyB string) int {
 }
 
 // pausesEnded are what the commands wait for that the pauses of instances held, in lock order.
-func (p *part) pausesEnded() []string {
-	list := make([]string, len(p.resumed))
-	for i, id := range p.resumed {
+func (t *part) pausesEnded() []string {
+	list := make([]string, len(t.resumed))
+	for i, id := range t.resumed {
 		list[i] = store.PauseOf(id)
 	}
 	slices.Sort(list)
@@ -282,9 +282,9 @@ func (g *group) count() (n int) {
 }
 
 // keys are the distinct keys of a part, in lock order.
-func (p *part) keys() []commandKey {
-	list := make([]commandKey, 0, len(p.keyStates))
-	for k := range p.keyStates {
+func (t *part) keys() []commandKey {
+	list := make([]commandKey, 0, len(t.keyStates))
+	for k := range t.keyStates {
 		list = append(list, k)
 	}
 	slices.SortFunc(list, func(a, b commandKey) int { return compareKey(a.scope, a.key, b.scope, b.key) })

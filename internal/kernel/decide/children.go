@@ -77,12 +77,16 @@ func (s *starter) child(d *Decision, ordinal int, asked workflow.Spawned) (Child
 	case !start.Keyed && asked.BusinessKey != "":
 		return ChildStart{}, defect("%s: that start has no business key, and the child names one", what)
 	}
-	p, err := prepare(transitions.Command{
+	p := &Prepared{Creates: true, Command: transitions.Command{
 		Tenant: parent.Tenant, Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: asked.Workflow, Transition: asked.Transition, BusinessKey: asked.BusinessKey, Payload: asked.Payload,
 		Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole}, Options: transitions.Options{Scope: childScope(parent.ID),
 			Proof: d.Entry.Proof, Trace: d.Events[0].Trace},
-	}, true, w, func() uuid.UUID { return asked.ID })
+	}}
+	err := p.check()
+	if err == nil {
+		err = p.Resolve(func() uuid.UUID { return asked.ID }, w)
+	}
 	if err != nil {
 		return ChildStart{}, defect("%s: %w", what, err)
 	}

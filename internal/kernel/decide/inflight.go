@@ -142,7 +142,7 @@ type Resumed struct {
 	Outcome *Outcome // of a Working or Undoing one
 }
 
-// Due prepares a scheduled command that is due. The versions are those of Prepare. The request was validated when it was scheduled.
+// Due prepares a scheduled command that is due. The versions are those of Resolve. The request was validated when it was scheduled.
 func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (*Prepared, error) {
 	asked, err := f.Asked()
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	} else {
 		c.Instance = f.Instance
 	}
-	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint, Creates: asked.Creates,
+	p := &Prepared{Command: c, Canonical: asked.Payload, Creates: asked.Creates,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: transitions.Scheduled}}
 	versions := append([]*workflow.Workflow{newest}, older...)
 	if !asked.Creates {
@@ -168,9 +168,10 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 		return nil, workflow.Errorf(workflow.TransitionNotFound,
 			"workflow %q has no transition %q of an instance any more", f.Workflow, f.Transition)
 	}
-	if err := p.resolve(versions[0], func() uuid.UUID { return f.Instance }, versions[1:]); err != nil {
+	if err := p.Resolve(func() uuid.UUID { return f.Instance }, versions[0], versions[1:]...); err != nil {
 		return nil, err
 	}
+	p.Fingerprint = f.Fingerprint
 	return p, nil
 }
 

@@ -19,11 +19,11 @@ import (
 //
 // Errors: the codes of malformed requests.
 func Operate(c transitions.Command, o transitions.Operation, plans ...*workflow.Migration) (*Prepared, error) {
-	c = c.WithDefaults()
-	if err := checkReserved(c); err != nil {
+	p := &Prepared{Command: c.WithDefaults(), Operation: &o, plans: plans}
+	if err := p.checkReserved(); err != nil {
 		return nil, err
 	}
-	return operate(c, o, plans)
+	return p.operate()
 }
 
 // MigrationScope returns the scope of the commands of a batch migration. Their keys are the instances.
@@ -36,14 +36,16 @@ func MigrationScope(batch int64) string {
 func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plan *workflow.Migration) (*Prepared, error) {
 	c.Scope, c.Key = MigrationScope(batch), c.Instance.String()
 	rememberLong(&c, plan.To)
-	return operate(c.WithDefaults(), o, []*workflow.Migration{plan})
+	p := &Prepared{Command: c.WithDefaults(), Operation: &o, plans: []*workflow.Migration{plan}}
+	return p.operate()
 }
 
-func operate(c transitions.Command, o transitions.Operation, plans []*workflow.Migration) (*Prepared, error) {
-	if err := checkOperation(c, &o); err != nil {
+func (p *Prepared) operate() (*Prepared, error) {
+	o := p.Operation
+	if err := p.checkOperation(); err != nil {
 		return nil, err
 	}
-	c.Transition = string(o.Action)
+	p.Transition = string(o.Action)
 	if o.Result != nil {
 		canonical, err := canonicalValue(o.Result)
 		if err != nil {
@@ -63,24 +65,22 @@ func operate(c transitions.Command, o transitions.Operation, plans []*workflow.M
 	if err != nil {
 		return nil, invalid("the operation cannot be encoded")
 	}
-	if c.Payload, err = Canonical(payload); err != nil {
-		return nil, err
-	}
-	if c.Scope == "" {
-		if c.Scope = "ops"; c.Instance != uuid.Nil {
-			c.Scope += ":" + c.Instance.String()
+	p.Command.Payload = payload
+	if p.Scope == "" {
+		if p.Scope = "ops"; p.Instance != uuid.Nil {
+			p.Scope += ":" + p.Instance.String()
 		}
 	}
-	if err := CheckCommand(c); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Command: c, Canonical: c.Payload, Operation: &o, plans: plans}
 	p.Fingerprint = p.fingerprint()
 	return p, nil
 }
 
 // checkOperation refuses an operation that cannot be stored or has no meaning.
-func checkOperation(c transitions.Command, o *transitions.Operation) error {
+func (p *Prepared) checkOperation() error {
+	o := p.Operation
 	if problem := transitions.TextProblem(o.Reason, transitions.MaxReason); problem != "" {
 		return invalid("the reason %s", problem)
 	}
@@ -104,13 +104,13 @@ func checkOperation(c transitions.Command, o *transitions.Operation) error {
 		return badPayload("/data", "is not an object in JSON")
 	case o.Result != nil && o.Action != transitions.Resolve:
 		return invalid("only %q takes a result", transitions.Resolve)
-	case c.Reason != "":
+	case p.Reason != "":
 		return invalid("the reason of an operation is the operation's, not the command's")
-	case !c.NotBefore.IsZero():
+	case !p.NotBefore.IsZero():
 		return invalid("an operation is decided at once, and cannot be for later")
-	case !c.HappenedAt.IsZero():
+	case !p.HappenedAt.IsZero():
 		return invalid("an operation happens now, and cannot have happened before")
-	case c.IfVersion != 0 && onCommand:
+	case p.IfVersion != 0 && onCommand:
 		return invalid("%q is about a command, and cannot expect a version of the instance", o.Action)
 	}
 	return nil

@@ -45,45 +45,58 @@ type Prepared struct {
 	because string // the reason of that operator
 }
 
-// Prepare prepares a command. w is the newest version of its workflow, older are other versions that instances may have, newest first.
-// newID returns the id of an instance that is created without a business key.
+// Accept applies the defaults of a caller's command and validates everything that does not depend on its workflow. The caller sets the
+// Workflow of a command that only names an instance, and calls Resolve.
 //
-// Errors: the codes of malformed requests, TransitionNotFound.
-func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
-	c = c.WithDefaults()
-	if err := checkReserved(c); err != nil {
+// Errors: the codes of malformed requests.
+func Accept(c transitions.Command) (*Prepared, error) {
+	p := &Prepared{Command: c.WithDefaults()}
+	p.Creates = p.Instance == uuid.Nil && p.BusinessKey == ""
+	if err := p.checkReserved(); err != nil {
 		return nil, err
 	}
-	return prepare(c, c.Instance == uuid.Nil && c.BusinessKey == "", w, newID, older...)
-}
-
-// prepare is Prepare for callers that know whether a name with both meanings creates an instance.
-func prepare(
-	c transitions.Command, creates bool, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow,
-) (*Prepared, error) {
-	if err := CheckCommand(c); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Command: c, Creates: creates}
-	if err := p.resolve(w, newID, older); err != nil {
-		return nil, err
-	}
-	p.Fingerprint = p.fingerprint()
 	return p, nil
 }
 
-// resolve decodes the payload and finds the instance.
-func (p *Prepared) resolve(w *workflow.Workflow, newID func() uuid.UUID, older []*workflow.Workflow) (err error) {
+// Prepare calls Accept and Resolve for callers that know the workflow of the command.
+func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
+	p, err := Accept(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Resolve(newID, w, older...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Resolve decodes the payload and sets the instance, the scope and the fingerprint. newest is the default version of the workflow, older are
+// other versions that instances may have, newest first. newID returns the id of an instance that is created without a business key. After
+// an error p is unchanged, and can be resolved with other versions.
+//
+// Errors: TransitionNotFound, InvalidPayload, InvalidRequest; Internal for a panic in the payload's own decoding.
+func (p *Prepared) Resolve(newID func() uuid.UUID, newest *workflow.Workflow, older ...*workflow.Workflow) (err error) {
+	creates := p.Creates
 	defer func() {
 		if v := recover(); v != nil { // a payload's own decoding, or its business key
 			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 				Cause: fmt.Errorf("panic in the payload of %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())}
 		}
+		if err != nil {
+			p.Creates, p.Hook, p.Works, p.Definition, p.Payload = creates, false, false, nil, workflow.Payload{}
+		}
 	}()
-	if err := p.decode(w, older); err != nil {
+	if err := p.decode(newest, older); err != nil {
 		return err
 	}
-	return p.resolveInstance(newID)
+	if err := p.resolveInstance(newID); err != nil {
+		return err
+	}
+	p.Fingerprint = p.fingerprint()
+	return nil
 }
 
 // decode selects the newest version that has the transition and accepts the payload. Decide decodes again if the instance has another
@@ -92,11 +105,6 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 	able := p.able(newest, older)
 	if len(able) == 0 {
 		return workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", newest.Name, p.Transition)
-	}
-	if p.Canonical == nil {
-		if p.Canonical, err = Canonical(p.Command.Payload); err != nil {
-			return err
-		}
 	}
 	for _, w := range able {
 		steps := p.steps(w)
@@ -173,39 +181,37 @@ func (p *Prepared) steps(w *workflow.Workflow) []*workflow.Step {
 var ErrOnlyCreates = errors.New("the transition only creates instances")
 
 func (p *Prepared) resolveInstance(newID func() uuid.UUID) error {
-	c := &p.Command
-	addressed := c.Instance != uuid.Nil || c.BusinessKey != ""
+	addressed := p.Instance != uuid.Nil || p.BusinessKey != ""
 	switch {
-	case p.Creates && c.Instance != uuid.Nil:
+	case p.Creates && p.Instance != uuid.Nil:
 		return &workflow.Error{Code: workflow.InvalidRequest, Cause: ErrOnlyCreates,
-			Message: fmt.Sprintf("transition %q creates an instance; it cannot be applied to one", c.Transition)}
-	case p.Creates && c.BusinessKey != "" && c.BusinessKey != p.Payload.BusinessKey():
+			Message: fmt.Sprintf("transition %q creates an instance; it cannot be applied to one", p.Transition)}
+	case p.Creates && p.BusinessKey != "" && p.BusinessKey != p.Payload.BusinessKey():
 		return invalid("the business key is not the one that the payload names")
 	case !p.Creates && !addressed:
-		return invalid("transition %q needs an instance or a business key", c.Transition)
+		return invalid("transition %q needs an instance or a business key", p.Transition)
 	}
 	if p.Creates {
-		c.BusinessKey = p.Payload.BusinessKey()
+		p.BusinessKey = p.Payload.BusinessKey()
 	}
 	p.resolveScope()
 	switch {
-	case c.Instance != uuid.Nil:
-	case c.BusinessKey != "":
-		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+	case p.Instance != uuid.Nil:
+	case p.BusinessKey != "":
+		p.Instance = workflow.InstanceID(p.Tenant, p.Workflow, p.BusinessKey)
 	default:
-		c.Instance = newID()
+		p.Instance = newID()
 	}
 	return nil
 }
 
 // resolveScope sets the scope, and the instance of a command that does not create one.
 func (p *Prepared) resolveScope() {
-	c := &p.Command
-	if !p.Creates && c.Instance == uuid.Nil {
-		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+	if !p.Creates && p.Instance == uuid.Nil {
+		p.Instance = workflow.InstanceID(p.Tenant, p.Workflow, p.BusinessKey)
 	}
-	if c.Scope == "" {
-		c.Scope = transitions.DefaultScope(c.Workflow, c.Transition, c.Instance)
+	if p.Scope == "" {
+		p.Scope = transitions.DefaultScope(p.Workflow, p.Transition, p.Instance)
 	}
 }
 
@@ -215,31 +221,20 @@ func (p *Prepared) WasStored(r *transitions.Record) bool {
 	return r.Fingerprint == p.Fingerprint && (p.Instance == uuid.Nil || p.Instance == r.Instance)
 }
 
-// EarlierReadings returns the scope, key, fingerprint and instance with which a command that Prepare refuses may have been stored under an
-// earlier definition. The workflow is required.
-func EarlierReadings(c transitions.Command) (list []*Prepared) {
-	c = c.WithDefaults()
-	if checkReserved(c) != nil || CheckCommand(c) != nil {
-		return nil
-	}
-	canonical, err := Canonical(c.Payload)
-	if err != nil {
-		return nil
-	}
-	add := func(creates bool) {
-		p := &Prepared{Command: c, Canonical: canonical, Creates: creates}
+// EarlierReadings returns the scope, key, fingerprint and instance with which a command that Resolve refuses may have been stored under an
+// earlier definition.
+func (p *Prepared) EarlierReadings() (list []*Prepared) {
+	for _, creates := range []bool{false, true} {
+		if addressed := p.Instance != uuid.Nil || p.BusinessKey != ""; creates && p.Instance != uuid.Nil || !creates && !addressed {
+			continue
+		}
+		p := &Prepared{Command: p.Command, Canonical: p.Canonical, Creates: creates}
 		p.resolveScope()
 		p.Fingerprint = p.fingerprint()
-		if c.BusinessKey != "" {
-			p.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+		if p.BusinessKey != "" {
+			p.Instance = workflow.InstanceID(p.Tenant, p.Workflow, p.BusinessKey)
 		}
 		list = append(list, p)
-	}
-	if c.Instance != uuid.Nil || c.BusinessKey != "" {
-		add(false)
-	}
-	if c.Instance == uuid.Nil {
-		add(true)
 	}
 	return list
 }
@@ -280,4 +275,93 @@ func (p *Prepared) fingerprint() [32]byte {
 	b, _ = jsontext.AppendQuote(b, p.Workflow)
 	b = append(b, '}')
 	return sha256.Sum256(b)
+}
+
+// maxYear bounds times to what PostgreSQL and JSON can represent.
+const maxYear = 9999
+
+func invalid(format string, args ...any) *workflow.Error {
+	return workflow.Errorf(workflow.InvalidRequest, format, args...)
+}
+
+// check refuses what cannot be stored or has no meaning, and makes the payload canonical. It does not check the workflow.
+func (p *Prepared) check() (err error) {
+	if err := transitions.CheckKey(p.Key); err != nil {
+		return err
+	}
+	if p.Scope != "" {
+		if err := transitions.CheckScope(p.Scope); err != nil {
+			return err
+		}
+	}
+	if err := transitions.CheckTenant(p.Tenant); err != nil {
+		return err
+	}
+	for _, text := range [...]struct {
+		name, value string
+		limit       int
+	}{
+		{"actor", p.Actor, transitions.MaxActor}, {"proof of the actor", p.Proof, transitions.MaxProof},
+		{"id of the credential", p.Credential.Key, transitions.MaxProof}, {"id of the credential", p.Credential.Ticket, transitions.MaxProof},
+		{"reason", p.Reason, transitions.MaxReason}, {"business key", p.BusinessKey, workflow.MaxBusinessKey},
+	} {
+		if problem := transitions.TextProblem(text.value, text.limit); problem != "" {
+			return invalid("the %s %s", text.name, problem)
+		}
+	}
+	happened := p.HappenedAt.UTC()
+	switch {
+	case p.Instance != uuid.Nil && p.BusinessKey != "":
+		return invalid("give the instance or the business key, not both")
+	case p.BusinessKey != "" && p.Workflow == "":
+		return invalid("a business key needs its workflow")
+	case p.Transition == "":
+		return invalid("the transition is missing")
+	case p.IfVersion < 0:
+		return invalid("the expected version is negative")
+	case p.NotBefore.UTC().Year() > maxYear:
+		return invalid("the command is for after the year %d", maxYear)
+	case !p.HappenedAt.IsZero() && (happened.Year() <= 1 || happened.Year() > maxYear):
+		return invalid("the command has happened at a time that cannot be stored")
+	case !p.HappenedAt.IsZero() && !p.NotBefore.IsZero():
+		return invalid("what has happened already cannot be decided later")
+	case p.Replay < 0 || p.Tombstone < 0:
+		return invalid("the time for which the key is to be good is negative")
+	case len(p.Command.Payload) > transitions.MaxPayload:
+		return workflow.Errorf(workflow.TooLarge, "the payload is larger than %d bytes", transitions.MaxPayload)
+	}
+	p.Canonical, err = Canonical(p.Command.Payload)
+	return err
+}
+
+// CheckKeep refuses, as InvalidRequest, retention periods longer than the workflow allows. h are the workflow's periods, resolved.
+func (p *Prepared) CheckKeep(h workflow.Horizons) error {
+	for _, one := range []struct {
+		what        string
+		asked, most time.Duration
+	}{{"the answer can be replayed", p.Replay, h.MaxReplay}, {"the tombstone can stay", p.Tombstone, h.MaxTombstone}} {
+		if one.asked > one.most {
+			return invalid("in workflow %q %s for %d seconds (%s) at most", p.Workflow, one.what, one.most/time.Second, one.most)
+		}
+	}
+	return nil
+}
+
+// checkReserved refuses names that only Pawl itself may use.
+func (p *Prepared) checkReserved() error {
+	if prefix := transitions.ReservedPrefix(p.Scope); prefix != "" {
+		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", prefix)
+	}
+	return CheckActor(p.Actor)
+}
+
+// CheckActor refuses, as InvalidRequest, an actor that cannot be stored or is reserved for Pawl.
+func CheckActor(actor string) error {
+	if prefix := transitions.ReservedPrefix(actor); prefix != "" {
+		return invalid("actors that begin with %q are Pawl's own", prefix)
+	}
+	if problem := transitions.TextProblem(actor, transitions.MaxActor); problem != "" {
+		return invalid("the actor %s", problem)
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -60,7 +61,7 @@ func TestPrepareRefuses(t *testing.T) {
 	}{
 		{"a command without a key", transitions.Command{Transition: "draft", Key: "-"}, workflow.KeyMissing, ""},
 		{"an unknown transition", transitions.Command{Transition: "fly"}, workflow.TransitionNotFound, `has no transition "fly"`},
-		{"an unknown one before its payload", transitions.Command{Transition: "fly", Payload: []byte(`[`)}, workflow.TransitionNotFound, ""},
+		{"an unknown one with a bad payload", transitions.Command{Transition: "fly", Payload: []byte(`[`)}, workflow.InvalidPayload, ""},
 		{"a creation of a given instance", transitions.Command{Transition: "draft", Instance: madeUp}, workflow.InvalidRequest,
 			"creates an instance"},
 		{"a creation under another business key", transitions.Command{Transition: "file", BusinessKey: "E-2",
@@ -162,7 +163,7 @@ func TestCheckRefusesWhatCannotBeStored(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := transitions.Command{Key: "k", Workflow: "expense", Transition: "add"}
 			tt.change(&c)
-			err := CheckCommand(c)
+			_, err := Accept(c)
 			wantCode(t, err, tt.want)
 			assert.ErrorContains(t, err, tt.message, "want a message with")
 		})
@@ -175,11 +176,13 @@ func TestCheckTakesTheLongestOfEverything(t *testing.T) {
 		Key:    strings.Repeat("k", transitions.MaxKey),
 		Tenant: strings.Repeat("t", transitions.MaxTenant),
 		Actor:  strings.Repeat("a", transitions.MaxActor), BusinessKey: strings.Repeat("b", workflow.MaxBusinessKey),
-		Workflow: "expense", Transition: "add", Payload: make([]byte, transitions.MaxPayload),
+		Workflow: "expense", Transition: "add", Payload: []byte("{" + strings.Repeat(" ", transitions.MaxPayload-2) + "}"),
 		Options: transitions.Options{Scope: strings.Repeat("s", transitions.MaxScope)},
 	}
-	assert.NoError(t, CheckCommand(c))
-	assert.NoError(t, CheckCommand(transitions.Command{Key: " \t\n\u2028'\"\\", Transition: "add"}), "a key is opaque, but")
+	_, err := Accept(c)
+	require.NoError(t, err)
+	_, err = Accept(transitions.Command{Key: " \t\n\u2028'\"\\", Transition: "add"})
+	assert.NoError(t, err, "a key is opaque, but")
 }
 
 // past makes a command an import.

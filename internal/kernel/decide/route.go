@@ -56,10 +56,10 @@ func MessageRoutes(first []*workflow.Workflow, others func(name string) []*workf
 	return routes
 }
 
-// PrepareMessage prepares the command for a message by the first route that accepts it. newID is as in Prepare. Its instance and payload
+// PrepareMessage prepares the command for a message by the first route that accepts it. newID is as in Resolve. Its instance and payload
 // may change with the code, but not its key and fingerprint. Its tombstone is kept for at least 30 days.
 //
-// Errors: workflow.ErrIgnored for a message without effect; MessageNotTaken; those of Prepare for a message that was accepted and cannot
+// Errors: workflow.ErrIgnored for a message without effect; MessageNotTaken; those of Accept and Resolve for a message that was accepted and cannot
 // become a command.
 func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() uuid.UUID) (*Prepared, error) {
 	if err := m.Check(); err != nil {
@@ -70,8 +70,11 @@ func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() u
 		return nil, err
 	}
 	rememberLong(&c, route.Workflow)
-	p, err := prepare(c, route.Step.Start, route.Workflow, newID, route.Others...)
-	if err != nil {
+	p := &Prepared{Command: c, Creates: route.Step.Start}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if err := p.Resolve(newID, route.Workflow, route.Others...); err != nil {
 		return nil, err
 	}
 	p.Fingerprint = m.Hash()

@@ -153,7 +153,7 @@ func TestScheduledCommandKeepsItsCredential(t *testing.T) {
 	due, err := l.scheduled(c).Due(l.w)
 	assert.Truef(t, err == nil && due.Credential == c.Credential, "%+v, %v", due.Credential, err)
 	c.Credential.Key = "\xff"
-	err = CheckCommand(c)
+	_, err = Accept(c)
 	assert.Equal(t, workflow.InvalidRequest, workflow.CodeOf(err), err)
 }
 

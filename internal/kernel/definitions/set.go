@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -188,16 +187,17 @@ func (s *Set) Horizons(name string) workflow.Horizons {
 // Routes returns the receivers of messages, by consumer.
 func (s *Set) Routes() map[string][]decide.MessageRoute { return s.begun.Load().routes }
 
-// Prepare calls [decide.Prepare] with the versions of the workflow. Error: also WorkflowNotFound.
-func (s *Set) Prepare(c transitions.Command, newID func() uuid.UUID) (*decide.Prepared, error) {
-	versions := s.Versions(c.Workflow)
+// Resolve calls [decide.Prepared.Resolve] with the versions of the command's workflow, after it has checked its retention periods. Error: also
+// WorkflowNotFound.
+func (s *Set) Resolve(p *decide.Prepared, newID func() uuid.UUID) error {
+	versions := s.Versions(p.Workflow)
 	if len(versions) == 0 {
-		return nil, NotFound(c.Workflow)
+		return NotFound(p.Workflow)
 	}
-	if err := decide.CheckKeep(c, s.Horizons(c.Workflow)); err != nil {
-		return nil, err
+	if err := p.CheckKeep(s.Horizons(p.Workflow)); err != nil {
+		return err
 	}
-	return decide.Prepare(c, versions[0], newID, versions[1:]...)
+	return p.Resolve(newID, versions[0], versions[1:]...)
 }
 
 // NotFound returns the error for an unknown workflow.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -33,7 +34,9 @@ func TestVersionsAreFoundTheNewestFirst(t *testing.T) {
 	if a, b := s.Horizons("a").Replay, s.Horizons("b").Replay; a != time.Hour || b != 2*time.Hour {
 		t.Errorf("answers are replayed for %s and %s", a, b)
 	}
-	_, err = s.Prepare(transitions.Command{Key: "k", Workflow: "c", Transition: "begin"}, uuid.New)
+	p, err := decide.Accept(transitions.Command{Key: "k", Workflow: "c", Transition: "begin"})
+	require.NoError(t, err)
+	err = s.Resolve(p, uuid.New)
 	assert.Equalf(t, workflow.WorkflowNotFound, workflow.CodeOf(err), "an unknown workflow: %v", err)
 }
 
@@ -82,8 +85,8 @@ func TestASetIsReadWhileItChanges(t *testing.T) {
 					s.Begin(map[string]int{"a": 1 + i%2})
 					continue
 				}
-				p, err := s.Prepare(transitions.Command{Key: "k", Workflow: "a", Transition: "begin"}, uuid.New)
-				assert.Truef(t, err == nil && len(s.Versions("a")) == 2 && len(s.Routes()) == 0 && p.Definition.Name == "a",
+				p, err := decide.Accept(transitions.Command{Key: "k", Workflow: "a", Transition: "begin"})
+				assert.Truef(t, err == nil && s.Resolve(p, uuid.New) == nil && len(s.Versions("a")) == 2 && len(s.Routes()) == 0 && p.Definition.Name == "a",
 					"%+v, %v", p, err)
 			}
 		})
