@@ -9,5 +9,3 @@
 // the same answer on every retry. State, audit row, events and answer commit in
 // one transaction.
 package engine
-
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/internal/inflight"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/kernel/definitions"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -129,3 +132,49 @@ func (a *Admin) InFlightStats() inflight.Stats { return a.e.inflight.Stats() }
 // ActivityDurations returns the durations of this node's attempts of activities since its start, by workflow, activity and
 // outcome.
 func (a *Admin) ActivityDurations() []inflight.Durations { return a.e.inflight.Durations() }
+
+// Commands lists the commands in flight, with timers: stuck ones, running ones, and those that wait for a worker, for the end of a pause or
+// for their time, each ordered by time, activities by activity. The cost of a page is bounded, so a page may have fewer than Limit commands
+// although more exist; Page.More reports that. A command that changes meanwhile may be on two pages, or on none.
+//
+// Errors: InvalidRequest, WorkflowNotFound, Unavailable.
+func (a *Admin) Commands(ctx context.Context, f inspect.CommandFilter) (inspect.CommandPage, error) {
+	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
+		return inspect.CommandPage{}, err
+	}
+	if f.Kind != inspect.CommandsAll && !slices.Contains(inspect.CommandKinds, f.Kind) {
+		return inspect.CommandPage{}, workflow.Errorf(workflow.InvalidRequest, "the kind of commands in flight is unknown")
+	}
+	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
+		return inspect.CommandPage{}, definitions.NotFound(f.Workflow)
+	}
+	return a.e.reader.CommandsInFlight(ctx, f)
+}
+
+// errKeyAlone refuses a business key that may be that of several workflows.
+var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
+
+// Stuck lists the commands that wait for an operator, the longest waiting first,
+// with the business keys of their instances, and says whether there are more.
+//
+// Errors: InvalidRequest, WorkflowNotFound, Unavailable.
+func (a *Admin) Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error) {
+	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
+		return nil, false, err
+	}
+	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
+		return nil, false, definitions.NotFound(f.Workflow)
+	}
+	if f.BusinessKey != "" {
+		if f.Workflow == "" {
+			return nil, false, errKeyAlone
+		}
+		if problem := transitions.TextProblem(f.BusinessKey, workflow.MaxBusinessKey); problem != "" {
+			return nil, false, workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
+		}
+		f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
+	}
+	return a.e.reader.Stuck(ctx, f)
+}

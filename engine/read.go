@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -11,6 +12,19 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
+
+// Admin serves operators: stuck work, paused workflows, dead letters, sinks, migrations, versions, retention, verification and
+// statistics. It also has the methods of Reader.
+type Admin struct{ Reader }
+
+// Admin returns the operators' methods of the engine.
+func (e *Engine) Admin() *Admin { return &Admin{Reader{e}} }
+
+// Reader answers queries about instances, commands, workflows and the log. Its methods read committed state and write nothing.
+type Reader struct{ e *Engine }
+
+// Read returns the query methods of the engine.
+func (e *Engine) Read() *Reader { return &Reader{e} }
 
 // Limits of a page.
 const (
@@ -165,4 +179,80 @@ func (r *Reader) Head(ctx context.Context, tenant string) (int64, error) {
 // Follow reads the tenant's log after a position. The Follower must be closed.
 func (r *Reader) Follow(tenant string, after int64) transitions.Follower {
 	return r.e.feed.Follow(tenantOr(tenant), after)
+}
+
+// View reads an instance with its timers, with what is scheduled on it, with what
+// of it is stuck, and with its parent. Error: InstanceNotFound.
+func (r *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
+	v, err := r.e.reader.View(ctx, tenantOr(tenant), id)
+	if p := v.Links.Parent; p != nil && err == nil {
+		v.Parent = &inspect.Parent{Workflow: p.Workflow, Instance: p.Instance, End: p.End}
+		v.Parent.BusinessKey, err = r.e.reader.BusinessKeyOf(ctx, tenantOr(tenant), p.Instance)
+	}
+	return v, err
+}
+
+// ViewByKey is View of the instance that a business key names. Errors:
+// WorkflowNotFound, InstanceNotFound.
+func (r *Reader) ViewByKey(ctx context.Context, tenant, workflowName, businessKey string) (inspect.View, error) {
+	id, err := r.e.named(tenant, workflowName, businessKey)
+	if err != nil {
+		return inspect.View{}, err
+	}
+	v, err := r.View(ctx, tenant, id)
+	return v, ofKey(&v.Instance, workflowName, businessKey, err)
+}
+
+// Children lists the instances that another instance started, in that order, in their current state. The cost of a page is bounded, so a
+// page may have fewer than Limit children although more exist; Page.More reports that.
+//
+// Errors: InstanceNotFound, InvalidRequest, Unavailable.
+func (r *Reader) Children(ctx context.Context, f inspect.ChildFilter) (inspect.ChildPage, error) {
+	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
+	if err := f.Check(); err != nil {
+		return inspect.ChildPage{}, err
+	}
+	parent, err := r.e.reader.Instance(ctx, f.Tenant, f.Parent)
+	if err != nil {
+		return inspect.ChildPage{}, err
+	}
+	page, err := r.e.reader.Children(ctx, &parent, &f)
+	for i := range page.Children {
+		c := &page.Children[i]
+		c.Deferred = slices.ContainsFunc(parent.Links.Deferred, func(d transitions.Completion) bool { return d.Child == c.ID })
+	}
+	return page, err
+}
+
+// Watch follows a command on whatever node it is worked on: this node's changes
+// are seen at once, those of others within moments, and within a second where
+// notifications are lost (more where this node watches more than 8,000 commands). The records have no Request. The Watcher must be
+// closed.
+func (r *Reader) Watch(ref transitions.Ref) transitions.Watcher {
+	ref.Tenant = tenantOr(ref.Tenant)
+	if err := store.CheckRef(ref); err != nil {
+		return nothing{err}
+	}
+	return r.e.watch.Watch(ref)
+}
+
+// nothing is the Watcher of a command that cannot be.
+type nothing struct{ err error }
+
+func (n nothing) Next(context.Context) (transitions.Record, error) {
+	return transitions.Record{}, n.err
+}
+func (n nothing) Close() {}
+
+// Await waits for the end of a command and returns its final answer, wherever it
+// was worked on, as Submit would answer a duplicate of it: Replayed.
+//
+// Errors: CommandNotFound, KeyExpired, ShuttingDown, and TimedOut when ctx ends
+// before the command does.
+func (e *Engine) Await(ctx context.Context, ref transitions.Ref) (transitions.Receipt, error) {
+	ref.Tenant = tenantOr(ref.Tenant)
+	if err := store.CheckRef(ref); err != nil {
+		return transitions.Receipt{}, err
+	}
+	return e.watch.Await(ctx, ref)
 }

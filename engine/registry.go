@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
@@ -13,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/definitions"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // registry is the definitions that this node knows, with what the database is told
@@ -118,4 +122,165 @@ SELECT u.workflow, u.version, u.hash, u.spec::json
 FROM unnest($1::text[], $2::int[], $3::text[], $4::text[]) AS u(workflow, version, hash, spec)
 ORDER BY u.workflow COLLATE "C", u.version ON CONFLICT (workflow, version) DO NOTHING`), names, versions, hashes, specs)
 	return err
+}
+
+// storedDefinition is a row of the table definition.
+type storedDefinition struct {
+	inspect.Definition
+	members map[string]string // of the data, by path, each with its kind; see workflow.Members
+	spec    []byte            // what it says, as JSON; see workflow.Description
+	builds  []string          // the hashes of the members of the builds that were accepted
+}
+
+// compare finds out what a build that has the definition is refused for.
+func (d *storedDefinition) compare(w *workflow.Workflow, hash string) {
+	d.Given, d.Changed = true, w.Hash != hash
+	if d.Changed {
+		return // its data is another version's
+	}
+	if !slices.Contains(d.builds, w.MembersHash()) { // else it keeps what it does not know, and leaves to others what it cannot read
+		d.Lacking, d.Unreadable = w.Unlike(d.members)
+	}
+}
+
+// takeMembers accepts or refuses the data type of a build. It refuses a member that the build may not be able to read, and a missing member
+// unless the build ran here before. Such a build keeps members that it does not know, and leaves data that it cannot read to other nodes. A
+// new build would do so permanently and without notice.
+func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config, w *workflow.Workflow) error {
+	build := w.MembersHash()
+	known := slices.Contains(d.builds, build)
+	var refused []error
+	refuse := func(what string, members []string) {
+		refused = append(refused, fmt.Errorf("workflow %q version %d %s: %s; give the changed one version %d and keep this one as well, "+
+			"or say with DataChanged that it is meant", w.Name, w.Version, what, strings.Join(members, ", "), w.Version+1))
+	}
+	if len(d.Unreadable) > 0 {
+		refuse("stores members that this build may not be able to read", d.Unreadable)
+	}
+	if len(d.Lacking) > 0 {
+		refuse("stores members that this build's data does not have (removed, or renamed)", d.Lacking)
+	}
+	if len(refused) > 0 {
+		return errors.Join(refused...)
+	}
+	if lacking, _ := w.Unlike(d.members); len(lacking) > 0 {
+		c.Log.Info("another build has added members to the data of a workflow; this one keeps them as they are",
+			"workflow", w.Name, "version", w.Version, "members", strings.Join(lacking, ", "))
+	}
+	all := w.Recorded(d.members)
+	if known && maps.Equal(all, d.members) {
+		return nil
+	}
+	text, err := json.Marshal(all, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode the members of workflow %q: %w", w.Name, err)
+	}
+	if !known {
+		d.builds = append(d.builds, build)
+	}
+	sql := schema.In(c.Schema, "UPDATE {pawl}.definition SET members = $3::json, builds = $4 WHERE workflow = $1 AND version = $2")
+	if _, err := tx.Exec(ctx, sql, w.Name, w.Version, string(text), d.builds); err != nil {
+		return fmt.Errorf("record the members of workflow %q: %w", w.Name, err)
+	}
+	return nil
+}
+
+// recordHorizons tells the database, for retention and for callers that speak
+// only SQL. What is written there only grows, whatever version says it: how long a
+// key is refused is taken from there when its answer expires, so a node that says
+// less than another, if only for a moment, would break what that one has promised.
+func (r *registry) recordHorizons(ctx context.Context, c Config) error {
+	names, own := r.Names(), map[string]workflow.Horizons{}
+	replays, tombstones, histories := make([]int64, len(names)), make([]*int64, len(names)), make([]*int64, len(names))
+	for i, name := range names {
+		h := r.Horizons(name)
+		replays[i], tombstones[i], histories[i] = h.Replay.Microseconds(), microseconds(h.Tombstone), microseconds(h.History)
+		own[name] = workflow.Horizons{Replay: durationOf(&replays[i]), Tombstone: durationOf(tombstones[i]), History: durationOf(histories[i])}
+	}
+	err := pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.NewHorizonsSQL), names, replays, tombstones, histories); err != nil {
+			return err
+		}
+		found, err := tx.Query(ctx, schema.In(c.Schema, store.KnownHorizonsSQL), names)
+		if err != nil {
+			return err
+		}
+		list, err := pgx.CollectRows(found, scanHorizons)
+		if err != nil {
+			return err
+		}
+		for _, known := range list {
+			if err := known.grow(ctx, tx, c, own[known.workflow]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record horizons: %w", err)
+	}
+	return nil
+}
+
+// recorded are the horizons of a workflow that are written down, without the bounds
+// of what a command may ask for.
+type recorded struct {
+	workflow string
+	workflow.Horizons
+}
+
+func scanHorizons(row pgx.CollectableRow) (k recorded, err error) {
+	var replay, tombstone, history *int64
+	err = row.Scan(&k.workflow, &replay, &tombstone, &history)
+	k.Replay, k.Tombstone, k.History = durationOf(replay), durationOf(tombstone), durationOf(history)
+	return k, err
+}
+
+// grow writes down where own, which a node says, is more.
+func (k recorded) grow(ctx context.Context, tx pgx.Tx, c Config, own workflow.Horizons) error {
+	grown := workflow.Horizons{Replay: max(k.Replay, own.Replay), Tombstone: max(k.Tombstone, own.Tombstone),
+		History: max(k.History, own.History)}
+	if grown != k.Horizons {
+		c.Log.Warn("the horizons of a workflow grew, because this node says more than what was written down; "+
+			"keys that are tombstones already stay as long as they did",
+			"workflow", k.workflow, "was", told(k.Horizons), "is", told(grown))
+		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.GrowHorizonsSQL), k.workflow,
+			grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
+			return err
+		}
+	}
+	if grown != own {
+		c.Log.Warn("this node says less of the horizons of a workflow than what is written down, which holds; "+
+			"docs/operations.md tells how to make them shorter",
+			"workflow", k.workflow, "this node", told(own), "is", told(grown))
+	}
+	return nil
+}
+
+// told is horizons as the log says them.
+func told(h workflow.Horizons) string {
+	say := func(d time.Duration) string {
+		if d == workflow.Forever {
+			return "forever"
+		}
+		return d.String()
+	}
+	return fmt.Sprintf("replay %s, tombstone %s, history %s", say(h.Replay), say(h.Tombstone), say(h.History))
+}
+
+// microseconds is nil for ever.
+func microseconds(d time.Duration) *int64 {
+	if d == workflow.Forever {
+		return nil
+	}
+	n := d.Microseconds()
+	return &n
+}
+
+// durationOf is the inverse. A value that a Duration cannot hold means no limit.
+func durationOf(n *int64) time.Duration {
+	if n == nil || *n > workflow.Forever.Microseconds() {
+		return workflow.Forever
+	}
+	return time.Duration(*n) * time.Microsecond
 }

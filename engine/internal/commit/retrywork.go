@@ -8,6 +8,152 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
+// job is what a worker does at once: commands of one queue that have to run
+// alone, or of several, all of one tenant.
+type job struct {
+	tenant *tenantQueues
+	queues []*routeQueue
+	parts  [][]*op // of each queue
+	alone  bool
+	slow   bool
+	probe  bool // it tries the tenant's head
+}
+
+func (j *job) ops() []*op { return slices.Concat(j.parts...) }
+
+// next waits for a job. It returns nil when the lane is closed and empty. After ctx has ended all jobs are due, and are abandoned.
+func (l *retryLane) next(ctx context.Context) *job {
+	for {
+		l.q.mu.Lock()
+		refused, wait := l.wakeDue(ctx)
+		l.pipe.fail(refused, nil, blocked)
+		j := l.pick()
+		if j != nil {
+			l.q.freed()
+			if l.some() {
+				signal(l.work)
+			}
+		}
+		empty := l.closed && len(l.routes) == 0
+		l.q.mu.Unlock()
+		if j != nil || empty {
+			return j
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-l.work:
+		case <-timer.C:
+		case <-l.idle:
+		}
+		timer.Stop()
+	}
+}
+
+// wakeDue makes ready what is due, and says how long nothing else will be. refused are commands
+// that have waited long enough, for a head that is held: they were not tried.
+func (l *retryLane) wakeDue(ctx context.Context) (refused []*op, wait time.Duration) {
+	now := time.Now()
+	if ctx.Err() != nil && !l.ended {
+		l.ended = true
+		for _, t := range l.tenants {
+			l.headFreed(t)
+		}
+	}
+	for a := l.later.next(); a != nil; a = l.later.next() {
+		if left := a.at.Sub(now); left > 0 && !l.ended {
+			return refused, left
+		}
+		l.later.cancel(a)
+		switch of := a.of.(type) {
+		case *routeQueue:
+			l.makeReady(of, false)
+		case *tenantQueues:
+			refused = append(refused, l.alarmed(of, now)...)
+		}
+	}
+	return refused, time.Minute
+}
+
+// some reports whether there is something that another worker may do.
+func (l *retryLane) some() bool {
+	return l.plain.first() != nil || l.jobs < l.mostSlow() && l.slow.first() != nil
+}
+
+// pick takes what is to be done next, of the tenant whose turn it is. Slow jobs come first: they
+// cannot take all workers.
+func (l *retryLane) pick() *job {
+	if t := l.slow.first(); t != nil && l.jobs < l.mostSlow() {
+		l.slow.set(t, &t.inSlow, false)
+		return l.pickSlow(t)
+	}
+	if t := l.plain.first(); t != nil {
+		l.plain.set(t, &t.inPlain, false)
+		return l.gather(t)
+	}
+	return nil
+}
+
+// pickSlow takes the first command of a queue.
+func (l *retryLane) pickSlow(t *tenantQueues) *job {
+	from := &t.slow
+	if from.Len() == 0 || t.held && t.plain.Len() > 0 { // without the user's SQL a head is tried sooner
+		from = &t.plain
+	}
+	r := from.Front().Value.(*routeQueue)
+	j := &job{tenant: t, alone: r.alone, slow: true, probe: t.held}
+	l.jobs++
+	t.jobs++
+	t.probing = t.probing || j.probe
+	l.begin(j, r, 1)
+	l.arrange(t)
+	return j
+}
+
+// gather builds one group from all queues of a tenant that can run together. Tenants are kept apart, so that a failure of one does not
+// affect another.
+func (l *retryLane) gather(t *tenantQueues) *job {
+	j := &job{tenant: t}
+	limits := l.pipe.config.Limits
+	room, bytes := limits.GroupSize, limits.GroupBytes
+	for room > 0 && bytes > 0 && t.plain.Len() > 0 {
+		r := t.plain.Front().Value.(*routeQueue)
+		n := 0
+		for o := r.ops.first; o != nil && !o.p.Hook && n < room && (bytes > 0 || n == 0); o = o.places[inOrder].next {
+			bytes -= l.q.weight(o)
+			n++
+		}
+		room -= n
+		l.begin(j, r, n)
+	}
+	l.arrange(t)
+	return j
+}
+
+// begin takes the first n commands of a queue into a job.
+func (l *retryLane) begin(j *job, r *routeQueue, n int) {
+	r.unready()
+	r.state = running
+	part := make([]*op, n)
+	for i := range part {
+		part[i] = r.ops.popFront()
+		l.q.charged.take(part[i])
+		l.q.asides.take(part[i])
+	}
+	j.queues, j.parts = append(j.queues, r), append(j.parts, part)
+}
+
+// setAlone keeps count of the queues that are to be tried alone.
+func (l *retryLane) setAlone(r *routeQueue, alone bool) {
+	if r.alone != alone {
+		r.alone = alone
+		if alone {
+			l.alone++
+		} else {
+			l.alone--
+		}
+	}
+}
+
 // loop does one job after the other.
 func (l *retryLane) loop(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { signal(l.work) })()

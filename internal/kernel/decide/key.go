@@ -1,7 +1,12 @@
 package decide
 
 import (
+	"cmp"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -74,4 +79,54 @@ func (v KeyVerdict) Answer(r *transitions.Record) (transitions.Receipt, error) {
 	default:
 		return r.Receipt(), nil
 	}
+}
+
+// Keep holds the retention periods of a key that its caller or action requested. Zero means the workflow's.
+type Keep struct {
+	Replay    time.Duration // of the answer, as the caller asked
+	Tombstone time.Duration // after that, as the caller asked
+	Answer    time.Duration // of the answer, at least, as the workflow's action asked
+}
+
+// Until returns when the retention period of an answer given now ends. h are the workflow's periods, resolved.
+func (k Keep) Until(h workflow.Horizons, now time.Time) time.Time {
+	return now.Add(max(cmp.Or(k.Replay, h.Replay), k.Answer))
+}
+
+// LateScope is the prefix of the scope of a command that retention creates when it abandons an activity of an unknown workflow. The next
+// node that knows the workflow moves the instance to the activity's failure state.
+const LateScope = transitions.Reserved + "late:"
+
+// lateRef names that command. version is the version that accepted the activity.
+func lateRef(transition string, instance uuid.UUID, version int64) transitions.CommandRef {
+	return transitions.CommandRef{Transition: transition, Scope: LateScope + instance.String(), Key: strconv.FormatInt(version, 10)}
+}
+
+// AbandonedAnswer returns the answer to an abandoned command.
+func AbandonedAnswer() []byte {
+	return transitions.ProblemOf(workflow.Errorf(workflow.CommandAbandoned, "no node claimed it in time or knows its workflow")).JSON()
+}
+
+// abandoned abandons a command that no node claimed for longer than its answer would be replayed: its caller has stopped retrying. replay
+// is the workflow's retention period of answers.
+//
+// Only commands of callers expire, at their first claim, and not during a pause. A message does not: its sender does not retry.
+func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is bool) {
+	if strings.HasPrefix(f.Scope, LateScope) {
+		return failedFor(workflow.FailureUntaken, "no node claimed it in time or knew its workflow", 0, false), true
+	}
+	if f.Phase != transitions.Scheduled && f.Phase != transitions.Working ||
+		strings.HasPrefix(f.Scope, transitions.Reserved) || strings.HasPrefix(f.Scope, transitions.InboxScope("")) ||
+		f.RunAt.IsZero() || f.Attempt > 1 || f.Paused {
+		return Verdict{}, false
+	}
+	asked, err := f.Asked()
+	if err != nil {
+		return Undecidable(err), true
+	}
+	if replay = cmp.Or(time.Duration(asked.Replay), replay); now.Before(f.RunAt.Add(replay)) {
+		return Verdict{}, false
+	}
+	message := "it was due at " + f.RunAt.UTC().Format(time.RFC3339) + ", and no node claimed it for " + replay.String()
+	return failedFor(workflow.FailureUntaken, message, 0, false), true
 }
