@@ -31,7 +31,7 @@ func TestNamesRememberTheMostRecentInBoundedMemory(t *testing.T) {
 	assert.Truef(t, ok && name == "first", "one that was always in use is forgotten: %q, %v", name, ok)
 	_, ok = n.get(instanceKey{"t", idOf(1)})
 	assert.False(t, ok, "an old one is still there: nothing is ever forgotten")
-	_, ok = n.get(instanceKey{"other", idOf(all-1)})
+	_, ok = n.get(instanceKey{"other", idOf(all - 1)})
 	assert.False(t, ok, "tenants are mixed up")
 }
 
