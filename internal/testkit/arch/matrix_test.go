@@ -52,7 +52,7 @@ var Matrix = []Room{
 	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},
 	{"internal/kernel/decide", ours("inspect", "tracing", "transitions", "workflow"), mods(json, uuid)},
-	{"internal/kernel/definitions", ours("internal/kernel/decide", "transitions", "workflow"), mods(uuid)},
+	{"internal/kernel/definitions", ours("internal/kernel/decide", "workflow"), mods(uuid)},
 
 	{"internal/kernel/backoff", ours("workflow"), nil},
 	{"internal/kernel/sqlstate", ours("workflow"), mods(pgx)},
