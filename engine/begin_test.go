@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -29,29 +28,12 @@ func definitionOf(t *testing.T, e *engine.Engine, id uuid.UUID) int {
 	return inst.Definition
 }
 
-func TestBeginVersionHoldsOnAllNodes(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	both := running(crates(1), crates(2))
-	one, other := newEngine(t, pool, both), newEngine(t, pool, both)
-	operator, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{crates(1), crates(2)}}) // serves nothing
-	require.NoError(t, err)
-	for step, by := range []*engine.Engine{one, operator, one} {
-		version := 1 + step%2
-		beginWith(t, by, "crate", version)
-		for _, e := range []*engine.Engine{one, other} {
-			assert.Equal(t, version, definitionOf(t, e, packed(t, e, fmt.Sprint(e == one, step)).Instance),
-				"after begin an instance is on version")
-		}
-	}
-}
-
 // gatedStart is a workflow whose start waits inside its transaction, if its payload says so.
 func gatedStart(version int, entered chan<- struct{}, goOn <-chan struct{}) workflow.Source {
 	type gate struct {
 		Wait bool `json:"wait"`
 	}
-	start := workflow.Start("open", "opened", func(*workflow.Call, *crate, gate) error { return nil })
+	start := workflow.Start("open", "opened", nothing[crate, gate])
 	return workflow.Define("gate", version,
 		engine.InTx(start, func(ctx context.Context, _ pgx.Tx, _ crate, p gate) error {
 			if !p.Wait {
@@ -147,7 +129,6 @@ func TestMigrationReportsInstancesBegunSince(t *testing.T) {
 	since := file(t, e, "", "since", 1).Instance
 	old.Stop(t.Context())
 	m := migrated(t, e, asked)
-	assert.True(t, definitionOf(t, e, before) == 2 && definitionOf(t, e, since) == 1,
-		"it takes other instances than those that were there")
+	assert.True(t, definitionOf(t, e, before) == 2 && definitionOf(t, e, since) == 1, "it takes other instances than those that were there")
 	assert.Truef(t, m.Left() == 1 && strings.Contains(m.Held, "new instances begin with version 1"), "%d left, %q", m.Left(), m.Held)
 }

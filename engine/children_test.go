@@ -30,8 +30,7 @@ func family() *workflow.Definition[struct{}] {
 			}
 			return nil
 		}),
-		workflow.On("mourn", workflow.From("open"), workflow.Stay,
-			func(*workflow.Call, *struct{}, workflow.Ended[struct{}]) error { return nil }),
+		workflow.On("mourn", workflow.From("open"), workflow.Stay, nothing[struct{}, workflow.Ended[struct{}]]),
 		workflow.On("close", workflow.From("open"), "closed", keep)).Final("closed")
 }
 
@@ -68,8 +67,7 @@ func children(t *testing.T, e *engine.Engine, f inspect.ChildFilter) (all []tran
 
 func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, flows(kid, family()))
+	pool, e := started(t, flows(kid, family()))
 	id := bear(t, e, 0, 3, 0, 0, 100, 1)
 	other := bear(t, e, 2)
 	want := query[[]uuid.UUID](t, pool, `SELECT array_agg(instance ORDER BY split_part(key, '-', 1)::int, split_part(key, '-', 2)::int)
@@ -105,39 +103,10 @@ func TestChildrenAreListedInTheOrderOfTheirStarts(t *testing.T) {
 		all, _ := children(t, e, c.f)
 		assert.Len(t, all, c.want, name)
 	}
-	_, err := e.Read().Children(t.Context(), inspect.ChildFilter{Parent: uuid.New()})
-	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.Read().Children(t.Context(), inspect.ChildFilter{Tenant: "acme", Parent: id})
-	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.Read().Children(t.Context(), inspect.ChildFilter{Parent: id, States: []workflow.State{"\x00"}})
-	wantCode(t, err, workflow.InvalidRequest)
-}
-
-// Keys of a child's start expire; the list of children does not depend on them.
-func TestChildrenAreFoundWhenTheirKeysAreForgotten(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, flows(kid, family()))
-	id := bear(t, e, 2)
-	exec(t, pool, "DELETE FROM pawl.command")
-	all, _ := children(t, e, inspect.ChildFilter{Parent: id})
-	assert.Len(t, all, 2, "children")
-}
-
-// A page reads a bounded number of the parent's transitions; the next page continues after them.
-func TestAPageOfChildrenIsBounded(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, flows(kid, family()))
-	id := bear(t, e, 1)
-	exec(t, pool, "UPDATE pawl.instance SET version = 5000 WHERE id = $1", id) // as if so many had followed
-	late := bear(t, e)
-	exec(t, pool, "UPDATE pawl.instance SET version = 2500 WHERE id = $1", late)
-	submit(t, e, transitions.Command{Workflow: "family", Transition: "bear", Key: "late", Instance: late, Payload: []byte(`{"n":2}`)})
-	for parent, want := range map[uuid.UUID]struct{ children, pages int }{id: {1, 6}, late: {2, 3}} {
-		all, pages := children(t, e, inspect.ChildFilter{Parent: parent})
-		assert.Truef(t, len(all) == want.children && pages == want.pages, "%d children on %d pages, want %+v", len(all), pages, want)
-	}
+	wantCode(t, errOf(e.Read().Children(t.Context(), inspect.ChildFilter{Parent: uuid.New()})), workflow.InstanceNotFound)
+	wantCode(t, errOf(e.Read().Children(t.Context(), inspect.ChildFilter{Tenant: "acme", Parent: id})), workflow.InstanceNotFound)
+	wantCode(t, errOf(e.Read().Children(t.Context(), inspect.ChildFilter{Parent: id, States: []workflow.State{"\x00"}})),
+		workflow.InvalidRequest)
 }
 
 func TestAViewTellsTheParent(t *testing.T) {
@@ -166,42 +135,4 @@ func TestAViewTellsTheParent(t *testing.T) {
 // keyedBy is the payload of what is created with a business key.
 type keyedBy struct {
 	Name string `json:"name"`
-}
-
-// Children and leases are found by indexes, whatever the planner believes of the tables.
-func TestChildrenAndLeasesAreRangesOfIndexes(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	last := &told{}
-	traced := poolWith(t, pool, last)
-	e := newEngine(t, traced, flows(kid, family()))
-	id := bear(t, e, 2, 0, 3)
-	yes := true
-	explain := func(t *testing.T) {
-		last.take()
-		for _, f := range []inspect.ChildFilter{{}, {Open: &yes}, {Stuck: &yes}, {Limit: 1},
-			{After: inspect.ChildPlace{Version: 2, Ordinal: 1}}} {
-			f.Parent = id
-			_, err := e.Read().Children(t.Context(), f)
-			require.NoError(t, err)
-			wantRanges(t, pool, last, fmt.Sprintf("children of %+v", f))
-		}
-		for _, tenant := range []string{"", "default"} {
-			_, err := e.Admin().Nodes(t.Context(), tenant)
-			require.NoError(t, err)
-			wantRanges(t, pool, last, "nodes of "+tenant)
-		}
-	}
-	t.Run("empty", explain)
-	exec(t, pool, "VACUUM ANALYZE pawl.instance, pawl.command")
-	seedTimes(t, pool, 40_000)
-	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, code,
-		state, version,
-			finished_at, expires_at)
-		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'kid', 'born', gen_random_uuid(), 'ann', now(), 200, 'alive', 1, now(),
-			now() + interval '1 day'
-		FROM generate_series(1, 20000) i`)
-	t.Run("full, with the statistics of the empty one", explain)
-	exec(t, pool, "VACUUM ANALYZE pawl.instance, pawl.command")
-	t.Run("full", explain)
 }

@@ -82,8 +82,7 @@ func advance(t *testing.T, e *engine.Engine, workflow, transition string, id uui
 
 func TestCompletionIsKeptAndDelivered(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, flows(kid, guardians(1, true)))
+	pool, e := started(t, flows(kid, guardians(1, true)))
 	id, kids := guard(t, e, 2)
 	advance(t, e, "guardian", "close", id)
 	advance(t, e, "kid", "die", kids[0].ID)
@@ -103,8 +102,7 @@ func TestCompletionIsKeptAndDelivered(t *testing.T) {
 // A completion that a version does not know is delivered after the migration to one that does.
 func TestCompletionIsDeliveredAfterMigration(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, flows(kid, guardians(1, false), guardians(2, true)))
+	e := newEngine(t, database(t), flows(kid, guardians(1, false), guardians(2, true)))
 	require.NoError(t, e.Admin().BeginVersion(t.Context(), "guardian", 1, "ann"))
 	id, kids := guard(t, e, 1)
 	advance(t, e, "kid", "die", kids[0].ID)

@@ -16,8 +16,7 @@ import (
 // A correction is a transition: audited, with its timers, and within what the definition allows.
 func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, running(claims2(pays)))
+	pool, e := started(t, running(claims2(pays)))
 	id := file(t, e, "", "1", 5).Instance
 	correct := func(key string, o transitions.Operation) (transitions.Receipt, error) {
 		o.Action, o.Reason = transitions.Correct, "a clerk erred"
@@ -35,28 +34,22 @@ func TestAnOperatorCorrectsOneInstance(t *testing.T) {
 	inst, err := e.Read().Instance(t.Context(), "", id)
 	assert.Truef(t, err == nil && inst.State == "held" && string(inst.Data) == `{"cents":200000}` && inst.Attributes["large"] == "yes",
 		"%+v, %v", inst, err)
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE starts_with(scope, 'pawl:timer') AND phase = 'scheduled'"); n != 1 {
-		t.Errorf("%d timers run, want that of the state", n)
-	}
+	n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE starts_with(scope, 'pawl:timer') AND phase = 'scheduled'")
+	assert.Truef(t, n == 1, "%d timers run, want that of the state", n)
 	rows, err := e.Read().History(t.Context(), "", id, 1, 10)
 	assert.Truef(t, err == nil && len(rows) == 1 && rows[0].Transition == "pawl.corrected" && rows[0].Actor == "ann" &&
-		rows[0].Reason == "a clerk erred" && rows[0].Cause == transitions.CausedByOperator,
-		"%+v, %v", rows, err)
+		rows[0].Reason == "a clerk erred" && rows[0].Cause == transitions.CausedByOperator, "%+v, %v", rows, err)
 	again, err := correct("a", transitions.Operation{State: "held", Data: []byte(`{"cents":200000}`)})
 	assert.Truef(t, err == nil && again.Replayed && string(again.Body) == string(first.Body), "%+v, %v", again, err)
 	for _, state := range []workflow.State{"settling", "nowhere"} {
-		if r, err := correct(string(state), transitions.Operation{State: state}); err != nil ||
-			workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
-			t.Errorf("%s: %+v, %v", state, r, err)
-		}
+		r, err := correct(string(state), transitions.Operation{State: state})
+		assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.CorrectionRefused, "%s: %+v, %v", state, r, err)
 	}
 	for _, data := range []string{`{"euros":1}`, `{"cents":"many"}`} {
-		_, err := correct(data, transitions.Operation{Data: []byte(data)})
-		wantCode(t, err, workflow.InvalidPayload)
+		wantCode(t, errOf(correct(data, transitions.Operation{Data: []byte(data)})), workflow.InvalidPayload)
 	}
-	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "n"},
-		transitions.Operation{Action: transitions.Correct, State: "held"})
-	wantCode(t, err, workflow.InvalidRequest) // no reason
+	wantCode(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "n"},
+		transitions.Operation{Action: transitions.Correct, State: "held"})), workflow.InvalidRequest) // no reason
 	wantIntact(t, e, "")
 }
 
@@ -71,19 +64,16 @@ func TestOperation_IfVersion(t *testing.T) {
 	for n, o := range ops {
 		c := transitions.Command{Instance: id, Key: string(o.Action), Options: transitions.Options{IfVersion: 9}}
 		dry, after, err := e.Admin().DryRunOperation(t.Context(), c, o)
-		assert.Truef(t, err == nil && workflow.CodeOf(dry.Err()) == workflow.VersionConflict && after == nil,
-			"%s: %+v, %v", o.Action, dry, err)
+		assert.Truef(t, err == nil && workflow.CodeOf(dry.Err()) == workflow.VersionConflict && after == nil, "%s: %+v, %v", o.Action, dry, err)
 		for range 2 { // it is decided, and replayed
-			if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || workflow.CodeOf(r.Err()) != workflow.VersionConflict {
-				t.Errorf("%s: %+v, %v", o.Action, r, err)
-			}
+			r, err := e.Admin().Operate(t.Context(), c, o)
+			assert.Truef(t, err == nil && workflow.CodeOf(r.Err()) == workflow.VersionConflict, "%s: %+v, %v", o.Action, r, err)
 		}
 		later, before := c, c
 		later.NotBefore, before.HappenedAt = time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 		for _, c := range []transitions.Command{later, before} {
 			c.IfVersion = 0
-			_, err := e.Admin().Operate(t.Context(), c, o)
-			wantCode(t, err, workflow.InvalidRequest)
+			wantCode(t, errOf(e.Admin().Operate(t.Context(), c, o)), workflow.InvalidRequest)
 			_, _, err = e.Admin().DryRunOperation(t.Context(), c, o)
 			wantCode(t, err, workflow.InvalidRequest)
 		}
@@ -96,10 +86,9 @@ func TestOperation_IfVersion(t *testing.T) {
 	}
 	other := file(t, e, "", "2", 5).Instance
 	submit(t, e, onClaim(other, "hold", "h"))
-	_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: "r", Options: transitions.Options{IfVersion: 1}},
+	wantCode(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Key: "r", Options: transitions.Options{IfVersion: 1}},
 		transitions.Operation{Action: transitions.Retry,
-			Target: transitions.CommandRef{Scope: "claim:" + other.String(), Key: "h"}})
-	wantCode(t, err, workflow.InvalidRequest)
+			Target: transitions.CommandRef{Scope: "claim:" + other.String(), Key: "h"}})), workflow.InvalidRequest)
 }
 
 // An operator may put an instance into a state whose timer has passed: the answer and the dry run say that it fires at once.
@@ -121,8 +110,7 @@ func TestACorrectionTellsOfTimersThatAreOverdue(t *testing.T) {
 		result, err := r.Result()
 		require.Truef(t, err == nil && len(result.Overdue) == 3, "%s, %v", r.Body, err)
 		for _, timer := range result.Overdue {
-			assert.Truef(t, timer.Due.Format(time.RFC3339) == past && !timer.Fires.Before(begun) && timer.Transition == "ring",
-				"%+v", timer)
+			assert.Truef(t, timer.Due.Format(time.RFC3339) == past && !timer.Fires.Before(begun) && timer.Transition == "ring", "%+v", timer)
 		}
 	}
 }

@@ -29,31 +29,25 @@ type shortText struct {
 
 func longNotes(h workflow.Horizons) workflow.Source {
 	return workflow.Define("note", 1,
-		workflow.Start("jot", "there", func(*workflow.Call, *note, anyText) error { return nil }),
-		workflow.Start("file", "there", func(*workflow.Call, *note,
-			anyText) error {
-			return nil
-		}).BusinessKey(func(t anyText) string { return t.Name }),
+		workflow.Start("jot", "there", nothing[note, anyText]),
+		workflow.Start("file", "there", nothing[note, anyText]).BusinessKey(func(t anyText) string { return t.Name }),
 		workflow.On("add", workflow.From("there"), workflow.Stay, func(_ *workflow.Call, _ *note, t anyText) error {
 			if t.Text == "refuse" {
 				return workflow.Refuse("not that")
 			}
 			return nil
 		}),
-		workflow.On("mark", workflow.From("there"), workflow.Stay, func(*workflow.Call, *note, workflow.None) error { return nil }),
-		workflow.On("burn", workflow.From("there"), "gone", func(*workflow.Call, *note, workflow.None) error { return nil }),
+		workflow.On("mark", workflow.From("there"), workflow.Stay, nothing[note, workflow.None]),
+		workflow.On("burn", workflow.From("there"), "gone", nothing[note, workflow.None]),
 	).Final("gone").Keep(h)
 }
 
 func shortNotes(h workflow.Horizons) workflow.Source {
 	return workflow.Define("note", 2,
-		workflow.Start("jot", "there", func(*workflow.Call, *note, shortText) error { return nil }),
-		workflow.Start("file", "there", func(*workflow.Call, *note,
-			shortText) error {
-			return nil
-		}).BusinessKey(func(t shortText) string { return t.Name }),
-		workflow.On("add", workflow.From("there"), workflow.Stay, func(*workflow.Call, *note, shortText) error { return nil }),
-		workflow.On("burn", workflow.From("there"), "gone", func(*workflow.Call, *note, workflow.None) error { return nil }),
+		workflow.Start("jot", "there", nothing[note, shortText]),
+		workflow.Start("file", "there", nothing[note, shortText]).BusinessKey(func(t shortText) string { return t.Name }),
+		workflow.On("add", workflow.From("there"), workflow.Stay, nothing[note, shortText]),
+		workflow.On("burn", workflow.From("there"), "gone", nothing[note, workflow.None]),
 	).Final("gone").Keep(h)
 }
 
@@ -91,9 +85,9 @@ func TestCreation_OtherInstance(t *testing.T) {
 		}
 		named.BusinessKey = "n-2"
 		for i, r := range askedAgain(t, pool, after, named) {
-			if code := workflow.CodeOf(r.Err); code != workflow.InvalidPayload && code != workflow.InvalidRequest {
-				t.Errorf("%s by another number, way %d: %+v, %v", c.Transition, i, r.Receipt, r.Err)
-			}
+			code := workflow.CodeOf(r.Err)
+			assert.Truef(t, (code == workflow.InvalidPayload || code == workflow.InvalidRequest),
+				"%s by another number, way %d: %+v, %v", c.Transition, i, r.Receipt, r.Err)
 		}
 	}
 }
@@ -133,10 +127,9 @@ func TestReplay_AfterStricterVersion(t *testing.T) {
 	for _, c := range done {
 		for i, r := range append(askedAgain(t, pool, after, c), askedAgain(t, pool, other, c)...) {
 			w := want[c.Key]
-			if r.Err != nil || !r.Receipt.Replayed || r.Receipt.Status != w.Status || string(r.Receipt.Body) != string(w.Body) ||
-				r.Receipt.Instance != w.Instance || r.Receipt.Version != w.Version || r.Receipt.Position != w.Position {
-				t.Errorf("%s, way %d: got %+v, %v, want %+v", c.Key, i, r.Receipt, r.Err, w)
-			}
+			assert.Truef(t, r.Err == nil && r.Receipt.Replayed && r.Receipt.Status == w.Status && string(r.Receipt.Body) == string(w.Body) &&
+				r.Receipt.Instance == w.Instance && r.Receipt.Version == w.Version && r.Receipt.Position == w.Position,
+				"%s, way %d: got %+v, %v, want %+v", c.Key, i, r.Receipt, r.Err, w)
 		}
 	}
 
@@ -153,8 +146,7 @@ func TestReplay_AfterStricterVersion(t *testing.T) {
 				assert.Equalf(t, want, workflow.CodeOf(r.Err), "%s of %q: got %+v, %v", c.Key, c.Actor, r.Receipt, r.Err)
 			}
 		}
-		_, err := after.DryRun(t.Context(), c)
-		assert.Errorf(t, err, "%s: a dry run is not held to it", c.Key)
+		assert.Errorf(t, errOf(after.DryRun(t.Context(), c)), "%s: a dry run is not held to it", c.Key)
 	}
 	wantMore(t, pool, written, nil)
 

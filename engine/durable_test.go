@@ -3,7 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,8 +47,7 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			pool := database(t)
-			e := newEngine(t, pool)
+			pool, e := started(t)
 			submit(t, e, applied("L-1", 100))
 			if tt.claimed {
 				exec(t, pool, "SELECT FROM "+claimed)
@@ -66,13 +64,11 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 				tt.set, tt.want = "off", "on"
 			}
 			run := func(sql string) {
-				_, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeExec)
-				require.NoError(t, err, sql)
+				require.NoError(t, errOf(tx.Exec(t.Context(), sql, pgx.QueryExecModeExec)), sql)
 			}
 			run("SET LOCAL synchronous_commit = " + tt.set)
 			if tt.command != nil {
-				_, err := e.SubmitTx(t.Context(), tx, *tt.command)
-				require.NoError(t, err)
+				require.NoError(t, errOf(e.SubmitTx(t.Context(), tx, *tt.command)))
 			}
 			for _, sql := range tt.sql {
 				run(sql)
@@ -111,8 +107,7 @@ func TestSubmitOverridesSynchronousCommitOff(t *testing.T) {
 	wrong := fromBank("wrong", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)
 	_, err = e.Consume(t.Context(), wrong)
 	require.Equal(t, workflow.InvalidPayload, workflow.CodeOf(err), err)
-	_, err = e.Admin().DiscardMessage(t.Context(), wrong.Ref(), "olga", "")
-	require.NoError(t, err)
+	require.NoError(t, errOf(e.Admin().DiscardMessage(t.Context(), wrong.Ref(), "olga", "")))
 
 	exec(t, pool, `SELECT pawl.fail('sql', 'purged', c.attempt, 'no') FROM
 		pawl.claim('sql', 'purged', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'l-1')) AS c`)
@@ -138,10 +133,8 @@ func TestOperationsOverrideSynchronousCommitOff(t *testing.T) {
 		CREATE TABLE seen (what text);
 		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen
 			VALUES (concat_ws(' ', lower(TG_OP), TG_TABLE_NAME, current_setting('synchronous_commit'))); RETURN NULL; END $$`)
-	for table, events := range map[string]string{
-		"paused": "INSERT OR DELETE", "begins": "INSERT OR DELETE", "outbox_sink": "UPDATE OR DELETE",
-		"instance_migration": "INSERT OR UPDATE OF stopped_at",
-	} {
+	for table, events := range map[string]string{"paused": "INSERT OR DELETE", "begins": "INSERT OR DELETE", "outbox_sink": "UPDATE OR DELETE",
+		"instance_migration": "INSERT OR UPDATE OF stopped_at"} {
 		exec(t, pool, "CREATE CONSTRAINT TRIGGER zz_see AFTER "+events+" ON pawl."+table+
 			" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()")
 	}
@@ -176,80 +169,4 @@ func TestOperationsOverrideSynchronousCommitOff(t *testing.T) {
 		assert.Truef(t, slices.Equal(got, []string{act.want}), "it is committed as %q, not %q", got, act.want)
 		exec(t, pool, "DELETE FROM seen")
 	}
-}
-
-// Many commands of one transaction hold the heads of their logs for hardly longer
-// than one: each head moves once, in the order of the tenants, then all rows of a
-// tenant do, and the positions are in the order of the commands.
-func TestSubmitTx_Positions(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
-	exec(t, pool, `CREATE TABLE public.moves (n int GENERATED ALWAYS AS IDENTITY, tenant text, head bigint);
-		CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.moves (tenant, head)
-			VALUES (NEW.tenant, NEW.head); RETURN NULL; END $$`)
-	submit(t, e, applied("L-0", 1000))
-	exec(t, pool, `CREATE TRIGGER moved AFTER INSERT OR UPDATE ON pawl.log FOR EACH ROW EXECUTE FUNCTION moved();
-		CREATE TABLE public.updates (of text);
-		CREATE FUNCTION updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.updates
-			VALUES (TG_TABLE_NAME); RETURN NULL; END $$;
-		CREATE TRIGGER updated AFTER UPDATE ON pawl.audit EXECUTE FUNCTION updated();
-		CREATE TRIGGER updated AFTER UPDATE ON pawl.outbox EXECUTE FUNCTION updated()`)
-	tx := begin(t, pool)
-	var want []string
-	for i := range 40 {
-		tenant := []string{"zebra", "default", "ant"}[i%3]
-		c := applied(fmt.Sprint("L-", i+1), 100)
-		c.Tenant = tenant
-		switch {
-		case i%10 == 9: // undone, and leaves no gap
-			point, err := tx.Begin(t.Context())
-			require.NoError(t, err)
-			submitTx(t, e, point, c)
-			rollback(t, point)
-			continue
-		case i == 10: // in SQL, and on an instance that the transaction has changed already
-			c = on("pay", "L-0", "p", 1, "")
-			submitTx(t, e, tx, c)
-			_, err := tx.Exec(t.Context(), `SELECT pawl.transition('sql', 'k', c.attempt, version => 2, state => 'open', data => '{"owed": 1}')
-				FROM pawl.claim('sql', 'k', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-0')) AS c`)
-			require.NoError(t, err)
-			want = append(want, "default p", "default k")
-			continue
-		}
-		submitTx(t, e, tx, c)
-		want = append(want, tenant+" "+c.Key)
-	}
-	commitTx(t, tx)
-	var moves []string
-	for _, tenant := range []string{"ant", "default", "zebra"} {
-		n := 0
-		var list []string
-		for _, w := range want {
-			if strings.HasPrefix(w, tenant+" ") {
-				n++
-				list = append(list, w)
-			}
-		}
-		first := 1
-		if tenant == "default" {
-			first = 2
-		}
-		moves = append(moves, fmt.Sprint(tenant, " ", n+first-1))
-		got := query[[]string](t, pool, `SELECT array_agg(tenant || ' ' || key ORDER BY position) FROM pawl.audit WHERE tenant = $1
-			AND position BETWEEN $2 AND $3`,
-			tenant, first, n+first-1)
-		assert.Truef(t, slices.Equal(got, list), "%s: got  %v\nwant %v", tenant, got, list)
-		if n := query[int](t, pool, `SELECT count(*) FROM pawl.audit a WHERE tenant = $1 AND NOT EXISTS (SELECT FROM pawl.outbox o
-			WHERE o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version)`, tenant); n != 0 {
-			t.Errorf("%s: %d transitions have events at another position", tenant, n)
-		}
-	}
-	got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM public.moves")
-	assert.Truef(t, slices.Equal(got, moves), "the heads moved: %v\nwant %v", got, moves)
-	if got := query[[]string](t, pool, "SELECT array_agg(of || ' ' || n ORDER BY of) FROM (SELECT of, count(*) AS n FROM public.updates "+
-		"GROUP BY of) AS u"); !slices.Equal(got, []string{"audit 3", "outbox 3"}) {
-		t.Errorf("statements that number rows: %v, want one for each table and tenant", got)
-	}
-	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"), "transitions have no position")
 }

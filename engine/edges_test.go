@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -61,8 +60,7 @@ func TestChildrenInACallersTransaction(t *testing.T) {
 	t.Parallel()
 	for n := range 3 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			pool := database(t)
-			e := newEngine(t, pool, flows(kid, mother(mum(n))))
+			pool, e := started(t, flows(kid, mother(mum(n))))
 			r := submit(t, e, transitions.Command{Workflow: "mum", Transition: "open", Key: "1"})
 			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 				r, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "mum", Transition: "bear", Key: "2", Instance: r.Instance})
@@ -72,8 +70,7 @@ func TestChildrenInACallersTransaction(t *testing.T) {
 				return err
 			})
 			require.NoError(t, err)
-			assert.Equal(t, n, query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE workflow = 'kid' AND position > 2"),
-				"children")
+			assert.Equal(t, n, query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE workflow = 'kid' AND position > 2"), "children")
 			sound(t, e, pool)
 		})
 	}
@@ -87,8 +84,7 @@ func TestARefusingHookLeavesNoChildren(t *testing.T) {
 	r := submit(t, e, transitions.Command{Workflow: "mum", Transition: "open", Key: "1"})
 	refused, err := e.Submit(t.Context(), transitions.Command{Workflow: "mum", Transition: "bear", Key: "2", Instance: r.Instance})
 	assert.Truef(t, err == nil && refused.Refused(), "%+v, %v", refused, err)
-	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'kid'"),
-		"children of a refused command")
+	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'kid'"), "children of a refused command")
 	sound(t, e, pool)
 }
 
@@ -99,76 +95,17 @@ func (s *skipping) config(c *engine.Config) {
 	c.Now = func() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 }
 
-// The row of a timer becomes that of the activity that it begins. Leaving the
-// timer's states must not take it away then: its effect has to be undone.
-func TestTimerActivity_OutlivesTimer(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	clock := &skipping{}
-	running, finish := make(chan bool), make(chan bool)
-	undone := make(chan bool, 10)
-	e := newEngine(t, pool, clock.config, flows(workflow.Define("auto", 1, workflow.Start("open", "waiting", keep),
-		workflow.Do("charge", workflow.From("waiting"), "charging", "paid",
-			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
-				running <- true
-				<-finish // the charge happens, whatever is asked meanwhile
-				return 1, nil
-			}, func(*workflow.Call, *struct{}, int) error { return nil }).
-			OrElse("failed", func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }).
-			Undo(func(context.Context, *workflow.Attempt, struct{}, workflow.None, *int) error {
-				undone <- true
-				return nil
-			}),
-		workflow.On("back", workflow.From("charging"), "waiting", keep),
-		workflow.On("cash", workflow.From("waiting"), "cashed", keep),
-	).Final("paid", "failed", "cashed").After("auto", workflow.From("waiting"), time.Hour, "charge")))
-	r := submit(t, e, transitions.Command{Workflow: "auto", Transition: "open", Key: "1"})
-	clock.by.Store(int64(61 * time.Minute))
-	<-running
-	submit(t, e, transitions.Command{Workflow: "auto", Transition: "back", Key: "2", Instance: r.Instance})
-	submit(t, e, transitions.Command{Workflow: "auto", Transition: "cash", Key: "3", Instance: r.Instance})
-	close(finish)
-	await.Receive(t, "the charge happened, and is undone", undone)
-}
-
-// A reminder and an expiry are overdue together, as after downtime: in one group one fires without leaving the state and the other leaves
-// it. Other commands are not affected.
-func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	clock := &skipping{}
-	w := workflow.Define("rem", 1, workflow.Start("open", "waiting", keep),
-		workflow.On("remind", workflow.From("waiting"), workflow.Stay, keep),
-		workflow.On("expire", workflow.From("waiting"), "expired", keep),
-	).Final("expired").
-		After("reminder", workflow.From("waiting"), time.Hour, "remind").
-		After("expiry", workflow.From("waiting"), 2*time.Hour, "expire")
-	e := newEngine(t, pool, clock.config, flows(w))
-	const instances = 50
-	for n := range instances {
-		submit(t, e, transitions.Command{Workflow: "rem", Transition: "open", Key: fmt.Sprint(n)})
-	}
-	clock.by.Store(int64(3 * time.Hour))
-	eventually(t, "all have expired", func() bool {
-		return query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE state = 'expired'") == instances
-	})
-	n := query[int](t, pool, "SELECT coalesce(sum(failures), 0)::int FROM pawl.command")
-	assert.Truef(t, n <= 0, "%d attempts failed on the way", n)
-	sound(t, e, pool)
-}
-
 func TestCancelled_Duplicate(t *testing.T) {
 	t.Parallel()
 	release := make(chan bool)
 	e := newEngine(t, database(t), with(workflow.Define("parcel", 1,
-		workflow.Start("pack", "packed", func(*workflow.Call, *parcel, workflow.None) error { return nil }),
+		workflow.Start("pack", "packed", nothing[parcel, workflow.None]),
 		workflow.Do("send", workflow.From("packed"), "sending", "sent",
 			func(context.Context, *workflow.Attempt, parcel, workflow.None) (track, error) {
 				<-release
 				return track{}, nil
-			}, func(*workflow.Call, *parcel, track) error { return nil }).
-			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }),
-		workflow.On("burn", workflow.From("sending"), "burnt", func(*workflow.Call, *parcel, workflow.None) error { return nil }),
+			}, nothing[parcel, track]).OrElse("packed", nothing[parcel, workflow.Failure]),
+		workflow.On("burn", workflow.From("sending"), "burnt", nothing[parcel, workflow.None]),
 	).Final("sent", "burnt")))
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance}
@@ -179,7 +116,6 @@ func TestCancelled_Duplicate(t *testing.T) {
 	require.NoError(t, err)
 	wantCode(t, awaited.Err(), workflow.CommandCancelled)
 	again, err := e.Submit(t.Context(), send)
-	if err != nil || string(again.Body) != string(awaited.Body) || again.Version != awaited.Version || again.Position != awaited.Position {
-		t.Errorf("the duplicate got %+v, %v\nthe awaited answer is %+v", again, err, awaited)
-	}
+	assert.Truef(t, err == nil && string(again.Body) == string(awaited.Body) && again.Version == awaited.Version &&
+		again.Position == awaited.Position, "the duplicate got %+v, %v\nthe awaited answer is %+v", again, err, awaited)
 }

@@ -32,25 +32,20 @@ func onNotice(kind string) workflow.Mapping[scanNotice] {
 
 // trunks is a workflow that hears of its instances; from its second version on they can be scanned, and begin otherwise, too.
 func trunks(version int) workflow.Source {
-	take := func(*workflow.Call, *trunk, scanNotice) error { return nil }
+	take := nothing[trunk, scanNotice]
 	key := func(n scanNotice) string { return n.Label }
-	parts := []workflow.Part[trunk]{
-		workflow.Start("arrive", "here", take).BusinessKey(key).
-			Receive("depot", workflow.JSON(func(m workflow.Message, n scanNotice) (workflow.Address, scanNotice, error) {
-				if m.Type != "arrived" {
-					return workflow.Address{}, n, workflow.ErrNotMine
-				}
-				return workflow.Address{}, n, nil
-			})),
-		workflow.On("leave", workflow.From("here"), "gone", take).Receive("depot", onNotice("left")),
-	}
+	parts := []workflow.Part[trunk]{workflow.Start("arrive", "here", take).BusinessKey(key).
+		Receive("depot", workflow.JSON(func(m workflow.Message, n scanNotice) (workflow.Address, scanNotice, error) {
+			if m.Type != "arrived" {
+				return workflow.Address{}, n, workflow.ErrNotMine
+			}
+			return workflow.Address{}, n, nil
+		})), workflow.On("leave", workflow.From("here"), "gone", take).Receive("depot", onNotice("left"))}
 	if version > 1 {
-		parts = append(parts,
-			workflow.On("scan", workflow.From("here"), workflow.Stay, func(_ *workflow.Call, d *trunk, _ scanNotice) error {
-				d.Scans++
-				return nil
-			}).Receive("depot", onNotice("scanned")),
-			workflow.Start("return", "here", take).BusinessKey(key))
+		parts = append(parts, workflow.On("scan", workflow.From("here"), workflow.Stay, func(_ *workflow.Call, d *trunk, _ scanNotice) error {
+			d.Scans++
+			return nil
+		}).Receive("depot", onNotice("scanned")), workflow.Start("return", "here", take).BusinessKey(key))
 	}
 	return workflow.Define("trunk", version, parts...).Final("gone")
 }
@@ -67,19 +62,14 @@ func returned(key, label string) transitions.Command {
 // final.
 func TestNewerVersion_RetryableRefusal(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	old := newEngine(t, pool, running(trunks(1)))
+	pool, old := started(t, running(trunks(1)))
 	newer := newEngine(t, pool, running(trunks(1), trunks(2)))
 	scanned := fromDepot("m", "scanned", "L-1")
-	_, err := old.Consume(t.Context(), scanned)
-	wantCode(t, err, workflow.NotOnThisNode) // of no instance yet
+	wantCode(t, errOf(old.Consume(t.Context(), scanned)), workflow.NotOnThisNode) // of no instance yet
 	consumed(t, newer, fromDepot("a", "arrived", "L-1"))
-	_, err = old.Consume(t.Context(), scanned)
-	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = old.Submit(t.Context(), returned("r", "L-2"))
-	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = old.DryRun(t.Context(), returned("", "L-2"))
-	wantCode(t, err, workflow.NotOnThisNode)
+	wantCode(t, errOf(old.Consume(t.Context(), scanned)), workflow.NotOnThisNode)
+	wantCode(t, errOf(old.Submit(t.Context(), returned("r", "L-2"))), workflow.NotOnThisNode)
+	wantCode(t, errOf(old.DryRun(t.Context(), returned("", "L-2"))), workflow.NotOnThisNode)
 	replies := old.SubmitMany(t.Context(), []transitions.Command{returned("r", "L-2"),
 		{Workflow: "trunk", Transition: "arrive", Key: "b", Payload: []byte(`{"label":"L-3"}`)}})
 	if wantCode(t, replies[0].Err, workflow.NotOnThisNode); replies[1].Err != nil {
@@ -89,60 +79,13 @@ func TestNewerVersion_RetryableRefusal(t *testing.T) {
 	consumed(t, newer, scanned)
 	submit(t, newer, returned("r", "L-2"))
 	for _, kind := range []string{"nobody's", "scanned"} { // a node that knows all says what nobody can do
-		if _, err := newer.Consume(t.Context(), fromDepot("not "+kind, kind, "L-9")); workflow.CodeOf(err).Info().Retry || err == nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		_, err := newer.Consume(t.Context(), fromDepot("not "+kind, kind, "L-9"))
+		assert.Truef(t, !workflow.CodeOf(err).Info().Retry && err != nil, "%s: %v", kind, err)
 	}
 
 	newer.Stop(context.Background())
-	_, err = old.Consume(t.Context(), fromDepot("late", "nobody's", "L-1"))
-	wantCode(t, err, workflow.MessageNotTaken)
-	_, err = old.Submit(t.Context(), returned("late", "L-4"))
-	wantCode(t, err, workflow.TransitionNotFound)
-}
-
-// A caller's transaction is asked in its own session: that of others may all be waited for by such callers.
-func TestSubmitTx_ReadsOtherNodesVersions(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	old := newEngine(t, pool, running(trunks(1)))
-	newEngine(t, pool, running(trunks(1), trunks(2)))
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer rollback(t, tx)
-	_, err = old.SubmitTx(t.Context(), tx, returned("r", "L-1"))
-	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = tx.Exec(t.Context(), "SELECT 1")
-	assert.NoError(t, err, "the transaction cannot go on")
-}
-
-// A node that has not yet read the default version does not finally refuse a command that the default version accepts.
-func TestDefaultVersion_ReadBeforeRefusal(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	both := running(trunks(1), trunks(2))
-	one, other := newEngine(t, pool, both), newEngine(t, pool, both)
-	require.NoError(t, other.Admin().BeginVersion(t.Context(), "trunk", 1, "ann"))
-	eventually(t, "the first has heard of version 1", func() bool {
-		w, err := one.Read().Workflow("trunk", 0)
-		return err == nil && w.Version == 1
-	})
-	_, err := one.Submit(t.Context(), returned("early", "L-0"))
-	wantCode(t, err, workflow.TransitionNotFound) // nobody can, as long as version 1 begins
-	require.NoError(t, other.Admin().BeginVersion(t.Context(), "trunk", 2, "ann"))
-	// It may hear at any time: then it is done.
-	if r, err := one.Submit(t.Context(), returned("r", "L-1")); err != nil {
-		wantCode(t, err, workflow.NotOnThisNode)
-	} else if r.Refused() {
-		t.Errorf("%+v", r)
-	}
-	eventually(t, "it has asked", func() bool {
-		r, err := one.Submit(t.Context(), returned("r", "L-1"))
-		if err != nil {
-			wantCode(t, err, workflow.NotOnThisNode)
-		}
-		return err == nil && !r.Refused()
-	})
+	wantCode(t, errOf(old.Consume(t.Context(), fromDepot("late", "nobody's", "L-1"))), workflow.MessageNotTaken)
+	wantCode(t, errOf(old.Submit(t.Context(), returned("late", "L-4"))), workflow.TransitionNotFound)
 }
 
 // Instances of a version that does not begin any more, or not yet, hear as before.
@@ -155,8 +98,7 @@ func TestMessages_NewerVersionInstances(t *testing.T) {
 	consumed(t, e, fromDepot("3", "arrived", "L-2"))
 	inst, err := e.Read().Instance(t.Context(), "", transitions.InstanceID(transitions.DefaultTenant, "trunk", "L-2"))
 	assert.Truef(t, err == nil && inst.Definition == 1, "%+v, %v", inst, err)
-	_, err = e.Consume(t.Context(), fromDepot("4", "scanned", "L-2"))
-	wantCode(t, err, workflow.TransitionNotFound) // version 1 has none, as its definition says
+	wantCode(t, errOf(e.Consume(t.Context(), fromDepot("4", "scanned", "L-2"))), workflow.TransitionNotFound) // version 1 has none
 	consumed(t, e, fromDepot("5", "left", "L-1"))
 	wantDead(t, e, "4 waiting transition_not_found 1")
 }

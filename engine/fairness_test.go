@@ -56,8 +56,7 @@ func TestSlowSQLOfOneTenantHoldsUpNoOther(t *testing.T) {
 	// With SQL of its own, and a plain one whose instance was held.
 	submit(t, e, others(on("slow", "O-2", "s", 1, "")))
 	tx := begin(t, pool)
-	_, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE", id)
-	require.NoError(t, err)
+	require.NoError(t, errOf(tx.Exec(t.Context(), "SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE", id)))
 	aside := e.Admin().Stats().Aside
 	paid := make(chan error, 1)
 	go func() {

@@ -136,8 +136,7 @@ func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config))
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
-	_, err := pool.Exec(t.Context(), sql, args...)
-	require.NoError(t, err, sql)
+	require.NoError(t, errOf(pool.Exec(t.Context(), sql, args...)), sql)
 }
 
 func query[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
@@ -203,8 +202,7 @@ func loanID(number string) uuid.UUID {
 
 func migrate(t testing.TB, pool *pgxpool.Pool, name string) {
 	t.Helper()
-	_, err := schema.Migrate(t.Context(), pool, name)
-	require.NoError(t, err)
+	require.NoError(t, errOf(schema.Migrate(t.Context(), pool, name)))
 }
 
 // rollback ends a transaction that may have ended.
@@ -212,4 +210,14 @@ func rollback(t testing.TB, tx pgx.Tx) {
 	t.Helper()
 	err := tx.Rollback(context.Background())
 	assert.False(t, err != nil && !errors.Is(err, pgx.ErrTxClosed), err)
+}
+
+// errOf is the error of a call whose value is not wanted.
+func errOf[T any](_ T, err error) error { return err }
+
+// started is an engine on a database of its own.
+func started(t testing.TB, change ...func(*engine.Config)) (*pgxpool.Pool, *engine.Engine) {
+	t.Helper()
+	pool := database(t)
+	return pool, newEngine(t, pool, change...)
 }

@@ -58,23 +58,29 @@ func TestOutcomeIsStoredByCapableNode(t *testing.T) {
 			pool := database(t)
 			var prints atomic.Int64
 			print := func() (int, error) { prints.Add(1); return 1, c.err }
-			older := newEngine(t, pool, running(books(func(*olderBook) {}, print,
-				func(d *olderBook) { d.Pages = append(d.Pages[1:], olderPage{9}) },
+			older := newEngine(t, pool, running(books(func(*olderBook) {}, print, func(d *olderBook) { d.Pages = append(d.Pages[1:], olderPage{9}) },
 				func(a *workflow.Activity[olderBook, workflow.None, int]) { a.AskOperator() })))
-			newest := func(d *newerBook) { d.Pages = append(d.Pages[1:], newerPage{9, ""}) }
-			newer := newEngine(t, pool, running(books(func(d *newerBook) { d.Pages = []newerPage{{1, "red"}, {2, "blue"}} }, print, newest,
-				func(a *workflow.Activity[newerBook, workflow.None, int]) { a.AskOperator() })))
-			id := submit(t, newer, transitions.Command{Workflow: "book", Transition: "write", Key: "w"}).Instance
+			newest := running(books(func(d *newerBook) { d.Pages = []newerPage{{1, "red"}, {2, "blue"}} }, print,
+				func(d *newerBook) { d.Pages = append(d.Pages[1:], newerPage{9, ""}) },
+				func(a *workflow.Activity[newerBook, workflow.None, int]) { a.AskOperator() }))
+			accepts := newEngine(t, pool, newest, func(c *engine.Config) { c.InFlight.Workers = -1 })
+			id := submit(t, accepts, transitions.Command{Workflow: "book", Transition: "write", Key: "w"}).Instance
 			work := submit(t, older, transitions.Command{Workflow: "book", Transition: "print", Key: "p", Instance: id})
+			eventually(t, "the older node leaves it to others", func() bool {
+				c, err := accepts.Read().Command(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
+				return err == nil && c.Attempt > 0 && c.Status == transitions.Pending
+			})
+			older.Stop(t.Context())
+			newer := newEngine(t, pool, newest)
 			r, err := newer.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 			require.Truef(t, err == nil && (r.Err() == nil) == (c.err == nil), "it ends with %+v, %v", r, err)
 			one, err := newer.Read().Command(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 			assert.Truef(t, err == nil && one.Attempt >= 2 && one.Failures == 0 && prints.Load() == 1,
 				"%d prints; attempt %d, %d failures, %v", prints.Load(), one.Attempt, one.Failures, err)
 			inst, err := older.Read().Instance(t.Context(), "", id)
-			if want := `{"number":2,"ink":"blue"}`; err != nil || inst.State != c.state || !strings.Contains(string(inst.Data), want) {
-				t.Errorf("%s: %s, %v", inst.State, inst.Data, err)
-			}
+			want := `{"number":2,"ink":"blue"}`
+			assert.Truef(t, err == nil && inst.State == c.state && strings.Contains(string(inst.Data), want),
+				"%s: %s, %v", inst.State, inst.Data, err)
 		})
 	}
 }
@@ -92,13 +98,13 @@ func TestUnreadableWorkIsLeftToOthers(t *testing.T) {
 	asks := newEngine(t, pool, running(large()), func(c *engine.Config) { c.InFlight.Workers = -1 })
 	id := submit(t, asks, transitions.Command{Workflow: "book", Transition: "write", Key: "w"}).Instance
 	_, err := older.Submit(t.Context(), transitions.Command{Workflow: "book", Transition: "print", Key: "p", Instance: id})
-	assert.Truef(t, workflow.CodeOf(err) == workflow.NotOnThisNode && strings.Contains(err.Error(), `"/copies"`),
-		"the older build: %v", err)
+	assert.Truef(t, workflow.CodeOf(err) == workflow.NotOnThisNode && strings.Contains(err.Error(), `"/copies"`), "the older build: %v", err)
 	work := submit(t, asks, transitions.Command{Workflow: "book", Transition: "print", Key: "p", Instance: id})
 	await.Eventually(t, "the older node has looked at it", func() bool {
 		c, err := asks.Read().Command(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 		return err == nil && c.Attempt > 0 && strings.Contains(c.Failure, "cannot read the data")
 	})
+	older.Stop(t.Context())
 	assert.NoError(t, startAndStop(t, engine.Config{Pool: pool, Workflows: []workflow.Source{small()}}), "the older build starts again")
 	does := newEngine(t, pool, running(large()))
 	r, err := does.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})

@@ -56,8 +56,7 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 		return runs(ctx, tx, d, p)
 	}))
 	hold := begin(t, pool)
-	_, err := hold.Exec(t.Context(), "SELECT FROM busy FOR UPDATE")
-	require.NoError(t, err)
+	require.NoError(t, errOf(hold.Exec(t.Context(), "SELECT FROM busy FOR UPDATE")))
 	for _, tt := range []struct {
 		name, sql string
 		want      workflow.Code
@@ -82,8 +81,7 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 			submit(t, e, applied(tt.name, 100))
 			before, connections := rowCounts(t, pool), e.Admin().Stats().Lost
 			ran.Store(0)
-			_, err := e.Submit(t.Context(), on("hook", tt.name, "h", 1, tt.sql))
-			wantCode(t, err, tt.want)
+			wantCode(t, errOf(e.Submit(t.Context(), on("hook", tt.name, "h", 1, tt.sql))), tt.want)
 			assert.Equal(t, tt.runs, ran.Load(), "it ran times")
 			n := e.Admin().Stats().Lost - connections
 			assert.Falsef(t, n != 0 && tt.runs != 3, "%d connections were given up", n)
@@ -91,32 +89,6 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 			submit(t, e, on("hook", tt.name, "h", 1, "SELECT 1")) // the key is free
 		})
 	}
-}
-
-// The time of the user's SQL is over while rows of ours are written: nothing was done, and nothing is run again.
-func TestTheTimeOfTheUsersSQLMayEndInOurStatements(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	var ran atomic.Int64
-	e := newEngine(t, pool, withHook(func(context.Context, pgx.Tx, loan, payment) error {
-		ran.Add(1)
-		return nil
-	}), func(c *engine.Config) { c.Pipeline.HookTimeout = 300 * time.Millisecond })
-	submit(t, e, applied("late", 100))
-	before := rowCounts(t, pool)
-	holder, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = holder.Exec(t.Context(), "LOCK TABLE pawl.audit IN SHARE MODE")
-	require.NoError(t, err)
-	eventually(t, "the hook has run, and then its time was over", func() bool {
-		ran.Store(0)
-		_, err := e.Submit(t.Context(), on("hook", "late", "h", 1, ""))
-		wantCode(t, err, workflow.TimedOut)
-		return ran.Load() > 0
-	})
-	assert.Equal(t, int64(1), ran.Load(), "it ran times")
-	require.NoError(t, holder.Rollback(t.Context()))
-	wantMore(t, pool, before, nil)
 }
 
 // Deferred work of the user's SQL runs in the commit, and may exceed its time or end its connection. The outcome of the commit is unknown
@@ -158,24 +130,6 @@ func TestInTx_DeferralsAreBounded(t *testing.T) {
 	}
 }
 
-// The same in a caller's transaction, which goes on.
-func TestInTx_ErrorKeepsTransaction(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, withHook(runs))
-	submit(t, e, applied("L-1", 100))
-	tx := begin(t, pool)
-	for sql, want := range map[string]workflow.Code{
-		"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '08001'; END $$": workflow.Internal,
-		"SET LOCAL statement_timeout = '20ms';;SELECT pg_sleep(60)":       workflow.TimedOut,
-	} {
-		_, err := e.SubmitTx(t.Context(), tx, on("hook", "L-1", "h", 1, sql))
-		wantCode(t, err, want)
-	}
-	submitTx(t, e, tx, on("hook", "L-1", "h", 1, "SELECT 1"))
-	commitTx(t, tx)
-}
-
 // sessionSQL says what is not as a session begins.
 const sessionSQL = `SELECT concat_ws(', ', coalesce(current_setting('app.tenant', true), ''), current_user, current_setting('role'),
 	current_setting('synchronous_commit'),
@@ -210,14 +164,12 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 	submit(t, e, applied("L-1", 1000))
 	submit(t, e, on("hook", "L-1", "before", 1, ""))
 	before := <-saw
-	for _, do := range []string{
-		"SET app.tenant = 'a'", "SELECT set_config('app.tenant', 'a', true)", "SET synchronous_commit = off",
+	for _, do := range []string{"SET app.tenant = 'a'", "SELECT set_config('app.tenant', 'a', true)", "SET synchronous_commit = off",
 		"SET LOCAL synchronous_commit = off",
 		"SET ROLE pawl_nobody", "SET LOCAL ROLE pawl_nobody", "SET SESSION AUTHORIZATION pawl_nobody", "SET default_transaction_read_only = on",
 		"SET search_path = pg_catalog", "SET TimeZone = 'Asia/Tokyo'", "SET lock_timeout = '3s'", "PREPARE theirs AS SELECT 1",
 		"CREATE TEMP TABLE theirs (n int)", "SELECT pg_advisory_lock(7)", "LISTEN theirs", "DECLARE theirs CURSOR WITH HOLD FOR SELECT 1",
-		"SELECT pg_advisory_lock(7);;PREPARE theirs AS SELECT 1;;SELECT 1/0",
-	} {
+		"SELECT pg_advisory_lock(7);;PREPARE theirs AS SELECT 1;;SELECT 1/0"} {
 		t.Run(do, func(t *testing.T) {
 			if strings.HasSuffix(do, "pawl_nobody") {
 				pgtest.NeedsOwner(t)
@@ -227,8 +179,7 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 			submit(t, e, on("hook", "L-1", "after "+do, 1, ""))
 			// A command without SQL of its own goes the same way where it meets a lock.
 			tx, aside := begin(t, pool), e.Admin().Stats().Aside
-			_, err = tx.Exec(t.Context(), "SELECT FROM pawl.instance WHERE id = $1 FOR UPDATE", loanID("L-1"))
-			require.NoError(t, err)
+			require.NoError(t, errOf(tx.Exec(t.Context(), "SELECT FROM pawl.instance WHERE id = $1 FOR UPDATE", loanID("L-1"))))
 			done := make(chan error, 1)
 			go func() { _, err := e.Submit(t.Context(), on("pay", "L-1", "plain "+do, 1, "")); done <- err }()
 			eventually(t, "the command is on the lane", func() bool { return e.Admin().Stats().Aside > aside })

@@ -48,8 +48,7 @@ func TestRecordedRetentionGrows(t *testing.T) {
 			t.Errorf("%+v: the log says %q", node, log.List())
 		}
 		after := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'")
-		assert.Falsef(t, before != "none" &&
-			(before != after) != node.grew, "%+v: it was %s and is %s", node, before, after)
+		assert.Falsef(t, before != "none" && (before != after) != node.grew, "%+v: it was %s and is %s", node, before, after)
 	}
 
 	// A person makes them shorter, and no node that says the same changes that.

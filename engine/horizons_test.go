@@ -2,14 +2,12 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,13 +48,12 @@ func letters(version int, h workflow.Horizons, post func(context.Context, words)
 		workflow.Do("post", workflow.From("written", "returned"), "posting", "written",
 			func(ctx context.Context, _ *workflow.Attempt, _ letter, w words) (words, error) {
 				return w, post(ctx, w)
-			}, write).
-			OrElse("returned", func(_ *workflow.Call, l *letter, f workflow.Failure) error {
-				l.Text = string(f.Kind)
-				return nil
-			}),
-		workflow.On("remind", workflow.From("written"), "reminded", func(*workflow.Call, *letter, workflow.None) error { return nil }),
-		workflow.On("file", workflow.From("written", "reminded"), "filed", func(*workflow.Call, *letter, workflow.None) error { return nil }),
+			}, write).OrElse("returned", func(_ *workflow.Call, l *letter, f workflow.Failure) error {
+			l.Text = string(f.Kind)
+			return nil
+		}),
+		workflow.On("remind", workflow.From("written"), "reminded", nothing[letter, workflow.None]),
+		workflow.On("file", workflow.From("written", "reminded"), "filed", nothing[letter, workflow.None]),
 	).Final("filed").After("reminder", workflow.From("written"), 72*time.Hour, "remind").Keep(h)
 }
 
@@ -76,29 +73,21 @@ func posted(id uuid.UUID, key string) transitions.Command {
 func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitions.Command) {
 	t.Helper()
 	before := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition <> 'remind'") // which a timer does
-	_, err := e.Submit(t.Context(), c)
-	wantCode(t, err, workflow.KeyExpired)
+	wantCode(t, errOf(e.Submit(t.Context(), c)), workflow.KeyExpired)
 	wantCode(t, e.SubmitMany(t.Context(), []transitions.Command{c, c})[1].Err, workflow.KeyExpired)
 	tx := begin(t, pool)
-	_, err = e.SubmitTx(t.Context(), tx, c)
-	wantCode(t, err, workflow.KeyExpired)
+	wantCode(t, errOf(e.SubmitTx(t.Context(), tx, c)), workflow.KeyExpired)
 	rollback(t, tx)
-	_, err = e.Read().Command(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})
-	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Await(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})
-	wantCode(t, err, workflow.KeyExpired)
+	wantCode(t, errOf(e.Read().Command(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})), workflow.KeyExpired)
+	wantCode(t, errOf(e.Await(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key})), workflow.KeyExpired)
 	w := e.Read().Watch(transitions.Ref{Scope: c.Scope, Key: c.Key})
 	defer w.Close()
-	_, err = w.Next(t.Context())
-	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Cancel(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key}, "ann")
-	wantCode(t, err, workflow.KeyExpired)
-	_, err = e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Options: transitions.Options{Scope: "ops"}},
-		transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: c.Scope, Key: c.Key}})
-	wantCode(t, err, workflow.KeyExpired)
+	wantCode(t, errOf(w.Next(t.Context())), workflow.KeyExpired)
+	wantCode(t, errOf(e.Cancel(t.Context(), transitions.Ref{Scope: c.Scope, Key: c.Key}, "ann")), workflow.KeyExpired)
+	wantCode(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Key: "op", Options: transitions.Options{Scope: "ops"}},
+		transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: c.Scope, Key: c.Key}})), workflow.KeyExpired)
 	c.Actor = "somebody else"
-	_, err = e.Submit(t.Context(), c)
-	wantCode(t, err, workflow.KeyReused) // also past its horizon it is not another's
+	wantCode(t, errOf(e.Submit(t.Context(), c)), workflow.KeyReused) // also past its horizon it is not another's
 	after := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition <> 'remind'")
 	assert.Equalf(t, before, after, "%d transitions more", after-before)
 }
@@ -112,17 +101,15 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		require.NoError(t, err)
 		clock.skip(time.Hour - time.Microsecond)
 		for _, e := range []*engine.Engine{here, there} {
-			if again, err := e.Submit(t.Context(), c); err != nil || !again.Replayed || again.Status != first.Status ||
-				string(again.Body) != string(first.Body) {
-				t.Errorf("%s, just before its horizon: %+v, %v", c.Key, again, err)
-			}
+			again, err := e.Submit(t.Context(), c)
+			assert.Truef(t, err == nil && again.Replayed && again.Status == first.Status && string(again.Body) == string(first.Body),
+				"%s, just before its horizon: %+v, %v", c.Key, again, err)
 		}
 		clock.skip(time.Microsecond)
 		wantExpired(t, pool, here, c) // as soon as it is past, whether or not retention has come by
 		wantExpired(t, pool, there, c)
 		retain(t, pool, clock.Now())
-		status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1",
-			c.Key)
+		status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1", c.Key)
 		require.Equal(t, "expired without a body", status, "it")
 		wantExpired(t, pool, here, c)
 		clock.skip(2*time.Hour - time.Microsecond)
@@ -130,32 +117,9 @@ func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 		wantExpired(t, pool, there, c)
 		clock.skip(time.Microsecond)
 		retain(t, pool, clock.Now())
-		_, err = here.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: c.Key})
-		wantCode(t, err, workflow.CommandNotFound)
+		wantCode(t, errOf(here.Read().Command(t.Context(), transitions.Ref{Scope: "s", Key: c.Key})), workflow.CommandNotFound)
 		anew, err := there.Submit(t.Context(), c)
 		assert.Truef(t, err == nil && !anew.Replayed && anew.Status == first.Status, "%s, forgotten: %+v, %v", c.Key, anew, err)
-	}
-}
-
-// What SQL callers find is the same row.
-func TestATombstoneRefusesAClaimInSQL(t *testing.T) {
-	t.Parallel()
-	pool, clock := database(t), newStill()
-	e := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, MaxTombstone: workflow.Forever}, nil)), clock.set)
-	c := written("k", "x")
-	c.Tombstone = workflow.Forever
-	submit(t, e, c)
-	assert.Equal(t, "infinity", query[string](t, pool, "SELECT forget_at::text FROM pawl.command WHERE key = 'k'"),
-		"it is forgotten at")
-	clock.skip(time.Hour)
-	retain(t, pool, clock.Now())
-	clock.skip(1000 * time.Hour)
-	retain(t, pool, clock.Now())
-	wantExpired(t, pool, e, c)
-	for hash, want := range map[string]string{"fingerprint": "P4099", "sha256('x')": "P4002"} {
-		_, err := pool.Exec(t.Context(), "SELECT pawl.claim('s', 'k', "+hash+") FROM pawl.command WHERE key = 'k'")
-		refusal, ok := errors.AsType[*pgconn.PgError](err)
-		assert.Truef(t, ok && refusal.Code == want, "%s: got %v, want %s", hash, err, want)
 	}
 }
 
@@ -187,8 +151,7 @@ func TestCommandRetention_Bounds(t *testing.T) {
 			cmd.Payload = []byte(`{"text":"x","hours":3}`)
 		}
 		cmd.Replay, cmd.Tombstone = c.replay, c.tombstone
-		_, err := e.Submit(t.Context(), cmd)
-		require.NoError(t, err)
+		require.NoError(t, errOf(e.Submit(t.Context(), cmd)))
 		assert.Equal(t, c.want, stored(key), key)
 		// The key stands for the same request; of the times the first one's count.
 		cmd.Replay, cmd.Tombstone = time.Hour, 0
@@ -209,9 +172,8 @@ func TestCommandRetention_Bounds(t *testing.T) {
 	book := on("book", "L-1", "book", 1, "")
 	book.Tombstone = time.Minute
 	submit(t, hook, book)
-	if got, want := stored("book"), (times{"1 day", "00:01:00"}); got != want {
-		t.Errorf("book: %+v, want %+v", got, want)
-	}
+	got, want := stored("book"), (times{"1 day", "00:01:00"})
+	assert.Truef(t, got == want, "book: %+v, want %+v", got, want)
 
 	for says, change := range map[string]func(*transitions.Command){
 		"5h0m0s":    func(c *transitions.Command) { c.Replay = 5*time.Hour + 1 },
@@ -253,8 +215,7 @@ func TestInFlight_RetentionFromCompletion(t *testing.T) {
 	close(goOn)
 	want, err := e.Await(t.Context(), transitions.Ref{Scope: "s", Key: "k"})
 	require.Truef(t, err == nil && want.Status == 200, "%+v, %v", want, err)
-	got := query[string](t, pool,
-		"SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'")
+	got := query[string](t, pool, "SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'")
 	assert.Equal(t, "02:00:00 03:00:00", got, "it is kept for")
 	clock.skip(2*time.Hour - time.Microsecond)
 	assert.Equal(t, want, submit(t, e, c))

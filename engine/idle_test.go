@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
-	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -24,17 +22,6 @@ func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *pgtest.Querie
 	t.Helper()
 	q := &pgtest.Queries{}
 	return poolWith(t, pool, q), q
-}
-
-// poolWith is a pool on the same database, whose statements the tracer hears of.
-func poolWith(t *testing.T, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.Pool {
-	t.Helper()
-	config := pool.Config()
-	config.ConnConfig.Tracer = tracer
-	traced, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(traced.Close)
-	return traced
 }
 
 // The pipeline's own statements go past the tracer; the server says when each of
@@ -46,8 +33,7 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 	e := newEngine(t, traced, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil })))
 	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	accepted := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
-	_, err := e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
-	require.NoError(t, err)
+	require.NoError(t, errOf(e.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})))
 	await.Pass("what was announced is announced; from here on, nothing happens", 1500*time.Millisecond)
 	idles(t, pool, queries, 4*time.Second)
 }
@@ -67,24 +53,6 @@ func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time
 		t.Logf("%d queries in %s:\n%s\nthe pipeline's sessions before and after:\n%s\n%s", n, took, strings.Join(asked, "\n"), pipeline, after)
 	}
 	t.Error("it is never idle")
-}
-
-// A node that delivers to sinks polls for work and for the state of the sinks, each half as often.
-func TestIdleNode_QueriesPerSecond(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	traced, queries := tracedPool(t, pool)
-	one, two := &receiver{}, &receiver{}
-	e := newEngine(t, traced, with(loans(1)), sinks(relay.Sink{Name: "one", To: one}, relay.Sink{Name: "two", To: two}),
-		func(c *engine.Config) { c.SinkLease = 15 * time.Second }) // less than the test takes, and more than this machine stalls
-	submit(t, e, applied("1", 100))
-	delivered(t, e, "one", "two")
-	await.Pass("the log is followed no longer; from here on, nothing happens", 8*time.Second)
-	idles(t, pool, queries, 8400*time.Millisecond)
-	stats := e.Admin().SinkStats()
-	assert.Truef(t, stats.Claimed == 2 && stats.Lost == 0 && stats.TakenOver == 0, "the leases did not last: %+v", stats)
-	submit(t, e, applied("more", 100)) // and what comes now wakes it
-	delivered(t, e, "one", "two")
 }
 
 func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
@@ -116,8 +84,7 @@ func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
 	eventually(t, "the other node knows", func() bool { return workflow.CodeOf(packAnew(nodes[1])) == workflow.Paused })
 	assert.NoError(t, pack(nodes[1], "before"), "what was done before is not replayed")
 	list, err := nodes[1].Admin().PausedWorkflows(t.Context(), "")
-	assert.Truef(t, err == nil && len(list) == 1 && list[0].Actor == "ann" && list[0].Reason == "a strike",
-		"paused are %+v, %v", list, err)
+	assert.Truef(t, err == nil && len(list) == 1 && list[0].Actor == "ann" && list[0].Reason == "a strike", "paused are %+v, %v", list, err)
 	// Of a key that was refused nothing was kept: it can be used again.
 	require.NoError(t, nodes[1].Admin().ResumeWorkflow(t.Context(), "", "parcel"))
 	eventually(t, "both go on", func() bool { return pack(nodes[0], "here") == nil && packAnew(nodes[1]) == nil })

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,8 +25,7 @@ var (
 
 func TestTheUsersSQLCommitsWithItsCommand(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	first := submit(t, e, on("book", "L-1", "b", 30, ""))
@@ -42,31 +39,14 @@ func TestTheUsersSQLCommitsWithItsCommand(t *testing.T) {
 	wantMore(t, pool, before, oneBooking)
 }
 
-func TestTheUsersSQLSeesTheDataAfterTheTransition(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	var saw loan
-	var amount int
-	see := func(_ context.Context, _ pgx.Tx, d loan, p payment) error { saw, amount = d, p.Amount; return nil }
-	e := newEngine(t, pool, func(c *engine.Config) {
-		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("see", workflow.From("open"), workflow.Stay, pay).Or("settled"), see))}
-	})
-	submit(t, e, applied("L-1", 100))
-	submit(t, e, on("see", "L-1", "s", 30, ""))
-	want := (loan{Customer: "c-1", Region: "north", Owed: 70})
-	assert.Truef(t, saw == want && amount == 30, "got %+v and %d", saw, amount)
-}
-
 func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	for i := range 3 {
 		r, err := e.Submit(t.Context(), on("book", "L-1", "b", 30, "refuse"))
-		require.Truef(t, err == nil && r.Status == 409 && r.Version == 0 && r.Position == 0 && r.Replayed == (i > 0),
-			"got %+v, %v", r, err)
+		require.Truef(t, err == nil && r.Status == 409 && r.Version == 0 && r.Position == 0 && r.Replayed == (i > 0), "got %+v, %v", r, err)
 		e := r.Err()
 		wantCode(t, e, workflow.GuardRefused)
 		assert.Truef(t, strings.Contains(e.Error(), "the limit is reached") && strings.Contains(string(r.Body), `"state":"open"`),
@@ -81,8 +61,7 @@ func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
 
 func TestInTx_OtherFailures(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait, c.Pipeline.Outage = time.Hour, time.Hour })
+	pool, e := started(t, func(c *engine.Config) { c.Pipeline.LockWait, c.Pipeline.Outage = time.Hour, time.Hour })
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	for _, do := range []string{"fail", "fail with a code", "panic", "violate", "violate and hide it"} {
@@ -104,42 +83,6 @@ func TestInTx_OtherFailures(t *testing.T) {
 	}
 }
 
-// The users' SQL of one instance never overlaps, and everything adds up.
-func TestTheUsersSQLOfManyCallersAddsUp(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	var inside, most, ran atomic.Int64
-	alone := func(ctx context.Context, tx pgx.Tx, d loan, p payment) error {
-		most.Store(max(most.Load(), inside.Add(1)))
-		defer inside.Add(-1)
-		ran.Add(1)
-		return ledger(ctx, tx, d, p)
-	}
-	e := newEngine(t, pool, func(c *engine.Config) {
-		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("buy", workflow.From("open"), workflow.Stay, pay).Or("settled"), alone))}
-	})
-	submit(t, e, applied("L-1", 1000))
-	var work sync.WaitGroup
-	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
-		for range 3 { // three attempts of each intent
-			work.Go(func() {
-				for _, n := range []string{"1", "2", "3"} {
-					if r, err := e.Submit(t.Context(), on("buy", "L-1", key+n, 10, "")); err != nil || r.Refused() {
-						t.Errorf("%s: %+v, %v", key+n, r, err)
-					}
-				}
-			})
-		}
-	}
-	work.Wait()
-	assert.Equal(t, int64(1), most.Load(), "ran at once on one instance")
-	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
-	assert.Truef(t, err == nil && inst.Version == 19 && strings.Contains(string(inst.Data), `"owed":820`),
-		"got version %d, %s, %v", inst.Version, inst.Data, err)
-	assert.Equal(t, 180, query[int](t, pool, "SELECT sum(amount) FROM ledger"), "the ledger says")
-	assert.Equal(t, int64(18), ran.Load(), "it ran times for 18 intents, with nobody else around")
-}
-
 func TestInTx_Timeout(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -157,8 +100,7 @@ func TestInTx_Timeout(t *testing.T) {
 	})
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
-	_, err := e.Submit(t.Context(), on("buy", "L-1", "slow", 1, "sleep"))
-	wantCode(t, err, workflow.TimedOut)
+	wantCode(t, errOf(e.Submit(t.Context(), on("buy", "L-1", "slow", 1, "sleep"))), workflow.TimedOut)
 	wantMore(t, pool, before, nil)
 	eventually(t, "it is done when it takes no time, which a busy machine may not give it at once", func() bool {
 		r, err := e.Submit(t.Context(), on("buy", "L-1", "slow", 1, ""))

@@ -128,7 +128,7 @@ func (c *chores) definition() *workflow.Definition[letter] {
 				case <-ctx.Done():
 					return w, ctx.Err()
 				}
-			}, note).OrElse("open", func(*workflow.Call, *letter, workflow.Failure) error { return nil }),
+			}, note).OrElse("open", nothing[letter, workflow.Failure]),
 	).Keep(workflow.Horizons{Replay: time.Hour, Tombstone: 2 * time.Hour, MaxTombstone: workflow.Forever})
 }
 
@@ -335,8 +335,7 @@ func (w *world) play() {
 	}
 	for _, key := range w.keys {
 		if got := query[int](w, w.pool, "SELECT count(*) FROM pawl.audit WHERE tenant = $1 AND scope = 's' AND key = $2 AND transition IN "+
-			"('note', 'run')",
-			w.tenant, key); got != w.done[key] {
+			"('note', 'run')", w.tenant, key); got != w.done[key] {
 			w.Errorf("key %s was executed %d times, and the answers say %d", key, got, w.done[key])
 		}
 	}

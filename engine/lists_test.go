@@ -3,12 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -39,16 +36,18 @@ func seedTimes(t testing.TB, pool *pgxpool.Pool, n int) {
 			s, 1, '{}', jsonb_build_object('customer', 'c-' || i % 100, 'region', 'r-' || i % 2), s <> 'settled', sha256('x'), at,
 				at + (i % 13) * 5 * interval '1 minute'
 		FROM (SELECT i, (ARRAY['open', 'settled', 'settled', 'asked'])[1 + i % 4] AS s, $2::timestamptz + i * interval '1 minute' AS at
-			FROM generate_series(0, $1 - 1) i) AS x`,
-		n, dawn)
+			FROM generate_series(0, $1 - 1) i) AS x`, n, dawn)
+}
+
+func gifts() *workflow.Definition[loan] {
+	return workflow.Define("gift", 1, workflow.Start("give", "open", none), workflow.On("end", workflow.From("open"), "settled", none)).
+		Final("settled")
 }
 
 // lists is an engine with the workflows of seedTimes.
 func lists(t testing.TB, pool *pgxpool.Pool) *engine.Engine {
 	t.Helper()
-	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none),
-		workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
-	return newEngine(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, gift) })
+	return newEngine(t, pool, flows(loans(1), gifts()))
 }
 
 // everything reads all instances of a tenant as they are.
@@ -242,141 +241,4 @@ func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 			assert.Truef(t, found == 3 && count == 3, "%+v: %d instances on %d pages", f, found, count)
 		}
 	}
-}
-
-// told remembers the statements of lists and counts.
-type told struct {
-	mu    sync.Mutex
-	begin string // what begins their transaction
-	list  []pgx.TraceQueryStartData
-}
-
-func (q *told) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if strings.HasPrefix(data.SQL, "BEGIN ISOLATION LEVEL REPEATABLE READ") {
-		q.begin = data.SQL
-	}
-	if strings.Contains(data.SQL, " AS entries") || strings.Contains(data.SQL, " AS kinds") || strings.Contains(data.SQL, "kinds AS ") ||
-		strings.Contains(data.SQL, "RECURSIVE child") || strings.Contains(data.SQL, " AS leased") ||
-		strings.Contains(data.SQL, " AS looked") || strings.Contains(data.SQL, "WHERE paused AND") || strings.HasPrefix(data.SQL, "SET LOCAL") {
-		q.list = append(q.list, data)
-	}
-	return ctx
-}
-
-func (q *told) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (q *told) take() []pgx.TraceQueryStartData {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	list := q.list
-	q.list = nil
-	return list
-}
-
-// Every statement of a list and of counts finds what it reads by an index, whatever
-// the planner believes of the table, and puts no more in order than a page looks at.
-func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	last := &told{}
-	traced := poolWith(t, pool, last)
-	e := lists(t, traced)
-	yes := true
-	filters := map[string]inspect.Filter{
-		"everything":                 {},
-		"open":                       {Open: &yes},
-		"a workflow in a state":      {Workflow: "loan", States: []workflow.State{"asked"}},
-		"some states":                {States: []workflow.State{"asked", "open"}},
-		"a definition":               {Workflow: "loan", Definition: 2},
-		"an attribute":               {Attributes: map[string]string{"customer": "c-1"}},
-		"an attribute in a state":    {Workflow: "loan", States: []workflow.State{"open"}, Attributes: map[string]string{"customer": "c-1"}},
-		"an attribute of half":       {Attributes: map[string]string{"region": "r-1"}},
-		"a business key":             {Workflow: "loan", BusinessKey: "L-1"},
-		"created before":             {CreatedBefore: dawn.Add(time.Hour)},
-		"created late":               {CreatedAfter: dawn.Add(39_000 * time.Minute)},
-		"a prefix of an attribute":   {Workflow: "loan", Ranges: map[string]inspect.Range{"customer": {Prefix: "c-9"}}},
-		"a range of an attribute":    {Ranges: map[string]inspect.Range{"customer": {From: "c-5", Before: "c-6"}}},
-		"open and updated in a time": {Open: &yes, UpdatedAfter: dawn.Add(time.Hour), UpdatedBefore: dawn.Add(2 * time.Hour)},
-	}
-	explain := func(t *testing.T) {
-		for name, f := range filters {
-			for _, order := range []inspect.Order{inspect.ByCreation, inspect.ByUpdate} {
-				f.Order, f.Limit = order, 10
-				page, err := e.Read().Instances(t.Context(), f)
-				for page.More && err == nil && f.After == (inspect.Place{}) { // and the second page
-					f.After = page.Next
-					page, err = e.Read().Instances(t.Context(), f)
-				}
-				require.NoError(t, err)
-				f.After = inspect.Place{}
-				wantRanges(t, pool, last, fmt.Sprintf("%s, order %d", name, order))
-			}
-		}
-		some, half := map[string]string{"customer": "c-1"}, map[string]string{"region": "r-1"}
-		for _, f := range []inspect.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes},
-			{Tenant: "default", Attributes: some}, {Tenant: "default", Workflow: "loan", Attributes: half}, {Attributes: some}} {
-			_, err := e.Read().Counts(t.Context(), f)
-			require.NoError(t, err)
-			wantRanges(t, pool, last, fmt.Sprintf("counts of %+v", f))
-		}
-	}
-	// Whatever is planned for a table that is empty is planned again when it is not.
-	t.Run("empty", explain)
-	exec(t, pool, "VACUUM ANALYZE pawl.instance")
-	seedTimes(t, pool, 40_000)
-	t.Run("full, with the statistics of the empty one", explain)
-	exec(t, pool, "VACUUM ANALYZE pawl.instance")
-	t.Run("full", explain)
-}
-
-func wantRanges(t *testing.T, pool *pgxpool.Pool, last *told, name string) {
-	t.Helper()
-	statements := last.take()
-	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: last.begin})
-	require.NoError(t, err)
-	defer tx.Rollback(context.Background())
-	assert.NotEqualf(t, 0, len(statements), "%s asked nothing", name)
-	for _, s := range statements {
-		if strings.HasPrefix(s.SQL, "SET LOCAL") { // what is planned after it is planned under it
-			if _, err := tx.Exec(t.Context(), s.SQL); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		for _, step := range pgtest.Explain(t, tx, "ANALYZE, ", s.SQL, s.Args...) {
-			assert.Truef(t, step.Type != "Seq Scan" && (step.Type != "Index Scan" || step.Cond != ""),
-				"%s: %s of %s, %v\n%s", name, step.Type, step.Relation, s.Args, s.SQL)
-			// Of attributes it may have to read who has them, but none of the rows.
-			assert.Falsef(t, step.Rows > 10_001 && step.Index != "instance_attributes",
-				"%s: %s %s has %d rows, %v\n%s", name, step.Type, step.Index, int(step.Rows), s.Args, s.SQL)
-		}
-	}
-}
-
-// The order of creation is that of the times, although ids are hashes of business keys and an import happened before.
-func TestListsOldestFirst(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
-	year := time.Now().Add(-365 * 24 * time.Hour).Truncate(time.Second)
-	var want []uuid.UUID
-	for i := range 12 {
-		c := applied(fmt.Sprint("L-", i), 1)
-		if i == 11 {
-			c.HappenedAt = year
-		}
-		want = append(want, submit(t, e, c).Instance)
-	}
-	want = append(want[11:], want[:11]...)
-	var got []uuid.UUID
-	list := pages(t, e, inspect.Filter{Limit: 5}, func() {})
-	for _, i := range list {
-		got = append(got, i.ID)
-	}
-	assert.Truef(t, slices.Equal(got, want), "got %v, want %v", got, want)
-	assert.Truef(t, list[0].CreatedAt.Equal(year) && !list[0].UpdatedAt.Before(time.Now().Add(-time.Hour)),
-		"import: created at %s, updated at %s", list[0].CreatedAt, list[0].UpdatedAt)
-	intact(t, e)
 }

@@ -55,8 +55,7 @@ func TestManyStopAtACommandThatFailsForNow(t *testing.T) {
 			return double(c, d, payment{})
 		}),
 	}
-	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{loans(1, ways...)} })
+	pool, e := started(t, func(c *engine.Config) { c.Workflows = []workflow.Source{loans(1, ways...)} })
 	for _, way := range []string{"action", "sql", "payload"} {
 		number := "L-" + way
 		submit(t, e, applied(number, 100))
@@ -92,8 +91,7 @@ func TestManyStopAtACommandThatFailsForNow(t *testing.T) {
 // A pause is an error for now too.
 func TestManyStopAtAPausedWorkflow(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	e := newEngine(t, database(t))
 	submit(t, e, applied("L-1", 100))
 	require.NoError(t, e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", "a break"))
 	list := []transitions.Command{on("pay", "L-1", "1", 1, ""), on("pay", "L-1", "2", 2, "")}

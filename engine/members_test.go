@@ -50,7 +50,7 @@ func lettersOf[D any](write, step func(*D)) *workflow.Definition[D] {
 	return workflow.Define("letter", 1,
 		workflow.Start("write", "written", func(_ *workflow.Call, d *D, _ workflow.None) error { write(d); return nil }),
 		workflow.On("step", workflow.From("written"), workflow.Stay, func(_ *workflow.Call, d *D, _ workflow.None) error { step(d); return nil }),
-		workflow.On("send", workflow.From("written"), "sent", func(*workflow.Call, *D, workflow.None) error { return nil }),
+		workflow.On("send", workflow.From("written"), "sent", nothing[D, workflow.None]),
 	).Final("sent")
 }
 
@@ -65,8 +65,7 @@ func newerLetters() *workflow.Definition[newerLetter] {
 	return lettersOf(func(d *newerLetter) {
 		d.Text, d.To.City, d.Tags = "new", "Graz", map[string]string{"a": "b"}
 		d.Pages = []newerPage{{1, "red"}, {2, "blue"}}
-	}, func(d *newerLetter) { d.Steps++; d.Tags[fmt.Sprint(d.Steps)] = "newer" }).
-		Attr("text", func(d newerLetter) string { return d.Text }).
+	}, func(d *newerLetter) { d.Steps++; d.Tags[fmt.Sprint(d.Steps)] = "newer" }).Attr("text", func(d newerLetter) string { return d.Text }).
 		Attr("city", func(d newerLetter) string { return d.To.City })
 }
 
@@ -74,8 +73,7 @@ func newerLetters() *workflow.Definition[newerLetter] {
 // first.
 func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	older := newEngine(t, pool, running(olderLetters()))
+	pool, older := started(t, running(olderLetters()))
 	newer := newEngine(t, pool, running(newerLetters()))
 	olderAgain := newEngine(t, pool, running(olderLetters())) // as a roll-back, or a node that restarts
 	begun := submit(t, newer, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"})
@@ -87,8 +85,7 @@ func TestTwoBuildsTakeTurnsOnOneInstance(t *testing.T) {
 	got := jsontext.Value(inst.Data)
 	want := jsontext.Value(`{"text":"new","steps":5,"to":{"city":"Graz"},"tags":{"a":"b","2":"newer","5":"newer"},"pages":[
 		{"number":1,"ink":"red"},{"number":2,"ink":"blue"},{"number":101,"ink":""},{"number":103,"ink":""},{"number":104,"ink":""}]}`)
-	assert.Truef(t, got.Canonicalize() == nil && want.Canonicalize() == nil && string(got) == string(want),
-		"got  %s\nwant %s", got, want)
+	assert.Truef(t, got.Canonicalize() == nil && want.Canonicalize() == nil && string(got) == string(want), "got  %s\nwant %s", got, want)
 	assert.Truef(t, inst.Attributes["city"] == "Graz" && inst.Attributes["text"] == "new", "attributes %v", inst.Attributes)
 }
 
@@ -120,8 +117,7 @@ func TestUnreadableRecordedDataIsRefused(t *testing.T) {
 		t.Error("a build that has not run here before, and lacks members, was taken")
 	} else {
 		for _, want := range []string{`workflow "letter" version 1`, "removed, or renamed", `"/to/city" (string)`, `"/pages/*/ink" (string)`,
-			`"/tags" (object)`,
-			`"attribute city"`, "version 2", "DataChanged"} {
+			`"/tags" (object)`, `"attribute city"`, "version 2", "DataChanged"} {
 			assert.Containsf(t, err.Error(), want, "in %v", err)
 		}
 	}
@@ -141,8 +137,7 @@ func TestUnreadableRecordedDataIsRefused(t *testing.T) {
 // A member that is meant to go is dropped by the next transition.
 func TestAMemberThatIsMeantToGoIsDropped(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	newer := newEngine(t, pool, running(newerLetters()))
+	pool, newer := started(t, running(newerLetters()))
 	begun := submit(t, newer, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"})
 	next := newEngine(t, pool, running(olderLetters().DataChanged("/to/city", "/pages/*/ink", "/tags", "attribute city")))
 	submit(t, next, transitions.Command{Workflow: "letter", Transition: "step", Key: "s", Instance: begun.Instance})

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/testkit/await"
-	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -51,9 +50,7 @@ func claims1(pay func(context.Context) error) *workflow.Definition[claim1] {
 		workflow.On("nag", workflow.From("open"), workflow.Stay, nothing[claim1, workflow.None]),
 		workflow.On("drop", workflow.From("open"), "dropped", nothing[claim1, workflow.None]),
 		workflow.Do("pay", workflow.From("open"), "paying", "paid", claimWork[claim1](pay), nothing[claim1, int]).
-			OrElse("open", nothing[claim1, workflow.Failure])).
-		Final("paid", "dropped").
-		After("nag", workflow.From("open"), time.Hour, "nag").
+			OrElse("open", nothing[claim1, workflow.Failure])).Final("paid", "dropped").After("nag", workflow.From("open"), time.Hour, "nag").
 		After("release", workflow.From("held"), 24*time.Hour, "release")
 }
 
@@ -76,11 +73,8 @@ func claims2(pay func(context.Context) error, change ...func(*workflow.FromVersi
 			func(_ *workflow.Call, d *claim2, result int) error {
 				d.Cents += result
 				return nil
-			}).OrElse("approved", nothing[claim2, workflow.Failure])).
-		Final("paid").
-		After("release", workflow.From("held"), 48*time.Hour, "release").
-		Attr("large", func(d claim2) string { return map[bool]string{true: "yes"}[d.Cents > 1000] }).
-		Migrate(plan)
+			}).OrElse("approved", nothing[claim2, workflow.Failure])).Final("paid").After("release", workflow.From("held"), 48*time.Hour, "release").
+		Attr("large", func(d claim2) string { return map[bool]string{true: "yes"}[d.Cents > 1000] }).Migrate(plan)
 }
 
 func pays(context.Context) error { return nil }
@@ -142,36 +136,30 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	due := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND phase = 'scheduled'", id)
 	later := onClaim(id, "approve", "later")
 	later.NotBefore = time.Now().Add(72 * time.Hour)
-	if _, err := e.Submit(t.Context(), later); err != nil {
-		t.Fatal(err)
-	}
+	_, err := e.Submit(t.Context(), later)
+	require.NoError(t, err)
 
 	r, err := migrateOne(t, e, id, "m")
 	require.Truef(t, err == nil && r.Err() == nil && r.Version == 3, "%+v, %v", r, err)
 	inst, err := e.Read().Instance(t.Context(), "", id)
 	assert.Truef(t, err == nil && inst.Definition == 2 && inst.State == "held" && string(inst.Data) == `{"cents":2000}` &&
-		inst.Attributes["large"] == "yes",
-		"%+v, %v", inst, err)
+		inst.Attributes["large"] == "yes", "%+v, %v", inst, err)
 	rows, err := e.Read().History(t.Context(), "", id, 2, 10)
-	if err != nil || len(rows) != 1 || rows[0].Transition != "pawl.migrated" || string(rows[0].Payload) != `{"from":1,"to":2}` ||
-		rows[0].Actor != "ann" || rows[0].Reason != "all do" || rows[0].From != "held" || rows[0].To != "held" {
-		t.Errorf("%+v, %v", rows, err)
-	}
+	assert.Truef(t, err == nil && len(rows) == 1 && rows[0].Transition == "pawl.migrated" &&
+		string(rows[0].Payload) == `{"from":1,"to":2}` && rows[0].Actor == "ann" && rows[0].Reason == "all do" && rows[0].From == "held" &&
+		rows[0].To == "held", "%+v, %v", rows, err)
 	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'claim.pawl.migrated' AND instance = $1", id),
 		"events")
 	// What is in flight follows, and the timer fires when it was to fire.
-	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase IS NOT NULL AND definition = 2", id); n != 2 {
-		t.Errorf("%d commands in flight are on version 2, want 2", n)
-	}
-	kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')",
-		id)
+	n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase IS NOT NULL AND definition = 2", id)
+	assert.Truef(t, n == 2, "%d commands in flight are on version 2, want 2", n)
+	kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')", id)
 	assert.Truef(t, kept.Equal(due), "the timer is due at %s, and was at %s", kept, due)
 	// Old keys answer as before, and so does this one.
 	again := file(t, e, "", "1", 20)
 	assert.Truef(t, again.Replayed && string(again.Body) == string(first.Body), "%s, then %s", first.Body, again.Body)
-	if repeated, err := migrateOne(t, e, id, "m"); err != nil || !repeated.Replayed || string(repeated.Body) != string(r.Body) {
-		t.Errorf("%s, then %s, %v", r.Body, repeated.Body, err)
-	}
+	repeated, err := migrateOne(t, e, id, "m")
+	assert.Truef(t, err == nil && repeated.Replayed && string(repeated.Body) == string(r.Body), "%s, then %s, %v", r.Body, repeated.Body, err)
 	// With another key nothing is left to do.
 	other, err := migrateOne(t, e, id, "n")
 	assert.Truef(t, err == nil && other.Err() == nil && other.Version == 0, "%+v, %v", other, err)
@@ -184,9 +172,8 @@ func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
 	for _, forged := range []string{"links = NULL", `links = '{"migrations":[{"version":2,"from":1}]}'`,
 		`links = '{"migrations":[{"version":3,"from":2}]}'`, "definition = 1"} {
 		exec(t, pool, "UPDATE pawl.instance SET "+forged+" WHERE id = $1", id)
-		if v, err := e.Admin().Verify(t.Context(), "", id); err != nil || len(v.Broken) != 1 {
-			t.Errorf("%s: %+v, %v", forged, v, err)
-		}
+		v, err := e.Admin().Verify(t.Context(), "", id)
+		assert.Truef(t, err == nil && len(v.Broken) == 1, "%s: %+v, %v", forged, v, err)
 		exec(t, pool, "UPDATE pawl.instance SET links = $2::text::json, definition = 2 WHERE id = $1", id, links)
 	}
 	wantIntact(t, e, "")
@@ -208,16 +195,13 @@ func TestMigration_Skips(t *testing.T) {
 	busy := file(t, e, "", "3", 1).Instance
 	work := submit(t, e, onClaim(busy, "pay", "p"))
 	<-going
-	_, err := migrateOne(t, e, busy, "m")
-	wantCode(t, err, workflow.MigrationWaits)
+	wantCode(t, errOf(migrateOne(t, e, busy, "m")), workflow.MigrationWaits)
 	close(goOn)
-	_, err = e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
-	require.NoError(t, err)
-	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
-		transitions.Operation{Action: transitions.Migrate, To: 3})
-	wantCode(t, err, workflow.NotOnThisNode)
-	_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate})
-	wantCode(t, err, workflow.InvalidRequest)
+	require.NoError(t, errOf(e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})))
+	wantCode(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
+		transitions.Operation{Action: transitions.Migrate, To: 3})), workflow.NotOnThisNode)
+	wantCode(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"},
+		transitions.Operation{Action: transitions.Migrate})), workflow.InvalidRequest)
 	wantIntact(t, e, "")
 }
 
@@ -235,8 +219,7 @@ func TestAnActivityInFlightIsCarried(t *testing.T) {
 	inst, err := e.Read().Instance(t.Context(), "", id)
 	assert.Truef(t, err == nil && inst.State == "settling" && inst.Links.InFlight != nil, "%+v, %v", inst, err)
 	close(goOn)
-	_, err = e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
-	require.NoError(t, err)
+	require.NoError(t, errOf(e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})))
 	inst, err = e.Read().Instance(t.Context(), "", id)
 	assert.Truef(t, err == nil && inst.State == "paid" && string(inst.Data) == `{"cents":107}`, "%+v, %v", inst, err)
 	wantIntact(t, e, "")
@@ -257,40 +240,10 @@ func migrated(t *testing.T, e *engine.Engine, id int64) inspect.Migration {
 
 func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
 	t.Helper()
-	m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do",
-		PerSecond: perSecond})
+	m, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann",
+		Reason: "all do", PerSecond: perSecond})
 	require.NoError(t, err)
 	return m
-}
-
-// Progress of each page commits asynchronously. The page itself is durable, and so are the start, the takeover and the end of the batch.
-func TestMigrationPages_AsynchronousCommit(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.DirectTo(t, database(t)) // a pooler has sessions that were begun with the setting before
-	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`)
-	pool.Reset() // connections that begin now have it
-	e := bothClaims(t, pool)
-	for i := range 25 {
-		file(t, e, "a", fmt.Sprint(i), i)
-	}
-	exec(t, pool, `CREATE TABLE public.seen (what text, setting text);
-		CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF TG_TABLE_NAME = 'audit' THEN
-				INSERT INTO public.seen VALUES ('the page itself', current_setting('synchronous_commit'));
-				RETURN NULL;
-			END IF;
-			INSERT INTO public.seen VALUES (CASE WHEN TG_OP = 'INSERT' THEN 'begun' WHEN NEW.ended_at IS NOT NULL THEN 'ended'
-				WHEN NEW.token > OLD.token THEN 'taken' WHEN NEW.page IS NOT NULL THEN 'turned' WHEN OLD.page IS NOT NULL THEN 'counted'
-				ELSE 'given back' END, current_setting('synchronous_commit'));
-			RETURN NULL; END $$;
-		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON pawl.instance_migration
-			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see();
-		CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT ON pawl.audit
-			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.see()`)
-	migrated(t, e, begun(t, e, 1000).ID)
-	seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT what || ' ' || setting ORDER BY what || ' ' || setting) FROM public.seen")
-	want := []string{"begun on", "counted off", "ended on", "taken on", "the page itself on", "turned off"}
-	assert.Truef(t, slices.Equal(seen, want), "%q, want %q", seen, want)
 }
 
 func TestMigration_AllTenantsOnce(t *testing.T) {
@@ -317,16 +270,13 @@ func TestMigration_AllTenantsOnce(t *testing.T) {
 	for _, s := range preview.States {
 		count, wouldGo, wouldNot = count+s.Count, wouldGo+s.Migrated, wouldNot+s.Rejected
 	}
-	if count != 3*each || wouldGo != 3*(each-bad) || wouldNot != 3*bad || len(preview.States) != 2 || len(preview.Refusals) != 2 {
-		t.Errorf("%+v", preview)
-	}
+	assert.Truef(t, count == 3*each && wouldGo == 3*(each-bad) && wouldNot == 3*bad && len(preview.States) == 2 &&
+		len(preview.Refusals) == 2, "%+v", preview)
 	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"), "the preview has migrated")
 	m := migrated(t, e, begun(t, e, 100_000).ID)
 	assert.Truef(t, m.Expected == 3*each && m.Migrated == 3*(each-bad) && m.Rejected == 3*bad && m.Skipped == 0 && len(m.Refusals) == 2 &&
-		m.Refusals[0].Reason == "the sum is negative" && m.Node == "",
-		"%+v", m)
-	n := query[int](t, pool,
-		"SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'")
+		m.Refusals[0].Reason == "the sum is negative" && m.Node == "", "%+v", m)
+	n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'")
 	assert.Equal(t, 3*(each-bad), n, "transitions")
 	for _, tenant := range []string{"a", "b", "c"} {
 		wantIntact(t, e, tenant)
@@ -336,32 +286,6 @@ func TestMigration_AllTenantsOnce(t *testing.T) {
 	m, err = e.Admin().Migration(t.Context(), m.ID)
 	want := []inspect.MigrationRefusal{{State: "open", Reason: "earlier", Count: 2}}
 	assert.Truef(t, err == nil && slices.Equal(m.Refusals, want), "%+v, %v", m.Refusals, err)
-}
-
-// After each kill the lease belongs to another node, so state that the killed node has in memory is void.
-func TestMigration_KilledNodes(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := bothClaims(t, pool)
-	const all, bad = 400, 10
-	for i := range all {
-		file(t, e, "", fmt.Sprint(i), i-bad)
-	}
-	m := begun(t, e, 2000)
-	for kills := 0; kills < 20; {
-		tag, err := pool.Exec(t.Context(), `UPDATE pawl.instance_migration SET token = token + 1, claimed_by = 'gone', claimed_at = now(),
-			locked_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND ended_at IS NULL AND page IS NOT NULL`, m.ID)
-		require.NoError(t, err)
-		kills += int(tag.RowsAffected())
-		if now, err := e.Admin().Migration(t.Context(), m.ID); err != nil || !now.EndedAt.IsZero() {
-			t.Logf("ended after %d kills, %v", kills, err)
-			break
-		}
-	}
-	m = migrated(t, e, m.ID)
-	assert.Truef(t, m.Migrated == all-bad && m.Rejected == bad && m.Skipped == 0, "%+v", m)
-	assert.Equal(t, all-bad, query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated'"), "transitions")
-	wantIntact(t, e, "")
 }
 
 // While a node serves that could not read the result, nothing is migrated, and it says so.
@@ -379,8 +303,7 @@ func TestMigration_WaitsForOldNodes(t *testing.T) {
 		await.Pass("the migration begins", 20*time.Millisecond)
 	}
 	assert.Truef(t, strings.Contains(m.Held, "do not know version 2") && m.Migrated == 0, "%+v", m)
-	_, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2})
-	wantCode(t, err, workflow.Conflict)
+	wantCode(t, errOf(e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2})), workflow.Conflict)
 	submit(t, old, onClaim(id, "hold", "h")) // it works on as before
 	old.Stop(t.Context())
 	m = migrated(t, e, m.ID)
@@ -404,7 +327,8 @@ func TestTheMigrationOfOneInstanceWaitsForNodesToo(t *testing.T) {
 	}
 	_, err = migrateOne(t, e, id, "m")
 	waits(err)
-	_, _, err = e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate, To: 2})
+	_, _, err = e.Admin().DryRunOperation(t.Context(), transitions.Command{Instance: id}, transitions.Operation{Action: transitions.Migrate,
+		To: 2})
 	waits(err)
 	again, err := migrateOne(t, e, before, "m")
 	assert.Truef(t, err == nil && string(again.Body) == string(done.Body), "%+v, %v", again, err)
@@ -420,13 +344,12 @@ func TestAnOperatorCannotTakeANameOfPawlsOwn(t *testing.T) {
 	e := bothClaims(t, database(t))
 	id := file(t, e, "", "1", 1).Instance
 	for _, actor := range []string{"pawl:timer", transitions.InboxScope("x")} {
-		_, err := e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: actor})
-		wantCode(t, err, workflow.InvalidRequest)
+		wantCode(t, errOf(e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: actor})),
+			workflow.InvalidRequest)
 		wantCode(t, e.Admin().BeginVersion(t.Context(), "claim", 1, actor), workflow.InvalidRequest)
 		wantCode(t, e.Admin().PauseWorkflow(t.Context(), "", "claim", actor, ""), workflow.InvalidRequest)
-		_, err = e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p", Actor: actor},
-			transitions.Operation{Action: transitions.Pause})
-		wantCode(t, err, workflow.InvalidRequest)
+		wantCode(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p", Actor: actor},
+			transitions.Operation{Action: transitions.Pause})), workflow.InvalidRequest)
 	}
 }
 
@@ -451,15 +374,12 @@ func TestAMigrationWithAKeyIsBegunOnce(t *testing.T) {
 		assert.Equal(t, first, await.Receive(t, "a migration", ids), "migration beside")
 	}
 	ended := migrated(t, e, first)
-	if m, err := e.Admin().MigrateInstances(t.Context(), r); err != nil || m.ID != first || !m.EndedAt.Equal(ended.EndedAt) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	m, err := e.Admin().MigrateInstances(t.Context(), r)
+	assert.Truef(t, err == nil && m.ID == first && m.EndedAt.Equal(ended.EndedAt), "%+v, %v", m, err)
 	r.Reason = "another"
-	_, err := e.Admin().MigrateInstances(t.Context(), r)
-	wantCode(t, err, workflow.KeyReused)
+	wantCode(t, errOf(e.Admin().MigrateInstances(t.Context(), r)), workflow.KeyReused)
 	r.Key = "k\x00"
-	_, err = e.Admin().MigrateInstances(t.Context(), r)
-	wantCode(t, err, workflow.KeyInvalid)
+	wantCode(t, errOf(e.Admin().MigrateInstances(t.Context(), r)), workflow.KeyInvalid)
 	list, err := e.Admin().Migrations(t.Context())
 	assert.Truef(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 	want := []inspect.MigrationPlan{{Workflow: "claim", From: 1, To: 2}}
@@ -475,17 +395,14 @@ func TestAMigrationCanBeStopped(t *testing.T) {
 	file(t, e, "", "1", 1)
 	m := begun(t, e, 1000)
 	m, err := e.Admin().StopMigration(t.Context(), m.ID, "olga", "the price was wrong")
-	if err != nil || m.EndedAt.IsZero() || m.StoppedAt.IsZero() || m.StoppedBy != "olga" || m.StopReason != "the price was wrong" {
-		t.Errorf("%+v, %v", m, err)
-	}
+	assert.Truef(t, err == nil && !m.EndedAt.IsZero() && !m.StoppedAt.IsZero() && m.StoppedBy == "olga" &&
+		m.StopReason == "the price was wrong", "%+v, %v", m, err)
 	again, err := e.Admin().StopMigration(t.Context(), m.ID, "bob", "")
 	assert.Truef(t, err == nil && reflect.DeepEqual(again, m), "who asks later changes it: %+v, %v", again, err)
-	_, err = e.Admin().StopMigration(t.Context(), m.ID, "olga", "a\x00")
-	wantCode(t, err, workflow.InvalidRequest)
+	wantCode(t, errOf(e.Admin().StopMigration(t.Context(), m.ID, "olga", "a\x00")), workflow.InvalidRequest)
 	old.Stop(t.Context())
 	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"), "migrated")
-	_, err = e.Admin().StopMigration(t.Context(), 99, "", "")
-	wantCode(t, err, workflow.NotFound)
-	_, err = e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})
-	wantCode(t, err, workflow.NotOnThisNode)
+	wantCode(t, errOf(e.Admin().StopMigration(t.Context(), 99, "", "")), workflow.NotFound)
+	wantCode(t, errOf(e.Admin().MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})),
+		workflow.NotOnThisNode)
 }

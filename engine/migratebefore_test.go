@@ -30,8 +30,7 @@ type arranged struct {
 }
 
 // appointments have a timer for each rule of a plan; what timers do counts. late is added to the time of the data.
-func appointments(
-	version int, state workflow.State, late time.Duration, plans ...workflow.Plan[appointment],
+func appointments(version int, state workflow.State, late time.Duration, plans ...workflow.Plan[appointment],
 ) *workflow.Definition[appointment] {
 	in, at := workflow.From(state), func(a appointment) time.Time { return a.At }
 	return workflow.Define("appointment", version,
@@ -39,8 +38,7 @@ func appointments(
 		workflow.On("ring", in, workflow.Stay, func(_ *workflow.Call, d *appointment, _ workflow.None) error { d.Rung++; return nil }),
 		workflow.On("end", in, "ended", nothing[appointment, workflow.None])).Final("ended").
 		After("same", in, time.Hour, "ring").After("kept", in, time.Hour, "ring").After("again", in, 24*time.Hour, "ring").
-		At("from-data", in, at, "ring").
-		At("later", in, func(a appointment) time.Time { return a.At.Add(late) }, "ring").
+		At("from-data", in, at, "ring").At("later", in, func(a appointment) time.Time { return a.At.Add(late) }, "ring").
 		At("said", in, at, "ring").Migrate(plans...)
 }
 
@@ -113,8 +111,7 @@ func TestTimersOfAnImportGoOnAsThePlanSays(t *testing.T) {
 }
 
 // calls is a version in which an attempt that fails goes back to where it came from; later is the second of its states.
-func calls(
-	version int, later workflow.State, call func(context.Context) error, plans ...workflow.Plan[letterData],
+func calls(version int, later workflow.State, call func(context.Context) error, plans ...workflow.Plan[letterData],
 ) *workflow.Definition[letterData] {
 	return workflow.Define("claim", version,
 		workflow.Start("file", "open", nothing[letterData, filed]),
@@ -172,34 +169,5 @@ func TestMigration_BackToRenamedState(t *testing.T) {
 		inst, err := e.Read().Instance(t.Context(), "", ids[i])
 		assert.Truef(t, err == nil && inst.Definition == 2 && inst.State == want, "%d: %+v, %v", i, inst, err)
 	}
-	wantIntact(t, e, "")
-}
-
-// A migration may wait for an activity for longer than the retention period of keys. It does not repeat what it has refused.
-func TestMigration_RecordsRefusals(t *testing.T) {
-	t.Parallel()
-	pool, clock := database(t), newStill()
-	pay, going, goOn := heldWork()
-	e := newEngine(t, pool, running(claims1(pay).Keep(hourly), claims2(pays).Keep(hourly)), clock.set)
-	require.NoError(t, e.Admin().BeginVersion(t.Context(), "claim", 1, ""))
-	busy := file(t, e, "", "busy", 1).Instance
-	submit(t, e, onClaim(busy, "pay", "p"))
-	<-going
-	file(t, e, "", "bad", -1)
-	old := file(t, e, "", "good", 1)
-	m := begun(t, e, 1000)
-	eventually(t, "one waits, and the others are decided", func() bool {
-		now, err := e.Admin().Migration(t.Context(), m.ID)
-		return err == nil && now.Waiting == 1 && now.Migrated == 1 && now.Rejected == 1
-	})
-	clock.skip(10 * 24 * time.Hour)
-	retain(t, pool, clock.Now())
-	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE key = 'good'"), "the keys of callers are there")
-	close(goOn)
-	if m = migrated(t, e, m.ID); m.Migrated != 1 || m.Rejected != 1 || m.Skipped != 0 { // what was paid has ended
-		t.Errorf("%+v", m)
-	}
-	inst, err := e.Read().Instance(t.Context(), "", old.Instance)
-	assert.Truef(t, err == nil && inst.Version == 2, "%+v, %v", inst, err)
 	wantIntact(t, e, "")
 }

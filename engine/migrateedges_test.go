@@ -45,9 +45,8 @@ func TestMigration_RemovedActivity(t *testing.T) {
 		work := submit(t, e, onClaim(id, "pay", "p"))
 		<-going
 		submit(t, e, onClaim(id, "call-off", "c"))
-		if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil {
-			t.Fatalf("%+v, %v", r, err)
-		}
+		r, err := migrateOne(t, e, id, "m")
+		require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 		close(goOn)
 		answer, err := e.Await(t.Context(), transitions.Ref{Scope: work.Record.Scope, Key: "p"})
 		assert.Truef(t, err == nil && workflow.CodeOf(answer.Err()) == workflow.CommandCancelled, "%d: %+v, %v", tries, answer, err)
@@ -102,8 +101,7 @@ func TestMigration_PlanErrors(t *testing.T) {
 				return "a\x00b"
 			}
 			return n.Name
-		}).
-		Migrate(workflow.FromVersion(1, plan).DropTimer("nag").DropTimer("release"))
+		}).Migrate(workflow.FromVersion(1, plan).DropTimer("nag").DropTimer("release"))
 	exec(t, pool, "ALTER TABLE pawl.instance ADD CHECK (attributes->>'name' <> '8')") // nobody can tell before
 	var log record
 	e := newEngine(t, pool, running(claims1(pays), v2), func(c *engine.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -132,23 +130,6 @@ func TestMigration_PlanErrors(t *testing.T) {
 
 type claimName struct {
 	Name string `json:"name"`
-}
-
-// A page is not larger than what the rate allows in a second: a longer wait would outlast the lease, and the next node would not wait.
-func TestAPageIsNotLargerThanTheRate(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := bothClaims(t, pool)
-	for i := range 3 {
-		file(t, e, "", fmt.Sprint(i), i)
-	}
-	exec(t, pool, "CREATE TABLE pages (size int)")
-	exec(t, pool, `CREATE FUNCTION note_page() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		INSERT INTO pages SELECT json_array_length(NEW.page::json) WHERE NEW.page IS NOT NULL; RETURN NULL; END $$`)
-	exec(t, pool, "CREATE TRIGGER note_page AFTER UPDATE ON pawl.instance_migration FOR EACH ROW EXECUTE FUNCTION note_page()")
-	m := migrated(t, e, begun(t, e, 2).ID)
-	assert.Equalf(t, int64(3), m.Migrated, "%+v", m)
-	assert.Equal(t, 2, query[int](t, pool, "SELECT max(size) FROM pages"), "a page had instances")
 }
 
 // All nodes with the plan are gone, one of them during its work. An operator can end the migration, so that another can start.

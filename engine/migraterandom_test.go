@@ -138,9 +138,8 @@ func randomInstances(t *testing.T, r *rand.Rand, e *engine.Engine, name string, 
 		}
 		if r.IntN(4) == 0 {
 			pause := transitions.Operation{Action: transitions.Pause}
-			if _, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p"}, pause); err != nil {
-				t.Fatal(err)
-			}
+			_, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p"}, pause)
+			require.NoError(t, err)
 		}
 	}
 	return ids
@@ -219,9 +218,8 @@ func TestAMigrationDoesWhatItsDryRunSays(t *testing.T) {
 				require.NoError(t, err)
 				return m.Waiting > 0
 			})
-			if _, err := e.Admin().StopMigration(t.Context(), m.ID, "", "it waits"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := e.Admin().StopMigration(t.Context(), m.ID, "", "it waits")
+			require.NoError(t, err)
 		} else {
 			m = migrated(t, e, m.ID)
 		}
@@ -256,7 +254,8 @@ func wantForetold(t *testing.T, e *engine.Engine, id uuid.UUID, f foretold) stri
 	}
 	same := got.State == want.State && got.Version == want.Version && got.Definition == want.Definition &&
 		string(got.Data) == string(want.Data) && got.Open == want.Open && got.Paused == want.Paused &&
-		maps.Equal(got.Attributes, want.Attributes) && reflect.DeepEqual(got.Links, want.Links) && maps.EqualFunc(got.Actors, want.Actors, slices.Equal[[]string])
+		maps.Equal(got.Attributes, want.Attributes) && reflect.DeepEqual(got.Links, want.Links) &&
+		maps.EqualFunc(got.Actors, want.Actors, slices.Equal[[]string])
 	assert.Truef(t, same,
 		"it was\n%+v with %s\nand is\n%+v with %s\nwant\n%+v with %s (%s)", f.before, f.before.Data, got, got.Data, want, want.Data, f.why)
 	switch {

@@ -34,14 +34,3 @@ func TestNamesRememberTheMostRecentInBoundedMemory(t *testing.T) {
 	_, ok = n.get(instanceKey{"other", idOf(all - 1)})
 	assert.False(t, ok, "tenants are mixed up")
 }
-
-func TestANameThatIsReadStaysYoung(t *testing.T) {
-	t.Parallel()
-	n := &names{young: map[instanceKey]string{}}
-	n.put(instanceKey{"t", idOf(0)}, "kept")
-	for i := 1; i < 3*namesGeneration; i++ {
-		n.put(instanceKey{"t", idOf(i)}, "loan")
-		_, ok := n.get(instanceKey{"t", idOf(0)})
-		require.Truef(t, ok, "forgotten after %d others, though it was read all the time", i)
-	}
-}

@@ -49,8 +49,7 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 	})
 	n := list[0]
 	assert.Truef(t, n.Leads[0] == "retention" && n.Sinks[0] == "books" && n.Leases == 2 && !n.AtLeast && n.Migrations == nil && n.Alive &&
-		strings.Contains(n.Build, "pawl ") && !n.BegunAt.IsZero() && !n.SeenAt.Before(n.BegunAt),
-		"%+v", n)
+		strings.Contains(n.Build, "pawl ") && !n.BegunAt.IsZero() && !n.SeenAt.Before(n.BegunAt), "%+v", n)
 	want := []inspect.NodeVersion{{Workflow: "crate", Version: 1}, {Workflow: "crate", Version: 2},
 		{Workflow: "parcel", Version: 1}}
 	assert.Truef(t, len(n.Knowing) == 3 && n.Knowing[0] == want[0] && n.Knowing[1] == want[1] && n.Knowing[2] == want[2],
@@ -63,11 +62,9 @@ func TestNodesSayWhatTheyKnowAndDo(t *testing.T) {
 		sinks  int
 	}{"default": {1, 0}, "acme": {1, 1}, "nobody": {0, 0}} {
 		list, err := one.Admin().Nodes(t.Context(), tenant)
-		assert.Truef(t, err == nil && list[0].Leases == want.leases && len(list[0].Sinks) == want.sinks,
-			"of %s: %+v, %v", tenant, list, err)
+		assert.Truef(t, err == nil && list[0].Leases == want.leases && len(list[0].Sinks) == want.sinks, "of %s: %+v, %v", tenant, list, err)
 	}
-	_, err := one.Admin().Nodes(t.Context(), "\x00")
-	wantCode(t, err, workflow.InvalidRequest)
+	wantCode(t, errOf(one.Admin().Nodes(t.Context(), "\x00")), workflow.InvalidRequest)
 
 	idle.Stop(t.Context())
 	if list, err := one.Admin().Nodes(t.Context(), ""); err != nil || len(list) != 1 {

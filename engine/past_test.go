@@ -37,8 +37,7 @@ func threeVersions(t testing.TB) *engine.Engine {
 func past(version int64, state workflow.State, data string) inspect.Past {
 	return inspect.Past{
 		Tenant: "default", ID: loanID("L-1"), Workflow: "loan", Definition: 1, BusinessKey: "L-1", State: state, Version: version, Newest: 3,
-		Data: []byte(data), Open: version < 3, CreatedAt: noon, UpdatedAt: noon.Add(time.Duration(version-1) * time.Minute),
-	}
+		Data: []byte(data), Open: version < 3, CreatedAt: noon, UpdatedAt: noon.Add(time.Duration(version-1) * time.Minute)}
 }
 
 func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
@@ -53,8 +52,7 @@ func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
 		assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "version %d: got %+v, %v\nwant %+v", want.Version, got, err, want)
 		for _, after := range []time.Duration{0, time.Second, time.Minute - time.Microsecond} {
 			got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), want.UpdatedAt.Add(after).In(time.FixedZone("", 3600)))
-			assert.Truef(t, err == nil && reflect.DeepEqual(got, want),
-				"%s after version %d: got %+v, %v", after, want.Version, got, err)
+			assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "%s after version %d: got %+v, %v", after, want.Version, got, err)
 		}
 	}
 	got, err := e.Read().InstanceAsOf(t.Context(), "", loanID("L-1"), noon.AddDate(100, 0, 0))
@@ -73,13 +71,10 @@ func TestAsOf_NotFound(t *testing.T) {
 	for _, at := range []time.Time{{}, noon.Add(-time.Microsecond)} {
 		_, err := e.Read().InstanceAsOf(t.Context(), "", id, at)
 		wantCode(t, err, workflow.InstanceNotFound)
-		assert.Falsef(t, err != nil && !strings.Contains(err.Error(), "has no history at "+at.UTC().Format(time.RFC3339Nano)),
-			"%s: %v", at, err)
+		assert.Falsef(t, err != nil && !strings.Contains(err.Error(), "has no history at "+at.UTC().Format(time.RFC3339Nano)), "%s: %v", at, err)
 	}
-	_, err := e.Read().InstanceAt(t.Context(), "acme", id, 1)
-	wantCode(t, err, workflow.InstanceNotFound)
-	_, err = e.Read().InstanceAsOf(t.Context(), "", uuid.New(), noon)
-	wantCode(t, err, workflow.InstanceNotFound)
+	wantCode(t, errOf(e.Read().InstanceAt(t.Context(), "acme", id, 1)), workflow.InstanceNotFound)
+	wantCode(t, errOf(e.Read().InstanceAsOf(t.Context(), "", uuid.New(), noon)), workflow.InstanceNotFound)
 }
 
 // A time beyond what the database can tell is the caller's mistake, and not an
@@ -102,8 +97,7 @@ func TestAsOf_UnsupportedYear(t *testing.T) {
 
 func TestErasedDataIsSaidToBeErased(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
 	exec(t, pool, `UPDATE pawl.audit SET data = NULL, data_digest = sha256(convert_to(data::text, 'UTF8')) WHERE version = 1`)

@@ -62,12 +62,9 @@ func machines() workflow.Source {
 		workflow.Start("reserve", "ready", assemble).BusinessKey(serial).RefuseExisting(),
 		workflow.On("turn", workflow.From("ready"), workflow.Stay, crank),
 		engine.InTx(workflow.On("turn-in-tx", workflow.From("ready"), workflow.Stay, crank), idle),
-		workflow.On("scrap", workflow.From("ready"), "scrapped", func(*workflow.Call, *machine,
-			workflow.None) error {
-			return nil
-		}).Role("owner"),
-		workflow.On("polish", workflow.From("scrapped"), "scrapped", func(*workflow.Call, *machine, workflow.None) error { return nil }),
-		workflow.On("melt", workflow.From("scrapped"), "gone", func(*workflow.Call, *machine, workflow.None) error { return nil }),
+		workflow.On("scrap", workflow.From("ready"), "scrapped", nothing[machine, workflow.None]).Role("owner"),
+		workflow.On("polish", workflow.From("scrapped"), "scrapped", nothing[machine, workflow.None]),
+		workflow.On("melt", workflow.From("scrapped"), "gone", nothing[machine, workflow.None]),
 	).Final("gone").Roles("owner")
 }
 
@@ -101,8 +98,7 @@ var paths = map[string]path{
 
 func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{machines()} })
+	pool, e := started(t, func(c *engine.Config) { c.Workflows = []workflow.Source{machines()} })
 	cases := []struct {
 		name   string
 		cmd    transitions.Command
@@ -159,9 +155,9 @@ func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
 					if c.status != 0 {
 						stored = 1
 					}
-					if steps, events, commands := count(); steps != c.steps || events != c.events || commands != stored {
-						t.Errorf("left %d audit rows, %d events and %d commands; want %d, %d and %d", steps, events, commands, c.steps, c.events, stored)
-					}
+					steps, events, commands := count()
+					assert.Truef(t, steps == c.steps && events == c.events && commands == stored,
+						"left %d audit rows, %d events and %d commands; want %d, %d and %d", steps, events, commands, c.steps, c.events, stored)
 					for again, replay := range paths {
 						r, err := replay(t, e, pool, cmd)
 						checkOutcome(t, r, err, c.status, c.code, c.status != 0)

@@ -8,17 +8,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // expiring is a workflow that a timer ends.
 func expiring() workflow.Source {
-	nothing := func(*workflow.Call, *parcel, workflow.None) error { return nil }
+	noop := nothing[parcel, workflow.None]
 	return workflow.Define("parcel", 1,
-		workflow.Start("pack", "packed", nothing),
-		workflow.On("expire", workflow.From("packed"), "expired", nothing),
+		workflow.Start("pack", "packed", noop),
+		workflow.On("expire", workflow.From("packed"), "expired", noop),
 	).Final("expired").After("ttl", workflow.From("packed"), time.Hour, "expire")
 }
 
@@ -28,8 +27,7 @@ func TestPause_Timers(t *testing.T) {
 	for _, of := range []string{"instances", "a workflow"} {
 		t.Run(of, func(t *testing.T) {
 			t.Parallel()
-			pool := database(t)
-			e := newEngine(t, pool, with(expiring()))
+			pool, e := started(t, with(expiring()))
 			const n = 12
 			var packed []transitions.Receipt
 			for i := range n {
@@ -37,9 +35,8 @@ func TestPause_Timers(t *testing.T) {
 			}
 			operate := func(r transitions.Receipt, a transitions.Action) {
 				t.Helper()
-				_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
-					transitions.Operation{Action: a})
-				require.NoError(t, err)
+				require.NoError(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance},
+					transitions.Operation{Action: a})))
 			}
 			if of == "instances" {
 				for _, r := range packed {
@@ -67,26 +64,4 @@ func TestPause_Timers(t *testing.T) {
 			assert.Equal(t, fires, query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'expired'"), "have expired")
 		})
 	}
-}
-
-// A scheduled command is not abandoned because a pause was longer than its retention period.
-func TestPause_ScheduledCommand(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, with(expiring()), func(c *engine.Config) { c.Retention.Off = true })
-	packed := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	later := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "expire", Key: "2", Instance: packed.Instance,
-		Options: transitions.Options{NotBefore: time.Now().Add(time.Hour)}})
-	pause := func(a transitions.Action) {
-		t.Helper()
-		_, err := e.Admin().Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance},
-			transitions.Operation{Action: a})
-		require.NoError(t, err)
-	}
-	pause(transitions.Pause)
-	exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '30 days' WHERE key = '2' AND phase = 'scheduled'")
-	eventually(t, "it is set aside", func() bool { return e.Admin().InFlightStats().Parked == 1 })
-	pause(transitions.Resume)
-	r, err := e.Await(t.Context(), transitions.Ref{Scope: later.Record.Scope, Key: "2"})
-	assert.Truef(t, err == nil && r.Status == 200, "%+v, %v", r, err)
 }

@@ -14,8 +14,7 @@ import (
 // Repeated requests for finished commands write nothing and wait for no lock. A new command among them is executed.
 func TestReplaysInGroupsLockNothing(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.Committers = 1 })
+	pool, e := started(t, func(c *engine.Config) { c.Pipeline.Committers = 1 })
 	const many = 20
 	var cs []transitions.Command
 	for i := range many {
@@ -24,8 +23,7 @@ func TestReplaysInGroupsLockNothing(t *testing.T) {
 	ask := func(replayed bool, cs ...transitions.Command) {
 		t.Helper()
 		for i, r := range e.SubmitMany(t.Context(), cs) {
-			require.Truef(t, r.Err == nil && r.Receipt.Replayed == replayed,
-				"%s: replayed %v, %v", cs[i].Key, r.Receipt.Replayed, r.Err)
+			require.Truef(t, r.Err == nil && r.Receipt.Replayed == replayed, "%s: replayed %v, %v", cs[i].Key, r.Receipt.Replayed, r.Err)
 		}
 	}
 	ask(false, cs...)

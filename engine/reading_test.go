@@ -25,8 +25,7 @@ func TestAnEngineThatReadsWritesNothing(t *testing.T) {
 	defer reads.Stop(context.Background())
 	require.NoError(t, reads.StartReading(t.Context()))
 	before := rowCounts(t, pool)
-	_, err = reads.Submit(t.Context(), applied("L-1", 100))
-	wantCode(t, err, workflow.ShuttingDown)
+	wantCode(t, errOf(reads.Submit(t.Context(), applied("L-1", 100))), workflow.ShuttingDown)
 	wantMore(t, pool, before, nil)
 	assert.Equal(t, 0, query[int](t, pool, "SELECT count(*) FROM pawl.definition"), "definitions are written down")
 

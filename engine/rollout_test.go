@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,14 +24,10 @@ type crateNote struct {
 
 // crates is a workflow with work; from its second version on something can be noted, and labels have a colour.
 func crates(version int) workflow.Source {
-	nothing := func(*workflow.Call, *crate, workflow.None) error { return nil }
-	parts := []workflow.Part[crate]{
-		workflow.Start("pack", "packed", nothing),
-		workflow.Do("send", workflow.From("packed"), "sending", "sent",
-			func(context.Context, *workflow.Attempt, crate, workflow.None) (crate, error) { return crate{}, nil },
-			func(*workflow.Call, *crate, crate) error { return nil }).
-			OrElse("packed", func(*workflow.Call, *crate, workflow.Failure) error { return nil }),
-	}
+	noop := nothing[crate, workflow.None]
+	parts := []workflow.Part[crate]{workflow.Start("pack", "packed", noop), workflow.Do("send", workflow.From("packed"), "sending", "sent",
+		func(context.Context, *workflow.Attempt, crate, workflow.None) (crate, error) { return crate{}, nil }, nothing[crate, crate]).
+		OrElse("packed", nothing[crate, workflow.Failure])}
 	type label struct {
 		Name string `json:"name"`
 	}
@@ -39,12 +36,10 @@ func crates(version int) workflow.Source {
 		Colour string `json:"colour"`
 	}
 	if version == 1 {
-		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay,
-			func(*workflow.Call, *crate, label) error { return nil }))
+		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay, nothing[crate, label]))
 	} else {
-		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay,
-			func(*workflow.Call, *crate, colouredLabel) error { return nil }),
-			workflow.On("note", workflow.From("packed"), workflow.Stay, func(*workflow.Call, *crate, crateNote) error { return nil }))
+		parts = append(parts, workflow.On("label", workflow.From("packed"), workflow.Stay, nothing[crate, colouredLabel]),
+			workflow.On("note", workflow.From("packed"), workflow.Stay, nothing[crate, crateNote]))
 	}
 	return workflow.Define("crate", version, parts...).Final("sent")
 }
@@ -73,25 +68,21 @@ func TestUnknownVersionsAreLeftAlone(t *testing.T) {
 	}
 	beyond, within := send(accepts, news), send(acceptsOld, olds)
 	for _, r := range within {
-		_, err := old.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})
-		require.NoError(t, err)
+		require.NoError(t, errOf(old.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})))
 	}
 	n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt > 0")
 	assert.Truef(t, n <= 0, "%d commands of a version that it does not know were claimed in vain", n)
-	assert.Equal(t, news, query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt = 0"),
-		"commands wait")
+	assert.Equal(t, news, query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE definition = 2 AND attempt = 0"), "commands wait")
 	newer := newEngine(t, pool, running(crates(1), crates(2)))
 	for _, r := range beyond {
-		_, err := newer.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})
-		require.NoError(t, err)
+		require.NoError(t, errOf(newer.Await(t.Context(), transitions.Ref{Scope: r.Record.Scope, Key: r.Record.Key})))
 	}
 }
 
 // A request that only another node can answer is retryable and is not lost.
 func TestANodeSaysThatAnotherMayKnowTheVersion(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	newer := newEngine(t, pool, running(crates(1), crates(2)))
+	pool, newer := started(t, running(crates(1), crates(2)))
 	old := newEngine(t, pool, running(crates(1)))
 	id := packed(t, newer, "1").Instance
 	for transition, payload := range map[string]string{"send": `{}`, "label": `{"name":"a","colour":"red"}`, "note": `{"text":"a"}`} {
@@ -103,32 +94,30 @@ func TestANodeSaysThatAnotherMayKnowTheVersion(t *testing.T) {
 	assert.Truef(t, info.Status == 503 && !info.Final && info.Retry, "%+v", info)
 	// What nobody could do is the caller's mistake.
 	own := packed(t, old, "2").Instance
-	_, err := old.Submit(t.Context(), transitions.Command{Workflow: "crate", Transition: "note", Key: "n", Instance: own})
-	wantCode(t, err, workflow.TransitionNotFound)
+	wantCode(t, errOf(old.Submit(t.Context(), transitions.Command{Workflow: "crate", Transition: "note", Key: "n", Instance: own})),
+		workflow.TransitionNotFound)
 }
 
 func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	one := newEngine(t, pool, running(crates(1), crates(2)))
+	pool, one := started(t, running(crates(1), crates(2)))
 	other := newEngine(t, pool, running(crates(1), crates(2)))
 	versionOf := func(e *engine.Engine, key string) int {
 		inst, err := e.Read().Instance(t.Context(), "", packed(t, e, key).Instance)
 		require.NoError(t, err)
 		return inst.Definition
 	}
+	operator, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{crates(1), crates(2)}}) // serves nothing
+	require.NoError(t, err)
 	assert.Equal(t, 2, versionOf(one, "newest"), "without a word it is version")
-	for step, version := range []int{1, 2, 1, 0} {
-		require.NoError(t, one.Admin().BeginVersion(t.Context(), "crate", version, "ann"))
-		want := version
-		if version == 0 {
-			want = 2
+	for step, version := range []int{1, 2, 0, 1} {
+		by := []*engine.Engine{one, operator, other}[step%3]
+		require.NoError(t, by.Admin().BeginVersion(t.Context(), "crate", version, "ann"))
+		for _, e := range []*engine.Engine{one, other} { // it holds on all nodes when it is answered
+			want := cmp.Or(version, 2)
+			assert.Equalf(t, want, versionOf(e, fmt.Sprint(e == one, step)), "said %d, it", version)
 		}
-		assert.Equalf(t, want, versionOf(one, fmt.Sprint("here ", step)), "said %d, it", version)
 	}
-	require.NoError(t, one.Admin().BeginVersion(t.Context(), "crate", 1, "ann"))
-	tries := 0
-	eventually(t, "another node knows", func() bool { tries++; return versionOf(other, fmt.Sprint("there ", tries)) == 1 })
 	late := newEngine(t, pool, running(crates(1), crates(2)))
 	assert.Equal(t, 1, versionOf(late, "late"), "a node that starts later begins version")
 	wantCode(t, one.Admin().BeginVersion(t.Context(), "crate", 3, "ann"), workflow.WorkflowNotFound)
@@ -137,8 +126,7 @@ func TestNewInstancesBeginWithTheVersionThatIsSaid(t *testing.T) {
 
 func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	old := newEngine(t, pool, running(crates(1)))
+	pool, old := started(t, running(crates(1)))
 	packed(t, old, "1")
 	newer := newEngine(t, pool, running(crates(1), crates(2)))
 	for _, key := range []string{"2", "3"} {
@@ -150,8 +138,7 @@ func TestVersionsAreListedWithInstancesAndNodes(t *testing.T) {
 	assert.Truef(t, one.Version == 1 && !one.Begins && one.Open == 1 && len(one.Nodes) == 2 && len(one.NodesWithout) == 0, "%+v", one)
 	assert.Truef(t, two.Version == 2 && two.Begins && two.Open == 2 && len(two.Nodes) == 1 && len(two.NodesWithout) == 1 && two.Exact,
 		"%+v", two)
-	assert.Truef(t, slices.Equal(two.States, []inspect.StateCount{{State: "packed", Open: true, Count: 2, Exact: true}}),
-		"%+v", two.States)
+	assert.Truef(t, slices.Equal(two.States, []inspect.StateCount{{State: "packed", Open: true, Count: 2, Exact: true}}), "%+v", two.States)
 	old.Stop(context.Background())
 	list, err = newer.Admin().VersionsInUse(t.Context())
 	assert.Truef(t, err == nil && len(list[1].NodesWithout) == 0, "a node that has ended is still there: %+v, %v", list, err)

@@ -20,8 +20,7 @@ func TestSchemaName_PauseAndResume(t *testing.T) {
 	t.Parallel()
 	const name = "shop_2"
 	pool := pgtest.EmptyPool(t)
-	_, err := schema.Migrate(t.Context(), pool, name)
-	require.NoError(t, err)
+	require.NoError(t, errOf(schema.Migrate(t.Context(), pool, name)))
 	exec(t, pool, ledgerSQL)
 	var log testlog.Log
 	e := newEngine(t, pool, func(c *engine.Config) { c.Schema, c.Log = name, slog.New(&log) })
@@ -32,9 +31,8 @@ func TestSchemaName_PauseAndResume(t *testing.T) {
 	}{{transitions.Pause, 1}, {transitions.Resume, 0}} {
 		o := transitions.Operation{Action: step.action, Reason: "audit"}
 		c := transitions.Command{Instance: made.Instance, Key: string(step.action), Actor: "olga"}
-		if r, err := e.Admin().Operate(t.Context(), c, o); err != nil || r.Err() != nil {
-			t.Fatalf("%s: %+v, %v", step.action, r, err)
-		}
+		r, err := e.Admin().Operate(t.Context(), c, o)
+		require.Truef(t, err == nil && r.Err() == nil, "%s: %+v, %v", step.action, r, err)
 		list, _, err := e.Admin().PausedInstances(t.Context(), inspect.PausedFilter{})
 		require.Truef(t, err == nil && len(list) == step.paused, "after %s: %+v, %v", step.action, list, err)
 		for _, p := range list {

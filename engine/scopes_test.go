@@ -18,8 +18,7 @@ func recorded(t *testing.T, e *engine.Engine, tenant string) string {
 	t.Helper()
 	k, err := e.Admin().Keys(t.Context(), tenant)
 	require.NoError(t, err)
-	assert.Falsef(t, len(k.Recorded) > 0 && (k.RecordedSince.IsZero() || k.RecordedSince.After(k.At)),
-		"recorded since %v", k.RecordedSince)
+	assert.Falsef(t, len(k.Recorded) > 0 && (k.RecordedSince.IsZero() || k.RecordedSince.After(k.At)), "recorded since %v", k.RecordedSince)
 	return fmt.Sprintf("%+v", k.Recorded)
 }
 
@@ -42,9 +41,8 @@ func TestSuppressionSurvivesRestarts(t *testing.T) {
 	assert.Empty(t, later.Admin().Scopes(""), "it has answered nothing, and counts")
 	crate := inspect.ScopeCount{Tenant: "a", Scope: "crate:pack", New: 1, Replayed: 4}
 	dock := inspect.ScopeCount{Tenant: "b", Scope: "dock 4", Named: true, New: 1, Replayed: 1}
-	if got, want := recorded(t, later, ""), fmt.Sprintf("%+v", []inspect.ScopeCount{crate, dock}); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	got, want := recorded(t, later, ""), fmt.Sprintf("%+v", []inspect.ScopeCount{crate, dock})
+	assert.Truef(t, got == want, "got  %s\nwant %s", got, want)
 	if got, want := recorded(t, later, "b"), fmt.Sprintf("%+v", []inspect.ScopeCount{dock}); got != want {
 		t.Errorf("of a tenant: got  %s\nwant %s", got, want)
 	}

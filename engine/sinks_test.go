@@ -1,21 +1,17 @@
 package engine_test
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -87,96 +83,6 @@ func delivered(t testing.TB, e *engine.Engine, names ...string) {
 	}
 }
 
-// A sink with an unreachable receiver is behind; the other is not, and the first loses nothing.
-func TestADeadSinkHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	dead, alive := &receiver{}, &receiver{}
-	dead.refuses(func(*transitions.Event) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "nobody is there") })
-	e := newEngine(t, pool, sinks(relay.Sink{Name: "alive", To: alive},
-		relay.Sink{Name: "dead", To: dead, Window: 64, Retry: workflow.Retry{First: time.Millisecond, Max: 50 * time.Millisecond}}))
-	const rounds, each = 4, 250
-	for round := range rounds {
-		var list []transitions.Command
-		for i := range each {
-			list = append(list, applied(fmt.Sprint("L-", round*each+i), 100))
-		}
-		for _, reply := range e.SubmitMany(t.Context(), list) {
-			require.Truef(t, reply.Err == nil && !reply.Receipt.Refused(), "%+v", reply)
-		}
-		delivered(t, e, "alive")
-		if behind := standing(t, e, "dead"); behind.Lag != int64((round+1)*each) || behind.Behind != 1 || behind.Oldest.IsZero() {
-			t.Errorf("the dead one stands so: %+v", behind)
-		}
-	}
-	eventually(t, "its failure is known", func() bool { s := standing(t, e, "dead"); return s.Failures > 0 && s.Failure == "nobody is there" })
-	dead.refuses(nil)
-	delivered(t, e, "dead")
-	s := standing(t, e, "dead")
-	assert.Truef(t, s.DeadLetters == 0 && s.Parked == 0 && s.Failures == 0, "after it is back: %+v", s)
-	for name, r := range map[string]*receiver{"alive": alive, "dead": dead} {
-		assert.Equalf(t, rounds*each, len(r.got()), "%s events", name)
-	}
-}
-
-// Two installations that feed one receiver have ids of their own, also for what was
-// put aside and is read again from there.
-func TestEventsBearTheSourceOfTheirInstallation(t *testing.T) {
-	t.Parallel()
-	got := map[string]bool{}
-	for _, source := range []string{"", "/loans"} {
-		to := &receiver{}
-		to.refuses(func(e *transitions.Event) *sink.Failure { return sink.Fail(sink.Permanent, nil, "not this one") })
-		e := newEngine(t, database(t), sinks(relay.Sink{Name: "main", To: to}), func(c *engine.Config) { c.Source = source })
-		_, err := e.Submit(t.Context(), applied("L-1", 100))
-		require.NoError(t, err)
-		eventually(t, "it is a dead letter", func() bool { return standing(t, e, "main").DeadLetters == 1 })
-		to.refuses(nil)
-		n, err := e.Admin().Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
-		require.Truef(t, n == 1 && err == nil, "%d, %v", n, err)
-		_, err = e.Submit(t.Context(), applied("L-2", 100))
-		require.NoError(t, err)
-		eventually(t, "both are delivered", func() bool { return len(to.got()) == 2 })
-		for _, event := range to.got() {
-			want := cmp.Or(source, "/pawl") + "/default"
-			assert.Equal(t, want, event.CloudSource(), "the source")
-			got[sink.MessageID(&event)] = true
-		}
-	}
-	assert.Len(t, got, 4, "the ids")
-	_, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{loans(1)}, Source: "no source"})
-	assert.Error(t, err, "what is no URI is taken for a source")
-}
-
-// Of two nodes with one sink one delivers; when it stops the other takes over at
-// once, because it is told.
-func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	receivers := []*receiver{{}, {}}
-	var nodes []*engine.Engine
-	for _, r := range receivers {
-		nodes = append(nodes, newEngine(t, pool, sinks(relay.Sink{Name: "main", To: r}),
-			func(c *engine.Config) { c.SinkLease = await.Patience })) // nobody takes over what was not given back
-	}
-	eventually(t, "one has the sink", func() bool { return nodes[0].Admin().SinkStats().Claimed+nodes[1].Admin().SinkStats().Claimed == 1 })
-	first := 0
-	if nodes[1].Admin().SinkStats().Claimed == 1 {
-		first = 1
-	}
-	other := 1 - first
-	submit(t, nodes[other], applied("1", 100)) // the other node's commit
-	delivered(t, nodes[0], "main")
-	nodes[first].Stop(t.Context())
-	submit(t, nodes[other], applied("2", 100))
-	delivered(t, nodes[other], "main")
-	if a, b := len(receivers[first].got()), len(receivers[other].got()); a != 1 || b != 1 {
-		t.Errorf("the first node delivered %d events, the other %d", a, b)
-	}
-	s := nodes[other].Admin().SinkStats()
-	assert.Equalf(t, int64(0), s.TakenOver, "it was not given back: %+v", s)
-}
-
 // Operations need no started engine, and reach the delivering node.
 func TestSinkOperations_NotStarted(t *testing.T) {
 	t.Parallel()
@@ -230,15 +136,12 @@ func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
 	}
 	for want, f := range map[string]transitions.EventFilter{
 		`filter of sink "hook": invalid_request: unknown workflow "lone"`: {Workflow: "lone"},
-		`workflow "loan" declares no attribute "costumer"`: {Workflow: "loan",
-			Attributes: map[string]string{"costumer": "c"}},
-		`no workflow declares an attribute "costumer"`: {Attributes: map[string]string{"customer": "c",
-			"costumer": "c"}},
-		`no workflow that is selected has a state "opened"`: {States: []workflow.State{"open", "opened"}},
-		`a filter by business key needs the workflow`:       {BusinessKey: "L-1"},
-		`the value of attribute "customer" is longer than 255 bytes`: {Attributes: map[string]string{"customer": strings.Repeat("c",
-			256)}},
-		`filter of sink "hook": a type or a state is empty`: {Types: []string{""}},
+		`workflow "loan" declares no attribute "costumer"`:                {Workflow: "loan", Attributes: map[string]string{"costumer": "c"}},
+		`no workflow declares an attribute "costumer"`:                    {Attributes: map[string]string{"customer": "c", "costumer": "c"}},
+		`no workflow that is selected has a state "opened"`:               {States: []workflow.State{"open", "opened"}},
+		`a filter by business key needs the workflow`:                     {BusinessKey: "L-1"},
+		`the value of attribute "customer" is longer than 255 bytes`:      {Attributes: map[string]string{"customer": strings.Repeat("c", 256)}},
+		`filter of sink "hook": a type or a state is empty`:               {Types: []string{""}},
 	} {
 		assert.ErrorContainsf(t, with(f), want, "%+v", f)
 	}

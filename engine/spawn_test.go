@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -40,13 +39,12 @@ func shelves() func(*engine.Config) {
 		}
 		return nil
 	}
-	return flows(
-		workflow.Define("shelf", 1, workflow.Start("build", "open", put),
-			workflow.On("put", workflow.From("open"), workflow.Stay, put),
-			workflow.Do("order", workflow.From("open"), "ordering", "open",
-				func(_ context.Context, _ *workflow.Attempt, _ shelf, p titles) (titles, error) { return p, nil }, put).
-				OrElse("open", func(_ *workflow.Call, d *shelf, f workflow.Failure) error { d.Lost = string(f.Kind); return nil }),
-			workflow.On("clear", workflow.From("open"), "gone", nothing[shelf, titles])).Final("gone"),
+	return flows(workflow.Define("shelf", 1, workflow.Start("build", "open", put),
+		workflow.On("put", workflow.From("open"), workflow.Stay, put),
+		workflow.Do("order", workflow.From("open"), "ordering", "open",
+			func(_ context.Context, _ *workflow.Attempt, _ shelf, p titles) (titles, error) { return p, nil }, put).
+			OrElse("open", func(_ *workflow.Call, d *shelf, f workflow.Failure) error { d.Lost = string(f.Kind); return nil }),
+		workflow.On("clear", workflow.From("open"), "gone", nothing[shelf, titles])).Final("gone"),
 		workflow.Define("book", 1, workflow.Start("bind", "new", nothing[shelf, titles]),
 			workflow.Start("print", "new", nothing[shelf, titles]).BusinessKey(func(p titles) string { return p.Titles[0] }),
 			workflow.On("read", workflow.From("new"), workflow.Stay, nothing[shelf, titles]),
@@ -69,8 +67,7 @@ func shelfOf(t *testing.T, e *engine.Engine, id uuid.UUID) shelf {
 
 func TestSpawn_ReturnsIDOfListedChild(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, shelves())
+	pool, e := started(t, shelves())
 	id := submit(t, e, onShelf(uuid.Nil, "build", "1", `"","A"`)).Instance
 	submit(t, e, onShelf(id, "put", "2", ``))
 	submit(t, e, onShelf(id, "put", "3", `"B","","C"`))
@@ -96,8 +93,7 @@ func TestSpawn_ReturnsIDOfListedChild(t *testing.T) {
 
 func TestSpawn_TakenBusinessKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, shelves())
+	pool, e := started(t, shelves())
 	print := func(title string) transitions.Command {
 		return transitions.Command{Workflow: "book", Transition: "print", Key: "print " + title, Payload: []byte(`{"titles":["` + title + `"]}`)}
 	}
@@ -129,38 +125,4 @@ func TestSpawn_TakenBusinessKeyIsRefused(t *testing.T) {
 	assert.Truef(t, s.Lost == string(workflow.FailureRefused) && len(s.Books) == 0, "the parent is %+v", s)
 	assert.Equal(t, 1, query[int](t, pool, "SELECT count(*)::int FROM pawl.instance WHERE workflow = 'book'"), "there children, want 1")
 	sound(t, e, pool)
-}
-
-// Parents and callers ask for one business key at the same time, on two nodes: one gets it.
-func TestSpawn_OneOfManyGetsABusinessKey(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	nodes := []*engine.Engine{newEngine(t, pool, shelves()), newEngine(t, pool, shelves())}
-	for round := range 5 {
-		title := fmt.Sprintf("T%d", round)
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		won := 0
-		for i := range 16 {
-			all.Go(func() {
-				c := onShelf(uuid.Nil, "build", fmt.Sprint(title, i), `"`+title+`"`)
-				if i%4 == 0 {
-					c.Workflow, c.Transition = "book", "print"
-				}
-				r, err := nodes[i%2].Submit(t.Context(), c)
-				if err != nil {
-					t.Errorf("%d: %v", i, err)
-					return
-				}
-				if r.Err() == nil && r.Status == 201 {
-					mu.Lock()
-					defer mu.Unlock()
-					won++
-				}
-			})
-		}
-		all.Wait()
-		assert.Equal(t, 1, won, "commands got the business key")
-	}
-	sound(t, nodes[0], pool)
 }

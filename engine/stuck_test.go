@@ -26,29 +26,22 @@ type number struct {
 
 // fares is a workflow with business keys whose undo fails, and whose last activity has no check.
 func fares() *workflow.Definition[struct{}] {
-	failed := func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }
+	failed := nothing[struct{}, workflow.Failure]
 	return workflow.Define("fare", 1,
-		workflow.Start("board", "aboard", func(*workflow.Call, *struct{}, number) error { return nil }).
-			BusinessKey(func(n number) string { return n.Number }),
+		workflow.Start("board", "aboard", nothing[struct{}, number]).BusinessKey(func(n number) string { return n.Number }),
 		workflow.Do("charge", workflow.From("aboard"), "charging", "charged",
-			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) { return 1, nil },
-			func(*workflow.Call, *struct{}, int) error { return nil }).
-			OrElse("aboard", failed).
-			Undo(func(context.Context, *workflow.Attempt, struct{}, workflow.None, *int) error {
-				return workflow.Final(errors.New("no refund"))
-			}),
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) { return 1, nil }, nothing[struct{}, int]).
+			OrElse("aboard", failed).Undo(func(context.Context, *workflow.Attempt, struct{}, workflow.None, *int) error {
+			return workflow.Final(errors.New("no refund"))
+		}),
 		workflow.Do("ride", workflow.From("charged"), "riding", "arrived",
 			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
 				return 0, workflow.Final(errors.New("broken down"))
-			},
-			func(*workflow.Call, *struct{}, int) error { return nil }).
-			OrElse("stranded", failed).Undoes("charge"),
+			}, nothing[struct{}, int]).OrElse("stranded", failed).Undoes("charge"),
 		workflow.Do("claim", workflow.From("stranded"), "claiming", "settled",
 			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
 				return 0, errors.New("no answer")
-			},
-			func(*workflow.Call, *struct{}, int) error { return nil }).
-			OrElse("stranded", failed).AskOperator(),
+			}, nothing[struct{}, int]).OrElse("stranded", failed).AskOperator(),
 		workflow.On("forgive", workflow.From("stranded"), "settled", keep),
 	).Final("arrived", "settled")
 }
@@ -66,8 +59,7 @@ func stranded(t *testing.T, e *engine.Engine, key string) uuid.UUID {
 	id := submit(t, e, board).Instance
 	for _, step := range []string{"charge", "ride"} {
 		submit(t, e, fare(step, key))
-		_, err := e.Await(t.Context(), transitions.Ref{Scope: "desk", Key: step + key})
-		require.NoError(t, err)
+		require.NoError(t, errOf(e.Await(t.Context(), transitions.Ref{Scope: "desk", Key: step + key})))
 	}
 	stuckOf(t, e, id, 1)
 	return id
@@ -92,10 +84,9 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 	stranded(t, e, "F-2")
 	list, more, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
 	require.Truef(t, err == nil && !more && len(list) == 1, "%+v, %v", list, err)
-	if s := list[0]; s.BusinessKey != "F-1" || s.Instance != id || s.Transition != "charge" ||
-		s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
-		t.Errorf("%+v", s)
-	}
+	s := list[0]
+	assert.Truef(t, s.BusinessKey == "F-1" && s.Instance == id && s.Transition == "charge" && s.Phase == transitions.Undoing &&
+		s.Stuck == transitions.StuckUndo, "%+v", s)
 	all, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{})
 	assert.Truef(t, err == nil && len(all) == 2 && all[0].BusinessKey != "" && all[1].BusinessKey != "", "%+v, %v", all, err)
 	none, _, err := e.Admin().Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
@@ -111,10 +102,9 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	const undo = `the undo of "charge" waits for an operator to retry, resolve or abandon it: it has failed; no refund`
 	v, err := e.Read().ViewByKey(t.Context(), "", "fare", "F-1")
 	require.Truef(t, err == nil && len(v.Stuck) == 1 && !v.MoreStuck, "%+v, %v", v.Stuck, err)
-	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != decide.UndoScope(id) ||
-		s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
-		t.Errorf("%+v", s)
-	}
+	s := v.Stuck[0]
+	assert.Truef(t, s.Undo && s.Transition == "charge" && s.Scope == decide.UndoScope(id) && s.Failures == 1 &&
+		s.Since.Location() == time.UTC && s.Message == undo, "%+v", s)
 	// The failed undo does not block the instance, but it is reported.
 	x, err := e.Read().Explain(t.Context(), "", id, "ann", nil)
 	assert.Truef(t, err == nil && len(x.Stuck) == 1 && x.Stuck[0].Message == undo, "%+v, %v", x.Stuck, err)
@@ -129,35 +119,30 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	require.Truef(t, err == nil && len(x.Stuck) == 2, "%+v, %v", x.Stuck, err)
 	const claim = `"claim" waits for an operator to retry, resolve or abandon it: its effect is unknown; no answer`
 	for _, o := range x.Transitions {
-		if o.Allowed || len(o.Reasons) != 2 || o.Reasons[1] != (inspect.Reason{Code: workflow.IllegalTransition, Message: claim}) {
-			t.Errorf("%+v", o)
-		}
+		assert.Truef(t, !o.Allowed && len(o.Reasons) == 2 &&
+			o.Reasons[1] == (inspect.Reason{Code: workflow.IllegalTransition, Message: claim}), "%+v", o)
 	}
 }
 
 func TestACaseIsTheWholeOfAnInstance(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, flows(fares()))
+	pool, e := started(t, flows(fares()))
 	id := stranded(t, e, "F-1")
 	submit(t, e, fare("claim", "F-1"))
 	stuckOf(t, e, id, 2)
 	c, err := e.Read().Case(t.Context(), "", id)
 	require.NoError(t, err)
-	assert.Truef(t, c.BusinessKey == "F-1" && c.State == "claiming" && len(c.Stuck) == 2 && len(c.InFlight) == 2 && c.Earlier == 0,
-		"%+v", c)
-	if c.InFlight[0].Transition != "claim" || c.InFlight[1].Phase != transitions.Undoing || c.InFlight[1].Transition != "charge" {
-		t.Errorf("in flight: %+v", c.InFlight)
-	}
-	if n := len(c.Timeline); int64(n) != c.Version || c.Timeline[0].Transition != "board" || c.Timeline[n-1].Transition != "claim.accepted" {
-		t.Errorf("%+v", c.Timeline)
-	}
+	assert.Truef(t, c.BusinessKey == "F-1" && c.State == "claiming" && len(c.Stuck) == 2 && len(c.InFlight) == 2 && c.Earlier == 0, "%+v", c)
+	assert.Truef(t, c.InFlight[0].Transition == "claim" && c.InFlight[1].Phase == transitions.Undoing &&
+		c.InFlight[1].Transition == "charge", "in flight: %+v", c.InFlight)
+	n := len(c.Timeline)
+	assert.Truef(t, int64(n) == c.Version && c.Timeline[0].Transition == "board" && c.Timeline[n-1].Transition == "claim.accepted",
+		"%+v", c.Timeline)
 	assert.Truef(t, c.Chain.Entries == c.Version && len(c.Chain.Broken) == 0, "%+v", c.Chain)
 	exec(t, pool, `UPDATE pawl.audit SET actor = 'nobody' WHERE version = 2`)
 	c, err = e.Read().Case(t.Context(), "", id)
 	assert.Truef(t, err == nil && len(c.Chain.Broken) == 1 && c.Chain.Broken[0].Version == 2, "%+v, %v", c.Chain, err)
-	_, err = e.Read().Case(t.Context(), "", uuid.New())
-	wantCode(t, err, workflow.InstanceNotFound)
+	wantCode(t, errOf(e.Read().Case(t.Context(), "", uuid.New())), workflow.InstanceNotFound)
 }
 
 func TestACaseHasTheNewestTransitions(t *testing.T) {
@@ -168,8 +153,7 @@ func TestACaseHasTheNewestTransitions(t *testing.T) {
 		submit(t, e, on("book", "L-1", strings.Repeat("k", i+1), 1, ""))
 	}
 	c, err := e.Read().Case(t.Context(), "", loanID("L-1"))
-	if err != nil || c.Earlier != 6 || len(c.Timeline) != inspect.MaxTimeline || c.Timeline[0].Version != 7 ||
-		!slices.IsSortedFunc(c.Timeline, func(a, b transitions.Entry) int { return int(a.Version - b.Version) }) || c.Chain.Entries != c.Version {
-		t.Errorf("%d earlier, %d in the timeline, %+v, %v", c.Earlier, len(c.Timeline), c.Chain, err)
-	}
+	assert.Truef(t, err == nil && c.Earlier == 6 && len(c.Timeline) == inspect.MaxTimeline && c.Timeline[0].Version == 7 &&
+		slices.IsSortedFunc(c.Timeline, func(a, b transitions.Entry) int { return int(a.Version - b.Version) }) &&
+		c.Chain.Entries == c.Version, "%d earlier, %d in the timeline, %+v, %v", c.Earlier, len(c.Timeline), c.Chain, err)
 }

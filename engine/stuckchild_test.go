@@ -21,17 +21,15 @@ func patients() func(*engine.Config) {
 	treat := func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
 		return 0, errors.New("no answer")
 	}
-	return flows(
-		workflow.Define("ward", 1, workflow.Start("open", "open", keep),
-			workflow.On("admit", workflow.From("open"), workflow.Stay, func(c *workflow.Call, _ *struct{}, p keyedBy) error {
-				c.Spawn(workflow.Child{Workflow: "patient", Transition: "arrive", End: "left"})
-				c.Spawn(workflow.Child{Workflow: "patient", Transition: "register", BusinessKey: p.Name, Payload: p, End: "left"})
-				return nil
-			}),
-			workflow.On("left", workflow.From("open"), workflow.Stay,
-				func(*workflow.Call, *struct{}, workflow.Ended[struct{}]) error { return nil }),
-			workflow.On("pause", workflow.From("open"), "resting", keep),
-			workflow.On("close", workflow.From("open", "resting"), "closed", keep)).Final("closed"),
+	return flows(workflow.Define("ward", 1, workflow.Start("open", "open", keep),
+		workflow.On("admit", workflow.From("open"), workflow.Stay, func(c *workflow.Call, _ *struct{}, p keyedBy) error {
+			c.Spawn(workflow.Child{Workflow: "patient", Transition: "arrive", End: "left"})
+			c.Spawn(workflow.Child{Workflow: "patient", Transition: "register", BusinessKey: p.Name, Payload: p, End: "left"})
+			return nil
+		}),
+		workflow.On("left", workflow.From("open"), workflow.Stay, nothing[struct{}, workflow.Ended[struct{}]]),
+		workflow.On("pause", workflow.From("open"), "resting", keep),
+		workflow.On("close", workflow.From("open", "resting"), "closed", keep)).Final("closed"),
 		workflow.Define("patient", 1, workflow.Start("arrive", "in", keep),
 			workflow.Start("register", "in", nothing[struct{}, keyedBy]).BusinessKey(func(p keyedBy) string { return p.Name }),
 			workflow.Do("treat", workflow.From("in"), "treated", "out", treat, nothing[struct{}, int]).
@@ -58,10 +56,9 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 		return v.StuckChildren
 	}
 	eventually(t, "the parent has a problem", func() bool { return len(problems(id)) == 1 })
-	if p := problems(id)[0]; p.Instance != patient || p.Workflow != "patient" || p.BusinessKey != "P-0" || p.Transition != "treat" ||
-		p.Stuck != transitions.StuckUnknown || p.Message == "" {
-		t.Errorf("the problem is %+v", p)
-	}
+	p := problems(id)[0]
+	assert.Truef(t, p.Instance == patient && p.Workflow == "patient" && p.BusinessKey == "P-0" && p.Transition == "treat" &&
+		p.Stuck == transitions.StuckUnknown && p.Message != "", "the problem is %+v", p)
 	assert.Empty(t, problems(other), "another parent has")
 	listed := func(f inspect.ChildFilter) (list []inspect.Child) {
 		f.Parent = id
@@ -79,8 +76,8 @@ func TestStuckChildIsAProblemOfItsParent(t *testing.T) {
 	well := listed(inspect.ChildFilter{Stuck: &no})
 	assert.Truef(t, len(well) == 1 && well[0].ID != patient, "not stuck are %+v", well)
 	submit(t, e, transitions.Command{Workflow: "ward", Transition: "pause", Key: "p", Instance: id})
-	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: patient, Key: "op"}, transitions.Operation{Action: transitions.Abandon,
-		Target: transitions.CommandRef{Scope: accepted.Record.Scope, Key: "t"}})
+	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: patient, Key: "op"},
+		transitions.Operation{Action: transitions.Abandon, Target: transitions.CommandRef{Scope: accepted.Record.Scope, Key: "t"}})
 	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 	eventually(t, "the completion is deferred", func() bool {
 		all := listed(inspect.ChildFilter{})

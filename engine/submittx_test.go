@@ -41,14 +41,12 @@ func commitTx(t testing.TB, tx pgx.Tx) {
 
 func TestSubmitTx_Commit(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	tx := begin(t, pool)
-	if _, err := tx.Exec(t.Context(), "INSERT INTO ledger VALUES ('mine', 1)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tx.Exec(t.Context(), "INSERT INTO ledger VALUES ('mine', 1)")
+	require.NoError(t, err)
 	r := submitTx(t, e, tx, on("pay", "L-1", "p", 30, ""))
 	assert.Truef(t, r.Position == 0 && r.Version == 2 && r.Status == 200 && !strings.Contains(string(r.Body), "position"),
 		"got %+v %s", r, r.Body)
@@ -64,8 +62,7 @@ func TestSubmitTx_Commit(t *testing.T) {
 
 func TestSubmitTx_Rollback(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	tx := begin(t, pool)
@@ -79,8 +76,7 @@ func TestSubmitTx_Rollback(t *testing.T) {
 
 func TestAnErrorLeavesTheCallersTransactionUsable(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, on("pay", "L-1", "used", 1, ""))
 	before := rowCounts(t, pool)
@@ -101,10 +97,8 @@ func TestAnErrorLeavesTheCallersTransactionUsable(t *testing.T) {
 		{on("book", "L-1", "g", 1, "violate"), workflow.Internal},
 		{on("book", "L-1", "h", 1, "violate and hide it"), workflow.Internal},
 	} {
-		_, err := e.SubmitTx(t.Context(), tx, tt.command)
-		wantCode(t, err, tt.want)
-		_, err = tx.Exec(t.Context(), "SELECT 1")
-		require.NoErrorf(t, err, "after %s", tt.want)
+		wantCode(t, errOf(e.SubmitTx(t.Context(), tx, tt.command)), tt.want)
+		require.NoErrorf(t, errOf(tx.Exec(t.Context(), "SELECT 1")), "after %s", tt.want)
 	}
 	submitTx(t, e, tx, on("pay", "L-1", "fine", 1, ""))
 	commitTx(t, tx)
@@ -113,8 +107,7 @@ func TestAnErrorLeavesTheCallersTransactionUsable(t *testing.T) {
 
 func TestSubmitTx_Refusal(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	before := rowCounts(t, pool)
 	tx := begin(t, pool)
@@ -130,8 +123,7 @@ func TestSubmitTx_Refusal(t *testing.T) {
 
 func TestSeveralCommandsInOneTransaction(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	before := rowCounts(t, pool)
 	tx := begin(t, pool)
 	submitTx(t, e, tx, applied("L-1", 100))
@@ -163,8 +155,7 @@ func TestSeveralCommandsInOneTransaction(t *testing.T) {
 // An idle transaction does not hold the log: others commit meanwhile and have earlier positions.
 func TestThePositionIsGivenAtTheCommit(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	submit(t, e, applied("L-1", 100))
 	submit(t, e, applied("L-2", 100))
 	tx := begin(t, pool)
@@ -180,8 +171,7 @@ func TestThePositionIsGivenAtTheCommit(t *testing.T) {
 
 func TestTwoTransactionsWithOneKeyHaveOneEffect(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	before := rowCounts(t, pool)
 	one, two := begin(t, pool), begin(t, pool)
 	first := submitTx(t, e, one, applied("L-1", 100))

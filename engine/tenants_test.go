@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,36 +16,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
-
-func TestGroup_ManyTenants(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
-	const tenants = 200
-	var cs []transitions.Command
-	for n := range tenants {
-		tenant := fmt.Sprintf("tenant-%03d", n)
-		cs = append(cs,
-			transitions.Command{Tenant: tenant, Workflow: "loan", Transition: "apply", Key: "1", Payload: []byte(`{"number":"1","amount":5}`)},
-			transitions.Command{Tenant: tenant, Workflow: "loan", Transition: "pay", BusinessKey: "1", Key: "2", Payload: []byte(`{"amount":5}`)})
-	}
-	for round := range 2 { // the second is replayed
-		for i, r := range e.SubmitMany(t.Context(), cs) {
-			if r.Err != nil || r.Receipt.Refused() || r.Receipt.Replayed != (round == 1) || r.Receipt.Position != int64(i%2+1) {
-				t.Fatalf("round %d, command %d: %+v, %v", round, i, r.Receipt, r.Err)
-			}
-		}
-	}
-	for table, want := range map[string]int64{"command": 2 * tenants, "instance": tenants, "audit": 2 * tenants, "outbox": 3 * tenants,
-		"log": tenants} {
-		assert.Equalf(t, want, query[int64](t, pool, "SELECT count(*) FROM pawl."+table), "rows in %s", table)
-	}
-	stray := query[int64](t, pool, `SELECT count(*) FROM pawl.log l WHERE head <> (SELECT count(*) FROM pawl.audit a
-		WHERE a.tenant = l.tenant)`)
-	assert.Equal(t, int64(0), stray, "tenants have another number of rows than of positions")
-}
 
 func TestGroup_StatementCount(t *testing.T) {
 	t.Parallel()
@@ -128,8 +97,7 @@ func TestPositions_ManyTenants(t *testing.T) {
 // While the first tenant's log is locked no transaction has locked the second's.
 func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
+	pool, e := started(t, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
 	both := func(first, second, key string) []transitions.Command {
 		var cs []transitions.Command
 		for _, tenant := range []string{first, second} {
@@ -142,18 +110,15 @@ func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 		require.NoError(t, r.Err)
 	}
 	tx := begin(t, pool)
-	_, err := tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'a' FOR UPDATE")
-	require.NoError(t, err)
+	require.NoError(t, errOf(tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'a' FOR UPDATE")))
 	answers := make(chan []transitions.Reply, 2)
 	for _, cs := range [][]transitions.Command{both("a", "b", "1"), both("b", "a", "2")} {
 		go func() { answers <- e.SubmitMany(t.Context(), cs) }()
 	}
 	pgtest.WaitBlocked(t, pool, "pawl.advance")
 	// Nobody has it for longer than a commit takes.
-	_, err = tx.Exec(t.Context(), "SET LOCAL lock_timeout = '300ms'")
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'b' FOR UPDATE")
-	require.NoError(t, err, "somebody waits for a and has b")
+	require.NoError(t, errOf(tx.Exec(t.Context(), "SET LOCAL lock_timeout = '300ms'")))
+	require.NoError(t, errOf(tx.Exec(t.Context(), "SELECT FROM pawl.log WHERE tenant = 'b' FOR UPDATE")), "somebody waits for a and has b")
 	commitTx(t, tx)
 	for range 2 {
 		for _, r := range <-answers {
@@ -162,58 +127,9 @@ func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 	}
 }
 
-func TestGroup_LockedTenant(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
-	apply := func(tenant string, n int) transitions.Command {
-		return transitions.Command{Tenant: tenant, Workflow: "loan", Transition: "apply", Key: fmt.Sprint(n),
-			Payload: fmt.Appendf(nil, `{"number":"%d"}`, n)}
-	}
-	for _, tenant := range []string{"held", "free"} {
-		r, err := e.Submit(t.Context(), apply(tenant, 0))
-		require.Truef(t, err == nil && r.Status == 201, "%v %v", r.Status, err)
-	}
-	tx := begin(t, pool)
-	_, err := tx.Exec(t.Context(), "SELECT 1 FROM pawl.log WHERE tenant = 'held' FOR UPDATE")
-	require.NoError(t, err)
-	const waiting = 50
-	answers := make(chan transitions.Reply, waiting)
-	for n := range waiting {
-		go func() {
-			r, err := e.Submit(t.Context(), apply("held", n+1))
-			answers <- transitions.Reply{Receipt: r, Err: err}
-		}()
-	}
-	// As long as they wait, thousands of others are done, two at a time.
-	begun := time.Now()
-	for n := range 1000 {
-		cs := []transitions.Command{apply("free", 2*n+1), apply("free", 2*n+2)}
-		for _, r := range e.SubmitMany(t.Context(), cs) {
-			require.Truef(t, r.Err == nil && r.Receipt.Status == 201, "%v %v", r.Receipt.Status, r.Err)
-		}
-	}
-	t.Logf("2,000 commands of another tenant in %v", time.Since(begun))
-	select {
-	case a := <-answers:
-		t.Fatalf("a command whose log is held was answered: %+v, %v", a.Receipt, a.Err)
-	default:
-	}
-	require.NoError(t, tx.Commit(t.Context()))
-	for range waiting {
-		a := <-answers
-		assert.Truef(t, a.Err == nil && a.Receipt.Status == 201, "after the release: status %d, %v", a.Receipt.Status, a.Err)
-	}
-	for tenant, want := range map[string]int{"held": waiting + 1, "free": 2001} {
-		v, err := e.Admin().Verify(t.Context(), tenant, uuid.Nil)
-		assert.Truef(t, err == nil && len(v.Broken) == 0 && v.Entries == int64(want), "%s: %+v, %v", tenant, v, err)
-	}
-}
-
 func TestImmediateConstraints_KeepEvent(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
 			return err
@@ -228,35 +144,4 @@ func TestImmediateConstraints_KeepEvent(t *testing.T) {
 	batch, err := f.Poll(t.Context())
 	assert.Truef(t, err == nil && len(batch.Events) == 3 && batch.Last == 2,
 		"%d events up to %d, %v; want 3 up to 2", len(batch.Events), batch.Last, err)
-}
-
-// The pipeline's own settings would make the user's queries slow or fail.
-func TestHookRunsWithTheRolesOwnSettings(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	names := []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "plan_cache_mode", "lock_timeout", "statement_timeout"}
-	want, got := map[string]string{}, map[string]string{}
-	read := func(ctx context.Context, q interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	}, into map[string]string) error {
-		for _, name := range names {
-			var value string
-			if err := q.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
-				return err
-			}
-			into[name] = value
-		}
-		return nil
-	}
-	require.NoError(t, read(t.Context(), pool, want))
-	look := engine.InTx(workflow.Start("look", "seen", none), func(ctx context.Context, tx pgx.Tx, _ loan, _ workflow.None) error {
-		return read(ctx, tx, got)
-	})
-	w := workflow.Define("looker", 1, look).Final("seen")
-	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{w} })
-	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "looker", Transition: "look", Key: "1"})
-	require.Truef(t, err == nil && r.Status == 201, "%v %v", r.Status, err)
-	for _, name := range names {
-		assert.Equalf(t, want[name], got[name], "%s; the role has", name)
-	}
 }

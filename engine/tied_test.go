@@ -22,12 +22,12 @@ func TestTiedKey_AfterRetention(t *testing.T) {
 	pool, clock := database(t), newStill()
 	var once sync.Once
 	entered, gate := make(chan struct{}), make(chan struct{})
-	nothing := func(*workflow.Call, *letter, words) error { return nil }
+	noop := nothing[letter, words]
 	w := workflow.Define("letter", 1,
-		workflow.Start("write", "written", nothing),
+		workflow.Start("write", "written", noop),
 		workflow.Do("post", workflow.From("written", "returned"), "posting", "sent",
-			func(_ context.Context, _ *workflow.Attempt, _ letter, w words) (words, error) { return w, nil }, nothing).
-			OrElse("returned", func(*workflow.Call, *letter, workflow.Failure) error { return nil }),
+			func(_ context.Context, _ *workflow.Attempt, _ letter, w words) (words, error) { return w, nil }, noop).
+			OrElse("returned", nothing[letter, workflow.Failure]),
 		workflow.On("note", workflow.From("posting"), workflow.Stay, func(_ *workflow.Call, _ *letter, w words) error {
 			once.Do(func() { // it is decided again
 				close(entered)

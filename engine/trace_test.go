@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
@@ -77,8 +76,7 @@ func TestATraceGoesOnOnAnotherNode(t *testing.T) {
 	submit := named(t, spans, "submit parcel.send")
 	first.Stop(t.Context())
 	second := newEngine(t, pool, w, tracedBy(spans))
-	_, err = second.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})
-	require.NoError(t, err)
+	require.NoError(t, errOf(second.Await(t.Context(), transitions.Ref{Scope: accepted.Record.Scope, Key: "2"})))
 	attempt := named(t, spans, "attempt parcel.send")
 	assert.Truef(t, submit.Parent.SpanID().String() == sampledTrace[36:52] && attempt.Parent.SpanID() == submit.SpanContext.SpanID() &&
 		attempt.SpanContext.TraceID().String() == sampledTrace[3:35] && attempt.SpanContext.TraceState().String() == "congo=t61",
@@ -97,8 +95,7 @@ func TestATraceIsKeptOnlyWhereItIsSampled(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*engine.Config){"nobody traces": func(*engine.Config) {},
 		"it is not sampled": tracedBy(tracetest.NewInMemoryExporter())} {
-		pool := database(t)
-		e := newEngine(t, pool, with(parcels(nil)), change, func(c *engine.Config) { c.InFlight.Workers = -1 })
+		pool, e := started(t, with(parcels(nil)), change, func(c *engine.Config) { c.InFlight.Workers = -1 })
 		given := tracing.Context(unsampledTrace)
 		if name == "nobody traces" {
 			given = sampledTrace
@@ -111,11 +108,10 @@ func TestATraceIsKeptOnlyWhereItIsSampled(t *testing.T) {
 			require.NoError(t, reply.Err)
 		}
 		var requests string
-		require.NoError(t, pool.QueryRow(t.Context(),
-			"SELECT coalesce(string_agg(request::text, ' '), '') FROM pawl.command").Scan(&requests))
-		if got := storedTraces(t, pool); strings.Join(got, "") != "" || strings.Contains(requests, "trace") {
-			t.Errorf("%s: the events have %q, the requests are %s", name, got, requests)
-		}
+		require.NoError(t, pool.QueryRow(t.Context(), "SELECT coalesce(string_agg(request::text, ' '), '') FROM pawl.command").Scan(&requests))
+		got := storedTraces(t, pool)
+		assert.Truef(t, strings.Join(got, "") == "" && !strings.Contains(requests, "trace"),
+			"%s: the events have %q, the requests are %s", name, got, requests)
 	}
 }
 
@@ -130,8 +126,7 @@ func TestATraceIsNoPartOfTheRequest(t *testing.T) {
 	require.NoError(t, err)
 	c.Trace = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01"
 	second, err := e.Submit(t.Context(), c)
-	assert.Truef(t, err == nil && second.Replayed && string(second.Body) == string(first.Body),
-		"%+v, %v; before %s", second, err, first.Body)
+	assert.Truef(t, err == nil && second.Replayed && string(second.Body) == string(first.Body), "%+v, %v; before %s", second, err, first.Body)
 }
 
 // Many callers have traces of their own: their common transaction is linked to each of them.
@@ -143,10 +138,9 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
-			_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: fmt.Sprint(i),
+			assert.NoError(t, errOf(e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: fmt.Sprint(i),
 				Payload: fmt.Appendf(nil, `{"number":"L-%d","amount":5}`, i),
-				Options: transitions.Options{Trace: tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))}})
-			assert.NoError(t, err)
+				Options: transitions.Options{Trace: tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))}})))
 		})
 	}
 	all.Wait()
@@ -169,18 +163,4 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 			t.Errorf("the command of %s and its transaction are not linked", s.SpanContext.TraceID())
 		}
 	}
-}
-
-// A command for later is decided in the trace in which it was asked for.
-func TestACommandForLaterGoesOnWithItsTrace(t *testing.T) {
-	t.Parallel()
-	spans, clock := tracetest.NewInMemoryExporter(), newStill()
-	e := newEngine(t, database(t), tracedBy(spans), clock.set)
-	_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: "1",
-		Payload: []byte(`{"number":"L-1","amount":5}`), Options: transitions.Options{NotBefore: clock.Now().Add(time.Hour), Trace: sampledTrace}})
-	require.NoError(t, err)
-	clock.skip(2 * time.Hour)
-	submit, due := named(t, spans, "submit loan.apply"), named(t, spans, "decide loan.apply")
-	assert.Equalf(t, submit.SpanContext.SpanID(), due.Parent.SpanID(),
-		"it is decided below %v, not below %v", due.Parent, submit.SpanContext)
 }

@@ -22,8 +22,7 @@ func intact(t testing.TB, e *engine.Engine) {
 // A change of the instance's row can permit an operator a forbidden transition. Verify reports it before and after that transition.
 func TestVerify_RemovedEffects(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	forgive := transitions.Command{Workflow: "loan", Transition: "forgive", BusinessKey: "L-1", Key: "f-1", Actor: "ann",
 		Roles: []string{"boss"}, Payload: []byte(`{}`)}
 	submit(t, e, applied("L-1", 100))
@@ -35,8 +34,7 @@ func TestVerify_RemovedEffects(t *testing.T) {
 		for _, id := range []uuid.UUID{uuid.Nil, loanID("L-1")} {
 			v, err := e.Admin().Verify(t.Context(), "", id)
 			assert.Truef(t, err == nil && len(v.Broken) == 1 && v.Broken[0].Instance == loanID("L-1") && v.Broken[0].Version == version &&
-				strings.Contains(v.Broken[0].Reason, says),
-				"%s: got %+v, %v", when, v, err)
+				strings.Contains(v.Broken[0].Reason, says), "%s: got %+v, %v", when, v, err)
 		}
 	}
 	exec(t, pool, "UPDATE pawl.instance SET actors = NULL WHERE id = $1", loanID("L-1"))
@@ -51,8 +49,7 @@ func TestVerify_RemovedEffects(t *testing.T) {
 // The command that an instance waits for is in no hash; its rows show it.
 func TestVerify_WrongCommand(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool, with(letters(1, hourly, nil)), func(c *engine.Config) { c.InFlight.Workers = -1 })
+	pool, e := started(t, with(letters(1, hourly, nil)), func(c *engine.Config) { c.InFlight.Workers = -1 })
 	id := submit(t, e, written("w", "x")).Instance
 	submit(t, e, posted(id, "p"))
 	intact(t, e)
@@ -61,7 +58,6 @@ func TestVerify_WrongCommand(t *testing.T) {
 		exec(t, pool, "UPDATE pawl.instance SET links = "+links)
 		v, err := e.Admin().Verify(t.Context(), "", id)
 		assert.Truef(t, err == nil && len(v.Broken) == 1 && v.Broken[0].Version == 2 &&
-			v.Broken[0].Reason == "the instance's command in flight (in links) is not what its rows say",
-			"%s: got %+v, %v", links, v, err)
+			v.Broken[0].Reason == "the instance's command in flight (in links) is not what its rows say", "%s: got %+v, %v", links, v, err)
 	}
 }

@@ -3,14 +3,11 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -33,11 +30,10 @@ func collecting(goOn <-chan struct{}) workflow.Part[loan] {
 			case <-ctx.Done():
 				return 0, ctx.Err()
 			}
-		},
-		func(c *workflow.Call, d *loan, collected int) error {
+		}, func(c *workflow.Call, d *loan, collected int) error {
 			d.Owed -= collected
 			return nil
-		}).OrElse("open", func(*workflow.Call, *loan, workflow.Failure) error { return nil })
+		}).OrElse("open", nothing[loan, workflow.Failure])
 }
 
 // Watchers on two nodes see the command until its end, even without notifications.
@@ -69,7 +65,8 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 					awaited <- reply{r, err}
 				}()
 			}
-			watchers := []transitions.Watcher{here.Read().Watch(transitions.Ref{Scope: scope, Key: "c"}), there.Read().Watch(transitions.Ref{Scope: scope, Key: "c"})}
+			ref := transitions.Ref{Scope: scope, Key: "c"}
+			watchers := []transitions.Watcher{here.Read().Watch(ref), there.Read().Watch(ref)}
 			for _, w := range watchers {
 				defer w.Close()
 				for { // until it is seen at work
@@ -88,14 +85,13 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 				for err == nil && r.InFlight() {
 					r, err = w.Next(ctx)
 				}
-				require.Truef(t, err == nil && r.Status == transitions.Succeeded && r.Code == 200 && !r.FinishedAt.IsZero(),
-					"got %+v, %v", r, err)
+				require.Truef(t, err == nil && r.Status == transitions.Succeeded && r.Code == 200 && !r.FinishedAt.IsZero(), "got %+v, %v", r, err)
 				body = string(transitions.WithPosition(r.Body, r.Position))
 			}
 			for range cap(awaited) {
-				if got := <-awaited; got.err != nil || got.receipt.Status != 200 || !got.receipt.Replayed || string(got.receipt.Body) != body {
-					t.Errorf("got %+v, %v; want %s", got.receipt, got.err, body)
-				}
+				got := <-awaited
+				assert.Truef(t, got.err == nil && got.receipt.Status == 200 && got.receipt.Replayed && string(got.receipt.Body) == body,
+					"got %+v, %v; want %s", got.receipt, got.err, body)
 			}
 			again := submit(t, there, on("collect", "L-1", "c", 100, ""))
 			assert.Equalf(t, body, string(again.Body), "a duplicate gets %s, who waited", again.Body)
@@ -106,8 +102,7 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 // Every column of a command in flight, as Command and Watch show it.
 func TestARecordHasEverythingThatIsStored(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	e := newEngine(t, pool)
+	pool, e := started(t)
 	id, at := uuid.New(), time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	day := func(n int) time.Time { return at.AddDate(0, 0, n) }
 	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor,
@@ -141,109 +136,10 @@ func TestWatch_UnknownNames(t *testing.T) {
 		{Scope: "a\x00b", Key: "k"}, {Scope: "s", Key: "\xff"}, {Tenant: long, Scope: "s", Key: "k"}, {Scope: long, Key: "k"},
 		{Scope: "s", Key: long},
 	} {
-		_, err := e.Read().Command(t.Context(), ref)
-		wantCode(t, err, workflow.CommandNotFound)
-		_, err = e.Await(t.Context(), ref)
-		wantCode(t, err, workflow.CommandNotFound)
+		wantCode(t, errOf(e.Read().Command(t.Context(), ref)), workflow.CommandNotFound)
+		wantCode(t, errOf(e.Await(t.Context(), ref)), workflow.CommandNotFound)
 		w := e.Read().Watch(ref)
-		_, err = w.Next(t.Context())
-		wantCode(t, err, workflow.CommandNotFound)
+		wantCode(t, errOf(w.Next(t.Context())), workflow.CommandNotFound)
 		w.Close()
 	}
-}
-
-func TestAwait_FinishedCommand(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	clock := make(chan time.Time, 1)
-	clock <- now
-	e := newEngine(t, database(t), func(c *engine.Config) {
-		c.Now = func() time.Time {
-			at := <-clock
-			clock <- at
-			return at
-		}
-	})
-	submit(t, e, applied("L-1", 100))
-	want := submit(t, e, applied("L-1", 100))
-	got, err := e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
-	assert.Truef(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v; want %+v", got, err, want)
-	<-clock
-	clock <- now.Add(25 * time.Hour)
-	_, err = e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
-	wantCode(t, err, workflow.KeyExpired)
-}
-
-// The statements that read commands probe keys in a table that has filled since
-// they first ran.
-func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
-	t.Parallel()
-	last := &lastQuery{}
-	pool := poolWith(t, database(t), last)
-	e := newEngine(t, pool)
-	submit(t, e, applied("L-1", 1))
-	exec(t, pool, "VACUUM ANALYZE pawl.command, pawl.audit")
-	reads := map[string]func() error{
-		"c.request": func() error {
-			_, err := e.Read().Command(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
-			return err
-		},
-		"AS u(tenant, scope, key, ord)": func() error {
-			_, err := e.Await(t.Context(), transitions.Ref{Scope: "loan:apply", Key: "apply-L-1"})
-			return err
-		},
-	}
-	for range 10 { // as often as makes PostgreSQL keep a plan of a prepared statement
-		for name, read := range reads {
-			require.NoError(t, read(), name)
-		}
-	}
-	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code,
-		body, created_at, finished_at)
-		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'loan', 'apply', gen_random_uuid(), 1, 'ann', 200, '{}', now(), now()
-			FROM generate_series(1, 30000) i`)
-	exec(t, pool, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope,
-		key, at, hash)
-		SELECT tenant, instance, 1, 1, 'loan', 'apply', 'open', 'ann', '{}', '{}', scope, key, now(), fingerprint FROM pawl.command
-			WHERE scope = 's'`)
-	check := func(when string) {
-		t.Helper()
-		for fragment, read := range reads {
-			last.of(fragment)
-			require.NoError(t, read())
-			plan := strings.ReplaceAll(planOf(t, pool, last), "u.tenant", "'default'::text") // of many, each names its own
-			if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Index Cond: ((tenant = 'default'::text) AND (scope = ") ||
-				!strings.Contains(plan, "AND (instance = c.instance) AND (version = c.version)") {
-				t.Errorf("%s:\n%s", when, plan)
-			}
-		}
-	}
-	check("with the statistics of empty tables")
-	exec(t, pool, "ANALYZE pawl.command, pawl.audit")
-	check("with statistics")
-	for _, conn := range pool.AcquireAllIdle(t.Context()) {
-		defer conn.Release()
-		var kept int
-		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_prepared_statements
-			WHERE statement LIKE '%c.finger' || 'print%'`).Scan(&kept)
-		assert.Truef(t, err == nil && kept <= 0, "%d plans are kept, %v", kept, err)
-	}
-}
-
-// of remembers queries with another text from now on.
-func (q *lastQuery) of(fragment string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.fragment, q.sql, q.args = fragment, "", nil
-}
-
-// planOf is the plan of the query that was seen last.
-func planOf(t testing.TB, pool *pgxpool.Pool, last *lastQuery) string {
-	t.Helper()
-	sql, args := last.seen()
-	found, err := pool.Query(t.Context(), "EXPLAIN "+sql, args...)
-	require.NoError(t, err)
-	lines, err := pgx.CollectRows(found, pgx.RowTo[string])
-	require.NoError(t, err)
-	return strings.Join(lines, "\n")
 }
