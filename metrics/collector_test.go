@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,9 +42,8 @@ func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 		`INSERT INTO pawl.scope_day SELECT t, s, n, now(), 8, 2, 0, 0, 0 FROM (VALUES ('a', 'note:write', false), ('b', 'note:write', false),
 			('b', 'desk 4', true)) AS v(t, s, n)`,
 		`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond')`} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(t.Context(), sql)
+		require.NoError(t, err)
 	}
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: append(more, notes()), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -89,11 +86,7 @@ pawl_instances_estimated 0
 `
 	// A slow read is not repeated at once.
 	await.Eventually(t, "what is read says so", func() bool {
-		err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated")
-		if err != nil {
-			t.Log(err)
-		}
-		return err == nil
+		return testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated") == nil
 	})
 }
 
@@ -161,7 +154,7 @@ pawl_keys_stale 0
 
 // Names and units follow the conventions, and the documentation matches a scrape.
 func TestMetricsFollowConventionsAndTable(t *testing.T) {
-	e := started(t, orders(func() error { return nil }))
+	e := started(t, orders())
 	write(t, e, "", "", "1")
 	pay(t, e, "card")
 	requests := metrics.NewRequests()
@@ -175,21 +168,17 @@ func TestMetricsFollowConventionsAndTable(t *testing.T) {
 		metrics.Connections(func() (c metrics.ConnectionStats) { return c }), metrics.Memory(func() (m metrics.MemoryStats) { return m }))
 	problems, err := testutil.GatherAndLint(r)
 	require.NoError(t, err)
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
-	}
+	assert.Empty(t, problems)
 	families, err := r.Gather()
 	require.NoError(t, err)
-	given := map[string]bool{}
+	var given, listed []string
 	for _, f := range families {
-		given[f.GetName()] = true
+		given = append(given, f.GetName())
 	}
-	listed := map[string]bool{}
 	for _, m := range metrics.Table() {
-		listed[m.Name] = true
+		listed = append(listed, m.Name)
 	}
-	assert.Truef(t, maps.Equal(given, listed),
-		"given:  %v\nlisted: %v", slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(listed)))
+	assert.ElementsMatch(t, listed, given)
 }
 
 // flaky is an engine whose database fails intermittently.

@@ -81,44 +81,22 @@ func address(stderr io.Reader) string {
 	return all.String()
 }
 
-// ask sends a request to the API and decodes the data of its answer.
-func ask[T any](t *testing.T, p *prometheusServer, path string, values url.Values) (data T) {
+// values returns the results of a query, without those that are not a number.
+func (p *prometheusServer) values(t *testing.T, query string) (list []string) {
 	t.Helper()
-	r, err := http.Get(p.url + "/api/v1/" + path + "?" + values.Encode())
+	r, err := http.Get(p.url + "/api/v1/query?" + url.Values{"query": {query}}.Encode())
 	require.NoError(t, err)
 	defer r.Body.Close()
 	var answer struct {
 		Status, Error string
-		Data          T
+		Data          struct{ Result []struct{ Value [2]any } }
 	}
-	err = json.NewDecoder(r.Body).Decode(&answer)
-	require.Truef(t, err == nil && answer.Status == "success", "%s %s: %s %v", path, values, answer.Error, err)
-	return answer.Data
-}
-
-// values returns the results of a query, without those that are not a number.
-func (p *prometheusServer) values(t *testing.T, query string) (list []string) {
-	t.Helper()
-	type sample struct{ Value [2]any }
-	for _, s := range ask[struct{ Result []sample }](t, p, "query", url.Values{"query": {query}}).Result {
+	require.NoError(t, json.NewDecoder(r.Body).Decode(&answer))
+	require.Equal(t, "success", answer.Status, query, answer.Error)
+	for _, s := range answer.Data.Result {
 		if v := fmt.Sprint(s.Value[1]); v != "NaN" {
 			list = append(list, v)
 		}
 	}
 	return list
-}
-
-// firing returns the names of the firing alerts.
-func (p *prometheusServer) firing(t *testing.T) (names []string) {
-	t.Helper()
-	type alert struct {
-		State  string
-		Labels map[string]string
-	}
-	for _, a := range ask[struct{ Alerts []alert }](t, p, "alerts", nil).Alerts {
-		if a.State == "firing" {
-			names = append(names, a.Labels["alertname"])
-		}
-	}
-	return names
 }

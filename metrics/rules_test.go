@@ -74,7 +74,7 @@ func TestEveryAlertFires(t *testing.T) {
 	var alone, together struct{ series, alerts []object }
 	for _, a := range alerts(t) {
 		f, is := fires[a["alert"]]
-		assert.Truef(t, is, "%s has no example", a["alert"])
+		assert.True(t, is, a["alert"])
 		test := &together
 		if f.alone {
 			test = &alone

@@ -22,13 +22,10 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// A database that a node works on has no finding, and everything was looked at. Its server keeps what was committed.
-func TestOfAHealthyDatabaseThereIsNothingToFind(t *testing.T) {
+func TestDoctor_HealthyDatabase(t *testing.T) {
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true, Settings: map[string]string{"fsync": "on"}})
 	require.NoError(t, err)
-	defer func() {
-		assert.NoError(t, server.Stop())
-	}()
+	defer func() { assert.NoError(t, server.Stop()) }()
 	pool, err := pgxpool.New(t.Context(), server.URL())
 	require.NoError(t, err)
 	defer pool.Close()
@@ -44,26 +41,22 @@ func TestOfAHealthyDatabaseThereIsNothingToFind(t *testing.T) {
 	})
 	r, err := Examine(t.Context(), Config{URL: server.URL(), Schema: schema.Default, Workflows: orders()})
 	require.NoError(t, err)
-	if len(names(r)) != 0 || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == "durability" && f.Severity != OK }) {
-		t.Error(describe(r))
-	}
+	wants(t, r)
 	for i, c := range Checks {
-		assert.Truef(t, r.Findings[i].Check == c.Name && r.Findings[i].Found != "",
-			"check %d is %+v, not of %s", i, r.Findings[i], c.Name)
+		assert.Equal(t, c.Name, r.Findings[i].Check)
+		assert.NotEmpty(t, r.Findings[i].Found, c.Name)
+		assert.NotEmpty(t, c.Looks, c.Name)
+		assert.NotEmpty(t, c.Warning+c.Problem, c.Name)
+		assert.True(t, c.Name != "durability" || r.Findings[i].Severity == OK)
 	}
-	assert.Truef(t, r.Server != "" && r.Database != "" && r.Role != "" && r.Schema == schema.Default && r.Problems == 0 && r.Unknown == 0,
-		"%+v", r)
+	assert.NotEmpty(t, r.Server)
+	assert.NotEmpty(t, r.Database)
+	assert.NotEmpty(t, r.Role)
+	assert.Equal(t, schema.Default, r.Schema)
+	assert.Zero(t, r.Problems+r.Unknown)
 }
 
-func TestChecks_Names(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range Checks {
-		assert.Truef(t, !seen[c.Name] && c.Looks != "" && c.look != nil && c.Warning+c.Problem != "", "%+v", c)
-		seen[c.Name] = true
-	}
-}
-
-func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
+func TestDoctor_NoConnection(t *testing.T) {
 	url := pgtest.DirectURL(t)
 	config, err := pgx.ParseConfig(url)
 	require.NoError(t, err)
@@ -74,15 +67,14 @@ func TestADatabaseThatDoesNotAnswerIsAProblem(t *testing.T) {
 	} {
 		r, err := Examine(t.Context(), Config{URL: c.url, Schema: schema.Default, Workflows: orders()})
 		require.NoError(t, err)
+		wants(t, r, "problem connection")
 		f := r.Findings[0]
-		if len(r.Findings) != 1 || r.Problems != 1 || f.Check != "connection" || !strings.Contains(f.Found, c.found) ||
-			!strings.Contains(f.Do, c.do) ||
-			strings.Contains(f.Found, "sesame") || strings.Contains(f.Found, "\n") || strings.Count(f.Found, "dial error") > 1 {
-			t.Errorf("%+v", r.Findings)
-		}
+		assert.Contains(t, f.Found, c.found)
+		assert.Contains(t, f.Do, c.do)
+		assert.NotRegexp(t, `sesame|\n|(?s)dial error.*dial error`, f.Found)
 	}
 	_, err = Examine(t.Context(), Config{URL: "postgres://%", Schema: schema.Default, Workflows: orders()})
-	assert.Error(t, err, "no connection string is taken for one")
+	assert.Error(t, err)
 }
 
 // A table that every check reads is locked. The doctor finishes, lists the checks that it could not do, and continues with the others.
@@ -93,26 +85,28 @@ func TestDoctor_SlowDatabase(t *testing.T) {
 	r := p.examine()
 	got := names(r)
 	for _, want := range []string{"unknown in-flight", "unknown definitions"} {
-		assert.Containsf(t, got, want, "missing: %s", describe(r))
+		assert.Contains(t, got, want)
 	}
 	for _, f := range r.Findings {
-		if f.Check == "in-flight" && !regexp.MustCompile(`the session \d+ of \S+ \(\S.*\) has locked the table command against readers`).MatchString(f.Found) {
-			t.Errorf("nobody is told what it waited for: %+v", f)
+		if f.Check == "in-flight" {
+			assert.Regexp(t, `the session \d+ of \S+ \(\S.*\) has locked the table command against readers`, f.Found)
 		}
 	}
-	assert.True(t, !strings.Contains(strings.Join(got, "\n"), "problem") && r.Findings[0].Severity == OK, describe(r))
+	assert.NotContains(t, strings.Join(got, "\n"), "problem")
+	assert.Equal(t, OK, r.Findings[0].Severity)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Examine(gone, p.config)
-	assert.Error(t, err, "it is not interrupted")
+	assert.Error(t, err)
 	f := new(exam).notSeen(gone, gone.Err())
-	assert.Truef(t, f.Found == "the time limit ended before this check" && f.Severity == Unknown, "%+v", f)
+	assert.Equal(t, "the time limit ended before this check", f.Found)
+	assert.Equal(t, Unknown, f.Severity)
 }
 
 var rightsBlock = regexp.MustCompile("(?ms)^```sql rights\n(.*?)^```$")
 
-// The rights that the page demands are enough to see everything, and none of them lets anything be written.
-func TestAMonitoringRoleSeesEverything(t *testing.T) {
+// The rights on the page suffice for all checks.
+func TestDoctor_MonitoringRole(t *testing.T) {
 	page, err := os.ReadFile("../../docs/doctor.md")
 	require.NoError(t, err)
 	grants := rightsBlock.FindSubmatch(page)
@@ -122,18 +116,13 @@ func TestAMonitoringRoleSeesEverything(t *testing.T) {
 	p.after(`DROP OWNED BY watcher`, `DROP ROLE watcher`)
 	p.config.URL = p.as("watcher", "w")
 
-	// Without them it says what it could not see, and does not say that all is well.
 	r := p.examine()
-	if r.Unknown == 0 || !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Do == `GRANT pg_monitor TO "watcher"` }) {
-		t.Error(describe(r))
-	}
-	for _, blind := range []string{"unknown transactions", "unknown wal", "unknown schema"} {
-		assert.Containsf(t, names(r), blind, "missing: %s", describe(r))
-	}
+	assert.True(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Do == `GRANT pg_monitor TO "watcher"` }))
+	assert.Subset(t, names(r), []string{"unknown transactions", "unknown wal", "unknown schema"})
 	p.exec(pgtest.Documented(string(grants[1])))
-	if r := p.examine(); len(names(r)) != 0 || r.Role != "watcher" {
-		t.Error(describe(r))
-	}
+	r = p.examine()
+	wants(t, r)
+	assert.Equal(t, "watcher", r.Role)
 }
 
 // A role that writes needs all rights of a node; the remedy that is named gives them.
@@ -144,46 +133,38 @@ func TestRights_Missing(t *testing.T) {
 	p.config.URL = p.as("shop", "s")
 	_, err := schema.Grant(t.Context(), p.pool, schema.Default, "shop")
 	require.NoError(t, err)
-	if r := p.examine(); len(names(r)) != 0 || r.Role != "shop" {
-		t.Error(describe(r))
-	}
+	wants(t, p.examine())
 	p.exec(`REVOKE UPDATE ON pawl.audit FROM shop`, `REVOKE EXECUTE ON FUNCTION pawl.make_partition FROM shop`)
 	r := p.examine()
-	assert.True(t, wants(names(r), []string{"problem rights EXECUTE on a function", "problem rights UPDATE on audit"}), describe(r))
+	wants(t, r, "problem rights EXECUTE on a function", "problem rights UPDATE on audit")
 	for _, f := range r.Findings {
-		assert.Falsef(t, f.Check == "rights" && f.Do != `as the owner of the tables, run "migrate grants shop"`, "%+v", f)
+		assert.True(t, f.Check != "rights" || f.Do == `as the owner of the tables, run "migrate grants shop"`, f)
 	}
 	p.exec(`REVOKE ALL ON ALL TABLES IN SCHEMA pawl FROM shop`, `GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO shop`)
-	if r := p.examine(); slices.ContainsFunc(names(r), func(n string) bool { return strings.Contains(n, "rights") }) {
-		t.Errorf("a role that only watches: %s", describe(r))
-	}
+	assert.NotContains(t, strings.Join(names(p.examine()), "\n"), "rights") // a role that only reads
 	p.exec(`GRANT UPDATE ON pawl.leadership TO shop`)
-	if r := p.examine(); !slices.Contains(names(r), "problem rights others") {
-		t.Error(describe(r))
-	}
+	assert.Contains(t, names(p.examine()), "problem rights others")
 }
 
 // as is the connection string of another role.
 func (p *patient) as(role, password string) string {
 	config, err := pgx.ParseConfig(p.url)
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 	return strings.Replace(p.url, config.User+":"+config.Password+"@", role+":"+password+"@", 1)
 }
 
 // Settings that trade durability for speed, as on the server of these tests.
-func TestAServerThatForgetsIsAProblem(t *testing.T) {
+func TestDurability(t *testing.T) {
 	var got []string
 	for _, f := range newPatient(t, pgtest.DirectURL(t)).examine().Findings {
 		if f.Check == "durability" {
 			got = append(got, fmt.Sprint(f.Severity, " ", f.About))
 		}
 	}
-	assert.Truef(t, slices.Equal(got, []string{"problem fsync", "problem full_page_writes", "warning synchronous_commit"}), "%q", got)
+	assert.Equal(t, []string{"problem fsync", "problem full_page_writes", "warning synchronous_commit"}, got)
 }
 
-func TestVersionsOfPostgreSQL(t *testing.T) {
+func TestJudgeVersion(t *testing.T) {
 	day := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		number  int
@@ -204,8 +185,8 @@ func TestVersionsOfPostgreSQL(t *testing.T) {
 		if len(found) > 0 {
 			got = found[0]
 		}
-		assert.Truef(t, got.Severity == c.want && strings.Contains(got.Found, c.says),
-			"%s on %s: %+v", c.version, c.today.Format(time.DateOnly), got)
+		assert.Equal(t, c.want, got.Severity, c.version)
+		assert.Contains(t, got.Found, c.says)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/examples/order"
@@ -95,36 +96,30 @@ func (p *patient) after(statements ...string) {
 func (p *patient) do(ctx context.Context, statements ...string) {
 	p.Helper()
 	for _, sql := range statements {
-		if _, err := p.pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			p.Fatalf("%v: %s", err, sql)
-		}
+		_, err := p.pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(p, err, sql)
 	}
 }
 
-// begin opens a transaction that stays open until the test is over.
+// begin opens a transaction that stays open until the test ends.
 func (p *patient) begin(sql string) {
 	p.Helper()
 	conn, err := pgx.Connect(p.Context(), pgtest.Direct(p, p.url))
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 	p.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err := conn.Exec(p.Context(), "BEGIN; "+sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		p.Fatal(err)
-	}
+	_, err = conn.Exec(p.Context(), "BEGIN; "+sql, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(p, err)
 }
 
 func (p *patient) examine() *Report {
 	p.Helper()
 	r, err := Examine(p.Context(), p.config)
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 	return r
 }
 
-// names are the findings of a report: severity, check, and what it is about. Left out is what is well, and what is true of
-// the tests' server: that it forgets what was committed, and, on some days, that its version gets no corrections any more.
+// names returns the findings of a report: severity, check and subject. It omits checks that found nothing, and findings about the
+// tests' server: its durability settings, and its version if it has no more corrections.
 func names(r *Report) (list []string) {
 	for _, f := range r.Findings {
 		own := f.Check == "server-version" && f.Severity == Warning || f.Check == "durability" && strings.Contains(f.Found, " for the server: ")
@@ -136,25 +131,15 @@ func names(r *Report) (list []string) {
 	return list
 }
 
-// wants reports whether the findings are these and no others. One that ends in "…" stands for all that begin so.
-func wants(got, want []string) bool {
-	want = slices.Sorted(slices.Values(want))
-	return slices.EqualFunc(got, want, func(g, w string) bool {
-		if begin, found := strings.CutSuffix(w, "…"); found {
-			return strings.HasPrefix(g, begin)
-		}
-		return g == w
+// wants requires exactly these findings. One that ends in "…" matches all that begin so.
+func wants(t testing.TB, r *Report, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	same := slices.EqualFunc(names(r), want, func(got, want string) bool {
+		begin, open := strings.CutSuffix(want, "…")
+		return got == want || open && strings.HasPrefix(got, begin)
 	})
-}
-
-func describe(r *Report) string {
-	var b strings.Builder
-	for _, f := range r.Findings {
-		if f.Severity != OK {
-			fmt.Fprintf(&b, "\n%s %s %s: %s → %s", f.Severity, f.Check, f.About, f.Found, f.Do)
-		}
-	}
-	return b.String()
+	assert.True(t, same, "want %q\ngot %+v", want, r.Findings)
 }
 
 const aMoment = time.Nanosecond

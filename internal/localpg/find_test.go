@@ -1,12 +1,11 @@
 package localpg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,25 +31,52 @@ func bareEnvironment(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 }
 
-func TestFind_Versions(t *testing.T) {
-	bareEnvironment(t)
+func TestFind(t *testing.T) {
 	root := t.TempDir()
 	for folder, version := range map[string]string{"9.6": "9.6.24", "13": "13.1", "14": "14.2", "16": "16.9", "99": "99.1"} {
-		fakePrograms(t, filepath.Join(root, folder, "bin"), version)
+		fakePrograms(t, filepath.Join(root, "usual", folder), version)
 	}
-	got, err := folders{filepath.Join(root, "*", "bin")}.find(t.Context())
-	want := binaries{filepath.Join(root, "16", "bin"), "16.9", 16}
-	assert.Truef(t, got == want && err == nil, "got %+v, %v; want %+v", got, err, want)
+	fakePrograms(t, filepath.Join(root, "real"), "15.1")
+	fakePrograms(t, filepath.Join(root, "named"), "17.5 (Homebrew)")
+	onPath := filepath.Join(root, "path")
+	require.NoError(t, os.Mkdir(onPath, 0o755))
+	require.NoError(t, os.Symlink(filepath.Join(root, "real", "postgres"), filepath.Join(onPath, "postgres")))
+	for name, tt := range map[string]struct {
+		bin, path, usual string
+		want             binaries
+		err              []string
+	}{
+		"newest supported":          {usual: "usual/*", want: binaries{filepath.Join(root, "usual", "16"), "16.9", 16}},
+		"link on PATH":              {path: onPath, usual: "usual/*", want: binaries{filepath.Join(root, "real"), "15.1", 15}},
+		"PAWL_PG_BIN":               {bin: "named", path: onPath, usual: "usual/*", want: binaries{filepath.Join(root, "named"), "17.5", 17}},
+		"PAWL_PG_BIN, empty folder": {bin: "none", usual: "usual/*", err: []string{EnvBin}},
+		"PAWL_PG_BIN, old version":  {bin: "usual/13", usual: "usual/*", err: []string{EnvBin, "13.1"}},
+		"nothing":                   {usual: "none/*", err: []string{"install PostgreSQL", EnvBin, "DATABASE_URL"}},
+	} {
+		t.Setenv(EnvBin, "")
+		if tt.bin != "" {
+			t.Setenv(EnvBin, filepath.Join(root, tt.bin))
+		}
+		t.Setenv("PATH", cmp.Or(tt.path, "/nowhere"))
+		got, err := folders{filepath.Join(root, tt.usual)}.find(t.Context())
+		for _, want := range tt.err {
+			assert.ErrorContains(t, err, want, name)
+		}
+		assert.Equal(t, name == "nothing", errors.Is(err, ErrNotFound), name)
+		if tt.err == nil {
+			assert.NoError(t, err, name)
+			assert.Equal(t, tt.want, got, name)
+		}
+	}
 }
 
 // An upgrade of the machine must not create an empty database instead of the one that is in use.
-func TestFindKeepsToTheVersionOfTheData(t *testing.T) {
+func TestFind_VersionOfData(t *testing.T) {
 	bareEnvironment(t)
 	root := t.TempDir()
 	for _, major := range []string{"15", "18"} {
 		fakePrograms(t, filepath.Join(root, major), major+".1")
 	}
-	where := folders{filepath.Join(root, "*")}
 	for _, tt := range []struct {
 		named string // PAWL_PG_BIN
 		homes []string
@@ -68,71 +94,27 @@ func TestFindKeepsToTheVersionOfTheData(t *testing.T) {
 		if tt.named != "" {
 			t.Setenv(EnvBin, filepath.Join(root, tt.named))
 		}
-		b, err := where.find(t.Context(), tt.homes...)
-		got := b.version
-		if err != nil {
-			got = err.Error()
-		}
-		assert.Truef(t, strings.Contains(got, tt.want) && !errors.Is(err, ErrNotFound), "%+v: got %s", tt, got)
+		b, err := folders{filepath.Join(root, "*")}.find(t.Context(), tt.homes...)
+		assert.Contains(t, fmt.Sprint(b.version, err), tt.want, tt)
+		assert.NotErrorIs(t, err, ErrNotFound, tt)
 	}
 }
 
-func TestFindFollowsPATHBeforeTheUsualFolders(t *testing.T) {
-	bareEnvironment(t)
-	root := t.TempDir()
-	fakePrograms(t, filepath.Join(root, "usual"), "18.3")
-	fakePrograms(t, filepath.Join(root, "real"), "15.1")
-	onPath := filepath.Join(root, "path")
-	require.NoError(t, os.Mkdir(onPath, 0o755))
-	require.NoError(t, os.Symlink(filepath.Join(root, "real", "postgres"), filepath.Join(onPath, "postgres")))
-	t.Setenv("PATH", onPath)
-	got, err := folders{filepath.Join(root, "usual")}.find(t.Context())
-	assert.Truef(t, err == nil && got.version == "15.1", "through a link on PATH: got %+v, %v; want 15.1", got, err)
-}
-
-func TestFindWithNothingThereNamesTheWaysOut(t *testing.T) {
-	bareEnvironment(t)
-	_, err := folders{filepath.Join(t.TempDir(), "*")}.find(t.Context())
-	require.ErrorIs(t, err, ErrNotFound, "want ErrNotFound")
-	for _, way := range []string{"install PostgreSQL", EnvBin, "DATABASE_URL"} {
-		assert.Containsf(t, err.Error(), way, "%q does not name", err)
-	}
-}
-
-func TestFindLooksNowhereElseWhenAFolderIsNamed(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv(EnvBin, dir)
-	if _, _, err := Find(); err == nil || !strings.Contains(err.Error(), EnvBin) || errors.Is(err, ErrNotFound) {
-		t.Errorf("an empty folder: %v, want an error that names %s", err, EnvBin)
-	}
-	fakePrograms(t, dir, "13.4")
-	_, _, err := Find()
-	assert.ErrorContains(t, err, "13.4", "an old version, want an error that names it")
-	fakePrograms(t, dir, "17.5 (Homebrew)")
-	got, version, err := Find()
-	assert.Truef(t, got == dir && version == "17.5" && err == nil, "got %s, %s, %v; want %s, 17.5", got, version, err, dir)
-}
-
-func TestObtainTriesOneWayAfterTheOther(t *testing.T) {
+func TestObtainTriesWaysInOrder(t *testing.T) {
 	bareEnvironment(t)
 	root := t.TempDir()
 	find := func() (binaries, error) { return folders{filepath.Join(root, "*")}.find(t.Context()) }
-	var tried []string
-	attempt := func(name string, do func() error) func() error {
-		return func() error { tried = append(tried, name); return do() }
-	}
 	broken := errors.New("no network")
-	if _, err := obtain(find, attempt("fails", func() error { return broken })); !errors.Is(err, ErrNotFound) || !errors.Is(err, broken) {
-		t.Errorf("nothing worked: %v, want ErrNotFound with the reason", err)
-	}
-	got, err := obtain(find,
-		attempt("fails", func() error { return broken }),
-		attempt("works", func() error { fakePrograms(t, filepath.Join(root, "18"), "18.1"); return nil }),
-		attempt("needless", func() error { return nil }),
-	)
-	assert.Truef(t, err == nil && got.version == "18.1", "got %+v, %v; want 18.1", got, err)
-	want := []string{"fails", "fails", "works"}
-	assert.Truef(t, slices.Equal(tried, want), "tried %q, want %q", tried, want)
+	fails := func() error { return broken }
+	_, err := obtain(find, fails)
+	assert.ErrorIs(t, err, ErrNotFound)
+	assert.ErrorIs(t, err, broken)
+	got, err := obtain(find, fails, func() error { fakePrograms(t, filepath.Join(root, "18"), "18.1"); return nil }, func() error {
+		t.Error("a third way was tried")
+		return nil
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, "18.1", got.version)
 }
 
 func TestInspectReadsVersion(t *testing.T) {
@@ -150,6 +132,6 @@ func TestInspectReadsVersion(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		assert.Equalf(t, want, got, "%q (%v)", printed, err)
+		assert.Equal(t, want, got, printed)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -13,12 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestUserDirIsInTheNamedFolder(t *testing.T) {
+func TestUserDir_PAWL_HOME(t *testing.T) {
 	top := openFolder(t)
 	t.Setenv(EnvHome, filepath.Join(top, "pawl"))
 	s := startServer(t, Options{})
-	assert.Equalf(t, filepath.Join(top, "pawl", "postgres"), filepath.Dir(s.home),
-		"the private server's home is %s, want it in", s.home)
+	assert.Equal(t, filepath.Join(top, "pawl", "postgres"), filepath.Dir(s.home))
 	for _, home := range []string{"relative", "~/pawl"} {
 		t.Setenv(EnvHome, home)
 		dir, err := UserDir("binaries")
@@ -26,8 +24,8 @@ func TestUserDirIsInTheNamedFolder(t *testing.T) {
 	}
 }
 
-// A mistyped PAWL_HOME is told, and nothing is created in its place.
-func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
+// A mistyped PAWL_HOME is an error and creates nothing.
+func TestUserDir_InvalidHome(t *testing.T) {
 	top := t.TempDir()
 	file, shut := filepath.Join(top, "file"), filepath.Join(top, "shut")
 	require.NoError(t, errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(shut, 0o500)))
@@ -42,35 +40,37 @@ func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
 	for home, want := range cases {
 		t.Setenv(EnvHome, home)
 		_, err := Start(t.Context(), Options{})
-		assert.Truef(t, err != nil && strings.Contains(err.Error(), "PAWL_HOME is") && strings.Contains(err.Error(), want),
-			"%s: %v, want %s", home, err, want)
+		assert.ErrorContains(t, err, "PAWL_HOME is", home)
+		assert.ErrorContains(t, err, want, home)
 	}
 	found, err := os.ReadDir(top)
-	assert.Truef(t, err == nil && len(found) == 2, "created: %v, %v", found, err)
+	assert.NoError(t, err)
+	assert.Len(t, found, 2)
 	t.Setenv(EnvHome, filepath.Join(top, "pawl"))
 	dir, err := UserDir("postgres")
-	assert.Truef(t, err == nil && dir == filepath.Join(top, "pawl", "postgres"), "a folder that is to be created: %s, %v", dir, err)
+	assert.NoError(t, err)
+	assert.Equal(t, filepath.Join(top, "pawl", "postgres"), dir)
 }
 
-func TestUserDirIsAFolderOfThisUser(t *testing.T) {
+func TestUserDir_Default(t *testing.T) {
 	t.Setenv(EnvHome, "")
 	dir, err := UserDir("postgres")
 	require.NoError(t, err)
 	if os.Geteuid() == 0 {
-		assert.Equal(t, "/var/lib/pawl/postgres", dir, "for root, which must not be in root's home")
+		assert.Equal(t, "/var/lib/pawl/postgres", dir) // outside of root's home
 		return
 	}
 	cache, err := os.UserCacheDir()
-	want := filepath.Join(cache, "pawl", "postgres")
-	assert.Truef(t, dir == want && err == nil, "got %s, %v; want %s", dir, err, want)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(cache, "pawl", "postgres"), dir)
 	t.Setenv("HOME", "/nonexistent")
 	t.Setenv("XDG_CACHE_HOME", "")
 	dir, err = UserDir("postgres")
-	want = filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Geteuid()), "postgres")
-	assert.Truef(t, dir == want && err == nil, "without a home: %s, %v; want %s", dir, err, want)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Geteuid()), "postgres"), dir)
 }
 
-func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
+func TestOwnFolderRejectsForeignFolders(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	base, err := ownFolder(os.TempDir(), "")
 	require.NoError(t, err)
@@ -78,9 +78,8 @@ func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
 	assert.NoError(t, err, "a second time")
 	refused := func(why string) {
 		t.Helper()
-		if _, err := ownFolder(os.TempDir(), ""); err == nil || !strings.Contains(err.Error(), base) {
-			t.Errorf("%s: %v, want a refusal that names %s", why, err, base)
-		}
+		_, err := ownFolder(os.TempDir(), "")
+		assert.ErrorContains(t, err, base, why)
 	}
 	require.NoError(t, os.Chmod(base, 0o777))
 	refused("everybody may write to it")
@@ -106,32 +105,35 @@ func TestFolders_Umask(t *testing.T) {
 	}
 }
 
-func TestHomeIsFreeOfSymbolicLinks(t *testing.T) {
+func TestHomeHasNoSymbolicLinks(t *testing.T) {
 	top := openFolder(t)
 	real, link := filepath.Join(top, "real"), filepath.Join(top, "link")
 	require.NoError(t, os.Symlink(real, link))
 	require.NoError(t, os.Mkdir(real, 0o711))
 	s, err := newServer(link, nil)
-	assert.Truef(t, err == nil && s.home == real, "got %s, %v; want %s", s.home, err, real)
+	require.NoError(t, err)
+	assert.Equal(t, real, s.home)
 }
 
-func TestAsRootTheDataFoldersOwnerRunsTheServer(t *testing.T) {
+func TestServerAccount(t *testing.T) {
 	dir := t.TempDir()
+	got, err := serverAccount(filepath.Join(dir, "missing"))
+	require.NoError(t, err)
 	if os.Geteuid() != 0 {
-		got, err := serverAccount(dir)
-		assert.Truef(t, got == nil && err == nil, "a normal user: %+v, %v; want to run it as ourselves", got, err)
+		assert.Nil(t, got)
 		return
 	}
-	got, err := serverAccount(filepath.Join(dir, "missing"))
-	assert.Truef(t, err == nil && got != nil && got.Uid != 0, "no data folder yet: %+v, %v; want an unprivileged user", got, err)
+	assert.NotZero(t, got.Uid)
 	require.NoError(t, os.Chown(dir, 65534, 65533))
 	got, err = serverAccount(dir)
-	assert.Truef(t, err == nil && got.Uid == 65534 && got.Gid == 65533, "a data folder of 65534:65533: %+v, %v", got, err)
+	require.NoError(t, err)
+	assert.Equal(t, &account{Uid: 65534, Gid: 65533}, got)
 }
 
 // wantPassable checks that every user may enter the folder.
 func wantPassable(t *testing.T, dir string) {
 	t.Helper()
 	info, err := os.Stat(dir)
-	assert.Truef(t, err == nil && info.Mode().Perm()&0o001 != 0, "%s: %v, %v", dir, info, err)
+	require.NoError(t, err)
+	assert.NotZero(t, info.Mode().Perm()&0o001, dir)
 }

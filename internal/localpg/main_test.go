@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,9 +115,7 @@ func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(throwAwayBase(), "localpg-test-")
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		assert.NoError(t, os.RemoveAll(dir))
-	})
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	dir, err = filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
@@ -152,11 +149,10 @@ func ask(t *testing.T, url, sql string) string {
 func run(t *testing.T, url, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err == nil {
-		_, err = conn.Exec(t.Context(), sql)
-		err = errors.Join(err, conn.Close(t.Context()))
-	}
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), sql)
 	require.NoError(t, err, sql)
+	require.NoError(t, conn.Close(t.Context()))
 }
 
 func query(ctx context.Context, url, sql string) (answer string, err error) {

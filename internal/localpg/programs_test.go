@@ -40,8 +40,7 @@ func TestConcurrentStartsAndStops(t *testing.T) {
 		users.Go(func() {
 			for range 5 {
 				s, err := Start(t.Context(), Options{Dir: dir, Ephemeral: true})
-				if err != nil {
-					t.Error(err)
+				if !assert.NoError(t, err) {
 					return
 				}
 				_, err = query(t.Context(), s.URL(), `SELECT 'answers'`)
@@ -57,7 +56,7 @@ func TestConcurrentStartsAndStops(t *testing.T) {
 	assert.Falsef(t, ok, "process %d still runs", pm.pid)
 }
 
-func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
+func TestStartAdoptsServerOfKilledProgram(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	killed := startOther(t, dir)
@@ -66,8 +65,7 @@ func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
 
 	s := startServer(t, Options{Dir: dir})
 	pm := postmasterOf(t, s.data())
-	assert.Truef(t, pm.pid == r.Postmaster && s.URL() == r.URL,
-		"got process %d at %s, want the server of the killed program, %d at %s", pm.pid, s.URL(), r.Postmaster, r.URL)
+	assert.Equal(t, report{s.URL(), s.home, pm.pid}, r)
 	stopServer(t, s)
 	_, ok := runningIn(s.data())
 	assert.False(t, ok, "the last user left the server running")
@@ -89,7 +87,7 @@ func TestTemporaryServer_KilledProgram(t *testing.T) {
 	busy.quit(t)
 }
 
-func TestStaleLockFileDoesNotPreventAStart(t *testing.T) {
+func TestStart_StaleLockFile(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	s := startServer(t, Options{Dir: dir})
@@ -113,7 +111,7 @@ func TestStaleLockFileDoesNotPreventAStart(t *testing.T) {
 }
 
 // A server is killed, and one of its backends notices that late.
-func TestBackendsOfAKilledServerAreWaitedFor(t *testing.T) {
+func TestStartWaitsForBackends(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
 	s := startServer(t, Options{Dir: dir})
@@ -151,19 +149,17 @@ func TestAsNormalUser(t *testing.T) {
 	}
 	binary := filepath.Join(dir, "localpg.test")
 	// Not copied by this process: a child of a parallel test could still have the file open for writing.
-	if out, err := exec.Command("cp", os.Args[0], binary).CombinedOutput(); err != nil {
-		t.Fatalf("copy the test binary: %v\n%s", err, out)
-	}
+	require.NoError(t, exec.Command("cp", os.Args[0], binary).Run())
 	require.NoError(t, os.Chmod(binary, 0o755))
 
 	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run",
-		"KeepsItsData|SharedServer|IsPrivateAndLeavesNothing|UserDir")
+		"KeepsData|SharedServer|LeavesNothing|UserDir")
 	nobody.runs(cmd, dir)
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"),
 		"XDG_CACHE_HOME=")
 	out, err := cmd.CombinedOutput()
 	require.NoErrorf(t, err, "as nobody \n%s", out)
-	for _, want := range []string{"LastingServer", "SharedServer", "ThrowAway", "UserDir"} {
+	for _, want := range []string{"LastingServer", "SharedServer", "TemporaryServerLeaves", "UserDir"} {
 		assert.Containsf(t, string(out), "--- PASS: Test"+want, "no Test%s has passed in the run as nobody:\n%s", want, out)
 	}
 }

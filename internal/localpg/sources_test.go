@@ -28,39 +28,31 @@ func fakeApt(t *testing.T, config string, exit string) (notes string) {
 	return notes
 }
 
-func TestAptInstallsWithoutCreatingACluster(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "createcluster.d")
-	notes := fakeApt(t, config, "0")
-	require.NoError(t, install(t.Context(), config, t.Logf))
-	content, err := os.ReadFile(notes)
-	require.NoError(t, err)
-	_, install, updated := strings.Cut(string(content), "update")
-	assert.Truef(t, updated && strings.Contains(install, "install -y --no-install-recommends postgresql") &&
-		strings.Contains(install, "create_main_cluster = false"),
-		"apt-get was called so, with this setting:\n%s", content)
-	left, err := filepath.Glob(filepath.Join(config, "*"))
-	assert.Truef(t, err == nil && len(left) == 0, "the setting stays behind: %v %v", left, err)
+func TestInstall_Apt(t *testing.T) {
+	for exit, want := range map[string]string{"0": "", "100": "it went wrong"} {
+		config := filepath.Join(t.TempDir(), "createcluster.d")
+		notes := fakeApt(t, config, exit)
+		err := install(t.Context(), config, t.Logf)
+		if want != "" {
+			assert.ErrorContains(t, err, want)
+		} else {
+			assert.NoError(t, err)
+		}
+		content, err := os.ReadFile(notes)
+		require.NoError(t, err)
+		assert.Regexp(t, "(?s)update.*install -y --no-install-recommends postgresql.*create_main_cluster = false", string(content))
+		onlyEntry(t, config)
+	}
 }
 
-func TestAptReportsWhatWentWrong(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "createcluster.d")
-	fakeApt(t, config, "100")
-	err := install(t.Context(), config, t.Logf)
-	assert.ErrorContains(t, err, "it went wrong", "want what apt-get says")
-	left, err := filepath.Glob(filepath.Join(config, "*"))
-	assert.Truef(t, err == nil && len(left) == 0, "the setting stays behind: %v %v", left, err)
-}
-
-func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {
+func TestMayInstall(t *testing.T) {
 	fakeApt(t, t.TempDir(), "0")
 	t.Setenv(EnvInstall, "")
-	assert.False(t, mayInstall(), "usable though nobody has asked for it")
+	assert.False(t, mayInstall())
 	t.Setenv(EnvInstall, "1")
-	if got, want := mayInstall(), os.Geteuid() == 0; got != want {
-		t.Errorf("usable with apt-get there: %v, want %v", got, want)
-	}
+	assert.Equal(t, os.Geteuid() == 0, mayInstall())
 	t.Setenv("PATH", t.TempDir())
-	assert.False(t, mayInstall(), "usable without apt-get")
+	assert.False(t, mayInstall())
 }
 
 // repository serves an archive with small programs as every file of a Maven repository. The checksum it names is that
@@ -82,15 +74,14 @@ func repository(t *testing.T, suffix string) string {
 		if strings.HasSuffix(r.URL.Path, ".sha256") {
 			body = []byte(hex.EncodeToString(sum[:]))
 		}
-		if _, err := w.Write(body); err != nil {
-			t.Error(err)
-		}
+		_, err := w.Write(body)
+		assert.NoError(t, err)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-func TestDownloadPutsWorkingProgramsInPlace(t *testing.T) {
+func TestDownload(t *testing.T) {
 	bareEnvironment(t)
 	dir := openFolder(t)
 	t.Setenv("TMPDIR", t.TempDir()) // the library leaves its log there
@@ -98,13 +89,13 @@ func TestDownloadPutsWorkingProgramsInPlace(t *testing.T) {
 	require.NoError(t, download(t.Context(), dir, repository(t, ""), t.Logf))
 	t.Setenv("PATH", t.TempDir())
 	got, err := folders{filepath.Join(dir, "*", "bin")}.find(t.Context())
-	want := filepath.Join(dir, "18.3.0", "bin")
-	assert.Truef(t, got.dir == want && err == nil, "got %+v, %v; want %s", got, err, want)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(dir, "18.3.0", "bin"), got.dir)
 	wantPassable(t, filepath.Dir(got.dir))
 	onlyEntry(t, dir, "18.3.0")
 }
 
-func TestDownloadThatFailsLeavesNothing(t *testing.T) {
+func TestDownload_Failures(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	missing := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(missing.Close)
