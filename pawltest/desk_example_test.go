@@ -50,7 +50,7 @@ func keep(_ *workflow.Call, t *Ticket, l Letter) error {
 func post(context.Context, *workflow.Attempt, Ticket, Letter) (Receipt, error) {
 	_, err := net.Dial("tcp", "the post office")
 	if refused, ok := errors.AsType[*net.OpError](err); ok && refused.Op == "dial" {
-		return "", workflow.NotDone(err) // nobody has heard of the letter
+		return "", workflow.NotDone(err) // the letter was not sent
 	}
 	return "", err
 }

@@ -182,7 +182,7 @@ func TestTail_FiltersAndPositions(t *testing.T) {
 	code, stdout, stderr := u.calls("tail", "--after", "start", "-n", "2")
 	assert.Equal(t, 0, code)
 	assert.Regexp(t, `^1  \S+  order#c-1:k-1  place: - -> placed, by ann\n2  \S+  order#c-1:k-2  place: - -> placed, by ann\n$`, stdout)
-	assert.Equal(t, "go on with --after 2\n", stderr)
+	assert.Equal(t, "resume with --after 2\n", stderr)
 	e := read[client.Event](u, "tail --after start -n 1 -o json --instance "+idOf(u, "order#c-1:k-2"))
 	assert.Equal(t, "c-1:k-2", e.Subject)
 	// With -o json a line is the whole CloudEvent with its cursor.
@@ -200,7 +200,7 @@ func TestTail_FiltersAndPositions(t *testing.T) {
 	u.fails("tail --instance x", 2, "--instance is not a UUID")
 	u.fails("tail -n -1", 2, "--count -1")
 	u.count("WITH gone AS (DELETE FROM pawl.outbox WHERE position <= 2 RETURNING 1) SELECT count(*) FROM gone")
-	u.fails("tail --after 0", 5, "go on with --after 2\nshop: events_gone: ")
+	u.fails("tail --after 0", 5, "resume with --after 2\nshop: events_gone: ")
 }
 
 // screen holds what a running command has printed.
@@ -251,7 +251,7 @@ func TestTailContinuesAfterAnOutage(t *testing.T) {
 	interrupt()
 	assert.Equal(t, 0, await.Receive(t, "the end", code))
 	assert.Equal(t, 1, strings.Count(stderr.String(), "trying again"))
-	assert.True(t, strings.HasSuffix(stderr.String(), "\nconnected again\ngo on with --after 2\n"), &stderr)
+	assert.True(t, strings.HasSuffix(stderr.String(), "\nconnected again\nresume with --after 2\n"), &stderr)
 	interrupted, _, told := run(ctx, "get", "order#c-1:k-1", "--server", u.url)
 	assert.Equal(t, 1, interrupted)
 	assert.Equal(t, "shop: interrupted\n", told)

@@ -28,13 +28,13 @@ var exitCodes = []struct {
 	code    int
 	meaning string
 }{
-	{ExitOK, "it is done, or the answer is yes"},
-	{ExitFailure, "it failed, or the answer is no"},
-	{ExitUsage, "the call is wrong: nothing was done"},
-	{ExitToDo, "it was looked at, and something is to be done"},
-	{ExitBroken, "it was looked at, and something is broken"},
-	{ExitRefused, "the server has refused it, and would again"},
-	{ExitNoAnswer, "no answer, or not now: ask again, with the same key"},
+	{ExitOK, "success, or yes"},
+	{ExitFailure, "failure, or no"},
+	{ExitUsage, "invalid arguments; nothing was done"},
+	{ExitToDo, "a check found warnings or pending work"},
+	{ExitBroken, "a check found problems"},
+	{ExitRefused, "the server refused the request, and would again"},
+	{ExitNoAnswer, "no answer, or a temporary failure: retry with the same key"},
 }
 
 // ExitCodes is the table of the exit codes, a line for each.

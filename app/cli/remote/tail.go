@@ -34,15 +34,13 @@ func tailCommand(a asking) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow the log: a line for each event",
-		Long: `Follow the log: a line for each event, in order, and then for each that happens, until it is
-interrupted. On a terminal each workflow has its colour (NO_COLOR: none). With -o json each
-line is a CloudEvent.
+		Long: `Follow the log, one line for each event, until it is interrupted. On a terminal each workflow has
+its colour (NO_COLOR: none). With -o json each line is a CloudEvent.
 
-An outage is no end: once it has followed, it connects again for as long as it takes, and says
-so. At its end it tells where to go on with --after, without loss; with -o json every event
-has that as its attribute cursor. The exit code is 0 where it was interrupted or has had its --count
-of events, 5 where it was refused, such as for events that are gone, and 6 where nobody
-answered at the beginning.`,
+After an outage it reconnects. At its end it prints the position to resume at with --after; with
+-o json every event has it as the attribute cursor. The exit code is 0 after an interrupt or --count
+events, 5 if the server refuses, for example because events were removed, and 6 if no server
+answers at the start.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			after, err := positionOf(t.after)
@@ -130,7 +128,7 @@ func (t *tailing) tail(ctx context.Context, c *cobra.Command, asked *client.Clie
 		}
 	}
 	if cursor >= 0 {
-		c.PrintErrf("go on with --after %d\n", cursor)
+		c.PrintErrf("resume with --after %d\n", cursor)
 	}
 	if ctx.Err() != nil {
 		return nil
