@@ -21,46 +21,37 @@ import (
 
 // Config is what an engine needs. Only Pool and Workflows are required.
 type Config struct {
-	// Pool is used for reads, and says how to connect: the pipeline opens a few
-	// connections of its own with the same parameters. The engine does not close
-	// it. Behind a pooler in transaction mode, such as PgBouncer, its
-	// DefaultQueryExecMode must be Exec (default_query_exec_mode=exec in the
-	// connection string), CacheDescribe or SimpleProtocol; then nothing of the
-	// engine's stays in a session of the database.
+	// Pool is used for reads, and says how to connect: the pipeline opens a few connections of its own with the same parameters. The engine
+	// does not close it. Behind a pooler in transaction mode, such as PgBouncer, its DefaultQueryExecMode must be Exec
+	// (default_query_exec_mode=exec in the connection string), CacheDescribe or SimpleProtocol; then nothing of the engine's stays in a
+	// session of the database.
 	Pool *pgxpool.Pool
 
-	// Workflows are the definitions that this node runs. Several versions of one
-	// may be given; new instances begin with the newest.
+	// Workflows are the definitions that this node runs. Several versions of one may be given; new instances begin with the newest.
 	Workflows []workflow.Source
 
 	// Schema is the PostgreSQL schema of Pawl's tables. Default "pawl".
 	Schema string
 
-	// Replay is how long the answer to a command is replayed where its workflow
-	// does not say it; see workflow.Horizons. Default 24 h.
+	// Replay is how long the answer to a command is replayed where its workflow does not say it; see workflow.Horizons. Default 24 h.
 	Replay time.Duration
 
-	// Now is the clock of decisions, for tests. Default: the system's, corrected
-	// to the database's.
+	// Now is the clock of decisions, for tests. Default: the system's, corrected to the database's.
 	Now func() time.Time
 
-	// Listen is the connection string for the one connection that hears other
-	// nodes' notifications. Behind a pooler in transaction mode it must lead past
-	// the pooler, where LISTEN does not work. Default: as Pool connects.
+	// Listen is the connection string for the one connection that hears other nodes' notifications. Behind a pooler in transaction mode it
+	// must lead past the pooler, where LISTEN does not work. Default: as Pool connects.
 	Listen string
 
-	// PollOnly lets nodes hear of each other only by polling the database once a
-	// second, neither sending nor hearing notifications. A node behind a pooler
-	// without Listen does so.
+	// PollOnly lets nodes hear of each other only by polling the database once a second, neither sending nor hearing notifications. A node
+	// behind a pooler without Listen does so.
 	PollOnly bool
 
-	// Sources are where messages come from. The engine runs them from Start to Stop,
-	// and consumes what they receive.
+	// Sources are where messages come from. The engine runs them from Start to Stop, and consumes what they receive.
 	Sources []inbox.Source
 
-	// MaxDeliveries is how often a message is delivered whose instance is not there,
-	// before it is on the list of dead messages. It counts where the source does.
-	// Default 20.
+	// MaxDeliveries is how often a message is delivered whose instance is not there, before it is on the list of dead messages. It counts
+	// where the source does. Default 20.
 	MaxDeliveries int
 
 	// Recheck is called before a scheduled command is decided that has a Proof: the credential that it was sent with may have been
@@ -89,14 +80,12 @@ type Config struct {
 	// to "/pawl".
 	Source string
 
-	// Sinks are the receivers of the events. Nodes with the same sinks share the
-	// work: of all that have a sink one delivers to it. The engine closes them when
-	// it stops.
+	// Sinks are the receivers of the events. Nodes with the same sinks share the work: of all that have a sink one delivers to it. The
+	// engine closes them when it stops.
 	Sinks []relay.Sink
 
-	// SinkLease is how long a node's sinks are left alone after its death; then
-	// others take them over. Default 6.3 s, which is three polls; a shorter one
-	// makes the polls more frequent. At least 600 ms.
+	// SinkLease is how long a node's sinks are left alone after its death; then others take them over. Default 6.3 s, which is three polls;
+	// a shorter one makes the polls more frequent. At least 600 ms.
 	SinkLease time.Duration
 }
 
@@ -106,21 +95,18 @@ type InFlightConfig struct {
 	// disables them: other nodes run the activities of commands that this node accepts.
 	Workers int
 
-	// Lease is how long a worker holds a command without a heartbeat. When a node
-	// dies, others take over what it held after that, if they have had the database
-	// in sight for as long. Default 30 s; at least 100 ms.
+	// Lease is how long a worker holds a command without a heartbeat. When a node dies, others take over what it held after that, if they
+	// have had the database in sight for as long. Default 30 s; at least 100 ms.
 	Lease time.Duration
 }
 
-// RetentionConfig says how long what is done with is kept, and how it goes. One node
-// of the database does it for all.
+// RetentionConfig says how long what is done with is kept, and how it goes. One node of the database does it for all.
 type RetentionConfig struct {
 	// Off keeps this node from it. The others do it, or SQL callers with pawl.purge.
 	Off bool
 
-	// Outbox is how old an event is at least when it is removed. It is kept for
-	// longer while a sink has not got it, and goes with the others of its week.
-	// Default 30 days; at least a day.
+	// Outbox is how old an event is at least when it is removed. It is kept for longer while a sink has not got it, and goes with the
+	// others of its week. Default 30 days; at least a day.
 	Outbox time.Duration
 
 	// Batch is how many keys are seen to in one transaction, at most. Default 2000.
@@ -140,9 +126,8 @@ type PipelineConfig struct {
 	Outage       time.Duration // how long commands wait for a database that is gone. Default 30 s.
 	HookTimeout  time.Duration // how long a transition's own SQL may take. Default 30 s.
 
-	// OneTenantPerStatement keeps the tenants apart in a transaction of several: no statement
-	// has rows of two of them. It is for a database that is distributed by tenant, and makes
-	// a group cost what all of its tenants would cost alone. Default false.
+	// OneTenantPerStatement keeps the tenants apart in a transaction of several: no statement has rows of two of them. It is for a database
+	// that is distributed by tenant, and makes a group cost what all of its tenants would cost alone. Default false.
 	OneTenantPerStatement bool
 }
 
@@ -215,8 +200,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// unheard reports whether there is nowhere to listen, because the pool leads
-// through a pooler.
+// unheard reports whether there is nowhere to listen, because the pool leads through a pooler.
 func (c *Config) unheard() bool {
 	return c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 }
@@ -237,8 +221,7 @@ const (
 	minSinkLease  = pollsPerLease * 200 * time.Millisecond
 )
 
-// minOutbox leaves readers that are not sinks time to come back: nothing else holds
-// an event for them.
+// minOutbox leaves readers that are not sinks time to come back: nothing else holds an event for them.
 const minOutbox = 24 * time.Hour
 
 // minLease leaves time for a few heartbeats, on a busy machine.

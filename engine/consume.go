@@ -114,9 +114,8 @@ func (e *Engine) deliverIn(ctx context.Context, m transitions.Message, trace tra
 	return receipt, err
 }
 
-// consumedBefore answers a message that cannot become a command now, for the
-// reason of the failure. It may have become one before: the code has changed since,
-// or its consumer speaks SQL.
+// consumedBefore answers a message that cannot become a command now, for the reason of the failure. It may have become one before: the code
+// has changed since, or its consumer speaks SQL.
 func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, failure error) (transitions.Receipt, error) {
 	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID})
 	switch {

@@ -5,7 +5,6 @@
 //	err = eng.Start(ctx)
 //	receipt, err := eng.Submit(ctx, transitions.Command{Workflow: "order", Transition: "place", Key: "checkout-7", Payload: payload})
 //
-// The promise: same intent, same payload, same scope, one durable effect, and
-// the same answer on every retry. State, audit row, events and answer commit in
-// one transaction.
+// The promise: same intent, same payload, same scope, one durable effect, and the same answer on every retry. State, audit row, events and
+// answer commit in one transaction.
 package engine

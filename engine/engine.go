@@ -30,8 +30,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Engine runs workflows on one database. It is safe for concurrent use. Several
-// engines, in one or many processes, may share a database.
+// Engine runs workflows on one database. It is safe for concurrent use. Several engines, in one or many processes, may share a database.
 type Engine struct {
 	config     Config
 	registry   *registry
@@ -60,8 +59,7 @@ type Engine struct {
 	started    bool
 }
 
-// New checks the configuration and builds the workflows. It does not touch the
-// database. Its error lists every mistake of every workflow.
+// New checks the configuration and builds the workflows. It does not touch the database. Its error lists every mistake of every workflow.
 func New(c Config) (*Engine, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -162,8 +160,7 @@ func (e *Engine) checkDatabase(ctx context.Context) error {
 	return schema.Check(ctx, e.config.Pool, e.config.Schema)
 }
 
-// record tells the database what this node runs, and makes the partitions that its clock
-// will soon need.
+// record tells the database what this node runs, and makes the partitions that its clock will soon need.
 func (e *Engine) record(ctx context.Context) error {
 	if err := e.registry.record(ctx, e.config); err != nil {
 		return err
@@ -173,7 +170,11 @@ func (e *Engine) record(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.makePartitions(ctx)
+	// Make the partitions that this node's clock will soon need.
+	if _, err := e.config.Pool.Exec(ctx, schema.In(e.config.Schema, "SELECT {pawl}.make_partitions($1)"), e.clock.Now()); err != nil {
+		return fmt.Errorf("make the partitions of the outbox: %w", err)
+	}
+	return nil
 }
 
 // Start checks that the schema is the one that this program needs, records the
@@ -273,8 +274,7 @@ func (a *Admin) Stats() commit.Stats { return a.e.pipeline.Stats() }
 // Workflows lists, by name, the version of each workflow that new instances begin with.
 func (r *Reader) Workflows() []*workflow.Workflow { return r.e.registry.Newest() }
 
-// Versions lists the versions of a workflow that this node knows: the one that new instances begin with, then
-// the others, the newest first.
+// Versions lists the versions of a workflow that this node knows: the one that new instances begin with, then the others, the newest first.
 func (r *Reader) Versions(name string) []*workflow.Workflow { return r.e.registry.Versions(name) }
 
 // Workflow finds a version of a workflow; 0 is the one that new instances begin with. Errors: WorkflowNotFound;
@@ -289,8 +289,7 @@ func (r *Reader) Workflow(name string, version int) (*workflow.Workflow, error) 
 	return nil, definitions.NotFound(name)
 }
 
-// newID is the id of an instance without a business key. Version 7 ids grow
-// with time, which is kind to the index.
+// newID is the id of an instance without a business key. Version 7 ids grow with time, which is kind to the index.
 func newID() uuid.UUID {
 	id, err := uuid.NewV7()
 	if err != nil {

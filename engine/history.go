@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// InstanceAt reads an instance as it was at a version. Error: InstanceNotFound,
-// also for a version that it never had.
+// InstanceAt reads an instance as it was at a version. Error: InstanceNotFound, also for a version that it never had.
 func (r *Reader) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error) {
 	tenant = tenantOr(tenant)
 	entries, err := r.e.audit.At(ctx, tenant, id, version)
@@ -31,12 +30,10 @@ const (
 	lastYear  = 294246
 )
 
-// InstanceAsOf reads an instance as it was at a time, which is that of the
-// decisions: its newest version of which the audit row's time is not later. A
-// time of a moment ago may still get another answer, from a transition that was
-// decided then and is being committed. Looking back costs as many index entries
-// as the instance has had transitions since. Errors: InstanceNotFound, also for a
-// time before its first version; InvalidRequest for one that no row can have.
+// InstanceAsOf reads an instance as it was at a time, which is that of the decisions: its newest version of which the audit row's time is
+// not later. A time of a moment ago may still get another answer, from a transition that was decided then and is being committed. Looking
+// back costs as many index entries as the instance has had transitions since. Errors: InstanceNotFound, also for a time before its first
+// version; InvalidRequest for one that no row can have.
 func (r *Reader) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error) {
 	tenant = tenantOr(tenant)
 	if year := at.UTC().Year(); year < firstYear || year > lastYear {
@@ -58,8 +55,7 @@ func notThen(format string, args ...any) error {
 	return err
 }
 
-// past is the instance after the transition of an audit row. The row was read
-// before the instance, so it cannot be newer.
+// past is the instance after the transition of an audit row. The row was read before the instance, so it cannot be newer.
 func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries []transitions.Entry,
 	absent func(now *transitions.Instance) error,
 ) (inspect.Past, error) {
@@ -79,9 +75,8 @@ func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries 
 	}, nil
 }
 
-// Case reads the whole of one instance: what is shown of it, what is in flight, its
-// newest transitions, and whether its audit chain is intact. It reads all of that
-// chain. Error: InstanceNotFound.
+// Case reads the whole of one instance: what is shown of it, what is in flight, its newest transitions, and whether its audit chain is
+// intact. It reads all of that chain. Error: InstanceNotFound.
 func (r *Reader) Case(ctx context.Context, tenant string, id uuid.UUID) (c inspect.Case, err error) {
 	tenant = tenantOr(tenant)
 	if c.View, err = r.View(ctx, tenant, id); err != nil {

@@ -129,8 +129,7 @@ func (e *Engine) Cancel(ctx context.Context, ref transitions.Ref, by string) (tr
 // InFlightStats are the counters of this node's work on commands in flight.
 func (a *Admin) InFlightStats() inflight.Stats { return a.e.inflight.Stats() }
 
-// ActivityDurations returns the durations of this node's attempts of activities since its start, by workflow, activity and
-// outcome.
+// ActivityDurations returns the durations of this node's attempts of activities since its start, by workflow, activity and outcome.
 func (a *Admin) ActivityDurations() []inflight.Durations { return a.e.inflight.Durations() }
 
 // Commands lists the commands in flight, with timers: stuck ones, running ones, and those that wait for a worker, for the end of a pause or

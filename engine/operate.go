@@ -17,11 +17,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Operate does what an operator asks: pause, resume, migrate or correct the instance that c names,
-// or retry, resolve or abandon the stuck command that o names. It is a command
-// like any other: named by c's key, audited with c's actor and o's reason, and
-// replayed. It is decided at once: c.NotBefore and c.HappenedAt are refused, and
-// so is c.IfVersion unless it is about an instance.
+// Operate does what an operator asks: pause, resume, migrate or correct the instance that c names, or retry, resolve or abandon the stuck
+// command that o names. It is a command like any other: named by c's key, audited with c's actor and o's reason, and replayed. It is
+// decided at once: c.NotBefore and c.HappenedAt are refused, and so is c.IfVersion unless it is about an instance.
 //
 // Errors: those of Submit; CommandNotFound; NotOnThisNode where this node has no such plan; MigrationWaits where an activity is in
 // flight that the plan lets end first, or a node serves that does not know the version.
@@ -73,8 +71,7 @@ func operator(by, reason string) (string, error) {
 	return by, nil
 }
 
-// pauses is which workflows begin nothing new, as this node knows it. Other
-// nodes' changes are known when it polls for due work.
+// pauses is which workflows begin nothing new, as this node knows it. Other nodes' changes are known when it polls for due work.
 type pauses struct {
 	rows *store.Pauses
 
@@ -157,10 +154,9 @@ func (p *pauses) heard(all [][2]string, asked time.Time) {
 	}
 }
 
-// PauseWorkflow lets the tenant's instances of a workflow finish what is in
-// flight, and begin nothing new: commands are refused with Paused, timers and
-// scheduled commands wait. It holds at once on this node, and within about two
-// seconds on others. Pausing what is paused changes nothing.
+// PauseWorkflow lets the tenant's instances of a workflow finish what is in flight, and begin nothing new: commands are refused with
+// Paused, timers and scheduled commands wait. It holds at once on this node, and within about two seconds on others. Pausing what is paused
+// changes nothing.
 //
 // Errors: WorkflowNotFound, InvalidRequest, Unavailable.
 func (a *Admin) PauseWorkflow(ctx context.Context, tenant, name, actor, reason string) error {

@@ -46,8 +46,7 @@ func (r *Reader) Instance(ctx context.Context, tenant string, id uuid.UUID) (tra
 	return r.e.reader.Instance(ctx, tenantOr(tenant), id)
 }
 
-// InstanceByKey reads the instance that a business key names. Errors:
-// WorkflowNotFound, InstanceNotFound.
+// InstanceByKey reads the instance that a business key names. Errors: WorkflowNotFound, InstanceNotFound.
 func (r *Reader) InstanceByKey(ctx context.Context, tenant, workflowName, businessKey string) (transitions.Instance, error) {
 	id, err := r.e.named(tenant, workflowName, businessKey)
 	if err != nil {
@@ -105,9 +104,8 @@ func (r *Reader) History(ctx context.Context, tenant string, id uuid.UUID, after
 	return entries, nil
 }
 
-// Explain says what the actor can do with the instance now, and why not, and what of
-// it waits for an operator. Errors: InstanceNotFound; NotOnThisNode where this
-// node does not have the version of its workflow.
+// Explain says what the actor can do with the instance now, and why not, and what of it waits for an operator. Errors: InstanceNotFound;
+// NotOnThisNode where this node does not have the version of its workflow.
 func (r *Reader) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error) {
 	v, err := r.View(ctx, tenant, id)
 	if err != nil {
@@ -122,8 +120,7 @@ func (r *Reader) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 	return x, nil
 }
 
-// Command reads what is stored under a key. Errors: CommandNotFound, and
-// KeyExpired past the key's retention time.
+// Command reads what is stored under a key. Errors: CommandNotFound, and KeyExpired past the key's retention time.
 func (r *Reader) Command(ctx context.Context, ref transitions.Ref) (transitions.Record, error) {
 	ref.Tenant = tenantOr(ref.Tenant)
 	record, err := r.e.reader.Record(ctx, nil, ref)
@@ -133,14 +130,12 @@ func (r *Reader) Command(ctx context.Context, ref transitions.Ref) (transitions.
 	return record, err
 }
 
-// Verify checks the audit chain of an instance, or of all instances of the
-// tenant and its log for the zero id.
+// Verify checks the audit chain of an instance, or of all instances of the tenant and its log for the zero id.
 func (a *Admin) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error) {
 	return a.VerifyWithProgress(ctx, tenant, id, nil)
 }
 
-// VerifyWithProgress is Verify, and calls progress now and then with the number
-// of rows checked so far.
+// VerifyWithProgress is Verify, and calls progress now and then with the number of rows checked so far.
 func (a *Admin) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (
 	inspect.Verification, error,
 ) {
@@ -192,8 +187,7 @@ func (r *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect
 	return v, err
 }
 
-// ViewByKey is View of the instance that a business key names. Errors:
-// WorkflowNotFound, InstanceNotFound.
+// ViewByKey is View of the instance that a business key names. Errors: WorkflowNotFound, InstanceNotFound.
 func (r *Reader) ViewByKey(ctx context.Context, tenant, workflowName, businessKey string) (inspect.View, error) {
 	id, err := r.e.named(tenant, workflowName, businessKey)
 	if err != nil {
@@ -224,10 +218,9 @@ func (r *Reader) Children(ctx context.Context, f inspect.ChildFilter) (inspect.C
 	return page, err
 }
 
-// Watch follows a command on whatever node it is worked on: this node's changes
-// are seen at once, those of others within moments, and within a second where
-// notifications are lost (more where this node watches more than 8,000 commands). The records have no Request. The Watcher must be
-// closed.
+// Watch follows a command on whatever node it is worked on: this node's changes are seen at once, those of others within moments, and
+// within a second where notifications are lost (more where this node watches more than 8,000 commands). The records have no Request. The
+// Watcher must be closed.
 func (r *Reader) Watch(ref transitions.Ref) transitions.Watcher {
 	ref.Tenant = tenantOr(ref.Tenant)
 	if err := store.CheckRef(ref); err != nil {
@@ -247,8 +240,7 @@ func (n nothing) Close() {}
 // Await waits for the end of a command and returns its final answer, wherever it
 // was worked on, as Submit would answer a duplicate of it: Replayed.
 //
-// Errors: CommandNotFound, KeyExpired, ShuttingDown, and TimedOut when ctx ends
-// before the command does.
+// Errors: CommandNotFound, KeyExpired, ShuttingDown, and TimedOut when ctx ends before the command does.
 func (e *Engine) Await(ctx context.Context, ref transitions.Ref) (transitions.Receipt, error) {
 	ref.Tenant = tenantOr(ref.Tenant)
 	if err := store.CheckRef(ref); err != nil {

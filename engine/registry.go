@@ -19,14 +19,12 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// registry is the definitions that this node knows, with what the database is told
-// of them.
+// registry is the definitions that this node knows, with what the database is told of them.
 type registry struct{ *definitions.Set }
 
-// record writes new definitions down, refuses those that have changed under a version
-// that ran here before, and tells of versions that ran here before and are not given
-// now: the instances that are on them can be read and not changed by this node.
-// What is refused leaves nothing behind.
+// record writes new definitions down, refuses those that have changed under a version that ran here before, and tells of versions that ran
+// here before and are not given now: the instances that are on them can be read and not changed by this node. What is refused leaves
+// nothing behind.
 func (r *registry) record(ctx context.Context, c Config) error {
 	return pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if err := r.insert(ctx, tx, c); err != nil {
@@ -185,10 +183,9 @@ func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config,
 	return nil
 }
 
-// recordHorizons tells the database, for retention and for callers that speak
-// only SQL. What is written there only grows, whatever version says it: how long a
-// key is refused is taken from there when its answer expires, so a node that says
-// less than another, if only for a moment, would break what that one has promised.
+// recordHorizons tells the database, for retention and for callers that speak only SQL. What is written there only grows, whatever version
+// says it: how long a key is refused is taken from there when its answer expires, so a node that says less than another, if only for a
+// moment, would break what that one has promised.
 func (r *registry) recordHorizons(ctx context.Context, c Config) error {
 	names, own := r.Names(), map[string]workflow.Horizons{}
 	replays, tombstones, histories := make([]int64, len(names)), make([]*int64, len(names)), make([]*int64, len(names))
@@ -222,8 +219,7 @@ func (r *registry) recordHorizons(ctx context.Context, c Config) error {
 	return nil
 }
 
-// recorded are the horizons of a workflow that are written down, without the bounds
-// of what a command may ask for.
+// recorded are the horizons of a workflow that are written down, without the bounds of what a command may ask for.
 type recorded struct {
 	workflow string
 	workflow.Horizons

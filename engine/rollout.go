@@ -304,8 +304,7 @@ func (a *Admin) Rollout(ctx context.Context) ([]inspect.WorkflowVersion, error) 
 	return list, nil
 }
 
-// begunVersion is the version of the list that new instances of a workflow begin with, where nodes
-// know all of them. The list is in order.
+// begunVersion is the version of the list that new instances of a workflow begin with, where nodes know all of them. The list is in order.
 func begunVersion(list []inspect.WorkflowVersion, begins map[string]int, name string) (version int) {
 	most, given := begins[name]
 	for _, v := range list {

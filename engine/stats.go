@@ -35,8 +35,7 @@ type (
 var DurationBounds = inflight.DurationBounds
 
 // Keys returns the state of the keys of a tenant's commands, or of all tenants for "". It is cheap on large tables: finished commands are
-// estimated there, and commands in flight are counted up to a limit. An engine that is not started has no
-// scopes of its own.
+// estimated there, and commands in flight are counted up to a limit. An engine that is not started has no scopes of its own.
 //
 // Errors: InvalidRequest for an invalid tenant, Unavailable, TimedOut.
 func (a *Admin) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
@@ -59,13 +58,11 @@ func (a *Admin) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
 // its start, by scope, those with the most attempts first. "" is all tenants.
 func (a *Admin) Scopes(tenant string) []inspect.ScopeCount { return a.e.pipeline.Scopes(tenant) }
 
-// Counts tells how many instances there are of each workflow, version and state. It
-// is cheap on large tables: up to 10,000 of a kind are counted, fewer where there are
-// more than five kinds (50,000 together), and what is more is estimated by the
-// planner. It says of each which it is. Of all tenants ("") everything is an estimate
-// where a filter selects more than 1,000 kinds of theirs, or they have more than 10,000
-// that it would have to look at: of the workflows that this engine has, and of what
-// the first of the tenants have. The kinds of others are left out then.
+// Counts tells how many instances there are of each workflow, version and state. It is cheap on large tables: up to 10,000 of a kind are
+// counted, fewer where there are more than five kinds (50,000 together), and what is more is estimated by the planner. It says of each
+// which it is. Of all tenants ("") everything is an estimate where a filter selects more than 1,000 kinds of theirs, or they have more than
+// 10,000 that it would have to look at: of the workflows that this engine has, and of what the first of the tenants have. The kinds of
+// others are left out then.
 //
 // With attributes, instances are counted if the index of attributes has at most 10,000 of them, and estimated otherwise.
 //
@@ -94,8 +91,7 @@ func (r *Reader) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Cou
 	return c, nil
 }
 
-// kinds are those that a filter selects of the definitions that this node knows, of
-// no tenant.
+// kinds are those that a filter selects of the definitions that this node knows, of no tenant.
 func (r *registry) kinds(f *inspect.CountFilter) (list []store.Kind) {
 	for _, w := range r.All() {
 		for _, state := range w.States {

@@ -18,14 +18,11 @@ import (
 // MaxResource is the longest name of a resource, in bytes.
 const MaxResource = 255
 
-// Lock waits for the lock of a resource that no row stands for, such as one
-// settlement of a merchant and a day, and holds it until tx ends. A caller of SQL
-// gets the same lock by pawl.lock. Take it first: before commands, and several in
-// one order everywhere.
+// Lock waits for the lock of a resource that no row stands for, such as one settlement of a merchant and a day, and holds it until tx ends.
+// A caller of SQL gets the same lock by pawl.lock. Take it first: before commands, and several in one order everywhere.
 //
-// Errors: InvalidRequest; Locked, when tx has waited for as long as its
-// lock_timeout says; TimedOut, when ctx has ended; Unavailable. After all but the
-// first tx can only be rolled back.
+// Errors: InvalidRequest; Locked, when tx has waited for as long as its lock_timeout says; TimedOut, when ctx has ended; Unavailable. After
+// all but the first tx can only be rolled back.
 func (e *Engine) Lock(ctx context.Context, tx pgx.Tx, tenant, resource string) error {
 	if err := checkResource(tenant, resource); err != nil {
 		return err

@@ -13,35 +13,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// commitAll is a committer: it commits what waits in the queue, group by group.
-func (pipe *Pipeline) commitAll(ctx context.Context) {
-	var w work
-	for pipe.queue.next(&w) {
-		pipe.commit(ctx, w.ops)
-	}
-}
-
-// admit drops the commands whose callers have left before anything was done for
-// them, and tells those that have to go to the retry lane.
-func (pipe *Pipeline) admit(ops []*op) (kept, retry []*op) {
-	stay := ops[:0]
-	var left []*op
-	for _, o := range ops {
-		if o.leaves() {
-			left = append(left, o)
-		} else {
-			stay = append(stay, o)
-		}
-	}
-	answerLeft(left)
-	return pipe.retry.sort(stay)
-}
-
-// commit settles every op, or sends it to the retry lane: in as many groups as it takes
-// for none to weigh too much.
+// commit settles every op or moves it to the retry lane, in as many groups as fit in memory.
 func (pipe *Pipeline) commit(ctx context.Context, ops []*op) {
 	for most := len(ops); len(ops) > 0; {
-		n := min(pipe.fits(ops), most)
+		n, bytes := 1, pipe.weight(ops[0])
+		for ; n < min(most, len(ops)); n++ {
+			if bytes += pipe.weight(ops[n]); bytes > pipe.config.Limits.GroupBytes {
+				break
+			}
+		}
 		rest := pipe.commitSome(ctx, ops[:n:n])
 		if most = len(ops); len(rest) == n { // what was read is not what the first of them need
 			most = max(n/2, 1)
@@ -52,7 +32,16 @@ func (pipe *Pipeline) commit(ctx context.Context, ops []*op) {
 
 // commitSome settles ops or moves them to the retry lane. It returns those that did not fit in memory.
 func (pipe *Pipeline) commitSome(ctx context.Context, ops []*op) (rest []*op) {
-	ops, retry := pipe.admit(pipe.unbroken(ops))
+	var left []*op // before anything was done for them
+	ops = slices.DeleteFunc(pipe.unbroken(ops), func(o *op) bool {
+		leaves := o.leaves()
+		if leaves {
+			left = append(left, o)
+		}
+		return leaves
+	})
+	answerLeft(left)
+	ops, retry := pipe.retry.sort(ops)
 	if len(ops) > 0 {
 		rest = pipe.commitNow(ctx, ops)
 	}
@@ -114,9 +103,8 @@ func (e *headError) Error() string {
 
 func (e *headError) Unwrap() error { return e.err }
 
-// react classifies an error by its type, SQLSTATE and constraint, never by its
-// text; the SQLSTATEs are in the table of package sqlstate. An error that is neither the database's nor of a value is the
-// connection's.
+// react classifies an error by its type, SQLSTATE and constraint, never by its text; the SQLSTATEs are in the table of package sqlstate. An
+// error that is neither the database's nor of a value is the connection's.
 func (pipe *Pipeline) react(err error) reaction {
 	if err == nil {
 		return failureNone

@@ -7,10 +7,9 @@
 //
 // # Limits
 //
-// The waiting time in the queue is limited, measured by the rate at which commands are taken; further commands are refused before
-// anything is spent on them. Commands in the retry lane count against the same limits of number and bytes. A caller whose
-// context ends removes its command. A group counts the data that it reads and writes; commands that do not fit go into the next
-// group.
+// The waiting time in the queue is limited, measured by the rate at which commands are taken; further commands are refused before anything
+// is spent on them. Commands in the retry lane count against the same limits of number and bytes. A caller whose context ends removes its
+// command. A group counts the data that it reads and writes; commands that do not fit go into the next group.
 //
 // # What the database decides
 //
@@ -53,11 +52,10 @@
 // Keys are not looked up while commands are new: the insert of a known key fails, and the group runs again with a look-up. After a group
 // of replays only, the next group looks up its keys first, and locks nothing if it consists of replays too.
 //
-// A group of one needs one statement: it reads without a lock, and writes with a statement in which the write of each table feeds the
-// next, in lock order. If the instance changed in between, the guarded update finds no row, nothing is written, and the command runs
-// again with locks. A creation does not read: its constraints decide. Commands that start an activity or plan other
-// commands are written like a group of several. An instance with a command in flight is locked, because retention may change that
-// relation without a new version.
+// A group of one needs one statement: it reads without a lock, and writes with a statement in which the write of each table feeds the next,
+// in lock order. If the instance changed in between, the guarded update finds no row, nothing is written, and the command runs again with
+// locks. A creation does not read: its constraints decide. Commands that start an activity or plan other commands are written like a group
+// of several. An instance with a command in flight is locked, because retention may change that relation without a new version.
 //
 // The commands of one list are executed in order on each instance: after a temporary failure the later ones of that instance
 // fail with its code.
@@ -81,6 +79,5 @@
 //   - A lock was not granted: the retry lane.
 //   - Any other error is caused by one command. The group is halved until that command is alone.
 //
-// An error in a workflow's own SQL fails only its command, except serialization failures and deadlocks. The session is then
-// restored.
+// An error in a workflow's own SQL fails only its command, except serialization failures and deadlocks. The session is then restored.
 package commit

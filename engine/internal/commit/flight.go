@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
@@ -69,14 +70,27 @@ func (t *part) noteOthers(o *op) {
 	}
 	t.planned = append(t.planned, d.Commands...)
 	if d.Migrated {
-		t.migrate(d.After)
+		// What this group puts in flight on the instance also has the new version.
+		t.migrated = append(t.migrated, store.MigratedFlightsOf(d.After))
+		for _, o := range t.stored {
+			if f := o.decision.Flight; f != nil && o.p.Instance == d.After.ID {
+				f.Definition = d.After.Definition
+			}
+		}
+		for n := range t.planned {
+			if t.planned[n].Instance == d.After.ID && t.planned[n].Flight.Definition != 0 {
+				t.planned[n].Flight.Definition = d.After.Definition
+			}
+		}
 	}
-	if d.Resumed {
+	if d.Resumed && !slices.Contains(t.resumed, o.p.Instance) {
 		t.resumed = append(t.resumed, o.p.Instance)
 	}
 	for _, c := range d.Due {
 		if known := t.keyStates[commandKey{c.Scope, c.Key}]; known == nil || known.leader == nil {
-			t.due = append(t.due, store.Due{CommandRef: c, At: d.Entry.At})
+			if !slices.ContainsFunc(t.due, func(due store.Due) bool { return due.CommandRef == c }) {
+				t.due = append(t.due, store.Due{CommandRef: c, At: d.Entry.At})
+			}
 		} else if f := known.leader.decision.Flight; f != nil { // this group has deferred it
 			f.RunAt = d.Entry.At
 		}
@@ -89,21 +103,6 @@ func (t *part) noteOthers(o *op) {
 	}
 	if d.Target != nil {
 		t.keyStates[commandKey{d.Target.Scope, d.Target.Key}].moved = true
-	}
-}
-
-// migrate notes that an instance is on another version of its definition, and so is what this group puts in flight on it.
-func (t *part) migrate(i *transitions.Instance) {
-	t.migrated = append(t.migrated, store.MigratedFlightsOf(i))
-	for _, o := range t.stored {
-		if f := o.decision.Flight; f != nil && o.p.Instance == i.ID {
-			f.Definition = i.Definition
-		}
-	}
-	for n := range t.planned {
-		if t.planned[n].Instance == i.ID && t.planned[n].Flight.Definition != 0 {
-			t.planned[n].Flight.Definition = i.Definition
-		}
 	}
 }
 
@@ -202,23 +201,11 @@ func (o *op) working() bool {
 	return o.decision.Flight != nil && o.decision.Flight.Phase == transitions.Working
 }
 
-// plain reports whether what the command does is all in the statements of a group
-// of one.
+// plain reports whether what the command does is all in the statements of a group of one.
 func (o *op) plain() bool {
 	d := &o.decision
 	return o.p.Tombstone == 0 && !d.Resumed && !d.Migrated && d.Due == nil && d.Flight == nil && d.Target == nil && d.Cancelled == nil &&
 		len(d.Commands) == 0 && len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
-}
-
-// recordOf is a command that has just gone in flight, as its caller learns of
-// it.
-func (g *group) recordOf(o *op) *transitions.Record {
-	r := g.rowOf(o).Record
-	r.Position = o.receipt.Position
-	if o.leased {
-		r.ClaimedAt, r.LockedUntil = g.now, g.now.Add(g.config.Lease)
-	}
-	return &r
 }
 
 // flightUpdates lists what the group made of commands in flight.

@@ -32,8 +32,7 @@ type group struct {
 	read, written int // bytes, about
 }
 
-// before names what comes before a command: its caller's earlier ones of the same
-// route.
+// before names what comes before a command: its caller's earlier ones of the same route.
 type before struct {
 	batch *batch
 	route uint64
@@ -107,8 +106,7 @@ func (g *group) part(tenant string) *part {
 	return g.parts[i]
 }
 
-// spans are the tenants of each statement of the group: all of them, unless every
-// statement is to be one tenant's.
+// spans are the tenants of each statement of the group: all of them, unless every statement is to be one tenant's.
 func (g *group) spans() [][]*part {
 	if !g.config.Limits.OneTenantPerStatement {
 		return [][]*part{g.parts}
@@ -116,9 +114,8 @@ func (g *group) spans() [][]*part {
 	return slices.Collect(slices.Chunk(g.parts, 1))
 }
 
-// existing are the instances that may be in the database, in lock order. The id of a
-// creation without a business key was made up a moment ago. blind takes every
-// creation for the first.
+// existing are the instances that may be in the database, in lock order. The id of a creation without a business key was made up a moment
+// ago. blind takes every creation for the first.
 func (t *part) existing(blind bool) []*slot {
 	list := make([]*slot, 0, len(t.slots))
 	for _, o := range t.ops {
@@ -152,9 +149,8 @@ func (g *group) known(c *keyState, r *transitions.Record) {
 	}
 }
 
-// outdated reports whether an instance was changed between the statement that
-// locked and the one that looked up the keys, each of which has a snapshot of
-// its own: then a command is known that made a later version than we hold.
+// outdated reports whether an instance was changed between the statement that locked and the one that looked up the keys, each of which has
+// a snapshot of its own: then a command is known that made a later version than we hold.
 func (g *group) outdated() bool {
 	for _, t := range g.parts {
 		for _, c := range t.keyStates {
@@ -176,11 +172,12 @@ func (g *group) decide() (held []*op) {
 	var behind map[uint64]bool // the routes of those for which there is no room
 	for _, o := range g.ops {
 		t := g.part(o.p.Tenant)
+		target, operates := o.target()
 		switch s := t.slots[o.p.Instance]; {
 		case s.held:
 			held = append(held, o)
 			continue
-		case s.unread || t.misses(o) || g.full() && len(kept) > 0 || behind[o.route]:
+		case s.unread || t.keyStates[o.key()].unread || operates && t.keyStates[target].unread || g.full() && len(kept) > 0 || behind[o.route]:
 			if behind == nil {
 				behind = map[uint64]bool{}
 			}
@@ -200,14 +197,7 @@ func (g *group) decide() (held []*op) {
 	return held
 }
 
-// misses reports whether a command cannot be decided because a record was not read.
-func (t *part) misses(o *op) bool {
-	target, ok := o.target()
-	return t.keyStates[o.key()].unread || ok && t.keyStates[target].unread
-}
-
-// breakOff makes the caller's later commands of the route fail, if this one has
-// failed for now.
+// breakOff makes the caller's later commands of the route fail, if this one has failed for now.
 func (g *group) breakOff(o *op) {
 	if !o.failedForNow() {
 		return
@@ -346,8 +336,7 @@ func (t *part) events() (list []transitions.Event) {
 	return list
 }
 
-// answers settles nothing yet: it computes every op's answer, now that the
-// positions are known.
+// answers settles nothing yet: it computes every op's answer, now that the positions are known.
 func (g *group) answers() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
@@ -357,7 +346,12 @@ func (g *group) answers() {
 			}
 			o.receipt = decide.ReceiptOf(o.p, &o.decision, position)
 			if o.decision.Flight != nil {
-				o.receipt.Record = g.recordOf(o)
+				r := g.rowOf(o).Record
+				r.Position = o.receipt.Position
+				if o.leased {
+					r.ClaimedAt, r.LockedUntil = g.now, g.now.Add(g.config.Lease)
+				}
+				o.receipt.Record = &r
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,9 +18,8 @@ type loading struct {
 	blind bool
 }
 
-// queue queues the locks, then the look-up of the keys: after the locks, so that
-// a duplicate that just committed elsewhere is seen. It reports whether there is
-// anything to wait for.
+// queue queues the locks, then the look-up of the keys: after the locks, so that a duplicate that just committed elsewhere is seen. It
+// reports whether there is anything to wait for.
 func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 	lock := &s.Lock
 	if l.waiting {
@@ -117,9 +115,8 @@ func (g *group) answered() bool {
 	return true
 }
 
-// settledByKeys reports whether the primary keys tell of everything that was
-// there before: each command writes its own key, or follows one that does, and
-// each that found no instance to be there writes that.
+// settledByKeys reports whether the primary keys tell of everything that was there before: each command writes its own key, or follows one
+// that does, and each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
 		if o.leader != nil || o.verdict != decide.KeyNew {
@@ -133,45 +130,24 @@ func (g *group) settledByKeys() bool {
 	return true
 }
 
-// operates reports whether a command is about another one, which must be looked
-// up.
-func (g *group) operates() bool {
-	return slices.ContainsFunc(g.ops, func(o *op) bool { return o.p.Operation != nil })
-}
-
-// meetsKnown reports whether one of the keys was there already.
-func (g *group) meetsKnown() bool {
-	for _, o := range g.ops {
-		if o.record != nil && o.p.Resumed == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // A group weighs what it reads and what it writes. dataFactor is how often it has the data of
 // an instance: as it was read, and in the rows of the instance, the audit and the event.
 const dataFactor = 4
 
-// dataSizes are how large the instances of each workflow have been lately, so that a group
-// begins with no more commands than will fit.
+// dataSizes are how large the instances of each workflow have been lately, so that a group begins with no more commands than will fit.
 type dataSizes struct{ byWorkflow sync.Map } // string -> *atomic.Int64, in bytes
 
-// learn takes what a group has seen.
-func (s *dataSizes) learn(g *group) {
-	for _, o := range g.ops {
-		if size := s.of(o.p.Workflow); o.data > 0 {
-			size.Store(blend(size.Load(), int64(o.data)))
-		}
+// learn notes the size of the instance that a command was decided on: with an eighth of the weight, or a quarter if it is larger than usual.
+func (s *dataSizes) learn(o *op) {
+	if o.data == 0 {
+		return
 	}
-}
-
-// blend gives a new size an eighth of the weight, and a quarter of what is larger.
-func blend(before, now int64) int64 {
-	if now > before {
-		return before + (now-before+3)/4
+	size, now := s.of(o.p.Workflow), int64(o.data)
+	if before := size.Load(); now > before {
+		size.Store(before + (now-before+3)/4)
+	} else {
+		size.Store(before - (before-now)/8)
 	}
-	return before - (before-now)/8
 }
 
 func (s *dataSizes) of(workflow string) *atomic.Int64 {
@@ -185,17 +161,6 @@ func (s *dataSizes) of(workflow string) *atomic.Int64 {
 // weight is what a command will weigh in a group, about, in bytes.
 func (pipe *Pipeline) weight(o *op) int {
 	return o.size() + dataFactor*int(pipe.sizes.of(o.p.Workflow).Load())
-}
-
-// fits is how many of the commands fit into a group, from the first: one at least.
-func (pipe *Pipeline) fits(ops []*op) int {
-	bytes := pipe.weight(ops[0])
-	for n := 1; n < len(ops); n++ {
-		if bytes += pipe.weight(ops[n]); bytes > pipe.config.Limits.GroupBytes {
-			return n
-		}
-	}
-	return len(ops)
 }
 
 // reads reports whether there is room in the group for so many bytes of the database's. There

@@ -62,10 +62,8 @@ type batch struct {
 	routes map[uint64]error
 }
 
-// breakOff notes that a command of the route failed for now. The caller's later
-// ones of that route must not be done without it: they fail with err, which has
-// the code of the first, so that what was done is a beginning of what was asked,
-// and asking again is safe.
+// breakOff notes that a command of the route failed for now. The caller's later ones of that route must not be done without it: they fail
+// with err, which has the code of the first, so that what was done is a beginning of what was asked, and asking again is safe.
 func (b *batch) breakOff(route uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,15 +110,13 @@ func (o *op) settle(receipt transitions.Receipt, err error) {
 // failedForNow reports whether the command was not done, and may be later.
 func (o *op) failedForNow() bool { return o.err != nil && workflow.CodeOf(o.err).Info().Retry }
 
-// Behind is the error of a caller's later commands on an instance, where the one
-// with the key has failed for now.
+// Behind is the error of a caller's later commands on an instance, where the one with the key has failed for now.
 func Behind(key string, err error) error {
 	return workflow.Errorf(workflow.CodeOf(err),
 		"nothing was done: the command with key %q, which comes before it on the same instance, failed for now", key)
 }
 
-// answer settles a command with what is known of it. Where it has failed for now
-// the caller's later ones of the route fail too.
+// answer settles a command with what is known of it. Where it has failed for now the caller's later ones of the route fail too.
 func (o *op) answer() {
 	if o.failedForNow() {
 		o.batch.breakOff(o.route, Behind(o.p.Key, o.err))
@@ -147,8 +143,7 @@ func (o *op) gone() bool {
 // leaves reports whether the op can be let go: its caller has left, and nothing was done.
 func (o *op) leaves() bool { return !o.uncertain && o.gone() }
 
-// outcome is the op's answer, for a caller who may have left before it was
-// settled.
+// outcome is the op's answer, for a caller who may have left before it was settled.
 func (o *op) outcome() (transitions.Receipt, error) {
 	if !o.settled.Load() {
 		return transitions.Receipt{}, workflow.Errorf(workflow.TimedOut, "no answer in time; ask again with the same key")

@@ -74,9 +74,6 @@ func (l *opList) popFront() *op {
 // list is the list in which the op waits; nil: it is under way, or settled.
 func (o *op) list() *opList { return o.places[inOrder].in }
 
-// aged reports whether the op is in the retry lane, waiting or under way.
-func (o *op) aged() bool { return o.places[byAge].in != nil }
-
 // alarm is when something of the retry lane is to be looked at.
 type alarm struct {
 	at    time.Time

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a pipeline needs. Every field must be set but those that say
-// otherwise; the engine has the defaults.
+// Config is what a pipeline needs. Every field must be set but those that say otherwise; the engine has the defaults.
 type Config struct {
 	Limits      Limits
 	Connect     Connect
@@ -35,9 +34,8 @@ type Config struct {
 	Tracer      tracing.Tracer // nil: none
 }
 
-// Committed is called after every commit that moved a tenant's log, to head; it must not
-// block. events gives the events of that commit, with their positions, as long as the
-// call lasts.
+// Committed is called after every commit that moved a tenant's log, to head; it must not block. events gives the events of that commit,
+// with their positions, as long as the call lasts.
 type Committed func(tenant string, head int64, events func() []transitions.Event)
 
 // Connect opens a connection, with a name for pg_stat_activity.
@@ -109,12 +107,13 @@ type Pipeline struct {
 
 // New makes a pipeline. Start begins its work.
 func New(c Config) *Pipeline {
-	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, stop: func() {}, ended: make(chan struct{}), queue: newQueue(c.Limits)}
-	p.queue.weight = p.weight
-	p.retry = newRetryLane(p, p.queue)
-	p.committers = p.newRunners(c.Limits.Committers, "committer", committerLockTimeout)
-	p.retries = p.newRunners(c.Limits.RetryWorkers, "retry lane", retryLockTimeout)
-	return p
+	pipe := &Pipeline{config: c, stmts: c.Statements, log: c.Log, stop: func() {}, ended: make(chan struct{}), queue: newQueue(c.Limits)}
+	pipe.retry = &retryLane{pipe: pipe, q: pipe.queue, routes: map[uint64]*routeQueue{}, tenants: map[string]*tenantQueues{},
+		work: make(chan struct{}, 1), idle: make(chan struct{})}
+	pipe.queue.weight, pipe.queue.lane = pipe.weight, pipe.retry
+	pipe.committers = pipe.newRunners(c.Limits.Committers, "committer", committerLockTimeout)
+	pipe.retries = pipe.newRunners(c.Limits.RetryWorkers, "retry lane", retryLockTimeout)
+	return pipe
 }
 
 func (pipe *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner {
@@ -123,24 +122,28 @@ func (pipe *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner 
 	return r
 }
 
-// Start connects the first committer, to know that the database is there, and
-// begins to work. ctx bounds only the start.
+// Start connects the first committer, to know that the database is there, and begins to work. ctx bounds only the start.
 func (pipe *Pipeline) Start(ctx context.Context) error {
-	work, stop := context.WithCancel(context.Background())
+	lifetime, stop := context.WithCancel(context.Background())
 	pipe.stop = stop
 	defer context.AfterFunc(ctx, stop)()
 	first := pipe.committers.takeAny()
-	err := first.dial(work)
+	err := first.dial(lifetime)
 	pipe.committers.put(first)
 	if err != nil {
 		stop()
 		return err
 	}
 	for range pipe.config.Limits.Committers {
-		pipe.committing.Go(func() { pipe.commitAll(work) })
+		pipe.committing.Go(func() {
+			var w work
+			for pipe.queue.next(&w) {
+				pipe.commit(lifetime, w.ops)
+			}
+		})
 	}
 	for range pipe.config.Limits.RetryWorkers {
-		pipe.retrying.Go(func() { pipe.retry.loop(work) })
+		pipe.retrying.Go(func() { pipe.retry.loop(lifetime) })
 	}
 	return nil
 }
@@ -190,8 +193,7 @@ func (t *Ticket) Submit(ctx context.Context, p *decide.Prepared) error {
 	return nil
 }
 
-// SubmitMany queues commands in order, waiting for room. Those that cannot be
-// queued before ctx ends are settled with an error.
+// SubmitMany queues commands in order, waiting for room. Those that cannot be queued before ctx ends are settled with an error.
 func (t *Ticket) SubmitMany(ctx context.Context, list []*decide.Prepared) {
 	ops := t.add(ctx, list)
 	taken, closed := t.pipe.queue.pushAll(ctx, ops)
@@ -260,9 +262,9 @@ func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 func (pipe *Pipeline) finish(g *group) {
 	g.answers()
 	pipe.stats.groups.Add(1)
-	pipe.sizes.learn(g)
 	pipe.scopes.count(g.ops)
 	for _, o := range g.ops {
+		pipe.sizes.learn(o)
 		pipe.stats.count(o)
 		pipe.logFailure(o)
 	}
@@ -289,8 +291,7 @@ func (pipe *Pipeline) finish(g *group) {
 	}
 }
 
-// unbroken returns the ops whose callers had no failure before them on the same
-// route, and fails the others.
+// unbroken returns the ops whose callers had no failure before them on the same route, and fails the others.
 func (pipe *Pipeline) unbroken(ops []*op) []*op {
 	return slices.DeleteFunc(ops, func(o *op) bool {
 		err := o.batch.brokenBy(o.route)
@@ -356,15 +357,10 @@ func (g *gate) drain(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		g.rejoin(before)
+		leave := g.enter() // so that the next drain waits for them too
+		go func() { before.Wait(); leave() }()
 		return ctx.Err()
 	}
-}
-
-// rejoin has the next drain wait for those that this one has not waited for.
-func (g *gate) rejoin(before *sync.WaitGroup) {
-	leave := g.enter()
-	go func() { before.Wait(); leave() }()
 }
 
 // Drain waits until all commands whose decision has begun are committed or have failed. What is decided afterwards sees the definitions

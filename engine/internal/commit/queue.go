@@ -58,20 +58,26 @@ func newQueue(l Limits) *queue {
 		siblings: siblings{heads: map[string]int64{}, here: make(chan struct{}, 1)}}
 }
 
-// push adds as many ops as there is room for, in order, and returns how many. A
-// closed queue takes none.
+// push adds as many ops as there is room for, in order, and returns how many. A closed queue takes none.
 func (q *queue) push(ops []*op) (taken int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.pushNow(ops, false)
 }
 
+// pushNow is push with the lock held. The retry lane fills at most half of the queue, so that a tenant whose commands all wait there does
+// not affect others. Only commands that were queued before this was known may exceed it, so the total is at most one and a half times the
+// limits.
 func (q *queue) pushNow(ops []*op, canWait bool) (taken int, closed bool) {
 	if q.closed {
 		return 0, true
 	}
 	some := false // that no committer at work will take after its group
-	for taken < len(ops) && q.hasRoom(ops[taken], canWait) {
+	for taken < len(ops) && !q.full(canWait) {
+		half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
+		if half && q.lane != nil && q.lane.takes(ops[taken]) {
+			break
+		}
 		_, busy := q.busy[ops[taken].route]
 		some = some || !busy
 		q.items.pushBack(ops[taken])
@@ -90,17 +96,6 @@ func (q *queue) pushNow(ops []*op, canWait bool) (taken int, closed bool) {
 	return taken, false
 }
 
-// hasRoom reports whether the queue has space for the op. The retry lane fills at most half of the queue, so that a tenant whose commands
-// all wait there does not affect others. Commands that would exceed it are refused. Only commands that were queued before this was known
-// may exceed it, so the total is at most one and a half times the limits.
-func (q *queue) hasRoom(o *op, canWait bool) bool {
-	if q.full(canWait) {
-		return false
-	}
-	half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
-	return !half || q.lane == nil || !q.lane.takes(o)
-}
-
 // freed tells those that wait for room, and those that come.
 func (q *queue) freed() {
 	q.refusing.Store(false)
@@ -111,8 +106,7 @@ func (q *queue) freed() {
 	}
 }
 
-// pushAll adds all ops, waiting for room. It returns how many it could add
-// before the context ended or the queue was closed.
+// pushAll adds all ops, waiting for room. It returns how many it could add before the context ended or the queue was closed.
 func (q *queue) pushAll(ctx context.Context, ops []*op) (taken int, closed bool) {
 	for {
 		q.mu.Lock()
@@ -155,7 +149,7 @@ func (q *queue) letGo(o *op) {
 	list.remove(o)
 	q.charged.take(o)
 	switch {
-	case o.aged(): // it is in the retry lane
+	case o.places[byAge].in != nil: // it is in the retry lane
 		q.lane.letGo(o)
 	case list != &q.items:
 		q.parked--
@@ -186,14 +180,6 @@ func (q *queue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.items.n + q.parked
-}
-
-// workedFor is for how long there were committers at work.
-func (q *queue) workedFor() time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.atWork(0)
-	return q.worked
 }
 
 func signal(c chan struct{}) {

@@ -38,17 +38,8 @@ type retryLane struct {
 	idle    chan struct{} // closed when the lane is closed and empty
 }
 
-func newRetryLane(pipe *Pipeline, q *queue) *retryLane {
-	l := &retryLane{pipe: pipe, q: q, routes: map[uint64]*routeQueue{}, tenants: map[string]*tenantQueues{},
-		work: make(chan struct{}, 1), idle: make(chan struct{})}
-	q.lane = l
-	return l
-}
-
-// mostSlow is how many workers may have a slow job, and mostSlowOf how many may have one of the
-// same tenant.
-func (l *retryLane) mostSlow() int   { return max(l.pipe.config.Limits.RetryWorkers-1, 1) }
-func (l *retryLane) mostSlowOf() int { return max(l.pipe.config.Limits.RetryWorkers-2, 1) }
+// mostSlow returns how many workers may have a slow job. Of one tenant they may have one fewer.
+func (l *retryLane) mostSlow() int { return max(l.pipe.config.Limits.RetryWorkers-1, 1) }
 
 // takes reports whether a command belongs here: it runs the user's SQL, others of its route are
 // here, or its tenant's log cannot be written. The caller has the lock.
@@ -60,8 +51,7 @@ func (l *retryLane) takes(o *op) bool {
 	return t != nil && t.heldLately()
 }
 
-// sort tells the commands that belong here, and what is of the same routes after
-// them, from the others.
+// sort tells the commands that belong here, and what is of the same routes after them, from the others.
 func (l *retryLane) sort(ops []*op) (kept, retry []*op) {
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
@@ -141,8 +131,7 @@ func (l *retryLane) letGo(o *op) {
 	}
 }
 
-// close lets the workers end once everything here is settled. Nothing may be
-// pushed any more.
+// close lets the workers end once everything here is settled. Nothing may be pushed any more.
 func (l *retryLane) close() {
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
@@ -161,8 +150,7 @@ func (l *retryLane) end() {
 	}
 }
 
-// routeQueue is the queue of one route in the retry lane. It exists for as long as the
-// route has commands there, waiting or running.
+// routeQueue is the queue of one route in the retry lane. It exists for as long as the route has commands there, waiting or running.
 type routeQueue struct {
 	route  uint64
 	tenant *tenantQueues
@@ -224,8 +212,7 @@ func (l *retryLane) drop(r *routeQueue) {
 	}
 }
 
-// tenantQueues are the queues of one tenant's routes in the retry lane, and what is known of the
-// head of its log.
+// tenantQueues are the queues of one tenant's routes in the retry lane, and what is known of the head of its log.
 type tenantQueues struct {
 	tenant      string
 	routes      int       // all
@@ -270,7 +257,7 @@ func (l *retryLane) dropTenant(t *tenantQueues) {
 
 // arrange gives the tenant a turn where it has something to do.
 func (l *retryLane) arrange(t *tenantQueues) {
-	plain, slow := t.plain.Len() > 0, t.slow.Len() > 0 && t.jobs < l.mostSlowOf()
+	plain, slow := t.plain.Len() > 0, t.slow.Len() > 0 && t.jobs < max(l.pipe.config.Limits.RetryWorkers-2, 1)
 	if t.held {
 		plain, slow = false, (plain || t.slow.Len() > 0) && !t.probing && !time.Now().Before(t.due)
 	}
@@ -345,25 +332,6 @@ func (t *tenantQueues) oldest() *op {
 		o = o.places[byAge].next
 	}
 	return o
-}
-
-// alarmed does what a tenant's alarm is for, and returns the commands that have waited long
-// enough. Those under way are judged after their try.
-func (l *retryLane) alarmed(t *tenantQueues, now time.Time) (refused []*op) {
-	if !t.held {
-		l.dropTenant(t)
-		return nil
-	}
-	for o := t.oldest(); o != nil && !now.Before(o.deadline); o = t.oldest() {
-		refused = append(refused, o)
-		l.q.letGo(o)
-	}
-	if len(refused) > 0 {
-		l.q.freed()
-	}
-	t.await(l)
-	l.arrange(t)
-	return refused
 }
 
 // turns are the tenants that have something to do, in the order of their turns.

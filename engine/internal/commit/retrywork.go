@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
-// job is what a worker does at once: commands of one queue that have to run
-// alone, or of several, all of one tenant.
+// job is what a worker does at once: commands of one queue that have to run alone, or of several, all of one tenant.
 type job struct {
 	tenant *tenantQueues
 	queues []*routeQueue
@@ -68,7 +67,18 @@ func (l *retryLane) wakeDue(ctx context.Context) (refused []*op, wait time.Durat
 		case *routeQueue:
 			l.makeReady(of, false)
 		case *tenantQueues:
-			refused = append(refused, l.alarmed(of, now)...)
+			if !of.held {
+				l.dropTenant(of)
+				continue
+			}
+			// Commands in progress are judged after their try.
+			for o := of.oldest(); o != nil && !now.Before(o.deadline); o = of.oldest() {
+				refused = append(refused, o)
+				l.q.letGo(o)
+				l.q.freed()
+			}
+			of.await(l)
+			l.arrange(of)
 		}
 	}
 	return refused, time.Minute
@@ -79,34 +89,28 @@ func (l *retryLane) some() bool {
 	return l.plain.first() != nil || l.jobs < l.mostSlow() && l.slow.first() != nil
 }
 
-// pick takes what is to be done next, of the tenant whose turn it is. Slow jobs come first: they
-// cannot take all workers.
+// pick takes what is to be done next, of the tenant whose turn it is. Slow jobs come first: they cannot take all workers.
 func (l *retryLane) pick() *job {
 	if t := l.slow.first(); t != nil && l.jobs < l.mostSlow() {
 		l.slow.set(t, &t.inSlow, false)
-		return l.pickSlow(t)
+		from := &t.slow
+		if from.Len() == 0 || t.held && t.plain.Len() > 0 { // without the user's SQL a head is tried sooner
+			from = &t.plain
+		}
+		r := from.Front().Value.(*routeQueue)
+		j := &job{tenant: t, alone: r.alone, slow: true, probe: t.held}
+		l.jobs++
+		t.jobs++
+		t.probing = t.probing || j.probe
+		l.begin(j, r, 1)
+		l.arrange(t)
+		return j
 	}
 	if t := l.plain.first(); t != nil {
 		l.plain.set(t, &t.inPlain, false)
 		return l.gather(t)
 	}
 	return nil
-}
-
-// pickSlow takes the first command of a queue.
-func (l *retryLane) pickSlow(t *tenantQueues) *job {
-	from := &t.slow
-	if from.Len() == 0 || t.held && t.plain.Len() > 0 { // without the user's SQL a head is tried sooner
-		from = &t.plain
-	}
-	r := from.Front().Value.(*routeQueue)
-	j := &job{tenant: t, alone: r.alone, slow: true, probe: t.held}
-	l.jobs++
-	t.jobs++
-	t.probing = t.probing || j.probe
-	l.begin(j, r, 1)
-	l.arrange(t)
-	return j
 }
 
 // gather builds one group from all queues of a tenant that can run together. Tenants are kept apart, so that a failure of one does not
@@ -192,8 +196,7 @@ func (l *retryLane) do(ctx context.Context, j *job) {
 	}
 }
 
-// waiting refuses the commands that have waited long enough, and returns the
-// others.
+// waiting refuses the commands that have waited long enough, and returns the others.
 func (l *retryLane) waiting(ops []*op, err error) []*op {
 	now := time.Now()
 	return slices.DeleteFunc(slices.Clone(ops), func(o *op) bool {

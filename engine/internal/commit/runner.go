@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/backoff"
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/internal/kernel/store"
+	"github.com/pawlhq/pawl/tracing"
 )
 
 // runner runs groups on a connection of its own. It is for one goroutine.
@@ -46,14 +48,18 @@ type leftover struct {
 	unread []*op // did not fit in this group's memory; a group of one always fits
 }
 
-// run commits the ops, and runs them again for as long as that makes sense. A
-// reaction other than failureNone comes with the error, and then nothing is settled.
-// retry says that it is for the retry lane, waiting that it may stand in line for an
-// instance.
+// run commits the ops, and repeats that as long as it makes sense. With a reaction other than failureNone it returns the error, and nothing
+// is settled. retry is set in the retry lane. With waiting it waits for locked instances.
 func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
 	span := r.pipe.trace(ctx, ops)
 	left, reaction, err = r.commit(ctx, ops, retry, waiting)
-	span.End(committed(err))
+	var end tracing.Outcome
+	if failed, ok := errors.AsType[*pgconn.PgError](err); ok {
+		end.Error = failed.Code
+	} else if err != nil {
+		end.Error = "_OTHER"
+	}
+	span.End(end)
 	return left, reaction, err
 }
 
@@ -116,9 +122,8 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 	}
 }
 
-// makePartition makes the partition that a group has missed: it is to run again.
-// Partitions are made ahead, so this is for a clock that skips, and for a database
-// that was left alone for weeks.
+// makePartition makes the partition that a group has missed: it is to run again. Partitions are made ahead, so this is for a clock that
+// skips, and for a database that was left alone for weeks.
 func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) (reaction, error) {
 	err := pgx.BeginFunc(ctx, r.pg, func(tx pgx.Tx) error {
 		if r.pipe.config.Pooled { // the session has no bound on the wait for the table
@@ -135,31 +140,24 @@ func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) 
 	return retryGroup, missed
 }
 
-// attempt runs a group once. On its first run it may do without what only
-// conflicts need.
+// attempt runs a group once. The first run omits what only conflicts need. A command with an activity is read by a group of one only if it
+// may have been answered before.
 func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (held []*op, err error) {
 	switch o := g.ops[0]; {
 	case o.p.Hook:
 		return r.hooked(ctx, g, waiting)
-	case first && len(g.ops) == 1 && r.fitsOne(o):
+	case first && len(g.ops) == 1 && o.p.Resumed == nil && o.p.Operation == nil && (!o.p.Works || r.lookUpsLeft > 0):
 		return r.one(g)
-	default:
-		return r.many(g, loading{blind: first && r.lookUpsLeft == 0 && !g.operates(), waiting: waiting})
 	}
-}
-
-// fitsOne reports whether what a command does may be all in the statements of a group of
-// one. One with an activity is only read so, where it may have been answered before.
-func (r *runner) fitsOne(o *op) bool {
-	return o.p.Resumed == nil && o.p.Operation == nil && (!o.p.Works || r.lookUpsLeft > 0)
+	operates := slices.ContainsFunc(g.ops, func(o *op) bool { return o.p.Operation != nil }) // on a command that must be looked up
+	return r.many(g, loading{blind: first && r.lookUpsLeft == 0 && !operates, waiting: waiting})
 }
 
 // one commits a group of one with a single statement; see the package comment.
 func (r *runner) one(g *group) (held []*op, err error) {
 	o := g.ops[0]
 	if o.p.Creates {
-		// Most creations are new. Those that are not, or that are refused, read
-		// first what is there.
+		// Most creations are new. Those that are not, or that are refused, read first what is there.
 		g.decideOne(g.parts[0], o)
 		made := o.decision.After != nil
 		if made && o.plain() {
@@ -172,7 +170,21 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	}
 	t := g.parts[0]
 	r.set()
-	r.conn.Queue(&r.pipe.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(g, t, row) })
+	keys := [][]byte{[]byte(o.p.Tenant), o.p.Instance[:], []byte(o.p.Scope), []byte(o.p.Key)}
+	r.conn.Queue(&r.pipe.stmts.Read, keys, func(row *rows.Row) error {
+		inst, err := store.ReadInstance(row, t.tenant)
+		if err != nil {
+			return err
+		}
+		if inst != nil {
+			t.slots[inst.ID].loaded(inst)
+		}
+		record, err := store.ReadRecord(row)
+		if record != nil {
+			g.known(t.keyStates[commandKey{record.Scope, record.Key}], record)
+		}
+		return err
+	})
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
 	}
@@ -187,21 +199,6 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		return r.many(g, loading{})
 	}
 	return nil, r.writeOne(g, t, o)
-}
-
-func readOne(g *group, t *part, row *rows.Row) error {
-	inst, err := store.ReadInstance(row, t.tenant)
-	if err != nil {
-		return err
-	}
-	if inst != nil {
-		t.slots[inst.ID].loaded(inst)
-	}
-	record, err := store.ReadRecord(row)
-	if record != nil {
-		g.known(t.keyStates[commandKey{record.Scope, record.Key}], record)
-	}
-	return err
 }
 
 // errBlind is the end of a group that needed the keys after all.
@@ -240,8 +237,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	return nil
 }
 
-// many commits a group in two messages; see the package comment. held are the
-// commands that it left out.
+// many commits a group in two messages; see the package comment. held are the commands that it left out.
 func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	if r.peeksNext && !how.blind {
 		if r.peeksNext, err = r.peek(g); r.peeksNext || err != nil {
@@ -265,7 +261,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	if how.blind && !g.settledByKeys() {
 		return nil, r.giveUp(begun, r.noteConflict(errBlind))
 	}
-	if g.meetsKnown() {
+	if slices.ContainsFunc(g.ops, func(o *op) bool { return o.record != nil && o.p.Resumed == nil }) { // a key was there already
 		r.lookUpsLeft = lookUpsAfterConflict
 	} else if r.lookUpsLeft > 0 {
 		r.lookUpsLeft--
@@ -305,8 +301,7 @@ func (r *runner) peek(g *group) (bool, error) {
 	return true, nil
 }
 
-// set queues the settings of the transaction that what follows is in. A message
-// without BEGIN is one.
+// set queues the settings of the transaction that what follows is in. A message without BEGIN is one.
 func (r *runner) set() {
 	if r.pipe.config.Pooled {
 		r.conn.Queue(&r.local, nil, nil)
@@ -342,8 +337,7 @@ func (r *runner) rollback(cause error) error {
 	return cause
 }
 
-// end ends a transaction that wrote nothing, and undoes what the user's SQL has
-// made of the session, after the commands were answered.
+// end ends a transaction that wrote nothing, and undoes what the user's SQL has made of the session, after the commands were answered.
 func (r *runner) end() {
 	if r.open {
 		r.open = false
@@ -360,8 +354,7 @@ func (r *runner) end() {
 	}
 }
 
-// connect makes sure that there is a connection. While the database is gone it
-// tries again until the outage has lasted too long.
+// connect makes sure that there is a connection. While the database is gone it tries again until the outage has lasted too long.
 func (r *runner) connect(ctx context.Context, since time.Time) error {
 	for try := 1; r.pg == nil; try++ {
 		err := r.dial(ctx)

@@ -43,8 +43,17 @@ func (s *runners) run(ctx context.Context, ops []*op, retry, waiting bool) (left
 
 // take takes one, if it can one that is open.
 func (s *runners) take(ctx context.Context) *runner {
-	if r := s.openWithin(shortly); r != nil {
+	select {
+	case r := <-s.open:
 		return r
+	default:
+	}
+	soon := time.NewTimer(shortly)
+	defer soon.Stop()
+	select {
+	case r := <-s.open:
+		return r
+	case <-soon.C:
 	}
 	limit := time.NewTimer(openingLimit)
 	defer limit.Stop()
@@ -60,23 +69,6 @@ func (s *runners) take(ctx context.Context) *runner {
 		return r
 	case <-limit.C:
 		return s.takeAny()
-	}
-}
-
-// openWithin takes one that is open, if there is one in time.
-func (s *runners) openWithin(d time.Duration) *runner {
-	select {
-	case r := <-s.open:
-		return r
-	default:
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case r := <-s.open:
-		return r
-	case <-timer.C:
-		return nil
 	}
 }
 
@@ -158,8 +150,7 @@ func (r *runner) settings(local bool) string {
 const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; SET LOCAL plan_cache_mode TO DEFAULT;
 	SET LOCAL jit TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT`
 
-// identify gives the transaction the user and the role back that a hook may have
-// changed. Parameters: both, as the connection began.
+// identify gives the transaction the user and the role back that a hook may have changed. Parameters: both, as the connection began.
 var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)",
 	OIDs: []uint32{25, 25}}
 
@@ -171,8 +162,7 @@ const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROL
 // preparedSQL lists what the user's SQL has prepared.
 const preparedSQL = `; SELECT name FROM pg_prepared_statements WHERE from_sql`
 
-// restore makes the session what it was when it was dialled. A session behind a
-// pooler is not ours: what is left there is left.
+// restore makes the session what it was when it was dialled. A session behind a pooler is not ours: what is left there is left.
 func (r *runner) restore() error {
 	if r.pipe.config.Pooled {
 		return nil
@@ -197,13 +187,11 @@ func (r *runner) restore() error {
 	return err
 }
 
-// errHeadsFree is the end of a group that waited too long for a head which was free a
-// moment later.
+// errHeadsFree is the end of a group that waited too long for a head which was free a moment later.
 var errHeadsFree = &pgconn.PgError{Code: "40001", Message: "the logs can be written again"}
 
-// headFailed names the tenants whose logs could not be moved, where a lock was the reason.
-// tenants is the first parameter of the statement that failed. Where that had several it
-// does not tell, and the database is asked.
+// headFailed names the tenants whose logs could not be moved, where a lock was the reason. tenants is the first parameter of the statement
+// that failed. Where that had several it does not tell, and the database is asked.
 func (r *runner) headFailed(statement *rows.Statement, tenants []byte, err error) error {
 	if r.pipe.react(err) != blocked || r.pg.PgConn().IsClosed() {
 		return err

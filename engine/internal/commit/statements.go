@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// Statements are all statements of the pipeline, for one schema. The pipelines
-// and the tests that explain them share one value.
+// Statements are all statements of the pipeline, for one schema. The pipelines and the tests that explain them share one value.
 type Statements struct {
 	Begin, Commit, Rollback rows.Statement
 
@@ -30,9 +29,8 @@ type Statements struct {
 	// HeadTimeout sets a longer lock_timeout for the log's last position than for other locks: the transaction that holds it is committing.
 	HeadTimeout rows.Statement
 
-	// Of a caller's own transaction: the same rows with a provisional position, which
-	// Provisional takes. It makes the transaction durable when it commits, too: others
-	// are answered with what it has written.
+	// Of a caller's own transaction: the same rows with a provisional position, which Provisional takes. It makes the transaction durable
+	// when it commits, too: others are answered with what it has written.
 	Provisional, EmitProvisional, AuditProvisional rows.Statement
 
 	// Of a group of one, with scalars.
@@ -46,15 +44,13 @@ type Statements struct {
 // Forms are a statement for the rows of one tenant, and for those of many.
 type Forms struct{ One, Many rows.Statement }
 
-func (f *Forms) as(form rows.Form) *rows.Statement {
-	if form == rows.ManyTenants {
+// of is the form for these tenants.
+func (f *Forms) of(parts []*part) *rows.Statement {
+	if formOf(parts) == rows.ManyTenants {
 		return &f.Many
 	}
 	return &f.One
 }
-
-// of is the form for these tenants.
-func (f *Forms) of(parts []*part) *rows.Statement { return f.as(formOf(parts)) }
 
 // Named lists the statements with their names.
 func (s *Statements) Named() map[string]*rows.Statement {
@@ -93,7 +89,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		Migrate:        forms(store.MigrateInstances),
 		MigrateFlights: forms(store.MigrateFlights),
 		Command:        forms(func(b *rows.Builder) { store.InsertCommands(b, "") }),
-		Log:            forms(writeLog),
+		Log:            forms(func(b *rows.Builder) { b.Add("WITH "); moveLog(b, "") }),
 		Disarm:         forms(store.DisarmCommands),
 		Resume:         forms(store.UnparkInstances),
 		Due:            forms(store.MakeDue),
@@ -123,9 +119,8 @@ func forms(write func(*rows.Builder)) Forms {
 	return Forms{One: build(rows.OneTenant, write), Many: build(rows.ManyTenants, write)}
 }
 
-// writeOne writes one instance, its command and its transition. Each write reads a row from
-// the one before, so they happen in lock order, and none happens if the instance was not
-// written. It returns what moveLog does.
+// writeOne writes one instance, its command and its transition. Each write reads a row from the one before, so they happen in lock order,
+// and none happens if the instance was not written. It returns what moveLog does.
 func writeOne(b *rows.Builder, instance func(*rows.Builder)) {
 	b.Add("WITH i AS (")
 	instance(b)
@@ -135,17 +130,9 @@ func writeOne(b *rows.Builder, instance func(*rows.Builder)) {
 	moveLog(b, "c")
 }
 
-// writeLog is moveLog alone.
-func writeLog(b *rows.Builder) {
-	b.Add("WITH ")
-	moveLog(b, "")
-}
-
-// moveLog continues a statement: it moves logs, and writes their rows at the positions that
-// are handed on. A transition's place is after its tenant's head for one tenant; for many it
-// is sought in an array, which has the positions of all. It returns of each log its place
-// among those that move, and its head before. Parameters: those of outbox.Advance, then
-// the columns of audit rows and of events.
+// moveLog continues a statement: it moves logs, and writes their rows at the positions that are handed on. A transition's place is after
+// its tenant's head for one tenant; for many it is sought in an array, which has the positions of all. It returns of each log its place
+// among those that move, and its head before. Parameters: those of outbox.Advance, then the columns of audit rows and of events.
 func moveLog(b *rows.Builder, from string) {
 	b.Add("l AS MATERIALIZED (")
 	outbox.Advance(b, from)
@@ -161,6 +148,5 @@ func moveLog(b *rows.Builder, from string) {
 	b.Add(") SELECT l.ord, l.base FROM l")
 }
 
-// provisionalBase is a source h, whose base is before the provisional positions of
-// this transaction's newest transitions.
+// provisionalBase is a source h, whose base is before the provisional positions of this transaction's newest transitions.
 const provisionalBase = "(SELECT currval('{pawl}.provisional') AS base) AS h"

@@ -3,14 +3,11 @@ package commit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
@@ -52,30 +49,24 @@ type Stats struct {
 func (pipe *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: pipe.stats.groups.Load(), Again: pipe.stats.again.Load(), Lost: pipe.stats.lost.Load(),
 		Splits: pipe.stats.splits.Load(), Aside: pipe.stats.toRetryLane.Load(), Refused: pipe.stats.refused.Load(),
-		Working: pipe.queue.workedFor()}
+		Waiting: pipe.queue.depth()}
 	for c := range decide.KeyVerdicts {
 		s.Claims[decide.KeyVerdict(c).String()] = pipe.stats.verdicts[c].Load()
 	}
-	s.Waiting = pipe.queue.depth()
+	q := pipe.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.atWork(0)
+	s.Working = q.worked
 	return s
 }
 
-// maxScopes is how many scopes are counted one by one. Callers name scopes and
-// tenants, so there may be any number.
+// maxScopes is how many scopes are counted one by one. Callers name scopes and tenants, so there may be any number.
 const maxScopes = 1000
 
 // scopeKey identifies the scope by which attempts are counted: a tenant's workflow and transition, or a scope that a caller named. Without
 // a tenant it collects the scopes of all tenants beyond the limit.
 type scopeKey struct{ tenant, workflow, transition, named string }
-
-// keyOfScope takes every scope that begins with the workflow's name for the
-// default one.
-func keyOfScope(p *decide.Prepared) scopeKey {
-	if rest, ok := strings.CutPrefix(p.Scope, p.Workflow); ok && strings.HasPrefix(rest, ":") {
-		return scopeKey{tenant: p.Tenant, workflow: p.Workflow, transition: p.Transition}
-	}
-	return scopeKey{tenant: p.Tenant, named: p.Scope}
-}
 
 // declared reports whether there is an end to such scopes: the workflows declare
 // them, with their transitions and the consumers of their messages.
@@ -99,8 +90,7 @@ func (k scopeKey) String() string {
 	return k.workflow + ":" + k.transition
 }
 
-// scopes count how the attempts of callers were answered, by scope. It is locked
-// once for a group.
+// scopes count how the attempts of callers were answered, by scope. It is locked once for a group.
 type scopes struct {
 	mu     sync.Mutex
 	counts map[scopeKey]*scopeCounts
@@ -119,10 +109,25 @@ func (s *scopes) count(ops []*op) {
 		if o.p.Resumed != nil {
 			continue
 		}
-		if k := keyOfScope(o.p); c == nil || k != last {
+		k := scopeKey{tenant: o.p.Tenant, named: o.p.Scope}
+		if rest, ok := strings.CutPrefix(o.p.Scope, o.p.Workflow); ok && strings.HasPrefix(rest, ":") { // the default scope
+			k = scopeKey{tenant: o.p.Tenant, workflow: o.p.Workflow, transition: o.p.Transition}
+		}
+		if c == nil || k != last {
 			last, c = k, s.of(k)
 		}
-		countVerdict(&c.all, o.verdict)
+		switch o.verdict {
+		case decide.KeyReplay, decide.KeyRefused:
+			c.all.Replayed++
+		case decide.KeyActive, decide.KeyStale, decide.KeyRetryable:
+			c.all.Active++
+		case decide.KeyMismatch:
+			c.all.Mismatched++
+		case decide.KeyGone:
+			c.all.Expired++
+		default:
+			c.all.New++
+		}
 	}
 }
 
@@ -142,9 +147,8 @@ func (s *scopes) of(k scopeKey) *scopeCounts {
 	return c
 }
 
-// shrink counts the smaller half of the scopes with the rest from here on, so
-// that those with many attempts stay. The rest itself has an end: it is one for
-// each scope that is declared, and one for all that callers named.
+// shrink counts the smaller half of the scopes with the rest from here on. The rest is bounded: it is one for each declared scope, and one
+// for all that callers named.
 func (s *scopes) shrink() {
 	var keys []scopeKey
 	for k := range s.counts {
@@ -200,24 +204,7 @@ func (k scopeKey) entry(c inspect.ScopeCount) inspect.ScopeCount {
 	return c
 }
 
-// countVerdict counts an attempt with this verdict.
-func countVerdict(s *inspect.ScopeCount, c decide.KeyVerdict) {
-	switch c {
-	case decide.KeyReplay, decide.KeyRefused:
-		s.Replayed++
-	case decide.KeyActive, decide.KeyStale, decide.KeyRetryable:
-		s.Active++
-	case decide.KeyMismatch:
-		s.Mismatched++
-	case decide.KeyGone:
-		s.Expired++
-	default:
-		s.New++
-	}
-}
-
-// trace begins the span of a transaction, if one of its commands is traced. It is linked to the
-// spans of these, and they to it.
+// trace begins the span of a transaction, if one of its commands is traced. It is linked to the spans of these, and they to it.
 func (pipe *Pipeline) trace(ctx context.Context, ops []*op) tracing.Span {
 	if pipe.config.Tracer == nil {
 		return tracing.None
@@ -244,15 +231,4 @@ func (pipe *Pipeline) trace(ctx context.Context, ops []*op) tracing.Span {
 		}
 	}
 	return span
-}
-
-// committed is how such a span ends.
-func committed(err error) tracing.Outcome {
-	switch failed, ok := errors.AsType[*pgconn.PgError](err); {
-	case err == nil:
-		return tracing.Outcome{}
-	case ok:
-		return tracing.Outcome{Error: failed.Code}
-	}
-	return tracing.Outcome{Error: "_OTHER"}
 }

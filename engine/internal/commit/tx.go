@@ -15,10 +15,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Hook is the user's own SQL of a transition. It runs after the decision and
-// before its rows are written, in their transaction. An error that is or wraps
-// an *workflow.Error with code GuardRefused refuses the command: what the hook
-// wrote is undone, and the refusal is stored. Any other error fails the command.
+// Hook is the user's own SQL of a transition. It runs after the decision and before its rows are written, in their transaction. An error
+// that is or wraps an *workflow.Error with code GuardRefused refuses the command: what the hook wrote is undone, and the refusal is stored.
+// Any other error fails the command.
 type Hook interface {
 	RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared, d *decide.Decision) error
 }
@@ -58,8 +57,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	return held, err
 }
 
-// rollbackTx rolls back even when the context has ended. When that fails too
-// pgx has closed the connection, which is a rollback.
+// rollbackTx rolls back even when the context has ended. When that fails too pgx has closed the connection, which is a rollback.
 func rollbackTx(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
@@ -76,7 +74,11 @@ func (pipe *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared) 
 	for try := 0; ; try++ {
 		point, err := tx.Begin(ctx)
 		if err != nil {
-			return transitions.Receipt{}, unusable(err)
+			if failed, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrTxClosed) || ok && failed.Code == "25P02" {
+				return transitions.Receipt{}, &workflow.Error{Code: workflow.InvalidRequest, Cause: err,
+					Message: "the caller's transaction has ended or failed; begin another one"}
+			}
+			return transitions.Receipt{}, answerTo(fmt.Errorf("savepoint: %w", err), lost)
 		}
 		g := pipe.newGroup([]*op{o})
 		_, err = pipe.inTx(ctx, point, conn, g, txMode{waiting: true})
@@ -92,8 +94,7 @@ func (pipe *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared) 
 		rollbackTx(ctx, point)
 		r := pipe.react(err)
 		if r == noPartition {
-			// Here, because the caller's transaction may have a lock already with
-			// which it would not hear of what others make.
+			// Here, because the caller's transaction may have a lock already with which it would not hear of what others make.
 			makeErr := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
 				_, err := point.Exec(ctx, pipe.stmts.Partition, pgx.QueryExecModeExec, g.now, false)
 				return err
@@ -110,16 +111,6 @@ func (pipe *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared) 
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
-}
-
-// unusable says why a caller's transaction takes no command.
-func unusable(err error) error {
-	failed, ok := errors.AsType[*pgconn.PgError](err)
-	if errors.Is(err, pgx.ErrTxClosed) || ok && failed.Code == "25P02" {
-		return &workflow.Error{Code: workflow.InvalidRequest, Cause: err,
-			Message: "the caller's transaction has ended or failed; begin another one"}
-	}
-	return answerTo(fmt.Errorf("savepoint: %w", err), lost)
 }
 
 // txMode says how a command runs in a transaction, by whose that is.
@@ -160,7 +151,16 @@ func (pipe *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *g
 		return nil, err
 	}
 	if m.settings == nil {
-		queueProvisional(conn, pipe.stmts, g)
+		// The log's last position stays: the trigger on the audit row sets the positions of both rows when the caller's transaction
+		// commits, or at once if its constraints are immediate, so the audit row comes last.
+		conn.Queue(&pipe.stmts.Provisional, nil, nil)
+		queueStates(conn, pipe.stmts, g)
+		for _, set := range g.sets {
+			if len(set.moved) > 0 {
+				conn.Queue(&pipe.stmts.EmitProvisional, args(set.parts, set.events), nil)
+				conn.Queue(&pipe.stmts.AuditProvisional, args(set.parts, set.entries), nil)
+			}
+		}
 	} else {
 		conn.Queue(&identify, m.identity, nil)
 		m.set(conn)
@@ -169,8 +169,7 @@ func (pipe *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *g
 	return nil, conn.Send(ctx)
 }
 
-// runHook runs the user's SQL behind a savepoint, and makes a refusal of the
-// decision when it refuses.
+// runHook runs the user's SQL behind a savepoint, and makes a refusal of the decision when it refuses.
 func (pipe *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
@@ -210,7 +209,11 @@ func (pipe *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode
 	}
 	own := *refusal // a copy: the hook may return one value many times
 	own.State = o.decision.Entry.From
-	g.unstep(t, o, decide.Refuse(&own))
+	for _, s := range t.slots { // its children's too
+		s.inst, s.changed = nil, false
+	}
+	t.steps, o.step, o.decision = nil, 0, decide.Refuse(&own)
+	t.stored, t.planned, t.disarmed, t.cancelled, t.due = []*op{o}, nil, nil, nil, nil
 	return nil
 }
 
@@ -275,13 +278,4 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 		return &workflow.Error{Code: class.OwnCode(), Message: "the transition's own SQL could not have a lock; nothing was done", Cause: where}
 	}
 	return &workflow.Error{Code: class.OwnCode(), Message: "the workflow's code failed", Cause: where}
-}
-
-// unstep replaces an accepted decision by a refusal, in a group of one.
-func (g *group) unstep(t *part, o *op, d decide.Decision) {
-	for _, s := range t.slots { // its children's too
-		s.inst, s.changed = nil, false
-	}
-	t.steps, o.step, o.decision = nil, 0, d
-	t.stored, t.planned, t.disarmed, t.cancelled, t.due = []*op{o}, nil, nil, nil, nil
 }

@@ -21,9 +21,8 @@ func (q *queue) begins() bool {
 	return !q.siblings.shared() || q.working == q.late || q.items.n >= q.limits.GroupSize || q.items.bytes >= q.limits.GroupBytes
 }
 
-// next ends the group that the committer has, waits until there is work for it, and takes
-// the next group: up to GroupSize commands and up to about GroupBytes. It reports false when
-// the queue is closed and empty.
+// next ends the group that the committer has, waits until there is work for it, and takes the next group: up to GroupSize commands and up
+// to about GroupBytes. It reports false when the queue is closed and empty.
 func (q *queue) next(w *work) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,8 +94,7 @@ func (q *queue) begin(w *work) {
 	}
 }
 
-// atWork counts the committers that have a group, or wait for one, and the time in which there
-// are some.
+// atWork counts the committers that have a group, or wait for one, and the time in which there are some.
 func (q *queue) atWork(more int) {
 	now := time.Now()
 	if q.working > 0 {

@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,12 +63,7 @@ func (g *group) fillPart(s *sets, t *part) error {
 	if err := g.fillCommands(s, t); err != nil {
 		return err
 	}
-	return s.fillLog(t)
-}
-
-// fillLog adds the tenant's transitions. The steps of the events count the transitions of
-// all tenants of the statement.
-func (s *sets) fillLog(t *part) error {
+	// Add the tenant's transitions. The steps of the events count the transitions of all tenants of the statement.
 	if len(t.steps) == 0 {
 		return nil
 	}
@@ -86,8 +81,7 @@ func (s *sets) fillLog(t *part) error {
 	return nil
 }
 
-// fillCommands adds the rows of commands, each statement's in the order of their
-// keys.
+// fillCommands adds the rows of commands, each statement's in the order of their keys.
 func (g *group) fillCommands(s *sets, t *part) error {
 	created := make([]store.Command, 0, len(t.stored)+len(t.planned))
 	var settled []store.Command
@@ -114,54 +108,41 @@ func (g *group) fillCommands(s *sets, t *part) error {
 	for i := range t.cancelled {
 		t.cancelled[i].At = g.now
 	}
-	slices.SortFunc(t.cancelled, func(a, b store.Cancelled) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	for i := range t.cancelled {
-		if err := s.cancelled.Add(t.tenant, &t.cancelled[i]); err != nil {
-			return err
-		}
+	var pauses []store.Resumed
+	for _, id := range t.resumed {
+		pauses = append(pauses, store.Resumed{Pause: store.PauseOf(id), At: g.now})
 	}
-	slices.SortFunc(t.due, func(a, b store.Due) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	t.due = slices.CompactFunc(t.due, func(a, b store.Due) bool { return a.CommandRef == b.CommandRef })
-	for i := range t.due {
-		if err := s.due.Add(t.tenant, &t.due[i]); err != nil {
-			return err
-		}
+	var disarmed []store.Disarmed
+	for scope, spare := range t.disarmed {
+		disarmed = append(disarmed, store.Disarmed{Scope: scope, Spare: spare})
 	}
-	slices.SortFunc(t.migrated, func(a, b store.MigratedFlights) int { return bytes.Compare(a.Instance[:], b.Instance[:]) })
-	for i := range t.migrated {
-		if err := s.migratedFlights.Add(t.tenant, &t.migrated[i]); err != nil {
-			return err
-		}
-	}
-	for _, pause := range t.pausesEnded() {
-		if err := s.resumed.Add(t.tenant, &store.Resumed{Pause: pause, At: g.now}); err != nil {
-			return err
-		}
-	}
-	for _, scope := range slices.Sorted(maps.Keys(t.disarmed)) {
-		if err := s.disarmed.Add(t.tenant, &store.Disarmed{Scope: scope, Spare: t.disarmed[scope]}); err != nil {
-			return err
-		}
-	}
-	return errors.Join(addSorted(into, t.tenant, created), addSorted(s.settled, t.tenant, settled))
+	byKey := func(a, b *store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) }
+	return errors.Join(
+		addSorted(s.cancelled, t, t.cancelled, func(a, b *store.Cancelled) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) }),
+		addSorted(s.due, t, t.due, func(a, b *store.Due) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) }),
+		addSorted(s.migratedFlights, t, t.migrated, func(a, b *store.MigratedFlights) int { return bytes.Compare(a.Instance[:], b.Instance[:]) }),
+		addSorted(s.resumed, t, pauses, func(a, b *store.Resumed) int { return strings.Compare(a.Pause, b.Pause) }),
+		addSorted(s.disarmed, t, disarmed, func(a, b *store.Disarmed) int { return strings.Compare(a.Scope, b.Scope) }),
+		addSorted(into, t, created, byKey),
+		addSorted(s.settled, t, settled, byKey))
 }
 
-func addSorted(into *store.Rows[store.Command], tenant string, list []store.Command) error {
-	sorted := make([]*store.Command, len(list)) // a row is large, and sorting moves it about
+// addSorted adds rows of a tenant in lock order. It sorts pointers, because rows are large.
+func addSorted[T any](into *store.Rows[T], t *part, list []T, compare func(a, b *T) int) error {
+	sorted := make([]*T, len(list))
 	for i := range list {
 		sorted[i] = &list[i]
 	}
-	slices.SortFunc(sorted, func(a, b *store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	for _, c := range sorted {
-		if err := into.Add(tenant, c); err != nil {
+	slices.SortFunc(sorted, compare)
+	for _, row := range sorted {
+		if err := into.Add(t.tenant, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rowOf is the row of a command that was decided just now; in flight, with a worker of this
-// node where one is reserved.
+// rowOf is the row of a command that was decided just now; in flight, with a worker of this node where one is reserved.
 func (g *group) rowOf(o *op) store.Command {
 	c := store.Command{Row: decide.RowOf(o.p, &o.decision, g.config.Definitions.Horizons, g.now)}
 	if d := &o.decision; o.p.Resumed == nil && d.Plain && d.Flight == nil {
@@ -177,43 +158,25 @@ func compareKey(scopeA, keyA, scopeB, keyB string) int {
 	return cmp.Or(cmp.Compare(scopeA, scopeB), cmp.Compare(keyA, keyB))
 }
 
-// pausesEnded are what the commands wait for that the pauses of instances held, in lock order.
-func (t *part) pausesEnded() []string {
-	list := make([]string, len(t.resumed))
-	for i, id := range t.resumed {
-		list[i] = store.PauseOf(id)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// queueWrites queues the statements that write a group, kind by kind. The last
-// of a kind that others may hold for long is the log's head; it alone may take
-// its time, because a commit may.
+// queueWrites queues the statements that write a group, kind by kind. The last of a kind that others may hold for long is the log's head;
+// it alone may take its time, because a commit may.
 func queueWrites(conn *rows.Conn, s *Statements, g *group) {
 	queueStates(conn, s, g)
 	if g.count() > 0 {
 		conn.Queue(&s.HeadTimeout, nil, nil)
 	}
 	for _, set := range g.sets {
-		set.queueLog(conn, s)
+		switch list := set.moves; len(set.moved) {
+		case 0:
+		case 1:
+			tenant := [][]byte{[]byte(set.moved[0].tenant)}
+			conn.Queue(&s.Log.One, params(tenant, list.Params(rows.Single), set.entries.Params(rows.OneTenant),
+				set.events.Params(rows.OneTenant)), set.readHead)
+		default:
+			conn.Queue(&s.Log.Many, params(list.Params(rows.ManyTenants), set.entries.Params(rows.ManyTenants),
+				set.events.Params(rows.ManyTenants)), set.readHead)
+		}
 	}
-}
-
-// queueLog queues the statement that moves the logs and writes their rows.
-func (s *sets) queueLog(conn *rows.Conn, stmts *Statements) {
-	form := rows.ManyTenants
-	switch len(s.moved) {
-	case 0:
-		return
-	case 1:
-		form = rows.OneTenant
-	}
-	list := s.moves.Params(form)
-	if form == rows.OneTenant {
-		list = append([][]byte{[]byte(s.moved[0].tenant)}, s.moves.Params(rows.Single)...)
-	}
-	conn.Queue(stmts.Log.as(form), params(list, s.entries.Params(form), s.events.Params(form)), s.readHead)
 }
 
 // readHead takes a row of the statement that moves the logs.
@@ -225,21 +188,6 @@ func (s *sets) readHead(row *rows.Row) error {
 	t := s.moved[place-1]
 	t.head = base + int64(len(t.steps))
 	return nil
-}
-
-// queueProvisional queues the statements that write a command in a caller's
-// transaction. It leaves the log's head alone: the trigger on the audit row
-// gives both rows their position when that transaction commits, or at once if it
-// has made its constraints immediate, so the audit row comes last.
-func queueProvisional(conn *rows.Conn, s *Statements, g *group) {
-	conn.Queue(&s.Provisional, nil, nil)
-	queueStates(conn, s, g)
-	for _, set := range g.sets {
-		if len(set.moved) > 0 {
-			conn.Queue(&s.EmitProvisional, args(set.parts, set.events), nil)
-			conn.Queue(&s.AuditProvisional, args(set.parts, set.entries), nil)
-		}
-	}
 }
 
 // queueStates queues the writes of instances and commands.
@@ -292,17 +240,12 @@ func (t *part) keys() []commandKey {
 	return list
 }
 
-func readParams(o *op) [][]byte {
-	return [][]byte{[]byte(o.p.Tenant), o.p.Instance[:], []byte(o.p.Scope), []byte(o.p.Key)}
-}
-
 // params joins lists of parameters.
 func params(lists ...[][]byte) [][]byte { return slices.Concat(lists...) }
 
 func int8Param(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// sets are what a group decided of some tenants, as rows, those of each statement in lock
-// order: by tenant, and then by their keys.
+// sets are what a group decided of some tenants, as rows, those of each statement in lock order: by tenant, and then by their keys.
 type sets struct {
 	parts                       []*part
 	created                     *store.Rows[transitions.Instance]
@@ -363,8 +306,7 @@ func formOf(parts []*part) rows.Form {
 	return rows.ManyTenants
 }
 
-// args are the parameters of a statement that takes rows of these tenants: the tenant,
-// where it is one, first and then the rows.
+// args are the parameters of a statement that takes rows of these tenants: the tenant, where it is one, first and then the rows.
 func args(parts []*part, set *rows.Set, first ...[]byte) [][]byte {
 	form := formOf(parts)
 	if form == rows.ManyTenants {

@@ -90,14 +90,6 @@ func (f *InFlight) HandOver(o Outcome, err error) Verdict {
 	return v
 }
 
-// handedOver returns the outcome that another node could not store, or nil.
-func (f *InFlight) handedOver() *Outcome {
-	if asked, err := f.Asked(); err == nil {
-		return asked.Outcome
-	}
-	return nil // what to say of that is for who needs the rest of it
-}
-
 // again releases a command for a retry after a random time ("full jitter").
 func again(most time.Duration, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Most: most, Failed: true, Failure: failure}}
@@ -153,8 +145,8 @@ func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, de
 func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time) (v Verdict, decided bool) {
 	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
 	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
-	if o := f.handedOver(); o != nil {
-		return ended(*o), true
+	if asked, err := f.Asked(); err == nil && asked.Outcome != nil { // another node could not store it
+		return ended(*asked.Outcome), true
 	}
 	switch {
 	case strings.HasPrefix(f.Scope, LateScope):
@@ -220,14 +212,24 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 			t = Try{Err: errPanic}
 		}
 	}()
-	if f.Phase == transitions.Undoing {
+	switch checks := f.checksFirst(w); {
+	case f.Phase == transitions.Undoing:
 		t.Err = c.Undo()
-	} else {
-		t.Result, t.Err = f.do(w, c)
-	}
-	if failure, ok := t.Err.(*checkError); ok {
-		t.Err, t.Check = settled("check whether it has happened: ", failure.error), true // it says nothing about what was done before
-		return t
+	case checks:
+		result, happened, err := c.Check()
+		switch {
+		case err != nil:
+			t.Err, t.Check = settled("check whether it has happened: ", err), true // it says nothing about what was done before
+			return t
+		case happened:
+			t.Result = result
+		case f.Failures >= w.Retry.Attempts:
+			t.Err = errNotDone
+		default:
+			t.Result, t.Err = c.Do()
+		}
+	default:
+		t.Result, t.Err = c.Do()
 	}
 	if t.Err != nil {
 		said := !errors.Is(t.Err, workflow.ErrResult)
@@ -259,23 +261,6 @@ func settled(about string, err error) error {
 	}
 	return e
 }
-
-func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
-	if f.checksFirst(w) {
-		result, happened, err := c.Check()
-		switch {
-		case err != nil:
-			return nil, &checkError{err}
-		case happened:
-			return result, nil
-		case f.Failures >= w.Retry.Attempts:
-			return nil, errNotDone
-		}
-	}
-	return c.Do()
-}
-
-type checkError struct{ error }
 
 // After decides how a command continues after an attempt. A failed check is not a failure of the work: checks are counted in the request,
 // and may fail as often as the work.

@@ -112,11 +112,18 @@ func syntaxError(err error) error {
 	}
 }
 
-// badAt refuses the value with the byte at the offset.
+// badAt refuses the value at a byte offset of the payload, or its object if the offset is in a name. Invalid JSON before the offset is
+// reported instead.
 func badAt(payload []byte, offset int, message string) error {
-	at, err := pointerAt(payload, offset)
-	if err != nil {
-		return err
+	tokens := jsontext.NewDecoder(bytes.NewReader(payload))
+	for tokens.InputOffset() <= int64(offset) {
+		if _, err := tokens.ReadToken(); err != nil {
+			return syntaxError(err)
+		}
+	}
+	at := tokens.StackPointer()
+	if kind, read := tokens.StackIndex(tokens.StackDepth()); kind == '{' && read%2 == 1 { // a name was the last
+		at = at.Parent()
 	}
 	return badPayload(string(at), message)
 }
@@ -162,20 +169,4 @@ func decimal(s string) (digits string, exponent int) {
 	digits = strings.TrimLeft(whole+rest, "0")
 	exponent += len(whole) - (len(whole+rest) - len(digits))
 	return strings.TrimRight(digits, "0"), exponent
-}
-
-// pointerAt returns the location of the value at a byte offset of the payload, or of the object if the offset is in a name. Its error is
-// that of invalid JSON before the offset.
-func pointerAt(payload []byte, offset int) (jsontext.Pointer, error) {
-	tokens := jsontext.NewDecoder(bytes.NewReader(payload))
-	for tokens.InputOffset() <= int64(offset) {
-		if _, err := tokens.ReadToken(); err != nil {
-			return "", syntaxError(err)
-		}
-	}
-	at := tokens.StackPointer()
-	if kind, read := tokens.StackIndex(tokens.StackDepth()); kind == '{' && read%2 == 1 { // a name was the last
-		at = at.Parent()
-	}
-	return at, nil
 }

@@ -169,8 +169,12 @@ func (c *change) arm(d *Decision, t *workflow.Timer, due time.Time) {
 	if due.IsZero() {
 		return
 	}
-	d.Commands = append(d.Commands, c.planned(d.After, TimerScope(d.After.ID, t.Name), fmt.Sprint(d.After.Version), t.Do,
-		transitions.Reserved+"timer", nil, c.fires(d, t, due)))
+	p := plan(transitions.Command{Tenant: d.After.Tenant, Key: fmt.Sprint(d.After.Version), Workflow: d.After.Workflow, Transition: t.Do,
+		Instance: d.After.ID, Actor: transitions.Reserved + "timer",
+		Options: transitions.Options{Scope: TimerScope(d.After.ID, t.Name), Trace: c.p.Trace}},
+		nil, c.fires(d, t, due).UTC().Truncate(time.Microsecond))
+	p.Flight.Definition = d.After.Definition
+	d.Commands = append(d.Commands, p)
 }
 
 // tooLate refuses a time that cannot be stored.
@@ -179,15 +183,6 @@ func (c *change) tooLate(t string, due time.Time) error {
 		return defect("timer %q of %s fires after the year %d", t, c.w.Name, maxYear)
 	}
 	return nil
-}
-
-// planned returns a scheduled command on an instance of the same workflow.
-func (c *change) planned(on *transitions.Instance, scope, key, transition, actor string, payload []byte, due time.Time) Planned {
-	p := plan(transitions.Command{Tenant: on.Tenant, Key: key, Workflow: on.Workflow, Transition: transition,
-		Instance: on.ID, Actor: actor, Options: transitions.Options{Scope: scope,
-			Trace: c.p.Trace}}, payload, due.UTC().Truncate(time.Microsecond))
-	p.Flight.Definition = on.Definition
-	return p
 }
 
 // plan returns a scheduled command of Pawl's own.
@@ -240,26 +235,14 @@ func (p *Prepared) storedCause() transitions.Cause {
 // Actors of transitions that exclude each other, by transition. The actor who requested an activity is kept under the name of its start
 // until it completes: a failure without effect does not count. The newest actor is the last.
 
-func excluded(step *workflow.Step, actors map[string][]string, actor string) *workflow.Error {
-	for _, other := range step.NotBy {
-		if slices.Contains(actors[other], actor) || slices.Contains(actors[other+accepted], actor) {
-			return workflow.Errorf(workflow.SeparationOfDuties, "%q and %q must be done by different actors", step.Name, other)
-		}
-	}
-	for _, other := range step.NotByLast {
-		before := actors[other]
-		if last := len(before) > 0 && before[len(before)-1] == actor; last || slices.Contains(actors[other+accepted], actor) {
-			return workflow.Errorf(workflow.SeparationOfDuties, "%q and the last %q must be done by different actors", step.Name, other)
-		}
-	}
-	return nil
-}
-
 // actors returns the actors after the change, without modifying those of the instance.
 func (c *change) actors() map[string][]string {
 	actors := c.inst.Actors
-	if left := c.leftInFlight(); left != nil && c.w.Watched(left.Transition) {
-		actors = c.ended(actors, left.Transition, !undoable(c.w, left.Transition))
+	left := c.inst.Links.InFlight // the instance may leave its in-between state without it
+	leaves := left != nil && c.plan == nil && c.out.To != c.inst.State && (left.Scope != c.p.Scope || left.Key != c.p.Key)
+	if leaves && c.w.Watched(left.Transition) {
+		remains := slices.ContainsFunc(c.w.Moving(left.Transition), func(s *workflow.Step) bool { return s.Work != nil && !s.Work.Undoable })
+		actors = c.ended(actors, left.Transition, remains)
 	}
 	if c.step == nil {
 		if c.p.by != "" && c.name == c.p.Transition+notUndone && c.w.Watched(c.p.Transition) {
@@ -280,15 +263,6 @@ func (c *change) actors() map[string][]string {
 		return c.ended(actors, name, c.remains)
 	}
 	return actors
-}
-
-// leftInFlight returns the command in flight whose in-between state the instance leaves without it, or nil.
-func (c *change) leftInFlight() *transitions.CommandRef {
-	left := c.inst.Links.InFlight
-	if left == nil || c.plan != nil || c.out.To == c.inst.State || left.Scope == c.p.Scope && left.Key == c.p.Key {
-		return nil
-	}
-	return left
 }
 
 // ended returns the actors after an activity has completed. done: its requester counts as having done it.
@@ -319,9 +293,4 @@ func (c *change) did(actors map[string][]string, transition, actor string) map[s
 	others := slices.DeleteFunc(slices.Clone(list), func(a string) bool { return a == actor })
 	out[transition] = append(others, actor)
 	return out
-}
-
-// undoable reports whether all activities of a name can be undone.
-func undoable(w *workflow.Workflow, activity string) bool {
-	return !slices.ContainsFunc(w.Moving(activity), func(s *workflow.Step) bool { return s.Work != nil && !s.Work.Undoable })
 }

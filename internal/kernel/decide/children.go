@@ -83,7 +83,7 @@ func (s *starter) child(d *Decision, ordinal int, asked workflow.Spawned) (Child
 	p := &Prepared{Creates: true, Command: transitions.Command{
 		Tenant: parent.Tenant, Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: asked.Workflow, Transition: asked.Transition, BusinessKey: asked.BusinessKey, Payload: asked.Payload,
-		Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole}, Options: transitions.Options{Scope: childScope(parent.ID),
+		Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole}, Options: transitions.Options{Scope: transitions.Reserved + "child:" + parent.ID.String(),
 			Proof: d.Entry.Proof, Trace: d.Events[0].Trace},
 	}}
 	err := p.check()
@@ -116,14 +116,6 @@ func (c *change) tellParent(d *Decision) {
 	if child.Open || parent == nil || parent.End == "" || !c.inst.Open && c.inst.Version > 0 {
 		return
 	}
-	payload := endOf(child)
-	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Key: endKey,
-		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance,
-		Actor: transitions.Reserved + "child", Options: transitions.Options{Scope: endScope(child.ID), Trace: c.p.Trace}}, payload, c.now))
-}
-
-// endOf returns the payload of that command, a workflow.Ended.
-func endOf(child *transitions.Instance) []byte {
 	data := child.Data
 	if len(data) == 0 {
 		data = []byte("{}")
@@ -137,7 +129,10 @@ func endOf(child *transitions.Instance) []byte {
 	b, _ = jsontext.AppendQuote(b, string(child.State))
 	b = append(b, `,"workflow":`...)
 	b, _ = jsontext.AppendQuote(b, child.Workflow)
-	return append(b, '}')
+	payload := append(b, '}')
+	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Key: endKey,
+		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance,
+		Actor: transitions.Reserved + "child", Options: transitions.Options{Scope: endScope(child.ID), Trace: c.p.Trace}}, payload, c.now))
 }
 
 // A completion is the end of a child as a command to its parent. If the parent refuses it by its state, a guard or its size, the

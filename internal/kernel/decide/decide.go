@@ -10,6 +10,7 @@ package decide
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,26 +100,22 @@ func Decide(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 			d = failed(defect("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack()))
 		}
 	}()
-	d = decisionOf(p, w, inst, now)
-	d.setStanding(inst)
-	return d
-}
-
-func decisionOf(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	switch {
 	case p.Operation != nil:
-		return decideOperation(p, w, inst, now)
+		d = decideOperation(p, w, inst, now)
 	case p.Resumed != nil && p.Resumed.Phase == transitions.Undoing:
-		return decideUndone(p, w, inst, now)
+		d = decideUndone(p, w, inst, now)
 	case p.Resumed != nil && p.Resumed.Phase == transitions.Working:
-		return decideEnding(p, w, inst, now)
+		d = decideEnding(p, w, inst, now)
 	case p.Resumed != nil:
-		return decideDue(p, w, inst, now)
+		d = decideDue(p, w, inst, now)
 	case p.NotBefore.After(now):
-		return schedule(p, inst)
+		d = schedule(p, inst)
 	default:
-		return decideNow(p, w, inst, now)
+		d = decideNow(p, w, inst, now)
 	}
+	d.setStanding(inst)
+	return d
 }
 
 func decideNow(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
@@ -145,7 +142,15 @@ func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instanc
 		return failed(err)
 	}
 	if inst != nil {
-		return decideExisting(p, step, inst)
+		switch {
+		case inst.Workflow != p.Workflow || inst.BusinessKey != p.BusinessKey:
+			return failed(&workflow.Error{Code: workflow.Internal, Message: "the instance's id belongs to another business key",
+				Cause: fmt.Errorf("id %s: stored %s/%q, asked %s/%q", inst.ID, inst.Workflow, inst.BusinessKey, p.Workflow, p.BusinessKey)})
+		case step.RefuseExisting:
+			return refused(&workflow.Error{Code: workflow.AlreadyExists, State: inst.State,
+				Message: fmt.Sprintf("the business key %q belongs to instance %s", inst.BusinessKey, inst.ID)})
+		}
+		return p.existing(inst)
 	}
 	if p.IfVersion != 0 {
 		return refused(workflow.Errorf(workflow.VersionConflict, "expected version %d of an instance that does not exist yet", p.IfVersion))
@@ -155,19 +160,6 @@ func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instanc
 		BusinessKey: p.BusinessKey, CreatedAt: p.asOf(now).Truncate(time.Microsecond), Links: transitions.Links{Parent: p.parent},
 	}
 	return run(p, w, step, fresh, p.Payload, now)
-}
-
-// decideExisting answers the creation of an existing instance with its current state.
-func decideExisting(p *Prepared, step *workflow.Step, inst *transitions.Instance) Decision {
-	if inst.Workflow != p.Workflow || inst.BusinessKey != p.BusinessKey {
-		return failed(&workflow.Error{Code: workflow.Internal, Message: "the instance's id belongs to another business key",
-			Cause: fmt.Errorf("id %s: stored %s/%q, asked %s/%q", inst.ID, inst.Workflow, inst.BusinessKey, p.Workflow, p.BusinessKey)})
-	}
-	if step.RefuseExisting {
-		return refused(&workflow.Error{Code: workflow.AlreadyExists, State: inst.State,
-			Message: fmt.Sprintf("the business key %q belongs to instance %s", inst.BusinessKey, inst.ID)})
-	}
-	return p.existing(inst)
 }
 
 // existing is the decision of a command that finds the instance as requested.
@@ -331,7 +323,18 @@ func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *wo
 	if inst == nil {
 		return nil
 	}
-	return excluded(step, inst.Actors, p.Actor)
+	for _, other := range step.NotBy {
+		if slices.Contains(inst.Actors[other], p.Actor) || slices.Contains(inst.Actors[other+accepted], p.Actor) {
+			return workflow.Errorf(workflow.SeparationOfDuties, "%q and %q must be done by different actors", step.Name, other)
+		}
+	}
+	for _, other := range step.NotByLast {
+		before := inst.Actors[other]
+		if last := len(before) > 0 && before[len(before)-1] == p.Actor; last || slices.Contains(inst.Actors[other+accepted], p.Actor) {
+			return workflow.Errorf(workflow.SeparationOfDuties, "%q and the last %q must be done by different actors", step.Name, other)
+		}
+	}
+	return nil
 }
 
 // authorizeAny accepts an actor who may execute at least one of the steps.

@@ -20,8 +20,12 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	step, err := activityOf(p, w)
 	waits := inst != nil && inst.Links.InFlight != nil &&
 		inst.Links.InFlight.Scope == p.Scope && inst.Links.InFlight.Key == p.Key
-	if !waits {
-		return leftBehind(p, w, step, now)
+	if !waits { // a migration may have removed the activity, but only one without an undo
+		d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
+		if step != nil && (outcome.Failure == nil || outcome.Failure.Unknown) {
+			d.undo(p, w.Version, step, outcome.Result, now)
+		}
+		return d
 	}
 	if err != nil {
 		return failed(err)
@@ -50,20 +54,9 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if d.After == nil {
 		return d
 	}
-	d.forgetSettled(step)
+	d.After.Links.Effects = withoutEffects(d.After.Links.Effects, step.Work.Settles)
 	if step.Work.Undoable && w.UndoneByOthers(step.Name) {
 		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), p.effectOf(step, outcome.Result))
-	}
-	return d
-}
-
-// leftBehind completes a command whose instance has continued without it. step is nil if the instance was migrated to a version without
-// the activity; migration plans allow that only if the activity has no undo.
-func leftBehind(p *Prepared, w *workflow.Workflow, step *workflow.Step, now time.Time) Decision {
-	outcome := p.Resumed.Outcome
-	d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
-	if step != nil && (outcome.Failure == nil || outcome.Failure.Unknown) {
-		d.undo(p, w.Version, step, outcome.Result, now)
 	}
 	return d
 }
@@ -95,8 +88,25 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	if f.Unknown {
 		d.undo(p, w.Version, step, result, now)
 	}
-	d.undoEarlier(step, now)
+	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID,
+		Options: transitions.Options{Trace: d.Events[0].Trace}}
+	for _, e := range slices.Backward(d.After.Links.Effects) { // the newest first
+		if slices.Contains(step.Work.Undoes, e.Transition) {
+			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e, "", now))
+		}
+	}
+	d.After.Links.Effects = withoutEffects(d.After.Links.Effects, step.Work.Undoes)
 	return d
+}
+
+// withoutEffects returns the effects of other activities, or nil for none.
+func withoutEffects(effects []transitions.Effect, activities []string) (kept []transitions.Effect) {
+	for _, e := range effects {
+		if !slices.Contains(activities, e.Transition) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // codeOf returns the code of a permanent failure.
@@ -122,36 +132,6 @@ func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result
 func (p *Prepared) effectOf(step *workflow.Step, result []byte) transitions.Effect {
 	return transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
 		Payload: p.Canonical, Result: result}
-}
-
-// forgetSettled forgets the effects that the activity settles.
-func (d *Decision) forgetSettled(step *workflow.Step) {
-	if len(step.Work.Settles) > 0 {
-		d.After.Links.Effects = slices.DeleteFunc(slices.Clone(d.After.Links.Effects), func(e transitions.Effect) bool {
-			return slices.Contains(step.Work.Settles, e.Transition)
-		})
-		if len(d.After.Links.Effects) == 0 {
-			d.After.Links.Effects = nil
-		}
-	}
-}
-
-// undoEarlier plans the undo of the effects that the failed activity names, the newest first.
-func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
-	var kept []transitions.Effect
-	for _, e := range d.After.Links.Effects {
-		if !slices.Contains(step.Work.Undoes, e.Transition) {
-			kept = append(kept, e)
-		}
-	}
-	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID,
-		Options: transitions.Options{Trace: d.Events[0].Trace}}
-	for _, e := range slices.Backward(d.After.Links.Effects) {
-		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e, "", now))
-		}
-	}
-	d.After.Links.Effects = kept
 }
 
 // undoOf returns a command that undoes an effect, with a version of the definition. by is Request.By.

@@ -24,7 +24,7 @@ func TestCauses(t *testing.T) {
 		{transitions.CausedByOperator, TimerScope(madeUp, "late"), "3", "operator", ""},
 		{"", TimerScope(madeUp, "late"), "3", "timer", "late"},
 		{"", transitions.InboxScope("bank:eu"), "m-1", "message", "bank:eu"},
-		{"", childScope(madeUp), "3-0", "parent", madeUp.String()},
+		{"", transitions.Reserved + "child:" + madeUp.String(), "3-0", "parent", madeUp.String()},
 		{"", endScope(madeUp), "ended", "child", madeUp.String()},
 		{"", UndoScope(madeUp), "e0ff", "undo", "e0ff"},
 		{"", LateScope + madeUp.String(), "3", "retention", ""},

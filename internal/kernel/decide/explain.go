@@ -29,7 +29,13 @@ func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, rol
 		} else {
 			step = s
 		}
-		o := inspect.Option{Transition: s.Name, To: targets(step, inst.State)}
+		to := slices.Clone(step.To)
+		for i, t := range to {
+			if t == workflow.Stay {
+				to[i] = inst.State
+			}
+		}
+		o := inspect.Option{Transition: s.Name, To: to}
 		if !step.Leaves(inst.State) {
 			o.Reasons = append(o.Reasons, inspect.Reason{Code: workflow.IllegalTransition,
 				Message: fmt.Sprintf("not possible in state %q", inst.State)})
@@ -49,16 +55,6 @@ func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, rol
 		options = append(options, o)
 	}
 	return options
-}
-
-func targets(s *workflow.Step, from workflow.State) []workflow.State {
-	to := slices.Clone(s.To)
-	for i, t := range to {
-		if t == workflow.Stay {
-			to[i] = from
-		}
-	}
-	return to
 }
 
 func checkGuards(s *workflow.Step, f workflow.Facts, data []byte) (out []*workflow.Error) {

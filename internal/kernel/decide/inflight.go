@@ -221,8 +221,6 @@ func TimerScope(instance uuid.UUID, timer string) string {
 // UndoScope returns the scope of the undos of an instance.
 func UndoScope(instance uuid.UUID) string { return transitions.Reserved + "undo:" + instance.String() }
 
-func childScope(parent uuid.UUID) string { return transitions.Reserved + "child:" + parent.String() }
-
 func endScope(child uuid.UUID) string { return endPrefix + child.String() }
 
 // FlightOf returns the record as its next attempt would see it.

@@ -2,11 +2,8 @@ package decide
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -96,11 +93,6 @@ func (k Keep) Until(h workflow.Horizons, now time.Time) time.Time {
 // LateScope is the prefix of the scope of a command that retention creates when it abandons an activity of an unknown workflow. The next
 // node that knows the workflow moves the instance to the activity's failure state.
 const LateScope = transitions.Reserved + "late:"
-
-// lateRef names that command. version is the version that accepted the activity.
-func lateRef(transition string, instance uuid.UUID, version int64) transitions.CommandRef {
-	return transitions.CommandRef{Transition: transition, Scope: LateScope + instance.String(), Key: strconv.FormatInt(version, 10)}
-}
 
 // AbandonedAnswer returns the answer to an abandoned command.
 func AbandonedAnswer() []byte {

@@ -47,11 +47,14 @@ func (p *Prepared) operate() (*Prepared, error) {
 	}
 	p.Transition = string(o.Action)
 	if o.Result != nil {
-		canonical, err := canonicalValue(o.Result)
+		if !o.Result.IsValid() {
+			return nil, badPayload("", "the result is not valid JSON")
+		}
+		object, err := Canonical(member("v", o.Result)) // any value, so within an object
 		if err != nil {
 			return nil, err
 		}
-		o.Result = canonical
+		o.Result = jsontext.Value(object[len(`{"v":`) : len(object)-1])
 	}
 	payload, err := json.Marshal(struct {
 		Scope  string         `json:"scope,omitempty"`
@@ -116,23 +119,28 @@ func (p *Prepared) checkOperation() error {
 	return nil
 }
 
-// canonicalValue returns any JSON value in canonical form.
-func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
-	if !v.IsValid() {
-		return nil, badPayload("", "the result is not valid JSON")
-	}
-	object, err := Canonical(member("v", v))
-	if err != nil {
-		return nil, err
-	}
-	return jsontext.Value(object[len(`{"v":`) : len(object)-1]), nil
-}
-
 func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
-	switch o.Action {
-	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
-		return operateOnInstance(p, w, inst, now)
+	if o.Target.Scope == "" {
+		switch {
+		case inst == nil:
+			return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", p.Instance))
+		case !p.expects(inst):
+			return refused(p.conflict(inst))
+		case o.Action == transitions.Migrate:
+			return migrate(p, inst, now)
+		case o.Action == transitions.Correct:
+			return correct(p, w, inst, now)
+		}
+		name, paused := PausedEntry, o.Action == transitions.Pause // repeating it is not an error
+		if !paused {
+			name = resumedEntry
+		}
+		d := p.note(w, inst, name, now)
+		if d.After != nil {
+			d.After.Paused, d.Resumed = paused, !paused
+		}
+		return d
 	}
 	if p.Stuck == nil || p.Stuck.Instance != p.Instance {
 		return failed(transitions.UnknownCommand())
@@ -148,34 +156,6 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instan
 		return retry(p, w, inst, now)
 	}
 	return settle(p, w, inst, now)
-}
-
-func operateOnInstance(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
-	action := p.Operation.Action
-	switch {
-	case inst == nil:
-		return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", p.Instance))
-	case !p.expects(inst):
-		return refused(p.conflict(inst))
-	case action == transitions.Migrate:
-		return migrate(p, inst, now)
-	case action == transitions.Correct:
-		return correct(p, w, inst, now)
-	}
-	return setPaused(p, w, inst, action == transitions.Pause, now)
-}
-
-// setPaused pauses or resumes an instance. Repeating it is not an error.
-func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, paused bool, now time.Time) Decision {
-	name := PausedEntry
-	if !paused {
-		name = resumedEntry
-	}
-	d := p.note(w, inst, name, now)
-	if d.After != nil {
-		d.After.Paused, d.Resumed = paused, !paused
-	}
-	return d
 }
 
 // note adds an audit row to the instance, if it exists: that of a scheduled creation does not.

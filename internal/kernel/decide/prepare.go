@@ -100,14 +100,21 @@ func (p *Prepared) Resolve(newID func() uuid.UUID, newest *workflow.Workflow, ol
 }
 
 // decode selects the newest version that has the transition and accepts the payload. Decide decodes again if the instance has another
-// version. Before, Creates says which meaning a name has that can both create and change instances.
+// version. Before, Creates says which meaning a name has that can both create and change instances. Only the newest version creates.
 func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
-	able := p.able(newest, older)
-	if len(able) == 0 {
+	versions := slices.DeleteFunc(append([]*workflow.Workflow{newest}, older...),
+		func(w *workflow.Workflow) bool { return len(w.Moving(p.Transition)) == 0 })
+	if p.Creates = newest.Creating(p.Transition) != nil && (p.Creates || len(versions) == 0); p.Creates {
+		versions = []*workflow.Workflow{newest}
+	}
+	if len(versions) == 0 {
 		return workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", newest.Name, p.Transition)
 	}
-	for _, w := range able {
-		steps := p.steps(w)
+	for _, w := range versions {
+		steps := w.Moving(p.Transition) // those that the command can mean
+		if p.Creates {
+			steps = []*workflow.Step{w.Creating(p.Transition)}
+		}
 		p.Hook = p.Hook || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Hook != nil })
 		p.Works = p.Works || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Work != nil })
 		if p.Definition != nil {
@@ -120,10 +127,10 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 			err = refusal // of the newest that has it
 		}
 	}
-	if p.Definition == nil {
-		return err
+	if p.Definition != nil {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // BeginWith returns the command as the creation of an instance with another version of the workflow.
@@ -153,28 +160,6 @@ func (p *Prepared) BeginWith(w *workflow.Workflow) (as *Prepared, err error) {
 		return nil, again
 	}
 	return &own, nil
-}
-
-// able sets Creates and returns the versions that have the transition, the newest first. Only the newest version creates.
-func (p *Prepared) able(newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
-	for _, w := range append([]*workflow.Workflow{newest}, older...) {
-		if len(w.Moving(p.Transition)) > 0 {
-			able = append(able, w)
-		}
-	}
-	p.Creates = newest.Creating(p.Transition) != nil && (p.Creates || len(able) == 0)
-	if p.Creates {
-		return []*workflow.Workflow{newest}
-	}
-	return able
-}
-
-// steps returns the steps of a version that the command can mean.
-func (p *Prepared) steps(w *workflow.Workflow) []*workflow.Step {
-	if p.Creates {
-		return []*workflow.Step{w.Creating(p.Transition)}
-	}
-	return w.Moving(p.Transition)
 }
 
 // ErrOnlyCreates is the cause of an error for a command on an instance if all known versions only create instances with it.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -64,7 +65,8 @@ func (s *Standing) WaitsFor(b *transitions.CommandRef, instance uuid.UUID) bool 
 	if b == nil || s.Working == nil {
 		return b == s.Working
 	}
-	return *b == *s.Working || *b == lateRef(s.Working.Transition, instance, s.accepted)
+	return *b == *s.Working || *b == transitions.CommandRef{Transition: s.Working.Transition,
+		Scope: LateScope + instance.String(), Key: strconv.FormatInt(s.accepted, 10)}
 }
 
 // Digest returns the SHA-256 of the standing, as pawl.standing in SQL does.
