@@ -44,10 +44,8 @@ func TestAbandoned_LatePoller(t *testing.T) {
 	creation := written("scheduled", "x")
 	creation.NotBefore = begun.Add(time.Hour)
 	submit(t, accepts, creation)
-	_, err := accepts.Admin().Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance},
-		transitions.Operation{Action: transitions.Pause})
-	require.NoError(t, err)
-	_, err = accepts.Cancel(t.Context(), transitions.Ref{Scope: "s", Key: "cancelled"}, "ann")
+	operate(t, accepts, transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause})
+	_, err := accepts.Cancel(t.Context(), transitions.Ref{Scope: "s", Key: "cancelled"}, "ann")
 	require.NoError(t, err)
 	clock.skip(80 * time.Hour)
 	works := newEngine(t, pool, with(w), clock.set)

@@ -88,9 +88,8 @@ func ofMove(id uuid.UUID, transition string) transitions.Command {
 
 func toVersion(t *testing.T, e *engine.Engine, id uuid.UUID, version int) {
 	t.Helper()
-	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: fmt.Sprint("to ", version)},
+	operate(t, e, transitions.Command{Instance: id, Key: fmt.Sprint("to ", version)},
 		transitions.Operation{Action: transitions.Migrate, To: version})
-	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
 }
 
 func TestAnAttributeComesWithTheNextTransition(t *testing.T) {

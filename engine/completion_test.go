@@ -107,9 +107,7 @@ func TestCompletionIsDeliveredAfterMigration(t *testing.T) {
 	id, kids := guard(t, e, 1)
 	advance(t, e, "kid", "die", kids[0].ID)
 	eventuallySteps(t, e, id, "open", "bear", "ended.deferred")
-	r, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "m", Actor: "ann"},
-		transitions.Operation{Action: transitions.Migrate, To: 2})
-	require.Truef(t, err == nil && r.Err() == nil, "%+v, %v", r, err)
+	operate(t, e, transitions.Command{Instance: id, Key: "m", Actor: "ann"}, transitions.Operation{Action: transitions.Migrate, To: 2})
 	eventuallySteps(t, e, id, "open", "bear", "ended.deferred", "pawl.migrated", "ended")
 	wantIntact(t, e, "")
 }

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -74,35 +73,6 @@ func TestDiscardedMessage_Redelivered(t *testing.T) {
 	assert.Truef(t, err == nil && n == 0, "forgot %d, %v", n, err)
 	n, err = e.Admin().ForgetMessages(t.Context(), time.Now().Add(time.Hour), 10)
 	assert.Truef(t, err == nil && n == 1, "forgot %d, %v", n, err)
-}
-
-func TestDeadMessages_Pages(t *testing.T) {
-	t.Parallel()
-	e := newEngine(t, database(t), withBank)
-	for i := range 5 {
-		for _, m := range []transitions.Message{
-			{Consumer: "post", ID: fmt.Sprint(i), Type: "x", Body: []byte("x")},
-			{Consumer: "bank", ID: fmt.Sprint(i), Type: "x", Body: []byte("x")},
-			{Consumer: "bank", ID: fmt.Sprint(i), Type: "x", Body: []byte("x"), Tenant: "acme"},
-		} {
-			require.Error(t, errOf(e.Consume(t.Context(), m)), "it was consumed")
-		}
-	}
-	for _, tt := range []struct{ consumer, want string }{
-		{"", "bank0 bank1 bank2 bank3 bank4 post0 post1 post2 post3 post4 "}, {"bank", "bank0 bank1 bank2 bank3 bank4 "}, {"none", ""},
-	} {
-		got := ""
-		for f, more := (inspect.DeadMessageFilter{Consumer: tt.consumer, Limit: 3}), true; more; {
-			var list []inspect.DeadMessage
-			var err error
-			list, more, err = e.Admin().DeadMessages(t.Context(), f)
-			require.Truef(t, err == nil && len(list) <= 3 && (!more || len(list) >= 3), "%d of them, more %v, %v", len(list), more, err)
-			for _, f.After = range list {
-				got += f.After.Consumer + f.After.ID + " "
-			}
-		}
-		assert.Equalf(t, tt.want, got, "%q has", tt.consumer)
-	}
 }
 
 // fakeSource hands over its messages, and counts what it may acknowledge.

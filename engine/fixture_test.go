@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,3 +222,48 @@ func started(t testing.TB, change ...func(*engine.Config)) (*pgxpool.Pool, *engi
 	pool := database(t)
 	return pool, newEngine(t, pool, change...)
 }
+
+// operate does an operation that must be done.
+func operate(t testing.TB, e *engine.Engine, c transitions.Command, o transitions.Operation) transitions.Receipt {
+	t.Helper()
+	r, err := e.Admin().Operate(t.Context(), c, o)
+	if err == nil {
+		err = r.Err()
+	}
+	require.NoErrorf(t, err, "%s %s", o.Action, c.Key)
+	return r
+}
+
+// still is a clock that several engines share, and that moves only when it is
+// told to.
+type still struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// newStill begins now, as the database's clock does.
+func newStill() *still { return &still{now: time.Now().UTC().Truncate(time.Microsecond)} }
+
+func (c *still) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *still) skip(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func (c *still) set(config *engine.Config) { config.Now = c.Now }
+
+// retainSQL is what retention does with keys, at a time of the test's own.
+const retainSQL = "SELECT FROM pawl.purge(batch => $1, moment => $2)"
+
+func retain(t testing.TB, pool *pgxpool.Pool, now time.Time) {
+	t.Helper()
+	exec(t, pool, retainSQL, 1000, now)
+}
+
+func TestMain(m *testing.M) { tables.Main(m) }

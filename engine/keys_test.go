@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -134,4 +136,153 @@ func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {
 	inFlightRows(t, pool, inspect.MaxCounted, "a", waits, `'pending', 'scheduled', 0, now() + interval '1 day'`)
 	k, err := e.Admin().Keys(t.Context(), "")
 	assert.Truef(t, err == nil && k.AtLeast && k.Due == 2*many && k.Scheduled == inspect.MaxCounted+1, "%+v, %v", k, err)
+}
+
+// recorded are the attempts by scope that the database has.
+func recorded(t *testing.T, e *engine.Engine, tenant string) string {
+	t.Helper()
+	k, err := e.Admin().Keys(t.Context(), tenant)
+	require.NoError(t, err)
+	assert.Falsef(t, len(k.Recorded) > 0 && (k.RecordedSince.IsZero() || k.RecordedSince.After(k.At)), "recorded since %v", k.RecordedSince)
+	return fmt.Sprintf("%+v", k.Recorded)
+}
+
+func TestSuppressionSurvivesRestarts(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	pack := func(e *engine.Engine, tenant, scope string, times int) {
+		for range times {
+			submit(t, e, transitions.Command{Tenant: tenant, Workflow: "crate", Transition: "pack", Key: "k",
+				Options: transitions.Options{Scope: scope}})
+		}
+	}
+	one, other := newEngine(t, pool, running(crates(1))), newEngine(t, pool, running(crates(1)))
+	pack(one, "a", "", 3)
+	pack(other, "a", "", 2)
+	pack(other, "b", "dock 4", 2)
+	one.Stop(context.Background())
+	other.Stop(context.Background())
+	later := newEngine(t, pool, running(crates(1)))
+	assert.Empty(t, later.Admin().Scopes(""), "it has answered nothing, and counts")
+	crate := inspect.ScopeCount{Tenant: "a", Scope: "crate:pack", New: 1, Replayed: 4}
+	dock := inspect.ScopeCount{Tenant: "b", Scope: "dock 4", Named: true, New: 1, Replayed: 1}
+	got, want := recorded(t, later, ""), fmt.Sprintf("%+v", []inspect.ScopeCount{crate, dock})
+	assert.Truef(t, got == want, "got  %s\nwant %s", got, want)
+	if got, want := recorded(t, later, "b"), fmt.Sprintf("%+v", []inspect.ScopeCount{dock}); got != want {
+		t.Errorf("of a tenant: got  %s\nwant %s", got, want)
+	}
+	pack(later, "a", "", 2)
+	later.Stop(context.Background())
+	crate.Replayed += 2
+	if got, want := recorded(t, later, "a"), fmt.Sprintf("%+v", []inspect.ScopeCount{crate}); got != want {
+		t.Errorf("of two days of work: got  %s\nwant %s", got, want)
+	}
+	exec(t, pool, "UPDATE pawl.scope_day SET day = day - 31")
+	assert.Equal(t, "[]", recorded(t, later, ""), "a month ago")
+}
+
+func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	seedTimes(t, pool, 600)
+	type kind struct {
+		workflow   string
+		definition int
+		state      workflow.State
+		open       bool
+	}
+	yes := true
+	for name, f := range map[string]inspect.CountFilter{
+		"everything of everybody": {},
+		"of a tenant":             {Tenant: "acme"},
+		"of nobody":               {Tenant: "nobody"},
+		"of a workflow":           {Tenant: "default", Workflow: "gift"},
+		"open":                    {Tenant: "default", Open: &yes},
+		"a definition in states":  {Definition: 2, States: []workflow.State{"open", "settled"}},
+		"an attribute":            {Tenant: "default", Attributes: map[string]string{"region": "r-1"}},
+		"an attribute in a state": {Workflow: "loan", States: []workflow.State{"open"}, Attributes: map[string]string{"customer": "c-4"}},
+		"a value of no instance":  {Attributes: map[string]string{"customer": "c-1000"}},
+	} {
+		want, total := map[kind]int64{}, int64(0)
+		for _, tenant := range []string{"default", "acme"} {
+			for _, i := range everything(t, pool, tenant) {
+				list := inspect.Filter{Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open, Attributes: f.Attributes}
+				if selects(&list, &i) && (f.Tenant == "" || f.Tenant == tenant) {
+					want[kind{i.Workflow, i.Definition, i.State, i.Open}]++
+					total++
+				}
+			}
+		}
+		c, err := e.Read().Counts(t.Context(), f)
+		require.NoError(t, err)
+		got := map[kind]int64{}
+		for _, k := range c.Counts {
+			got[kind{k.Workflow, k.Definition, k.State, k.Open}] = k.Count
+			assert.Truef(t, k.Exact, "%s: %+v is not exact", name, k)
+		}
+		assert.Truef(t, reflect.DeepEqual(got, want) && c.Total == total && c.Exact && c.Tenant == f.Tenant &&
+			time.Since(c.At).Abs() <= time.Hour, "%s: got %+v, want %v", name, c, want)
+	}
+}
+
+// What is more than is counted is said to be an estimate, never less than what was
+// counted, and of the right size once the table was analyzed.
+func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, "ALTER TABLE pawl.instance SET (autovacuum_enabled = false)")
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 8 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 8 = 0, sha256('x'),
+			now(), now()
+		FROM generate_series(0, 23999) i`)
+	count := func(state workflow.State) (k inspect.InstanceCount, all inspect.Counts) {
+		t.Helper()
+		all, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "default"})
+		require.NoError(t, err)
+		for _, k := range all.Counts {
+			if k.State == state {
+				return k, all
+			}
+		}
+		t.Fatalf("none in %s: %+v", state, all)
+		return k, all
+	}
+	k, all := count("settled")
+	assert.Truef(t, !k.Exact && !all.Exact && k.Count > 10_000, "without statistics: %+v", k)
+	exec(t, pool, "ANALYZE pawl.instance")
+	k, all = count("settled")
+	assert.Truef(t, !k.Exact && !all.Exact && k.Count >= 19_000 && k.Count <= 23_000, "of 21,000: %+v", k)
+	k, _ = count("open")
+	assert.Truef(t, k.Exact && k.Count == 3000, "of 3,000: %+v", k)
+}
+
+// A filter that selects few or none of very many kinds looks at the first of them, and
+// says that its answer is an estimate.
+func TestCounts_Bounded(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT 't' || lpad(i::text, 6, '0'), gen_random_uuid(), CASE WHEN i < 10100 THEN 'unknown here' ELSE 'loan' END, 1, 'open', 1, '{}', true,
+			sha256('x'), now(), now() FROM generate_series(0, 10199) i`)
+	exec(t, pool, "ANALYZE pawl.instance")
+	no := false
+	for name, tt := range map[string]struct {
+		filter    inspect.CountFilter
+		low, high int64
+	}{
+		"a state that none is in":     {inspect.CountFilter{States: []workflow.State{"lost"}}, 0, 0},
+		"what none is":                {inspect.CountFilter{Open: &no}, 0, 0},
+		"behind the first, known":     {inspect.CountFilter{Workflow: "loan"}, 50, 150},
+		"among the first, unknown":    {inspect.CountFilter{States: []workflow.State{"open"}}, 10_100, 10_300},
+		"a definition that none has":  {inspect.CountFilter{Definition: 7}, 0, 0},
+		"everything, without filters": {inspect.CountFilter{}, 10_100, 10_300},
+	} {
+		c, err := e.Read().Counts(t.Context(), tt.filter)
+		assert.Truef(t, err == nil && !c.Exact && c.Total >= tt.low && c.Total <= tt.high, "%s: %+v, %v", name, c, err)
+	}
+	c, err := e.Read().Counts(t.Context(), inspect.CountFilter{Tenant: "t010150", States: []workflow.State{"open"}})
+	assert.Truef(t, err == nil && c.Exact && c.Total == 1, "of one of them: %+v, %v", c, err)
 }

@@ -137,9 +137,7 @@ func randomInstances(t *testing.T, r *rand.Rand, e *engine.Engine, name string, 
 			}
 		}
 		if r.IntN(4) == 0 {
-			pause := transitions.Operation{Action: transitions.Pause}
-			_, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: id, Key: "p"}, pause)
-			require.NoError(t, err)
+			operate(t, e, transitions.Command{Instance: id, Key: "p"}, transitions.Operation{Action: transitions.Pause})
 		}
 	}
 	return ids

@@ -42,8 +42,11 @@ type told struct {
 func (q *told) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if strings.HasPrefix(data.SQL, "BEGIN ISOLATION LEVEL REPEATABLE READ") {
-		q.begin = data.SQL
+	if strings.HasPrefix(data.SQL, "BEGIN") {
+		if strings.HasPrefix(data.SQL, "BEGIN ISOLATION LEVEL REPEATABLE READ") {
+			q.begin = data.SQL
+		}
+		return ctx
 	}
 	for _, part := range []string{" AS entries", " AS kinds", "kinds AS ", "RECURSIVE child", " AS leased", "c.request", " AS looked",
 		"WHERE paused AND", "SET LOCAL"} {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -173,28 +172,4 @@ func hasOption(options []inspect.Option, transition string) bool {
 		}
 	}
 	return false
-}
-
-func TestRecordedDefinitions(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	other := workflow.Define("other", 1, workflow.Start("go", "there", none)).Final("there")
-	for _, c := range [][]workflow.Source{{loans(1), loans(2), loans(3)}, {other}} {
-		require.NoError(t, startAndStop(t, engine.Config{Pool: pool, Workflows: c}))
-	}
-	changed := loans(2, workflow.On("sell", workflow.From("open"), workflow.Stay, none))
-	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1), changed}})
-	require.NoError(t, err)
-	defer e.Stop(context.Background())
-	list, err := e.Admin().Definitions(t.Context())
-	require.NoError(t, err)
-	got := map[string]string{}
-	for _, d := range list {
-		got[fmt.Sprint(d.Workflow, " ", d.Version)] = fmt.Sprint(d.Given, d.Changed, d.CreatedAt.IsZero())
-	}
-	want := map[string]string{"loan 1": "true false false", "loan 2": "true true false", "loan 3": "false false false",
-		"other 1": "false false false"}
-	for of, what := range want {
-		assert.Equal(t, what, got[of], of)
-	}
 }

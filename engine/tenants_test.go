@@ -1,11 +1,12 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,45 +17,8 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
-
-func TestGroup_StatementCount(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	exec(t, pool, "CREATE TABLE public.written (what text, by xid8)")
-	exec(t, pool, `CREATE FUNCTION public.written() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		INSERT INTO public.written VALUES (concat_ws(' ', TG_OP, TG_TABLE_NAME), pg_current_xact_id());
-		RETURN NULL; END $$`)
-	for _, table := range []string{"instance", "command", "audit", "outbox"} {
-		exec(t, pool, "CREATE TRIGGER written AFTER INSERT OR UPDATE ON pawl."+table+" FOR EACH STATEMENT EXECUTE FUNCTION public.written()")
-	}
-	for _, apart := range []bool{false, true} {
-		e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.Committers, c.Pipeline.OneTenantPerStatement = 1, apart })
-		group := func(transition, payload string, tenants int) string {
-			var cs []transitions.Command
-			for n := 1; n <= 16; n++ {
-				cs = append(cs, transitions.Command{Tenant: fmt.Sprint(apart, tenants, n%tenants), Workflow: "loan", Transition: transition,
-					BusinessKey: fmt.Sprint(n), Key: transition + fmt.Sprint(n), Payload: fmt.Appendf(nil, payload, n)})
-			}
-			exec(t, pool, "TRUNCATE public.written")
-			for _, r := range e.SubmitMany(t.Context(), cs) {
-				require.Truef(t, r.Err == nil && !r.Receipt.Refused(), "%+v, %v", r.Receipt, r.Err)
-			}
-			// Only groups write audit rows; the poller for due commands writes too.
-			return query[string](t, pool, `SELECT string_agg(what, ', ') FROM public.written
-				WHERE by IN (SELECT by FROM public.written WHERE what = 'INSERT audit')`)
-		}
-		for _, c := range [][2]string{{"apply", `{"number":"%d","amount":50}`}, {"pay", `{"amount":%d}`}} {
-			one, many := group(c[0], c[1], 1), group(c[0], c[1], 16)
-			if apart { // nothing is saved
-				one = strings.TrimSuffix(strings.Repeat(one+", ", 16), ", ")
-			}
-			sorted := func(list string) []string { return slices.Sorted(slices.Values(strings.Split(list, ", "))) }
-			assert.Truef(t, slices.Equal(sorted(one), sorted(many)) && strings.Count(many, "outbox") != 0,
-				"%s, one tenant for each statement: %v: %s for one tenant, %s for 16", c[0], apart, one, many)
-		}
-	}
-}
 
 // Nodes of both kinds work on the same tenants, in any order, and lose against each other.
 func TestPositions_ManyTenants(t *testing.T) {
@@ -127,21 +91,88 @@ func TestLogsAreLockedInTheOrderOfTheirTenants(t *testing.T) {
 	}
 }
 
-func TestImmediateConstraints_KeepEvent(t *testing.T) {
+// frail is a payload whose own code may fail.
+type frail struct {
+	Text frailText `json:"text"`
+}
+
+type frailText string
+
+func (*frailText) UnmarshalText([]byte) error {
+	if frailBroken.Load() {
+		panic("the payload's own code")
+	}
+	return nil
+}
+
+var frailBroken atomic.Bool
+
+// After a retryable failure, later commands of the same instance are not executed until the list is submitted again; commands of other
+// instances are.
+func TestManyStopAtACommandThatFailsForNow(t *testing.T) {
 	t.Parallel()
-	pool, e := started(t)
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
-			return err
+	var broken atomic.Bool
+	double := func(_ *workflow.Call, d *loan, _ payment) error { d.Owed *= 2; return nil }
+	flaky := func() {
+		if broken.Load() {
+			panic("a dependency is not there yet")
 		}
-		submitTx(t, e, tx, transitions.Command{Workflow: "loan", Transition: "apply", Key: "1", Payload: []byte(`{"number":"1","amount":5}`)})
-		submitTx(t, e, tx, transitions.Command{Workflow: "loan", Transition: "pay", BusinessKey: "1", Key: "2", Payload: []byte(`{"amount":5}`)})
-		return nil
-	})
-	require.NoError(t, err)
-	f := e.Read().Follow("", 0)
-	defer f.Close()
-	batch, err := f.Poll(t.Context())
-	assert.Truef(t, err == nil && len(batch.Events) == 3 && batch.Last == 2,
-		"%d events up to %d, %v; want 3 up to 2", len(batch.Events), batch.Last, err)
+	}
+	ways := []workflow.Part[loan]{
+		workflow.On("action", workflow.From("open"), workflow.Stay, func(c *workflow.Call, d *loan, p payment) error {
+			flaky()
+			return double(c, d, p)
+		}),
+		engine.InTx(workflow.On("sql", workflow.From("open"), workflow.Stay, double), func(context.Context, pgx.Tx, loan, payment) error {
+			flaky()
+			return nil
+		}),
+		workflow.On("payload", workflow.From("open"), workflow.Stay, func(c *workflow.Call, d *loan, _ frail) error {
+			return double(c, d, payment{})
+		}),
+	}
+	pool, e := started(t, func(c *engine.Config) { c.Workflows = []workflow.Source{loans(1, ways...)} })
+	for _, way := range []string{"action", "sql", "payload"} {
+		number := "L-" + way
+		submit(t, e, applied(number, 100))
+		submit(t, e, applied("other "+number, 100))
+		first := on(way, number, "1 "+way, 1, "")
+		if way == "payload" {
+			first.Payload = []byte(`{"text":"x"}`)
+		}
+		list := []transitions.Command{first, on("pay", number, "2 "+way, 10, ""), on("pay", "other "+number, "3 "+way, 10, ""),
+			on("pay", number, "4 "+way, 10, "")}
+		broken.Store(true)
+		frailBroken.Store(true)
+		for i, r := range e.SubmitMany(t.Context(), list) {
+			switch {
+			case i == 2:
+				wantCode(t, r.Err, "")
+			case !workflow.CodeOf(r.Err).Info().Retry || r.Err == nil:
+				t.Errorf("%s: number %d: %+v, %v", way, i, r.Receipt, r.Err)
+			case i > 0 && (workflow.CodeOf(r.Err) != workflow.Internal || !strings.Contains(r.Err.Error(), `"1 `+way+`"`)):
+				t.Errorf("%s: number %d does not name the first: %v", way, i, r.Err)
+			}
+		}
+		broken.Store(false)
+		frailBroken.Store(false)
+		for i, r := range e.SubmitMany(t.Context(), list) {
+			assert.Truef(t, r.Err == nil && !r.Receipt.Refused(), "%s, again: number %d: %+v, %v", way, i, r.Receipt, r.Err)
+		}
+		assert.Equalf(t, "180", query[string](t, pool, "SELECT data->>'owed' FROM pawl.instance WHERE business_key = $1", number),
+			"%s is owed; in the order that was asked it is 180", way)
+	}
+}
+
+// A pause is an error for now too.
+func TestManyStopAtAPausedWorkflow(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	submit(t, e, applied("L-1", 100))
+	require.NoError(t, e.Admin().PauseWorkflow(t.Context(), "", "loan", "ann", "a break"))
+	list := []transitions.Command{on("pay", "L-1", "1", 1, ""), on("pay", "L-1", "2", 2, "")}
+	for i, r := range e.SubmitMany(t.Context(), list) {
+		wantCode(t, r.Err, workflow.Paused)
+		assert.Equalf(t, (i == 1), strings.Contains(r.Err.Error(), `"1"`), "number %d: %v", i, r.Err)
+	}
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 func TestSQLCanonicalFormMatchesEngine(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	documents := []string{`{}`, `{"b":1,"a":[true,false,null,{"d":"","c":{}}],"":[]}`,
 		`{"a":0,"b":-0,"c":1.50,"d":100,"e":-123.456,"f":1e3,"g":1E-3,"h":-1.5e-7,"i":0.000001,"j":0.0000001}`,
 		`{"a":123456789012345,"b":0.123456789012345,"c":9007199254740992,"d":-9007199254740991,"e":1234567890123450000000}`,
@@ -81,7 +82,7 @@ func text(random *rand.Rand) string {
 // Numbers that a double may not preserve would have two forms.
 func TestSQLRejectsImpreciseNumbers(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	for _, number := range []string{"9007199254740993", "0.1234567890123456", "12345678901234.56", "1152921504606846976", "1e400", "1e-400",
 		"1e309"} {
 		refused(t, pool, "22003", "SELECT pawl.canonical($1::jsonb)", `{"n":[`+number+`]}`)
@@ -90,7 +91,7 @@ func TestSQLRejectsImpreciseNumbers(t *testing.T) {
 
 func TestSQLFingerprintMatchesEngine(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	w, err := orders(nil).Build()
 	require.NoError(t, err)
 	id := uuid.MustParse("01936b0e-0000-7000-8000-000000000001")
@@ -122,7 +123,7 @@ func TestSQLFingerprintMatchesEngine(t *testing.T) {
 
 func TestSQLInstanceIDMatchesEngine(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	for n, key := range []string{"c-1:k-9", "é", "1:", ""} {
 		workflowName, tenant := "order"+strconv.Itoa(n), "ténant"
 		want := transitions.InstanceID(tenant, workflowName, key)

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestClaimReplaysResult(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	tx := begin(t, pool)
 	wantClaim(t, tx, "k", "request", "new 1")
 	exec(t, tx, `SELECT pawl.succeed('s', 'k', 1, '{"b": 1, "a": 2}', 201)`)
@@ -32,7 +33,7 @@ func TestClaimReplaysResult(t *testing.T) {
 
 func TestRetryableFailureAllowsNextAttempt(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	wantClaim(t, pool, "k", "request", "new 1")
 	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'the shop is closed')`)
 	wantClaim(t, pool, "k", "request", "retry 2")
@@ -50,7 +51,7 @@ func TestRetryableFailureAllowsNextAttempt(t *testing.T) {
 
 func TestExpiredLeaseCannotComplete(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	const args = "'s', 'k', sha256('request'), lease => '1 microsecond'"
 	got, err := claimAs(t.Context(), pool, args)
 	require.Truef(t, err == nil && got.String() == "new 1", "%v %v", got, err)
@@ -68,7 +69,7 @@ func TestExpiredLeaseCannotComplete(t *testing.T) {
 
 func TestOnlyHeldCommandCanBeCompleted(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	assert.Contains(t, refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`).Detail, "no such command", "detail")
 	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
 	refused(t, pool, "P4010", `SELECT pawl.transition('s', 'k', 1, 0, 'placed', '{}')`)
@@ -82,7 +83,7 @@ func TestOnlyHeldCommandCanBeCompleted(t *testing.T) {
 
 func TestClaimErrors(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, `SELECT pawl.claim('s', 'held', sha256('request'), lease => '1 hour');
 		SELECT pawl.claim('s', 'old', sha256('request')); SELECT pawl.succeed('s', 'old', 1, replay => '1 microsecond');
 		SELECT pawl.claim('s', 'bad', sha256('request')); SELECT pawl.fail('s', 'bad', 1, 'x', true, '1 microsecond');
@@ -121,7 +122,7 @@ func TestClaimErrors(t *testing.T) {
 
 func TestSucceedRejectsUnreadableResults(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	wantClaim(t, pool, "k", "request", "new 1")
 	for _, sql := range []string{
 		`SELECT pawl.succeed('s', 'k', 1, '[]')`,
@@ -159,7 +160,7 @@ func TestConcurrentClaimSeesFirstResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := contract(t)
+			pool := pgtest.Pool(t)
 			tx := begin(t, pool)
 			wantClaim(t, tx, "k", "request", "new 1")
 			second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
@@ -181,7 +182,7 @@ func TestConcurrentClaimSeesFirstResult(t *testing.T) {
 
 func TestConcurrentTakeoverHasOneWinner(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
 	tx := begin(t, pool)
 	wantClaim(t, tx, "k", "request", "taken_over 2")
@@ -198,8 +199,7 @@ func TestConcurrentTakeoverHasOneWinner(t *testing.T) {
 // A claim on an instance locks the instance before the key, like all code.
 func TestClaimLocksInstanceFirst(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	_, err := e.Submit(t.Context(), place("checkout", "k-1"))
 	require.NoError(t, err)
 	tx := begin(t, pool)
@@ -225,7 +225,7 @@ func TestEngineCodesMatchSQLStates(t *testing.T) {
 // Without an explicit retention, results are replayed for that of the workflow, or 24 hours without a workflow.
 func TestReplayRetentionOfWorkflow(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('order', '7 days');
 		SELECT pawl.claim('s', 'none', sha256('x')); SELECT pawl.succeed('s', 'none', 1);
 		SELECT pawl.claim('s', 'unknown', sha256('x'), 'parcel'); SELECT pawl.succeed('s', 'unknown', 1);

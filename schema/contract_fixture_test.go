@@ -29,16 +29,9 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// contract returns a database with the functions.
-func contract(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	return pgtest.Pool(t)
-}
-
 func exec(t testing.TB, q querier, sql string, args ...any) {
 	t.Helper()
-	_, err := q.Exec(t.Context(), sql, args...)
-	require.NoError(t, err, sql)
+	require.NoError(t, errOf(q.Exec(t.Context(), sql, args...)), sql)
 }
 
 func ask[T any](t testing.TB, q querier, sql string, args ...any) T {
@@ -228,6 +221,16 @@ func started(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *
 	})
 	return e
 }
+
+// served is a database with the functions and an engine on it.
+func served(t testing.TB, change ...func(*engine.Config)) (*pgxpool.Pool, *engine.Engine) {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	return pool, started(t, pool, change...)
+}
+
+// errOf is the error of a call whose value is not wanted.
+func errOf[T any](_ T, err error) error { return err }
 
 // place returns the command that places an order, and its payload.
 func place(key, cart string) transitions.Command {

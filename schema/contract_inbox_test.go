@@ -6,11 +6,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 )
 
 func TestConsumeOncePerConsumer(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	for _, tt := range []struct {
 		args string
 		want bool
@@ -28,7 +30,7 @@ func TestConsumeOncePerConsumer(t *testing.T) {
 
 func TestConsumeErrors(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'))")
 	for _, tt := range []struct{ state, args, message string }{
 		{"P4000", "NULL, 'm', sha256('')", "consumer is missing"},
@@ -57,7 +59,7 @@ func TestConcurrentConsumerWaits(t *testing.T) {
 	}{"committed": {true, "a"}, "rolled back": {false, "a"}, "another payload": {true, "b"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := contract(t)
+			pool := pgtest.Pool(t)
 			tx := begin(t, pool)
 			exec(t, tx, "SELECT pawl.consume('billing', 'm-1', sha256('a'))")
 			second := background(t, pool, func(conn *pgxpool.Conn) (first bool, err error) {

@@ -14,8 +14,7 @@ import (
 
 func TestResourceLockIsSharedWithSQL(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	inGo, inSQL := begin(t, pool), begin(t, pool)
 	const resource = "settlement:m-1:2026-01-02"
 	require.NoError(t, e.Lock(t.Context(), inGo, "", resource))
@@ -45,14 +44,12 @@ func TestResourceLockIsSharedWithSQL(t *testing.T) {
 
 func TestLockRejectsInvalidNames(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	tx := begin(t, pool)
 	for _, tt := range []struct{ tenant, resource string }{{"", ""}, {"", strings.Repeat("x", 256)}, {"", "\x00"},
 		{strings.Repeat("x", 65), "r"}} {
 		wantCode(t, e.Lock(t.Context(), tx, tt.tenant, tt.resource), workflow.InvalidRequest)
-		_, err := e.TryLock(t.Context(), tx, tt.tenant, tt.resource)
-		wantCode(t, err, workflow.InvalidRequest)
+		wantCode(t, errOf(e.TryLock(t.Context(), tx, tt.tenant, tt.resource)), workflow.InvalidRequest)
 	}
 	for _, args := range []string{"NULL", "''", "repeat('x', 256)", "'r', ''", "'r', repeat('x', 65)"} {
 		refused(t, pool, "22023", "SELECT pawl.lock("+args+")")
@@ -63,7 +60,7 @@ func TestLockRejectsInvalidNames(t *testing.T) {
 // A migration that replaces a function must repeat the setting.
 func TestFunctionsHaveSafeSearchPath(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	loose := ask[[]string](t, pool, `SELECT coalesce(array_agg(p.oid::regprocedure::text ORDER BY 1), '{}') FROM pg_proc AS p
 		WHERE p.pronamespace = 'pawl'::regnamespace AND ('search_path=pg_catalog, pg_temp' = ANY (p.proconfig)) IS NOT TRUE`)
 	assert.Empty(t, loose, "the search path of these is their caller's")
@@ -72,7 +69,7 @@ func TestFunctionsHaveSafeSearchPath(t *testing.T) {
 // A role that may create functions in a schema of a caller's search path cannot execute code as that caller.
 func TestFunctionsDoNotRunForeignCode(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "CREATE SCHEMA shared")
 	for _, args := range []string{"text, int, text, text", "text, name, int", "text, json, json", "text, text, text, text"} {
 		exec(t, pool, "CREATE FUNCTION shared.format("+args+") RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'somebody else''s "+

@@ -22,7 +22,7 @@ type reads struct {
 // The contract finds its rows by index and reads few of them, whatever the server's statistics say about the tables.
 func TestContractReadsByIndex(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	started(t, pool)
 	t.Run("empty", func(t *testing.T) { readByIndex(t, pool, 0) })
 	exec(t, pool, "VACUUM ANALYZE")
@@ -87,7 +87,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, due int64) {
 // A purge without due keys reads one end of an index: a few pages, with and without statistics, whatever the size.
 func TestIdlePurgeReadsFewPages(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	const args = "moment => now() - interval '1 day', decided => '{decided}'"
 	pages := func(name string) {
 		t.Helper()

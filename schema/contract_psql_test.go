@@ -76,7 +76,7 @@ var (
 
 func TestSQLPageExamples(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	var received bytes.Buffer
 	e := started(t, pool, func(c *engine.Config) { c.Sinks = []relay.Sink{{Name: "main", To: file.NewWriter(&received)}} })
 	list, _ := examples(t)
@@ -118,8 +118,7 @@ func upToDate(t testing.TB, e *engine.Engine) {
 
 func TestSQLPageRightsAreMinimal(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	_, rights := examples(t)
 	role := "pawltest_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	exec(t, pool, "CREATE ROLE "+role)

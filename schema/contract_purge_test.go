@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -44,7 +45,7 @@ func wantPurged(t testing.TB, q querier, args string, want purged) {
 
 func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	finished(t, pool, "gone", 5, "-31 days")
 	finished(t, pool, "past", 4, "-29 days")
 	finished(t, pool, "replayed", 3, "1 hour")
@@ -63,8 +64,7 @@ func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
 			AND num_nulls(code, body, attempt, failures, failure, progress, claimed_by) = 7`)
 	assert.Equal(t, 4, n, "tombstones are as they should be")
 	wantPurged(t, pool, "", purged{})
-	_, err := claimAs(t.Context(), pool, "'past', '2', sha256('x'), tenant => 't2'")
-	raised(t, err, "P4099")
+	raised(t, errOf(claimAs(t.Context(), pool, "'past', '2', sha256('x'), tenant => 't2'")), "P4099")
 	wantPurged(t, pool, "moment => now() + interval '2 days'", purged{3, 4, 0, 0})
 	// A forgotten key is new.
 	got, err := claimAs(t.Context(), pool, "'gone', '2', sha256('y'), tenant => 't2'")
@@ -74,7 +74,7 @@ func TestPurgeCreatesAndDeletesTombstones(t *testing.T) {
 // The row's own retention precedes the workflow's, which precedes the caller's.
 func TestPurgeTombstonePrecedence(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone) VALUES ('w', '1 day', '10 days'), ('forever', '1 day', NULL)")
 	for _, scope := range []string{"default", "workflow", "own", "own forever", "forever"} {
 		finished(t, pool, scope, 1, "-1 hour")
@@ -96,7 +96,7 @@ func TestPurgeTombstonePrecedence(t *testing.T) {
 
 func TestPurgeArchivesToHistory(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history) VALUES ('w', '1 day', '10 days', true)")
 	finished(t, pool, "wanted", 5, "-1 hour")
 	finished(t, pool, "not", 2, "-1 hour")
@@ -122,7 +122,7 @@ func historyOf(from, expired string) string {
 
 func TestPurgeOldestFirstInBatches(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	finished(t, pool, "a", 10, "-40 days")
 	finished(t, pool, "b", 10, "-50 days")
 	tx := begin(t, pool)
@@ -141,7 +141,7 @@ func TestPurgeOldestFirstInBatches(t *testing.T) {
 // Commands that no caller continues end with a result for late callers.
 func TestPurgeEndsAbandonedCommands(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 hour'), ('slow', '10 days');
 		INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('default', 'paused', 'ann', now())`)
 	for _, workflow := range []string{"quick", "slow", "other"} {
@@ -183,7 +183,7 @@ func TestPurgeEndsAbandonedCommands(t *testing.T) {
 // A purge that abandons a command respects the retention requested by its caller.
 func TestPurgeRespectsCallersRetention(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone) VALUES ('w', '1 hour', '2 hours')")
 	for key, request := range map[string]string{"plain": `{}`, "own": `{"replay_ns":36000000000000,"tombstone_ns":3600000000000}`,
 		"for ever": `{"tombstone_ns":9223372036854775807}`} {
@@ -207,22 +207,10 @@ func scheduled(scope, key, workflow string) string {
 			now());`, scope, key, workflow)
 }
 
-// A command that is claimed during a purge is not abandoned.
-func TestPurgeSkipsConcurrentClaims(t *testing.T) {
-	t.Parallel()
-	pool := contract(t)
-	exec(t, pool, "SELECT pawl.claim('s', 'k', sha256('x')); SELECT pawl.fail('s', 'k', 1, 'no')")
-	tx := begin(t, pool)
-	exec(t, tx, "SELECT pawl.claim('s', 'k', sha256('x'))")
-	wantPurged(t, pool, "moment => now() + interval '1 year'", purged{})
-	commit(t, tx)
-	wantPurged(t, pool, "moment => now() + interval '1 year'", purged{})
-}
-
 // A purge may delete a key's row while a claim looks it up; the claim must then be new.
 func TestClaimDuringPurgeIsNew(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "SELECT pawl.claim('s', 'k', sha256('x')); SELECT pawl.succeed('s', 'k', 1, replay => '1 us')")
 	tx := begin(t, pool)
 	wantPurged(t, tx, "tombstone => '0'", purged{1, 1, 0, 0})

@@ -299,7 +299,7 @@ func TestSQLStatesFromSQL(t *testing.T) {
 			make := trials[nameOf(row)]
 			require.NotNil(t, make, "the row has no trial")
 			s := make()
-			s.pool, s.blocked = pgtest.DirectTo(t, contract(t)), true
+			s.pool, s.blocked = pgtest.DirectTo(t, pgtest.Pool(t)), true
 			exec(t, s.pool, effects)
 			started(t, s.pool)
 			remove := func() {}

@@ -59,8 +59,7 @@ func timers(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) string {
 
 func TestTransitionArmsTimersLikeEngine(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
+	pool, e := served(t, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
 	created, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "post", Key: "p"})
 	require.NoError(t, err)
 	engines, own := created.Instance, uuid.Must(uuid.NewV7())
@@ -71,9 +70,8 @@ func TestTransitionArmsTimersLikeEngine(t *testing.T) {
 	}{{"note", "posted", 1}, {"hold", "held", 2}, {"note", "held", 2}, {"deliver", "delivered", 0}} {
 		got, want := timers(t, pool, own), timers(t, pool, engines)
 		assert.Truef(t, got == want && want != "", "before %s:\n%s\nthe engine:\n%s", step.transition, got, want)
-		_, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: step.transition, Instance: engines,
-			Key: fmt.Sprint(n)})
-		require.NoError(t, err)
+		require.NoError(t, errOf(e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: step.transition, Instance: engines,
+			Key: fmt.Sprint(n)})))
 		inSQL(t, pool, own, n+1, step.transition, step.state)
 		for _, id := range []uuid.UUID{own, engines} {
 			n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase = 'scheduled'", id)
@@ -86,8 +84,7 @@ func TestTransitionArmsTimersLikeEngine(t *testing.T) {
 // SQL can leave a state with a timer whose time the workflow computes, but cannot enter it or stay in it.
 func TestTransitionRefusesTimersFromData(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
+	pool, e := served(t, func(c *engine.Config) { c.Workflows = append(c.Workflows, parcels()) })
 	refuse := func(id uuid.UUID, version int, transition, state string) {
 		t.Helper()
 		got := refused(t, pool, "0A000", fmt.Sprintf(`SELECT pawl.transition('s', 'refused', c.attempt, %d, '%s', '{}')
@@ -98,8 +95,7 @@ func TestTransitionRefusesTimersFromData(t *testing.T) {
 	own := uuid.Must(uuid.NewV7())
 	inSQL(t, pool, own, 0, "post", "posted")
 	refuse(own, 1, "date", "dated")
-	_, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "date", Instance: own, Key: "d"})
-	require.NoError(t, err)
+	require.NoError(t, errOf(e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "date", Instance: own, Key: "d"})))
 	refuse(own, 2, "note", "dated")
 	inSQL(t, pool, own, 2, "rush", "rushed")
 	verified(t, e)

@@ -37,8 +37,7 @@ func refuseMove(t testing.TB, q querier, state string, id uuid.UUID, name, rest 
 
 func TestSQLTransitionMatchesEngine(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	id := idOf("k-1")
 
 	// The first transition is in SQL, the second by the engine, the third in SQL.
@@ -66,8 +65,7 @@ func TestSQLTransitionMatchesEngine(t *testing.T) {
 	require.Truef(t, err == nil && len(entries) == 1, "%v %v", entries, err)
 	got := entries[0]
 	want := transitions.Entry{Tenant: "default", Instance: id, Version: 3, Position: 3, Workflow: "order", Transition: "ship", From: placed,
-		To:    shipped,
-		Actor: "local", Reason: `Zoë said "now"`, Payload: []byte(`{"parcel":"p-1"}`), Data: inst.Data, Scope: "order:" + id.String(), Key: "s",
+		To: shipped, Actor: "local", Reason: `Zoë said "now"`, Payload: []byte(`{"parcel":"p-1"}`), Data: inst.Data, Scope: "order:" + id.String(), Key: "s",
 		At: got.At, Hash: inst.Chain}
 	assert.Equalf(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got), "got  %+v\nwant %+v", got, want)
 
@@ -76,18 +74,15 @@ func TestSQLTransitionMatchesEngine(t *testing.T) {
 	for n, want := range []string{`order.ship ` + string(inst.Data), `parcel.left {"n": 1}`, `parcel.seen []`} {
 		x := events[n]
 		assert.Truef(t, x.Position == 3 && x.Ordinal == n && x.Type+" "+string(x.Payload) == want && x.Version == 3 && x.State == shipped &&
-			x.Instance == id && x.At.Equal(got.At), "event %d is %+v", n, x)
-		if x := events[n]; x.Actor != "local" || x.Reason != got.Reason || x.From != placed || x.Scope != got.Scope || x.Key != "s" ||
-			x.Cause != transitions.CausedByCaller || x.BusinessKey != "c-1:k-1" || x.Attributes["region"] != "r-1" {
-			t.Errorf("event %d tells %+v", n, x)
-		}
+			x.Instance == id && x.At.Equal(got.At) && x.Actor == "local" && x.Reason == got.Reason && x.From == placed &&
+			x.Scope == got.Scope && x.Key == "s" && x.Cause == transitions.CausedByCaller && x.BusinessKey == "c-1:k-1" &&
+			x.Attributes["region"] == "r-1", "event %d is %+v", n, x)
 	}
 }
 
 func TestInstanceWithoutBusinessKeyGetsUUIDv7(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	before := time.Now().Add(-time.Minute)
 	body := ask[string](t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')::text
 		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
@@ -109,8 +104,7 @@ func TestInstanceWithoutBusinessKeyGetsUUIDv7(t *testing.T) {
 
 func TestSQLTransitionChecksVersion(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	ask[string](t, pool, placeInSQL, "one", payloadOf("k-1"), "k-1")
 	for _, version := range []string{"2", "-1", "NULL"} {
 		refuseMove(t, pool, "40001", idOf("k-1"), "ship", version+", 'shipped', '{}'")
@@ -134,8 +128,7 @@ func TestSQLTransitionChecksVersion(t *testing.T) {
 
 func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
-	e := started(t, pool)
+	pool, e := served(t)
 	ask[string](t, pool, placeInSQL, "one", payloadOf("k-1"), "k-1")
 	for _, tt := range []struct{ state, name, rest, message string }{
 		{"55000", "ship", "1, 'paid', '{}'", `not to "paid"`},
@@ -172,12 +165,10 @@ func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 		FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
 
 	// Instances that the engine has paused or is about to complete.
-	_, err := e.Admin().Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
-		transitions.Operation{Action: transitions.Pause})
-	require.NoError(t, err)
+	require.NoError(t, errOf(e.Admin().Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"},
+		transitions.Operation{Action: transitions.Pause})))
 	assert.Contains(t, refuseMove(t, pool, "55000", idOf("k-1"), "ship", "2, 'shipped', '{}'"), "is paused")
-	_, err = e.Submit(t.Context(), place("two", "k-2"))
-	require.NoError(t, err)
+	require.NoError(t, errOf(e.Submit(t.Context(), place("two", "k-2"))))
 	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-2"), Transition: "pay", Key: "p"})
 	require.Truef(t, err == nil && r.InFlight(), "got %+v, %v", r, err)
 	assert.Contains(t, refuseMove(t, pool, "55000", idOf("k-2"), "cancel", "2, 'cancelled', '{}'"), "in flight")
@@ -192,8 +183,7 @@ func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 func TestContractInOtherSchema(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	_, err := schema.Migrate(t.Context(), pool, "other_1")
-	require.NoError(t, err)
+	require.NoError(t, errOf(schema.Migrate(t.Context(), pool, "other_1")))
 	in := schema.For("other_1")
 	started(t, pool, func(c *engine.Config) { c.Schema = "other_1" })
 	ask[string](t, pool, in(strings.ReplaceAll(placeInSQL, "pawl.", "{pawl}.")), "checkout", payloadOf("k-1"), "k-1")
@@ -208,7 +198,7 @@ func TestContractInOtherSchema(t *testing.T) {
 // SQL callers use the default version.
 func TestSQLCreationUsesDefaultVersion(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	none := func(*workflow.Call, *order, workflow.None) error { return nil }
 	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none),
 		workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -26,7 +27,7 @@ func partitions(t testing.TB, q querier, parent string) []string {
 // A week begins on Monday and a month on its first day, in UTC, whatever the session's settings.
 func TestPartitionBoundsAreUTC(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	conn, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
@@ -57,7 +58,7 @@ func TestPartitionBoundsAreUTC(t *testing.T) {
 // Attaching a partition does not block readers and writers of events, nor do they block it.
 func TestPartitionCreationDoesNotBlockEvents(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	writer := begin(t, pool)
 	exec(t, writer, event, 1, time.Now())
 	maker := begin(t, pool)
@@ -72,7 +73,7 @@ func TestPartitionCreationDoesNotBlockEvents(t *testing.T) {
 
 func TestInsertFailsWithoutPartition(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	for _, at := range []string{"0001-01-01", "1999-12-31", "2044-01-01", "9999-12-31"} {
 		e := refused(t, pool, "23514", event, 1, at)
 		assert.Truef(t, e.ConstraintName == "" && e.TableName == "outbox" && e.SchemaName == schema.Default, "%+v", e)
@@ -91,7 +92,7 @@ func TestInsertFailsWithoutPartition(t *testing.T) {
 // A transaction that commits while the partition of its events is being detached must not lose them.
 func TestCommitFailsDuringRemoval(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
 	tx := begin(t, pool)
 	exec(t, tx, event, -5, "2020-01-01")
@@ -111,7 +112,7 @@ func TestCommitFailsDuringRemoval(t *testing.T) {
 // A role that may create partitions cannot fill the database with tables, and one that may remove them only removes expired ones.
 func TestPartitionRightsAreLimited(t *testing.T) {
 	t.Parallel()
-	pool := contract(t)
+	pool := pgtest.Pool(t)
 	role := fmt.Sprintf("shop_%d", time.Now().UnixNano())
 	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA pawl TO %[1]s; GRANT SELECT, INSERT, UPDATE ON pawl.outbox TO %[1]s",
 		role))

@@ -37,14 +37,12 @@ func TestGrant_AddsMissingRights(t *testing.T) {
 		planned, err := PlanGrants(t.Context(), pool, name, role)
 		require.NoError(t, err)
 		for left := range planned { // each statement is needed
-			_, err := pool.Exec(t.Context(), "DROP OWNED BY "+role)
-			require.NoError(t, err)
+			require.NoError(t, errOf(pool.Exec(t.Context(), "DROP OWNED BY "+role)))
 			for i, sql := range planned {
 				if i == left {
 					continue
 				}
-				_, err := pool.Exec(t.Context(), sql)
-				require.NoError(t, err)
+				require.NoError(t, errOf(pool.Exec(t.Context(), sql)))
 			}
 			assert.ErrorIsf(t, CheckRights(t.Context(), node, name), ErrRights, "without %s", planned[left])
 		}
@@ -61,8 +59,7 @@ func TestGrant_CoversLaterPartitions(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, migrated(t, Default))
 	role, as := pgtest.Role(t, pool)
-	_, err := Grant(t.Context(), pool, Default, role)
-	require.NoError(t, err)
+	require.NoError(t, errOf(Grant(t.Context(), pool, Default, role)))
 	node := connected(t, as)
 	for by, month := range map[*pgxpool.Pool]string{pool: "7 months", node: "8 months"} {
 		for _, parent := range []string{"outbox", "command_history"} {
@@ -99,19 +96,12 @@ func TestMigrate_NotAllowed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, pgtest.EmptyPool(t))
 	_, as := pgtest.Role(t, pool)
-	_, err := Migrate(t.Context(), connected(t, as), Default)
-	assert.ErrorContains(t, err, `as the owner of the tables`)
+	assert.ErrorContains(t, errOf(Migrate(t.Context(), connected(t, as), Default)), `as the owner of the tables`)
 	role, as := pgtest.Role(t, pool)
-	_, err = Grant(t.Context(), pool, Default, role)
-	assert.ErrorIs(t, err, ErrBehind, "grants without tables")
-	_, err = Migrate(t.Context(), pool, Default)
-	require.NoError(t, err)
-	_, err = Grant(t.Context(), pool, Default, "nobody_is_called_so")
-	assert.ErrorContains(t, err, "does not exist", "a role that does not exist")
-	_, err = Grant(t.Context(), pool, Default, role)
-	require.NoError(t, err)
-	_, err = pool.Exec(t.Context(), "DELETE FROM pawl.migration WHERE number = $1", len(Migrations))
-	require.NoError(t, err)
-	_, err = Migrate(t.Context(), connected(t, as), Default)
-	assert.ErrorContains(t, err, `run "migrate up"`)
+	assert.ErrorIs(t, errOf(Grant(t.Context(), pool, Default, role)), ErrBehind, "grants without tables")
+	require.NoError(t, errOf(Migrate(t.Context(), pool, Default)))
+	assert.ErrorContains(t, errOf(Grant(t.Context(), pool, Default, "nobody_is_called_so")), "does not exist", "a role that does not exist")
+	require.NoError(t, errOf(Grant(t.Context(), pool, Default, role)))
+	require.NoError(t, errOf(pool.Exec(t.Context(), "DELETE FROM pawl.migration WHERE number = $1", len(Migrations))))
+	assert.ErrorContains(t, errOf(Migrate(t.Context(), connected(t, as), Default)), `run "migrate up"`)
 }

@@ -25,15 +25,13 @@ func TestStatusListsAppliedAndPending(t *testing.T) {
 	if s := statusOf(t, pool, Default); s.Version() != 0 || len(s.Pending) != len(Migrations) || !errors.Is(s.Err(), ErrBehind) {
 		t.Errorf("of an empty database: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
 	}
-	_, err := Migrate(t.Context(), pool, Default)
-	require.NoError(t, err)
+	require.NoError(t, errOf(Migrate(t.Context(), pool, Default)))
 	s := statusOf(t, pool, Default)
 	assert.Truef(t, s.Version() == len(Migrations) && len(s.Pending) == 0 && s.Err() == nil,
 		"of a migrated one: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
 	first := s.Applied[0]
 	assert.Truef(t, first.Number == 1 && first.Name == Migrations[0].Name && !first.AppliedAt.IsZero(), "the first is %+v", first)
-	_, err = pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name) VALUES ($1, 'next')", len(Migrations)+1)
-	require.NoError(t, err)
+	require.NoError(t, errOf(pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name) VALUES ($1, 'next')", len(Migrations)+1)))
 	if s := statusOf(t, pool, Default); !errors.Is(s.Err(), ErrNewer) || len(s.Pending) != 0 {
 		t.Errorf("of one of a newer program: %d pending, %v", len(s.Pending), s.Err())
 	}
@@ -45,8 +43,8 @@ func TestOlderProgramWorksAfterAddition(t *testing.T) {
 	pool, mine := migrated(t, Default), len(Migrations)
 	add := func(number, needs int) {
 		t.Helper()
-		_, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number, needs)
-		require.NoError(t, err)
+		require.NoError(t, errOf(pool.Exec(t.Context(),
+			"INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number, needs)))
 	}
 	add(mine+1, mine)
 	n, err := Migrate(t.Context(), pool, Default)
@@ -77,8 +75,7 @@ func TestPlanMatchesMigrate(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Default, "other_1"} {
 		migratedHere, planned := migrated(t, name), pgtest.EmptyPool(t)
-		_, err := planned.Exec(t.Context(), Plan(name, 0), pgx.QueryExecModeSimpleProtocol)
-		require.NoError(t, err)
+		require.NoError(t, errOf(planned.Exec(t.Context(), Plan(name, 0), pgx.QueryExecModeSimpleProtocol)))
 		assert.NoError(t, Check(t.Context(), planned, name))
 		want, got := relationsOf(t, migratedHere, name), relationsOf(t, planned, name)
 		assert.Truef(t, got == want && got != "", "schema %s has\n%s\nnot\n%s", name, got, want)

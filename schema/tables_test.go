@@ -215,11 +215,10 @@ func TestCheckConstraintsRejectInvalidRows(t *testing.T) {
 		WHERE connamespace = 'pawl'::regnamespace AND contype = 'c'`)
 	require.NoError(t, err)
 	var definition, name string
-	_, err = pgx.ForEachRow(found, []any{&definition, &name}, func() error {
+	require.NoError(t, errOf(pgx.ForEachRow(found, []any{&definition, &name}, func() error {
 		assert.Truef(t, hit[name], "no bad row here violates %s", definition)
 		return nil
-	})
-	require.NoError(t, err)
+	})))
 }
 
 // The CHECKs are not stricter than described.
@@ -234,8 +233,7 @@ func TestCommandIsStorableInEveryStatus(t *testing.T) {
 			"progress": "'{}'"}),
 	} {
 		key := row{"key": fmt.Sprintf("'k%d'", i)}
-		_, err := pool.Exec(t.Context(), "INSERT INTO pawl.command "+validRows["command"].insert(change.with(key)))
-		assert.NoError(t, err, change)
+		assert.NoError(t, errOf(pool.Exec(t.Context(), "INSERT INTO pawl.command "+validRows["command"].insert(change.with(key)))), change)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -14,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -209,4 +212,133 @@ func makeRole(t testing.TB, pool *pgxpool.Pool) {
 		}
 		require.False(t, time.Now().After(deadline), err)
 	}
+}
+
+// However much of one tenant's SQL waits, a worker is left for another tenant's, and one for what has none.
+func TestSlowSQLOfOneTenantHoldsUpNoOther(t *testing.T) {
+	pool := database(t)
+	begun, gate := make(chan struct{}, 100), make(chan struct{})
+	slow := func(ctx context.Context, tx pgx.Tx, d loan, p payment) error {
+		if p.Do == "wait" {
+			begun <- struct{}{}
+			select {
+			case <-gate:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	}
+	e := newEngine(t, pool, func(c *engine.Config) {
+		c.Pipeline.RetryWorkers, c.Pipeline.LockWait, c.Pipeline.HookTimeout = 4, await.Patience, await.Patience
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("slow", workflow.From("open"), workflow.Stay, pay).Or("settled"), slow))}
+	})
+	const many = 20
+	for i := range many {
+		submit(t, e, applied(fmt.Sprint("L-", i), 100))
+	}
+	others := func(c transitions.Command) transitions.Command { c.Tenant = "other"; return c }
+	id := submit(t, e, others(applied("O-1", 100))).Instance
+	submit(t, e, others(applied("O-2", 100)))
+
+	answers := make(chan error, many)
+	for i := range many {
+		go func() {
+			_, err := e.Submit(context.WithoutCancel(t.Context()), on("slow", fmt.Sprint("L-", i), "s", 1, "wait"))
+			answers <- err
+		}()
+	}
+	for range 2 { // as many as one tenant has at once
+		await.Receive(t, "the slow SQL has begun", begun)
+	}
+	await.Eventually(t, "all others of it wait", func() bool { return e.Admin().Stats().Aside >= many })
+
+	// With SQL of its own, and a plain one whose instance was held.
+	submit(t, e, others(on("slow", "O-2", "s", 1, "")))
+	tx := begin(t, pool)
+	require.NoError(t, errOf(tx.Exec(t.Context(), "SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE", id)))
+	aside := e.Admin().Stats().Aside
+	paid := make(chan error, 1)
+	go func() {
+		_, err := e.Submit(context.WithoutCancel(t.Context()), others(on("pay", "O-1", "p", 1, "")))
+		paid <- err
+	}()
+	await.Eventually(t, "it waits for the instance", func() bool { return e.Admin().Stats().Aside > aside })
+	rollback(t, tx)
+	assert.NoError(t, await.Receive(t, "the plain command", paid))
+	n := len(begun)
+	assert.Truef(t, n <= 0, "%d of one tenant's run at once, where 2 may", 2+n)
+	close(gate)
+	for range many {
+		assert.NoError(t, await.Receive(t, "the slow SQL", answers))
+	}
+}
+
+// oneTransition is what a transition with one event adds; with its own SQL, the
+// ledger too.
+var (
+	oneTransition = map[string]int{"pawl.command": 1, "pawl.audit": 1, "pawl.outbox": 1, "head": 1}
+	oneBooking    = map[string]int{"pawl.command": 1, "pawl.audit": 1, "pawl.outbox": 1, "head": 1, "ledger": 1}
+)
+
+func TestTheUsersSQLCommitsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	pool, e := started(t)
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	first := submit(t, e, on("book", "L-1", "b", 30, ""))
+	wantMore(t, pool, before, oneBooking)
+	assert.Truef(t, first.Position == 2 && first.Version == 2, "got %+v", first)
+	for range 3 { // a replay does not run it again
+		again := submit(t, e, on("book", "L-1", "b", 30, ""))
+		assert.Truef(t, again.Replayed && bytes.Equal(again.Body, first.Body),
+			"got %s, replayed %v, want %s", again.Body, again.Replayed, first.Body)
+	}
+	wantMore(t, pool, before, oneBooking)
+}
+
+func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
+	t.Parallel()
+	pool, e := started(t)
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	for i := range 3 {
+		r, err := e.Submit(t.Context(), on("book", "L-1", "b", 30, "refuse"))
+		require.Truef(t, err == nil && r.Status == 409 && r.Version == 0 && r.Position == 0 && r.Replayed == (i > 0), "got %+v, %v", r, err)
+		e := r.Err()
+		wantCode(t, e, workflow.GuardRefused)
+		assert.Truef(t, strings.Contains(e.Error(), "the limit is reached") && strings.Contains(string(r.Body), `"state":"open"`),
+			"the caller is told %s", r.Body)
+	}
+	wantMore(t, pool, before, map[string]int{"pawl.command": 1})
+	inst, err := e.Read().InstanceByKey(t.Context(), "", "loan", "L-1")
+	assert.Truef(t, err == nil && inst.Version == 1, "got %+v, %v", inst, err)
+	own := errLimit.(*workflow.Error)
+	assert.Equalf(t, workflow.State(""), own.State, "the user's own value was changed: %+v", own)
+}
+
+func TestInTx_Timeout(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	sleepy := func(ctx context.Context, tx pgx.Tx, _ loan, p payment) error {
+		if p.Do == "" {
+			return nil
+		}
+		_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
+		return err
+	}
+	e := newEngine(t, pool, func(c *engine.Config) {
+		c.Pipeline.HookTimeout = 200 * time.Millisecond
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("buy", workflow.From("open"), workflow.Stay, pay).Or("settled"),
+			sleepy))}
+	})
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	wantCode(t, errOf(e.Submit(t.Context(), on("buy", "L-1", "slow", 1, "sleep"))), workflow.TimedOut)
+	wantMore(t, pool, before, nil)
+	eventually(t, "it is done when it takes no time, which a busy machine may not give it at once", func() bool {
+		r, err := e.Submit(t.Context(), on("buy", "L-1", "slow", 1, ""))
+		require.False(t, err != nil && workflow.CodeOf(err) != workflow.TimedOut, err)
+		return err == nil && !r.Refused()
+	})
+	wantMore(t, pool, before, oneTransition)
 }
