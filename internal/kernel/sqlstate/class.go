@@ -28,15 +28,15 @@ const (
 func (c Class) Engine() string {
 	switch c {
 	case Conflict:
-		return "repeats the transaction, up to 20 times"
+		return "retries the transaction, up to 20 times"
 	case NoPartition:
-		return "makes the partition and repeats the transaction"
+		return "creates the partition and retries the transaction"
 	case LockTaken, Canceled:
-		return "repeats the command in the retry lane, up to `LockWait`"
+		return "retries the command in the retry lane, up to `LockWait`"
 	case Disconnected:
-		return "connects again and asks by key, up to `Outage`"
+		return "reconnects and retries by key, up to `Outage`"
 	}
-	return "does not repeat it"
+	return "does not retry"
 }
 
 // Code is the code that the caller gets if the engine does not repeat the command, or has repeated it in vain.

@@ -40,7 +40,7 @@ type Row struct {
 var Rows = []Row{
 	{"08xxx", nil, "the connection is lost or refused; if it was lost in a COMMIT, the outcome is unknown", Disconnected, ByCaller, SameKey},
 	{"0A000", nil, "only the engine can make the transition: submit it there", Defect, "", ""},
-	{"22xxx", nil, "an argument makes no sense", Defect, "", ""},
+	{"22xxx", nil, "invalid argument", Defect, "", ""},
 	{"23502", nil, "an argument that is required is NULL", Defect, "", ""},
 	{"23505", []string{"command_pkey"}, "another transaction has claimed the key: `claim` waits for it and returns its outcome", Conflict,
 		InFunction, SameKey},
@@ -68,7 +68,7 @@ var Rows = []Row{
 	{"P4003", nil, "the hash is missing or is not 32 bytes", Defect, "", ""},
 	{"P4010", nil, "this attempt does not hold the command any more: only a new claim reports its outcome", Defect, AtTransaction, SameKey},
 	{"P4011", nil, "this attempt does not hold the command any more, and cannot fail it", Defect, AtTransaction, SameKey},
-	{"P4029", nil, "a command with this key is being worked on", Defect, ByCaller, SameKey},
+	{"P4029", nil, "a command with this key is in progress", Defect, ByCaller, SameKey},
 	{"P4030", nil, "the command has failed permanently; the detail is the stored problem", Defect, "", NewKey},
 	{"P4050", nil, "the message id was used with another payload", Defect, "", ""},
 	{"P4099", nil, "the key is past its retention period: its answer is removed, and it will not run again", Defect,

@@ -166,7 +166,7 @@ func TestMatrix_Golden(t *testing.T) {
 
 func table() string {
 	var b strings.Builder
-	b.WriteString("| room | may import (ours) | other people's modules |\n|---|---|---|\n")
+	b.WriteString("| package | imports of Pawl | other modules |\n|---|---|---|\n")
 	for _, r := range Matrix {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", names([]string{r.Path}), names(r.Ours), names(r.Modules))
 	}

@@ -57,7 +57,7 @@ func TestLinkedModulesAreUsed(t *testing.T) {
 // The document shows what is linked, and so how much that grows with a change.
 func TestLinkedModules_Golden(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("| imported | linked, and what is above |\n|---|---|\n")
+	b.WriteString("| imported | linked, in addition to the rows above |\n|---|---|\n")
 	var above []string
 	for _, p := range programs {
 		modules := linked(t, p.packages...)

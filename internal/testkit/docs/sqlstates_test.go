@@ -35,24 +35,21 @@ func TestSQLStatesOfTheContractHaveAdvice(t *testing.T) {
 
 func sqlstatesDocument() string {
 	var b strings.Builder
-	b.WriteString(`# SQLSTATEs: retry or not
+	b.WriteString(`# SQLSTATEs
 
-This page says for each error of PostgreSQL whether a retry helps, where, and with which key. It is generated from the table that the engine
-follows (` + "`internal/kernel/sqlstate`" + `) by ` + "`make generate`" + `, and tests raise each error and follow its advice:
+This page lists for each error of PostgreSQL whether a retry helps, where, and with which key. It is generated from the table of the engine
+(` + "`internal/kernel/sqlstate`) by `make generate`" + `, and tests raise each error and follow the advice:
 ` + "`TestSQLStatesFromSQL` in `schema`, `TestSQLStatesFromGo` in `engine`" + `.
 
-Three rules cover most of it:
-
-- Keep the key. A new key is a new intent, so a retry with a new key can do the work twice. Only a new intent gets a new key.
-- An error ends the transaction. A retry behind a savepoint keeps the snapshot and the locks, so it can fail again; begin another one.
-- After a lost connection the outcome of a COMMIT is unknown. The same key finds out: the claim returns ` + "`replay`" + `, or the work is
-  done now.
+- Retry with the same key. A new key is a new intent, so the work could be done twice.
+- An error ends the transaction. A retry behind a savepoint keeps the snapshot and the locks and can fail again; begin a new transaction.
+- After a lost connection the outcome of a COMMIT is unknown. A retry with the same key gets ` + "`replay`" + ` from the claim, or executes the
+  command.
 
 ## From SQL
 
-For callers of the [functions](sql.md). *At the transaction boundary* means: roll back, begin another transaction, claim the key again. *By
-the caller, later* means the same after a pause that grows with each attempt, with jitter. *In the function* means that the function
-does it by itself, and the error does not reach the caller.
+For callers of the [functions](sql.md). *At the transaction boundary*: roll back, begin another transaction, claim the key again. *By the caller,
+later*: the same after a growing pause with jitter. *In the function*: the function retries itself.
 
 | SQLSTATE | meaning | retry | where | key |
 |---|---|---|---|---|
@@ -72,11 +69,11 @@ does it by itself, and the error does not reach the caller.
 	b.WriteString(`
 ## From Go and over HTTP
 
-The engine classifies the errors of its own statements, and repeats the command itself. Its callers get a [code](errors.md) if that is in
-vain. ` + "`LockWait` and `Outage`" + ` are fields of ` + "`engine.PipelineConfig`" + `. The last column is for the SQL of a transition
-(` + "`engine.InTx`" + `): that SQL may talk to other servers and set limits of its own, so only a conflict is repeated.
+The engine retries commands itself. Its callers get a [code](errors.md) if that fails. ` + "`LockWait` and `Outage`" + ` are fields of
+` + "`engine.PipelineConfig`" + `. The last column is for the SQL of a transition (` + "`engine.InTx`" + `), which may access other servers and set its
+own limits, so only conflicts are retried.
 
-| SQLSTATE | the engine | code, if in vain | the same key again | code, from the transition's own SQL |
+| SQLSTATE | the engine | code | the same key again | code, from the transition's own SQL |
 |---|---|---|---|---|
 `)
 	again := func(code workflow.Code) string {
@@ -94,11 +91,10 @@ vain. ` + "`LockWait` and `Outage`" + ` are fields of ` + "`engine.PipelineConfi
 	fmt.Fprintf(&b, "| others | %s | `%s` | %s, after the defect is fixed | `%s` |\n", defect.Engine(), defect.Code(), again(defect.Code()),
 		defect.OwnCode())
 	b.WriteString(`
-In a transaction of the caller (` + "`Engine.SubmitTx`" + `) the engine repeats a conflict up to three times behind a savepoint,
-makes a missing partition, and repeats nothing else. The caller gets the code of the table: roll back, begin another
-transaction, and submit with the same key.
+In a transaction of the caller (` + "`Engine.SubmitTx`" + `) the engine retries conflicts up to three times behind a savepoint, and creates
+missing partitions. Otherwise the caller gets the code: roll back, begin another transaction, and submit with the same key.
 
-Callers in Go and over HTTP get a code where callers of the functions get a SQLSTATE of Pawl:
+Pawl's own SQLSTATEs correspond to these codes:
 
 | SQLSTATE | code | status | retry | key |
 |---|---|---|---|---|
