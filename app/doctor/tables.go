@@ -71,7 +71,7 @@ func lookAtIndexes(ctx context.Context, x *exam) (string, []Finding, error) {
 		switch {
 		case !ok:
 			found = append(found, problem(want.Name, todo(x.remade(&want, false)),
-				"table %s lacks the index %s: what looks by it reads the whole table", want.Table, want.Name))
+				"table %s lacks the index %s, so queries read the whole table", want.Table, want.Name))
 		case have.Definition != want.Definition:
 			found = append(found, problem(want.Name, todo(x.remade(&want, true)),
 				"the index %s of table %s is another one than the migrations make: %s", want.Name, want.Table, have.Definition))

@@ -63,7 +63,7 @@ func versionRow(v *inspect.WorkflowVersion) []string {
 	begins := ""
 	switch {
 	case v.Said:
-		begins = "new ones, as said"
+		begins = "new ones, as set"
 	case v.Begins:
 		begins = "new ones"
 	}

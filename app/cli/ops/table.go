@@ -110,7 +110,7 @@ time and reason. With -o json there are both.`,
 		run:   showPaused},
 	{use: "versions", short: "List the versions of workflows, their instances, and the nodes that know them",
 		long: `The list has all versions that have ever run on this database: the default version of
-new instances ("as said" if ops begin set it), the number of instances of each version,
+new instances ("as set" if ops begin set it), the number of instances of each version,
 by state, and the live nodes with and without it. A version without open instances can
 be left out of the next build. Large counts are estimates, as in ops counts.
 

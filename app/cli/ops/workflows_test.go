@@ -81,10 +81,10 @@ func TestOpsBegin_SetsDefaultVersion(t *testing.T) {
 			assert.Equal(t, 1, int(v.Open))
 		}
 	}
-	p.has("versions", "nodes without it", "new ones, as said")
+	p.has("versions", "nodes without it", "new ones, as set")
 	p.has("begin order newest -o json", `"version": 0`, `"begins": 1`)
 	assert.Equal(t, "sack: new instances begin with the newest version that a node knows, now 2\n", p.run("begin sack newest"))
-	assert.NotContains(t, p.run("versions"), "as said")
+	assert.NotContains(t, p.run("versions"), "as set")
 }
 
 func TestOpsPauseAndResume(t *testing.T) {
