@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -192,23 +193,30 @@ func (g *guarded) withKey(tenant, grants string) []string {
 	return []string{"Authorization", "Bearer " + text}
 }
 
+// path returns a path of a route, with a value of its own for one name.
+func (g *guarded) path(r *api.Route, name, value string) string {
+	values := map[string]string{"id": g.instance.String(), "workflow": "parcel", "business_key": "L-1", "transition": "stamp",
+		"scope": "parcel:label", "key": "k", "sink": "none", "consumer": "none", "api_key": g.key, "migration": "1"}
+	if name != "" {
+		values[name] = url.PathEscape(value)
+	}
+	path := r.Path
+	for name, value := range values {
+		path = strings.NewReplacer("{"+name+"}", value, "{"+name+"...}", value).Replace(path)
+	}
+	return path
+}
+
 // fill makes a request for a route.
 func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 	g.t.Helper()
-	path := r.Path
-	for name, value := range map[string]string{"{id}": g.instance.String(), "{workflow}": "parcel", "{business_key}": "L-1",
-		"{transition}": "stamp", "{scope}": "parcel:label", "{key...}": "k", "{sink}": "none", "{consumer}": "none",
-		"{api_key}": g.key, "{migration}": "1"} {
-		path = strings.Replace(path, name, value, 1)
-	}
 	query := ""
 	for _, p := range r.Params {
 		if p.In == api.InQuery && p.Required {
 			query += "&" + p.Name + "=" + strings.Repeat("0", 64)
 		}
 	}
-	method := r.Method
-	request, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path+strings.Replace(query, "&", "?", 1),
+	request, err := http.NewRequestWithContext(g.t.Context(), r.Method, g.url+g.path(r, "", "")+strings.Replace(query, "&", "?", 1),
 		strings.NewReader(bodies[r.Path]))
 	if err != nil {
 		g.t.Fatal(err)
