@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pawlhq/pawl/api"
@@ -94,22 +93,5 @@ func TestCredentialRateIsOfEachActor(t *testing.T) {
 		{"ann's key elsewhere", 201}} {
 		a := s.post("/v1/workflows/parcel/pack?dry_run=true", "k", `{"to":"Wien"}`, "Authorization", c.credential)
 		assert.Equalf(t, c.status, a.status, "%s %s", c.credential, a.body)
-	}
-}
-
-func TestWithoutALimitEverythingIsTaken(t *testing.T) {
-	s := newServer(t)
-	for range 50 {
-		s.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Wien"}`).want(t, 201)
-	}
-}
-
-func TestTheLimitsOfATenantAreChecked(t *testing.T) {
-	s := newServer(t)
-	zero := 0.0
-	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}, {CredentialRate: -1},
-		{CredentialBurst: -1}} {
-		_, err := api.New(s.engine, api.Config{Limits: l})
-		assert.ErrorContainsf(t, err, "Limits.", "%+v", l)
 	}
 }

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -138,27 +137,6 @@ func TestBulk_UnreadableRequest(t *testing.T) {
 	}
 	a := s.bulk("application/x-ndjson", "\n \n", "")
 	assert.Truef(t, a.status == 200 && string(a.body) == "[]", "blank lines: %d %s", a.status, a.body)
-}
-
-func TestBulkTakesAThousandCommands(t *testing.T) {
-	s := newServer(t)
-	var body strings.Builder
-	for i := range 1000 {
-		body.WriteString(
-			`{"workflow":"parcel","transition":"pack","key":"k` + strconv.Itoa(i) + `","payload":{"to":"` + strconv.Itoa(i) + `"}}` + "\n",
-		)
-	}
-	a := s.bulk("application/x-ndjson", body.String(), "")
-	a.want(t, 200)
-	seen := map[uuid.UUID]bool{}
-	for i, r := range read[[]wire.BulkResult](t, a) {
-		var result transitions.Result
-		err := json.Unmarshal(r.Body, &result)
-		require.Truef(t, err == nil && r.Status == 201, "item %d: %d %s", i, r.Status, r.Body)
-		seen[result.Instance] = true
-	}
-	n := s.rows()["instance"]
-	assert.Truef(t, len(seen) == 1000 && n == 1000, "%d answers, %d instances", len(seen), n)
 }
 
 func TestBulkDryRunChangesNothing(t *testing.T) {

@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -41,29 +40,6 @@ func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
 	answer{409, http.Header{"Content-Type": {"application/problem+json"}}, status.Problem}.wantProblem(t, 409, workflow.CommandCancelled)
 }
 
-func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
-	s := newServer(t)
-	id := s.packed("1").String()
-	a := s.post("/v1/instances/"+id+"/stamp", "k", `{}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339))
-	a.want(t, 202)
-	address := a.header.Get("Location")
-	// Several at once have one effect.
-	var all []<-chan answer
-	for i := range 5 {
-		all = append(all, later(func() answer { return s.do(http.MethodDelete, address, nil, "Pawl-Actor", strconv.Itoa(i)) }))
-	}
-	for _, one := range all {
-		if a := <-one; a.status != 202 && a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	await.Eventually(t, "the command has a problem", func() bool {
-		return s.get(address).status == 200 && read[wire.CommandStatus](t, s.get(address)).Problem != nil
-	})
-	i := read[wire.Instance](t, s.get("/v1/instances/"+id))
-	assert.Equal(t, int64(1), i.Version, "the instance is at version")
-}
-
 func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
 	s := newServer(t)
 	for _, role := range []string{api.Operator, api.OperatorOfAll} {
@@ -84,28 +60,6 @@ func TestCancel_ClaimedInSQL(t *testing.T) {
 	_, err := s.pool.Exec(t.Context(), "SELECT pawl.claim('desk', 'k', sha256('x'))")
 	require.NoError(t, err)
 	s.do(http.MethodDelete, "/v1/commands/desk/k", nil).wantProblem(t, 409, workflow.InProgress)
-}
-
-// The version of the instance decides who could have sent a command.
-func TestCancel_RolesOfInstanceVersion(t *testing.T) {
-	gate := func(version int, role string) workflow.Source {
-		type data struct{}
-		return workflow.Define("gate", version,
-			workflow.Start("build", packed, func(*workflow.Call, *data, workflow.None) error { return nil }),
-			workflow.On("open", workflow.From(packed), sent, func(*workflow.Call, *data, workflow.None) error { return nil }).Role(role),
-		).Final(sent).Roles(role)
-	}
-	s := newServerOf(t, []workflow.Source{gate(1, "porter"), gate(2, "guard")}, nil)
-	built := read[transitions.Result](t, s.post("/v1/workflows/gate/build", "k", `{}`)).Instance
-	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.instance SET definition = 1 WHERE id = $1", built)
-	require.NoError(t, err)
-	a := s.post("/v1/instances/"+built.String()+"/open", "k", `{}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339))
-	a.want(t, 202)
-	address := a.header.Get("Location")
-	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "eve", "Pawl-Roles", "guard").wantProblem(t, 403, workflow.RoleRequired)
-	if a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "bob", "Pawl-Roles", "porter"); a.status != 202 && a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
 }
 
 func TestACommandIsCancelledByWhoSentItOrCouldHave(t *testing.T) {

@@ -72,13 +72,3 @@ func TestAnOperatorSeesTheWholeOfACase(t *testing.T) {
 	s.get("/v1/ops/workflows/parcel/keys/L-2").wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/v1/ops/workflows/nothing/keys/L-2").wantProblem(t, 404, workflow.WorkflowNotFound)
 }
-
-func TestDeadLettersAreNamedByABusinessKey(t *testing.T) {
-	s, _ := withSinks(t)
-	assert.Empty(t, s.deadLetters("&workflow=parcel&business_key=L-1"))
-	s.get("/v1/ops/sinks/main/dead?business_key=L-1").wantProblem(t, 400, workflow.InvalidRequest)
-	s.operateSink("redrive", `{"business_key":"L-1"}`).wantProblem(t, 400, workflow.InvalidRequest)
-	s.operateSink("redrive", `{"workflow":"parcel","business_key":""}`).wantProblem(t, 400, workflow.InvalidRequest)
-	got := s.operateSink("redrive", `{"workflow":"parcel","business_key":"L-1"}`)
-	assert.Equal(t, `{"changed":0}`, string(got.body), got.body)
-}

@@ -1,12 +1,8 @@
 package api_test
 
 import (
-	"context"
-	"fmt"
-	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -125,18 +121,6 @@ func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 	assert.Equalf(t, int64(6), p.NextAfter, "%+v", p)
 }
 
-func TestALongPollEndsEmptyWhenTheTimeIsOver(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	s.someEvents()
-	began := time.Now()
-	a := s.get("/v1/events?after=4", "Prefer", "wait=1")
-	a.want(t, 200)
-	if p := read[wire.Events](t, a); len(p.Events) != 0 || p.NextAfter != 4 || time.Since(began) < time.Second {
-		t.Errorf("after %v: %s", time.Since(began), a.body)
-	}
-}
-
 func TestALongPollEndsWhenTheNodeStops(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
@@ -150,26 +134,4 @@ func TestALongPollEndsWhenTheNodeStops(t *testing.T) {
 	a.wantProblem(t, 503, workflow.ShuttingDown)
 	assert.NotEqual(t, "", a.header.Get("Retry-After"), "503 without Retry-After")
 	s.get("/v1/events?after=3").want(t, 200)
-}
-
-func TestALongPollOfACallerWhoLeftIsForgotten(t *testing.T) {
-	s := newServer(t)
-	s.someEvents()
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events?after=4", nil)
-	require.NoError(t, err)
-	r.Header.Set("Prefer", "wait=60")
-	done := make(chan error, 1)
-	go func() {
-		response, err := http.DefaultClient.Do(r)
-		if err == nil {
-			err = fmt.Errorf("answered with %d", response.StatusCode)
-			_ = response.Body.Close()
-		}
-		done <- err
-	}()
-	s.waitForStreams(1)
-	cancel()
-	<-done
-	s.waitForStreams(0)
 }

@@ -4,14 +4,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/wire"
-	"github.com/pawlhq/pawl/internal/testkit/await"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -71,47 +67,4 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 			assert.Equalf(t, before, after, "%d transitions more", after-before)
 		})
 	}
-}
-
-func TestACallerSaysForHowLongItsKeyIsGood(t *testing.T) {
-	s := newServer(t)
-	kept := func(key string) (kept string) {
-		require.NoError(t, s.pool.QueryRow(t.Context(),
-			`SELECT (expires_at - finished_at) || coalesce(' ' || (forget_at - expires_at), ' nothing')
-			FROM pawl.command WHERE key = $1`, key).Scan(&kept))
-		return kept
-	}
-	const path, body = "/v1/workflows/parcel/pack", `{"to":"Wien"}`
-	s.post(path, "a", body, "Pawl-Replay-For", "60", "Pawl-Tombstone-For", "3600").want(t, http.StatusCreated)
-	s.post(path, "a", body).want(t, http.StatusCreated) // the same request
-	s.bulk("application/json",
-		`[{"workflow":"parcel","transition":"pack","key":"b","payload":{"to":"Wien"},"replay_for":120,"tombstone_for":60},
-		{"workflow":"parcel","transition":"pack","key":"c","payload":{"to":"Wien"}}]`, "").want(t, http.StatusOK)
-	for key, want := range map[string]string{"a": "00:01:00 01:00:00", "b": "00:02:00 00:01:00", "c": "1 day nothing"} {
-		assert.Equalf(t, want, kept(key), "%s is kept for", key)
-	}
-	for _, headers := range [][]string{{"Pawl-Replay-For", "2592001"}, {"Pawl-Tombstone-For", "forever"}} {
-		p := s.post(path, "d", body, headers...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
-		assert.Contains(t, p.Detail, "at most", headers)
-		s.do(http.MethodDelete, "/v1/commands/parcel:pack/a", nil, headers...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
-	}
-}
-
-func TestALatePollerSeesThatACommandWasGivenUp(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	const path, body = "/v1/workflows/parcel/pack", `{"to":"Wien"}`
-	due := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	s.post(path, "k", body, "Pawl-Not-Before", due).want(t, http.StatusAccepted)
-	s.exec("UPDATE pawl.command SET run_at = now() - interval '25 hours' WHERE key = 'k'") // as if no node had been there
-	var status wire.CommandStatus
-	await.Eventually(t, "the command is given up", func() bool {
-		status = read[wire.CommandStatus](t, s.get("/v1/commands/parcel:pack/k"))
-		return status.Status == transitions.FailedFinal
-	})
-	assert.Truef(t, status.Code == http.StatusRequestTimeout && strings.Contains(string(status.Problem), `"command_abandoned"`),
-		"got %+v", status)
-	a := s.post(path, "k", body, "Pawl-Not-Before", due)
-	p := a.wantProblem(t, http.StatusRequestTimeout, workflow.CommandAbandoned)
-	assert.Truef(t, p.Final && a.header.Get("Idempotent-Replayed") == "true", "got %+v", p)
 }

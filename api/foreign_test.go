@@ -6,12 +6,10 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -171,67 +169,4 @@ func TestAForeignIDIsAskedForLikeOneThatThereIsNot(t *testing.T) {
 			assert.Equal(t, looked[1], looked[0], "pages are looked at, and for one that there is")
 		})
 	}
-}
-
-// PAWL_FULL=1 measures 10,000 answers of each kind in sequence, and looks for a difference with the Mann-Whitney test, an attacker's best
-// choice without knowledge of the distribution.
-func TestAForeignIDTakesAsLongAsOneThatThereIsNot(t *testing.T) {
-	if os.Getenv("PAWL_FULL") == "" {
-		t.Skip("PAWL_FULL=1 measures it")
-	}
-	const samples = 10_000
-	s := newServer(t)
-	theirs, nobodys := strangersOf(t, s, 1000)
-	a, _ := s.bystander(t)
-	for _, c := range aimed[:7] {
-		var took [2][]float64
-		for n := range samples {
-			for k := range 2 { // each goes first every other time
-				i := (n + k) % 2
-				path := fmt.Sprintf(c.path, [2][]string{theirs, nobodys}[i][n%len(theirs)])
-				began := time.Now()
-				asking(t, a, c.method, path, c.body)
-				took[i] = append(took[i], float64(time.Since(began).Nanoseconds())/1000)
-			}
-		}
-		z := mannWhitney(took[0], took[1])
-		slices.Sort(took[0])
-		slices.Sort(took[1])
-		t.Logf("%s %s: median %.1f µs, of one that there is not %.1f µs; z = %.2f", c.method, c.path, took[0][samples/2], took[1][samples/2], z)
-		assert.Truef(t, !(math.Abs(z) > 5), "%s %s: the times differ", c.method, c.path)
-	}
-}
-
-// mannWhitney is how many standard deviations the sum of the ranks of a is from what it would be if a and b were the same. Equal
-// values are so rare among nanoseconds that they are not corrected for.
-func mannWhitney(a, b []float64) float64 {
-	type one struct {
-		value float64
-		ofA   bool
-	}
-	var all []one
-	for _, v := range a {
-		all = append(all, one{v, true})
-	}
-	for _, v := range b {
-		all = append(all, one{v, false})
-	}
-	slices.SortFunc(all, func(x, y one) int {
-		switch {
-		case x.value < y.value:
-			return -1
-		case x.value > y.value:
-			return 1
-		}
-		return 0
-	})
-	ranks := 0.0
-	for i, v := range all {
-		if v.ofA {
-			ranks += float64(i + 1)
-		}
-	}
-	n, m := float64(len(a)), float64(len(b))
-	u := ranks - n*(n+1)/2
-	return (u - n*m/2) / math.Sqrt(n*m*(n+m+1)/12)
 }

@@ -255,13 +255,3 @@ func TestDeadMessageOperationsAreChecked(t *testing.T) {
 		"Content-Type", "application/json").wantProblem(t, 400, workflow.InvalidRequest)
 	assert.Equal(t, before, s.rows(), "rows")
 }
-
-func TestConsumersAreChecked(t *testing.T) {
-	verify := func(http.Header, []byte) (string, error) { return "", nil }
-	s := newServer(t)
-	for name, c := range map[string]api.Consumer{"": {Verify: verify}, strings.Repeat("x", 250): {Verify: verify},
-		"no verify": {}, "tenant": {Tenant: "\x00", Verify: verify}} {
-		_, err := api.New(s.engine, api.Config{Inbox: map[string]api.Consumer{name: c}})
-		assert.Errorf(t, err, "%.20q was taken", name)
-	}
-}

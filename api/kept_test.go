@@ -71,12 +71,3 @@ func TestMessagesAreKeptAsReceived(t *testing.T) {
 		s.get("/v1/ops/inbox/kept"+query).wantProblem(t, 400, workflow.InvalidRequest)
 	}
 }
-
-func TestConsumerKeepsForATimeThatCanBe(t *testing.T) {
-	for _, keep := range []time.Duration{-1, 4000 * 24 * time.Hour} {
-		c := api.Config{}
-		keeping(keep)(&c)
-		_, err := api.New(newServer(t).engine, c)
-		assert.ErrorContains(t, err, "kept for", keep)
-	}
-}

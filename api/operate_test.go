@@ -118,28 +118,6 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 	}
 }
 
-func TestSeveralOperatorsAtOnceSettleACommandOnce(t *testing.T) {
-	s := newServer(t)
-	about := s.stuck("k")
-	var all []<-chan answer
-	for i := range 8 {
-		action := []string{"abandon", "resolve"}[i%2]
-		more := []string{"", `,"result":{"signed":"Ida"}`}[i%2]
-		all = append(all, later(func() answer { return s.operate(action, strconv.Itoa(i), about, more) }))
-	}
-	done := 0
-	for _, one := range all {
-		switch a := <-one; a.status {
-		case 200:
-			done++
-		case 409, 503: // too late, or at the same moment: try again
-		default:
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	assert.Equal(t, 1, done, "them settled it")
-}
-
 func TestAPausedInstanceBeginsNothingNew(t *testing.T) {
 	s := newServer(t)
 	id := s.booked()
@@ -177,38 +155,4 @@ func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
 	s.do(http.MethodDelete, "/v1/ops/paused/delivery", nil).want(t, 204)
 	s.deliver(id, "k").want(t, 202)
 	s.visit().signed("Ida")
-}
-
-func TestOnlyOperatorsOperate(t *testing.T) {
-	s := newServer(t)
-	about := s.stuck("k")
-	id := about.Instance.String()
-	before := s.rows()
-	for _, c := range []struct{ method, path, body string }{
-		{"GET", "/v1/ops/verify", ""},
-		{"GET", "/v1/ops/stuck", ""},
-		{"GET", "/v1/ops/commands", ""},
-		{"GET", "/v1/ops/paused", ""},
-		{"PUT", "/v1/ops/paused/delivery", `{}`},
-		{"DELETE", "/v1/ops/paused/delivery", ""},
-		{"POST", "/v1/ops/instances/" + id + "/pause", `{}`},
-		{"POST", "/v1/ops/instances/" + id + "/resume", `{}`},
-		{"POST", "/v1/ops/commands/retry", `{"scope":"` + about.Scope + `","key":"k"}`},
-		{"POST", "/v1/ops/commands/resolve", `{"scope":"` + about.Scope + `","key":"k","result":{"signed":"x"}}`},
-		{"POST", "/v1/ops/commands/abandon", `not even JSON`},
-		{"GET", "/v1/ops/sinks", ""},
-		{"GET", "/v1/ops/sinks/main", ""},
-		{"GET", "/v1/ops/sinks/main/dead", ""},
-		{"POST", "/v1/ops/sinks/main/pause", `{}`},
-		{"POST", "/v1/ops/sinks/main/redrive", `{}`},
-	} {
-		for _, roles := range []string{"clerk,boss", "operators", "Operator"} {
-			s.do(c.method, c.path, []byte(c.body), "Content-Type", "application/json", "Idempotency-Key", "o", "Pawl-Roles", roles).
-				wantProblem(t, 403, workflow.Forbidden)
-		}
-	}
-	after := s.rows()
-	assert.Truef(t, after["command"] == before["command"] && after["paused"] == 0, "rows before %v, after %v", before, after)
-	s.get("/v1/ops/stuck", "Pawl-Roles", "clerk,operator").want(t, 200)
-	s.operate("abandon", "o", about, "", "Pawl-Roles", "operator").want(t, 200)
 }

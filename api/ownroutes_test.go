@@ -73,22 +73,3 @@ func TestProgramRoutes_NotFound(t *testing.T) {
 		got.wantProblem(t, 405, workflow.MethodNotAllowed)
 	}
 }
-
-func TestRoutesThatClashAreRefused(t *testing.T) {
-	t.Parallel()
-	e := newServer(t).engine
-	for pattern, want := range map[string]string{
-		"/v1/mine": "Pawl's own", "GET /v1/workflows": "Pawl's own", "/v1": "Pawl's own", "/v1/{rest...}": "Pawl's own",
-		"POST example.com/v1/": "Pawl's own",
-		"/healthz":             "Pawl's own", "GET /readyz": "Pawl's own", "/metrics": "Pawl's own",
-		"shop": "shop", "GET /{x}/{x}": "duplicate", "": "",
-	} {
-		_, err := api.New(e, api.Config{Routes: map[string]http.Handler{pattern: says("mine")}})
-		assert.Truef(t, err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), fmt.Sprintf("%q", pattern)),
-			"%q: %v", pattern, err)
-	}
-	_, err := api.New(e, api.Config{Routes: map[string]http.Handler{"/a/{x}": says("1"), "/{x}/a": says("2")}})
-	assert.Error(t, err, "two that clash with each other are taken")
-	_, err = api.New(e, api.Config{Routes: map[string]http.Handler{"/a": nil}})
-	assert.Error(t, err, "a route without a handler is taken")
-}

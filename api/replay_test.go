@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -116,14 +115,4 @@ func TestDryRunAnswersAndChangesNothing(t *testing.T) {
 	s.post("/v1/workflows/parcel/pack?dry_run=maybe", "k", `{}`).wantProblem(t, 400, workflow.InvalidRequest)
 	a := s.post("/v1/workflows/parcel/pack?dry_run=false", "k", `{"to":"Wien"}`)
 	assert.Equalf(t, 201, a.status, "dry_run=false %s", a.body)
-}
-
-func TestPositionsCountWithoutGaps(t *testing.T) {
-	s := newServer(t)
-	id := s.packed("1")
-	for want := int64(2); want < 6; want++ {
-		a := s.post("/v1/instances/"+id.String()+"/stamp", uuid.NewString(), `{}`)
-		assert.Truef(t, a.header.Get("Pawl-Position") == strconv.FormatInt(want, 10) && read[transitions.Result](t, a).Position == want,
-			"position %s in the header, %s; want %d", a.header.Get("Pawl-Position"), a.body, want)
-	}
 }

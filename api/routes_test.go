@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/api/wire"
-	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -77,26 +75,6 @@ func TestNoAuthentication_LocalOnly(t *testing.T) {
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Origin", s.url).want(t, 201)
 }
 
-func TestIdentifyDecidesWhoCalls(t *testing.T) {
-	s := newServer(t, func(c *api.Config) {
-		c.Identify = func(r *http.Request) (api.Caller, error) {
-			if r.Header.Get("Authorization") != "Bearer 7" {
-				return api.Caller{}, workflow.Errorf(workflow.Unauthorized, "a token is required")
-			}
-			return api.Caller{Tenant: "acme", Actor: "seven", Roles: []string{"clerk"},
-				Grants: auth.Grants{{Right: auth.Read}, {Right: auth.Submit}}}, nil
-		}
-	})
-	for _, path := range []string{"/v1/workflows", "/v1/events", "/v1/stream"} {
-		s.get(path).wantProblem(t, 401, workflow.Unauthorized)
-	}
-	s.get("/healthz").want(t, 200)
-	a := s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Authorization", "Bearer 7", "Pawl-Tenant", "ignored")
-	a.want(t, 201)
-	history := read[wire.History](t, s.get(a.header.Get("Location")+"/history", "Authorization", "Bearer 7"))
-	assert.Equal(t, "seven", history.Entries[0].Actor, "the actor")
-}
-
 func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
 		c.Identify = func(r *http.Request) (api.Caller, error) {
@@ -124,12 +102,4 @@ func TestHealthAndReadiness(t *testing.T) {
 	s.get("/healthz").want(t, 200)
 	s.pool.Close()
 	s.get("/v1/instances").wantProblem(t, 503, workflow.Unavailable)
-}
-
-func TestConfigRefusesNonsense(t *testing.T) {
-	s := newServer(t)
-	_, err := api.New(nil, api.Config{})
-	assert.Error(t, err, "no engine is needed")
-	_, err = api.New(s.engine, api.Config{Stream: api.Stream{MaxLag: -1}})
-	assert.ErrorContains(t, err, "Stream.MaxLag", "a negative limit")
 }

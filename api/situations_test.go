@@ -103,40 +103,6 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	assert.Contains(t, s.log.String(), "nobody knows where it is", "the log does not say why the command failed")
 }
 
-func TestKeys(t *testing.T) {
-	s := newServer(t)
-	pack := func(key, body string, headers ...string) answer {
-		t.Helper()
-		return s.post("/v1/workflows/parcel/pack", key, body, headers...)
-	}
-	first := pack(`checkout-7`, `{"to":"Wien"}`)
-	first.want(t, 201)
-	if quoted := pack(`"checkout-7"`, `{"to":"Wien"}`); string(quoted.body) != string(first.body) || quoted.status != 201 {
-		t.Errorf("the quoted key is another one: %d %s", quoted.status, quoted.body)
-	}
-	spaced := pack(`checkout-7`, " {\n\"weight\":0, \"to\":\"Wien\"} ")
-	assert.Equalf(t, 422, spaced.status, "another payload %s", spaced.body)
-	spaced = pack(`checkout-7`, " {\n \"to\":\"Wi\\u0065n\"} ")
-	assert.Equalf(t, string(first.body), string(spaced.body), "the same payload in other words: %d %s", spaced.status, spaced.body)
-	problem := pack(`checkout-7`, `{"to":"secret place"}`).wantProblem(t, 422, workflow.KeyReused)
-	assert.Truef(t, !strings.Contains(problem.Detail, "secret") && !strings.Contains(problem.Detail, "Wien"),
-		"the problem names a payload: %s", problem.Detail)
-	pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Actor", "ann").wantProblem(t, 422, workflow.KeyReused)
-	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Tenant", "other"); other.status != 201 || string(other.body) == string(first.body) {
-		t.Errorf("another tenant's key: %d %s", other.status, other.body)
-	}
-	other := pack(`checkout-7`, `{"to":"Wien"}`, "Idempotency-Scope", "mine")
-	assert.Truef(t, other.status == 201 && string(other.body) != string(first.body),
-		"another scope's key: %d %s", other.status, other.body)
-	a, b := s.packed("1").String(), s.packed("2").String()
-	s.post("/v1/instances/"+a+"/stamp", "one", `{}`).want(t, 200)
-	if r := s.post("/v1/instances/"+b+"/stamp", "one", `{}`); r.status != 200 || r.header.Get("Idempotent-Replayed") != "" {
-		t.Errorf("one key on two instances is two intents: %d %s", r.status, r.body)
-	}
-	s.post("/v1/instances/"+a+"/stamp", "two", `{}`, "Idempotency-Scope", `"mine"`).want(t, 200)
-	s.post("/v1/instances/"+b+"/stamp", "two", `{}`, "Idempotency-Scope", "mine").wantProblem(t, 422, workflow.KeyReused)
-}
-
 // The plainest client: "curl -X POST" sends no content type, and "curl -d" calls
 // JSON a form.
 func TestCommand_CurlContentType(t *testing.T) {
