@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,11 +11,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
-	"github.com/pawlhq/pawl/internal/testkit/await"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -24,14 +24,13 @@ func (s *server) stuck(key string, headers ...string) wire.CommandStatus {
 	s.t.Helper()
 	book := s.post("/v1/workflows/delivery/book", uuid.NewString(), `{}`, headers...)
 	id := read[transitions.Result](s.t, book).Instance
-	a := s.post("/v1/instances/"+id.String()+"/entrust", key, `{}`, headers...)
+	a := s.post("/v1/instances/"+id.String()+"/entrust", key, `{}`, append(headers, "Pawl-Reason", "as promised")...)
 	a.want(s.t, 202)
-	s.visit().failed(context.DeadlineExceeded) // nobody knows what it has done
+	s.visit().failed(context.DeadlineExceeded) // the outcome is unknown
 	var status wire.CommandStatus
-	await.Eventually(s.t, "the command is stuck", func() bool {
+	for status.Stuck == "" {
 		status = read[wire.CommandStatus](s.t, s.get(a.header.Get("Location"), headers...))
-		return status.Stuck != ""
-	})
+	}
 	return status
 }
 
@@ -41,39 +40,54 @@ func (s *server) operate(action, key string, about wire.CommandStatus, more stri
 	return s.post("/v1/ops/commands/"+action, key, body, headers...)
 }
 
-func TestStuckCommandsAreListedPageByPage(t *testing.T) {
-	s := newServer(t)
-	var want []string
-	for _, key := range []string{"a", "b/ä", strings.Repeat("c", 255)} {
-		want = append(want, s.stuck(key).Key)
-	}
-	s.stuck("another tenant's", "Pawl-Tenant", "other")
-	var got []string
-	query := "?limit=1"
-	for pages := 0; query != ""; pages++ {
-		require.True(t, pages <= 5, "the pages do not end")
-		a := s.get("/v1/ops/stuck" + query)
-		a.want(t, 200)
-		page := read[api.CommandPage](t, a)
-		for _, c := range page.Commands {
-			assert.Truef(t, c.Stuck != "" && c.Failures == 1 && c.Failure != "" && c.Status == transitions.FailedRetryable &&
-				c.Effect == transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: c.Scope, Key: c.Key}),
-				"%+v", c)
-			got = append(got, c.Key)
-		}
-		if query = ""; page.Next != "" {
-			query = "?limit=1&cursor=" + url.QueryEscape(page.Next)
+// listed returns all commands of a list, page by page.
+func (s *server) listed(path string) (list []wire.CommandStatus) {
+	s.t.Helper()
+	for next := ""; ; {
+		page := read[api.CommandPage](s.t, s.get(path+"&limit=1&cursor="+url.QueryEscape(next)))
+		if list, next = append(list, page.Commands...), page.Next; next == "" {
+			return list
 		}
 	}
-	assert.Equalf(t, strings.Join(want, ","), strings.Join(got, ","), "listed %q, want %q", got, want)
-	page := read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=parcel"))
-	assert.Truef(t, len(page.Commands) == 0 && page.Next == "", "%+v", page)
-	page = read[api.CommandPage](t, s.get("/v1/ops/stuck?workflow=delivery"))
-	assert.Lenf(t, page.Commands, 3, "%+v", page)
-	s.get("/v1/ops/stuck?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
 }
 
-func TestAnOperatorSettlesStuckCommands(t *testing.T) {
+func TestCommandListsAndCounts(t *testing.T) {
+	s := newServer(t)
+	about := s.stuck("stuck")
+	s.stuck("b/ä")
+	s.stuck("another tenant's", "Pawl-Tenant", "other")
+	id := s.booked()
+	s.post("/v1/instances/"+id.String()+"/note", "later", `{}`, "Pawl-Not-Before", inAnHour(), "Pawl-Reason", "as promised").want(t, 202)
+	for status, want := range map[string]int{"": 3, "stuck": 2, "failed_retryable": 2, "pending": 1, "scheduled": 1, "processing": 0, "due": 0,
+		"stale": 0, "lapsed": 0} {
+		assert.Len(t, s.listed("/v1/ops/commands?status="+status), want, status)
+		assert.Emptyf(t, s.listed("/v1/ops/commands?workflow=parcel&status="+status), "%s of another workflow", status)
+	}
+	for _, path := range []string{"/v1/ops/commands?status=stuck", "/v1/ops/stuck?workflow=delivery"} {
+		list := s.listed(path)
+		assert.Lenf(t, list, 2, path)
+		c := list[0]
+		assert.Truef(t, c.Key == "stuck" && c.Stuck == transitions.StuckUnknown && c.Failures == 1 && c.Failure != "" &&
+			c.Status == transitions.FailedRetryable && c.Reason == "as promised" && c.Effect == transitions.EffectKey(transitions.Ref{
+			Tenant: transitions.DefaultTenant, Scope: c.Scope, Key: c.Key}), "%s: %+v", path, c)
+	}
+	assert.Len(t, s.listed("/v1/ops/stuck?instance="+about.Instance.String()), 1)
+	assert.Empty(t, s.listed("/v1/ops/stuck?workflow=delivery&business_key=none"))
+	for _, list := range []string{"stuck", "commands", "paused"} {
+		s.get("/v1/ops/"+list+"?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
+	}
+	for range 3 {
+		s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`)
+	}
+	k := read[inspect.Keys](t, s.get("/v1/ops/keys"))
+	assert.Truef(t, k.Tenant == transitions.DefaultTenant && k.Stuck == 2 && !k.At.IsZero() && !k.OldestInFlight.IsZero(), "%+v", k)
+	assert.Contains(t, k.Scopes, inspect.ScopeCount{Tenant: transitions.DefaultTenant, Scope: "parcel:pack", New: 1, Replayed: 2})
+	all := read[inspect.Keys](t, s.get("/v1/ops/keys?all_tenants=true"))
+	assert.Truef(t, all.Tenant == "" && all.Stuck == 3 && len(all.Scopes) > len(k.Scopes), "all tenants: %+v", all)
+	assert.NotEmpty(t, read[inspect.Retention](t, s.get("/v1/ops/retention")).Partitions)
+}
+
+func TestStuckCommandIsShownAndSettled(t *testing.T) {
 	s := newServer(t)
 	for action, c := range map[string]struct {
 		more   string
@@ -87,72 +101,80 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 	} {
 		t.Run(action, func(t *testing.T) {
 			about := s.stuck(action)
+			path := "/v1/instances/" + about.Instance.String()
+			a := s.get(path)
+			view := read[wire.InstanceView](t, a)
+			assert.Truef(t, len(view.Stuck) == 1 && view.Stuck[0].Key == action && view.Stuck[0].Stuck == transitions.StuckUnknown, "%s", a.body)
+			options := read[wire.Options](t, s.get(path+"/transitions"))
+			assert.Contains(t, options.Stuck[0].Message, "waits for an operator to retry, resolve or abandon it")
+			whole := read[api.Case](t, s.get("/v1/ops"+path[len("/v1"):]))
+			assert.Truef(t, whole.Instance.ID == about.Instance && len(whole.InFlight) == 1 && whole.InFlight[0].Key == action &&
+				int64(len(whole.Timeline)) == whole.Instance.Version && whole.Chain.Intact, "%+v", whole)
+
 			first := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
 			first.want(t, 200)
 			c.settle()
-			var end wire.CommandStatus
-			await.Eventually(t, "the command has an answer", func() bool {
-				end = read[wire.CommandStatus](t, s.get("/v1/commands/"+about.Scope+"/"+action))
-				return end.Code != 0
-			})
-			assert.Truef(t, end.Code == c.code && end.Stuck == "", "%+v", end)
-			i := read[wire.Instance](t, s.get("/v1/instances/"+about.Instance.String()))
-			assert.Equal(t, c.state, i.State, "the instance")
+			end := read[wire.CommandStatus](t, s.eventually("/v1/commands/"+about.Scope+"/"+action,
+				func(c *wire.CommandStatus) bool { return c.Code != 0 }))
+			assert.Truef(t, end.Code == c.code && end.Stuck == "" && end.Reason == "", "%+v", end)
+			view = read[wire.InstanceView](t, s.get(path))
+			assert.Truef(t, view.State == c.state && len(view.Stuck) == 0, "%+v", view)
 			again := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
-			if again.status != 200 || string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("again: %d %s %v; the first time %s", again.status, again.body, again.header, first.body)
-			}
+			assert.Truef(t, string(again.body) == string(first.body) && again.header.Get("Idempotent-Replayed") == "true", "%s", again.body)
 			s.operate(action, "op-"+action, about, `,"reason":"another"`, "Pawl-Actor", "olga").wantProblem(t, 422, workflow.KeyReused)
-			before := s.rows()
-			s.operate(action, "late-"+action, about, c.more).wantProblem(t, 409, workflow.NotStuck) // decided, so it is stored
-			if after := s.rows(); after["command"] != before["command"]+1 || after["audit"] != before["audit"] {
-				t.Errorf("rows before %v, after %v", before, after)
-			}
-			history := read[wire.History](t, s.get("/v1/instances/"+about.Instance.String()+"/history"))
-			audited := false
-			for _, e := range history.Entries {
-				audited = audited || e.Actor == "olga" && e.Reason != ""
-			}
-			assert.Truef(t, audited, "nothing says what olga did: %+v", history.Entries)
+			s.operate(action, "late-"+action, about, c.more).wantProblem(t, 409, workflow.NotStuck)
 		})
 	}
+	about := s.stuck("bad")
+	for result, code := range map[string]workflow.Code{`7`: workflow.InvalidPayload, `1e400`: workflow.InvalidPayload,
+		`{"signed":"` + strings.Repeat("x", 1<<20) + `"}`: workflow.TooLarge} {
+		s.operate("resolve", uuid.NewString(), about, `,"result":`+result).wantProblem(t, code.Info().Status, code)
+	}
+	s.operate("abandon", "r", about, `,"result":{"signed":"x"}`).wantProblem(t, 400, workflow.InvalidRequest)
+	s.operate("abandon", "r", about, `,"reason":"`+strings.Repeat("r", 4097)+`"`).wantProblem(t, 400, workflow.InvalidRequest)
+	s.operate("abandon", "r", about, "", "Pawl-Tenant", "other").wantProblem(t, 404, workflow.CommandNotFound)
 }
 
-func TestAPausedInstanceBeginsNothingNew(t *testing.T) {
+func TestPauseAndResume(t *testing.T) {
 	s := newServer(t)
-	id := s.booked()
-	path := "/v1/ops/instances/" + id.String()
-	a := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`)
-	a.want(t, 200)
-	again := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`)
-	assert.Truef(t, string(again.body) == string(a.body) && again.status == 200, "%d %s", again.status, again.body)
-	s.post(path+"/pause", "", `{}`).wantProblem(t, 400, workflow.KeyMissing)
-	refused := s.deliver(id, "k")
+	ids := []uuid.UUID{s.booked(), s.booked(), s.booked()}
+	for _, id := range ids[:2] {
+		s.post("/v1/ops/instances/"+id.String()+"/pause", "p", `{"reason":"it rains"}`, "Pawl-Actor", "olga").want(t, 200)
+	}
+	refused := s.deliver(ids[0], "k")
 	refused.wantProblem(t, 503, workflow.Paused)
-	assert.NotEqual(t, "", refused.header.Get("Retry-After"), "503 without Retry-After")
-	s.do(http.MethodPost, path+"/resume", nil, "Idempotency-Key", "r").want(t, 200) // without a body
-	s.deliver(id, "k").want(t, 202)
+	assert.NotEmpty(t, refused.header.Get("Retry-After"))
+	for range 2 { // twice is no mistake
+		s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"snow"}`), "Content-Type", "application/json", "Pawl-Actor", "olga").
+			want(t, 204)
+	}
+	s.deliver(ids[2], "k").wantProblem(t, 503, workflow.Paused)
+	first := read[api.PausedList](t, s.get("/v1/ops/paused?limit=1"))
+	second := read[api.PausedList](t, s.get("/v1/ops/paused?limit=1&cursor="+first.Next))
+	assert.Truef(t, len(first.Workflows) == 1 && len(second.Workflows) == 1 && len(first.Instances) == 1 && len(second.Instances) == 1 &&
+		second.Next == "" && first.Instances[0].Instance != second.Instances[0].Instance, "%+v, then %+v", first, second)
+	w, p := first.Workflows[0], second.Instances[0]
+	assert.Truef(t, w.Workflow == "delivery" && w.Actor == "olga" && w.Reason == "snow" && !w.At.IsZero(), "%+v", w)
+	assert.Truef(t, p.Reason == "it rains" && p.Actor == "olga" && !p.At.IsZero() && p.Workflow == "delivery" && p.State == booked, "%+v", p)
+	for path, tenant := range map[string]string{"/v1/ops/paused?workflow=parcel": "default", "/v1/ops/paused": "other"} {
+		assert.Equal(t, `{"workflows":[],"instances":[]}`, string(s.get(path, "Pawl-Tenant", tenant).body), path)
+	}
+	for range 2 {
+		s.do(http.MethodDelete, "/v1/ops/paused/delivery", nil).want(t, 204)
+	}
+	s.do(http.MethodPost, "/v1/ops/instances/"+ids[0].String()+"/resume", nil, "Idempotency-Key", "r").want(t, 200) // without a body
+	s.deliver(ids[0], "k").want(t, 202)
 	s.visit().signed("Ida")
 }
 
-func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
-	s := newServer(t)
-	id := s.booked()
-	put := s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"snow"}`), "Content-Type", "application/json",
-		"Pawl-Actor", "olga")
-	put.want(t, 204)
-	s.do(http.MethodPut, "/v1/ops/paused/delivery", nil).want(t, 204) // twice is no mistake
-	list := read[api.PausedList](t, s.get("/v1/ops/paused"))
-	assert.Truef(t, len(list.Workflows) == 1 && list.Workflows[0].Workflow == "delivery" && list.Workflows[0].Actor == "olga" &&
-		list.Workflows[0].Reason == "snow" && !list.Workflows[0].At.IsZero(),
-		"%+v", list)
-	other := s.get("/v1/ops/paused", "Pawl-Tenant", "other")
-	assert.Equalf(t, `{"workflows":[],"instances":[]}`, string(other.body), "another tenant sees %s", other.body)
-	s.deliver(id, "k").wantProblem(t, 503, workflow.Paused)
-	s.packed("1") // another workflow
-	s.post("/v1/workflows/delivery/book", "k", `{}`, "Pawl-Tenant", "other").want(t, 201)
-	s.do(http.MethodDelete, "/v1/ops/paused/delivery", nil).want(t, 204)
-	s.do(http.MethodDelete, "/v1/ops/paused/delivery", nil).want(t, 204)
-	s.deliver(id, "k").want(t, 202)
-	s.visit().signed("Ida")
+func TestMetricsNeedOperatorOfAll(t *testing.T) {
+	newServer(t).get("/metrics").wantProblem(t, 404, workflow.NotFound) // none are configured
+	s := newServer(t, func(c *api.Config) {
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, "pawl_up 1\n")
+		})
+	})
+	assert.Equal(t, "pawl_up 1\n", string(s.get("/metrics", "Pawl-Roles", api.OperatorOfAll).body))
+	s.get("/metrics", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden) // of one tenant
 }

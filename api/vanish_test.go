@@ -18,15 +18,12 @@ import (
 // Another node ends a command, and retention removes it, before waiting requests have read it again. Each of them ends, with the answer
 // that a new request would get.
 func TestWait_CommandExpires(t *testing.T) {
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
 		forget string
 		status int
 		code   workflow.Code
-	}{
-		"a tombstone is left": {"infinity", http.StatusGone, workflow.KeyExpired},
-		"nothing is left":     {"-infinity", http.StatusNotFound, workflow.CommandNotFound},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}{{"infinity", http.StatusGone, workflow.KeyExpired}, {"-infinity", http.StatusNotFound, workflow.CommandNotFound}} {
+		t.Run(string(c.code), func(t *testing.T) {
 			s := newServer(t)
 			const path, address = "/v1/workflows/parcel/pack", "/v1/commands/parcel:pack/k"
 			due := time.Now().Add(time.Hour).Format(time.RFC3339)

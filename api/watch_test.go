@@ -3,7 +3,6 @@ package api_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/assert"
@@ -41,7 +40,7 @@ func (c *wsClient) until(fits func(wsMessage) bool) wsMessage {
 	}
 }
 
-func TestAWatchedCommandIsShownUpToItsEnd(t *testing.T) {
+func TestWatchShowsCommandUntilEnd(t *testing.T) {
 	s := newServer(t)
 	status, address := s.accepted("k")
 	c := s.dial()
@@ -66,9 +65,9 @@ func TestAWatchedCommandIsShownUpToItsEnd(t *testing.T) {
 	c.subscribe("w", `"now"`, `{}`)
 }
 
-func TestAWatchEndsWhenTheClientSaysSo(t *testing.T) {
+func TestUnsubscribeEndsWatch(t *testing.T) {
 	s := newServer(t)
-	status, _ := s.accepted("k")
+	status, address := s.accepted("k")
 	c := s.dial()
 	c.watch("w", status.Scope, "k")
 	v := s.visit()
@@ -81,9 +80,7 @@ func TestAWatchEndsWhenTheClientSaysSo(t *testing.T) {
 		require.Equalf(t, "status", m.Op, "%+v", m)
 	}
 	v.signed("Ida")
-	await.Eventually(t, "the command has succeeded", func() bool {
-		return read[wire.CommandStatus](t, s.get("/v1/commands/"+status.Scope+"/k")).Status == transitions.Succeeded
-	})
+	s.eventually(address, succeeded)
 	if m := c.watch("x", status.Scope, "k"); !m.Final { // nothing of w came before it
 		t.Errorf("%+v", m)
 	}
@@ -116,39 +113,9 @@ func TestWatches_SharedIDs(t *testing.T) {
 	}
 }
 
-func TestWatch_UnknownCommand(t *testing.T) {
+func TestWatchEndsWithEngine(t *testing.T) {
 	s := newServer(t)
-	status, _ := s.accepted("k")
-	defer s.visit().signed("Ida")
-	c := s.dial("Pawl-Tenant", "other")
-	for range 3 {
-		c.send(fmt.Sprintf(`{"op":"watch","id":"w","scope":%q,"key":"k"}`, status.Scope)) // another tenant's
-		m := c.next()
-		assert.Truef(t, m.Op == "error" && m.ID == "w" && m.Code == workflow.CommandNotFound, "%+v", m)
-	}
-	c.subscribe("w", `"start"`, `{}`)
-}
-
-func TestWatchesEndWithTheNode(t *testing.T) {
-	s := newServer(t)
-	status, _ := s.accepted("k")
-	v := s.visit()
-	c, d := s.dial(), s.dial()
-	c.watch("w", status.Scope, "k")
-	stopped := later(func() error { return s.api.Stop(t.Context()) })
-	for _, client := range []*wsClient{c, d} { // which answer, so that nobody waits for that
-		err := client.closed()
-		assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), err)
-	}
-	assert.NoError(t, <-stopped, "stop")
-	assert.Equal(t, 0, s.api.OpenStreams(), "streams are left")
-	v.signed("Ida")
-}
-
-func TestAWatchEndsWithTheEngine(t *testing.T) {
-	s := newServer(t)
-	a := s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339))
-	a.want(t, 202)
+	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Pawl-Not-Before", inAnHour()).want(t, 202)
 	c := s.dial()
 	c.watch("w", "parcel:pack", "k")
 	s.engine.Stop(t.Context())
@@ -156,7 +123,7 @@ func TestAWatchEndsWithTheEngine(t *testing.T) {
 	assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), err)
 }
 
-func TestAWatchOutlivesAnOutageOfTheDatabase(t *testing.T) {
+func TestWatch_DatabaseOutage(t *testing.T) {
 	s := newServer(t)
 	status, _ := s.accepted("k")
 	v := s.visit()
