@@ -25,8 +25,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Each of these opens every kind of stream. TestEveryRouteIsClosedByDefault and its neighbours have the credentials that are refused.
-
 // openStream asks for an event stream.
 func (g *guarded) openStream(t *testing.T, r *api.Route, headers ...string) *http.Response {
 	t.Helper()
@@ -111,16 +109,6 @@ func (g *guarded) handshake(t *testing.T, headers ...string) answer {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	return answer{response.StatusCode, response.Header, body}
-}
-
-func TestAWebSocketIsRefusedForItsReason(t *testing.T) {
-	g := newGuarded(t)
-	for name, headers := range g.wrong() {
-		t.Run(name, func(t *testing.T) { wantUnknown(t, name, g.handshake(t, headers...)) })
-	}
-	g.handshake(t, g.with(but(auth.Stream))...).wantProblem(t, 403, workflow.Forbidden)
-	g.handshake(t, append(g.with("stream"), "Pawl-Tenant", "other")...).wantProblem(t, 400, workflow.InvalidRequest)
-	g.handshake(t, append(g.with("stream"), "Origin", "https://evil.example")...).wantProblem(t, 403, workflow.Forbidden)
 }
 
 // What is told on a WebSocket is what the caller may know, also of what happens later.

