@@ -30,6 +30,7 @@ type eventSource struct {
 	raw      []string // and their text
 	statuses []wire.CommandStatus
 	ended    bool
+	kind     string   // of the last event
 	texts    []string // comments
 }
 
@@ -79,7 +80,11 @@ func (e *eventSource) until(condition func() bool) {
 			if id != "" {
 				e.lastID = id
 			}
+			if data != nil {
+				e.kind = kind
+			}
 			switch text := []byte(strings.Join(data, "\n")); {
+			case kind == "unauthorized":
 			case kind == "status":
 				e.statuses = append(e.statuses, read[wire.CommandStatus](e.t, answer{body: text}))
 			case data != nil:
