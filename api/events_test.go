@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -49,16 +51,18 @@ func (s *server) someEvents() (first, second uuid.UUID) {
 	return first, second
 }
 
-func TestTheLogIsReadPageByPage(t *testing.T) {
+func TestEvents_Pages(t *testing.T) {
 	s := newServer(t)
-	s.someEvents()
+	first, _ := s.someEvents()
 	for _, c := range []struct {
 		query string
 		ids   []string
 		next  int64
 	}{
 		{"", []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}, 4},
-		{"?after=start", []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}, 4},
+		{"?state=packed&type=parcel.priced", []string{"3-2", "4-2"}, 4},
+		{"?type=other.pack", []string{}, 4},
+		{"?type=parcel.stamp&after=3&instance=" + first.String(), []string{"4-0"}, 4},
 		{"?after=2&limit=1", []string{"3-0", "3-1", "3-2"}, 3}, // never half a transition
 		{"?after=0&limit=1", []string{"1-0"}, 1},
 		{"?after=1&limit=2", []string{"2-0", "3-0", "3-1", "3-2"}, 3},
@@ -77,29 +81,7 @@ func TestTheLogIsReadPageByPage(t *testing.T) {
 	assert.Truef(t, len(p.Events) == 0 && p.Head == 0, "another tenant sees %+v", p)
 }
 
-func TestTheLogIsFiltered(t *testing.T) {
-	s := newServer(t)
-	first, second := s.someEvents()
-	s.post("/v1/instances/"+second.String()+"/send", "k", `{}`).want(t, 200)
-	for query, want := range map[string][]string{
-		"?workflow=parcel&limit=2":                              {"1-0", "2-0"},
-		"?type=other.pack":                                      {},
-		"?instance=" + second.String():                          {"2-0", "5-0"},
-		"?type=parcel.priced":                                   {"3-2", "4-2"},
-		"?state=sent":                                           {"5-0"},
-		"?state=packed&type=parcel.pack":                        {"1-0", "2-0"},
-		"?type=parcel.stamp&after=3&instance=" + first.String(): {"4-0"},
-	} {
-		a := s.get("/v1/events" + query)
-		a.want(t, 200)
-		p := read[wire.Events](t, a)
-		if got := idsOf(t, p); !slices.Equal(got, want) || p.Head != 5 || len(got) < 2 && p.NextAfter != 5 {
-			t.Errorf("%s: %q, next %d, head %d; want %q", query, got, p.NextAfter, p.Head, want)
-		}
-	}
-}
-
-func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
+func TestEvents_LongPoll(t *testing.T) {
 	s := newServer(t)
 	first, _ := s.someEvents()
 	answers := later(func() answer { return s.get("/v1/events?after=4&type=parcel.priced", "Prefer", "wait=60") })
@@ -121,7 +103,7 @@ func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 	assert.Equalf(t, int64(6), p.NextAfter, "%+v", p)
 }
 
-func TestALongPollEndsWhenTheNodeStops(t *testing.T) {
+func TestEvents_LongPollEndsWithNode(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
 	answers := later(func() answer { return s.get("/v1/events?after=4", "Prefer", "wait=60") })
@@ -134,4 +116,54 @@ func TestALongPollEndsWhenTheNodeStops(t *testing.T) {
 	a.wantProblem(t, 503, workflow.ShuttingDown)
 	assert.NotEqual(t, "", a.header.Get("Retry-After"), "503 without Retry-After")
 	s.get("/v1/events?after=3").want(t, 200)
+}
+
+// A reader that is too late gets the oldest position, before any stream starts.
+func TestEventsThatRetentionHasRemovedAreGone(t *testing.T) {
+	s := newServer(t)
+	s.someEvents()
+	_, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= 2")
+	require.NoError(t, err)
+	for _, headers := range [][]string{nil, {"Accept", "text/event-stream"}} {
+		for _, after := range []string{"0", "1"} {
+			a := s.get("/v1/events?after="+after, headers...)
+			a.wantProblem(t, 410, workflow.EventsGone)
+			p := read[transitions.Problem](t, a)
+			assert.Equalf(t, int64(3), p.Position, "after %s: %+v", after, p)
+		}
+	}
+	s.get("/v1/events?after=2").want(t, 200)
+}
+
+// The start is the oldest retained event, or the next one if there is none, so a new reader misses nothing that was removed. A reader that
+// names a position is told if events after it are gone.
+func TestTheStartIsTheOldestEventThatIsThere(t *testing.T) {
+	s := newServer(t)
+	s.someEvents()
+	c := s.dial()
+	for _, tt := range []struct {
+		removed, after int64
+		ids            []string
+	}{{2, 2, []string{"3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}}, {4, 4, nil}} {
+		_, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= $1", tt.removed)
+		require.NoError(t, err)
+		for _, query := range []string{"", "?after=start"} {
+			a := s.get("/v1/events" + query)
+			a.want(t, 200)
+			page := read[wire.Events](t, a)
+			ids := idsOf(t, page)
+			assert.Truef(t, slices.Equal(ids, tt.ids) && page.NextAfter == 4 && page.Head == 4, "%q: %q, %+v", query, ids, page)
+		}
+		if len(tt.ids) > 0 {
+			e, end := s.source("/v1/events")
+			e.until(func() bool { return len(e.seen) == len(tt.ids) })
+			end()
+			assert.Truef(t, slices.Equal(e.seen, tt.ids), "as a stream: %q", e.seen)
+		}
+		id := fmt.Sprint("s", tt.after)
+		m := c.subscribe(id, `"start"`, `{}`)
+		assert.Equal(t, tt.after, m.After, "subscribed after")
+		ids, caughtUp := c.events("caught_up")
+		assert.Truef(t, slices.Equal(ids, tt.ids) && caughtUp.Position == 4, "%q, then %+v", ids, caughtUp)
+	}
 }
