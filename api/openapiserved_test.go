@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestTheDocumentsAreServedWithTheirTags(t *testing.T) {
+func TestDocuments_Tags(t *testing.T) {
 	s := newServer(t)
 	for _, path := range []string{"/openapi.json", "/asyncapi.json"} {
 		a := s.get(path)
@@ -98,7 +98,7 @@ var postcard = workflow.Define("postcard", 1,
 	workflow.Start("write", "written", func(*workflow.Call, *card, workflow.None) error { return nil })).Final("written")
 
 // The page has a policy under which a browser loads nothing from anywhere else.
-func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
+func TestDocsPageHasCSP(t *testing.T) {
 	g := newGuarded(t)
 	for path, want := range map[string]string{"/docs": "<rapi-doc", "/docs?": "pawl keys create", "/docs/page.js": "fetch('openapi.json'",
 		"/docs/rapidoc.js": "RapiDoc"} {
@@ -111,13 +111,4 @@ func TestThePageForPeopleIsServedUnderAPolicy(t *testing.T) {
 	}
 	g.get("/openapi.json").wantProblem(t, 401, workflow.Unauthorized)
 	g.get("/openapi.json", g.with("read")...).want(t, 200)
-}
-
-// Who tries an address is told where to look.
-func TestUnknownPath_NamesAPI(t *testing.T) {
-	g := newGuarded(t)
-	for _, path := range []string{"/", "/docs/", "/v1", "/swagger"} {
-		p := g.get(path).wantProblem(t, 404, workflow.NotFound)
-		assert.Truef(t, strings.Contains(p.Detail, "/docs ") && strings.Contains(p.Detail, "/openapi.json"), "%s: %s", path, p.Detail)
-	}
 }
