@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -68,51 +67,38 @@ func (s *server) deadMessages(query string) api.DeadMessagePage {
 	return read[api.DeadMessagePage](s.t, a)
 }
 
-func TestASignedMessageIsConsumedOnce(t *testing.T) {
+func TestSignedMessageIsConsumedOnce(t *testing.T) {
 	s := newServer(t, withPost)
 	first := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`)
 	first.want(t, http.StatusCreated)
-	again := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`, "Pawl-Tenant", "ignored", "Content-Type", "text/plain",
-		"Webhook-Foo", "x")
+	again := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`, "Pawl-Tenant", "ignored", "Content-Type", "text/plain")
 	assert.Truef(t, again.status == 201 && again.header.Get("Idempotent-Replayed") == "true" && string(again.body) == string(first.body),
 		"again: %d %s", again.status, again.body)
 	s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`).want(t, http.StatusOK)
 	status := read[wire.CommandStatus](t, s.get("/v1/commands/inbox:post/m-2"))
 	assert.Truef(t, status.Status == transitions.Succeeded && status.Transition == "stamp", "%+v", status)
-	history := s.get("/v1/workflows/parcel/keys/L-1/history")
-	history.want(t, http.StatusOK)
-	assert.Equalf(t, 2, strings.Count(string(history.body), `"actor":"inbox:post"`), "entries of it: %s", history.body)
-	w := s.get("/v1/workflows/parcel")
-	assert.Containsf(t, string(w.body), `"receives":["post"]`, "the workflow does not show what it receives: %s", w.body)
+	assert.Contains(t, string(s.get("/v1/workflows/parcel").body), `"receives":["post"]`)
 	// Another path is another tenant's.
 	s.do(http.MethodPost, "/v1/inbox/post%20of%20acme", []byte(`{}`), "Id", "m-1", "Signature", "the post").wantProblem(t, 422,
 		workflow.MessageNotTaken)
 	list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages
 	assert.Truef(t, len(list) == 1 && list[0].Consumer == "post of acme", "%+v", list)
-	assert.Empty(t, s.deadMessages("").Messages)
 	// The message was consumed, even if its answer has expired.
-	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.command SET expires_at = now() - interval '1 s'")
-	require.NoError(t, err)
-	a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`)
-	assert.Truef(t, a.status == 200 && string(a.body) == `{"expired":true}` && a.header.Get("Idempotent-Replayed") == "true",
-		"%d %s", a.status, a.body)
+	s.exec("UPDATE pawl.command SET expires_at = now() - interval '1 s'")
+	assert.Equal(t, `{"expired":true}`, string(s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`).body))
 }
 
-func TestMessagesThatAreRefused(t *testing.T) {
+func TestRefusedMessagesAreDead(t *testing.T) {
 	s := newServer(t, withPost)
 	s.mail("m-0", `{"type":"announced","label":"L-1"}`).want(t, http.StatusCreated)
-	s.mail("m-x", `{"type":"scanned","label":"L-1"}`).want(t, http.StatusOK)
 	for _, tt := range []struct {
 		id, body string
 		code     workflow.Code
 	}{
 		{"m-0", `{"type":"announced","label":"L-2"}`, workflow.MessageReused},
 		{"m-1", `{"type":"sung","label":"L-1"}`, workflow.MessageNotTaken},
-		{"m-2", `{"type":"announced"`, workflow.InvalidPayload},
 		{"m-3", "", workflow.InvalidPayload},
 		{"m-4", "\x00\xff", workflow.InvalidPayload},
-		{"m-5", `{"type":"announced"}`, workflow.InvalidPayload},
-		{"m-6", `[[[[`, workflow.InvalidPayload},
 		{"m-7", `{"type":"scanned","label":"L-9"}`, workflow.InstanceNotFound},
 	} {
 		for range 2 {
@@ -122,8 +108,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		list := s.deadMessages("").Messages
 		last := list[len(list)-1]
 		assert.Truef(t, last.Message == tt.id && last.Code == tt.code && last.Hash == hex.EncodeToString(sum[:]) &&
-			last.Size == len(tt.body) && last.Deliveries == 2,
-			"%+v", last)
+			last.Size == len(tt.body) && last.Deliveries == 2, "%+v", last)
 		body := s.get(fmt.Sprintf("/v1/ops/inbox/body?consumer=post&message=%s&hash=%x", tt.id, sum))
 		assert.Truef(t, string(body.body) == tt.body && body.header.Get("Content-Type") == "application/octet-stream",
 			"the body is %q, %v", body.body, body.header)
@@ -132,49 +117,32 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	s.mail("m-8", `{"type":"scanned","label":"L-1"}`).wantProblem(t, 409, workflow.IllegalTransition)
 }
 
-// What is not signed leaves nothing behind, on no list and in no table.
-func TestMessagesThatLeaveNoTrace(t *testing.T) {
-	s := newServer(t, withPost)
+// A message that is not signed leaves nothing behind.
+func TestUnsignedMessagesLeaveNoTrace(t *testing.T) {
+	s := newServer(t, withPost, func(c *api.Config) { c.Limits.Rate, c.Limits.Burst, c.Limits.BulkItems = 0.001, 4, 4 })
 	before := s.rows()
-	good, signed := `{"type":"announced","label":"L-1"}`, []string{"Id", "m", "Signature", "the post"}
+	good := `{"type":"announced","label":"L-1"}`
 	for name, tt := range map[string]struct {
-		method, path, body string
-		headers            []string
-		code               workflow.Code
+		body    string
+		headers []string
+		code    workflow.Code
 	}{
-		"unsigned":                {"POST", "/v1/inbox/post", good, []string{"Id", "m"}, workflow.Unauthorized},
-		"wrongly signed":          {"POST", "/v1/inbox/post", good, []string{"Id", "m", "Signature", "me"}, workflow.Unauthorized},
-		"unsigned and unreadable": {"POST", "/v1/inbox/post", "{", nil, workflow.Unauthorized},
-		"a large one, unsigned":   {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage), nil, workflow.Unauthorized},
-		"too large":               {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage+1), signed, workflow.TooLarge},
-		"no id":                   {"POST", "/v1/inbox/post", good, []string{"Signature", "the post"}, workflow.InvalidRequest},
-		"a long id": {"POST", "/v1/inbox/post", good, []string{"Id", strings.Repeat("i", 256), "Signature", "the post"},
-			workflow.InvalidRequest},
-		"an id that is not UTF-8": {"POST", "/v1/inbox/post", good, []string{"Id", "\xff", "Signature", "the post"}, workflow.InvalidRequest},
-		"an unknown consumer":     {"POST", "/v1/inbox/nobody", good, signed, workflow.NotFound},
-		"a consumer with a NUL":   {"POST", "/v1/inbox/%00", good, signed, workflow.NotFound},
-		"no consumer":             {"POST", "/v1/inbox/", good, signed, workflow.NotFound},
-		"a path below":            {"POST", "/v1/inbox/post/m", good, signed, workflow.NotFound},
-		"another method":          {"GET", "/v1/inbox/post", "", signed, workflow.MethodNotAllowed},
-		"a command of its scope": {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`,
-			[]string{"Content-Type", "application/json", "Idempotency-Key", "m", "Idempotency-Scope", "inbox:post"}, workflow.ScopeInvalid},
-		"a command of its sender": {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`,
-			[]string{"Content-Type", "application/json", "Idempotency-Key", "m", "Pawl-Actor", "inbox:post"}, workflow.InvalidRequest},
-		"the list, by no operator": {"GET", "/v1/ops/inbox", "", []string{"Pawl-Roles", "clerk"}, workflow.Forbidden},
+		"unsigned":              {good, []string{"Id", "m"}, workflow.Unauthorized},
+		"wrongly signed":        {good, []string{"Id", "m", "Signature", "me"}, workflow.Unauthorized},
+		"a large one, unsigned": {strings.Repeat("x", transitions.MaxMessage), nil, workflow.Unauthorized},
+		"too large":             {strings.Repeat("x", transitions.MaxMessage+1), []string{"Id", "m", "Signature", "the post"}, workflow.TooLarge},
+		"no id":                 {good, []string{"Signature", "the post"}, workflow.InvalidRequest},
+		"a long id":             {good, []string{"Id", strings.Repeat("i", 256), "Signature", "the post"}, workflow.InvalidRequest},
+		"an id in Latin-1":      {good, []string{"Id", "\xff", "Signature", "the post"}, workflow.InvalidRequest},
 	} {
-		s.do(tt.method, tt.path, []byte(tt.body), tt.headers...).wantProblem(t, tt.code.Info().Status, tt.code)
+		s.do(http.MethodPost, "/v1/inbox/post", []byte(tt.body), tt.headers...).wantProblem(t, tt.code.Info().Status, tt.code)
 		require.Falsef(t, t.Failed(), "a message that is: %s", name)
 	}
-	after := s.rows()
-	assert.Truef(t, maps.Equal(before, after), "rows before %v, after %v", before, after)
-}
-
-func TestMessagesCountForTheRateOfTheirTenant(t *testing.T) {
-	s := newServer(t, withPost, func(c *api.Config) { c.Limits.Rate, c.Limits.Burst, c.Limits.BulkItems = 0.001, 1, 1 })
-	s.mail("m-1", `{"type":"announced","label":"L-1"}`).want(t, http.StatusCreated)
-	a := s.mail("m-2", `{"type":"announced","label":"L-2"}`)
+	assert.Equal(t, before, s.rows())
+	s.mail("m-1", good).want(t, http.StatusCreated) // the fourth that is signed
+	a := s.mail("m-2", good) // messages count for the rate of their tenant
 	a.wantProblem(t, 429, workflow.RateLimited)
-	assert.NotEqual(t, "", a.header.Get("Retry-After"), "it does not say when to come again")
+	assert.NotEmpty(t, a.header.Get("Retry-After"))
 	assert.Empty(t, s.deadMessages("").Messages)
 }
 
@@ -187,43 +155,34 @@ func about(m api.DeadMessage, reason string) []byte {
 	return body
 }
 
-func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
+func TestMessagesAreRetriedAndDiscarded(t *testing.T) {
 	s := newServer(t, withPost)
-	for i := range 5 {
+	for i := range 4 {
 		s.mail(fmt.Sprint("m-", i), `{"type":"scanned","label":"L-1"}`).wantProblem(t, 404, workflow.InstanceNotFound)
 	}
-	var list []api.DeadMessage
-	for page, pages := s.deadMessages("?limit=2"), 1; ; page, pages = s.deadMessages("?limit=2&cursor="+url.QueryEscape(page.Next)), pages+1 {
-		list = append(list, page.Messages...)
-		if page.Next == "" {
-			break
-		}
-		require.True(t, pages <= 3, "the pages do not end")
-	}
-	require.Truef(t, len(list) == 5 && list[4].Message == "m-4", "%+v", list)
+	first := s.deadMessages("?limit=3")
+	rest := s.deadMessages("?limit=3&cursor=" + url.QueryEscape(first.Next))
+	require.Truef(t, len(first.Messages) == 3 && len(rest.Messages) == 1 && rest.Next == "", "%+v, then %+v", first, rest)
+	list := first.Messages
 	op := func(action string, m api.DeadMessage) answer {
 		return s.do(http.MethodPost, "/v1/ops/inbox/"+action, about(m, "by word of mouth"), "Content-Type", "application/json", "Pawl-Actor",
 			"olga")
 	}
 	op("retry", list[0]).wantProblem(t, 404, workflow.InstanceNotFound)
-	discarded := op("discard", list[1])
-	discarded.want(t, http.StatusOK)
-	m := read[api.DeadMessage](t, discarded)
+	m := read[api.DeadMessage](t, op("discard", list[1]))
 	assert.Truef(t, m.Status == inspect.MessageDiscarded && m.ChangedBy == "olga" && m.Reason == "by word of mouth", "%+v", m)
 	s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L-1"}`).want(t, http.StatusCreated)
 	op("retry", list[0]).want(t, http.StatusOK)
-	again := op("retry", list[0])
-	assert.Truef(t, again.status == 200 && again.header.Get("Idempotent-Replayed") == "true", "again: %d %s", again.status, again.body)
+	assert.Equal(t, "true", op("retry", list[0]).header.Get("Idempotent-Replayed"))
 	s.mail("m-1", `{"type":"scanned","label":"L-1"}`).wantProblem(t, 409, workflow.CommandCancelled)
-	s.mail("m-2", `{"type":"scanned","label":"L-1"}`).want(t, http.StatusOK) // its sender has sent it again
-	for status, want := range map[string]string{"waiting": "m-3 m-4", "retried": "m-0", "discarded": "m-1"} {
+	for status, want := range map[string]string{"waiting": "m-2 m-3", "retried": "m-0", "discarded": "m-1"} {
 		var ids []string
 		for _, m := range s.deadMessages("?consumer=post&status=" + status).Messages {
 			ids = append(ids, m.Message)
 		}
 		assert.Equal(t, want, strings.Join(ids, " "), status)
 	}
-	assert.Equal(t, 0, len(s.deadMessages("?consumer=nobody").Messages), "nobody")
+	assert.Empty(t, s.deadMessages("?consumer=nobody").Messages)
 }
 
 func TestDeadMessageOperationsAreChecked(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,14 +59,9 @@ func TestMessagesAreKeptAsReceived(t *testing.T) {
 		t.Errorf("%+v", raw)
 	}
 	assert.NotContainsf(t, string(a.body), "secret", "it shows credentials: %v", slices.Collect(maps.Keys(raw.Headers)))
-	s.get("/v1/ops/inbox/kept", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
 	assert.Empty(t, read[api.KeptMessagePage](t, s.get("/v1/ops/inbox/kept", "Pawl-Tenant", "acme")).Messages, "another tenant sees")
 	_, err := s.pool.Exec(t.Context(), "UPDATE pawl.inbox_kept SET keep_until = now() WHERE message = 'm-1'")
 	require.NoError(t, err)
 	assert.Equal(t, 1, len(s.kept("")), "after their time")
 	s.get("/v1/ops/inbox/kept/message?consumer=post&message=m-1&hash="+list[0].Hash).wantProblem(t, 404, workflow.NotFound)
-	for _, query := range []string{"/message", "/message?consumer=post&message=m-1&hash=00", "?message=m-1", "?cursor=BQAA", "?consumer=%00",
-		"?consumer=post&message=" + strings.Repeat("m", 256)} {
-		s.get("/v1/ops/inbox/kept"+query).wantProblem(t, 400, workflow.InvalidRequest)
-	}
 }

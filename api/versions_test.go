@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,12 +14,12 @@ import (
 )
 
 func TestDefaultVersion(t *testing.T) {
-	s := newServerOf(t, twoBoxes(), nil)
+	s := newServerOf(t, boxes(), nil)
 	json := []string{"Content-Type", "application/json"}
 	const box = "/v1/ops/begins/box"
 	begun := func(key string, want int) {
 		t.Helper()
-		a := s.post("/v1/workflows/box/open", key, `{}`)
+		a := s.post("/v1/workflows/box/fill", key, `{"weight":`+strconv.Itoa(int(key[0]))+`}`)
 		a.want(t, http.StatusCreated)
 		id := read[transitions.Result](t, a).Instance.String()
 		i := read[wire.InstanceView](t, s.get("/v1/instances/"+id))
@@ -35,25 +36,7 @@ func TestDefaultVersion(t *testing.T) {
 	s.do(http.MethodDelete, box, nil).want(t, http.StatusNoContent)
 	begun("c", 2)
 
-	for _, body := range []string{``, `{}`, `{"version":0}`, `{"version":-1}`, `{"version":"newest"}`, `{"versions":1}`} {
-		s.do(http.MethodPut, box, []byte(body), json...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
-	}
+	s.do(http.MethodPut, box, []byte(`{"version":0}`), json...).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
 	s.do(http.MethodPut, box, []byte(`{"version":3}`), json...).wantProblem(t, http.StatusNotFound, workflow.WorkflowNotFound)
 	s.do(http.MethodDelete, "/v1/ops/begins/nothing", nil).wantProblem(t, http.StatusNotFound, workflow.WorkflowNotFound)
-	mine := []string{"Pawl-Roles", "operator"} // of one tenant
-	s.get("/v1/ops/versions", mine...).wantProblem(t, http.StatusForbidden, workflow.Forbidden)
-	s.do(http.MethodPut, box, []byte(`{"version":1}`), append(mine, json...)...).wantProblem(t, http.StatusForbidden, workflow.Forbidden)
-	s.do(http.MethodDelete, box, nil, mine...).wantProblem(t, http.StatusForbidden, workflow.Forbidden)
-}
-
-// twoBoxes are two versions of a workflow.
-func twoBoxes() []workflow.Source {
-	type data struct{}
-	var both []workflow.Source
-	for version := range 2 {
-		both = append(both, workflow.Define("box", version+1, workflow.Start("open", "opened",
-			func(*workflow.Call, *data, workflow.None) error { return nil }),
-			workflow.On("shut", workflow.From("opened"), "shut", func(*workflow.Call, *data, workflow.None) error { return nil })).Final("shut"))
-	}
-	return both
 }
