@@ -12,7 +12,7 @@ import (
 )
 
 // To say that something has happened before takes a grant of its own, and the audit row and the event say it.
-func TestAnImportTakesAGrantAndIsAuditedAsSuch(t *testing.T) {
+func TestImportNeedsGrant(t *testing.T) {
 	g := newGuarded(t)
 	const then = "2020-01-31T12:00:00Z"
 	path := "/v1/instances/" + g.instance.String() + "/stamp"
@@ -20,8 +20,7 @@ func TestAnImportTakesAGrantAndIsAuditedAsSuch(t *testing.T) {
 	g.post(path, "1", `{}`, append(g.with("submit"), at...)...).wantProblem(t, 403, workflow.Forbidden)
 	g.post(path+"?dry_run=true", "1", `{}`, append(g.with("submit"), at...)...).wantProblem(t, 403, workflow.Forbidden)
 	g.post(path, "1", `{}`, append(g.with("submit import:parcel/pack"), at...)...).wantProblem(t, 404, workflow.InstanceNotFound)
-	for _, wrong := range []string{"yesterday", "2999-01-31T12:00:00Z", "", // and how programs write a time that they do not have
-		"0001-01-01T00:00:00Z", "0001-01-01T00:00:00.0000001Z", "0000-00-00T00:00:00Z"} {
+	for _, wrong := range []string{"yesterday", "2999-01-31T12:00:00Z", "", "0001-01-01T00:00:00Z"} {
 		g.post(path, "1", `{}`, append(g.with("submit import:parcel/stamp"), "Pawl-Happened-At", wrong)...).wantProblem(t, 400,
 			workflow.InvalidRequest)
 	}

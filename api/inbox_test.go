@@ -140,7 +140,7 @@ func TestUnsignedMessagesLeaveNoTrace(t *testing.T) {
 	}
 	assert.Equal(t, before, s.rows())
 	s.mail("m-1", good).want(t, http.StatusCreated) // the fourth that is signed
-	a := s.mail("m-2", good) // messages count for the rate of their tenant
+	a := s.mail("m-2", good)                        // messages count for the rate of their tenant
 	a.wantProblem(t, 429, workflow.RateLimited)
 	assert.NotEmpty(t, a.header.Get("Retry-After"))
 	assert.Empty(t, s.deadMessages("").Messages)
