@@ -12,23 +12,19 @@ import (
 
 // Texts that parsers tend to fail on. Those of addresses are escaped.
 var (
-	badInAddress = []string{"", "%00", "a%00b", "%FF", "%C3%28", "%ED%A0%80", "..", "%2E%2E", ".", "%2F", "%2F%2F", "%20", "%25", "%25%30%30",
-		"'", "%22", ";", "*", "-1", "0", "00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "{id}",
-		"null", "true", "1e400", "%E2%80%AE", "%F0%9F%98%80", "%EF%BF%BF", "%0A", "%0D%0A", "%zz", "%", "+", "a;b", "a%26b", "-0", "01",
-		"1.0", "+1", "0x1", "9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "NaN", "TRUE", "yes", "start", "now",
-		"2030-01-31", "2030-01-31T12:00:00+25:00", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z",
-		strings.Repeat("a", 256), strings.Repeat("%C3%A4", 200), strings.Repeat("a", 5000)}
-	badInHeader = []string{"", " ", `"`, `"a`, `\`, "\xff", "\xc3\x28", "ä", "😀", "a,b", ";", "*", `W/"1"`, `"0"`, `"-1"`,
-		`"99999999999999999999"`, "-1", "0", "1e9", "forever", "2030-01-31", "0000-01-01T00:00:00Z", "\t", "a\tb",
-		strings.Repeat("a", 256), strings.Repeat("ä", 200), strings.Repeat(`"`, 300), strings.Repeat("x", 9000)}
-	badInJSON = []string{"null", "true", "0", "-1", "1.5", "1e400", "-1e400", "9007199254740993", "99999999999999999999", "01", "NaN",
-		"[]", "{}", "[[]]", `""`, `"x"`, `"\u0000"`, `"a\u0000b"`, "\"\x00\"", "\"\xff\"", "\"\xc3\x28\"", `"\ud800"`,
-		`"\udc00\ud800"`, `"\x"`, "'x'", "", "}", "]", ",", `"`, `"1"`,
-		`"2030-02-30T00:00:00Z"`, `"00000000-0000-0000-0000-000000000000"`, `{"":""}`, `{"a":1,"a":2}`, "/*x*/1",
-		"\ufeff1", `"` + strings.Repeat("x", 300) + `"`, `"` + strings.Repeat("ä", 70_000) + `"`, strings.Repeat("9", 5000),
-		strings.Repeat("[", 5000) + strings.Repeat("]", 5000), strings.Repeat(`{"a":`, 5000), "[" + strings.Repeat("0,", 20_000) + "0]"}
-	badMedia = []string{"", "text/plain", "application/json; charset=utf-16", "application/json;;;", "APPLICATION/JSON", "application/xml",
-		"application/x-ndjson", "application/x-www-form-urlencoded", "multipart/form-data", "json", "*/*"}
+	badInAddress = []string{"", "%00", "a%00b", "%FF", "%ED%A0%80", "..", "%2E%2E", "%2F%2F", "%25%30%30", "'", "%22", "*", "-1", "0",
+		"00000000-0000-0000-0000-000000000000", "{id}", "null", "true", "1e400", "%F0%9F%98%80", "%0D%0A", "%zz", "+", "a;b", "01", "1.0",
+		"9223372036854775808", "NaN", "TRUE", "start", "now", "2030-01-31T12:00:00+25:00", "0000-01-01T00:00:00Z",
+		"9999-12-31T23:59:59.999999999Z", strings.Repeat("a", 256), strings.Repeat("%C3%A4", 200), strings.Repeat("a", 5000)}
+	badInHeader = []string{"", " ", `"`, `"a`, `\`, "\xff", "ä", "a,b", ";", "*", `W/"1"`, `"0"`, `"-1"`, `"99999999999999999999"`, "-1",
+		"0", "1e9", "forever", "2030-01-31", "0000-01-01T00:00:00Z", "a\tb", strings.Repeat("ä", 200), strings.Repeat(`"`, 300),
+		strings.Repeat("x", 9000)}
+	badInJSON = []string{"null", "true", "0", "-1", "1.5", "1e400", "9007199254740993", "99999999999999999999", "01", "NaN", "[]", "{}",
+		`""`, `"x"`, `"\u0000"`, "\"\x00\"", "\"\xff\"", `"\ud800"`, `"\x"`, "'x'", "", "}", ",", `"`, `"1"`, `"2030-02-30T00:00:00Z"`,
+		`"00000000-0000-0000-0000-000000000000"`, `{"":""}`, `{"a":1,"a":2}`, "\ufeff1", `"` + strings.Repeat("ä", 70_000) + `"`,
+		strings.Repeat("9", 5000), strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "[" + strings.Repeat("0,", 20_000) + "0]"}
+	badMedia = []string{"", "text/plain", "application/json; charset=utf-16", "application/json;;;", "application/x-ndjson",
+		"application/x-www-form-urlencoded", "*/*"}
 	// readHeaders are headers that the server reads, of some routes without a declaration.
 	readHeaders = []string{"Accept", "Prefer", "If-Match", "If-None-Match", "Pawl-Not-Before", "Pawl-Happened-At", "Pawl-Replay-For",
 		"Pawl-Tombstone-For", "Pawl-Reason", "Pawl-Actor", "Pawl-Tenant", "Pawl-Roles", "Idempotency-Key", "Idempotency-Scope",
@@ -71,24 +67,18 @@ func parameterNames(r *madeRequest) (names []string) {
 	return names
 }
 
-// breakPair removes, repeats or changes a query parameter or a header, or adds another one.
+// breakPair repeats or changes a query parameter or a header, or adds another one.
 func (m *requestMaker) breakPair(r *madeRequest, pairs [][2]string, names, values []string) [][2]string {
-	n := m.IntN(5)
-	if len(pairs) == 0 || n == 0 {
-		name := m.choose(names)
-		r.defects = append(r.defects, "added "+name)
-		return append(pairs, [2]string{name, m.choose(values)})
+	pair := [2]string{m.choose(names), m.choose(values)}
+	if n := len(pairs); n > 0 && m.often(0.8) {
+		at := m.IntN(n)
+		pair[0] = pairs[at][0]
+		if m.often(0.6) {
+			pairs = slices.Delete(pairs, at, at+1)
+		}
 	}
-	at := m.IntN(len(pairs))
-	r.defects = append(r.defects, "changed "+pairs[at][0])
-	switch n {
-	case 1:
-		return slices.Delete(pairs, at, at+1)
-	case 2:
-		return append(pairs, [2]string{pairs[at][0], m.choose(values)})
-	}
-	pairs[at][1] = m.choose(values)
-	return pairs
+	r.defects = append(r.defects, "changed "+pair[0])
+	return append(pairs, pair)
 }
 
 // replaceValue replaces a value, mostly one inside v, with brokenValue, or adds or removes a member.
