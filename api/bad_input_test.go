@@ -187,6 +187,7 @@ var badRequests = []struct {
 	{"truncated cursor", "GET", "/v1/ops/inbox?cursor=BQAA", nil, workflow.InvalidRequest},
 	{"counts of no workflow", "GET", "/v1/counts?workflow=nothing", nil, workflow.WorkflowNotFound},
 	{"counts of all tenants", "GET", "/v1/counts?all_tenants=true", []string{"Pawl-Roles", "operator"}, workflow.Forbidden},
+	{"verify no instance", "GET", "/v1/ops/verify?instance=01936b0e-0000-7000-8000-000000000000", nil, workflow.InstanceNotFound},
 	{"past, twice", "GET", "/v1/instances/{id}?version=1&at=2030-01-31T12:00:00Z", nil, workflow.InvalidRequest},
 	{"past, version beyond", "GET", "/v1/instances/{id}?version=9", nil, workflow.InstanceNotFound},
 	{"past of no workflow", "GET", "/v1/workflows/nothing/keys/none?version=1", nil, workflow.WorkflowNotFound},

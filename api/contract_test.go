@@ -41,6 +41,9 @@ func (c *contract) checkAnswer(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if r := in.Route.Operation.Responses.Status(x.status); r != nil && len(r.Value.Content) > 0 && r.Value.Content[mediaOf(x.header)] == nil {
+		return fmt.Errorf("status %d has no media type %s", x.status, mediaOf(x.header))
+	}
 	return openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in, Status: x.status, Header: x.header, Body: io.NopCloser(bytes.NewReader(x.body)),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !strings.HasSuffix(mediaOf(x.header), "json")},

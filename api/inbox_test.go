@@ -210,7 +210,9 @@ func TestDeadMessageOperationsAreChecked(t *testing.T) {
 		s.get(fmt.Sprintf("/v1/ops/inbox/body?consumer=%s&message=%s&hash=%s", c.consumer, c.message, c.hash)).
 			wantProblem(t, c.code.Info().Status, c.code)
 	}
-	s.do(http.MethodPost, "/v1/ops/inbox/discard", about(api.DeadMessage{Consumer: "post", Message: "m", Hash: hash}, strings.Repeat("r", 4097)),
-		"Content-Type", "application/json").wantProblem(t, 400, workflow.InvalidRequest)
+	s.operator("POST", "inbox/discard", string(about(api.DeadMessage{Consumer: "post", Message: "n", Hash: hash}, ""))).
+		wantProblem(t, 404, workflow.NotFound)
+	s.operator("POST", "inbox/discard", string(about(api.DeadMessage{Consumer: "post", Message: "m", Hash: hash}, strings.Repeat("r", 4097)))).
+		wantProblem(t, 400, workflow.InvalidRequest)
 	assert.Equal(t, before, s.rows(), "rows")
 }
