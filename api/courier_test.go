@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -114,9 +115,7 @@ func (v visit) failed(err error) { v.end <- visitEnd{err: err} }
 // report tells of progress.
 func (s *server) report(v visit, percent int) {
 	s.t.Helper()
-	if err := v.Report(map[string]int{"percent": percent}); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, v.Report(map[string]int{"percent": percent}))
 }
 
 // booked creates a delivery and returns its id.

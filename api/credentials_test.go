@@ -101,13 +101,10 @@ func (g *guarded) make(tenant, grants string) (apikey.Key, string) {
 	g.t.Helper()
 	k := apikey.Key{Tenant: tenant, Name: uuid.NewString(), Actor: "ann", CreatedBy: "test"}
 	var err error
-	if k.Grants, err = auth.ParseGrants(grants); err != nil {
-		g.t.Fatal(err)
-	}
+	k.Grants, err = auth.ParseGrants(grants)
+	require.NoError(g.t, err)
 	made, text, err := g.keys.Create(g.t.Context(), k)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, err)
 	return made, text
 }
 
@@ -143,9 +140,7 @@ func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 	}
 	request, err := http.NewRequestWithContext(g.t.Context(), r.Method, g.url+g.path(r, "", "")+strings.Replace(query, "&", "?", 1),
 		strings.NewReader(bodies[r.Path]))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, err)
 	if r.Body != nil && r.Body.Media != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -154,8 +149,8 @@ func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 			request.Header.Set(p.Name, uuid.NewString())
 		}
 	}
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Add(headers[i], headers[i+1])
+	for name, values := range headerOf(headers) {
+		request.Header[name] = append(request.Header[name], values...)
 	}
 	return request
 }

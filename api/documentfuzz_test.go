@@ -86,7 +86,7 @@ func newFuzz(t *testing.T) *fuzz {
 	f := &fuzz{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	t.Cleanup(f.client.CloseIdleConnections)
 	keys := &lateKeys{}
-	f.server = newServerWith(t, []relay.Sink{{Name: "main", To: &shelf{}}}, withPost, func(c *api.Config) {
+	f.server = newServerOf(t, nil, []relay.Sink{{Name: "main", To: &shelf{}}}, withPost, func(c *api.Config) {
 		c.Keys, c.Logger = keys, slog.New(slog.DiscardHandler)
 		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")

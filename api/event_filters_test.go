@@ -179,9 +179,7 @@ func (s *server) followed(n int) (all []transitions.Logged) {
 	defer f.Close()
 	for len(all) < n {
 		b, err := f.Next(s.t.Context())
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, err)
 		all = append(all, b.Events...)
 	}
 	return all[:n]

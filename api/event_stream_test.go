@@ -41,18 +41,8 @@ var smallClient = &http.Client{Transport: &http.Transport{DialContext: streamtes
 func (s *server) source(path string, headers ...string) (*eventSource, func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := smallClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	response, err := smallClient.Do(s.request(ctx, http.MethodGet, path, nil, append(headers, "Accept", "text/event-stream")...))
+	require.NoError(s.t, err)
 	if got := response.Header.Get("Content-Type"); got != "text/event-stream" || response.StatusCode != 200 {
 		body, _ := io.ReadAll(response.Body)
 		s.t.Fatalf("status %d, Content-Type %q: %s", response.StatusCode, got, body)

@@ -11,13 +11,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func (s *server) exec(sql string, args ...any) {
-	s.t.Helper()
-	if _, err := s.pool.Exec(s.t.Context(), sql, args...); err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
-	}
-}
-
 // An expired key is refused by every route that takes it.
 func TestExpiredKeyIsGone(t *testing.T) {
 	s := newServer(t)

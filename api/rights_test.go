@@ -256,8 +256,6 @@ func TestStreamsEndWithRevokedKey(t *testing.T) {
 func (g *guarded) head() int64 {
 	g.t.Helper()
 	n, err := g.engine.Read().Head(g.t.Context(), "acme")
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, err)
 	return n
 }

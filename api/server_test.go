@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,22 +49,16 @@ type server struct {
 // newServer starts a server that ends with the test.
 func newServer(t testing.TB, config ...func(*api.Config)) *server {
 	t.Helper()
-	return newServerWith(t, nil, config...)
+	return newServerOf(t, nil, nil, config...)
 }
 
-// newServerWith starts one that delivers to sinks.
-func newServerWith(t testing.TB, sinks []relay.Sink, config ...func(*api.Config)) *server {
-	t.Helper()
-	return newServerOf(t, nil, sinks, config...)
-}
-
-// newServerOf starts one that has more workflows.
+// newServerOf is like newServer, with more workflows and sinks.
 func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, config ...func(*api.Config)) *server {
 	t.Helper()
 	return newServerOn(t, func(c *engine.Config) { c.Workflows, c.Sinks = append(c.Workflows, more...), sinks }, config...)
 }
 
-// newServerOn starts one whose engine is another.
+// newServerOn is like newServer, with a changed configuration of the engine.
 func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.Config)) *server {
 	t.Helper()
 	s := &server{t: t, pool: pgtest.Pool(t), courier: newCourier(t), log: &lockedBuffer{}}
@@ -116,14 +111,24 @@ type answer struct {
 // do sends a request. Headers are given as pairs.
 func (s *server) do(method, path string, body []byte, headers ...string) answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatalf("%s %s: %v", method, path, err)
+	return s.send(s.request(s.t.Context(), method, path, body, headers...))
+}
+
+func (s *server) request(ctx context.Context, method, path string, body []byte, headers ...string) *http.Request {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	require.NoError(s.t, err)
+	r.Header = headerOf(headers)
+	return r
+}
+
+// headerOf makes a header of pairs.
+func headerOf(pairs []string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Add(pairs[i], pairs[i+1])
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Add(headers[i], headers[i+1])
-	}
-	return s.send(r)
+	return h
 }
 
 func (s *server) send(r *http.Request) answer {
@@ -136,14 +141,10 @@ func (s *server) send(r *http.Request) answer {
 			response, err = http.DefaultClient.Do(r)
 		}
 	}
-	if err != nil {
-		s.t.Fatalf("%s %s: %v", r.Method, r.URL, err)
-	}
+	require.NoErrorf(s.t, err, "%s %s", r.Method, r.URL)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatalf("%s %s: read the answer: %v", r.Method, r.URL, err)
-	}
+	require.NoErrorf(s.t, err, "%s %s: read the answer", r.Method, r.URL)
 	return answer{response.StatusCode, response.Header, body}
 }
 
@@ -222,26 +223,13 @@ func (s *server) rows() map[string]int {
 	tables, err := s.pool.Query(s.t.Context(), `
 		SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition`, schema.Default)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
+	names, err := pgx.CollectRows(tables, pgx.RowTo[string])
+	require.NoError(s.t, err)
 	counts := map[string]int{}
-	var name string
-	var names []string
-	for tables.Next() {
-		if err := tables.Scan(&name); err != nil {
-			s.t.Fatal(err)
-		}
-		names = append(names, name)
-	}
-	if err := tables.Err(); err != nil {
-		s.t.Fatal(err)
-	}
 	for _, name := range names {
 		var n int
-		if err := s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM "+schema.Default+"."+name).Scan(&n); err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM "+schema.Default+"."+name).Scan(&n))
 		counts[name] = n
 	}
 	return counts
@@ -262,4 +250,10 @@ func later[T any](f func() T) <-chan T {
 		out <- f()
 	}()
 	return out
+}
+
+func (s *server) exec(sql string, args ...any) {
+	s.t.Helper()
+	_, err := s.pool.Exec(s.t.Context(), sql, args...)
+	require.NoError(s.t, err, sql)
 }

@@ -65,7 +65,7 @@ func withSinks(t *testing.T) (s *server, main *shelf) {
 	t.Helper()
 	main = &shelf{}
 	ofTransitions := func(e *transitions.Event) bool { return e.Ordinal == 0 } // stamps emit more
-	s = newServerWith(t, []relay.Sink{
+	s = newServerOf(t, nil, []relay.Sink{
 		{Name: "main", To: main, Wants: ofTransitions}, {Name: "theirs", To: &shelf{takes: true}, Tenants: []string{"other"},
 			Wants: ofTransitions},
 	})

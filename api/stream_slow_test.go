@@ -171,9 +171,7 @@ func (s *server) outage() (restore func()) {
 	name := config.Database
 	config.Database = "postgres" // from within, a database cannot be closed
 	admin, err := pgx.ConnectConfig(s.t.Context(), config)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = admin.Close(context.Background()) })
 	run := func(sql string, args ...any) {
 		s.t.Helper()

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -44,14 +45,10 @@ func (g *guarded) forged(change map[string]any) string {
 	g.t.Helper()
 	var id string
 	var secret []byte
-	if err := g.pool.QueryRow(g.t.Context(), "SELECT id::text, secret FROM pawl.ticket_key ORDER BY created_at DESC LIMIT 1").Scan(&id,
-		&secret); err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, g.pool.QueryRow(g.t.Context(),
+		"SELECT id::text, secret FROM pawl.ticket_key ORDER BY created_at DESC LIMIT 1").Scan(&id, &secret))
 	all := map[string]any{"tenant": "acme", "actor": "ann", "grants": "read:parcel#L-1", "until": time.Now().Add(50 * time.Minute).UnixMilli()}
-	for name, value := range change {
-		all[name] = value
-	}
+	maps.Copy(all, change)
 	return "pawlt_" + authtest.Sign(g.t, jose.HS256, jose.JSONWebKey{Key: secret, KeyID: id}, all)
 }
 
@@ -59,9 +56,7 @@ func (g *guarded) forged(change map[string]any) string {
 func (g *guarded) drop() {
 	g.t.Helper()
 	old := g.forged(nil)
-	if _, err := g.pool.Exec(g.t.Context(), "DELETE FROM pawl.ticket_key"); err != nil {
-		g.t.Fatal(err)
-	}
+	g.exec("DELETE FROM pawl.ticket_key")
 	await.Eventually(g.t, "the key is gone", func() bool { return g.get("/v1/me", by(old)...).status == 401 })
 	g.ticket("read", `{"grants":["read:parcel"]}`)
 }
@@ -237,17 +232,8 @@ func TestTicketCookieOnlyForEventStreams(t *testing.T) {
 // streamed asks for an event stream, and hangs up.
 func (g *guarded) streamed(path string, headers ...string) int {
 	g.t.Helper()
-	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.url+path, nil)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Add(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	response, err := http.DefaultClient.Do(g.request(g.t.Context(), http.MethodGet, path, nil, headers...))
+	require.NoError(g.t, err)
 	defer response.Body.Close()
 	if response.StatusCode == 200 && response.Header.Get("Content-Type") != "text/event-stream" {
 		g.t.Errorf("%s is answered as %s", path, response.Header.Get("Content-Type"))
@@ -262,8 +248,7 @@ func (g *guarded) streamed(path string, headers ...string) int {
 
 // dialAs opens a WebSocket as a browser does, whose pages send no header.
 func (g *guarded) dialAs(offers ...string) (*wsClient, *http.Response, error) {
-	ws, response, err := (&websocket.Dialer{Subprotocols: offers}).DialContext(g.t.Context(), "ws"+strings.TrimPrefix(g.url, "http")+
-		"/v1/stream", nil)
+	ws, response, err := g.upgrade(&websocket.Dialer{Subprotocols: offers})
 	if err != nil {
 		return nil, response, err
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
@@ -42,34 +44,29 @@ func (s *server) dial(headers ...string) *wsClient {
 	return s.dialWith(&websocket.Dialer{Subprotocols: []string{api.Subprotocol}}, headers...)
 }
 
+// upgrade asks for a WebSocket.
+func (s *server) upgrade(d *websocket.Dialer, headers ...string) (*websocket.Conn, *http.Response, error) {
+	return d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream", headerOf(headers))
+}
+
 func (s *server) dialWith(d *websocket.Dialer, headers ...string) *wsClient {
 	s.t.Helper()
-	h := http.Header{}
-	for i := 0; i < len(headers); i += 2 {
-		h.Add(headers[i], headers[i+1])
-	}
-	ws, response, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream", h)
-	if err != nil {
-		s.t.Fatalf("dial: %v, %v", err, response)
-	}
+	ws, response, err := s.upgrade(d, headers...)
+	require.NoError(s.t, err, response)
 	s.t.Cleanup(func() { _ = ws.Close() })
 	return &wsClient{t: s.t, ws: ws}
 }
 
 func (c *wsClient) send(text string) {
 	c.t.Helper()
-	if err := c.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, c.ws.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
 // next reads a message.
 func (c *wsClient) next() wsMessage {
 	c.t.Helper()
 	m, err := c.read()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	return m
 }
 
@@ -83,12 +80,8 @@ func (c *wsClient) read() (wsMessage, error) {
 	if err != nil {
 		return m, err
 	}
-	if err := json.Unmarshal(text, &m, json.RejectUnknownMembers(true)); err != nil {
-		c.t.Fatalf("%s: %v", text, err)
-	}
-	if err := toldAs("stream."+m.Op, text); err != nil {
-		c.t.Errorf("the AsyncAPI document does not allow %s: %v", text, err)
-	}
+	require.NoErrorf(c.t, json.Unmarshal(text, &m, json.RejectUnknownMembers(true)), "%s", text)
+	assert.NoErrorf(c.t, toldAs("stream."+m.Op, text), "the AsyncAPI document does not allow %s", text)
 	return m, nil
 }
 
@@ -97,9 +90,7 @@ func (c *wsClient) subscribe(id, after, filter string) wsMessage {
 	c.t.Helper()
 	c.send(`{"op":"subscribe","id":"` + id + `","after":` + after + `,"filter":` + filter + `}`)
 	m := c.next()
-	if m.Op != "subscribed" || m.ID != id {
-		c.t.Fatalf("subscribing %s was answered with %+v", id, m)
-	}
+	require.Truef(c.t, m.Op == "subscribed" && m.ID == id, "subscribing %s was answered with %+v", id, m)
 	return m
 }
 
@@ -113,13 +104,9 @@ func (c *wsClient) events(until string) ([]string, wsMessage) {
 		if m.Op == until {
 			return ids, m
 		}
-		if m.Op != "event" {
-			c.t.Fatalf("waiting for %s: %+v", until, m)
-		}
+		require.Equalf(c.t, "event", m.Op, "waiting for %s: %+v", until, m)
 		e := parseEvent(c.t, m.Event)
-		if e.Position != m.Position {
-			c.t.Errorf("the message says position %d, its event %d", m.Position, e.Position)
-		}
+		assert.Equal(c.t, e.Position, m.Position)
 		ids = append(ids, e.ID)
 	}
 }
@@ -130,9 +117,7 @@ func (c *wsClient) take(n int) []string {
 	var ids []string
 	for len(ids) < n {
 		m := c.next()
-		if m.Op != "event" {
-			c.t.Fatalf("waiting for %d more events: %+v", n-len(ids), m)
-		}
+		require.Equalf(c.t, "event", m.Op, "waiting for more events: %+v", m)
 		ids = append(ids, parseEvent(c.t, m.Event).ID)
 	}
 	return ids
