@@ -42,7 +42,7 @@ func TestTenantRate_RetryAfter(t *testing.T) {
 }
 
 // The limit of a credential applies in addition to its tenant's; a request that one refuses does not count against the other.
-func TestACredentialThatSendsTooMuchIsToldSo(t *testing.T) {
+func TestCredentialRate_Headers(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
 		c.Limits.Rate, c.Limits.Burst, c.Limits.CredentialRate, c.Limits.CredentialBurst = 0.01, 4, 0.001, 2
 	})

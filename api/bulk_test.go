@@ -16,9 +16,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func (s *server) bulk(media, body, query string) answer {
+func (s *server) bulk(media, body, query string, headers ...string) answer {
 	s.t.Helper()
-	return s.do(http.MethodPost, "/v1/commands"+query, []byte(body), "Content-Type", media)
+	return s.do(http.MethodPost, "/v1/commands"+query, []byte(body), append(headers, "Content-Type", media)...)
 }
 
 func TestBulkAnswersEveryItemInOrder(t *testing.T) {

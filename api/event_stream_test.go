@@ -93,7 +93,7 @@ func (e *eventSource) until(condition func() bool) {
 	}
 }
 
-func TestAnEventStreamGoesOnWhereItWasCutOff(t *testing.T) {
+func TestEventStream_Resumes(t *testing.T) {
 	s := newServer(t)
 	first, _ := s.someEvents()
 	stream, cut := s.source("/v1/events?after=1")
@@ -113,7 +113,7 @@ func TestAnEventStreamGoesOnWhereItWasCutOff(t *testing.T) {
 	assert.Len(t, again.seen, 12, "then came")
 }
 
-func TestAnEventStreamFromNowHasOnlyWhatIsNew(t *testing.T) {
+func TestEventStream_FromNow(t *testing.T) {
 	s := newServer(t)
 	first, second := s.someEvents()
 	stream, cut := s.source("/v1/events?after=now&instance=" + first.String() + "&type=parcel.weighed")
@@ -134,16 +134,7 @@ func TestEventStream_Heartbeat(t *testing.T) {
 	assert.Truef(t, !stream.ended && len(stream.seen) == 0, "ended %t, %q", stream.ended, stream.seen)
 }
 
-func TestAnEventStreamEndsWhenTheNodeStops(t *testing.T) {
-	s := newServer(t)
-	stream, cut := s.source("/v1/events")
-	defer cut()
-	require.NoError(t, s.api.Stop(t.Context()))
-	stream.until(func() bool { return false })
-	assert.True(t, stream.ended, "the stream goes on")
-}
-
-func TestASlowReaderOfAnEventStreamIsCut(t *testing.T) {
+func TestEventStream_SlowReader(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.MaxLag, c.Stream.WriteTimeout = 5, 2*time.Second })
 	stream, cut := s.source("/v1/events")
 	defer cut()

@@ -69,6 +69,7 @@ func TestStalledReaderIsCut(t *testing.T) {
 		require.NoError(t, err)
 		assert.ErrorIs(t, await.Receive(t, path+" ends", failed), os.ErrDeadlineExceeded, path)
 		assert.Len(t, s.get(path).body, size, "a reader that reads gets all")
+		assert.NoError(t, await.Receive(t, path+" is read", failed))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,7 @@ import (
 
 const requestID = "X-Request-Id"
 
-func TestARequestIsCalledWhatItsCallerCallsIt(t *testing.T) {
+func TestRequestID(t *testing.T) {
 	s := newServer(t)
 	for given, taken := range map[string]bool{
 		"r-1": true, "0af7651916cd43dd8448eb211c80319c/b7ad": true, strings.Repeat("x", 128): true,
@@ -53,7 +52,7 @@ func line(t *testing.T, s *server, fragments ...string) string {
 	return found[0]
 }
 
-func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
+func TestAccessLog(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
 		c.AccessLog = true
 		c.Routes = map[string]http.Handler{"GET /own/{thing}": http.HandlerFunc(func(w http.ResponseWriter,
@@ -66,10 +65,7 @@ func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
 		wantProblem(t, 404, workflow.InstanceNotFound)
 	s.get("/own/secret?token=hidden", requestID, "r-2").want(t, 204)
 	s.get("/nothing/secret?token=hidden", requestID, "r-3").want(t, 404)
-	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream",
-		http.Header{requestID: {"r-4"}})
-	require.NoError(t, err)
-	_ = ws.Close()
+	_ = s.dial(requestID, "r-4").ws.Close()
 	await.Eventually(t, "the stream has ended", func() bool { return strings.Contains(s.log.String(), "request_id=r-4") })
 	for id, want := range map[string][]string{
 		"r-1": {`route="GET /v1/instances/{id}"`, "status=404", "tenant=acme", "actor=ann", "bytes=", "took=", "remote=127.0.0.1:", "level=INFO"},
@@ -87,16 +83,7 @@ func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
 	}
 }
 
-// What is logged in the course of a request says which.
-func TestEveryLineOfARequestHasItsName(t *testing.T) {
-	s := newServer(t, func(c *api.Config) {
-		c.Identify = func(*http.Request) (api.Caller, error) { panic("who is that?") }
-	})
-	s.get("/v1/workflows", requestID, "r-1").wantProblem(t, 500, workflow.Internal)
-	line(t, s, "a handler panicked", "request_id=r-1")
-}
-
-func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
+func TestSecurityHeaders(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("1").String()
 	for path, policy := range map[string]string{

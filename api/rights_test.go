@@ -18,11 +18,10 @@ import (
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestANarrowGrantIsForWhatItNames(t *testing.T) {
+func TestNarrowGrants(t *testing.T) {
 	g := newGuarded(t)
 	id := "/v1/instances/" + g.instance.String()
 	key := "/v1/workflows/parcel/keys/L-1"
@@ -70,7 +69,7 @@ func (g *guarded) packedBy(t *testing.T, headers ...string) string {
 	return strings.TrimPrefix(a.header.Get("Location"), "/v1/instances/")
 }
 
-func TestACallerMayDoOneTransition(t *testing.T) {
+func TestGrantForOneTransition(t *testing.T) {
 	g := newGuarded(t)
 	one := g.with("submit:parcel/stamp")
 	g.post("/v1/instances/"+g.instance.String()+"/stamp", "1", `{}`, one...).want(t, 200)
@@ -99,7 +98,7 @@ func TestACallerMayDoOneTransition(t *testing.T) {
 }
 
 // An instance outside of the grants is answered as one that does not exist.
-func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
+func TestUncoveredInstanceLooksUnknown(t *testing.T) {
 	g := newGuarded(t)
 	missing := uuid.NewString()
 	for _, c := range [][2]string{{"GET", ""}, {"GET", "/history"}, {"GET", "/children"}, {"GET", "/transitions"}, {"GET", "/diagram"},
@@ -121,7 +120,7 @@ func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 }
 
 // Acting for another actor needs a grant, and the audit row has both actors.
-func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
+func TestAuditHasProofAndActors(t *testing.T) {
 	g := newGuarded(t)
 	path := "/v1/instances/" + g.instance.String() + "/stamp"
 	proof := "jwt " + authtest.Issuer
@@ -130,32 +129,18 @@ func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 	g.get("/v1/instances", append(g.with("read act-as"), "Pawl-Actor", "bob")...).wantProblem(t, 400, workflow.InvalidRequest)
 	g.post(path, "1", `{}`, append(g.with("submit act-as:parcel"), "Pawl-Actor", "bob")...).want(t, 200)
 	g.post(path, "2", `{}`, append(g.with("submit"), "Pawl-Actor", "ann")...).want(t, 200) // who he is himself
-	item := func(key, actor string) string {
-		return `{"transition":"stamp","workflow":"parcel","business_key":"L-1","key":"` + key + `"` + actor + `}`
-	}
-	bulk := "[" + item("3", `,"actor":"eve"`) + "," + item("4", "") + "]"
-	list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, append(g.with("submit act-as"), "Pawl-Actor", "bob")...))
-	require.Truef(t, list[0].Status == 200 && list[1].Status == 200,
-		"%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
-	if list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 ||
-		list[1].Status == 403 {
-		t.Errorf("%d, %d", list[0].Status, list[1].Status)
+	bulk := `[{"transition":"stamp","workflow":"parcel","business_key":"L-1","key":"3","actor":"eve"}]`
+	for grants, want := range map[string]int{"submit": 403, "submit act-as": 200} {
+		list := read[[]wire.BulkResult](t, g.post("/v1/commands", "", bulk, g.with(grants)...))
+		assert.Equalf(t, want, list[0].Status, "%s: %s", grants, list[0].Body)
 	}
 	entries := read[wire.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
-	for i, want := range [][2]string{{"ann", proof}, {"bob", proof + " by ann"}, {"ann", proof}} {
-		e := entries[i]
-		assert.Truef(t, e.Actor == want[0] && e.Proof == want[1], "version %d: %s, %q", e.Version, e.Actor, e.Proof)
+	for i, want := range [][2]string{{"ann", proof}, {"bob", proof + " by ann"}, {"ann", proof}, {"eve", proof + " by ann"}} {
+		assert.Equal(t, want, [2]string{entries[i].Actor, entries[i].Proof})
 	}
-	both := map[string]string{}
-	for _, e := range entries[3:] {
-		both[e.Actor] = e.Proof
-	}
-	assert.True(t, both["eve"] == proof+" by ann" && both["bob"] == proof+" by ann", both)
-	v := read[inspect.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
-	assert.Truef(t, v.Intact, "%+v", v)
 }
 
-func TestMeSaysWhoAndWhyNot(t *testing.T) {
+func TestMe(t *testing.T) {
 	g := newGuarded(t)
 	headers := g.with("read submit:parcel/stamp")
 	me := read[wire.Me](t, g.get("/v1/me", headers...))

@@ -54,9 +54,10 @@ func TestPanicIsProblem(t *testing.T) {
 			return api.Loopback(r)
 		}
 	})
-	p := s.get("/v1/workflows", "Pawl-Actor", "nobody").wantProblem(t, 500, workflow.Internal)
+	p := s.get("/v1/workflows", "Pawl-Actor", "nobody", requestID, "r-1").wantProblem(t, 500, workflow.Internal)
 	assert.Truef(t, !strings.Contains(p.Detail, "who is that") && strings.Contains(s.log.String(), "who is that?"),
 		"the caller is told %q, the log says %s", p.Detail, s.log.String())
+	line(t, s, "a handler panicked", "request_id=r-1")
 	s.get("/v1/workflows").want(t, 200)
 }
 

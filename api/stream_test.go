@@ -12,47 +12,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/testkit/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestSubscription_FromStart(t *testing.T) {
-	s := newServer(t)
-	first, _ := s.someEvents()
-	c := s.dial()
-	assert.Equal(t, api.Subprotocol, c.ws.Subprotocol(), "subprotocol")
-	m := c.subscribe("a", `"start"`, `{}`)
-	assert.Equal(t, int64(0), m.After, "subscribed after")
-	ids, caughtUp := c.events("caught_up")
-	want := []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}
-	assert.Truef(t, slices.Equal(ids, want) && caughtUp.Position == 4 && caughtUp.ID == "a", "%q, then %+v", ids, caughtUp)
-	s.stamp(first, 1)
-	ids = c.take(3)
-	assert.Truef(t, slices.Equal(ids, []string{"5-0", "5-1", "5-2"}), "then %q", ids)
-}
-
-func TestASubscriptionSaysWhereATransitionIsWhole(t *testing.T) {
-	s := newServer(t)
-	s.someEvents()
-	c := s.dial()
-	c.subscribe("a", `2`, `{"types":["parcel.stamp","parcel.weighed"]}`)
-	for i, more := range []bool{true, false, true, false} {
-		m := c.next()
-		assert.Truef(t, m.Op == "event" && m.More == more, "message %d: %+v", i, m)
-	}
-}
-
-func TestASubscriptionFromNowGetsOnlyWhatIsNew(t *testing.T) {
+func TestSubscription_FromStartAndNow(t *testing.T) {
 	s := newServer(t)
 	first, second := s.someEvents()
-	c := s.dial()
-	m := c.subscribe("a", `"now"`, `{"instance":"`+first.String()+`","states":["packed"]}`)
-	assert.Equal(t, int64(4), m.After, "subscribed after")
-	m = c.next()
-	assert.Truef(t, m.Op == "caught_up" && m.Position == 4, "%+v", m)
+	c, now := s.dial(), s.dial()
+	assert.Equal(t, api.Subprotocol, c.ws.Subprotocol(), "subprotocol")
+	assert.Equal(t, int64(0), c.subscribe("a", `"start"`, `{}`).After)
+	ids, caughtUp := c.events("caught_up")
+	assert.Equal(t, []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}, ids)
+	assert.Truef(t, caughtUp.Position == 4 && caughtUp.ID == "a", "%+v", caughtUp)
+	assert.Equal(t, int64(4), now.subscribe("a", `"now"`, `{"instance":"`+first.String()+`","states":["packed"]}`).After)
+	_, caughtUp = now.events("caught_up")
+	assert.Equal(t, int64(4), caughtUp.Position)
 	s.stamp(second, 1)
 	s.stamp(first, 1)
-	ids := c.take(3)
-	assert.Truef(t, slices.Equal(ids, []string{"6-0", "6-1", "6-2"}), "%q", ids)
+	assert.Equal(t, []string{"5-0", "5-1", "5-2", "6-0"}, c.take(4))
+	assert.Equal(t, []string{"6-0", "6-1", "6-2"}, now.take(3))
+	some := s.dial()
+	some.subscribe("a", `2`, `{"types":["parcel.stamp","parcel.weighed"]}`)
+	for i, more := range []bool{true, false, true, false} { // until the transition is whole
+		m := some.next()
+		assert.Truef(t, m.Op == "event" && m.More == more, "message %d: %+v", i, m)
+	}
 }
 
 func TestSubscription_Resumes(t *testing.T) {
@@ -143,7 +128,7 @@ func TestSubscription_Errors(t *testing.T) {
 	assert.Equalf(t, "5-0", ids[0], "%q", ids)
 }
 
-func TestTenantsSeeTheirOwnLogOnly(t *testing.T) {
+func TestSubscription_OwnTenant(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
 	c := s.dial("Pawl-Tenant", "other")
@@ -158,61 +143,26 @@ func TestTenantsSeeTheirOwnLogOnly(t *testing.T) {
 	assert.Truef(t, e.Position == 1 && e.Source == "/pawl/other", "%+v", e)
 }
 
-func TestPingsAreAnsweredAndSent(t *testing.T) {
-	var err error
-	for every := 200 * time.Millisecond; every < 10*time.Second; every *= 2 {
-		if err = pingPong(t, every); err == nil {
-			return
-		}
-		t.Logf("with pings every %v: %v", every, err) // this machine may have been silent for as long as three of them
-	}
-	t.Error(err)
-}
-
-// pingPong answers pings for longer than a silent peer would be waited for, and
-// returns why the connection has ended before.
-func pingPong(t *testing.T, every time.Duration) error {
-	t.Helper()
-	s := newServer(t, func(c *api.Config) { c.Stream.PingEvery = every })
+func TestPings(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.PingEvery = time.Second })
 	c := s.dial()
 	pings, pongs := make(chan struct{}, 100), make(chan string, 1)
-	c.ws.SetPingHandler(func(data string) error {
-		pings <- struct{}{}
-		return c.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Minute))
-	})
+	c.ws.SetPingHandler(func(string) error { pings <- struct{}{}; return nil })
 	c.ws.SetPongHandler(func(data string) error { pongs <- data; return nil })
-	if err := c.ws.WriteControl(websocket.PingMessage, []byte("hello"), time.Now().Add(time.Minute)); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.closed() }()
-	for range 5 {
-		select {
-		case <-pings:
-		case err := <-ended:
-			return err
-		}
-	}
-	select {
-	case got := <-pongs:
-		assert.Equal(t, "hello", got, "the pong says")
-	case err := <-ended:
-		return err
-	}
-	_ = c.ws.Close()
-	<-ended
-	s.waitForStreams(0)
-	return nil
+	require.NoError(t, c.ws.WriteControl(websocket.PingMessage, []byte("hello"), time.Now().Add(time.Minute)))
+	go func() { _ = c.closed() }()
+	await.Receive(t, "a ping", pings)
+	assert.Equal(t, "hello", await.Receive(t, "a pong", pongs))
 }
 
-func TestASilentPeerIsForgotten(t *testing.T) {
+func TestSilentPeerIsCut(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.PingEvery = 20 * time.Millisecond })
 	c := s.dial()
 	s.waitForStreams(0) // it never reads, so it answers no ping
 	assert.Error(t, c.closed(), "the connection goes on")
 }
 
-func TestACloseIsAnswered(t *testing.T) {
+func TestCloseIsAnswered(t *testing.T) {
 	s := newServer(t)
 	for _, code := range []int{websocket.CloseNormalClosure, websocket.CloseNoStatusReceived} {
 		c := s.dial()
@@ -224,24 +174,30 @@ func TestACloseIsAnswered(t *testing.T) {
 	s.waitForStreams(0)
 }
 
-func TestEveryConnectionIsToldThatTheNodeStops(t *testing.T) {
+func TestStopEndsEveryStream(t *testing.T) {
 	s := newServer(t)
-	var clients []*wsClient
+	status, _ := s.accepted("k")
+	defer s.visit().signed("Ida")
+	clients := []*wsClient{s.dial()}
+	clients[0].watch("w", status.Scope, "k")
 	for range 20 {
 		c := s.dial()
 		c.subscribe("a", `"start"`, `{}`)
 		c.events("caught_up")
-		c.subscribe("b", `"now"`, `{}`)
 		clients = append(clients, c)
 	}
+	stream, cut := s.source("/v1/events")
+	defer cut()
 	stopped := make(chan error, 2)
 	for range 2 {
 		go func() { stopped <- s.api.Stop(t.Context()) }()
 	}
-	for _, c := range clients {
+	for i, c := range clients {
 		err := c.closed()
-		assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway) && strings.Contains(err.Error(), "resume"), err)
+		assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway) && (i == 0 || strings.Contains(err.Error(), "resume")), err)
 	}
+	stream.until(func() bool { return false })
+	assert.True(t, stream.ended)
 	for range 2 {
 		assert.NoError(t, <-stopped, "stop")
 	}
@@ -249,10 +205,13 @@ func TestEveryConnectionIsToldThatTheNodeStops(t *testing.T) {
 	s.get("/v1/stream", handshake...).wantProblem(t, 503, workflow.ShuttingDown)
 }
 
-func TestStreamsEndWhenTheEngineStopsBeforeThem(t *testing.T) {
+func TestStreamsEndWithEngine(t *testing.T) {
 	s := newServer(t)
 	c := s.dial()
 	c.subscribe("a", `"start"`, `{}`)
+	c.events("caught_up")
+	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Pawl-Not-Before", inAnHour()).want(t, 202)
+	c.watch("w", "parcel:pack", "k")
 	events, cut := s.source("/v1/events")
 	defer cut()
 	s.engine.Stop(t.Context())
@@ -266,7 +225,7 @@ func TestStreamsEndWhenTheEngineStopsBeforeThem(t *testing.T) {
 var handshake = []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
 	"Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
 
-func TestAHandshakeIsRefusedWithAProblem(t *testing.T) {
+func TestHandshakeIsChecked(t *testing.T) {
 	s := newServer(t)
 	good := handshake
 	for name, c := range map[string]struct {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -111,16 +110,6 @@ func TestWatches_SharedIDs(t *testing.T) {
 		m := c.next()
 		assert.Truef(t, m.Op == "error" && m.Code == workflow.InvalidRequest && m.Detail != "", "%s was answered with %+v", text, m)
 	}
-}
-
-func TestWatchEndsWithEngine(t *testing.T) {
-	s := newServer(t)
-	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Pawl-Not-Before", inAnHour()).want(t, 202)
-	c := s.dial()
-	c.watch("w", "parcel:pack", "k")
-	s.engine.Stop(t.Context())
-	err := c.closed()
-	assert.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), err)
 }
 
 func TestWatch_DatabaseOutage(t *testing.T) {
