@@ -20,7 +20,17 @@ var commandList = listing[api.CommandPage]("commands", "Commands", "/v1/ops/comm
 // commands is the list, or the command that the address names.
 func (v *visit) commands() error {
 	if v.Query("scope") != "" || v.Query("key") != "" {
-		return v.command()
+		scope, key := v.Query("scope"), v.Query("key")
+		status, err := get[wire.CommandStatus](v, v1("commands", scope, key), nil)
+		if err != nil {
+			return err
+		}
+		open := status.Code == 0
+		if open && v.can.Has("stream") {
+			v.Updates = &Updates{Streams: []string{v.stream("scope", scope, "key", key)}, Every: 50}
+		}
+		stoppable := open && status.Stuck == "" && !strings.HasPrefix(scope, "pawl:") && v.mayCancel(&status)
+		return v.show("command", "Command", commandPage{status, stoppable})
 	}
 	return commandList(v)
 }
@@ -29,20 +39,6 @@ func (v *visit) commands() error {
 type commandPage struct {
 	wire.CommandStatus
 	Stoppable bool
-}
-
-func (v *visit) command() error {
-	scope, key := v.Query("scope"), v.Query("key")
-	status, err := get[wire.CommandStatus](v, v1("commands", scope, key), nil)
-	if err != nil {
-		return err
-	}
-	open := status.Code == 0
-	if open && v.can.Has("stream") {
-		v.Updates = &Updates{Streams: []string{v.stream("scope", scope, "key", key)}, Every: 50}
-	}
-	stoppable := open && status.Stuck == "" && !strings.HasPrefix(scope, "pawl:") && v.mayCancel(&status)
-	return v.show("command", "Command", commandPage{status, stoppable})
 }
 
 // mayCancel reports whether the user may cancel a command in flight: operators may, and users who may submit it.

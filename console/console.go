@@ -74,7 +74,20 @@ func New(c Config) (*Console, error) {
 	routed := c.Path
 	c.Path = c.Prefix + c.Path // of links and cookies
 	out := &Console{Config: c, routed: routed}
-	out.mux = out.routes()
+	mux := http.NewServeMux()
+	for _, p := range pages {
+		mux.HandleFunc("GET "+out.Path+p.path, out.signedIn(p.page))
+	}
+	for _, a := range actions {
+		mux.HandleFunc("POST "+out.Path+a.path, out.signedIn(a.do))
+	}
+	mux.HandleFunc("GET "+out.Path+"/static/{file}", out.static)
+	mux.HandleFunc("GET "+out.Path+"/sign-in", out.signInHandler((*visit).signInForm))
+	mux.HandleFunc("POST "+out.Path+"/sign-in", out.signInHandler((*visit).signIn))
+	mux.HandleFunc("GET "+out.Path+"/sign-in/provider", out.signInHandler((*visit).beginLogin))
+	mux.HandleFunc("GET "+out.Path+"/signed-in", out.signInHandler((*visit).finishLogin))
+	mux.HandleFunc("GET "+out.Path+"/", out.signedIn(func(*visit) error { return errNoPage }))
+	out.mux = mux
 	return out, nil
 }
 
@@ -107,23 +120,6 @@ func (c *Console) addPrefix(h http.Handler) http.Handler {
 
 // handler serves a page or a form. A handler that returns an error has written nothing.
 type handler = func(*visit) error
-
-func (c *Console) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	for _, p := range pages {
-		mux.HandleFunc("GET "+c.Path+p.path, c.signedIn(p.page))
-	}
-	for _, a := range actions {
-		mux.HandleFunc("POST "+c.Path+a.path, c.signedIn(a.do))
-	}
-	mux.HandleFunc("GET "+c.Path+"/static/{file}", c.static)
-	mux.HandleFunc("GET "+c.Path+"/sign-in", c.signInHandler((*visit).signInForm))
-	mux.HandleFunc("POST "+c.Path+"/sign-in", c.signInHandler((*visit).signIn))
-	mux.HandleFunc("GET "+c.Path+"/sign-in/provider", c.signInHandler((*visit).beginLogin))
-	mux.HandleFunc("GET "+c.Path+"/signed-in", c.signInHandler((*visit).finishLogin))
-	mux.HandleFunc("GET "+c.Path+"/", c.signedIn(func(*visit) error { return errNoPage }))
-	return mux
-}
 
 var errNoPage = workflow.Errorf(workflow.NotFound, "there is no such page")
 

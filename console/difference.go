@@ -36,30 +36,26 @@ func (d *differ) compare(at string, before, after jsontext.Value, depth int) {
 	switch {
 	case bytes.Equal(before, after):
 	case depth < maxDepth && isObject(after) && (len(before) == 0 || isObject(before)) && (depth > 0 || len(after) > 2):
-		d.objects(at, before, after, depth)
+		old, now := members(before), members(after)
+		was, is := map[string]jsontext.Value{}, map[string]bool{}
+		for _, o := range old {
+			was[o.name] = o.value
+		}
+		for _, m := range now {
+			is[m.name] = true
+			d.compare(at+"/"+escapePointer(m.name), was[m.name], m.value, depth+1)
+		}
+		for _, o := range old {
+			if !is[o.name] {
+				d.add(at+"/"+escapePointer(o.name), o.value, nil)
+			}
+		}
 	default:
 		d.add(at, before, after)
 	}
 }
 
 func isObject(v jsontext.Value) bool { return v.Kind() == '{' }
-
-func (d *differ) objects(at string, before, after jsontext.Value, depth int) {
-	old, now := members(before), members(after)
-	was, is := map[string]jsontext.Value{}, map[string]bool{}
-	for _, o := range old {
-		was[o.name] = o.value
-	}
-	for _, m := range now {
-		is[m.name] = true
-		d.compare(at+"/"+escapePointer(m.name), was[m.name], m.value, depth+1)
-	}
-	for _, o := range old {
-		if !is[o.name] {
-			d.add(at+"/"+escapePointer(o.name), o.value, nil)
-		}
-	}
-}
 
 func (d *differ) add(at string, before, after jsontext.Value) {
 	if len(d.list) == maxChanges {

@@ -28,7 +28,14 @@ func (v *visit) newKeyForm() error {
 func (v *visit) newKey() error {
 	page := newKeyPage{Name: v.form("name"), Actor: v.form("actor"), Roles: v.form("roles"), Grants: v.form("grants"),
 		Expires: v.form("expires"), Key: v.form("_key")}
-	in := api.NewAPIKey{Name: page.Name, Actor: page.Actor, Roles: splitList(page.Roles), Grants: strings.Fields(page.Grants)}
+	// Split a list at its commas.
+	var list []string
+	for item := range strings.SplitSeq(page.Roles, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	in := api.NewAPIKey{Name: page.Name, Actor: page.Actor, Roles: list, Grants: strings.Fields(page.Grants)}
 	var err error
 	if page.Expires != "" {
 		in.ExpiresAt, err = parseTime(page.Expires)
@@ -53,16 +60,6 @@ func (v *visit) showKey(page newKeyPage, a *answer, err error) error {
 		return err
 	}
 	return v.render(a.status, "newkey", "API key", page)
-}
-
-// splitList splits a list at its commas.
-func splitList(text string) (list []string) {
-	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			list = append(list, item)
-		}
-	}
-	return list
 }
 
 var keyChanges = operations{

@@ -45,28 +45,25 @@ func (v *visit) overview() error {
 func (v *visit) counts(page *overview) error {
 	counts, err := get[inspect.Counts](v, "/v1/counts", nil)
 	if err == nil {
-		page.Counts, page.Workflows = &counts, byWorkflow(counts.Counts)
+		// Add up the versions of each workflow.
+		var all []workflowCount
+		for _, c := range counts.Counts {
+			i := slices.IndexFunc(all, func(w workflowCount) bool { return w.Name == c.Workflow })
+			if i < 0 {
+				i, all = len(all), append(all, workflowCount{Name: c.Workflow, Exact: true})
+			}
+			w := &all[i]
+			w.Total, w.Exact = w.Total+c.Count, w.Exact && c.Exact
+			if j := slices.IndexFunc(w.States, func(s inspect.InstanceCount) bool { return s.State == c.State }); j >= 0 {
+				w.States[j].Count, w.States[j].Exact = w.States[j].Count+c.Count, w.States[j].Exact && c.Exact
+			} else {
+				w.States = append(w.States, c)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b workflowCount) int { return cmp.Compare(a.Name, b.Name) })
+		page.Counts, page.Workflows = &counts, all
 	}
 	return err
-}
-
-// byWorkflow adds up the versions of each workflow.
-func byWorkflow(list []inspect.InstanceCount) (all []workflowCount) {
-	for _, c := range list {
-		i := slices.IndexFunc(all, func(w workflowCount) bool { return w.Name == c.Workflow })
-		if i < 0 {
-			i, all = len(all), append(all, workflowCount{Name: c.Workflow, Exact: true})
-		}
-		w := &all[i]
-		w.Total, w.Exact = w.Total+c.Count, w.Exact && c.Exact
-		if j := slices.IndexFunc(w.States, func(s inspect.InstanceCount) bool { return s.State == c.State }); j >= 0 {
-			w.States[j].Count, w.States[j].Exact = w.States[j].Count+c.Count, w.States[j].Exact && c.Exact
-		} else {
-			w.States = append(w.States, c)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b workflowCount) int { return cmp.Compare(a.Name, b.Name) })
-	return all
 }
 
 // operatesAll reports whether the user operates the whole tenant.

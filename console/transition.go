@@ -106,10 +106,27 @@ func (v *visit) transition() error {
 	dry := v.form("do") == "dry"
 	a, err := v.submit(page, payload, dry)
 	if err != nil {
-		return page.refused(v, err)
+		// Show the form again with the problem. After a final result another attempt needs a new key.
+		e, is := errors.AsType[*workflow.Error](err)
+		if !is || e.Code == workflow.Unauthorized {
+			return err
+		}
+		page.Problem, page.Others = e.Message, blame(page.Fields, e.Fields)
+		info := e.Code.Info()
+		if page.Final = info.Final; page.Final || e.Code == workflow.KeyReused || e.Code == workflow.KeyExpired {
+			page.Key = uuid.NewString()
+		}
+		return page.show(v, info.Status)
 	}
 	if dry {
-		return page.tried(v, a)
+		// Show the result of a dry run.
+		if page.Accepted = a.status == http.StatusAccepted; !page.Accepted {
+			page.Dry = &transitions.Result{}
+			if err := decode(a.body.Bytes(), page.Dry); err != nil {
+				return err
+			}
+		}
+		return page.show(v, http.StatusOK)
 	}
 	return v.done(a)
 }
@@ -159,31 +176,6 @@ func (v *visit) submit(page *submission, payload jsontext.Value, dry bool) (*ans
 		reason = wire.DisplayString(page.Reason)
 	}
 	return v.ask(http.MethodPost, path, q, payload, "Idempotency-Key", page.Key, "Pawl-Reason", reason, "Pawl-Not-Before", at)
-}
-
-// refused shows the form again with the problem. After a final result another attempt needs a new key.
-func (s *submission) refused(v *visit, err error) error {
-	e, is := errors.AsType[*workflow.Error](err)
-	if !is || e.Code == workflow.Unauthorized {
-		return err
-	}
-	s.Problem, s.Others = e.Message, blame(s.Fields, e.Fields)
-	info := e.Code.Info()
-	if s.Final = info.Final; s.Final || e.Code == workflow.KeyReused || e.Code == workflow.KeyExpired {
-		s.Key = uuid.NewString()
-	}
-	return s.show(v, info.Status)
-}
-
-// tried shows the result of a dry run.
-func (s *submission) tried(v *visit, a *answer) error {
-	if s.Accepted = a.status == http.StatusAccepted; !s.Accepted {
-		s.Dry = &transitions.Result{}
-		if err := decode(a.body.Bytes(), s.Dry); err != nil {
-			return err
-		}
-	}
-	return s.show(v, http.StatusOK)
 }
 
 // done redirects to the result of a command: its transition on the instance's timeline, or its status.

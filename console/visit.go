@@ -56,8 +56,12 @@ func (v *visit) enter() error {
 		return err
 	}
 	if post {
-		if err := v.checkForm(); err != nil {
+		// Parse a form, and rejects one without the token of the session.
+		if err := readForm(v.w, v.r, maxForm); err != nil {
 			return err
+		}
+		if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get(tokenField)), []byte(v.session.Token)) != 1 {
+			return errForged
 		}
 	}
 	if v.Me, err = get[wire.Me](v, "/v1/me", nil); err != nil {
@@ -125,17 +129,6 @@ func onThisMachine(host string) bool {
 	}
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
-}
-
-// checkForm parses a form, and rejects one without the token of the session.
-func (v *visit) checkForm() error {
-	if err := readForm(v.w, v.r, maxForm); err != nil {
-		return err
-	}
-	if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get(tokenField)), []byte(v.session.Token)) != 1 {
-		return errForged
-	}
-	return nil
 }
 
 func readForm(w http.ResponseWriter, r *http.Request, most int64) error {

@@ -97,10 +97,28 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	sendCommits(ch, c.engine.Stats())
+	s := c.engine.Stats()
+	for claim, n := range s.Claims {
+		send(ch, commands, n, claim)
+	}
+	send(ch, commandsRefused, s.Refused)
+	send(ch, commandsWaiting, s.Waiting)
+	send(ch, groups, s.Groups)
+	send(ch, groupsAgain, s.Again)
+	send(ch, groupsLost, s.Lost)
+	send(ch, groupsSplit, s.Splits)
+	send(ch, commandsAside, s.Aside)
 	sendScopes(ch, scoped, c.engine.Scopes(""))
 	sendInFlight(ch, c.engine.InFlightStats())
-	sendDurations(ch, c.engine.ActivityDurations())
+	list := c.engine.ActivityDurations()
+	for i := range list {
+		d := &list[i]
+		buckets := make(map[float64]uint64, len(d.Within))
+		for b, n := range d.Within {
+			buckets[engine.DurationBounds[b]] = n
+		}
+		ch <- prometheus.MustNewConstHistogram(activityTook.desc, d.Count, d.Sum.Seconds(), buckets, d.Workflow, d.Activity, d.Outcome)
+	}
 	sendRelay(ch, c.engine.SinkStats())
 	sendRead(ch, &c.keys, sendKeys)
 	sendRead(ch, &c.counts, sendCounts)

@@ -26,19 +26,6 @@ var (
 		"Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.", "scope", "outcome")
 )
 
-func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
-	for claim, n := range s.Claims {
-		send(ch, commands, n, claim)
-	}
-	send(ch, commandsRefused, s.Refused)
-	send(ch, commandsWaiting, s.Waiting)
-	send(ch, groups, s.Groups)
-	send(ch, groupsAgain, s.Again)
-	send(ch, groupsLost, s.Lost)
-	send(ch, groupsSplit, s.Splits)
-	send(ch, commandsAside, s.Aside)
-}
-
 // namedScopes represents all scopes chosen by callers, whose number is unbounded.
 const namedScopes = "named"
 
@@ -82,17 +69,6 @@ var activityTook = histogram("pawl_activity_duration_seconds",
 	"How long attempts of activities took, by outcome: succeeded, failed (permanently), retried, timed_out, cancelled, stuck (left "+
 		"to an operator), interrupted (the node stopped or lost the lease), undone, undo_failed. A check counts with the attempt that "+
 		"begins with it. The wait for a worker and the commit are not included.", "workflow", "activity", "outcome")
-
-func sendDurations(ch chan<- prometheus.Metric, list []engine.ActivityDurations) {
-	for i := range list {
-		d := &list[i]
-		buckets := make(map[float64]uint64, len(d.Within))
-		for b, n := range d.Within {
-			buckets[engine.DurationBounds[b]] = n
-		}
-		ch <- prometheus.MustNewConstHistogram(activityTook.desc, d.Count, d.Sum.Seconds(), buckets, d.Workflow, d.Activity, d.Outcome)
-	}
-}
 
 func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
 	send(ch, polls, s.Polls)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -25,10 +26,10 @@ import (
 // variableOfSecret has the secret of HS256.
 const variableOfSecret = "PAWL_JWT_SECRET"
 
-// variableOfLogin has the secret that the identity provider knows this service by, where it wants one.
+// variableOfLogin has the client secret of the service at the identity provider, if it requires one.
 const variableOfLogin = "PAWL_LOGIN_SECRET"
 
-// wireAuth is the file that --auth names; docs/access.md tells what is in it.
+// wireAuth is the file of --auth; see docs/access.md.
 type wireAuth struct {
 	JWT  *wireJWT `json:"jwt"`
 	Keys bool     `json:"keys"`
@@ -52,7 +53,7 @@ type wireJWT struct {
 	Login      *wireLogin     `json:"login"`
 }
 
-// wireLogin is how people sign in to the console at the issuer.
+// wireLogin configures sign-in to the console at the issuer.
 type wireLogin struct {
 	ClientID  string   `json:"client_id"`
 	Discovery string   `json:"discovery"`
@@ -66,7 +67,7 @@ type wireClaims struct {
 	Grants string `json:"grants"`
 }
 
-// authOf reads the file of --auth; "" is no authentication.
+// authOf reads the file of --auth. An empty path means no authentication.
 func authOf(path string) (out service.Auth, err error) {
 	if path == "" {
 		return out, nil
@@ -90,7 +91,7 @@ func authOf(path string) (out service.Auth, err error) {
 		}
 	}
 	if !out.Configured() {
-		return out, usage.Errorf(`--auth %s: it has no "jwt" and no "keys", so nobody would be let in`, path)
+		return out, usage.Errorf(`--auth %s: it has no "jwt" and no "keys", so no credential would be accepted`, path)
 	}
 	return out, nil
 }
@@ -128,26 +129,20 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 	return c, nil
 }
 
-// defaultServer is who is asked where nobody else is named.
+// defaultServer is the default of --server.
 const defaultServer = "http://" + service.DefaultAddress
-
-func authCommand() *cobra.Command {
-	return flags.Group("auth", "Who may do what", canICommand())
-}
 
 func canICommand() *cobra.Command {
 	var asked client.Config
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "can-i GRANT",
-		Short: "Ask a server whether a credential has a grant, and why not",
-		Long: `Ask a server whether a credential has a grant, and why not.
-
-PAWL_TOKEN has the credential; without it the server is asked as one that wants none.
-A grant is a right, or a right and what it is for: read, submit:order/pay,
+		Short: "Check whether a credential has a grant",
+		Long: `Check whether the credential in PAWL_TOKEN has a grant. Without PAWL_TOKEN the request
+has no credential. A grant is a right with an optional target: read, submit:order/pay,
 read:order#A-17, stream:@INSTANCE.
-A certificate of an authority that the system does not know: on Linux,
-SSL_CERT_FILE names the file of that authority.`,
+
+On Linux, SSL_CERT_FILE names a file with additional certificate authorities.`,
 		Args: flags.Operands("GRANT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, err := auth.ParseGrant(args[0]); err != nil {
@@ -178,19 +173,15 @@ func canI(c *cobra.Command, asked client.Config, grant string, asJSON bool) erro
 	case me.Can == nil:
 		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(asked.URLs, ","))
 	}
-	if asJSON {
-		err = output.JSON(c.OutOrStdout(), &me)
-	} else {
-		err = tell(c, &me)
-	}
+	err = output.Print(c, asJSON, &me, func(w io.Writer) error { return tell(w, &me) })
 	if err == nil && !me.Can.Allowed {
 		err = fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
 	}
 	return err
 }
 
-// tell prints who asks, and that he may.
-func tell(c *cobra.Command, me *client.Me) error {
+// tell prints the caller and its grant.
+func tell(w io.Writer, me *client.Me) error {
 	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
 	until := ""
 	if !me.Until.IsZero() {
@@ -200,6 +191,37 @@ func tell(c *cobra.Command, me *client.Me) error {
 	if me.Can.Allowed {
 		text += fmt.Sprintf("yes, %s: by %s\n", me.Can.Grant, me.Can.Why)
 	}
-	_, err := io.WriteString(c.OutOrStdout(), text)
+	_, err := io.WriteString(w, text)
 	return err
+}
+
+func rotateTicketsCommand() *cobra.Command {
+	var drop, asJSON bool
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Sign tickets with a new key",
+		Long: `Sign tickets with a new key. Nodes rotate the key daily. Existing tickets stay valid
+until they expire.
+
+With --drop all other keys are removed, and all existing tickets and their streams end
+within five seconds. Use it if the database or a backup was disclosed.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config := configOf(c, slog.LevelWarn)
+			if err := service.RotateTicketKeys(c.Context(), config, drop); err != nil {
+				return err
+			}
+			return output.Print(c, asJSON, map[string]bool{"rotated": true, "dropped": drop}, func(w io.Writer) error {
+				text := "tickets are signed with a new key"
+				if drop {
+					text += ", and all others are removed"
+				}
+				_, err := fmt.Fprintln(w, text)
+				return err
+			})
+		},
+	}
+	flags.Output(c, &asJSON)
+	c.Flags().BoolVar(&drop, "drop", false, "remove all other keys, which ends all existing tickets")
+	return c
 }

@@ -1,5 +1,4 @@
-// Package cli is the command line of a program: what it is called with, and the
-// commands that every program has. The commands for operators are in ops.
+// Package cli is the command line of a program: the flags and commands that all programs have. Operator commands are in ops.
 package cli
 
 import (
@@ -41,14 +40,15 @@ const (
 // initial is the logger of a program that has set none.
 var initial = slog.Default()
 
-// CommandLine is the command with all the others; see pawl.CommandLine.
+// CommandLine returns the root command; see pawl.CommandLine.
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
 		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), ops.Command(onDatabase(workflows), dryRun(workflows)),
-		diagramCommand(workflows), authCommand(), keysCommand(), ticketsCommand(), versionCommand())
+		diagramCommand(workflows), flags.Group("auth", "Check the grants of a credential", canICommand()), keysCommand(),
+		flags.Group("tickets", "Manage the signing keys of browser tickets", rotateTicketsCommand()), versionCommand())
 	root.AddCommand(remote.Commands(defaultServer, onDatabase(workflows))...)
-	root.Long = root.Short + "\n\nThe exit codes of all commands:\n" + flags.ExitCodes()
+	root.Long = root.Short + "\n\nExit codes:\n" + flags.ExitCodes()
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if err := flags.NotEmpty(c, flagSchema); err != nil {
 			return err
@@ -57,11 +57,11 @@ func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	}
 	all := root.PersistentFlags()
 	all.String(flagDatabase, os.Getenv("DATABASE_URL"),
-		"connection string of PostgreSQL; default is DATABASE_URL, or else a private server that is started for it")
+		"connection string of PostgreSQL; defaults to DATABASE_URL, or a private server")
 	all.Lookup(flagDatabase).DefValue = "" // a help text must not show a password
 	all.String(flagSchema, schema.Default, "PostgreSQL schema of the tables")
-	all.String(flagFormat, "", "format of the log: text or json; default is text, or the logger that the program has set")
-	all.String(flagLevel, "", "lowest level of the log: debug, info, warn or error; default is info for serve, and warn for others")
+	all.String(flagFormat, "", "log format: text or json; defaults to text, or the logger of the program")
+	all.String(flagLevel, "", "log level: debug, info, warn or error; defaults to info for serve, warn for other commands")
 	return root
 }
 
@@ -72,12 +72,10 @@ func Execute(root *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	// Where the output goes to a program that ends, writing fails and the command
-	// stops in order, instead of the process being killed.
+	// A closed pipe is a write error instead of a signal that kills the process.
 	signal.Ignore(syscall.SIGPIPE)
 	if os.Getenv("GOGC") == "" {
-		// What is alive is small, and what passes through is much: it pays to
-		// collect garbage less often than by default.
+		// The live heap is small and the allocation rate is high.
 		debug.SetGCPercent(400)
 	}
 	return execute(ctx, root)
@@ -105,7 +103,7 @@ func execute(ctx context.Context, root *cobra.Command) int {
 	return code
 }
 
-// markUsage makes usage errors of what the commands say about their arguments.
+// markUsage turns errors about arguments into usage errors.
 func markUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -120,7 +118,7 @@ func markUsage(c *cobra.Command) {
 	}
 }
 
-// checkLog refuses a format or a level of the log that there is not.
+// checkLog validates the format and the level of the log.
 func checkLog(c *cobra.Command) error {
 	if format := c.Flag(flagFormat).Value.String(); !slices.Contains([]string{"", "text", "json"}, format) {
 		return usage.Errorf("--%s is text or json, not %q", flagFormat, format)
@@ -129,7 +127,7 @@ func checkLog(c *cobra.Command) error {
 	return err
 }
 
-// levelOf returns the lowest level of the log: the one that is asked for, or a default.
+// levelOf returns the level of the flag, or else a default.
 func levelOf(c *cobra.Command, level slog.Level) (slog.Level, error) {
 	text := c.Flag(flagLevel).Value.String()
 	if text == "" {
@@ -158,7 +156,7 @@ func logOf(c *cobra.Command, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), options))
 }
 
-// ConfigOf is the configuration that the flags of all commands ask for.
+// ConfigOf returns the configuration of the flags of all commands.
 func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
 	return service.Config{
 		Workflows: workflows,
@@ -167,21 +165,24 @@ func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
 	}
 }
 
+// configOf returns the configuration of the flags, with a logger.
+func configOf(c *cobra.Command, level slog.Level, workflows ...workflow.Source) service.Config {
+	config := ConfigOf(c, workflows...)
+	config.Log = logOf(c, level)
+	return config
+}
+
 // onDatabase runs the API on the database of a command.
 func onDatabase(workflows []workflow.Source) flags.Database {
 	return func(c *cobra.Command, u flags.Use, do func(context.Context, *http.Client) error) error {
-		config := ConfigOf(c, workflows...)
-		config.Log = logOf(c, slog.LevelWarn)
-		return service.WithAPI(c.Context(), config, service.Use(u), do)
+		return service.WithAPI(c.Context(), configOf(c, slog.LevelWarn, workflows...), service.Use(u), do)
 	}
 }
 
 // dryRun decides an operation on the database of a command.
 func dryRun(workflows []workflow.Source) ops.DryRun {
 	return func(c *cobra.Command, cmd transitions.Command, op transitions.Operation) (r transitions.Receipt, after *transitions.Instance, err error) {
-		config := ConfigOf(c, workflows...)
-		config.Log = logOf(c, slog.LevelWarn)
-		err = service.WithEngine(c.Context(), config, func(ctx context.Context, e *engine.Engine) error {
+		err = service.WithEngine(c.Context(), configOf(c, slog.LevelWarn, workflows...), func(ctx context.Context, e *engine.Engine) error {
 			if cmd.BusinessKey != "" {
 				inst, err := e.Read().InstanceByKey(ctx, cmd.Tenant, cmd.Workflow, cmd.BusinessKey)
 				if err != nil {
@@ -198,8 +199,6 @@ func dryRun(workflows []workflow.Source) ops.DryRun {
 
 func keysCommand() *cobra.Command {
 	return ops.KeysCommand(func(c *cobra.Command, do func(context.Context, *apikey.Table) error) error {
-		config := ConfigOf(c)
-		config.Log = logOf(c, slog.LevelWarn)
-		return service.WithKeys(c.Context(), config, do)
+		return service.WithKeys(c.Context(), configOf(c, slog.LevelWarn), do)
 	})
 }

@@ -56,7 +56,7 @@ func TestUsageErrors(t *testing.T) {
 				`slash at its end`},
 		{"serve --sink-private home", "serve", `--sink-private home is not a network such as 10.0.0.0/8`},
 		{"serve --workers -1", "serve", `--workers is negative`},
-		{"serve --keep-events 23h", "serve", `--keep-events 23h0m0s is less than a day: a reader that is away overnight would miss events`},
+		{"serve --keep-events 23h", "serve", `--keep-events 23h0m0s is less than a day: a reader that is offline overnight would miss events`},
 		{"serve --lease 500ms", "serve", `--lease 500ms is less than a second: a node that is only slow would lose its work`},
 		{"serve --inbox payments", "serve", `--inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing`},
 		{"migrate --schema 1", "migrate", `schema name "1" is not 1 to 63 characters of a-z, 0-9 and _, starting with a letter`},

@@ -18,41 +18,33 @@ import (
 func migrateCommand() *cobra.Command {
 	m := &migrate{}
 	up := m.upCommand()
-	c := flags.Group("migrate", "Bring the tables up to date, or see what that would do", m.statusCommand(), m.planCommand(), up,
+	c := flags.Group("migrate", "Migrate the database schema", m.statusCommand(), m.planCommand(), up,
 		m.grantsCommand())
-	c.Long = `Bring the tables up to date, each step in a transaction of its own; alone it is
-"migrate up". Several nodes may do it at once. "serve" does it too; run this
-first where the program that serves may not change tables, then "migrate grants".`
+	c.Long = `Migrate the database schema. Without a subcommand it is "migrate up". "serve" migrates
+too; run this first if the role of the nodes may not change tables, then
+"migrate grants".`
 	flags.Output(c, &m.json)
 	c.RunE = up.RunE
 	return c
 }
 
-// migrate are the commands for the tables.
+// migrate has the commands on the schema.
 type migrate struct{ json bool }
-
-// print shows a value as JSON, or as a text.
-func (m *migrate) print(c *cobra.Command, v any, text func(w io.Writer) error) error {
-	if m.json {
-		return output.JSON(c.OutOrStdout(), v)
-	}
-	return text(c.OutOrStdout())
-}
 
 func (m *migrate) upCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "up",
-		Short: "Bring the tables up to date",
+		Short: "Apply pending migrations",
+		Long:  `Apply pending migrations, each in its own transaction. Concurrent calls are safe.`,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config := ConfigOf(c)
-			config.Log = logOf(c, slog.LevelInfo)
+			config := configOf(c, slog.LevelInfo)
 			applied, err := service.Migrate(c.Context(), config)
 			if err != nil {
 				return err
 			}
 			at := len(schema.Migrations)
-			return m.print(c, map[string]any{"schema": config.Schema, "version": at, "applied": applied}, func(w io.Writer) error {
+			return output.Print(c, m.json, map[string]any{"schema": config.Schema, "version": at, "applied": applied}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "schema %s is at version %d, %d applied now\n", config.Schema, at, applied)
 				return err
 			})
@@ -60,14 +52,14 @@ func (m *migrate) upCommand() *cobra.Command {
 	}
 }
 
-// migration is one of the database or of the program, as JSON has it.
+// migration is a migration in JSON.
 type migration struct {
 	Number    int        `json:"number"`
 	Name      string     `json:"name"`
-	AppliedAt *time.Time `json:"applied_at,omitempty"` // not there: it is pending
+	AppliedAt *time.Time `json:"applied_at,omitempty"` // nil if it is pending
 }
 
-// standing is how far a database is, as JSON has it.
+// standing is the state of a schema in JSON.
 type standing struct {
 	Schema     string      `json:"schema"`
 	Version    int         `json:"version"`
@@ -89,25 +81,13 @@ func standingOf(name string, s schema.Status) *standing {
 	return all
 }
 
-// verdict is what a script is told.
-func (s *standing) verdict() error {
-	switch {
-	case s.err != nil && !errors.Is(s.err, schema.ErrBehind):
-		return &flags.Exit{Code: flags.ExitBroken, Err: s.err}
-	case s.Version < s.Program:
-		return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("pending migrations: %d", s.Program-s.Version)}
-	}
-	return nil
-}
-
 func (m *migrate) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Say which version the tables have, and what is pending",
-		Long: `Say which version the tables have, which one this program needs, and what is
-pending. Nothing is changed. The exit code is 3 where migrations are pending, and
-4 where this program cannot work with the tables: they are newer than it, or
-another program's.`,
+		Short: "Show the schema version and pending migrations",
+		Long: `Show the version of the schema, the version that this program needs, and pending
+migrations. The exit code is 3 if migrations are pending, and 4 if the schema is newer
+than this program or belongs to another program.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			name, status, err := statusOf(c)
@@ -115,17 +95,22 @@ another program's.`,
 				return err
 			}
 			s := standingOf(name, status)
-			if err := m.print(c, s, s.print); err != nil {
+			if err := output.Print(c, m.json, s, s.print); err != nil {
 				return err
 			}
-			return s.verdict()
+			switch {
+			case s.err != nil && !errors.Is(s.err, schema.ErrBehind):
+				return &flags.Exit{Code: flags.ExitBroken, Err: s.err}
+			case s.Version < s.Program:
+				return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("pending migrations: %d", s.Program-s.Version)}
+			}
+			return nil
 		},
 	}
 }
 
 func statusOf(c *cobra.Command) (name string, s schema.Status, err error) {
-	config := ConfigOf(c)
-	config.Log = logOf(c, slog.LevelWarn)
+	config := configOf(c, slog.LevelWarn)
 	if s, err = service.SchemaStatus(c.Context(), config); errors.Is(err, schema.ErrForeign) {
 		err = &flags.Exit{Code: flags.ExitBroken, Err: err}
 	}
@@ -149,9 +134,9 @@ func (s *standing) print(w io.Writer) error {
 func (m *migrate) planCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan",
-		Short: "Print the SQL that would bring the tables up to date",
-		Long: `Print the SQL that would bring the tables up to date, and do nothing. Where no
-program may change tables, somebody else runs it:
+		Short: "Print the SQL of pending migrations",
+		Long: `Print the SQL of pending migrations without applying them. To apply them with another
+role:
 
   pawl migrate plan | psql --set ON_ERROR_STOP=1`,
 		Args: cobra.NoArgs,
@@ -166,7 +151,7 @@ program may change tables, somebody else runs it:
 			}
 			sql := schema.Plan(name, at)
 			plan := map[string]any{"schema": name, "version": at, "program": len(schema.Migrations), "sql": sql}
-			return m.print(c, plan, func(w io.Writer) error {
+			return output.Print(c, m.json, plan, func(w io.Writer) error {
 				if sql == "" {
 					sql = fmt.Sprintf("-- nothing is pending: schema %s is at version %d\n", name, at)
 				}
@@ -177,7 +162,7 @@ program may change tables, somebody else runs it:
 	}
 }
 
-// grants is what "migrate grants" answers, as JSON has it.
+// grants is the output of "migrate grants" in JSON.
 type grants struct {
 	Schema     string   `json:"schema"`
 	Role       string   `json:"role"`
@@ -199,19 +184,17 @@ func (m *migrate) grantsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "grants ROLE",
 		Short: "Grant a role the rights of a node",
-		Long: `Grant a role the rights that "serve" needs on tables that another role owns, and
-print the statements. Run it as the owner of the tables, after each "migrate up".
-The role must exist. With --dry-run nothing is changed.`,
+		Long: `Grant a role the rights that "serve" needs, and print the statements. Run it as the
+owner of the tables, after each "migrate up". The role must exist.`,
 		Args: flags.Operands("ROLE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			config := ConfigOf(c)
-			config.Log = logOf(c, slog.LevelWarn)
+			config := configOf(c, slog.LevelWarn)
 			list, err := service.Grant(c.Context(), config, args[0], dryRun)
 			if err != nil {
 				return err
 			}
 			g := &grants{Schema: config.Schema, Role: args[0], Applied: !dryRun, Statements: list}
-			return m.print(c, g, g.print)
+			return output.Print(c, m.json, g, g.print)
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print the statements only")

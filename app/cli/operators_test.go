@@ -76,7 +76,7 @@ func TestKeys_OnTheDatabase(t *testing.T) {
 		"revoke " + text:                                       {2, "12 letters and digits"},
 		"revoke --by= " + id:                                   {2, "--by is empty"},
 		"rotate " + id:                                         {1, "is revoked"},
-		"rotate " + id + " --lost --overlap 1h":                {2, "--lost ends it"},
+		"rotate " + id + " --lost --overlap 1h":                {2, "exclude each other"},
 		"rotate " + id + " --overlap 99999h":                   {2, "not 0 to 2160h0m0s"},
 		"revoke 000000000000":                                  {1, "there is no such key"},
 		"revok " + id:                                          {2, "revoke"},
@@ -143,10 +143,10 @@ func TestCommandsSendTheirCredential(t *testing.T) {
 		{operator, "ops keys --tenant acme", 0, ""},
 		{operator, "ops keys --tenant other", 1, `PAWL_TOKEN is one of the tenant "acme", not of "other"`},
 		{reader, "ops keys --tenant acme", 1, "403 Forbidden"},
-		{"", "list", 5, "; the credential has to be in PAWL_TOKEN, which is not set"},
+		{"", "list", 5, "; set the credential in PAWL_TOKEN"},
 		{"pawl_nobody", "list", 5, "; the credential is the one in PAWL_TOKEN"},
 		{reader, "list", 0, ""},
-		{reader, "submit order place", 5, `; "auth can-i GRANT" says what the credential in PAWL_TOKEN may`},
+		{reader, "submit order place", 5, `; "auth can-i GRANT" shows the grants of the credential in PAWL_TOKEN`},
 		{reader, "list --tenant other", 5, "invalid_request"},
 	} {
 		t.Setenv(flags.EnvToken, c.credential)

@@ -31,7 +31,7 @@ type Subcommand struct {
 // Call is one call of a Subcommand.
 type Call struct {
 	Args     []string       // the operands
-	Config   service.Config // as the flags --database and --schema and the program's workflows have it
+	Config   service.Config // of the flags --database and --schema, and the program's workflows
 	Out, Err io.Writer
 }
 

@@ -26,9 +26,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// sinks makes the sinks that the flags ask for: receivers as NAME=URL, and the
-// networks that webhooks may call although they are not public. stdout is for
-// file:-. No error shows a URL, which may hold a password or a token.
+// sinks returns the sinks of the flags: receivers as NAME=URL, and private networks that webhooks may call. stdout is for file:-. Errors
+// do not contain the URL, which may have a password or a token.
 func sinks(receivers, private []string, getenv func(string) string, stdout io.Writer, log *slog.Logger) ([]relay.Sink, error) {
 	networks, err := networksOf("--sink-private", private)
 	if err != nil {
@@ -63,8 +62,7 @@ func sinks(receivers, private []string, getenv func(string) string, stdout io.Wr
 	return list, nil
 }
 
-// beginNow lets the sinks with these names begin with what happens from now on, if
-// they are new.
+// beginNow makes new sinks with these names start with the next event.
 func beginNow(list []relay.Sink, names []string) error {
 	for _, name := range names {
 		i := slices.IndexFunc(list, func(s relay.Sink) bool { return s.Name == name })
@@ -76,10 +74,10 @@ func beginNow(list []relay.Sink, names []string) error {
 	return nil
 }
 
-// sinkSecrets is the kind of the variables with the secrets of webhooks.
+// sinkSecrets is the kind of [secretVariable] for webhooks.
 const sinkSecrets = "SINK"
 
-// sinkAt makes the sink of a URL, and says how it is best served.
+// sinkAt returns the sink of a URL with its batch size and concurrency.
 func sinkAt(
 	name, address string,
 	private []netip.Prefix,
@@ -94,7 +92,7 @@ func sinkAt(
 	}
 	switch u.Scheme {
 	case "http", "https":
-		// One event after the other in a call, each within 20 s: small calls, and many.
+		// A call sends its events one by one, each within 20 s: use many small calls.
 		s.Batch, s.Calls = 4, 32
 		variable := secretVariable(sinkSecrets, name)
 		secrets, wrong := secretsOf(getenv(variable))
@@ -125,8 +123,7 @@ func fileAt(u *url.URL, stdout io.Writer) (*file.Sink, error) {
 	return file.New(file.Config{Path: u.Path})
 }
 
-// webhookAt calls a URL. Where it names an address itself, that one may be
-// called; where a name leads to is checked.
+// webhookAt returns a webhook. An address in the URL may be private; addresses of a host name are checked on each call.
 func webhookAt(u *url.URL, secrets []signature.Secret, private []netip.Prefix) (*webhook.Sink, error) {
 	c := webhook.Config{URL: u.String(), Secrets: secrets, PlainHTTP: u.Scheme == "http", Private: private}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
@@ -158,31 +155,30 @@ func jetstreamAt(u *url.URL, log *slog.Logger) (*jetstream.Sink, error) {
 	return jetstream.New(c)
 }
 
-// addNetwork adds the flags that say how a service is reached.
+// addNetwork adds the flags of the listener.
 func addNetwork(c *cobra.Command, n *service.Network) {
 	own := c.Flags()
 	own.StringVar(&n.CertFile, "tls-cert", "",
-		"file of the TLS certificate, with those that lead to its root, in PEM; read again when it changes")
-	own.StringVar(&n.KeyFile, "tls-key", "", "file of its key, in PEM")
+		"file with the TLS certificate chain in PEM; reloaded when it changes")
+	own.StringVar(&n.KeyFile, "tls-key", "", "file with the TLS key in PEM")
 	own.BoolVar(&n.PlainHTTP, "plain-http", false,
-		"serve without TLS on an address that other machines reach, because a proxy before it ends TLS")
+		"serve without TLS on an address that other machines reach, behind a proxy that terminates TLS")
 	own.StringVar(&n.PublicURL, "public-url", "",
-		"where clients reach this service through a proxy, such as https://example.com/pawl; its path prefixes all addresses")
+		"URL of this service for clients of a proxy, such as https://example.com/pawl; its path prefixes all addresses")
 	own.StringSliceVar(&n.Origins, "origin", nil,
-		"origins whose pages a browser lets read the answers (CORS), such as https://shop.example.com; none by default")
+		"allowed CORS origins, such as https://shop.example.com; none by default")
 	own.DurationVar(&n.MaxWait, "max-wait", api.DefaultWait,
-		"how long a request may wait for something new (Prefer: wait); a proxy has to wait longer for an answer")
+		"maximum time that a request waits (Prefer: wait); proxies need a longer timeout")
 	own.IntVar(&n.Connections, "max-connections", 0,
-		"how many connections there may be at once; more wait, and those that do nothing are closed for them; by default 10,000, or as many "+
-			"as take an eighth of the memory limit of the process")
+		"maximum number of connections; idle ones are closed for new ones; defaults to 10,000, or fewer if the process has a memory limit")
 	own.IntVar(&n.AddressConnections, "max-address-connections", 0,
-		"how many of them one remote address may have; by default half of them")
+		"maximum number of connections per remote address; defaults to half of --max-connections")
 	own.IntVar(&n.TenantRequests, "max-tenant-requests", 0,
-		"how many requests and streams each tenant may have open on this node, and a credential half as many; those of operators are not "+
-			"counted; 0 is no limit")
+		"maximum number of open requests and streams per tenant on this node, except those of operators; half of it per credential; "+
+			"0 means unlimited")
 }
 
-// networksOf are those that a flag names.
+// networksOf parses the networks of a flag.
 func networksOf(flag string, texts []string) (list []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
@@ -216,8 +212,7 @@ func keptFor(consumers map[string]service.InboxConsumer, flags []string) error {
 	return nil
 }
 
-// inboxOf reads the flags --inbox, each "consumer" or "consumer=tenant", and the
-// secrets from the environment.
+// inboxOf reads the flags --inbox, each "consumer" or "consumer=tenant", and the secrets from the environment.
 func inboxOf(flags []string) (map[string]service.InboxConsumer, error) {
 	consumers, variables := map[string]service.InboxConsumer{}, map[string]string{}
 	for _, flag := range flags {
@@ -241,8 +236,7 @@ func inboxOf(flags []string) (map[string]service.InboxConsumer, error) {
 	return consumers, nil
 }
 
-// secretVariable is the environment variable with the secrets of a consumer or a
-// sink, as kind says: what is neither a letter nor a digit in its name is "_".
+// secretVariable returns the name of the environment variable with the secrets of a consumer or a sink.
 func secretVariable(kind, name string) string {
 	return "PAWL_" + kind + "_" + strings.Map(func(r rune) rune {
 		switch {

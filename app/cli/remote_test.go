@@ -27,7 +27,7 @@ func TestSubmit_Answers(t *testing.T) {
 	u := newUser(t)
 	first := u.places("k-1", "--key", "cart-1")
 	assert.Regexp(t, `^instance    [0-9a-f-]{36}\nstate       placed, version 1\nposition    1\nkey         cart-1\n$`, first)
-	assert.Equal(t, first+"replayed    it was done before\n", u.places("k-1", "--key", "cart-1"))
+	assert.Equal(t, first+"replayed    the command was executed before\n", u.places("k-1", "--key", "cart-1"))
 	u.fails(`submit order#c-1:k-1 ship {"carrier":"dhl","tracking":"1"}`, 5, "illegal_transition")
 	u.fails(`submit order#c-1:k-1 cancel {"reason":"late"} --if-version 9`, 5, "version_conflict")
 	u.fails("submit order#c-1:k-1 cancel", 5, "invalid_payload: the payload is not valid; /reason")
@@ -244,14 +244,14 @@ func TestTailContinuesAfterAnOutage(t *testing.T) {
 	go func() { code <- execute(ctx, root) }()
 	stdout.has(t, "order#c-1:k-1")
 	require.NoError(t, s.Stop(t.Context()))
-	stderr.has(t, "; trying again\n")
+	stderr.has(t, "; retrying\n")
 	serving(t, func(c *service.Config) { c.Database, c.Address = u.database, strings.TrimPrefix(u.url, "http://") })
 	u.places("k-2")
 	stdout.has(t, "order#c-1:k-2")
 	interrupt()
 	assert.Equal(t, 0, await.Receive(t, "the end", code))
-	assert.Equal(t, 1, strings.Count(stderr.String(), "trying again"))
-	assert.True(t, strings.HasSuffix(stderr.String(), "\nconnected again\nresume with --after 2\n"), &stderr)
+	assert.Equal(t, 1, strings.Count(stderr.String(), "retrying"))
+	assert.True(t, strings.HasSuffix(stderr.String(), "\nreconnected\nresume with --after 2\n"), &stderr)
 	interrupted, _, told := run(ctx, "get", "order#c-1:k-1", "--server", u.url)
 	assert.Equal(t, 1, interrupted)
 	assert.Equal(t, "shop: interrupted\n", told)
@@ -267,7 +267,7 @@ func TestCommandsOnADatabase(t *testing.T) {
 	u.fails("ops abandon scope key", 1, "command_not_found")
 	assert.Zero(t, u.count("SELECT count(*) FROM pawl.horizon"))
 	assert.Contains(t, u.places("k-1", "--key", "cart-1", "--actor", "ann"), "placed, version 1")
-	assert.Contains(t, u.places("k-1", "--key", "cart-1", "--actor", "ann"), "replayed    it was done before")
+	assert.Contains(t, u.places("k-1", "--key", "cart-1", "--actor", "ann"), "replayed    the command was executed before")
 	assert.Len(t, read[wire.InstancePage](u, "list --state placed -o json").Instances, 1)
 	assert.Contains(t, u.gets("history order#c-1:k-1"), "  ann  ")
 	assert.Equal(t, "yes, cancel to cancelled\n", u.gets("can order#c-1:k-1 cancel"))
@@ -282,7 +282,7 @@ func TestCommandsOnADatabase(t *testing.T) {
 		"submit order place {}":          "use the program that has this one, or ask a server (--server)",
 		"submit " + id + " cancel {}":    "use the program that has this one, or ask a server (--server)",
 		"submit lettre write":            "did you mean letter?; on a database this program decides the command",
-		"submit letter write --server x": "--server and --database: give one of them",
+		"submit letter write --server x": "--server and --database exclude each other",
 	} {
 		code, stdout, stderr := runOver(t.Context(), others, append(strings.Fields(args), "--database", u.database)...)
 		assert.NotZero(t, code, args)
@@ -308,7 +308,7 @@ func TestServersOfTheEnvironment(t *testing.T) {
 	code, _, stderr = run(t.Context(), "auth", "can-i", "read")
 	assert.Equal(t, 0, code, stderr)
 	for url, want := range map[string]string{"localhost": "--server is not the URL of a server",
-		"http://ann:sesame@localhost": "--server has a user name or a password in it, which no server takes: give the credential in PAWL_TOKEN"} {
+		"http://ann:sesame@localhost": "--server contains a user name or a password: set the credential in PAWL_TOKEN"} {
 		t.Setenv(flags.EnvURL, url)
 		code, _, stderr := run(t.Context(), "list")
 		assert.Equal(t, 2, code)

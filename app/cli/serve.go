@@ -36,29 +36,28 @@ func serveCommand(workflows []workflow.Source) *cobra.Command {
 		Short: "Serve the workflows over HTTP and WebSocket",
 		Long: `Serve the workflows over HTTP and WebSocket.
 
-The database is migrated first. SIGINT or SIGTERM stops in order: no new
-requests, every stream closed with the word to resume elsewhere, what is under
-way answered, and what takes longer given back for other nodes. A second signal
-ends the process at once; other nodes then take over when its leases run out.
+The command migrates the database first. SIGINT or SIGTERM shuts down gracefully:
+streams are closed, open requests are answered, and longer work is released for other
+nodes. A second signal ends the process at once; other nodes take over when its leases
+expire.
 
---sink NAME=URL delivers every event to a receiver; of all nodes that have a sink
-one delivers to it. The name is the sink's for good. The URL is one of
-  https://host/path    a webhook (Standard Webhooks; http:// is without TLS).
-                       PAWL_SINK_NAME_SECRET has its secret
+--sink NAME=URL delivers all events to a receiver, from one node at a time. The name
+identifies the sink and must not change. The URL is one of
+  https://host/path    a webhook (Standard Webhooks; http:// is without TLS), with the
+                       secret in PAWL_SINK_NAME_SECRET
   nats://host:4222/?stream=PAWL&subject=pawl.{tenant}.{type}
-                       a stream of NATS JetStream (tls:// is with TLS). It drops
-                       what is sent twice within 20 minutes if Pawl has made it;
-                       after a longer outage some events may be in it twice, with
-                       one Nats-Msg-Id
-  file:///path         a file, one CloudEvent to a line; file:- is the standard output
-A sink that the database does not know yet gets the oldest events that are there
-first; with --sink-from-now NAME it begins with what happens from then on.
+                       a stream of NATS JetStream (tls:// is with TLS). A stream that
+                       Pawl creates drops duplicates within 20 minutes; after a longer
+                       outage it may have duplicates with the same Nats-Msg-Id
+  file:///path         a file with a CloudEvent per line; file:- is standard output
+A new sink starts with the oldest event; with --sink-from-now NAME it starts with the
+next one.
 
---inbox CONSUMER takes webhooks that are signed as Standard Webhooks says.
-PAWL_INBOX_CONSUMER_SECRET has the secret. Secrets are "whsec_" and the base64 of
-24 to 64 bytes, such as "whsec_$(openssl rand -base64 32)". Where one is being
-replaced there are two with a blank between, the newest first. In the names of
-the variables, what is no letter or digit is "_", and letters are capital.`,
+--inbox CONSUMER accepts signed webhooks (Standard Webhooks), with the secret in
+PAWL_INBOX_CONSUMER_SECRET. A secret is "whsec_" and the base64 of 24 to 64 bytes, such
+as "whsec_$(openssl rand -base64 32)". During a rotation there are two, separated by a
+space, the newest first. In the names of the variables, letters are upper case and
+other characters than letters and digits are "_".`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := f.read(c, workflows)
@@ -71,7 +70,7 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 	f.add(c)
 	addNetwork(c, &f.config.Network)
 	c.Flags().StringSliceVar(&f.proxies, "proxy", nil,
-		"networks of proxies that are believed about who asks, such as 10.1.2.0/24: Forwarded, or X-Forwarded-For, -Host and -Proto")
+		"networks of trusted proxies, such as 10.1.2.0/24, which set Forwarded, or X-Forwarded-For, -Host and -Proto")
 	return c
 }
 
@@ -80,20 +79,20 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringVar(&config.Address, "address", service.DefaultAddress,
 		"host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
 	own.StringVar(&config.Listen, "listen", "",
-		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
+		"direct connection string for notifications if --database is a pooler; without it nodes behind a pooler poll")
 	own.IntVar(&config.InFlight.Workers, "workers", 100,
-		"how many activities, timers and scheduled commands to work on at once; 0 leaves them to other nodes")
+		"maximum number of concurrent activities, timers and scheduled commands; 0 leaves them to other nodes")
 	own.DurationVar(&config.InFlight.Lease, "lease", 30*time.Second,
-		"how long after the death of this node another one takes over what it was working on")
+		"time after a crash of this node until other nodes take over its work")
 	flags.KeepEvents(c, &config.Retention.Outbox,
-		"how old an event is at least when it is removed from the log, at least 24h; what a sink has not got stays for longer")
-	own.StringArrayVar(&f.receivers, "sink", nil, "deliver every event to a receiver, as NAME=URL; may be given several times")
+		"retention period of events, at least 24h; events that a sink has not received are kept longer")
+	own.StringArrayVar(&f.receivers, "sink", nil, "deliver events to a receiver, as NAME=URL; may be given several times")
 	own.StringVar(&config.Source, "source", transitions.DefaultSource,
-		"prefix of the source of events; set it once, and do not change it, if several installations feed one receiver or stream")
+		"prefix of the source of events; set it permanently if several installations feed one receiver or stream")
 	own.StringSliceVar(&f.fromNow, "sink-from-now", nil,
 		"new sinks that start with the next event; existing ones continue at their position")
 	own.StringSliceVar(&f.private, "sink-private", nil,
-		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
+		"private networks that webhooks may call, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "maximum number of commands per second from each tenant on this node; 0 means unlimited")
 	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
 		"maximum number of commands per second from each actor of a tenant on this node, with all its credentials; 0 means unlimited")
@@ -103,14 +102,14 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringVar(&f.auth, "auth", "",
 		"file with the accepted credentials, see docs/access.md; without it every caller on this machine is trusted")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
-		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
+		"accept signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
 	own.StringArrayVar(&f.kept, "inbox-keep", nil,
 		"store the messages of a consumer as received, for operators to read: CONSUMER=DURATION, such as payments=720h; "+
 			"may be given several times")
 }
 
-// read is the configuration that the flags ask for.
+// read returns the configuration of the flags.
 func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config service.Config, err error) {
 	config = f.config
 	all := ConfigOf(c, workflows...)
@@ -145,7 +144,7 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	return config, beginNow(config.Sinks, f.fromNow)
 }
 
-// inFlight is how the engine has what the flags say.
+// inFlight validates the flags of workers and leases.
 func inFlight(c engine.InFlightConfig) (engine.InFlightConfig, error) {
 	switch {
 	case c.Workers < 0:

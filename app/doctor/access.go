@@ -2,13 +2,10 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/app/dialerror"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -47,15 +44,6 @@ var advice = map[string]todo{
 	"42501": "GRANT CONNECT on the database to the role",
 	"53300": "raise max_connections or the role's limit, or let programs keep fewer connections, such as with a pooler",
 	"57P03": "wait until the server has started, and look at its log",
-}
-
-// noConnection is the finding where nobody answers.
-func noConnection(err error) Finding {
-	do := todo("see whether the server runs, and whether host and port of the connection string lead to it")
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && advice[e.Code] != "" {
-		do = advice[e.Code]
-	}
-	return problem("", do, "the database does not answer: %s", dialerror.OneLine(err))
 }
 
 // schemaOf quotes the schema of the tables.

@@ -136,7 +136,11 @@ func (x *exam) run(ctx context.Context, c Check, r *Report) bool {
 	fine, found, err := c.look(bounded, x)
 	switch {
 	case err != nil && c.Name == connection:
-		found = []Finding{noConnection(err)}
+		do := todo("see whether the server runs, and whether host and port of the connection string lead to it")
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && advice[e.Code] != "" {
+			do = advice[e.Code]
+		}
+		found = []Finding{problem("", do, "the database does not answer: %s", dialerror.OneLine(err))}
 	case err != nil:
 		found = append(found, x.notSeen(ctx, err))
 	case len(found) == 0:

@@ -112,64 +112,49 @@ func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Ref
 	c.Refused = refusals.Count
 	var keys *apikey.Verifier
 	if s.config.Auth.Keys {
-		keys = s.takeKeys(c, refusals)
-	}
-	s.takeTickets(c, keys)
-	if !s.config.Auth.Configured() {
-		return refusals, nil
-	}
-	if s.config.Auth.JWT != nil {
-		if err := s.takeTokens(ctx, refusals); err != nil {
-			return nil, err
+		// Take API keys.
+		v := apikey.NewVerifier(keysOf(s.database, s.config.Schema), apikey.Config{Log: s.config.Log})
+		v.Start()
+		refusals.APIKeys = func() metrics.APIKeys {
+			stats := v.Stats()
+			return metrics.APIKeys{Known: stats.Known, Lookups: stats.Lookups, Looks: stats.Looks, Failures: stats.Failures}
 		}
+		c.Keys = v
+		s.kinds = append(s.kinds, kind{apikey.Prefix, v.Verify, v.Health, v.Stop})
+		keys = v
 	}
-	c.Identify, c.Health = api.Bearer(s.kinds.verify), s.kinds.health
-	return refusals, nil
-}
-
-// takeKeys takes API keys.
-func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier {
-	v := apikey.NewVerifier(keysOf(s.database, s.config.Schema), apikey.Config{Log: s.config.Log})
-	v.Start()
-	m.APIKeys = func() metrics.APIKeys {
-		stats := v.Stats()
-		return metrics.APIKeys{Known: stats.Known, Lookups: stats.Lookups, Looks: stats.Looks, Failures: stats.Failures}
-	}
-	c.Keys = v
-	s.kinds = append(s.kinds, kind{apikey.Prefix, v.Verify, v.Health, v.Stop})
-	return v
-}
-
-func keysOf(d *database, name string) *apikey.Table {
-	return apikey.NewTable(d.pool, schema.For(name))
-}
-
-// takeTokens takes the tokens of an identity provider.
-func (s *Service) takeTokens(ctx context.Context, m *metrics.Refusals) error {
-	tokens := *s.config.Auth.JWT
-	tokens.Log = s.config.Log
-	v, err := jwt.New(tokens)
-	if err != nil {
-		return err
-	}
-	v.Start(ctx)
-	m.Keys = func() metrics.TokenKeys {
-		stats := v.Stats()
-		return metrics.TokenKeys{Keys: stats.Keys, Reads: stats.Reads, Failures: stats.Failures, Read: stats.Read}
-	}
-	s.kinds = append(s.kinds, kind{"", v.Verify, v.Health, v.Stop})
-	return nil
-}
-
-// takeTickets enables tickets. They need no configuration: a ticket never grants more than its requester has. keys are the API keys that
-// may request tickets; nil for none.
-func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
+	// Enable tickets. They need no configuration: a ticket never grants more than its requester has. keys are the
+	// API keys that may request tickets; nil for none.
 	var vouched ticket.Vouched
 	if keys != nil {
 		vouched = keys.Good
 	}
 	s.tickets = ticket.New(s.ring, vouched)
 	c.Tickets = s.tickets
+	if !s.config.Auth.Configured() {
+		return refusals, nil
+	}
+	if s.config.Auth.JWT != nil {
+		// Take the tokens of an identity provider.
+		tokens := *s.config.Auth.JWT
+		tokens.Log = s.config.Log
+		v, err := jwt.New(tokens)
+		if err != nil {
+			return nil, err
+		}
+		v.Start(ctx)
+		refusals.Keys = func() metrics.TokenKeys {
+			stats := v.Stats()
+			return metrics.TokenKeys{Keys: stats.Keys, Reads: stats.Reads, Failures: stats.Failures, Read: stats.Read}
+		}
+		s.kinds = append(s.kinds, kind{"", v.Verify, v.Health, v.Stop})
+	}
+	c.Identify, c.Health = api.Bearer(s.kinds.verify), s.kinds.health
+	return refusals, nil
+}
+
+func keysOf(d *database, name string) *apikey.Table {
+	return apikey.NewTable(d.pool, schema.For(name))
 }
 
 func (c Config) ring(d *database) *keyset.Set {

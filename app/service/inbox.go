@@ -2,11 +2,9 @@ package service
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/app/usage"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/transitions"
@@ -22,20 +20,6 @@ type InboxConsumer struct {
 	Secrets []signature.Secret
 	// Keep is how long messages are stored as they were received, with their headers; see [api.Consumer]. Zero stores none.
 	Keep time.Duration
-}
-
-// consumers are the inbox as the HTTP interface has it.
-func (c Config) consumers() map[string]api.Consumer {
-	list := make(map[string]api.Consumer, len(c.Inbox))
-	for name, consumer := range c.Inbox {
-		secrets := slices.Clone(consumer.Secrets)
-		list[name] = api.Consumer{Tenant: consumer.Tenant, Keep: consumer.Keep, CheckHeaders: func(h http.Header) error {
-			return signature.CheckHeaders(h, time.Now(), signature.Tolerance)
-		}, Verify: func(h http.Header, body []byte) (string, error) {
-			return signature.Verify(secrets, h, body, time.Now(), signature.Tolerance)
-		}}
-	}
-	return list
 }
 
 // checkInbox refuses consumers that could never take a message.

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/auth/ticket/keyset"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -98,10 +101,19 @@ func (s *Service) connections() metrics.ConnectionStats {
 func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
+	list := make(map[string]api.Consumer, len(c.Inbox))
+	for name, consumer := range c.Inbox {
+		secrets := slices.Clone(consumer.Secrets)
+		list[name] = api.Consumer{Tenant: consumer.Tenant, Keep: consumer.Keep, CheckHeaders: func(h http.Header) error {
+			return signature.CheckHeaders(h, time.Now(), signature.Tolerance)
+		}, Verify: func(h http.Header, body []byte) (string, error) {
+			return signature.Verify(secrets, h, body, time.Now(), signature.Tolerance)
+		}}
+	}
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, AccessLogSkipsHealth: c.AccessLogSkipsHealth, Origins: c.Network.Origins,
 		PublicURL: c.Network.PublicURL,
 		Limits:    api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests, Wait: c.Network.MaxWait},
-		Inbox:     c.consumers(), Tracer: c.Tracer, KeepScheduled: c.Auth.KeepScheduled}
+		Inbox:     list, Tracer: c.Tracer, KeepScheduled: c.Auth.KeepScheduled}
 	refusals, err := s.authenticate(ctx, &config)
 	if err != nil {
 		return err
@@ -167,7 +179,20 @@ func (s *Service) Stop(ctx context.Context) error {
 func (s *Service) stop(ctx context.Context) error {
 	var errs []error
 	if s.served != nil {
-		errs = append(errs, s.stopServing(ctx))
+		// Close the listener first. Requests and streams then end side by side: Shutdown waits for event streams,
+		// which only the API can end.
+		shut := make(chan error, 1)
+		go func() { shut <- s.server.Shutdown(ctx) }()
+		streams := s.api.Stop(ctx)
+		requests := <-shut
+		if requests != nil {
+			requests = errors.Join(fmt.Errorf("requests were cut off: %w", requests), s.server.Close())
+		}
+		if streams != nil {
+			streams = fmt.Errorf("streams were cut off: %w", streams)
+		}
+		<-s.served
+		errs = append(errs, errors.Join(requests, streams))
 	} else if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
@@ -185,21 +210,4 @@ func (s *Service) stop(ctx context.Context) error {
 		errs = append(errs, s.database.close())
 	}
 	return errors.Join(errs...)
-}
-
-// stopServing closes the listener first. Requests and streams then end side by
-// side: Shutdown waits for event streams, which only the API can end.
-func (s *Service) stopServing(ctx context.Context) error {
-	shut := make(chan error, 1)
-	go func() { shut <- s.server.Shutdown(ctx) }()
-	streams := s.api.Stop(ctx)
-	requests := <-shut
-	if requests != nil {
-		requests = errors.Join(fmt.Errorf("requests were cut off: %w", requests), s.server.Close())
-	}
-	if streams != nil {
-		streams = fmt.Errorf("streams were cut off: %w", streams)
-	}
-	<-s.served
-	return errors.Join(requests, streams)
 }

@@ -54,30 +54,6 @@ func smaller[N cmp.Ordered](a, b *N) *N {
 	return a
 }
 
-// simplify drops what other keywords say already.
-func simplify(s *jsonschema.Schema) {
-	if s.ExclusiveMinimum != nil && s.Minimum != nil {
-		if *s.ExclusiveMinimum >= *s.Minimum {
-			s.Minimum = nil
-		} else {
-			s.ExclusiveMinimum = nil
-		}
-	}
-	if s.ExclusiveMaximum != nil && s.Maximum != nil {
-		if *s.ExclusiveMaximum <= *s.Maximum {
-			s.Maximum = nil
-		} else {
-			s.ExclusiveMaximum = nil
-		}
-	}
-	if s.Not != nil && s.Not.Const != nil && *s.Not.Const == 0 && !allowsZero(s) {
-		s.Not = nil
-	}
-	if s.Enum != nil && s.MinLength != nil && *s.MinLength == 1 && !slices.Contains(s.Enum, any("")) {
-		s.MinLength = nil
-	}
-}
-
 func allowsZero(s *jsonschema.Schema) bool {
 	switch {
 	case s.Minimum != nil && *s.Minimum > 0, s.ExclusiveMinimum != nil && *s.ExclusiveMinimum >= 0:

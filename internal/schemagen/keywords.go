@@ -113,7 +113,19 @@ func (t *target) keyword(c check) (*jsonschema.Schema, error) {
 	case formString:
 		return textual(c)
 	case formArray, formMap:
-		return t.counted(c)
+		switch c.name {
+		case "min", "max", "gt", "gte", "lt", "lte", "len", "eq":
+			low, high, err := limits(c)
+			if t.form == formMap {
+				return &jsonschema.Schema{MinProperties: low, MaxProperties: high}, err
+			}
+			return &jsonschema.Schema{MinItems: low, MaxItems: high}, err
+		case "unique":
+			if t.form == formArray && c.param == "" {
+				return &jsonschema.Schema{UniqueItems: true}, nil
+			}
+		}
+		return nil, nil
 	}
 	return nil, nil
 }

@@ -26,7 +26,25 @@ func meaning(b *strings.Builder, t reflect.Type) {
 	}
 	switch formOf(t, false) {
 	case formObject:
-		structMeaning(b, t)
+		members, rest := fieldsOf(t)
+		slices.SortFunc(members, func(x, y field) int { return strings.Compare(x.name, y.name) })
+		b.WriteByte('{')
+		for _, f := range members {
+			fmt.Fprintf(b, "%q%s ", f.name, strings.Repeat("?", len(f.pointers)))
+			meaning(b, f.typ)
+			if f.quoted {
+				b.WriteString(" quoted")
+			}
+			if f.rules != "" && !f.skipped {
+				fmt.Fprintf(b, " rules %q", f.rules)
+			}
+			b.WriteByte(';')
+		}
+		if rest != nil {
+			b.WriteString("...")
+			meaning(b, rest)
+		}
+		b.WriteByte('}')
 	case formMap:
 		b.WriteString("map[")
 		meaning(b, t.Key())
@@ -42,30 +60,15 @@ func meaning(b *strings.Builder, t reflect.Type) {
 	case formAny:
 		b.WriteString("any")
 	default:
-		b.WriteString(kindName(t.Kind()))
-	}
-}
-
-func structMeaning(b *strings.Builder, t reflect.Type) {
-	members, rest := fieldsOf(t)
-	slices.SortFunc(members, func(x, y field) int { return strings.Compare(x.name, y.name) })
-	b.WriteByte('{')
-	for _, f := range members {
-		fmt.Fprintf(b, "%q%s ", f.name, strings.Repeat("?", len(f.pointers)))
-		meaning(b, f.typ)
-		if f.quoted {
-			b.WriteString(" quoted")
+		k := t.Kind()
+		switch k {
+		case reflect.Int:
+			k = reflect.Int64
+		case reflect.Uint, reflect.Uintptr:
+			k = reflect.Uint64
 		}
-		if f.rules != "" && !f.skipped {
-			fmt.Fprintf(b, " rules %q", f.rules)
-		}
-		b.WriteByte(';')
+		b.WriteString(k.String())
 	}
-	if rest != nil {
-		b.WriteString("...")
-		meaning(b, rest)
-	}
-	b.WriteByte('}')
 }
 
 // length is "[]", or "[N]" of an array.
@@ -86,16 +89,4 @@ func textMeaning(t reflect.Type) string {
 		return "text"
 	}
 	return length(t) + "byte"
-}
-
-// kindName is the kind's name, where int and uint are what they are on all platforms
-// that a server runs on.
-func kindName(k reflect.Kind) string {
-	switch k {
-	case reflect.Int:
-		k = reflect.Int64
-	case reflect.Uint, reflect.Uintptr:
-		k = reflect.Uint64
-	}
-	return k.String()
 }

@@ -52,20 +52,16 @@ func parseList(list []string) (r rules, tail []string) {
 			r.elem = &elem
 			return r, behind
 		default:
-			r.blocks = append(r.blocks, parseBlock(text))
+			b := block{text: text}
+			for alternative := range strings.SplitSeq(text, "|") {
+				name, param, _ := strings.Cut(alternative, "=")
+				param = strings.NewReplacer("0x2C", ",", "0x7C", "|").Replace(param)
+				b.checks = append(b.checks, check{name, param})
+			}
+			r.blocks = append(r.blocks, b)
 		}
 	}
 	return r, nil
-}
-
-func parseBlock(text string) block {
-	b := block{text: text}
-	for alternative := range strings.SplitSeq(text, "|") {
-		name, param, _ := strings.Cut(alternative, "=")
-		param = strings.NewReplacer("0x2C", ",", "0x7C", "|").Replace(param)
-		b.checks = append(b.checks, check{name, param})
-	}
-	return b
 }
 
 // tag writes the rules as a validate tag, without those between fields.

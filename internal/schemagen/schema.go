@@ -77,7 +77,23 @@ func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, erro
 			required = append(required, f)
 		}
 	}
-	require(s, members, required)
+	// Write which members must be there: always, or with those that make the decoder allocate the embedded pointer
+	// that both are in.
+	for _, r := range required {
+		if len(r.pointers) == 0 {
+			s.Required = append(s.Required, r.name)
+			continue
+		}
+		for _, m := range members {
+			if m.name == r.name || !containsAll(m.pointers, r.pointers) {
+				continue
+			}
+			if s.DependentRequired == nil {
+				s.DependentRequired = map[string][]string{}
+			}
+			s.DependentRequired[m.name] = append(s.DependentRequired[m.name], r.name)
+		}
+	}
 	var err error
 	switch {
 	case rest != nil:
@@ -103,26 +119,6 @@ func (b *builder) member(f *field, checked bool) (s *jsonschema.Schema, optional
 		optional = hasOption(options, "omitempty") || hasOption(options, "omitzero")
 	}
 	return s, optional, err
-}
-
-// require writes which members must be there: always, or with those that make
-// the decoder allocate the embedded pointer that both are in.
-func require(s *jsonschema.Schema, members, required []field) {
-	for _, r := range required {
-		if len(r.pointers) == 0 {
-			s.Required = append(s.Required, r.name)
-			continue
-		}
-		for _, m := range members {
-			if m.name == r.name || !containsAll(m.pointers, r.pointers) {
-				continue
-			}
-			if s.DependentRequired == nil {
-				s.DependentRequired = map[string][]string{}
-			}
-			s.DependentRequired[m.name] = append(s.DependentRequired[m.name], r.name)
-		}
-	}
 }
 
 func containsAll(set, subset []string) bool {
@@ -170,7 +166,27 @@ func (b *builder) value(at site) (s *jsonschema.Schema, optional bool, err error
 	if err := target.apply(at.rules.blocks); err != nil {
 		return nil, false, err
 	}
-	simplify(s)
+	// Drop what other keywords say already.
+	if s.ExclusiveMinimum != nil && s.Minimum != nil {
+		if *s.ExclusiveMinimum >= *s.Minimum {
+			s.Minimum = nil
+		} else {
+			s.ExclusiveMinimum = nil
+		}
+	}
+	if s.ExclusiveMaximum != nil && s.Maximum != nil {
+		if *s.ExclusiveMaximum <= *s.Maximum {
+			s.Maximum = nil
+		} else {
+			s.ExclusiveMaximum = nil
+		}
+	}
+	if s.Not != nil && s.Not.Const != nil && *s.Not.Const == 0 && !allowsZero(s) {
+		s.Not = nil
+	}
+	if s.Enum != nil && s.MinLength != nil && *s.MinLength == 1 && !slices.Contains(s.Enum, any("")) {
+		s.MinLength = nil
+	}
 	optional, err = b.acceptsZero(at.typ, at.rules)
 	if optional {
 		nullable(s)

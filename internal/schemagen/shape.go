@@ -89,37 +89,55 @@ func (b *builder) shape(f form, t reflect.Type, at site) (*jsonschema.Schema, er
 	case formUnknown, formAny:
 		return anything(), nil
 	case formBool, formNumber, formString:
-		return scalar(t)
+		// Describe a truth value, a text or a number. A double does not hold the largest integers of 64 bits; see
+		// [Text].
+		s, err := jsonschema.ForType(t, nil)
+		if err != nil {
+			return nil, err
+		}
+		switch t.Kind() {
+		case reflect.Float32:
+			s.Format = "float"
+		case reflect.Int, reflect.Int64:
+			s.Minimum, s.Maximum, s.Format = jsonschema.Ptr(-math.Ldexp(1, 63)), jsonschema.Ptr(math.Ldexp(1, 63)), "int64"
+		case reflect.Uint, reflect.Uint64, reflect.Uintptr:
+			s.Maximum, s.Format = jsonschema.Ptr(math.Ldexp(1, 64)), "uint64"
+		}
+		return s, nilDecodes(t)
 	case formQuoted:
 		return quoted(t), nilDecodes(t)
 	case formText:
 		return text(t), nil
 	case formArray:
-		return b.array(t, at)
+		items, err := b.entry(t, at)
+		if err != nil {
+			return nil, err
+		}
+		s := &jsonschema.Schema{Type: "array", Items: items}
+		if t.Kind() == reflect.Array {
+			s.MinItems, s.MaxItems = jsonschema.Ptr(t.Len()), jsonschema.Ptr(t.Len())
+		}
+		return s, nil
 	case formMap:
-		return b.mapping(t, at)
+		allowed, err := names(t)
+		if err != nil {
+			return nil, err
+		}
+		s := &jsonschema.Schema{Type: "object", PropertyNames: allowed}
+		if s.AdditionalProperties, err = b.entry(t, at); err != nil {
+			return nil, err
+		}
+		if at.checked && at.rules.keys != nil {
+			if err := b.applyToKeys(s, t.Key(), at.rules.keys.blocks); err != nil {
+				return nil, fmt.Errorf("keys: %w", err)
+			}
+		}
+		return s, nil
 	case formObject:
 		return b.object(t, at.checked && !at.rules.skipsNested())
 	default:
 		return nil, fmt.Errorf("%s: it has no JSON form", t)
 	}
-}
-
-// scalar describes a truth value, a text or a number. A double does not hold the largest integers of 64 bits; see [Text].
-func scalar(t reflect.Type) (*jsonschema.Schema, error) {
-	s, err := jsonschema.ForType(t, nil)
-	if err != nil {
-		return nil, err
-	}
-	switch t.Kind() {
-	case reflect.Float32:
-		s.Format = "float"
-	case reflect.Int, reflect.Int64:
-		s.Minimum, s.Maximum, s.Format = jsonschema.Ptr(-math.Ldexp(1, 63)), jsonschema.Ptr(math.Ldexp(1, 63)), "int64"
-	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
-		s.Maximum, s.Format = jsonschema.Ptr(math.Ldexp(1, 64)), "uint64"
-	}
-	return s, nilDecodes(t)
 }
 
 // boundsOf64 are the bounds of 64 bits, as a double is written and as they are.
@@ -168,35 +186,6 @@ func text(t reflect.Type) *jsonschema.Schema {
 		}
 	}
 	return s
-}
-
-func (b *builder) array(t reflect.Type, at site) (*jsonschema.Schema, error) {
-	items, err := b.entry(t, at)
-	if err != nil {
-		return nil, err
-	}
-	s := &jsonschema.Schema{Type: "array", Items: items}
-	if t.Kind() == reflect.Array {
-		s.MinItems, s.MaxItems = jsonschema.Ptr(t.Len()), jsonschema.Ptr(t.Len())
-	}
-	return s, nil
-}
-
-func (b *builder) mapping(t reflect.Type, at site) (*jsonschema.Schema, error) {
-	allowed, err := names(t)
-	if err != nil {
-		return nil, err
-	}
-	s := &jsonschema.Schema{Type: "object", PropertyNames: allowed}
-	if s.AdditionalProperties, err = b.entry(t, at); err != nil {
-		return nil, err
-	}
-	if at.checked && at.rules.keys != nil {
-		if err := b.applyToKeys(s, t.Key(), at.rules.keys.blocks); err != nil {
-			return nil, fmt.Errorf("keys: %w", err)
-		}
-	}
-	return s, nil
 }
 
 // names describes the names of a map's members, nil where any string is one.

@@ -48,7 +48,14 @@ func textual(c check) (*jsonschema.Schema, error) {
 func numeric(t reflect.Type, c check) (*jsonschema.Schema, error) {
 	switch c.name {
 	case "oneof", "noneof":
-		s := &jsonschema.Schema{Enum: numbers(c.param)}
+		values := []any{}
+		for _, v := range Choices(c.param) {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err == nil && strconv.FormatInt(n, 10) == v && !slices.Contains(values, any(n)) {
+				values = append(values, n)
+			}
+		}
+		s := &jsonschema.Schema{Enum: values}
 		if c.name == "noneof" {
 			s = not(s)
 		}
@@ -93,22 +100,6 @@ func parameter(t reflect.Type, param string) (n float64, exact bool, err error) 
 	}
 }
 
-func (t *target) counted(c check) (*jsonschema.Schema, error) {
-	switch c.name {
-	case "min", "max", "gt", "gte", "lt", "lte", "len", "eq":
-		low, high, err := limits(c)
-		if t.form == formMap {
-			return &jsonschema.Schema{MinProperties: low, MaxProperties: high}, err
-		}
-		return &jsonschema.Schema{MinItems: low, MaxItems: high}, err
-	case "unique":
-		if t.form == formArray && c.param == "" {
-			return &jsonschema.Schema{UniqueItems: true}, nil
-		}
-	}
-	return nil, nil
-}
-
 // limits are the smallest and the largest count that a check allows.
 func limits(c check) (low, high *int, err error) {
 	n64, err := strconv.ParseInt(c.param, 0, 32)
@@ -144,18 +135,6 @@ func texts(param string) []any {
 	for _, v := range Choices(param) {
 		if !slices.Contains(values, any(v)) {
 			values = append(values, v)
-		}
-	}
-	return values
-}
-
-// numbers are the choices that some integer is written as.
-func numbers(param string) []any {
-	values := []any{}
-	for _, v := range Choices(param) {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err == nil && strconv.FormatInt(n, 10) == v && !slices.Contains(values, any(n)) {
-			values = append(values, n)
 		}
 	}
 	return values

@@ -23,7 +23,7 @@ const (
 	ExitNoAnswer = 6
 )
 
-// exitCodes says what they mean.
+// exitCodes has the meaning of each exit code.
 var exitCodes = []struct {
 	code    int
 	meaning string
@@ -37,7 +37,7 @@ var exitCodes = []struct {
 	{ExitNoAnswer, "no answer, or a temporary failure: retry with the same key"},
 }
 
-// ExitCodes is the table of the exit codes, a line for each.
+// ExitCodes returns a table of the exit codes.
 func ExitCodes() string {
 	var b strings.Builder
 	for _, e := range exitCodes {
@@ -58,7 +58,7 @@ func (e *Exit) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Exit) Unwrap() error { return e.Err }
 
-// Answered gives what was asked for the exit code of its error.
+// Answered adds the exit code of an error of the API.
 func Answered(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*workflow.Error](err)
 	switch {
@@ -70,7 +70,7 @@ func Answered(ctx context.Context, err error) error {
 	return &Exit{ExitRefused, err}
 }
 
-// AnsweredByServer is Answered of what a server was asked, and says which of the variables may be the reason.
+// AnsweredByServer is like Answered, and names the environment variable that may be the reason.
 func AnsweredByServer(c *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*workflow.Error](err); ok && c.Context().Err() == nil {
 		if hint := hintOf(c, e.Code); hint != "" {
@@ -86,11 +86,11 @@ func hintOf(c *cobra.Command, code workflow.Code) string {
 	case code == workflow.Unauthorized && shown:
 		return "the credential is the one in " + EnvToken
 	case code == workflow.Unauthorized:
-		return "the credential has to be in " + EnvToken + ", which is not set"
+		return "set the credential in " + EnvToken
 	case code == workflow.Forbidden && shown:
-		return `"auth can-i GRANT" says what the credential in ` + EnvToken + " may"
+		return `"auth can-i GRANT" shows the grants of the credential in ` + EnvToken
 	case code == workflow.TimedOut && os.Getenv(EnvURL) == "" && !c.Flag("server").Changed:
-		return "the default server is used: neither " + EnvURL + " nor --server says another"
+		return "the default server is used: " + EnvURL + " and --server are not set"
 	}
 	return ""
 }

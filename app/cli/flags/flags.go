@@ -1,5 +1,4 @@
-// Package flags is what all commands of the command line say and check in the same
-// way: their subcommands, operands and flags.
+// Package flags has the subcommands, operands and flags that commands share.
 package flags
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Group is a command that only has others.
+// Group returns a command that only has subcommands.
 func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name,
@@ -31,7 +30,7 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// noSuchCommand refuses what stands where a command's name should.
+// noSuchCommand rejects an unknown subcommand.
 func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -59,7 +58,7 @@ func Operands(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// Before has a command check something more of its flags before it runs.
+// Before adds a check to a command, before it runs.
 func Before(c *cobra.Command, check func() error) {
 	others := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
@@ -72,7 +71,7 @@ func Before(c *cobra.Command, check func() error) {
 	}
 }
 
-// Tenant adds the flag --tenant. Its default may be "", all tenants.
+// Tenant adds the flag --tenant. An empty default means all tenants.
 func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
 	c.Flags().StringVar(tenant, "tenant", value, usageText)
 	Before(c, func() error {
@@ -86,9 +85,9 @@ func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
 	})
 }
 
-// Limit is the flag --limit, how many entries a list may have.
+// Limit adds the flag --limit.
 func Limit(c *cobra.Command, limit *int) {
-	c.Flags().IntVar(limit, "limit", 100, "list so many at most, 1 to 1000")
+	c.Flags().IntVar(limit, "limit", 100, "maximum number of entries, 1 to 1000")
 	Before(c, func() error {
 		if *limit < 1 || *limit > 1000 {
 			return usage.Errorf("--limit %d is not 1 to 1000", *limit)
@@ -99,14 +98,14 @@ func Limit(c *cobra.Command, limit *int) {
 
 // Workflow adds the flag --workflow, which selects the instances of a workflow.
 func Workflow(c *cobra.Command, name *string) {
-	c.Flags().StringVar(name, "workflow", "", "only those of this workflow")
+	c.Flags().StringVar(name, "workflow", "", "only this workflow")
 	Before(c, func() error { return NotEmpty(c, "workflow") })
 }
 
 // States adds the flags --state and --open.
 func States(c *cobra.Command) {
-	c.Flags().StringArray("state", nil, "only those in this state; may be given several times")
-	c.Flags().Bool("open", false, "only those that are in no final state, or with --open=false those that are")
+	c.Flags().StringArray("state", nil, "only this state; may be given several times")
+	c.Flags().Bool("open", false, "only instances that are not in a final state; with --open=false only those that are")
 }
 
 // StatesOf returns the values of the flags of States.
@@ -131,8 +130,8 @@ func OptionalBool(c *cobra.Command, name string) *bool {
 func Selection(c *cobra.Command) {
 	Workflow(c, new(string))
 	States(c)
-	definition := c.Flags().Int("definition", 0, "only those that are on this version")
-	c.Flags().StringToString("attr", nil, "only those with this attribute, as NAME=VALUE; may be given several times")
+	definition := c.Flags().Int("definition", 0, "only this version of the definition")
+	c.Flags().StringToString("attr", nil, "only this attribute, as NAME=VALUE; may be given several times")
 	Before(c, func() error {
 		if c.Flags().Changed("definition") && *definition < 1 {
 			return usage.Errorf("--definition %d is not a version from 1 on", *definition)
@@ -141,14 +140,14 @@ func Selection(c *cobra.Command) {
 	})
 }
 
-// Output is the flag -o of a command and of those under it: a table for people, or JSON.
+// Output adds the flag -o to a command and its subcommands: a table, or JSON.
 func Output(c *cobra.Command, json *bool) {
 	c.PersistentFlags().VarP((*format)(json), "output", "o", "table or json")
 	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
-	_ = c.RegisterFlagCompletionFunc("output", formats) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("output", formats) // fails only without the flag
 }
 
-// format is whether what is printed is JSON.
+// format reports whether the output is JSON.
 type format bool
 
 func (f *format) String() string {
@@ -158,7 +157,7 @@ func (f *format) String() string {
 	return "table"
 }
 
-// Set reads it.
+// Set parses the value.
 func (f *format) Set(text string) error {
 	if text != "table" && text != "json" {
 		return errors.New("it is neither table nor json")
@@ -167,22 +166,21 @@ func (f *format) Set(text string) error {
 	return nil
 }
 
-// Type is what help calls its values.
+// Type returns the name of the values in help texts.
 func (f *format) Type() string { return "format" }
 
-// KeepEvents is the flag --keep-events, how long the nodes keep events.
+// KeepEvents adds the flag --keep-events, the retention period of events.
 func KeepEvents(c *cobra.Command, keep *time.Duration, usageText string) {
 	c.Flags().DurationVar(keep, "keep-events", 30*24*time.Hour, usageText)
 	Before(c, func() error {
 		if *keep < 24*time.Hour {
-			return usage.Errorf("--keep-events %s is less than a day: a reader that is away overnight would miss events", *keep)
+			return usage.Errorf("--keep-events %s is less than a day: a reader that is offline overnight would miss events", *keep)
 		}
 		return nil
 	})
 }
 
-// NotEmpty refuses flags that are given without a value, such as by a variable of the
-// shell that is not set: they would select everything.
+// NotEmpty rejects flags with an empty value, such as an unset shell variable, which would select everything.
 func NotEmpty(c *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -192,7 +190,7 @@ func NotEmpty(c *cobra.Command, flags ...string) error {
 	return nil
 }
 
-// Instance is the id that the flag --instance gives, zero where it is not given.
+// Instance returns the id of the flag --instance, or uuid.Nil if it is not given.
 func Instance(c *cobra.Command) (uuid.UUID, error) {
 	f := c.Flags().Lookup("instance")
 	if !f.Changed {

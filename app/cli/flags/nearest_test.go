@@ -16,7 +16,4 @@ func TestNearest(t *testing.T) {
 		assert.Equal(t, want, Nearest(name, states), name)
 	}
 	assert.Equal(t, "there is none", Nearest("x", nil))
-	for pair, want := range map[[2]string]int{{"", ""}: 0, {"", "ab"}: 2, {"kitten", "sitting"}: 3, {"ab", "ba"}: 2} {
-		assert.Equalf(t, want, distance(pair[0], pair[1]), "%q", pair)
-	}
 }

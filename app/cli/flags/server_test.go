@@ -53,10 +53,10 @@ func TestVariablesThatMayBeTheReasonAreNamed(t *testing.T) {
 		code             workflow.Code
 		want             string
 	}{
-		{"", "", "", workflow.TimedOut, "neither PAWL_URL nor --server says another"},
+		{"", "", "", workflow.TimedOut, "PAWL_URL and --server are not set"},
 		{"http://u", "", "", workflow.TimedOut, ""},
 		{"", "", "--server http://u", workflow.TimedOut, ""},
-		{"", "", "", workflow.Unauthorized, "PAWL_TOKEN, which is not set"},
+		{"", "", "", workflow.Unauthorized, "set the credential in PAWL_TOKEN"},
 		{"", "t", "", workflow.Unauthorized, "the one in PAWL_TOKEN"},
 		{"", "t", "", workflow.Forbidden, "auth can-i"},
 		{"", "", "", workflow.Forbidden, ""},

@@ -20,18 +20,16 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// WithKeys does something with the API keys of a command's database.
+// WithKeys calls do with the API keys of a command's database.
 type WithKeys func(c *cobra.Command, do func(ctx context.Context, t *apikey.Table) error) error
 
-// KeysCommand is the command keys.
+// KeysCommand returns the command keys.
 func KeysCommand(with WithKeys) *cobra.Command {
 	k := &apiKeys{with: with}
-	c := flags.Group("keys", "Make API keys, and take them back", k.createCommand(), k.listCommand(), k.rotateCommand(), k.revokeCommand())
-	c.Long = `Make API keys, and take them back.
-
-These commands work on the database, whether or not a node serves; so the first
-key is made, before anybody can ask for one over REST. Nodes take keys with
-"keys": true in the file of serve --auth, and notice changes within a second.`
+	c := flags.Group("keys", "Manage API keys", k.createCommand(), k.listCommand(), k.rotateCommand(), k.revokeCommand())
+	c.Long = `Manage API keys in the database. No node needs to run, so these commands can create the
+first key. Nodes accept keys with "keys": true in the file of serve --auth, and notice
+changes within a second.`
 	flags.Output(c, &k.json)
 	return c
 }
@@ -44,7 +42,7 @@ type apiKeys struct {
 
 func (o *apiKeys) session(c *cobra.Command) *session { return &session{Command: c, json: o.json} }
 
-// byCommandLine says who has made a key.
+// byCommandLine returns the recorded creator of a key.
 func byCommandLine(by string) string { return by + " (command line)" }
 
 func (o *apiKeys) createCommand() *cobra.Command {
@@ -54,12 +52,12 @@ func (o *apiKeys) createCommand() *cobra.Command {
 	var lasts time.Duration
 	c := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a key, and print its text",
-		Long: `Make a key, and print its text, alone, on standard output. The database has only a
-hash of that: it is never shown again.
+		Short: "Create a key and print its text",
+		Long: `Create a key and print its text on standard output. The database stores only a hash of the
+text, so it is not shown again.
 
-A grant is a right, or a right and what it is for: read, submit:order/pay,
-read:order#A-17, stream:@INSTANCE; see docs/protocol.md.`,
+A grant is a right with an optional target: read, submit:order/pay, read:order#A-17,
+stream:@INSTANCE; see docs/protocol.md.`,
 		Example: "  pawl keys create billing --tenant acme --actor billing --grant read:order --grant submit:order/pay --expires 2160h",
 		Args:    flags.Operands("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -78,7 +76,10 @@ read:order#A-17, stream:@INSTANCE; see docs/protocol.md.`,
 				k.ExpiresAt = now.Add(lasts)
 			}
 			if err := k.Check(now); err != nil {
-				return mistake(err)
+				if known, is := errors.AsType[*workflow.Error](err); is {
+					return usage.Errorf("%s", known.Detail())
+				}
+				return &usage.Error{Err: err}
 			}
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
 				made, text, err := t.Create(ctx, k)
@@ -89,12 +90,12 @@ read:order#A-17, stream:@INSTANCE; see docs/protocol.md.`,
 			})
 		},
 	}
-	flags.Tenant(c, &k.Tenant, transitions.DefaultTenant, "whose things it is for")
-	c.Flags().StringVar(&k.Actor, "actor", "", "whose commands those of the key are; the name without it")
-	c.Flags().StringArrayVar(&k.Roles, "role", nil, "a role that workflows ask for; may be given several times; \"*\" is every role")
-	c.Flags().StringArrayVar(&grants, "grant", nil, "what it may do, at least one; may be given several times")
-	c.Flags().DurationVar(&lasts, "expires", 0, "how long it lasts, such as 2160h; without it until it is revoked")
-	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who makes it, for the record")
+	flags.Tenant(c, &k.Tenant, transitions.DefaultTenant, "tenant of the key")
+	c.Flags().StringVar(&k.Actor, "actor", "", "actor of requests with the key; defaults to the name")
+	c.Flags().StringArrayVar(&k.Roles, "role", nil, "role of the key; may be given several times; \"*\" means all roles")
+	c.Flags().StringArrayVar(&grants, "grant", nil, "grant of the key; at least one; may be given several times")
+	c.Flags().DurationVar(&lasts, "expires", 0, "lifetime, such as 2160h; unlimited by default")
+	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "creator, for the record")
 	flags.Before(c, func() error { return flags.NotEmpty(c, "actor", "by") })
 	return c
 }
@@ -103,7 +104,7 @@ func (o *apiKeys) listCommand() *cobra.Command {
 	var f apikey.Filter
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the keys, without their texts",
+		Short: "List keys without their texts",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
@@ -135,7 +136,7 @@ func rowOfKey(k *api.APIKey) []string {
 		output.OrNone(strings.Join(k.Roles, " ")), standing(k, time.Now()), output.Moment(k.LastUsedAt)}
 }
 
-// standing says whether a key is taken.
+// standing returns the state of a key.
 func standing(k *api.APIKey, now time.Time) string {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -155,11 +156,10 @@ func (o *apiKeys) rotateCommand() *cobra.Command {
 	var by string
 	c := &cobra.Command{
 		Use:   "rotate ID",
-		Short: "Give a key a new text, and print it",
-		Long: `Give a key a new text, and print it, alone, on standard output. The text that the
-key has is good for a while beside it (--overlap). While one is, the key is not
-rotated again, unless the newest text was lost (--lost), or all former ones are to
-end at once (--overlap 0).`,
+		Short: "Give a key a new text and print it",
+		Long: `Give a key a new text and print it on standard output. The former text stays valid for the
+time of --overlap. Until then the key cannot be rotated again, except with --lost or
+--overlap 0.`,
 		Args: anID,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.By = byCommandLine(by)
@@ -172,12 +172,12 @@ end at once (--overlap 0).`,
 			})
 		},
 	}
-	c.Flags().DurationVar(&r.Overlap, "overlap", api.DefaultOverlap, "how long the present text stays valid")
-	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who gets the text, for the record")
-	c.Flags().BoolVar(&r.Lost, "lost", false, "the newest text is lost: it ends at once, and the one before it stays valid")
+	c.Flags().DurationVar(&r.Overlap, "overlap", api.DefaultOverlap, "time for which the present text stays valid")
+	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "actor, for the record")
+	c.Flags().BoolVar(&r.Lost, "lost", false, "the newest text was lost: invalidate it, and keep the one before it")
 	flags.Before(c, func() error {
 		if r.Lost && c.Flags().Changed("overlap") {
-			return usage.Errorf("--overlap keeps the present text valid, and --lost ends it: give one of them")
+			return usage.Errorf("--overlap and --lost exclude each other")
 		}
 		if r.Overlap < 0 || r.Overlap > apikey.MaxOverlap {
 			return usage.Errorf("--overlap %s is not 0 to %s", r.Overlap, apikey.MaxOverlap)
@@ -191,7 +191,7 @@ func (o *apiKeys) revokeCommand() *cobra.Command {
 	var by string
 	c := &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Take a key back: within a second every node refuses it",
+		Short: "Revoke a key: all nodes reject it within a second",
 		Args:  anID,
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
@@ -203,17 +203,9 @@ func (o *apiKeys) revokeCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who does it, for the record")
+	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "actor, for the record")
 	flags.Before(c, func() error { return flags.NotEmpty(c, "by") })
 	return c
-}
-
-// mistake is an error of what was asked for, in words alone.
-func mistake(err error) error {
-	if known, is := errors.AsType[*workflow.Error](err); is {
-		return usage.Errorf("%s", known.Detail())
-	}
-	return &usage.Error{Err: err}
 }
 
 // anID checks the id of a key. An invalid one is not shown: it may be the text of a key.
@@ -227,7 +219,7 @@ func anID(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// printText prints the text of a key, so that another program can take it, and says what it is where people look.
+// printText prints the text of a key on standard output, and its description on standard error.
 func (o *apiKeys) printText(c *cobra.Command, k *apikey.Key, text string) error {
 	said := fmt.Sprintf("key %s, %q of %s; its text is not shown again", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
 	if _, err := fmt.Fprintln(c.ErrOrStderr(), said); err != nil {

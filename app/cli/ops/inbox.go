@@ -31,11 +31,11 @@ var inboxOperations = []operation{
 				return []string{output.Moment(m.CreatedAt), m.Consumer, m.Message, output.OrNone(m.Type), output.OrNone(m.Workflow),
 					output.OrNone(m.BusinessKey), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), output.OrNone(m.Failure)}
 			})},
-	{use: "body CONSUMER ID", short: "Print the body of a message, as it was sent",
+	{use: "body CONSUMER ID", short: "Print the body of a message as it was sent",
 		flags: []flagGroup{oneTenant("tenant of the message"), hashFlag}, run: printMessageBody},
-	{use: "retry CONSUMER ID", short: "Consume a message again, as it was sent",
-		long: `On a database this program is a node meanwhile, which commits the result and executes
-nothing else; so it must know the workflow that takes the message.`,
+	{use: "retry CONSUMER ID", short: "Consume a message again",
+		long: `On a database this program commits the result itself, so it must have the workflow that
+consumes the message.`,
 		flags:   []flagGroup{oneTenant("tenant of the message"), hashFlag, authorFlags},
 		commits: true,
 		run: func(ctx context.Context, s *session) error {
@@ -46,7 +46,7 @@ nothing else; so it must know the workflow that takes the message.`,
 			return s.report(jsontext.Value(body), "%s %s: consumed", m.Consumer, m.Message)
 		}},
 	{use: "discard CONSUMER ID", short: "Discard a dead message permanently",
-		long:  `It is not consumed if it is sent again, either.`,
+		long:  `Later deliveries of the message are discarded too.`,
 		flags: []flagGroup{oneTenant("tenant of the message"), hashFlag, authorFlags},
 		run: func(ctx context.Context, s *session) error {
 			body, m, err := changeMessage(ctx, s, "discard")
@@ -56,8 +56,8 @@ nothing else; so it must know the workflow that takes the message.`,
 			return s.report(jsontext.Value(body), "%s %s: %s", m.Consumer, m.Message, inspect.MessageDiscarded)
 		}},
 	{use: "kept", short: "List messages that were stored as received",
-		long: `They are of consumers with serve --inbox-keep, the oldest of each consumer first. The
-command raw prints one.`,
+		long: `The list has the messages of consumers with serve --inbox-keep, the oldest of each
+consumer first. "raw" prints one.`,
 		flags: []flagGroup{oneTenant("tenant of the messages"), text("consumer", "", "only those of this consumer"),
 			text("id", "", "only those with this message id, with --consumer"), limitFlag},
 		check: func(s *session) error {

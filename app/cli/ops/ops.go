@@ -97,7 +97,24 @@ func (o *ops) command(op *operation) *cobra.Command {
 		if op.use == "correct" && s.enabled("dry-run") {
 			return s.tryCorrection()
 		}
-		return o.ask(s, op)
+		// Run a command with the API of a node, or on the database.
+		if node := s.text("node"); node != "" {
+			s.api = flags.NodeAPI(node, s.text("tenant"))
+			return op.run(s.Context(), s)
+		}
+		use := flags.Use{Commits: op.commits}
+		if s.Flags().Lookup("keep-events") != nil {
+			use.KeepEvents, _ = s.Flags().GetDuration("keep-events")
+		}
+		return o.database(s.Command, use, func(ctx context.Context, h *http.Client) error {
+			s.api = flags.API{URL: flags.InProcess, HTTP: h, Header: http.Header{}}
+			for name, flag := range map[string]string{"Pawl-Tenant": "tenant", "Pawl-Actor": "by"} {
+				if v := s.text(flag); v != "" {
+					s.api.Header.Set(name, v)
+				}
+			}
+			return op.run(ctx, s)
+		})
 	}
 	return c
 }
@@ -120,27 +137,6 @@ func (s *session) check() error {
 		return usage.Errorf("--by %s", transitions.TextProblem(s.text("by"), transitions.MaxActor))
 	}
 	return nil
-}
-
-// ask runs a command with the API of a node, or on the database.
-func (o *ops) ask(s *session, op *operation) error {
-	if node := s.text("node"); node != "" {
-		s.api = flags.NodeAPI(node, s.text("tenant"))
-		return op.run(s.Context(), s)
-	}
-	use := flags.Use{Commits: op.commits}
-	if s.Flags().Lookup("keep-events") != nil {
-		use.KeepEvents, _ = s.Flags().GetDuration("keep-events")
-	}
-	return o.database(s.Command, use, func(ctx context.Context, h *http.Client) error {
-		s.api = flags.API{URL: flags.InProcess, HTTP: h, Header: http.Header{}}
-		for name, flag := range map[string]string{"Pawl-Tenant": "tenant", "Pawl-Actor": "by"} {
-			if v := s.text(flag); v != "" {
-				s.api.Header.Set(name, v)
-			}
-		}
-		return op.run(ctx, s)
-	})
 }
 
 // text returns the value of a flag, "" if the command does not have it.
@@ -222,10 +218,7 @@ func call[T any](ctx context.Context, s *session, r flags.Request) (v T, err err
 
 // print prints a value as JSON, or as text.
 func (s *session) print(v any, text func(w io.Writer) error) error {
-	if s.json {
-		return output.JSON(s.OutOrStdout(), v)
-	}
-	return text(s.OutOrStdout())
+	return output.Print(s.Command, s.json, v, text)
 }
 
 // report prints what was done: as JSON, or in a line.

@@ -24,11 +24,11 @@ import (
 func settlement(action transitions.Action, short string, more ...flagGroup) operation {
 	return operation{
 		use: string(action) + " [SCOPE KEY]", short: short,
-		long: `The command is named by its scope and key, or by its instance if no other command of
-that is stuck: with --workflow and --business-key, or with --instance.
+		long: `Select the command by scope and key, or by its instance if that has only one stuck
+command: with --workflow and --business-key, or with --instance.
 
-That is a command of its own, audited with actor and reason. On a database this program
-is a node meanwhile, which commits it and executes nothing else.`,
+The operation is audited with actor and reason. On a database this program commits it
+itself.`,
 		flags: append([]flagGroup{oneTenant("tenant of the command"), instanceFlags, authorFlags}, more...),
 		operands: func(c *cobra.Command, args []string) error {
 			if c.Flag("business-key").Changed || c.Flag("instance").Changed {
@@ -98,11 +98,11 @@ func (s *session) target(ctx context.Context) (t wire.CommandStatus, err error) 
 func checkCorrection(s *session) error {
 	switch {
 	case s.text("reason") == "":
-		return usage.Errorf("say --reason, for the record")
+		return usage.Errorf("--reason is missing")
 	case s.text("state") == "" && s.text("data") == "":
-		return usage.Errorf("say --state or --data, or both")
+		return usage.Errorf("--state or --data is missing")
 	case s.text("instance") == "" && s.text("business-key") == "":
-		return usage.Errorf("say --instance, or --workflow and --business-key")
+		return usage.Errorf("--instance, or --workflow and --business-key, are missing")
 	}
 	return s.checkJSON("data")
 }

@@ -18,8 +18,8 @@ import (
 )
 
 var sinkOperations = []operation{
-	{use: "list", short: "List the sinks with their node, lag and failures",
-		flags: []flagGroup{allTenants("tenant whose events count")},
+	{use: "list", short: "List sinks with their lag and failures",
+		flags: []flagGroup{allTenants("tenant of the log")},
 		run: list("v1/ops/sinks", func(p *api.SinkList) []inspect.SinkInfo { return p.Sinks },
 			[]string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"},
 			func(i *inspect.SinkInfo) []string {
@@ -29,7 +29,7 @@ var sinkOperations = []operation{
 				}
 				return append(row, output.Since(time.Now(), i.Oldest), output.OrNone(i.Failure))
 			})},
-	{use: "show SINK", short: "Show the state of a sink, and its position in each tenant's log",
+	{use: "show SINK", short: "Show a sink and its positions in the logs of tenants",
 		flags: []flagGroup{allTenants("tenant of the log"), limitFlag},
 		run: func(ctx context.Context, s *session) error {
 			body, err := s.api.Call(ctx, flags.Request{Path: s.path("v1/ops/sinks/{0}"), Query: s.query()})
@@ -38,18 +38,19 @@ var sinkOperations = []operation{
 			}
 			return printPage(s, body, printSink)
 		}},
-	{use: "pause SINK", short: "Pause the delivery to a sink; calls in progress end",
+	{use: "pause SINK", short: "Pause the delivery to a sink",
 		flags: []flagGroup{authorFlags}, run: changeSink("pause", "paused")},
-	{use: "resume SINK", short: "End the pause of a sink", run: changeSink("resume", "resumed")},
-	{use: "forget SINK", short: "Delete a sink that no node has any more",
-		long: `Its cursors and its dead letters are deleted, and retention does not wait for it any
-more. Remove it from the configuration of every node first: a node that has it registers
-it again, and it starts anew.`,
+	{use: "resume SINK", short: "Resume a paused sink", run: changeSink("resume", "resumed")},
+	{use: "forget SINK", short: "Delete a sink that is not configured anymore",
+		long: `The command deletes the positions and dead letters of the sink, and retention stops
+waiting for it. Remove the sink from the configuration of all nodes first: a node that has
+it would register it again as a new sink.`,
 		run: changeSink("forget", "forgotten")},
 	{use: "move SINK --to POSITION", short: "Move a sink to another position of a tenant's log",
-		long: `Back: everything after the position is delivered again. Forward: what is skipped is
-never delivered, which requires a reason. Position 0 is the beginning of the log.`,
-		flags:    []flagGroup{oneTenant("tenant of the log"), integer("to", "the position after which it continues"), authorFlags},
+		long: `After a move back, all events after the position are delivered again. After a move
+forward, the skipped events are never delivered, which requires a reason. Position 0 is the
+beginning of the log.`,
+		flags:    []flagGroup{oneTenant("tenant of the log"), integer("to", "position after which the sink continues"), authorFlags},
 		operands: flags.Operands("SINK"),
 		check: func(s *session) error {
 			if !s.given("to") {
@@ -66,7 +67,7 @@ never delivered, which requires a reason. Position 0 is the beginning of the log
 			}
 			return s.reportSink(fmt.Sprintf("moved to %d in the log of %s", to, s.text("tenant")))
 		}},
-	{use: "dead SINK", short: "List the events that a sink has not received",
+	{use: "dead SINK", short: "List the dead letters of a sink",
 		flags: []flagGroup{deadFlags, limitFlag}, check: checkDead, run: deadLetters},
 	{use: "redrive SINK", short: "Deliver dead letters again",
 		long: `They keep their ids, and the order of the log for each instance. The flags select them,

@@ -48,21 +48,20 @@ grant operate:all.`,
 			}
 			return s.print(&k, func(w io.Writer) error { return printKeys(w, &k) })
 		}},
-	{use: "show KEY", short: "Show the whole of one instance: state, timeline, what waits, audit chain",
-		long: fmt.Sprintf(`That is its state, what is in flight, its timers and scheduled commands, what waits
-for an operator, what a later failure would undo, its last %d transitions, and
-whether its audit chain is intact.
+	{use: "show KEY", short: "Show an instance with its commands, timeline and audit chain",
+		long: fmt.Sprintf(`The output has the state, commands in flight, timers, scheduled and stuck commands,
+effects that a later failure would undo, the last %d transitions, and the result of
+verifying the audit chain.
 
-KEY is its business key, or its id. If instances of several workflows have the
-business key, --workflow selects one.`, inspect.MaxTimeline),
+KEY is the business key or the id. If instances of several workflows have the business
+key, --workflow selects one.`, inspect.MaxTimeline),
 		flags: []flagGroup{oneTenant("tenant of the instance"), text("workflow", "", "the workflow of the business key")},
 		run:   showInstance},
 	{use: "commands", short: "List the commands in flight, timers among them",
-		long: `The kinds are those that "ops keys" counts: commands that wait for an operator, are
-executed, wait for a worker, for the end of a pause or for their time. Each kind is
-ordered by its time. See stuck and show.
+		long: `The list has stuck, processing, due, paused and scheduled commands, as "ops keys" counts
+them, each kind ordered by its time. See stuck and show.
 
---proof finds what an API key and the tickets requested with it have sent:
+--proof finds the commands of an API key and of tickets that were requested with it:
   ops commands --status scheduled --proof 4fKq0ZbT9xWc`,
 		flags: []flagGroup{oneTenant("tenant of the commands"), workflowFlag, text("actor", "", "only those of this actor"),
 			text("proof", "", "only those whose proof contains this text, such as the id of an API key"),
@@ -94,18 +93,18 @@ outside and cannot be checked, and undos that failed. See retry, resolve and aba
 	settlement(transitions.Resolve, "Record that a stuck command has happened, with its result",
 		text("result", "", "what the activity would have returned, as JSON")),
 	settlement(transitions.Abandon, "Give up a stuck command"),
-	{use: "pause WORKFLOW", short: "Pause a workflow: nothing new begins",
-		long: `A tenant's instances of the workflow complete what is in flight. Commands are refused,
-timers and scheduled commands wait. Pausing a paused workflow changes nothing. See
-paused and resume.`,
+	{use: "pause WORKFLOW", short: "Pause a workflow",
+		long: `Commands in flight of the tenant's instances complete. New commands are refused; timers
+and scheduled commands wait. Pausing a paused workflow changes nothing. See paused and
+resume.`,
 		flags: []flagGroup{oneTenant("tenant of the instances"), authorFlags},
 		run:   changePause(http.MethodPut, "paused")},
-	{use: "resume WORKFLOW", short: "End the pause of a workflow",
+	{use: "resume WORKFLOW", short: "Resume a paused workflow",
 		flags: []flagGroup{oneTenant("tenant of the instances")},
 		run:   changePause(http.MethodDelete, "resumed")},
-	{use: "paused", short: "List the workflows, or the instances, that are paused",
-		long: `With --instances the list has the instances that are paused themselves, with actor,
-time and reason. With -o json there are both.`,
+	{use: "paused", short: "List paused workflows or instances",
+		long: `With --instances the list has the instances that are paused individually. With -o json it
+has both.`,
 		flags: []flagGroup{oneTenant("tenant of the instances"), boolean("instances", "list instances"), workflowFlag, limitFlag},
 		run:   showPaused},
 	{use: "versions", short: "List the versions of workflows, their instances, and the nodes that know them",
@@ -151,32 +150,31 @@ nothing.`,
 	{use: "stop-migration ID", short: "Stop a migration of instances",
 		long:  `Migrated instances stay migrated. The actor and the reason of the first request are kept.`,
 		flags: []flagGroup{authorFlags}, check: checkStopMigration, run: stopMigration},
-	{use: "correct", short: "Put an instance into another state, or correct its data",
+	{use: "correct", short: "Correct the state or the data of an instance",
 		long: `The instance is the one with --instance, or with --workflow and --business-key. A
 correction is a transition, pawl.corrected, with actor and reason. The states, timers,
 attributes and data format of the definition apply; guards and roles do not. A closed
 instance stays closed.
 
---data has the members that change, as an object in JSON; null is the zero value.
-On a database this program is a node meanwhile, which commits the correction and
-executes nothing else. With --dry-run it writes nothing, and shows the instance as it
-would be.`,
+--data is a JSON object with the members to change; null means the zero value. On a
+database this program commits the correction itself. --dry-run shows the corrected
+instance without writing.`,
 		flags: []flagGroup{oneTenant("tenant of the instance"), instanceFlags, text("state", "", "the new state"),
 			text("data", "", "the members of the data that change, as JSON"),
-			boolean("dry-run", "write nothing, and show the instance as it would be"), authorFlags},
+			boolean("dry-run", "show the corrected instance without writing"), authorFlags},
 		check: checkCorrection, run: correct, commits: true},
-	{use: "retention", short: "Show which node removes expired data, and what is kept for whom",
-		long: `Each node is configured with the time for which events are kept, and the database does
-not have it: give it with --keep-events if it is not the default.`,
+	{use: "retention", short: "Show the state of retention and the partitions",
+		long: `The retention period of events is a setting of the nodes that the database does not
+store: set --keep-events if it is not the default.`,
 		flags: []flagGroup{func(c *cobra.Command) {
-			flags.KeepEvents(c, new(time.Duration), "for how long the nodes keep events, as configured with serve")
+			flags.KeepEvents(c, new(time.Duration), "retention period of events, as configured with serve")
 		}},
 		run: func(ctx context.Context, s *session) error {
 			return show("v1/ops/retention", func(w io.Writer, r *inspect.Retention) error {
 				return printRetention(w, r, !s.given("keep-events"))
 			})(ctx, s)
 		}},
-	{use: "nodes", short: "List the nodes, the versions that they know, and their work",
+	{use: "nodes", short: "List the nodes with their versions and work",
 		long: `The list has the nodes that run or have run lately, the oldest first: the program of
 each, the versions of workflows that it knows, its work for all nodes, the sinks that
 it delivers to, and the number of its leases on commands in flight.

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Instance prints how an instance stands.
+// Instance prints the state of an instance.
 func Instance(w io.Writer, v *wire.InstanceView) error {
 	stands := "open"
 	if !v.Open {
@@ -51,7 +51,7 @@ func Instance(w io.Writer, v *wire.InstanceView) error {
 	return Lines(w, 14, append(lines, [2]string{"data", OrNone(string(v.Data))}))
 }
 
-// Timers prints the timers of an instance and what is scheduled on it.
+// Timers prints the timers of an instance and its scheduled commands.
 func Timers(w io.Writer, v *wire.InstanceView) error {
 	more := func(name string) bool { return slices.Contains(v.More, name) }
 	err := Part(w, "timers", more("timers"), []string{"due", "timer", "transition"}, v.Timers, func(t *wire.Timer) []string {
@@ -66,8 +66,7 @@ func Timers(w io.Writer, v *wire.InstanceView) error {
 		})
 }
 
-// Why is the reason of a transition as a table shows it, after what of it is in no other column: when something has happened that was
-// imported, and between which versions an instance was migrated.
+// Why returns the reason of a transition with the time of an import, or the versions of a migration.
 func Why(transition string, cause transitions.Cause, by string, payload []byte, reason string) string {
 	what := ""
 	var versions struct{ From, To int }

@@ -1,5 +1,4 @@
-// Package output is how all commands of the command line show what they have found: as JSON, or as text for people, with
-// nothing in it that a terminal would obey.
+// Package output prints the results of commands as JSON or text, without control characters that a terminal would interpret.
 package output
 
 import (
@@ -18,10 +17,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// JSON prints a value as indented JSON, with the members that it has over HTTP.
+// JSON prints a value as indented JSON, as the HTTP API encodes it.
 func JSON(w io.Writer, v any) error { return encode(w, v, jsontext.WithIndent("  ")) }
 
-// Line prints a value as JSON in one line, for a list that has no end.
+// Print prints a value as JSON, or as text.
+func Print(c *cobra.Command, asJSON bool, v any, text func(io.Writer) error) error {
+	if asJSON {
+		return JSON(c.OutOrStdout(), v)
+	}
+	return text(c.OutOrStdout())
+}
+
+// Line prints a value as one line of JSON.
 func Line(w io.Writer, v any) error { return encode(w, v) }
 
 func encode(w io.Writer, v any, options ...json.Options) error {
@@ -54,7 +61,7 @@ func escaped(text []byte) []byte {
 
 func obeyed(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }
 
-// More tells that a list was cut short.
+// More reports on standard error that a list was truncated.
 func More(c *cobra.Command, more bool) error {
 	if !more {
 		return nil
@@ -77,8 +84,7 @@ func Part[T any](w io.Writer, title string, more bool, header []string, list []T
 	return Table(w, header, list, row)
 }
 
-// Table prints a list in columns, with a row for each. Those of the header
-// that begin with a ">" have numbers, which stand on the right.
+// Table prints a row for each entry. Columns whose header begins with ">" are right-aligned.
 func Table[T any](w io.Writer, header []string, list []T, row func(*T) []string) error {
 	names := make([]string, len(header))
 	for i, h := range header {
@@ -109,8 +115,7 @@ func Table[T any](w io.Writer, header []string, list []T, row func(*T) []string)
 	return t.Flush()
 }
 
-// Lines prints what something is called and what it is, which begins in the
-// column width. A pair of nothing is an empty line.
+// Lines prints names and values, which begin in the column width. An empty pair is an empty line.
 func Lines(w io.Writer, width int, lines [][2]string) error {
 	for _, l := range lines {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-*s%s", width, l[0], Visible(l[1])), " ")); err != nil {
@@ -120,8 +125,7 @@ func Lines(w io.Writer, width int, lines [][2]string) error {
 	return nil
 }
 
-// Visible is a text without what a terminal would obey: callers choose keys, and
-// receivers the words of a failure.
+// Visible replaces the control characters of a text, which callers and receivers choose.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
@@ -131,7 +135,7 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Text is Visible of a text of several lines.
+// Text is like Visible, and keeps line breaks.
 func Text(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -140,7 +144,7 @@ func Text(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Moment is a time as a table shows it.
+// Moment formats a time; "-" if it is zero.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -148,7 +152,7 @@ func Moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Maybe is a time that there may not be, as a table shows it.
+// Maybe is like Moment for a pointer.
 func Maybe(t *time.Time) string {
 	if t == nil {
 		return "-"
@@ -156,7 +160,7 @@ func Maybe(t *time.Time) string {
 	return Moment(*t)
 }
 
-// Since is how long before now something was, in the two largest units.
+// Since formats the time from then to now in its two largest units.
 func Since(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
@@ -173,7 +177,7 @@ func Since(now, then time.Time) string {
 	return fmt.Sprintf("%ds", d/time.Second)
 }
 
-// Count is a number, and says of an estimate that it is one.
+// Count formats a number, with "~" before an estimate.
 func Count(n int64, estimate bool) string {
 	if estimate {
 		return fmt.Sprintf("~%d", n)
@@ -181,7 +185,7 @@ func Count(n int64, estimate bool) string {
 	return fmt.Sprint(n)
 }
 
-// OrNone is a text as a table shows it: in one line, and "-" for none.
+// OrNone formats a text in one line; "-" if it is empty.
 func OrNone(s string) string {
 	if s == "" {
 		return "-"

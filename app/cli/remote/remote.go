@@ -1,6 +1,5 @@
-// Package remote is the commands for people that ask a server, over HTTP and WebSocket: submit, get, list, history, children, can,
-// watch and tail. They link no engine: where they are to work on a database, they ask the interface on it
-// that they are given, in the same way.
+// Package remote has the client commands, which call a server over HTTP and WebSocket: submit, get, list, history, children, can, watch
+// and tail. On a database they call the API in this process.
 package remote
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Commands are the commands. server is the URL that they ask where no other is named.
+// Commands returns the commands. server is the default of --server.
 func Commands(server string, database flags.Database) []*cobra.Command {
 	var all []*cobra.Command
 	for _, command := range []func(asking) *cobra.Command{submitCommand, getCommand, listCommand, historyCommand, childrenCommand, canCommand,
@@ -32,12 +31,12 @@ func Commands(server string, database flags.Database) []*cobra.Command {
 	return all
 }
 
-// asking has the flags of a command about the server, the actor and the format of the answer.
+// asking has the flags that all commands have.
 type asking struct {
 	server   string // the default
 	database flags.Database
-	submits  bool   // it is the command that does
-	workflow string // that the call names; "" for none
+	submits  bool   // for the command submit
+	workflow string // of the operands and flags; may be empty
 
 	config client.Config
 	json   bool
@@ -46,17 +45,17 @@ type asking struct {
 func (a *asking) flags(c *cobra.Command) {
 	flags.Servers(c, &a.config.URLs, &a.config.PlainHTTP, a.server)
 	flags.Output(c, &a.json)
-	flags.Tenant(c, &a.config.Tenant, "", "tenant; if a server requires credentials, "+flags.EnvToken+" says that")
+	flags.Tenant(c, &a.config.Tenant, "", "tenant of the request; a credential determines it")
 	c.Flags().StringVar(&a.config.Actor, "actor", "", "actor of the request; with a credential, the actor to act as")
 	c.Flags().StringSliceVar(&a.config.Roles, "role", nil,
-		"roles of the caller; if a server requires credentials, "+flags.EnvToken+" has them; without it every role")
+		"roles of the caller, all by default; a credential determines them")
 	flags.Before(c, func() error { return flags.NotEmpty(c, "actor") })
 }
 
 // attempts is the number of attempts of an interactive command. Commands that run until they are stopped use the client's default.
 const attempts = 5
 
-// ask has a client do something: of the server, or of the interface on the database.
+// ask calls do with a client of the server, or of the API on the database.
 func (a *asking) ask(c *cobra.Command, attempts int, do func(ctx context.Context, asked *client.Client) error) error {
 	a.config.Retry.Attempts = attempts
 	byDatabase, err := flags.ByDatabase(c)
@@ -81,7 +80,7 @@ func (a *asking) ask(c *cobra.Command, attempts int, do func(ctx context.Context
 	return flags.AnsweredByServer(c, a.nearest(c.Context(), asked, do(c.Context(), asked)))
 }
 
-// nearest says of a workflow that is not there which one may be meant.
+// nearest adds a suggestion to the error for an unknown workflow.
 func (a *asking) nearest(ctx context.Context, asked *client.Client, err error) error {
 	if err == nil || a.workflow == "" || workflow.CodeOf(err) != workflow.WorkflowNotFound {
 		return err
@@ -97,7 +96,7 @@ func (a *asking) nearest(ctx context.Context, asked *client.Client, err error) e
 	return fmt.Errorf("%w; %s", err, flags.Nearest(a.workflow, names))
 }
 
-// elsewhere says of a command on a database whose workflow this program does not have where it can be submitted.
+// elsewhere explains the error for a command on a database whose workflow this program does not have.
 func (a *asking) elsewhere(err error) error {
 	if err == nil || !a.submits || workflow.CodeOf(err) != workflow.WorkflowNotFound {
 		return err
@@ -137,16 +136,8 @@ func (a *asking) warnOfStates(ctx context.Context, c *cobra.Command, asked *clie
 	}
 }
 
-// show prints an answer: as JSON, with the names that it has over HTTP, or as text for people.
-func (a *asking) show(c *cobra.Command, v any, text func(w io.Writer) error) error {
-	if a.json {
-		return output.JSON(c.OutOrStdout(), v)
-	}
-	return text(c.OutOrStdout())
-}
-
-// list prints entries up to a limit, and warns if there are more. In JSON they are the page that HTTP answers with, as page makes it.
-// It returns how many there were.
+// list prints entries up to a limit, and warns if there are more. In JSON it prints the page of the HTTP API that page returns. It
+// returns the number of entries.
 func list[T any](a *asking, c *cobra.Command, entries iter.Seq2[T, error], limit int, header []string, row func(*T) []string,
 	page func(found []T, more bool) (any, error)) (int, error) {
 	found, more := []T{}, false
@@ -159,21 +150,21 @@ func list[T any](a *asking, c *cobra.Command, entries iter.Seq2[T, error], limit
 		}
 		found = append(found, e)
 	}
+	var v any
 	if a.json {
-		v, err := page(found, more)
-		if err != nil {
+		var err error
+		if v, err = page(found, more); err != nil {
 			return 0, err
 		}
-		if err := output.JSON(c.OutOrStdout(), v); err != nil {
-			return 0, err
-		}
-	} else if err := output.Table(c.OutOrStdout(), header, found, row); err != nil {
+	}
+	err := output.Print(c, a.json, v, func(w io.Writer) error { return output.Table(w, header, found, row) })
+	if err != nil {
 		return 0, err
 	}
 	return len(found), output.More(c, more)
 }
 
-// idOfTarget returns the id of an instance that is named by text.
+// idOfTarget returns the id of an instance; text is its operand.
 func idOfTarget(ctx context.Context, asked *client.Client, of client.Target, text string) (uuid.UUID, error) {
 	if id, err := uuid.Parse(text); err == nil {
 		return id, nil
@@ -182,10 +173,10 @@ func idOfTarget(ctx context.Context, asked *client.Client, of client.Target, tex
 	return v.ID, err
 }
 
-// instanceUsage is for the help of commands that take one.
+// instanceUsage is part of help texts.
 const instanceUsage = "INSTANCE is an id, or WORKFLOW#BUSINESS-KEY, such as order#c-1:k-9."
 
-// instance reads what names an instance.
+// instance parses an operand.
 func (a *asking) instance(text string) (client.Target, error) {
 	if id, err := uuid.Parse(text); err == nil && id != uuid.Nil {
 		return client.ID(id), nil

@@ -112,7 +112,14 @@ func (s *story) ask(ctx context.Context, tell string, r request, status int, che
 	if s.err != nil {
 		return a
 	}
-	s.showAnswer(a)
+	s.received("%d %s", a.status, http.StatusText(a.status))
+	for _, name := range []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After",
+		"Preference-Applied"} {
+		if value := a.header.Get(name); value != "" {
+			s.received("%s: %s", name, value)
+		}
+	}
+	s.received("%s", bytes.TrimSpace(a.body))
 	if a.status != status {
 		s.fail(fmt.Errorf("the answer is %d, and should be %d: %s", a.status, status, a.body))
 	}
@@ -158,17 +165,6 @@ func (s *story) showRequest(r request) {
 	if r.body != "" {
 		s.sent("%s", r.body)
 	}
-}
-
-func (s *story) showAnswer(a answer) {
-	s.received("%d %s", a.status, http.StatusText(a.status))
-	for _, name := range []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After",
-		"Preference-Applied"} {
-		if value := a.header.Get(name); value != "" {
-			s.received("%s: %s", name, value)
-		}
-	}
-	s.received("%s", bytes.TrimSpace(a.body))
 }
 
 // first asks that the answer is not a replay.

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -8,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/app/cli/flags"
 	"github.com/pawlhq/pawl/app/cli/output"
 	"github.com/pawlhq/pawl/app/usage"
+	"github.com/pawlhq/pawl/internal/kernel/build"
 	"github.com/pawlhq/pawl/workflow"
 	"github.com/pawlhq/pawl/workflow/diagram"
 )
@@ -17,7 +22,7 @@ func diagramCommand(workflows []workflow.Source) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "diagram WORKFLOW",
-		Short: "Draw a workflow",
+		Short: "Print the diagram of a workflow",
 		Args:  flags.Operands("WORKFLOW"),
 		RunE: func(c *cobra.Command, args []string) error {
 			w, err := newest(workflows, args[0])
@@ -28,15 +33,14 @@ func diagramCommand(workflows []workflow.Source) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return output.JSON(c.OutOrStdout(), &drawn{w.Name, w.Version, format, string(drawing)})
-			}
-			_, err = c.OutOrStdout().Write(drawing)
-			return err
+			return output.Print(c, asJSON, &drawn{w.Name, w.Version, format, string(drawing)}, func(w io.Writer) error {
+				_, err := w.Write(drawing)
+				return err
+			})
 		},
 	}
 	flags.Output(c, &asJSON)
-	c.Flags().StringVar(&format, "format", "mermaid", "mermaid, dot or svg")
+	c.Flags().StringVar(&format, "format", "mermaid", "diagram format: mermaid, dot or svg")
 	return c
 }
 
@@ -80,3 +84,37 @@ func newest(sources []workflow.Source, name string) (*workflow.Workflow, error) 
 	}
 	return found, nil
 }
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			info, _ := debug.ReadBuildInfo()
+			v := versionOf(info)
+			return output.Print(c, asJSON, v, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, v)
+				return err
+			})
+		},
+	}
+	flags.Output(c, &asJSON)
+	return c
+}
+
+// version describes a build and its platform.
+type version struct {
+	build.Info
+	Go   string `json:"go"`
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+}
+
+// versionOf describes a build; info may be nil.
+func versionOf(info *debug.BuildInfo) version {
+	return version{build.Of(info), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+}
+
+func (v version) String() string { return fmt.Sprintf("%s, %s %s/%s", v.Info, v.Go, v.OS, v.Arch) }

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// tailing is what the flags of tail say, and how far it has come.
+// tailing has the flags of tail.
 type tailing struct {
 	asking
 	after  string
@@ -33,14 +33,15 @@ func tailCommand(a asking) *cobra.Command {
 	t := tailing{asking: a}
 	c := &cobra.Command{
 		Use:   "tail",
-		Short: "Follow the log: a line for each event",
-		Long: `Follow the log, one line for each event, until it is interrupted. On a terminal each workflow has
-its colour (NO_COLOR: none). With -o json each line is a CloudEvent.
+		Short: "Follow the event log",
+		Long: `Follow the event log, with a line for each event, until the command is interrupted. On a
+terminal each workflow has a color, unless NO_COLOR is set. With -o json each line is a
+CloudEvent.
 
-After an outage it reconnects. At its end it prints the position to resume at with --after; with
--o json every event has it as the attribute cursor. The exit code is 0 after an interrupt or --count
-events, 5 if the server refuses, for example because events were removed, and 6 if no server
-answers at the start.`,
+The command reconnects after an outage. At the end it prints the position to continue
+from with --after; with -o json it is the attribute cursor of each event. The exit code is
+0 after an interrupt or --count events, 5 if the request was refused, such as for expired
+events, and 6 if no server answered at the start.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			after, err := positionOf(t.after)
@@ -51,20 +52,29 @@ answers at the start.`,
 				t.filter.States = append(t.filter.States, workflow.State(s))
 			}
 			t.color = progress.Terminal(c.OutOrStdout()) && os.Getenv("NO_COLOR") == ""
-			t.workflow, t.config.Notify = t.filter.Workflow, tellOfOutages(c)
+			outage := false
+			t.workflow, t.config.Notify = t.filter.Workflow, func(err error, _ time.Duration) {
+				switch {
+				case err == nil:
+					c.PrintErrln("reconnected")
+				case !outage:
+					c.PrintErrln(output.Visible(err.Error() + "; retrying"))
+				}
+				outage = err != nil
+			}
 			return t.ask(c, attempts, func(ctx context.Context, asked *client.Client) error { return t.tail(ctx, c, asked, after) })
 		},
 	}
 	t.flags(c)
 	own := c.Flags()
-	own.StringVar(&t.after, "after", "now", "where to begin: start, now, or after this position")
-	own.IntVarP(&t.count, "count", "n", 0, "end after so many events; 0 is never")
-	own.StringVar(&t.filter.Workflow, "workflow", "", "only events of this workflow")
-	own.String("instance", "", "only those of the instance with this id")
-	own.StringVar(&t.filter.BusinessKey, "business-key", "", "only those of the instance with this business key, with --workflow")
-	own.StringToStringVar(&t.filter.Attributes, "attr", nil, "only those of instances with this attribute, as NAME=VALUE")
-	own.StringSliceVar(&t.filter.Types, "type", nil, "only events of these types")
-	own.StringArrayVar(&t.states, "state", nil, "only those that lead to this state; may be given several times")
+	own.StringVar(&t.after, "after", "now", "start, now, or the position after which to start")
+	own.IntVarP(&t.count, "count", "n", 0, "end after this number of events; 0 means never")
+	own.StringVar(&t.filter.Workflow, "workflow", "", "only this workflow")
+	own.String("instance", "", "only the instance with this id")
+	own.StringVar(&t.filter.BusinessKey, "business-key", "", "only this business key; needs --workflow")
+	own.StringToStringVar(&t.filter.Attributes, "attr", nil, "only instances with this attribute, as NAME=VALUE")
+	own.StringSliceVar(&t.filter.Types, "type", nil, "only these event types")
+	own.StringArrayVar(&t.states, "state", nil, "only transitions to this state; may be given several times")
 	flags.Before(c, func() error {
 		if t.count < 0 {
 			return usage.Errorf("--count %d is negative", t.count)
@@ -78,7 +88,7 @@ answers at the start.`,
 	return c
 }
 
-// positionOf reads where to begin.
+// positionOf parses --after.
 func positionOf(text string) (client.Position, error) {
 	switch text {
 	case "start":
@@ -91,20 +101,6 @@ func positionOf(text string) (client.Position, error) {
 		return 0, usage.Errorf("--after %s is not start, now or a position", text)
 	}
 	return client.Position(n), nil
-}
-
-// tellOfOutages reports that no server answers, once for each outage, and its end.
-func tellOfOutages(c *cobra.Command) func(error, time.Duration) {
-	outage := false
-	return func(err error, _ time.Duration) {
-		switch {
-		case err == nil:
-			c.PrintErrln("connected again")
-		case !outage:
-			c.PrintErrln(output.Visible(err.Error() + "; trying again"))
-		}
-		outage = err != nil
-	}
 }
 
 // tail prints events, and at the end the position to continue from, unless it has not changed. An interrupt is a normal end.
@@ -144,7 +140,7 @@ func (t *tailing) print(c *cobra.Command, e *client.Event) error {
 	return err
 }
 
-// line is an event as a line of text.
+// line formats an event.
 func (t *tailing) line(e *client.Event) string {
 	what := fmt.Sprintf("%s: %s -> %s", e.Transition, output.OrNone(string(e.From)), e.State)
 	if e.Type != e.Workflow+"."+e.Transition {
@@ -164,7 +160,7 @@ func by(actor string) string {
 	return ", by " + output.OrNone(actor)
 }
 
-// paint gives a text the colour of its workflow, one of six.
+// paint colors a text by its workflow.
 func (t *tailing) paint(workflow, text string) string {
 	if !t.color {
 		return text
@@ -172,4 +168,55 @@ func (t *tailing) paint(workflow, text string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(workflow))
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", 31+h.Sum32()%6, text)
+}
+
+func watchCommand(a asking) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "watch SCOPE KEY",
+		Short: "Follow a command until it ends",
+		Long: `Follow a command until it ends: print its status now and after each change, and then its
+result. submit prints SCOPE and KEY of a command with an activity. With -o json each line
+is JSON.`,
+		Args: flags.Operands("SCOPE", "KEY"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.ask(c, 0, func(ctx context.Context, asked *client.Client) error {
+				for s, err := range asked.Watch(ctx, args[0], args[1]) {
+					if err != nil {
+						return err
+					}
+					if err := a.standing(c, &s); err != nil {
+						return err
+					}
+				}
+				// Print the answer of a command that has ended.
+				r, err := asked.Wait(ctx, args[0], args[1])
+				if err != nil || a.json {
+					return err
+				}
+				r.Replayed = false
+				return printReceipt(c.OutOrStdout(), &r)
+			})
+		},
+	}
+	a.flags(c)
+	return c
+}
+
+// standing prints the status of a command.
+func (a *asking) standing(c *cobra.Command, s *client.CommandStatus) error {
+	if a.json {
+		return output.Line(c.OutOrStdout(), s)
+	}
+	line := fmt.Sprintf("%s  %s", output.Moment(s.UpdatedAt), s.Status)
+	if s.Attempt > 0 {
+		line += fmt.Sprintf(", attempt %d", s.Attempt)
+	}
+	for _, more := range []struct{ name, text string }{{"failure", s.Failure}, {"progress", string(s.Progress)},
+		{"cancelled by", s.CancelledBy}, {"stuck", s.Stuck}} {
+		if more.text != "" {
+			line += fmt.Sprintf(", %s %s", more.name, output.OrNone(more.text))
+		}
+	}
+	_, err := fmt.Fprintln(c.OutOrStdout(), output.Visible(line))
+	return err
 }
