@@ -204,7 +204,7 @@ var Matrix = []Room{
 		"transitions", "workflow",
 	), mods(cobra, json, uuid)},
 	{"app/cli/remote", ours(
-		"api/wire", "client", "app/cli/flags", "app/cli/output", "app/progress", "app/usage", "transitions", "workflow",
+		"api/wire", "client", "app/cli/flags", "app/cli/output", "app/progress", "app/usage", "workflow",
 	), mods(cobra, json, uuid)},
 	{"app/cli", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "client", "console", "engine", "inbox/signature", "inspect",
