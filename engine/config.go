@@ -139,11 +139,6 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Workflows) == 0 {
 		return c, errors.New("engine: Config.Workflows is empty")
 	}
-	c.setDefaults()
-	return c, c.check()
-}
-
-func (c *Config) setDefaults() {
 	setDefault(&c.Schema, schema.Default)
 	setDefault(&c.Source, transitions.DefaultSource)
 	setDefault(&c.Replay, 24*time.Hour)
@@ -168,6 +163,7 @@ func (c *Config) setDefaults() {
 	c.InFlight.Workers = max(c.InFlight.Workers, 0)
 	setDefault(&c.InFlight.Lease, 30*time.Second)
 	setDefault(&c.SinkLease, pollsPerLease*sinkPace)
+	return c, c.check()
 }
 
 func (c *Config) check() error {

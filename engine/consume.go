@@ -81,28 +81,35 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 }
 
 // deliver submits the message's command. Only names of known consumers enter a span.
-func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
+func (e *Engine) deliver(ctx context.Context, m transitions.Message) (receipt transitions.Receipt, err error) {
 	span := tracing.None
 	if e.config.Tracer != nil && e.registry.Routes()[m.Consumer] != nil {
 		ctx, span = tracing.Start(ctx, e.config.Tracer, tracing.Step{Kind: tracing.Consume, Parent: m.Trace,
 			Tenant: m.Tenant, Name: m.Consumer, ID: m.ID})
 	}
-	receipt, err := e.deliverIn(ctx, m, span.Context())
-	span.End(outcomeOf(receipt, err))
-	return receipt, err
-}
-
-// deliverIn is deliver, in a trace.
-func (e *Engine) deliverIn(ctx context.Context, m transitions.Message, trace tracing.Context) (transitions.Receipt, error) {
-	p, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID)
+	defer func() { span.End(outcomeOf(receipt, err)) }()
+	prepare := func() (*decide.Prepared, error) {
+		return decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID)
+	}
+	p, err := prepare()
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return decide.IgnoredMessage(), nil
-	case err != nil:
-		return e.consumedBefore(ctx, m, err)
+	case err != nil: // it may have become a command before: the code has changed since, or its consumer uses SQL
+		failure := err
+		r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID})
+		switch {
+		case workflow.CodeOf(err) == workflow.CommandNotFound:
+			about := decide.AboutMessage(m, e.registry.Routes()[m.Consumer])
+			again := func() error { _, err := prepare(); return err }
+			return transitions.Receipt{}, e.elsewhereAbout(ctx, e.config.Pool, m.Tenant, about, failure, again)
+		case err != nil:
+			return transitions.Receipt{}, err
+		}
+		return decide.AnswerMessage(m, &r, e.clock.Now())
 	}
-	p.Trace = trace
-	receipt, err := e.pipeline.Do(ctx, p)
+	p.Trace = span.Context()
+	receipt, err = e.pipeline.Do(ctx, p)
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
 	switch {
 	case workflow.CodeOf(err) == workflow.KeyReused:
@@ -112,21 +119,6 @@ func (e *Engine) deliverIn(ctx context.Context, m transitions.Message, trace tra
 		return transitions.Receipt{}, workflow.Errorf(workflow.InProgress, "the message is being worked on; deliver it again later")
 	}
 	return receipt, err
-}
-
-// consumedBefore answers a message that cannot become a command now, for the reason of the failure. It may have become one before: the code
-// has changed since, or its consumer speaks SQL.
-func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, failure error) (transitions.Receipt, error) {
-	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID})
-	switch {
-	case workflow.CodeOf(err) == workflow.CommandNotFound:
-		about := decide.AboutMessage(m, e.registry.Routes()[m.Consumer])
-		again := func() error { _, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID); return err }
-		return transitions.Receipt{}, e.elsewhereAbout(ctx, e.config.Pool, m.Tenant, about, failure, again)
-	case err != nil:
-		return transitions.Receipt{}, err
-	}
-	return decide.AnswerMessage(m, &r, e.clock.Now())
 }
 
 // receive is Consume for a source.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -26,16 +27,12 @@ func (a *Admin) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (
 		return nil, false, workflow.Errorf(workflow.InvalidRequest, "a dead message is %s, %s or %s", inspect.MessageWaiting,
 			inspect.MessageRetried, inspect.MessageDiscarded)
 	}
-	if problem := transitions.TextProblem(f.Consumer, transitions.MaxConsumer); problem != "" {
-		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the consumer %s", problem)
-	}
 	if f.BusinessKey != "" && f.Workflow == "" {
 		return nil, false, errKeyAlone
 	}
-	for name, text := range map[string]string{"workflow": f.Workflow, "business key": f.BusinessKey} {
-		if problem := transitions.TextProblem(text, workflow.MaxBusinessKey); problem != "" {
-			return nil, false, workflow.Errorf(workflow.InvalidRequest, "the %s %s", name, problem)
-		}
+	if err := cmp.Or(checkText("consumer", f.Consumer, transitions.MaxConsumer),
+		checkText("workflow", f.Workflow, workflow.MaxBusinessKey), checkText("business key", f.BusinessKey, workflow.MaxBusinessKey)); err != nil {
+		return nil, false, err
 	}
 	return a.e.inbox.List(ctx, f)
 }
@@ -129,11 +126,9 @@ func (a *Admin) KeptMessages(ctx context.Context, f inspect.KeptMessageFilter) (
 	if f.ID != "" && f.Consumer == "" {
 		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the id of a message needs its consumer")
 	}
-	if problem := transitions.TextProblem(f.Consumer, transitions.MaxConsumer); problem != "" {
-		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the consumer %s", problem)
-	}
-	if problem := transitions.TextProblem(f.ID, transitions.MaxKey); problem != "" {
-		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the id of the message %s", problem)
+	if err := cmp.Or(checkText("consumer", f.Consumer, transitions.MaxConsumer),
+		checkText("id of the message", f.ID, transitions.MaxKey)); err != nil {
+		return nil, false, err
 	}
 	return a.e.inbox.ListKept(ctx, f, a.e.clock.Now())
 }

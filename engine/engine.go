@@ -18,8 +18,10 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/kernel/audit"
+	"github.com/pawlhq/pawl/internal/kernel/build"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/internal/kernel/definitions"
+	"github.com/pawlhq/pawl/internal/kernel/loop"
 	"github.com/pawlhq/pawl/internal/kernel/notify"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/internal/kernel/store"
@@ -93,10 +95,11 @@ func New(c Config) (*Engine, error) {
 		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log, Tracer: c.Tracer,
 	})
 	e.retention = e.newRetention(in, node)
-	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, e.pipeline.Drain, c.Log)
+	e.presence = &presence{rows: store.NewRollout(c.Pool, in), node: node, build: build.This().String(), registry: r, confirmed: []string{},
+		drain: e.pipeline.Drain, log: c.Log, wanted: make(chan struct{}, 1), end: func() {}}
 	e.migrating = e.newMigrations(node)
 	e.scopeRows = store.NewScopes(c.Pool, in)
-	e.recorder = newScopeRecorder(e.scopeRows, e.pipeline.TakeScopes, c.Log)
+	e.recorder = &scopeRecorder{Loop: loop.New(), rows: e.scopeRows, take: e.pipeline.TakeScopes, log: c.Log}
 	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
 		return nil, err

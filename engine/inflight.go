@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/inflight"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/kernel/definitions"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -139,14 +138,11 @@ func (a *Admin) ActivityDurations() []inflight.Durations { return a.e.inflight.D
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
 func (a *Admin) Commands(ctx context.Context, f inspect.CommandFilter) (inspect.CommandPage, error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
-	if err := transitions.CheckTenant(f.Tenant); err != nil {
-		return inspect.CommandPage{}, err
-	}
 	if f.Kind != inspect.CommandsAll && !slices.Contains(inspect.CommandKinds, f.Kind) {
 		return inspect.CommandPage{}, workflow.Errorf(workflow.InvalidRequest, "the kind of commands in flight is unknown")
 	}
-	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
-		return inspect.CommandPage{}, definitions.NotFound(f.Workflow)
+	if err := a.e.checkWorkflow(f.Tenant, f.Workflow); err != nil {
+		return inspect.CommandPage{}, err
 	}
 	return a.e.reader.CommandsInFlight(ctx, f)
 }
@@ -160,18 +156,15 @@ var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
 func (a *Admin) Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
-	if err := transitions.CheckTenant(f.Tenant); err != nil {
+	if err := a.e.checkWorkflow(f.Tenant, f.Workflow); err != nil {
 		return nil, false, err
-	}
-	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
-		return nil, false, definitions.NotFound(f.Workflow)
 	}
 	if f.BusinessKey != "" {
 		if f.Workflow == "" {
 			return nil, false, errKeyAlone
 		}
-		if problem := transitions.TextProblem(f.BusinessKey, workflow.MaxBusinessKey); problem != "" {
-			return nil, false, workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
+		if err := checkText("business key", f.BusinessKey, workflow.MaxBusinessKey); err != nil {
+			return nil, false, err
 		}
 		f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
 	}

@@ -19,20 +19,18 @@ const (
 )
 
 func (e *Engine) newMigrations(node string) *migrate.Runner {
+	submit := func(ctx context.Context, list []*decide.Prepared) []transitions.Reply {
+		ticket := e.pipeline.Ticket()
+		ticket.SubmitMany(ctx, list)
+		return ticket.Wait(ctx)
+	}
 	return migrate.New(migrate.Config{Table: e.migrations, Reader: e.reader, Node: node, Clock: e.clock, Plans: e.registry.Plans(),
-		Serving: serving{e}, Submit: e.submitPrepared, Log: e.config.Log, Lease: e.config.Pipeline.LockWait + beyondLocks})
+		Serving: serving{e}, Submit: submit, Log: e.config.Log, Lease: e.config.Pipeline.LockWait + beyondLocks})
 }
 
 // beyondLocks is for how much longer than for a lock the lease of a migration lasts: else another node takes a page over in which one
 // instance is locked by a caller's transaction, and waits for it as long.
 const beyondLocks = 5 * time.Second
-
-// submitPrepared brings commands through the pipeline and waits for room, and for all of them.
-func (e *Engine) submitPrepared(ctx context.Context, list []*decide.Prepared) []transitions.Reply {
-	ticket := e.pipeline.Ticket()
-	ticket.SubmitMany(ctx, list)
-	return ticket.Wait(ctx)
-}
 
 // lacking lists the nodes that serve and do not know a version.
 func (e *Engine) lacking(ctx context.Context, name string, version int) (list []string, err error) {
@@ -146,8 +144,8 @@ func (a *Admin) MigrateInstances(ctx context.Context, r inspect.MigrationRequest
 			return m, err
 		}
 	}
-	if problem := transitions.TextProblem(r.Proof, transitions.MaxProof); problem != "" {
-		return m, workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
+	if err := checkText("proof of the actor", r.Proof, transitions.MaxProof); err != nil {
+		return m, err
 	}
 	if _, err := a.e.planOf(r.Workflow, r.From, r.To); err != nil {
 		return m, err

@@ -24,14 +24,44 @@ func (a *Admin) Nodes(ctx context.Context, tenant string) ([]inspect.NodeInfo, e
 	if err != nil {
 		return nil, err
 	}
-	list := make([]inspect.NodeInfo, len(nodes))
+	list, byName := make([]inspect.NodeInfo, len(nodes)), map[string]*inspect.NodeInfo{}
 	for i, n := range nodes {
 		list[i] = inspect.NodeInfo{Node: n, Knowing: known(n.Versions)}
+		byName[n.Name] = &list[i]
 	}
-	for _, part := range []func(context.Context, string, []inspect.NodeInfo) error{a.e.leaders, a.e.deliverers, a.e.migrators, a.e.leaseholders} {
-		if err := part(ctx, tenant, list); err != nil {
-			return nil, err
+	leaders, err := a.e.retention.Leaders(ctx)
+	if err != nil {
+		return nil, store.ReadError("leaderships", err)
+	}
+	for _, what := range slices.Sorted(maps.Keys(leaders)) {
+		if n := byName[leaders[what]]; n != nil {
+			n.Leads = append(n.Leads, what)
 		}
+	}
+	sinks, err := a.e.sinks.Deliverers(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sinks {
+		if n := byName[s.Node]; n != nil {
+			n.Sinks = append(n.Sinks, s.Sink)
+		}
+	}
+	migrations, err := a.Migrations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range migrations {
+		if n := byName[m.Node]; n != nil {
+			n.Migrations = append(n.Migrations, m.ID)
+		}
+	}
+	held, whole, err := a.e.reader.Leases(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].Leases, list[i].AtLeast = held[list[i].Name], !whole
 	}
 	return list, nil
 }
@@ -46,46 +76,4 @@ func known(versions []string) []inspect.NodeVersion {
 		return cmp.Or(strings.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Version, b.Version))
 	})
 	return list
-}
-
-// named calls do with the node of a name, where it is in the list.
-func named(list []inspect.NodeInfo, name string, do func(*inspect.NodeInfo)) {
-	if i := slices.IndexFunc(list, func(n inspect.NodeInfo) bool { return n.Name == name }); i >= 0 {
-		do(&list[i])
-	}
-}
-
-func (e *Engine) leaders(ctx context.Context, _ string, list []inspect.NodeInfo) error {
-	leaders, err := e.retention.Leaders(ctx)
-	if err != nil {
-		return store.ReadError("leaderships", err)
-	}
-	for _, what := range slices.Sorted(maps.Keys(leaders)) {
-		named(list, leaders[what], func(n *inspect.NodeInfo) { n.Leads = append(n.Leads, what) })
-	}
-	return nil
-}
-
-func (e *Engine) deliverers(ctx context.Context, tenant string, list []inspect.NodeInfo) error {
-	sinks, err := e.sinks.Deliverers(ctx, tenant)
-	for _, s := range sinks {
-		named(list, s.Node, func(n *inspect.NodeInfo) { n.Sinks = append(n.Sinks, s.Sink) })
-	}
-	return err
-}
-
-func (e *Engine) migrators(ctx context.Context, _ string, list []inspect.NodeInfo) error {
-	migrations, err := e.Admin().Migrations(ctx)
-	for _, m := range migrations {
-		named(list, m.Node, func(n *inspect.NodeInfo) { n.Migrations = append(n.Migrations, m.ID) })
-	}
-	return err
-}
-
-func (e *Engine) leaseholders(ctx context.Context, tenant string, list []inspect.NodeInfo) error {
-	held, whole, err := e.reader.Leases(ctx, tenant)
-	for i := range list {
-		list[i].Leases, list[i].AtLeast = held[list[i].Name], !whole
-	}
-	return err
 }

@@ -65,10 +65,7 @@ func operator(by, reason string) (string, error) {
 	if err := decide.CheckActor(by); err != nil {
 		return by, err
 	}
-	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
-		return by, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
-	}
-	return by, nil
+	return by, checkText("reason", reason, transitions.MaxReason)
 }
 
 // pauses is which workflows begin nothing new, as this node knows it. Other nodes' changes are known when it polls for due work.
@@ -202,23 +199,17 @@ func (a *Admin) PausedWorkflows(ctx context.Context, tenant string) ([]inspect.P
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
 func (a *Admin) PausedInstances(ctx context.Context, f inspect.PausedFilter) (list []inspect.PausedInstance, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
-	if err := transitions.CheckTenant(f.Tenant); err != nil {
+	if err := a.e.checkWorkflow(f.Tenant, f.Workflow); err != nil {
 		return nil, false, err
-	}
-	if f.Workflow != "" && a.e.registry.Find(f.Workflow, 0) == nil {
-		return nil, false, definitions.NotFound(f.Workflow)
 	}
 	return a.e.reader.PausedInstances(ctx, f)
 }
 
 func (e *Engine) pausable(tenant, name string) (string, error) {
-	if err := transitions.CheckTenant(tenant); err != nil {
-		return "", err
-	}
-	if e.registry.Find(name, 0) == nil {
+	if name == "" {
 		return "", definitions.NotFound(name)
 	}
-	return tenantOr(tenant), nil
+	return tenantOr(tenant), e.checkWorkflow(tenant, name)
 }
 
 // pauseError is a failed change of the pauses as the caller may see it.

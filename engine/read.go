@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/definitions"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -37,6 +38,25 @@ func pageSize(limit int) int {
 		return defaultPage
 	}
 	return min(limit, maxPage)
+}
+
+// checkText refuses a text that cannot be stored.
+func checkText(what, text string, limit int) error {
+	if problem := transitions.TextProblem(text, limit); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the %s %s", what, problem)
+	}
+	return nil
+}
+
+// checkWorkflow refuses an invalid tenant, and an unknown workflow unless it is "".
+func (e *Engine) checkWorkflow(tenant, name string) error {
+	if err := transitions.CheckTenant(tenant); err != nil {
+		return err
+	}
+	if name != "" && e.registry.Find(name, 0) == nil {
+		return definitions.NotFound(name)
+	}
+	return nil
 }
 
 func tenantOr(tenant string) string { return transitions.Command{Tenant: tenant}.WithDefaults().Tenant }

@@ -47,8 +47,14 @@ func (r *registry) record(ctx context.Context, c Config) error {
 func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefinition) error {
 	switch {
 	case d.Changed:
+		found, err := r.Find(d.Workflow, d.Version).Differences(d.spec)
+		if err != nil {
+			found = []string{err.Error()}
+		} else if len(found) == 0 {
+			found = []string{"how a payload is decoded or validated"}
+		}
 		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before (%s): give the changed one version %d, "+
-			"and keep this one as well for its instances", d.Workflow, d.Version, r.differences(d), d.Version+1)
+			"and keep this one as well for its instances", d.Workflow, d.Version, strings.Join(found, "; "), d.Version+1)
 	case d.Given:
 		return d.takeMembers(ctx, tx, c, r.Find(d.Workflow, d.Version))
 	case r.Find(d.Workflow, 0) != nil:
@@ -56,18 +62,6 @@ func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefin
 			"workflow", d.Workflow, "version", d.Version)
 	}
 	return nil
-}
-
-// differences tells what about a definition has changed.
-func (r *registry) differences(d *storedDefinition) string {
-	found, err := r.Find(d.Workflow, d.Version).Differences(d.spec)
-	switch {
-	case err != nil:
-		return err.Error()
-	case len(found) == 0:
-		return "how a payload is decoded or validated"
-	}
-	return strings.Join(found, "; ")
 }
 
 const storedDefinitions = "SELECT workflow, version, hash, spec::text, created_at, members, builds FROM {pawl}.definition ORDER BY workflow, version"
@@ -82,7 +76,11 @@ func (r *registry) stored(ctx context.Context, from store.Querier, sql string) (
 		var hash string
 		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.spec, &d.CreatedAt, &d.members, &d.builds)
 		if w := r.Find(d.Workflow, d.Version); w != nil {
-			d.compare(w, hash)
+			d.Given, d.Changed = true, w.Hash != hash // the data of a changed one is another version's
+			// An accepted build keeps members that it does not know, and leaves data that it cannot read to other nodes.
+			if !d.Changed && !slices.Contains(d.builds, w.MembersHash()) {
+				d.Lacking, d.Unreadable = w.Unlike(d.members)
+			}
 		}
 		d.CreatedAt = d.CreatedAt.UTC()
 		return d, err
@@ -128,17 +126,6 @@ type storedDefinition struct {
 	members map[string]string // of the data, by path, each with its kind; see workflow.Members
 	spec    []byte            // what it says, as JSON; see workflow.Description
 	builds  []string          // the hashes of the members of the builds that were accepted
-}
-
-// compare finds out what a build that has the definition is refused for.
-func (d *storedDefinition) compare(w *workflow.Workflow, hash string) {
-	d.Given, d.Changed = true, w.Hash != hash
-	if d.Changed {
-		return // its data is another version's
-	}
-	if !slices.Contains(d.builds, w.MembersHash()) { // else it keeps what it does not know, and leaves to others what it cannot read
-		d.Lacking, d.Unreadable = w.Unlike(d.members)
-	}
 }
 
 // takeMembers accepts or refuses the data type of a build. It refuses a member that the build may not be able to read, and a missing member
@@ -202,7 +189,12 @@ func (r *registry) recordHorizons(ctx context.Context, c Config) error {
 		if err != nil {
 			return err
 		}
-		list, err := pgx.CollectRows(found, scanHorizons)
+		list, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (k recorded, err error) {
+			var replay, tombstone, history *int64
+			err = row.Scan(&k.workflow, &replay, &tombstone, &history)
+			k.Replay, k.Tombstone, k.History = durationOf(replay), durationOf(tombstone), durationOf(history)
+			return k, err
+		})
 		if err != nil {
 			return err
 		}
@@ -223,13 +215,6 @@ func (r *registry) recordHorizons(ctx context.Context, c Config) error {
 type recorded struct {
 	workflow string
 	workflow.Horizons
-}
-
-func scanHorizons(row pgx.CollectableRow) (k recorded, err error) {
-	var replay, tombstone, history *int64
-	err = row.Scan(&k.workflow, &replay, &tombstone, &history)
-	k.Replay, k.Tombstone, k.History = durationOf(replay), durationOf(tombstone), durationOf(history)
-	return k, err
 }
 
 // grow writes down where own, which a node says, is more.

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/kernel/build"
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -39,11 +39,6 @@ type presence struct {
 	wanted chan struct{} // a token: take over what new instances begin with now
 	end    context.CancelFunc
 	work   sync.WaitGroup
-}
-
-func newPresence(rows *store.Rollout, node string, r *registry, drain func(context.Context) error, log *slog.Logger) *presence {
-	return &presence{rows: rows, node: node, build: build.This().String(), registry: r, confirmed: []string{}, drain: drain, log: log,
-		wanted: make(chan struct{}, 1), end: func() {}}
 }
 
 // tell records that the node serves, and takes over what new instances begin with.
@@ -168,7 +163,10 @@ func (a *Admin) BeginVersion(ctx context.Context, name string, version int, acto
 	if err != nil {
 		return err
 	}
-	if version < 0 || !hasVersion(found, name, version) && a.e.registry.Find(name, version) == nil {
+	known := slices.ContainsFunc(found, func(v inspect.WorkflowVersion) bool {
+		return v.Workflow == name && (version == 0 || v.Version == version)
+	})
+	if version < 0 || !known && a.e.registry.Find(name, version) == nil {
 		return workflow.Errorf(workflow.WorkflowNotFound, "version %d of workflow %q has never run here", version, name)
 	}
 	changed, err := a.e.presence.rows.Begin(ctx, name, version, actor, a.e.clock.Now())
@@ -196,8 +194,14 @@ func (e *Engine) awaitBegun(ctx context.Context, name string, version int, chang
 		}
 		var missing []string
 		for i := range nodes {
-			if !hasBegun(&nodes[i], name, version, changed) {
-				missing = append(missing, nodes[i].Name)
+			n := &nodes[i]
+			begins, confirmed := n.BeginsWith(name)
+			switch {
+			case !n.Alive:
+			case n.Begins == nil && n.SeenAt.After(changed): // its program does not confirm, but has read it
+			case n.Begins != nil && confirmed && begins == wouldBegin(n, name, version):
+			default:
+				missing = append(missing, n.Name)
 			}
 		}
 		if err == nil && len(missing) == 0 {
@@ -210,18 +214,6 @@ func (e *Engine) awaitBegun(ctx context.Context, name string, version int, chang
 				strings.Join(missing, ", "))
 		}
 	}
-}
-
-// hasBegun reports whether new instances begin on a node as was asked for at a time. A node whose program does not confirm has read it.
-func hasBegun(n *inspect.Node, name string, version int, at time.Time) bool {
-	if !n.Alive {
-		return true
-	}
-	if n.Begins == nil {
-		return n.SeenAt.After(at)
-	}
-	begins, confirmed := n.BeginsWith(name)
-	return confirmed && begins == wouldBegin(n, name, version)
 }
 
 // wouldBegin returns the version that new instances of a workflow begin with on a node where at most this one is asked for; 0 asks for
@@ -313,15 +305,6 @@ func begunVersion(list []inspect.WorkflowVersion, begins map[string]int, name st
 		}
 	}
 	return version
-}
-
-func hasVersion(list []inspect.WorkflowVersion, name string, version int) bool {
-	for _, v := range list {
-		if v.Workflow == name && (version == 0 || v.Version == version) {
-			return true
-		}
-	}
-	return false
 }
 
 // recordedVersions lists the versions that have run here, in order.

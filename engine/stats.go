@@ -77,7 +77,16 @@ func (r *Reader) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Cou
 	if err := f.Check(r.Versions(f.Workflow)); err != nil {
 		return c, err
 	}
-	list, exact, err := r.e.reader.Counts(ctx, &f, r.e.registry.kinds(&f))
+	var kinds []store.Kind // that the filter selects
+	for _, w := range r.e.registry.All() {
+		for _, state := range w.States {
+			k := store.Kind{Workflow: w.Name, Definition: w.Version, State: state, Open: !w.IsFinal(state)}
+			if k.Selected(&f) {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	list, exact, err := r.e.reader.Counts(ctx, &f, kinds)
 	if err != nil {
 		return c, err
 	}
@@ -89,19 +98,6 @@ func (r *Reader) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Cou
 		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), a.Definition-b.Definition, cmp.Compare(a.State, b.State))
 	})
 	return c, nil
-}
-
-// kinds are those that a filter selects of the definitions that this node knows, of no tenant.
-func (r *registry) kinds(f *inspect.CountFilter) (list []store.Kind) {
-	for _, w := range r.All() {
-		for _, state := range w.States {
-			k := store.Kind{Workflow: w.Name, Definition: w.Version, State: state, Open: !w.IsFinal(state)}
-			if k.Selected(f) {
-				list = append(list, k)
-			}
-		}
-	}
-	return list
 }
 
 const (
@@ -125,10 +121,6 @@ type scopeRecorder struct {
 
 	unrecorded []inspect.ScopeCount // from failed writes
 	forgotten  time.Time
-}
-
-func newScopeRecorder(rows *store.Scopes, take func() []inspect.ScopeCount, log *slog.Logger) *scopeRecorder {
-	return &scopeRecorder{Loop: loop.New(), rows: rows, take: take, log: log}
 }
 
 // start records until Stop, which records the remaining attempts.
@@ -163,3 +155,29 @@ func (r *scopeRecorder) record(ctx context.Context) {
 	}
 	r.forgotten = time.Now()
 }
+
+func (e *Engine) newRetention(in func(string) string, node string) *retention.Runner {
+	c := e.config
+	asked, worked := time.Now(), time.Duration(0)
+	return retention.New(retention.Config{
+		Pool: c.Pool, In: in, Node: node, Clock: e.clock, Busy: func() float64 {
+			now, working := time.Now(), e.pipeline.Stats().Working
+			share := float64(working-worked) / float64(now.Sub(asked))
+			asked, worked = now, working
+			return min(share, 1)
+		}, Workflows: e.registry.Names(), Replay: c.Replay,
+		Outbox: c.Retention.Outbox, Batch: c.Retention.Batch, Off: c.Retention.Off, Log: c.Log,
+	})
+}
+
+// Retention tells which node does retention, and what there is of the outbox and of the history of commands. Error: Unavailable.
+func (a *Admin) Retention(ctx context.Context) (inspect.Retention, error) {
+	s, err := a.e.retention.Standing(ctx)
+	if err != nil {
+		return s, store.ReadError("standing of retention", err)
+	}
+	return s, nil
+}
+
+// RetentionStats are the counters of what this node did for retention.
+func (a *Admin) RetentionStats() retention.Stats { return a.e.retention.Stats() }

@@ -51,17 +51,6 @@ func (t *part) aimed(o *op) (*decide.Prepared, error) {
 	return &aimed, nil
 }
 
-// holds reports whether the attempt of a continuing command still holds its lease. A group that did not look up keys assumes so: its write
-// fails otherwise.
-func (g *group) holds(t *part, c *keyState, o *op) bool {
-	spare, void := t.disarmed[o.p.Scope]
-	if void && spare != o.p.Key && o.p.Resumed.Phase == transitions.Scheduled || c.leader != nil || c.moved {
-		return false
-	}
-	o.record = c.record
-	return g.blind || decide.HeldBy(c.record, o.p.Resumed)
-}
-
 // noteOthers notes what a decision makes of other commands.
 func (t *part) noteOthers(o *op) {
 	d := &o.decision
@@ -152,7 +141,7 @@ func (g *group) reserve() {
 	}
 }
 
-// unreserve gives the workers back: the group was not committed.
+// unreserve releases the workers of a group that was not committed.
 func (g *group) unreserve() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {

@@ -212,7 +212,12 @@ func (g *group) decideOne(t *part, o *op) {
 	c := t.keyStates[o.key()]
 	switch {
 	case o.p.Resumed != nil:
-		if !g.holds(t, c, o) {
+		spare, void := t.disarmed[o.p.Scope]
+		lost := void && spare != o.p.Key && o.p.Resumed.Phase == transitions.Scheduled || c.leader != nil || c.moved
+		if !lost {
+			o.record = c.record
+		}
+		if lost || !g.blind && !decide.HeldBy(c.record, o.p.Resumed) { // without the look-up the write fails
 			o.err = decide.ErrNotHeld()
 			return
 		}
@@ -234,21 +239,25 @@ func (g *group) decideOne(t *part, o *op) {
 	if o.err = o.begin(s.inst, find); o.err != nil {
 		return
 	}
-	w, err := decide.VersionFor(o.p, s.inst, find)
-	if err != nil {
-		o.err = err
+	var w *workflow.Workflow
+	if w, o.err = decide.VersionFor(o.p, s.inst, find); o.err != nil {
 		return
 	}
 	if o.begins() && g.config.Paused != nil && g.config.Paused(t.tenant, o.p.Workflow) {
 		o.err = workflow.Errorf(workflow.Paused, "workflow %q is paused; try again with the same key when it is resumed", o.p.Workflow)
 		return
 	}
-	p, err := t.aimed(o)
-	if err != nil {
-		o.err = err
+	var p *decide.Prepared
+	if p, o.err = t.aimed(o); o.err != nil {
 		return
 	}
-	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, t.takenFor(o), g.now))
+	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, func(id uuid.UUID) bool { // whether a child exists, as far as the group knows
+		if !slices.Contains(o.keyed, id) {
+			o.keyed = append(o.keyed, id)
+		}
+		s := t.slots[id]
+		return s != nil && (s.inst != nil || s.held || s.unread)
+	}, g.now))
 }
 
 // begin has a creation begin with the version that new instances begin with now, which may be another one than when it was prepared.
@@ -261,17 +270,6 @@ func (o *op) begin(inst *transitions.Instance, find decide.Find) error {
 		o.p = p
 	}
 	return err
-}
-
-// takenFor tells which of the children exist that the command asks for, as far as the group knows.
-func (t *part) takenFor(o *op) decide.Taken {
-	return func(id uuid.UUID) bool {
-		if !slices.Contains(o.keyed, id) {
-			o.keyed = append(o.keyed, id)
-		}
-		s := t.slots[id]
-		return s != nil && (s.inst != nil || s.held || s.unread)
-	}
 }
 
 // copyAnswerOf makes the op a duplicate of one that this group decided.
@@ -299,7 +297,10 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 		return
 	}
 	c.leader = o
-	g.hold(o)
+	g.written += o.size() + len(d.Body)
+	for i := 1; i < len(d.Events); i++ { // the first has the data
+		g.written += len(d.Events[i].Payload)
+	}
 	t.stored = append(t.stored, o)
 	t.noteOthers(o)
 	if d.After == nil {
@@ -312,6 +313,8 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.decision.Entry.Hash = audit.Link(prev, &o.decision.Entry)
 	d.After.Chain = o.decision.Entry.Hash
 	s.inst, s.changed = d.After, true
+	o.data = len(d.After.Data)
+	g.written += (dataFactor - 1) * o.data
 	t.steps = append(t.steps, o)
 	o.step = len(t.steps)
 	for _, child := range d.Children {

@@ -175,16 +175,3 @@ func (g *group) reads(n int) bool {
 
 // full reports whether what the group has read and decided is as much as it may hold.
 func (g *group) full() bool { return g.read+g.written >= g.config.Limits.GroupBytes }
-
-// hold counts what a decision writes.
-func (g *group) hold(o *op) {
-	d := &o.decision
-	g.written += o.size() + len(d.Body)
-	for i := 1; i < len(d.Events); i++ { // the first has the data
-		g.written += len(d.Events[i].Payload)
-	}
-	if d.After != nil {
-		o.data = len(d.After.Data)
-		g.written += (dataFactor - 1) * o.data
-	}
-}

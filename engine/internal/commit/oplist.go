@@ -82,54 +82,52 @@ type alarm struct {
 	index int // among the alarms, while it is set
 }
 
-// alarms are those that are set, the next one first.
-type alarms struct{ heap alarmHeap }
+// alarms is a heap of the alarms that are set, the next one first.
+type alarms []*alarm
 
-// next is the alarm that goes off next; nil: none is set.
-func (s *alarms) next() *alarm {
-	if len(s.heap) == 0 {
+// next returns the alarm that goes off next, or nil.
+func (s alarms) next() *alarm {
+	if len(s) == 0 {
 		return nil
 	}
-	return s.heap[0]
+	return s[0]
 }
 
-// set sets an alarm, or sets it anew.
+// set sets an alarm, also one that is set already.
 func (s *alarms) set(a *alarm, at time.Time) {
 	a.at = at
 	if a.set {
-		heap.Fix(&s.heap, a.index)
+		heap.Fix(s, a.index)
 		return
 	}
 	a.set = true
-	heap.Push(&s.heap, a)
+	heap.Push(s, a)
 }
 
 func (s *alarms) cancel(a *alarm) {
 	if a.set {
 		a.set = false
-		heap.Remove(&s.heap, a.index)
+		heap.Remove(s, a.index)
 	}
 }
 
-type alarmHeap []*alarm
-
-func (h alarmHeap) Len() int           { return len(h) }
-func (h alarmHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h alarmHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+func (s alarms) Len() int           { return len(s) }
+func (s alarms) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
+func (s alarms) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
 }
 
-func (h *alarmHeap) Push(x any) {
+func (s *alarms) Push(x any) {
 	a := x.(*alarm)
-	a.index = len(*h)
-	*h = append(*h, a)
+	a.index = len(*s)
+	*s = append(*s, a)
 }
 
-func (h *alarmHeap) Pop() any {
-	last := len(*h) - 1
-	a := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+func (s *alarms) Pop() any {
+	last := len(*s) - 1
+	a := (*s)[last]
+	(*s)[last] = nil
+	*s = (*s)[:last]
 	return a
 }

@@ -342,8 +342,10 @@ func (g *gate) enter() (leave func()) {
 	return g.now.Done
 }
 
-// drain waits for those that have begun. Later ones do not wait for it.
-func (g *gate) drain(ctx context.Context) error {
+// Drain waits until all commands whose decision has begun are committed or have failed. What is decided afterwards sees the definitions
+// as they are now. In a caller's transaction a command is written when RunTx returns, and not yet committed.
+func (pipe *Pipeline) Drain(ctx context.Context) error {
+	g := &pipe.gate
 	g.mu.Lock()
 	before := g.now
 	g.now = nil
@@ -357,12 +359,8 @@ func (g *gate) drain(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		leave := g.enter() // so that the next drain waits for them too
+		leave := g.enter() // so that the next Drain waits for them too
 		go func() { before.Wait(); leave() }()
 		return ctx.Err()
 	}
 }
-
-// Drain waits until all commands whose decision has begun are committed or have failed. What is decided afterwards sees the definitions
-// as they are now. In a caller's transaction a command is written when RunTx returns, and not yet committed.
-func (pipe *Pipeline) Drain(ctx context.Context) error { return pipe.gate.drain(ctx) }

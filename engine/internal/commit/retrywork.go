@@ -161,38 +161,30 @@ func (l *retryLane) setAlone(r *routeQueue, alone bool) {
 // loop does one job after the other.
 func (l *retryLane) loop(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { signal(l.work) })()
-	for {
-		j := l.next(ctx)
-		if j == nil {
-			return
+	for j := l.next(ctx); j != nil; j = l.next(ctx) {
+		ops := l.pipe.unbroken(j.ops())
+		if len(ops) == 0 {
+			l.done(j, jobResult{})
+			continue
 		}
-		l.do(ctx, j)
-	}
-}
-
-func (l *retryLane) do(ctx context.Context, j *job) {
-	ops := l.pipe.unbroken(j.ops())
-	if len(ops) == 0 {
-		l.done(j, jobResult{})
-		return
-	}
-	left, reaction, err := l.pipe.retries.run(ctx, ops, true, j.alone)
-	switch {
-	case reaction == failureNone && len(left.unread) == len(ops):
-		l.done(j, jobResult{tried: ops, apart: true})
-	case reaction == failureNone:
-		l.done(j, jobResult{tried: l.waiting(left.held, nil), untried: left.unread})
-	case reaction == blocked && ctx.Err() == nil:
-		l.done(j, jobResult{tried: l.waiting(ops, err), apart: true})
-	case reaction == headLocked && ctx.Err() == nil:
-		l.markHeadsLocked(err)
-		l.done(j, jobResult{untried: l.waiting(ops, err)})
-	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
-		l.pipe.stats.splits.Add(1)
-		l.done(j, jobResult{tried: ops, apart: true})
-	default:
-		l.pipe.fail(ops, err, reaction)
-		l.done(j, jobResult{})
+		left, reaction, err := l.pipe.retries.run(ctx, ops, true, j.alone)
+		switch {
+		case reaction == failureNone && len(left.unread) == len(ops):
+			l.done(j, jobResult{tried: ops, apart: true})
+		case reaction == failureNone:
+			l.done(j, jobResult{tried: l.waiting(left.held, nil), untried: left.unread})
+		case reaction == blocked && ctx.Err() == nil:
+			l.done(j, jobResult{tried: l.waiting(ops, err), apart: true})
+		case reaction == headLocked && ctx.Err() == nil:
+			l.markHeadsLocked(err)
+			l.done(j, jobResult{untried: l.waiting(ops, err)})
+		case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
+			l.pipe.stats.splits.Add(1)
+			l.done(j, jobResult{tried: ops, apart: true})
+		default:
+			l.pipe.fail(ops, err, reaction)
+			l.done(j, jobResult{})
+		}
 	}
 }
 
