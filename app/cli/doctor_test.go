@@ -28,7 +28,7 @@ func TestDoctorPrintsFindings(t *testing.T) {
 	for _, want := range []string{
 		"problem  indexes                table command lacks the index command_due: ",
 		"                                → CREATE INDEX CONCURRENTLY command_due ON pawl.command USING btree (run_at) WHERE ",
-		"warning  retention              no node does retention",
+		"warning  retention              no node runs retention",
 		"ok       connection             database ",
 	} {
 		assert.Contains(t, stdout, want)

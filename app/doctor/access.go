@@ -9,14 +9,14 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// facts are what other checks need to know of the server and of the role that asks.
+// facts are properties of the server and the role that several checks use.
 type facts struct {
 	number   int    // such as 150018
 	version  string // such as 15.18
 	role     string
 	database string
 	standby  bool
-	sees     bool // the sessions of other roles
+	sees     bool // may see the sessions of other roles
 }
 
 // connection is the name of the first check. If it fails, the others are skipped.
@@ -36,13 +36,13 @@ func lookAtConnection(ctx context.Context, x *exam) (string, []Finding, error) {
 	return fmt.Sprintf("database %s, as %s", f.database, f.role), nil, nil
 }
 
-// advice is what to do about a connection that is refused, by SQLSTATE.
+// advice maps SQLSTATEs of refused connections to remedies.
 var advice = map[string]todo{
-	"28P01": "give the role and the password that the server knows, in DATABASE_URL or --database",
-	"28000": "have pg_hba.conf let this role in from this machine, or give another role",
-	"3D000": "give the name of a database that is there, or create it",
+	"28P01": "correct the role or the password in DATABASE_URL or --database",
+	"28000": "allow this role in pg_hba.conf from this machine, or use another role",
+	"3D000": "use the name of an existing database, or create it",
 	"42501": "GRANT CONNECT on the database to the role",
-	"53300": "raise max_connections or the role's limit, or let programs keep fewer connections, such as with a pooler",
+	"53300": "raise max_connections or the role's limit, or reduce the connections of programs, such as with a pooler",
 	"57P03": "wait until the server has started, and look at its log",
 }
 
@@ -52,22 +52,22 @@ func (x *exam) schemaOf() string { return pgx.Identifier{x.config.Schema}.Saniti
 // maxRights bounds how many missing rights a report lists.
 const maxRights = 10
 
-// lookAtRights compares the rights of the role with those of a node. A role that sees the sessions of others and can write
-// nothing is one that only watches.
+// lookAtRights compares the rights of the role with those of a node. A role that sees the sessions of others and cannot write is a
+// monitoring role.
 func lookAtRights(ctx context.Context, x *exam) (string, []Finding, error) {
 	missing, err := schema.Missing(ctx, x.pool, x.config.Schema)
 	if err != nil {
 		return "", nil, err
 	}
 	if len(missing) == 0 {
-		return fmt.Sprintf("the role %s may do what a node does", x.facts.role), nil, nil
+		return fmt.Sprintf("the role %s has the rights of a node", x.facts.role), nil, nil
 	}
 	writes, err := one[struct{ Any bool }](ctx, x, writesSQL, x.config.Schema)
 	if err != nil {
 		return "", nil, err
 	}
 	if x.facts.sees && !writes.Any {
-		return fmt.Sprintf("the role %s only watches: no node can run as it", x.facts.role), nil, nil
+		return fmt.Sprintf("the role %s is read-only: no node can use it", x.facts.role), nil, nil
 	}
 	do := dof(`as the owner of the tables, run "migrate grants %s"`, x.facts.role)
 	var found []Finding
@@ -102,10 +102,10 @@ func (x *exam) locked(ctx context.Context, f Finding) Finding {
 		var pid *int
 		err := row.Scan(&table, &pid, &role, &program)
 		if pid == nil {
-			return unknown("see the finding of prepared-transactions, and look again",
+			return unknown("see the check prepared-transactions, and run it again",
 				"timeout: a prepared transaction has locked the table %s against readers", table), err
 		}
-		return unknown(dof("see what the session %d does, end it if it is not needed, and look again", *pid),
+		return unknown(dof("see what the session %d does, end it if it is not needed, and run it again", *pid),
 			"timeout: the session %d of %s (%s) has locked the table %s against readers",
 			*pid, role, orUnnamed(program), table), err
 	}, lockedSQL, x.config.Schema)

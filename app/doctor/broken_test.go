@@ -79,11 +79,6 @@ var broken = []struct {
 		FROM pg_inherits
 		WHERE inhparent = 'pawl.outbox'::regclass); BEGIN EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', week,
 		(SELECT conname FROM pg_constraint WHERE conrelid = week AND contype = 'p')); END $$`}, want: []string{"problem indexes outbox_…"}},
-	{name: "an index is mostly empty", sql: []string{
-		`INSERT INTO pawl.paused (tenant, workflow, actor, at) SELECT 'default', 'w' || n, 'x', now() FROM generate_series(1, 20000) AS n`,
-		`DELETE FROM pawl.paused WHERE workflow NOT LIKE 'w1234%'`, `VACUUM (ANALYZE) pawl.paused`},
-		do:   func(p *patient) { p.limits.bloat, p.limits.deadRows = 100<<10, 1<<40 },
-		want: []string{"warning index-bloat paused_pkey"}},
 	{name: "autovacuum is off for a table", sql: []string{`ALTER TABLE pawl.command SET (autovacuum_enabled = off)`},
 		want: []string{"problem autovacuum command"}},
 	{name: "autovacuum is off", do: func(p *patient) { p.server("autovacuum", "off") }, want: []string{"problem autovacuum autovacuum"}},
@@ -105,8 +100,6 @@ var broken = []struct {
 		want: []string{"warning time-limits idle_session_timeout"}},
 	{name: "the connection string ends statements", do: func(p *patient) { p.config.URL += "&statement_timeout=30s" },
 		want: []string{"warning time-limits statement_timeout"}},
-	{name: "there is little memory for a statement", do: func(p *patient) { p.database("work_mem = '64kB'") },
-		want: []string{"warning memory work_mem"}},
 	{name: "nothing can be written", do: func(p *patient) { p.database("default_transaction_read_only = on") },
 		want: []string{"problem writable default_transaction_read_only"}},
 
@@ -148,20 +141,6 @@ var broken = []struct {
 		p.exec(`CREATE TABLE more AS SELECT generate_series(1, 1000)`)
 		p.limits.slotWAL = 1
 	}, want: []string{"problem replication-slots left"}},
-	{name: "commits wait for nobody", do: func(p *patient) { p.server("synchronous_standby_names", "nobody") },
-		want: []string{"problem standbys"}},
-	{name: "much of the log is kept", do: func(p *patient) { p.limits.walTimes = 0 }, want: []string{"warning wal"}},
-	{name: "the log cannot be archived", do: func(p *patient) {
-		fails := `SELECT last_failed_time > coalesce(last_archived_time, '-infinity') FROM pg_stat_archiver`
-		p.Cleanup(func() { // when the setting is as it was
-			await.Eventually(p, "it is archived again", func() bool {
-				return p.says(`SELECT pg_logical_emit_message(true, 'more', '') IS NOT NULL AND pg_switch_wal() IS NOT NULL`) && !p.says(fails)
-			})
-		})
-		p.server("archive_command", "false")
-		p.exec(`CREATE TABLE more AS SELECT 1`, `SELECT pg_switch_wal()`)
-		await.Eventually(p, "it has failed", func() bool { return p.says(fails) })
-	}, want: []string{"problem wal archiver"}},
 
 	{name: "the clocks differ", do: func(p *patient) { p.clock(10 * time.Second) }, want: []string{"warning clock"}},
 	{name: "the clocks differ much", do: func(p *patient) { p.clock(-time.Hour) }, want: []string{"problem clock"}},

@@ -1,22 +1,29 @@
+// Package doctor examines a database for problems of Pawl: its server, its settings, its tables, and the work that waits in them, each with
+// a remedy.
+//
+// [Checks] is the table of checks. Each check is a query or a few, in a read-only transaction that waits for a lock for at most a second
+// and ends after five; the state of waiting work comes from an engine that is not started. So an examination ends even if the database is
+// slow or gone. Missing rights of the role are findings of their own, so that a check that could not look does not report success.
 package doctor
 
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
-// Check is something that is looked at.
+// Check is a check of the database.
 type Check struct {
 	Name    string // stable
-	Looks   string // what at
-	Warning string // what is one; "" where nothing is
-	Problem string
-	tables  bool // it needs the tables
+	Looks   string // its subject
+	Warning string // condition of a warning; "" for none
+	Problem string // condition of a problem; "" for none
+	tables  bool   // needs the tables
 	// look returns the text for a check without findings. Findings count even with an error.
 	look func(ctx context.Context, x *exam) (fine string, found []Finding, err error)
 }
 
-// Checks are all of them, in the order in which they are done. docs/doctor.md shows them.
+// Checks lists all checks in their order. docs/doctor.md shows them.
 var Checks = checks(&defaults)
 
 func checks(l *limits) []Check {
@@ -37,7 +44,6 @@ func checks(l *limits) []Check {
 			"`idle_in_transaction_session_timeout`, `idle_session_timeout`",
 			Warning: fmt.Sprintf("shorter than %[1]s, %[1]s, %[2]s, %[3]s; any `idle_session_timeout`", span(l.statement), span(l.lock), span(l.idleTx)),
 			look:    lookAtTimeLimits},
-		{Name: "memory", Looks: "`work_mem`", Warning: "less than " + bytes(l.workMem), look: lookAtMemory},
 		{Name: "autovacuum", Looks: "`autovacuum`, `track_counts`, and settings of tables", Problem: "it is off", look: lookAtAutovacuum},
 		{Name: "connections", Looks: "used connections, the limits, and the pool of a node",
 			Warning: percent(l.used) + " in use; a pool larger than a limit", Problem: percent(l.full) + " in use",
@@ -52,17 +58,12 @@ func checks(l *limits) []Check {
 		{Name: "replication-slots", Looks: "write-ahead log kept by replication slots",
 			Warning: "a slot without a receiver; an invalidated slot",
 			Problem: bytes(l.slotWAL), look: lookAtSlots},
-		{Name: "standbys", Looks: "whether commits wait for a missing standby", Problem: "they do", look: lookAtStandbys},
-		{Name: "wal", Looks: "retained write-ahead log", Warning: fmt.Sprintf("%d times `max_wal_size`", l.walTimes),
-			Problem: "archiving fails", look: lookAtWAL},
 		{Name: "schema", Looks: "the version of the tables", Problem: "another version than the program's; the remaining checks are skipped",
 			look: lookAtSchema},
 		{Name: "rights", Looks: "the rights of the role on the tables",
 			Problem: "a missing right; read-only roles are not examined", tables: true, look: lookAtRights},
 		{Name: "indexes", Looks: "the indexes of the migrations", Problem: "missing, invalid or different", tables: true,
 			look: lookAtIndexes},
-		{Name: "index-bloat", Looks: "estimated empty space in indexes",
-			Warning: fmt.Sprintf("%s, and %s of the index", bytes(l.bloat), percent(l.bloatShare)), tables: true, look: lookAtBloat},
 		{Name: "dead-rows", Looks: "rows that vacuum has not removed", Warning: fmt.Sprintf("%d, and %s of the table", l.deadRows,
 			percent(l.deadShare)),
 			tables: true, look: lookAtDeadRows},
@@ -94,4 +95,44 @@ func checks(l *limits) []Check {
 			tables:  true, look: lookAtSinks},
 		{Name: "dead-messages", Looks: "dead messages", Warning: "any", tables: true, look: lookAtDeadMessages},
 	}
+}
+
+// limits are the thresholds of findings. Those of waiting work are the alerts' in docs/operations.md.
+type limits struct {
+	check                   time.Duration // that one may take
+	clock, clockFar         time.Duration // between the clocks of program and server
+	transaction, longest    time.Duration // that a transaction is open: a warning, a problem
+	lockWait                time.Duration
+	used, full              float64 // of the connections: a warning, a problem
+	xids, xidsLeft          int64   // since the oldest frozen one: a warning, a problem
+	slotWAL                 int64   // bytes that a replication slot keeps
+	deadRows                int64   // of a table, and
+	deadShare               float64 // which part of its rows
+	ahead                   time.Duration
+	inFlight, due, stale    time.Duration
+	lapsed, expired         time.Duration
+	migration               time.Duration
+	attempts                int64 // commands that were tried many times
+	lag                     time.Duration
+	held                    int // partitions past their age
+	statement, lock, idleTx time.Duration
+}
+
+var defaults = limits{
+	check: 5 * time.Second,
+	clock: 5 * time.Second, clockFar: time.Minute,
+	transaction: 5 * time.Minute, longest: time.Hour,
+	lockWait: 10 * time.Second,
+	used:     0.8, full: 0.95,
+	xids: 1_000_000_000, xidsLeft: 1_800_000_000,
+	slotWAL:  10 << 30,
+	deadRows: 10_000, deadShare: 0.2,
+	ahead:    7 * 24 * time.Hour,
+	inFlight: 24 * time.Hour, due: 5 * time.Minute, stale: 2 * time.Minute,
+	lapsed: 24 * time.Hour, expired: 6 * time.Hour,
+	migration: 24 * time.Hour,
+	attempts:  10,
+	lag:       5 * time.Minute,
+	held:      2,
+	statement: time.Minute, lock: time.Second, idleTx: 10 * time.Second,
 }

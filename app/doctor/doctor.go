@@ -19,29 +19,27 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// DefaultTimeout is how long an examination takes at most, unless it is told otherwise.
+// DefaultTimeout bounds an examination by default.
 const DefaultTimeout = 30 * time.Second
 
-// How long it takes to connect at most, and how long a check waits for a lock.
 const (
 	connectTimeout = 10 * time.Second
 	lockTimeout    = time.Second
 )
 
-// Config says what is examined.
+// Config configures an examination.
 type Config struct {
 	URL       string // the connection string of the nodes
 	Schema    string // of the tables
 	Workflows []workflow.Source
-	Timeout   time.Duration // of all of it; 0 is DefaultTimeout
+	Timeout   time.Duration // of the examination; zero means DefaultTimeout
 
 	now    func() time.Time // nil: the system's clock
 	limits *limits          // nil: the defaults
 }
 
-// Examine looks at a database. A database that cannot be reached is a finding, not an error.
-//
-// Errors: a connection string that cannot be read, mistakes of the workflows, and that of ctx when it has ended.
+// Examine runs all checks. An unreachable database is a finding, not an error. It returns errors for an invalid connection string, invalid
+// workflows, and ctx.
 func Examine(ctx context.Context, c Config) (*Report, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
@@ -73,7 +71,7 @@ func Examine(ctx context.Context, c Config) (*Report, error) {
 	return r, nil
 }
 
-// exam is an examination that is under way.
+// exam is a running examination.
 type exam struct {
 	config Config
 	limits *limits
@@ -82,9 +80,9 @@ type exam struct {
 	pool   *pgxpool.Pool
 	engine *engine.Engine
 	facts  facts
-	bare   bool                          // there are no tables that could be looked at
-	keys   func() (*inspect.Keys, error) // nil: not asked for yet
-	said   []setting                     // what the settings say; nil: not asked for yet
+	bare   bool                          // the tables cannot be checked
+	keys   func() (*inspect.Keys, error) // nil before the first use
+	said   []setting                     // nil before the first use
 }
 
 func newExam(ctx context.Context, c Config) (*exam, error) {
@@ -93,7 +91,7 @@ func newExam(ctx context.Context, c Config) (*exam, error) {
 		return nil, fmt.Errorf("the connection string of the database: %w", err)
 	}
 	x := &exam{config: c, limits: c.limits, asked: config.ConnConfig.Copy(), conns: int(config.MaxConns)}
-	// Nothing is prepared, so that it does not matter whether a pooler is there.
+	// Without prepared statements it works with and without a pooler.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
@@ -136,7 +134,7 @@ func (x *exam) run(ctx context.Context, c Check, r *Report) bool {
 	fine, found, err := c.look(bounded, x)
 	switch {
 	case err != nil && c.Name == connection:
-		do := todo("see whether the server runs, and whether host and port of the connection string lead to it")
+		do := todo("check that the server runs, and the host and port of the connection string")
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && advice[e.Code] != "" {
 			do = advice[e.Code]
 		}
@@ -180,46 +178,46 @@ func one[T any](ctx context.Context, x *exam, sql string, args ...any) (value T,
 	return value, err
 }
 
-// SQLSTATEs that say why something could not be seen.
+// SQLSTATEs of checks that failed.
 const (
 	mayNot      = "42501"
 	lockTaken   = "55P03"
 	tookTooLong = "57014"
 )
 
-// notSeen is the finding of a check that failed.
+// notSeen returns the finding of a failed check.
 func (x *exam) notSeen(ctx context.Context, err error) Finding {
 	refused, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ctx.Err() != nil:
 		return unknown(`run it again, with a longer "--timeout"`, "the time limit ended before this check")
 	case refused != nil && refused.Code == mayNot:
-		return unknown(rights(x.facts.role), "the role %s may not see it: %s", x.facts.role, refused.Message)
+		return unknown(rights(x.facts.role), "the role %s lacks a right: %s", x.facts.role, refused.Message)
 	case refused != nil && refused.Code == lockTaken:
-		return x.locked(ctx, unknown("find out who holds it, in pg_locks, and look again",
+		return x.locked(ctx, unknown("find its holder in pg_locks, and run it again",
 			"a lock was held for longer than %s", span(lockTimeout)))
 	case errors.Is(err, context.DeadlineExceeded), refused != nil && refused.Code == tookTooLong:
-		return x.locked(ctx, unknown("look again when the database has less to do", "the database did not answer within %s",
+		return x.locked(ctx, unknown("run it again when the database is less busy", "the database did not answer within %s",
 			span(x.limits.check)))
 	}
-	return unknown("look again", "it could not be read: %s", dialerror.OneLine(err))
+	return unknown("run it again", "the check failed: %s", dialerror.OneLine(err))
 }
 
-// rights is how a role gets to see everything.
+// rights returns the remedy for missing rights.
 func rights(role string) todo {
-	return dof(`as the owner of the tables, run "migrate grants %s"; for a role that only watches see docs/doctor.md`, role)
+	return dof(`as the owner of the tables, run "migrate grants %s"; for a monitoring role see docs/doctor.md`, role)
 }
 
-// blind is the finding of a check that needs to see other roles' sessions.
+// blind returns the finding of a check that needs to see other roles' sessions.
 func (x *exam) blind(what string) Finding {
 	return unknown(dof("GRANT pg_monitor TO %s", pgx.Identifier{x.facts.role}.Sanitize()),
 		"the role %s may not see %s of other roles", x.facts.role, what)
 }
 
-// in is a statement, or the name of a table, in the schema of the tables.
+// in adds the schema of the tables to a statement or the name of a table.
 func (x *exam) in(sql string) string { return schema.In(x.config.Schema, sql) }
 
-// standing is how the keys stand; it is read once.
+// standing returns the counts of keys, which are read once.
 func (x *exam) standing(ctx context.Context) (*inspect.Keys, error) {
 	if x.keys == nil {
 		k, err := x.engine.Admin().Keys(ctx, "")

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Severity is how bad something is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities, the worst last.
 const (
 	OK      Severity = "ok"
-	Unknown Severity = "unknown" // it could not be seen
-	Warning Severity = "warning" // it hurts, or will
-	Problem Severity = "problem" // something does not work, or may be lost
+	Unknown Severity = "unknown" // the check could not be done
+	Warning Severity = "warning" // a disadvantage or a risk
+	Problem Severity = "problem" // something does not work, or data may be lost
 )
 
-// Finding is what a check has found.
+// Finding is a result of a check.
 type Finding struct {
 	Check    string   `json:"check"`           // the name of a [Check]
 	About    string   `json:"about,omitempty"` // such as the index, the sink, the session
 	Severity Severity `json:"severity"`
 	Found    string   `json:"found"`
-	Do       string   `json:"do,omitempty"` // what to do about it
+	Do       string   `json:"do,omitempty"` // the remedy
 }
 
-// Report is what an examination has found.
+// Report is the result of an examination.
 type Report struct {
 	At       time.Time     `json:"at"` // by the clock of this program
 	Took     time.Duration `json:"-"`
-	Server   string        `json:"server,omitempty"` // its version; "" where nobody answered
+	Server   string        `json:"server,omitempty"` // its version; "" without a connection
 	Database string        `json:"database,omitempty"`
 	Role     string        `json:"role,omitempty"`
 	Schema   string        `json:"schema"`
 	Problems int           `json:"problems"`
 	Warnings int           `json:"warnings"`
 	Unknown  int           `json:"unknown"`
-	Findings []Finding     `json:"findings"` // in the order of [Checks]; of each check at least one
+	Findings []Finding     `json:"findings"` // in the order of [Checks], at least one for each
 }
 
 func (r *Report) add(check string, list ...Finding) {
@@ -55,7 +55,7 @@ func (r *Report) add(check string, list ...Finding) {
 	}
 }
 
-// todo is what is to be done about a finding.
+// todo is a remedy.
 type todo string
 
 func dof(format string, args ...any) todo { return todo(fmt.Sprintf(format, args...)) }
@@ -72,7 +72,7 @@ func unknown(do todo, format string, args ...any) Finding {
 	return Finding{Severity: Unknown, Found: fmt.Sprintf(format, args...), Do: string(do)}
 }
 
-// several is a number of things, such as "1 sink" and "2 sinks".
+// several formats a number of things, such as "1 sink" and "2 sinks".
 func several[N int | int64](n N, what string) string {
 	if n != 1 {
 		what += "s"
@@ -80,7 +80,7 @@ func several[N int | int64](n N, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// bytes is a size as people read it.
+// bytes formats a size.
 func bytes(n int64) string {
 	const step = 1024
 	if n < step {
@@ -93,10 +93,10 @@ func bytes(n int64) string {
 	return decimal(size) + [...]string{" kB", " MB", " GB", " TB"}[unit]
 }
 
-// decimal has one digit after the point, unless that is 0.
+// decimal formats a number with one digit after the point, unless that is 0.
 func decimal(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }
 
-// span is a length of time as people read it, in its two largest units.
+// span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = d.Abs(); {

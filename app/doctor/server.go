@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/schema/pooler"
 )
 
-// ends are when the PostgreSQL project ends its support of a version, the newest first: https://www.postgresql.org/support/versioning/
+// ends has the end of support of each version, the newest first: https://www.postgresql.org/support/versioning/
 var ends = []struct {
 	major int
 	on    time.Time
@@ -21,7 +21,7 @@ var ends = []struct {
 	{14, time.Date(2026, 11, 12, 0, 0, 0, 0, time.UTC)},
 }
 
-// lacks are what a version does not have that newer ones do, and that an operator of Pawl may miss.
+// lacks has limitations of old versions.
 var lacks = map[int]string{
 	14: "; before 15 every role may create tables in the schema public",
 	15: "; before 16 connections can be reserved for superusers only",
@@ -33,39 +33,39 @@ func lookAtVersion(_ context.Context, x *exam) (string, []Finding, error) {
 	return fine, found, nil
 }
 
-// judgeVersion says what is to be known of a version of PostgreSQL on a day.
+// judgeVersion reports the support of a version of PostgreSQL on a day.
 func judgeVersion(number int, version string, today time.Time) (fine string, found []Finding) {
 	major, minor := number/10000, number%10000
 	newest, oldest := ends[0].major, ends[len(ends)-1].major
 	switch {
 	case major < oldest:
 		return "", []Finding{problem("", dof("upgrade to PostgreSQL %d", newest),
-			"PostgreSQL %s is older than %d, and Pawl does not work on it", version, oldest)}
+			"PostgreSQL %s is older than %d, which Pawl does not support", version, oldest)}
 	case major > newest:
 		return "", []Finding{warning("", dof("use one of %d to %d, or a newer Pawl", oldest, newest),
-			"PostgreSQL %s is newer than what this program was tested on", version)}
+			"PostgreSQL %s is newer than the versions that this program was tested on", version)}
 	case major == 14 && minor < 4:
-		return "", []Finding{problem("", "upgrade to the newest 14, and REINDEX what was made CONCURRENTLY",
-			"before 14.4 an index that is made CONCURRENTLY may lack rows; this is %s", version)}
+		return "", []Finding{problem("", "upgrade to the newest 14, and REINDEX the indexes that were created CONCURRENTLY",
+			"before 14.4 an index that was created CONCURRENTLY may lack rows; this is %s", version)}
 	}
 	end := ends[newest-major].on
 	if today.After(end) {
 		return "", []Finding{warning("", dof("upgrade to PostgreSQL %d", newest),
-			"PostgreSQL %s gets no corrections any more since %s%s", version, end.Format(time.DateOnly), lacks[major])}
+			"PostgreSQL %s is unsupported since %s%s", version, end.Format(time.DateOnly), lacks[major])}
 	}
-	return fmt.Sprintf("PostgreSQL %s, which gets corrections until %s%s", version, end.Format(time.DateOnly), lacks[major]), nil
+	return fmt.Sprintf("PostgreSQL %s, which is supported until %s%s", version, end.Format(time.DateOnly), lacks[major]), nil
 }
 
 func lookAtWritable(ctx context.Context, x *exam) (string, []Finding, error) {
 	if x.facts.standby {
-		return "", []Finding{problem("", "let the connection string name all hosts, with target_session_attrs=read-write",
-			"this is a standby, where nothing can be written")}, nil
+		return "", []Finding{problem("", "name all hosts in the connection string, with target_session_attrs=read-write",
+			"this is a standby, which is read-only")}, nil
 	}
-	found, err := x.judge(ctx, rule{"default_transaction_read_only", Problem, isOn, "transactions can write nothing"})
+	found, err := x.judge(ctx, rule{"default_transaction_read_only", Problem, isOn, "transactions are read-only"})
 	return "transactions can write", found, err
 }
 
-// lookAtClock compares the clocks. Of a few questions the one that was answered soonest tells most.
+// lookAtClock compares the clocks by the fastest of three round trips.
 func lookAtClock(ctx context.Context, x *exam) (string, []Finding, error) {
 	var skew time.Duration
 	trip := time.Duration(-1)
@@ -88,7 +88,7 @@ func lookAtClock(ctx context.Context, x *exam) (string, []Finding, error) {
 	if skew > 0 {
 		which = "ahead of"
 	}
-	const do = todo("have NTP set both clocks: nodes decide by the server's, and take tokens and signed webhooks by their own")
+	const do = todo("synchronize both clocks with NTP: nodes use the server's clock for decisions, and their own for tokens and signatures")
 	f := warning("", do, "the server's clock is %s %s this machine's", span(skew), which)
 	if certain >= x.limits.clockFar {
 		f.Severity = Problem
@@ -96,9 +96,9 @@ func lookAtClock(ctx context.Context, x *exam) (string, []Finding, error) {
 	return "", []Finding{f}, nil
 }
 
-const pooled = "add default_query_exec_mode=exec to the connection string, and give serve --listen an address past the pooler"
+const pooled = "add default_query_exec_mode=exec to the connection string, and set serve --listen to an address past the pooler"
 
-// lookAtPooler looks whether a pooler in transaction mode is there, and whether the nodes are told.
+// lookAtPooler detects a pooler in transaction mode, and checks that the connection string is adapted to it.
 func lookAtPooler(ctx context.Context, x *exam) (string, []Finding, error) {
 	held, err := x.pool.Acquire(ctx)
 	if err != nil {
@@ -114,12 +114,12 @@ func lookAtPooler(ctx context.Context, x *exam) (string, []Finding, error) {
 	switch {
 	case shared && !told:
 		return "", []Finding{problem("", todo(pooled),
-			"a pooler in transaction mode is there, and nodes with this connection string refuse to work through it")}, nil
+			"nodes refuse to start with this connection string, because the server is behind a pooler in transaction mode")}, nil
 	case shared:
-		return "a pooler in transaction mode is there, and the connection string says so; serve needs --listen to hear other nodes at once",
+		return "a pooler in transaction mode, and the connection string is adapted to it; serve needs --listen for notifications",
 			nil, nil
 	case told:
-		return "no pooler in transaction mode is there; without default_query_exec_mode the nodes would prepare their statements", nil, nil
+		return "no pooler in transaction mode; without default_query_exec_mode nodes would use prepared statements", nil, nil
 	}
-	return "no pooler in transaction mode is there", nil, nil
+	return "no pooler in transaction mode", nil, nil
 }

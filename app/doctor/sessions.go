@@ -39,7 +39,7 @@ func lookAtConnections(ctx context.Context, x *exam) (string, []Finding, error) 
 		}
 		least = min(least, most)
 		share := float64(used) / float64(max(most, 1))
-		f := warning(of, dof("raise %s, or let programs keep fewer connections, such as with a pooler", limit),
+		f := warning(of, dof("raise %s, or reduce the connections of programs, such as with a pooler", limit),
 			"%d of the %d connections of %s are used", used, most, of)
 		switch {
 		case share >= x.limits.full:
@@ -53,13 +53,13 @@ func lookAtConnections(ctx context.Context, x *exam) (string, []Finding, error) 
 	judge("database "+x.facts.database, "its CONNECTION LIMIT", c.Here, c.HereLimit)
 	judge("role "+x.facts.role, "its CONNECTION LIMIT", c.Own, c.OwnLimit)
 	if x.conns > least {
-		found = append(found, warning("pool", dof("let pool_max_conns be less than %d in the connection string, divided by the nodes", least),
+		found = append(found, warning("pool", dof("set pool_max_conns in the connection string to less than %d, divided by the number of nodes", least),
 			"the pool of one node may have %s in addition to those of its pipeline, and the limit is %d", several(x.conns, "connection"), least))
 	}
 	return fmt.Sprintf("%d of %s in use, and the pool of a node may have %d", c.All, several(most, "connection"), x.conns), found, nil
 }
 
-// places is how many connections there are for a role.
+// places returns the number of connections that a role can use.
 func (x *exam) places(ctx context.Context, super bool) (int, error) {
 	number := func(name string) (n int, err error) {
 		text, err := x.value(ctx, name)
@@ -80,8 +80,7 @@ func (x *exam) places(ctx context.Context, super bool) (int, error) {
 	return most, err
 }
 
-// transactionsSQL lists the transactions of clients that are open for long, the longest first, and how many sessions
-// there are whose transactions cannot be seen.
+// transactionsSQL lists long transactions of clients, the longest first.
 const transactionsSQL = `
 SELECT a.pid, coalesce(a.usename, ''), a.application_name, coalesce(a.state, ''),
 	extract(epoch FROM clock_timestamp() - a.xact_start)::float8, coalesce(age(a.backend_xmin), 0)::int8
@@ -97,8 +96,8 @@ func lookAtTransactions(ctx context.Context, x *exam) (string, []Finding, error)
 		var behind int64
 		err := row.Scan(&pid, &role, &program, &state, &age, &behind)
 		open := time.Duration(age * float64(time.Second))
-		f := warning(fmt.Sprintf("pid %d", pid), dof("ask whose it is; SELECT pg_terminate_backend(%d) ends it", pid),
-			"a transaction of %s (%s) is open for %s, %s: it keeps from vacuum what was replaced since (%s), and holds sinks up",
+		f := warning(fmt.Sprintf("pid %d", pid), dof("find its owner; SELECT pg_terminate_backend(%d) ends it", pid),
+			"a transaction of %s (%s) is open for %s, %s: it keeps vacuum from removing rows (%s), and delays sinks",
 			role, orUnnamed(program), span(open), state, several(behind, "transaction"))
 		if open >= x.limits.longest {
 			f.Severity = Problem
@@ -130,7 +129,7 @@ func lookAtPrepared(ctx context.Context, x *exam) (string, []Finding, error) {
 		err := row.Scan(&gid, &owner, &age, &behind)
 		name := "'" + strings.ReplaceAll(gid, "'", "''") + "'"
 		return problem(gid, dof("COMMIT PREPARED %s or ROLLBACK PREPARED %[1]s, as its transaction manager says", name),
-			"a prepared transaction of %s waits for %s: it holds its locks and what vacuum would clean up (%s)",
+			"a prepared transaction of %s waits for %s: it holds locks, and keeps vacuum from removing rows (%s)",
 			owner, span(time.Duration(age*float64(time.Second))), several(behind, "transaction")), err
 	}, preparedSQL, x.limits.transaction.Seconds())
 	return "no prepared transaction waits", found, err
@@ -164,10 +163,47 @@ func lookAtTransactionIDs(ctx context.Context, x *exam) (string, []Finding, erro
 	if err != nil || c.Age < x.limits.xids {
 		return fmt.Sprintf("%d million transactions since the oldest one that is not frozen, of 2000", c.Age/1_000_000), nil, err
 	}
-	f := warning("", "end what keeps vacuum back (transactions, prepared-transactions, replication-slots), then VACUUM (FREEZE)",
+	f := warning("", "remove what holds vacuum back (see transactions, prepared-transactions, replication-slots), then VACUUM (FREEZE)",
 		"%d million transactions since the oldest one that is not frozen; at 2000 the server takes no more", c.Age/1_000_000)
 	if c.Age >= x.limits.xidsLeft {
 		f.Severity = Problem
 	}
 	return "", []Finding{f}, nil
+}
+
+const slotsSQL = `SELECT slot_name::text, active, coalesce(wal_status, ''), greatest(age(xmin), age(catalog_xmin), 0)::int8,
+	coalesce(CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) END, 0)::int8, restart_lsn IS NOT NULL
+FROM pg_replication_slots WHERE NOT temporary ORDER BY slot_name`
+
+func lookAtSlots(ctx context.Context, x *exam) (string, []Finding, error) {
+	slots := 0
+	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
+		var name, status string
+		var active, keeps bool
+		var behind, wal int64
+		err := row.Scan(&name, &active, &status, &behind, &wal, &keeps)
+		slots++
+		drop := dof("restart its receiver, or drop it: SELECT pg_drop_replication_slot('%s')", name)
+		what := fmt.Sprintf("%s of write-ahead log, and rows of %s from vacuum", bytes(wal), several(behind, "transaction"))
+		switch {
+		case status == "lost":
+			return warning(name, drop, "the server has removed the log that it needs"), err
+		case keeps && wal >= x.limits.slotWAL:
+			return problem(name, drop, "it keeps %s", what), err
+		case !active && (keeps || behind > 0):
+			return warning(name, drop, "it has no receiver, and keeps %s", what), err
+		}
+		return Finding{}, err
+	}, slotsSQL)
+	return fmt.Sprintf("%s, within the limits", several(slots, "replication slot")), onlyFound(found), err
+}
+
+// onlyFound returns the findings without zero values.
+func onlyFound(all []Finding) (found []Finding) {
+	for _, f := range all {
+		if f.Severity != "" {
+			found = append(found, f)
+		}
+	}
+	return found
 }

@@ -19,7 +19,7 @@ type setting struct {
 	Undo  string // the statement that takes it back
 }
 
-// rule says which values of a setting hurt.
+// rule reports values of a setting as findings.
 type rule struct {
 	name     string
 	severity Severity
@@ -27,7 +27,7 @@ type rule struct {
 	why      string
 }
 
-// judge finds the settings that hurt.
+// judge applies rules to the settings.
 func (x *exam) judge(ctx context.Context, rules ...rule) (found []Finding, err error) {
 	all, err := x.settings(ctx)
 	if err != nil {
@@ -55,11 +55,11 @@ func (x *exam) value(ctx context.Context, name string) (string, error) {
 	return "", err
 }
 
-// everybody is the place of a setting of the server.
+// everybody is the place of a server-wide setting.
 const everybody = "the server"
 
-// settings are those that rules are about: of the server, of the connection string, and of the roles that write the
-// tables, of each the one that counts. They are read once.
+// settings returns the watched settings of the server, of the connection string, and of the roles that write the tables. They are read
+// once.
 func (x *exam) settings(ctx context.Context) ([]setting, error) {
 	if x.said != nil {
 		return x.said, nil
@@ -82,10 +82,9 @@ func (x *exam) settings(ctx context.Context) ([]setting, error) {
 
 // watched are the settings that are read.
 var watched = []string{
-	"archive_mode", "autovacuum", "default_transaction_read_only", "fsync", "full_page_writes", "idle_in_transaction_session_timeout",
-	"idle_session_timeout", "lock_timeout", "max_connections", "max_wal_size", "reserved_connections", "statement_timeout",
-	"superuser_reserved_connections", "synchronous_commit", "synchronous_standby_names", "track_counts", "transaction_timeout",
-	"wal_keep_size", "work_mem",
+	"autovacuum", "default_transaction_read_only", "fsync", "full_page_writes", "idle_in_transaction_session_timeout",
+	"idle_session_timeout", "lock_timeout", "max_connections", "reserved_connections", "statement_timeout",
+	"superuser_reserved_connections", "synchronous_commit", "track_counts", "transaction_timeout",
 }
 
 // Settings of roles and databases are read by the other query, for all roles.
@@ -95,9 +94,9 @@ WHERE name = ANY ($1) AND source NOT IN ('database', 'user', 'database user') OR
 func readServers(row pgx.CollectableRow) (s setting, err error) {
 	var source string
 	err = row.Scan(&s.Name, &s.Value, &source)
-	s.Place, s.Undo = everybody, fmt.Sprintf("ALTER SYSTEM RESET %s, or mend it in postgresql.conf; then SELECT pg_reload_conf()", s.Name)
+	s.Place, s.Undo = everybody, fmt.Sprintf("ALTER SYSTEM RESET %s, or correct it in postgresql.conf; then SELECT pg_reload_conf()", s.Name)
 	if source == "client" {
-		s.Place, s.Undo = "programs with this connection string", fmt.Sprintf("take %s out of the connection string", s.Name)
+		s.Place, s.Undo = "programs with this connection string", fmt.Sprintf("remove %s from the connection string", s.Name)
 	}
 	return s, err
 }
@@ -143,7 +142,7 @@ func isOff(value string) bool {
 
 func isOn(value string) bool { return !isOff(value) }
 
-// shorter reports of a time whether it ends something sooner than the limit. 0 is never.
+// shorter reports whether a timeout is below the limit. Zero means no timeout.
 func shorter(limit time.Duration) func(string) bool {
 	return func(value string) bool {
 		d, ok := timeOf(value)
@@ -151,57 +150,37 @@ func shorter(limit time.Duration) func(string) bool {
 	}
 }
 
-// The units of PostgreSQL's settings in milliseconds, and in kilobytes.
-var (
-	times = map[string]float64{"us": 0.001, "": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-	sizes = map[string]float64{"B": 1.0 / 1024, "": 1, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30}
-)
+// times are PostgreSQL's units of time in milliseconds.
+var times = map[string]float64{"us": 0.001, "": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-// timeOf reads a setting of a time.
+// timeOf parses a setting of a time.
 func timeOf(value string) (time.Duration, bool) {
-	n, ok := quantity(value, times)
-	return time.Duration(n * float64(time.Millisecond)), ok
-}
-
-// sizeOf reads a setting of a size, in bytes.
-func sizeOf(value string) (int64, bool) {
-	n, ok := quantity(value, sizes)
-	return int64(n * 1024), ok
-}
-
-func quantity(value string, units map[string]float64) (float64, bool) {
 	value = strings.TrimSpace(value)
 	i := strings.IndexFunc(value, func(r rune) bool { return r != '.' && r != '-' && (r < '0' || r > '9') })
 	if i < 0 {
 		i = len(value)
 	}
 	n, err := strconv.ParseFloat(value[:i], 64)
-	unit, known := units[strings.TrimSpace(value[i:])]
-	return n * unit, err == nil && known
+	unit, known := times[strings.TrimSpace(value[i:])]
+	return time.Duration(n * unit * float64(time.Millisecond)), err == nil && known
 }
 
 func lookAtDurability(ctx context.Context, x *exam) (string, []Finding, error) {
 	found, err := x.judge(ctx,
 		rule{"fsync", Problem, isOff, "a crash of the machine can destroy the database"},
 		rule{"full_page_writes", Problem, isOff, "a crash of the machine can leave pages that are half written"},
-		rule{"synchronous_commit", Warning, isOff, "how far sinks are, and what you commit yourself, may be lost in a crash"})
-	return "what is committed survives a crash", found, err
+		rule{"synchronous_commit", Warning, isOff, "positions of sinks, and your own commits, may be lost in a crash"})
+	return "committed data survives a crash", found, err
 }
 
 func lookAtTimeLimits(ctx context.Context, x *exam) (string, []Finding, error) {
 	found, err := x.judge(ctx,
 		rule{"statement_timeout", Warning, shorter(x.limits.statement),
 			"retention, migrations and verify have statements that take longer on large tables"},
-		rule{"lock_timeout", Warning, shorter(x.limits.lock), "on a busy database work fails that would only have had to wait"},
-		rule{"transaction_timeout", Warning, shorter(x.limits.statement), "it ends the connections of transactions that may last that long"},
-		rule{"idle_in_transaction_session_timeout", Warning, shorter(x.limits.idleTx), "a node that is slow for a moment loses its connection"},
+		rule{"lock_timeout", Warning, shorter(x.limits.lock), "work fails on a busy database instead of waiting"},
+		rule{"transaction_timeout", Warning, shorter(x.limits.statement), "it ends connections of long transactions"},
+		rule{"idle_in_transaction_session_timeout", Warning, shorter(x.limits.idleTx), "a slow node loses its connection"},
 		rule{"idle_session_timeout", Warning, func(v string) bool { d, ok := timeOf(v); return ok && d > 0 },
-			"it cuts the connection by which a node hears others, and those that wait in its pools"})
-	return "nothing ends the sessions and statements of nodes", found, err
-}
-
-func lookAtMemory(ctx context.Context, x *exam) (string, []Finding, error) {
-	found, err := x.judge(ctx, rule{"work_mem", Warning, func(v string) bool { n, ok := sizeOf(v); return ok && n < x.limits.workMem },
-		"the statements of large groups sort their rows on disk"})
-	return "work_mem is large enough", found, err
+			"it ends the connection for notifications, and idle ones of the pools"})
+	return "no setting ends sessions or statements of nodes", found, err
 }

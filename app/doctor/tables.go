@@ -20,7 +20,7 @@ func lookAtSchema(ctx context.Context, x *exam) (string, []Finding, error) {
 	}
 	switch {
 	case errors.Is(err, schema.ErrForeign):
-		return "", []Finding{problem("", "name another schema with --schema, or use the program that made it", "%s", dialerror.OneLine(err))}, nil
+		return "", []Finding{problem("", "select another schema with --schema, or use the program that created it", "%s", dialerror.OneLine(err))}, nil
 	case err != nil:
 		return "", nil, err
 	}
@@ -30,20 +30,20 @@ func lookAtSchema(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "", []Finding{problem("", migrate, "schema %s has no tables of Pawl; are --database and --schema the right ones?",
 			x.config.Schema)}, nil
 	case errors.Is(err, schema.ErrNewer):
-		return "", []Finding{problem("", "use the program that has migrated it, or a newer one",
-			"the tables are of version %d, and this program needs %d", s.Version(), len(schema.Migrations))}, nil
+		return "", []Finding{problem("", "use the program that migrated it, or a newer one",
+			"the schema has version %d, and this program needs %d", s.Version(), len(schema.Migrations))}, nil
 	case err != nil:
-		return "", []Finding{problem("", migrate, "the tables are of version %d, and this program needs %d", s.Version(),
+		return "", []Finding{problem("", migrate, "the schema has version %d, and this program needs %d", s.Version(),
 			len(schema.Migrations))}, nil
 	}
 	x.bare = false
 	if n := len(schema.Migrations); s.Version() > n {
-		return fmt.Sprintf("the tables are of version %d, on which this program, of version %d, can work", s.Version(), n), nil, nil
+		return fmt.Sprintf("the schema has version %d, which is compatible with this program's version %d", s.Version(), n), nil, nil
 	}
-	return fmt.Sprintf("the tables are of version %d, as this program needs them", s.Version()), nil, nil
+	return fmt.Sprintf("the schema has version %d, as this program needs", s.Version()), nil, nil
 }
 
-// index is one that the database has.
+// index is an index of the database.
 type index struct {
 	Table, Name string
 	Definition  string // as of the schema pawl
@@ -74,16 +74,15 @@ func lookAtIndexes(ctx context.Context, x *exam) (string, []Finding, error) {
 				"table %s lacks the index %s, so queries read the whole table", want.Table, want.Name))
 		case have.Definition != want.Definition:
 			found = append(found, problem(want.Name, todo(x.remade(&want, true)),
-				"the index %s of table %s is another one than the migrations make: %s", want.Name, want.Table, have.Definition))
+				"the index %s of table %s differs from the migrations: %s", want.Name, want.Table, have.Definition))
 		}
 	}
 	found = append(found, x.invalid(list)...)
 	weeks, err := x.keyless(ctx)
-	return fmt.Sprintf("all %d indexes of the migrations are there, and valid", len(schema.Indexes)), append(found, weeks...), err
+	return fmt.Sprintf("all %d indexes of the migrations exist and are valid", len(schema.Indexes)), append(found, weeks...), err
 }
 
-// remade is how an index is made, after another one of its name was dropped. That of a primary key cannot be without the
-// constraint.
+// remade returns the statement that creates an index, after dropping one with its name if drop is set.
 func (x *exam) remade(want *schema.Index, drop bool) string {
 	if _, columns, _ := strings.Cut(want.Definition, "USING btree "); strings.HasSuffix(want.Name, "_pkey") {
 		return fmt.Sprintf("ALTER TABLE %s.%s DROP CONSTRAINT IF EXISTS %s, ADD CONSTRAINT %[3]s PRIMARY KEY %s, while no node runs",
@@ -95,24 +94,24 @@ func (x *exam) remade(want *schema.Index, drop bool) string {
 	return x.concurrently(want.Definition)
 }
 
-// concurrently is how an index is made while others work.
+// concurrently returns the statement that creates an index without blocking writes.
 func (x *exam) concurrently(definition string) string {
 	return strings.Replace(x.in(strings.Replace(definition, "INDEX ", "INDEX CONCURRENTLY ", 1)), "ON ONLY ", "ON ", 1)
 }
 
-// invalid finds indexes that cost writes and serve no query, including those of interrupted statements.
+// invalid finds invalid indexes, including those of interrupted statements.
 func (x *exam) invalid(list []index) (found []Finding) {
 	for _, i := range list {
 		if !i.Valid {
-			found = append(found, problem(i.Name, dof("REINDEX INDEX CONCURRENTLY %s.%s, or drop it where it is the rest of one", x.schemaOf(),
+			found = append(found, problem(i.Name, dof("REINDEX INDEX CONCURRENTLY %s.%s, or drop it if it is left over from one", x.schemaOf(),
 				i.Name),
-				"the index %s of table %s is not valid: every write keeps it up, and no query uses it", i.Name, i.Table))
+				"the index %s of table %s is invalid: writes update it, and no query uses it", i.Name, i.Table))
 		}
 	}
 	return found
 }
 
-// keyless are the weeks of the outbox without their primary key, which decides that a transition has one event of a type.
+// keyless finds partitions of the outbox without a primary key.
 func (x *exam) keyless(ctx context.Context) ([]Finding, error) {
 	const sql = `
 SELECT p.relname::text FROM pg_inherits AS h JOIN pg_class AS p ON p.oid = h.inhrelid WHERE h.inhparent = to_regclass($1) AND NOT EXISTS (
@@ -122,36 +121,8 @@ ORDER BY p.relname`
 		var name string
 		err := row.Scan(&name)
 		return problem(name, dof("ALTER TABLE %s.%s ADD PRIMARY KEY %s", x.schemaOf(), name, schema.WeekKey),
-			"%s, a week of the outbox, has no primary key: a reader of the log reads all of it", name), err
+			"%s, a partition of the outbox, has no primary key, so queries read all of it", name), err
 	}, sql, x.in("{pawl}.outbox"), schema.WeekKey)
-}
-
-// bloatSQL estimates how large the B-trees would be if they were made anew: an entry has 8 bytes, a pointer of 4, and its
-// columns as wide as the statistics say. Equal keys are stored once, so that is more than they would be.
-const bloatSQL = `
-SELECT c.relname::text, pg_relation_size(c.oid), greatest(c.reltuples, 0)::float8, sum(coalesce(s.avg_width, 16))::float8
-FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
-JOIN pg_namespace AS n ON n.oid = t.relnamespace JOIN pg_am AS m ON m.oid = c.relam AND m.amname = 'btree'
-JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
-LEFT JOIN pg_stats AS s ON s.schemaname = n.nspname AND s.tablename = t.relname AND s.attname = a.attname
-WHERE n.nspname = $1 AND c.relkind = 'i' AND t.reltuples >= 0 AND pg_relation_size(c.oid) >= $2
-GROUP BY c.oid, c.relname, c.reltuples ORDER BY c.relname`
-
-func lookAtBloat(ctx context.Context, x *exam) (string, []Finding, error) {
-	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
-		var name string
-		var size int64
-		var entries, width float64
-		err := row.Scan(&name, &size, &entries, &width)
-		anew := int64(entries * (width + 12) / 0.9)
-		if empty := size - anew; empty >= x.limits.bloat && float64(empty) >= x.limits.bloatShare*float64(size) {
-			return warning(name, dof("REINDEX INDEX CONCURRENTLY %s.%s", x.schemaOf(), name),
-				"about %s of the %s of the index %s are empty (it has %.0f entries)",
-				bytes(empty), bytes(size), name, entries), err
-		}
-		return Finding{}, err
-	}, bloatSQL, x.config.Schema, x.limits.bloat)
-	return fmt.Sprintf("no index has more than %s of empty space", bytes(x.limits.bloat)), onlyFound(found), err
 }
 
 const deadRowsSQL = `SELECT relname::text, n_live_tup, n_dead_tup, coalesce(to_char(greatest(last_autovacuum, last_vacuum),
@@ -164,7 +135,7 @@ func lookAtDeadRows(ctx context.Context, x *exam) (string, []Finding, error) {
 		var name, vacuumed string
 		var live, dead int64
 		err := row.Scan(&name, &live, &dead, &vacuumed)
-		return warning(name, dof("see what keeps vacuum back (transactions, replication-slots, autovacuum), then VACUUM (ANALYZE) %s.%s",
+		return warning(name, dof("remove what holds vacuum back (see transactions, replication-slots, autovacuum), then VACUUM (ANALYZE) %s.%s",
 			x.schemaOf(), name),
 			"table %s has %d dead rows and %d live ones; vacuumed: %s", name, dead, live, vacuumed), err
 	}, deadRowsSQL, x.config.Schema, x.limits.deadRows, x.limits.deadShare)
@@ -177,16 +148,16 @@ WHERE n.nspname = $1 AND o IN ('autovacuum_enabled=false', 'autovacuum_enabled=o
 
 func lookAtAutovacuum(ctx context.Context, x *exam) (string, []Finding, error) {
 	found, err := x.judge(ctx,
-		rule{"autovacuum", Problem, isOff, "dead rows stay, statistics grow old, and at last the server takes no more transactions"},
-		rule{"track_counts", Problem, isOff, "autovacuum does not know what to do"})
+		rule{"autovacuum", Problem, isOff, "dead rows stay, statistics are stale, and eventually the server refuses transactions"},
+		rule{"track_counts", Problem, isOff, "autovacuum needs these counts"})
 	if err != nil {
 		return "", nil, err
 	}
 	tables, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
 		var name string
 		err := row.Scan(&name)
-		return problem(name, dof("ALTER TABLE %s.%s RESET (autovacuum_enabled)", x.schemaOf(), name), "table %s is left out of autovacuum",
+		return problem(name, dof("ALTER TABLE %s.%s RESET (autovacuum_enabled)", x.schemaOf(), name), "autovacuum is disabled for table %s",
 			name), err
 	}, autovacuumSQL, x.config.Schema)
-	return "autovacuum is on, for every table", append(found, tables...), err
+	return "autovacuum is enabled for all tables", append(found, tables...), err
 }
