@@ -12,7 +12,7 @@ func AnswerHeaders() []Header {
 			"`no-cache` without a caller; `no-store` of a stream"},
 		{"Vary", "the headers of the request that the answer depends on"},
 		{headerRequestID, "the id of the request in the log: the caller's, otherwise a UUID"},
-		{headerRetryAfter, "in how many seconds the same request may succeed; of temporary problems"},
+		{headerRetryAfter, "seconds until the same request may succeed; with temporary problems"},
 		{headerChallenge, "accepted authentication, and the error of the credential; of 401"},
 		{"Allow", "the methods of an address; of 405"},
 		{"X-Content-Type-Options", "`nosniff`"},
