@@ -26,7 +26,7 @@ func TestDoctorPrintsFindings(t *testing.T) {
 	code, stdout, stderr := run(t.Context(), "doctor", "--database", url)
 	assert.Equal(t, flags.ExitBroken, code, stderr)
 	for _, want := range []string{
-		"problem  indexes                table command lacks the index command_due: ",
+		"problem  indexes                table command lacks the index command_due, so queries read the whole table",
 		"                                → CREATE INDEX CONCURRENTLY command_due ON pawl.command USING btree (run_at) WHERE ",
 		"warning  retention              no node runs retention",
 		"ok       connection             database ",

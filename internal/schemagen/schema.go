@@ -1,15 +1,42 @@
+// Package schemagen says in JSON Schema what the decoder of a payload accepts:
+// the JSON form of a Go type, as package json reads it, under the rules of its
+// validate tags, as package validator applies them.
+//
+// A missing field, a null and the zero value are one thing to the decoder, so
+// a field whose rules refuse the zero value is required, and any other may be
+// missing or null.
+//
+// A schema is never stricter than the decoder. It is exactly as strict but for
+// what JSON Schema cannot say, or cannot say everywhere:
+//   - rules between fields (required_with, eqfield) and rules without a keyword
+//     (luhn_checksum) are left out;
+//   - "format" is a note to most validators, and 64-bit integers have a format
+//     instead of bounds that no double can hold;
+//   - 1.0 and 1e2 are integers to JSON Schema, and to the decoder only once they
+//     are written canonically, as 1 and 100.
+//
+// What could make the decoder fail for another reason than the payload is an
+// error here: a type that package json cannot fill, a rule that does not fit
+// its field, and a rule that reads the clock, the disk or the network.
+//
+// [Components] describes the values of the HTTP API by the same rules, without
+// validate tags.
 package schemagen
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
 )
 
 // Draft names the version of JSON Schema that the schemas are written in.
@@ -199,3 +226,66 @@ func anything() *jsonschema.Schema { return &jsonschema.Schema{} }
 
 // nothing is the schema of no value.
 func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
+// Components describes the Go types that a program of its own reads and writes, for documents such as OpenAPI's. A struct of
+// its module is a component, by the name of its type, and other schemas refer to it. Validate tags are ignored. A member is
+// required unless package json may leave it out, and null is not a value.
+type Components struct {
+	Named map[string]*jsonschema.Schema
+
+	module, at string
+	types      map[string]reflect.Type
+	fixed      map[reflect.Type]*jsonschema.Schema
+}
+
+// NewComponents returns an empty set for the types of a module. References begin with at, such as "#/components/schemas/".
+// The schema of a type in fixed is used as it is.
+func NewComponents(module, at string, fixed map[reflect.Type]*jsonschema.Schema) *Components {
+	c := &Components{Named: map[string]*jsonschema.Schema{}, module: module, at: at, types: map[string]reflect.Type{},
+		fixed: map[reflect.Type]*jsonschema.Schema{
+			reflect.TypeFor[jsontext.Value](): {Description: "any JSON"},
+			reflect.TypeFor[time.Time]():      {Type: "string", Format: "date-time"},
+			reflect.TypeFor[uuid.UUID]():      {Type: "string", Format: "uuid"},
+		}}
+	maps.Copy(c.fixed, fixed)
+	return c
+}
+
+// Answer returns the schema of a value that is written. Later releases may add members, so unknown members are allowed.
+func (c *Components) Answer(t reflect.Type) *jsonschema.Schema { return c.of(t, true) }
+
+// Request returns the schema of a value that is read. Unknown members are refused.
+func (c *Components) Request(t reflect.Type) *jsonschema.Schema { return c.of(t, false) }
+
+// Ref refers to a component.
+func (c *Components) Ref(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: c.at + name} }
+
+func (c *Components) of(t reflect.Type, open bool) *jsonschema.Schema {
+	b := &builder{components: c, open: open}
+	s, _, err := b.value(site{typ: t})
+	if err != nil {
+		panic(fmt.Sprintf("schemagen: %s: %v", t, err))
+	}
+	return s
+}
+
+// known returns the schema of a type that is fixed, or a reference to a component. Two structs with one name are an error.
+func (c *Components) known(t reflect.Type, open bool) (*jsonschema.Schema, error) {
+	if s := c.fixed[t]; s != nil {
+		return s.CloneSchemas(), nil
+	}
+	if t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), c.module) {
+		return nil, nil
+	}
+	switch c.types[t.Name()] {
+	case t:
+		return c.Ref(t.Name()), nil
+	case nil:
+		c.types[t.Name()] = t
+		s, err := (&builder{components: c, open: open}).object(t, false)
+		c.Named[t.Name()] = s
+		return c.Ref(t.Name()), err
+	default:
+		return nil, fmt.Errorf("%s and %s have one name", c.types[t.Name()], t)
+	}
+}
