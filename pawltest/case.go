@@ -63,9 +63,8 @@ func (c *Case) As(actor string, roles ...string) *Case {
 	return &other
 }
 
-// Try does a transition, under a key of its own, and says why not where it is
-// refused. A command that takes time is accepted, and is done when the clock
-// moves: see [Sim.Await].
+// Try does a transition, under a key of its own, and says why not where it is refused. A command that takes time is accepted, and is done
+// when the clock moves: see [Sim.Await].
 func (c *Case) Try(transition string, payload any) (transitions.Receipt, error) {
 	c.sim.t.Helper()
 	r, err := c.sim.Submit(transitions.Command{Key: c.sim.newKey(), Instance: c.ID, Transition: transition, Payload: payloadOf(c.sim, payload),
@@ -102,8 +101,7 @@ func (c *Case) State() workflow.State {
 	return c.Instance().State
 }
 
-// Explain says what the actor can do with the instance now, and why not: every
-// transition of its workflow but the starts.
+// Explain says what the actor can do with the instance now, and why not: every transition of its workflow but the starts.
 func (c *Case) Explain() []inspect.Option {
 	c.sim.t.Helper()
 	inst := c.Instance()

@@ -9,12 +9,10 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// replay is how long an answer is replayed where its workflow does not say it, as
-// engines do unless told otherwise.
+// replay is how long an answer is replayed where its workflow does not say it, as engines do unless told otherwise.
 const replay = 24 * time.Hour
 
-// commit decides a command and takes over what it decides, as the pipeline of an
-// engine does in a transaction.
+// commit decides a command and takes over what it decides, as the pipeline of an engine does in a transaction.
 func (s *Sim) commit(p *decide.Prepared) (transitions.Receipt, error) {
 	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
 	c := s.commands[ref]
@@ -60,7 +58,17 @@ func (s *Sim) aimed(p *decide.Prepared) *decide.Prepared {
 func (s *Sim) take(p *decide.Prepared, d *decide.Decision) transitions.Receipt {
 	var position int64
 	if d.After != nil {
-		position = s.log(d)
+		tenant := d.Entry.Tenant
+		s.heads[tenant]++
+		d.Entry.Position = s.heads[tenant]
+		at := address{tenant, d.After.ID}
+		s.instances[at] = d.After
+		s.history[at] = append(s.history[at], d.Entry)
+		for _, e := range d.Events {
+			e.Position = s.heads[tenant]
+			s.events = append(s.events, e)
+		}
+		position = s.heads[tenant]
 	}
 	receipt := decide.ReceiptOf(p, d, position)
 	c := s.keep(p.Tenant, decide.RowOf(p, d, s.workflows.Horizons, s.now), position)
@@ -75,23 +83,7 @@ func (s *Sim) take(p *decide.Prepared, d *decide.Decision) transitions.Receipt {
 	return receipt
 }
 
-// log appends what a transition did, and returns its position.
-func (s *Sim) log(d *decide.Decision) int64 {
-	tenant := d.Entry.Tenant
-	s.heads[tenant]++
-	d.Entry.Position = s.heads[tenant]
-	at := address{tenant, d.After.ID}
-	s.instances[at] = d.After
-	s.history[at] = append(s.history[at], d.Entry)
-	for _, e := range d.Events {
-		e.Position = s.heads[tenant]
-		s.events = append(s.events, e)
-	}
-	return s.heads[tenant]
-}
-
-// keep makes a row part of the run: a new command, or what becomes of one. position is that
-// of the transition.
+// keep makes a row part of the run: a new command, or what becomes of one. position is that of the transition.
 func (s *Sim) keep(tenant string, row decide.Row, position int64) *command {
 	ref := transitions.Ref{Tenant: tenant, Scope: row.Scope, Key: row.Key}
 	c := s.commands[ref]
@@ -119,10 +111,20 @@ func (s *Sim) keep(tenant string, row decide.Row, position int64) *command {
 // changeOthers does what a decision makes of other commands.
 func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int64) {
 	for _, scope := range d.Disarmed {
-		s.disarm(p, scope)
+		// A timer that fires, the command that is being decided, stays.
+		for ref := range s.flying {
+			if ref.Tenant == p.Tenant && ref.Scope == scope && (p.Scope != scope || p.Key != ref.Key) {
+				delete(s.flying, ref)
+				delete(s.commands, ref)
+			}
+		}
 	}
 	for _, planned := range d.Commands {
-		s.plan(p.Tenant, planned)
+		ref := transitions.Ref{Tenant: p.Tenant, Scope: planned.Scope, Key: planned.Key}
+		if s.commands[ref] != nil {
+			s.t.Fatalf("pawltest: the command %s %s is made twice, which an engine's tables refuse: a defect of Pawl", ref.Scope, ref.Key)
+		}
+		s.keep(p.Tenant, planned.Row(s.now), 0)
 	}
 	if d.Resumed {
 		s.resume(p.Tenant, p.Instance)
@@ -142,25 +144,6 @@ func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int6
 	if t := d.Target; t != nil {
 		s.keep(p.Tenant, t.Row(s.workflows.Horizons, s.now), position)
 	}
-}
-
-// disarm cancels the commands in flight of a scope, except the one that is being decided: a timer that fires.
-func (s *Sim) disarm(p *decide.Prepared, scope string) {
-	for ref := range s.flying {
-		if ref.Tenant == p.Tenant && ref.Scope == scope && (p.Scope != scope || p.Key != ref.Key) {
-			delete(s.flying, ref)
-			delete(s.commands, ref)
-		}
-	}
-}
-
-// plan takes a command that a decision makes.
-func (s *Sim) plan(tenant string, planned decide.Planned) {
-	ref := transitions.Ref{Tenant: tenant, Scope: planned.Scope, Key: planned.Key}
-	if s.commands[ref] != nil {
-		s.t.Fatalf("pawltest: the command %s %s is made twice, which an engine's tables refuse: a defect of Pawl", ref.Scope, ref.Key)
-	}
-	s.keep(tenant, planned.Row(s.now), 0)
 }
 
 // cancel asks a command to stop: one that waits is due, to end.

@@ -12,17 +12,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// maxDeliveries is how often a message is delivered whose instance is not there, as
-// on an engine with its defaults.
+// maxDeliveries is how often a message is delivered whose instance is not there, as on an engine with its defaults.
 const maxDeliveries = 20
 
-// Consume does once what a message from outside asks for, as an engine does, and
-// answers the same message alike however often it comes. One that is not done is
-// among [Sim.DeadMessages], or should come again: that is for the test to do. The
-// errors are those of an engine.
+// Consume does once what a message from outside asks for, as an engine does, and answers the same message alike however often it comes. One
+// that is not done is among [Sim.DeadMessages], or should come again: that is for the test to do. The errors are those of an engine.
 //
-// A message needs a Consumer, an ID and a Body; its Type is that of the body where
-// the test does not say it.
+// A message needs a Consumer, an ID and a Body; its Type is that of the body where the test does not say it.
 func (s *Sim) Consume(m transitions.Message) (transitions.Receipt, error) {
 	m = m.WithDefaults()
 	if err := m.Check(); err != nil && workflow.CodeOf(err) != workflow.TooLarge {
@@ -39,7 +35,17 @@ func (s *Sim) Consume(m transitions.Message) (transitions.Receipt, error) {
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		s.bury(m, failure)
+		d := s.dead[m.Ref()]
+		if d == nil {
+			d = &deadMessage{number: s.next(), DeadMessage: inspect.DeadMessage{MessageRef: m.Ref(), Size: len(m.Body), CreatedAt: s.now}}
+			if d.Size <= transitions.MaxMessage {
+				d.Body = m.Body
+			}
+			s.dead[m.Ref()] = d
+		}
+		d.About = decide.AboutMessage(m, s.workflows.Routes()[m.Consumer])
+		d.Type, d.Status, d.Code, d.Failure = m.Type, inspect.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
+		d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
 	}
 	return receipt, err
 }
@@ -63,21 +69,6 @@ func (s *Sim) deliver(m transitions.Message) (transitions.Receipt, error) {
 	return receipt, err
 }
 
-// bury puts a message on the list of dead ones.
-func (s *Sim) bury(m transitions.Message, failure error) {
-	d := s.dead[m.Ref()]
-	if d == nil {
-		d = &deadMessage{number: s.next(), DeadMessage: inspect.DeadMessage{MessageRef: m.Ref(), Size: len(m.Body), CreatedAt: s.now}}
-		if d.Size <= transitions.MaxMessage {
-			d.Body = m.Body
-		}
-		s.dead[m.Ref()] = d
-	}
-	d.About = decide.AboutMessage(m, s.workflows.Routes()[m.Consumer])
-	d.Type, d.Status, d.Code, d.Failure = m.Type, inspect.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
-	d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
-}
-
 // failureOf is what the list tells of a failure.
 func failureOf(failure error) string {
 	if e, ok := errors.AsType[*workflow.Error](failure); ok {
@@ -92,8 +83,7 @@ type deadMessage struct {
 	number int
 }
 
-// DeadMessages are the messages that were not done and wait for an operator, or to be
-// sent again, in the order in which they failed first.
+// DeadMessages are the messages that were not done and wait for an operator, or to be sent again, in the order in which they failed first.
 func (s *Sim) DeadMessages() (list []inspect.DeadMessage) {
 	for _, d := range slices.SortedFunc(maps.Values(s.dead), func(a, b *deadMessage) int { return cmp.Compare(a.number, b.number) }) {
 		list = append(list, d.DeadMessage)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -83,8 +82,7 @@ func (s *Sim) faked(workflowName, transition string) (f fake, works []*workflow.
 	return fake{}, nil
 }
 
-// fitting is a result as JSON. It fails the test where none of the activities could
-// have had it.
+// fitting is a result as JSON. It fails the test where none of the activities could have had it.
 func (s *Sim) fitting(works []*workflow.Work, result any) []byte {
 	s.t.Helper()
 	raw := encode(s, result)
@@ -96,26 +94,6 @@ func (s *Sim) fitting(works []*workflow.Work, result any) []byte {
 	}
 	s.t.Fatalf("pawltest: %s is not a result of the activity: %v", raw, err)
 	return nil
-}
-
-// code is what an attempt runs: the declared functions, or those in their place.
-func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *decide.InFlight, work *workflow.Work,
-	asked decide.Request) decide.Code {
-	use := s.fakes[activity{f.Workflow, f.Transition}]
-	if use.do == nil {
-		use.do = work.Do
-	}
-	if use.check == nil {
-		use.check = work.Check
-	}
-	if use.undo == nil {
-		use.undo = work.Undo
-	}
-	return decide.Code{
-		Do:    func() ([]byte, error) { return use.do(ctx, a, f.Data, asked.Payload) },
-		Check: func() ([]byte, bool, error) { return use.check(ctx, a, f.Data, asked.Payload) },
-		Undo:  func() error { return use.undo(ctx, a, f.Data, asked.Payload, asked.Result) },
-	}
 }
 
 func decode[T any](s *Sim, raw []byte) (v T) {

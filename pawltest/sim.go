@@ -25,8 +25,7 @@ type TB interface {
 	Context() context.Context
 }
 
-// Example stands for the test in a testable example, which has none: what would
-// fail the test panics.
+// Example stands for the test in a testable example, which has none: what would fail the test panics.
 var Example TB = alone{}
 
 type alone struct{}
@@ -77,8 +76,7 @@ type command struct {
 	stop   context.CancelCauseFunc // ends the attempt that is under way
 }
 
-// Run begins a run of the workflows, of which several versions may be given. It
-// fails the test with every mistake of their definitions.
+// Run begins a run of the workflows, of which several versions may be given. It fails the test with every mistake of their definitions.
 func Run(t TB, sources ...workflow.Source) *Sim {
 	t.Helper()
 	workflows, err := definitions.Build(sources, replay)
@@ -104,9 +102,8 @@ func (s *Sim) next() int {
 	return s.numbers
 }
 
-// Submit does a command as an engine does: decides it, answers a retry with the
-// first answer, and accepts what takes time. Nothing that takes time is begun
-// before the clock moves; see [Sim.Settle].
+// Submit does a command as an engine does: decides it, answers a retry with the first answer, and accepts what takes time. Nothing that
+// takes time is begun before the clock moves; see [Sim.Settle].
 //
 // The errors are those of an engine. A Hook's SQL is not run.
 func (s *Sim) Submit(c transitions.Command) (transitions.Receipt, error) {
@@ -147,8 +144,7 @@ func (s *Sim) Operate(c transitions.Command, o transitions.Operation) (transitio
 	return s.commit(p)
 }
 
-// Cancel asks a command in flight to stop. One that waits ends as soon as the
-// clock moves; one that is finished is returned as it is.
+// Cancel asks a command in flight to stop. One that waits ends as soon as the clock moves; one that is finished is returned as it is.
 func (s *Sim) Cancel(tenant, scope, key, by string) (transitions.Record, error) {
 	c := s.commands[transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}]
 	if c == nil {
@@ -179,8 +175,7 @@ func errNoCommand() error {
 
 func tenantOr(tenant string) string { return transitions.Command{Tenant: tenant}.WithDefaults().Tenant }
 
-// InFlight lists the commands that are accepted and not finished, timers among
-// them, in the order of their arrival.
+// InFlight lists the commands that are accepted and not finished, timers among them, in the order of their arrival.
 func (s *Sim) InFlight() []transitions.Record {
 	return s.list(func(*command) bool { return true })
 }
@@ -212,14 +207,12 @@ func (s *Sim) Instance(tenant string, id uuid.UUID) (transitions.Instance, error
 	return *inst, nil
 }
 
-// History are the transitions of an instance, oldest first. Their hashes are
-// zero.
+// History are the transitions of an instance, oldest first. Their hashes are zero.
 func (s *Sim) History(tenant string, id uuid.UUID) []transitions.Entry {
 	return slices.Clone(s.history[address{tenantOr(tenant), id}])
 }
 
-// Events are all events so far, of all tenants, in the order in which they
-// happened.
+// Events are all events so far, of all tenants, in the order in which they happened.
 func (s *Sim) Events() []transitions.Event { return slices.Clone(s.events) }
 
 // Timer is a timer that is armed.

@@ -12,16 +12,14 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// lease is how long a command stays with a worker that is lost, as on an engine
-// with its defaults.
+// lease is how long a command stays with a worker that is lost, as on an engine with its defaults.
 const lease = 30 * time.Second
 
 // most bounds what may happen without the clock moving.
 const most = 10_000
 
-// Settle does what is due now, and what that makes due: accepted activities run,
-// in this goroutine, timers fire, undos run. Whatever fails and is to be tried
-// again waits for the clock.
+// Settle does what is due now, and what that makes due: accepted activities run, in this goroutine, timers fire, undos run. Whatever fails
+// and is to be tried again waits for the clock.
 func (s *Sim) Settle() {
 	s.t.Helper()
 	for range most {
@@ -34,9 +32,8 @@ func (s *Sim) Settle() {
 	s.t.Fatalf("pawltest: %d commands were due at %s, and there are more: does a timer without a wait cause itself?", most, s.now)
 }
 
-// Skip moves the clock on by d. On the way it stops wherever something is due
-// and does it, in order: timers, scheduled commands, retries, takeovers from
-// lost workers.
+// Skip moves the clock on by d. On the way it stops wherever something is due and does it, in order: timers, scheduled commands, retries,
+// takeovers from lost workers.
 func (s *Sim) Skip(d time.Duration) {
 	s.t.Helper()
 	if d < 0 {
@@ -74,7 +71,8 @@ func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
 	for range most {
 		s.Settle()
 		if !of.InFlight() {
-			return answer(of)
+			return transitions.Receipt{Status: of.Code, Instance: of.Instance, Version: of.Version, Position: of.Position,
+				Body: transitions.WithPosition(of.Body, of.Position)}
 		}
 		if of.Stuck != "" {
 			s.t.Fatalf("pawltest: command %s waits for an operator (%s): %s", of.Key, of.Stuck, of.Failure)
@@ -87,11 +85,6 @@ func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
 	}
 	s.t.Fatalf("pawltest: command %s does not end", of.Key)
 	return transitions.Receipt{}
-}
-
-func answer(c *command) transitions.Receipt {
-	return transitions.Receipt{Status: c.Code, Instance: c.Instance, Version: c.Version, Position: c.Position,
-		Body: transitions.WithPosition(c.Body, c.Position)}
 }
 
 // LoseWorker loses the worker of the next attempt: its activity runs and has its effect, but its outcome is lost. Another worker takes over
@@ -147,27 +140,6 @@ func (c *command) dueAt() time.Time {
 
 // work claims a command and does what there is to do.
 func (s *Sim) work(c *command) {
-	f := s.claim(c)
-	var v decide.Verdict
-	lost := false
-	if f.Phase == transitions.Scheduled {
-		v = s.decide(c, f)
-	} else {
-		v, lost = s.attempt(c, f)
-	}
-	if lost {
-		return
-	}
-	if v.Outcome != nil {
-		v = s.end(f, *v.Outcome)
-	}
-	if v.Back != nil {
-		s.giveBack(c, v.Back, f.CancelledBy != "")
-	}
-}
-
-// claim takes the lease of a command.
-func (s *Sim) claim(c *command) *decide.InFlight {
 	taken, due := "", c.RunAt
 	if c.Status == transitions.Processing {
 		taken = c.ClaimedBy
@@ -184,7 +156,42 @@ func (s *Sim) claim(c *command) *decide.InFlight {
 	if inst := s.instances[address{c.tenant, c.Instance}]; inst != nil {
 		f.Definition, f.Data, f.Paused = inst.Definition, inst.Data, inst.Paused
 	}
-	return f
+	var v decide.Verdict
+	lost := false
+	if f.Phase == transitions.Scheduled {
+		v = s.decide(c, f)
+	} else {
+		v, lost = s.attempt(c, f)
+	}
+	if lost {
+		return
+	}
+	if v.Outcome != nil {
+		v = s.end(f, *v.Outcome)
+	}
+	if v.Back != nil {
+		// Release the command to another worker, or to an operator. The delay is the longest of the policy, so that every run is the same.
+		// knew: it was asked to stop before its claim; one that was asked since is due at once, to end.
+		knew := f.CancelledBy != ""
+		c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = v.Back.Status, time.Time{}, v.Back.Stuck, s.now
+		c.Revision++
+		c.unsure, c.none = c.unsure || v.Back.Unsure, !c.unsure && !v.Back.Unsure && (c.none || v.Back.None && c.Failures == 0)
+		if v.Back.Failed {
+			c.Failures++
+		}
+		if v.Back.Failure != "" {
+			c.Failure = v.Back.Failure
+		}
+		if v.Back.Request != nil {
+			c.Request = v.Back.Request
+		}
+		if v.Back.Stuck == "" {
+			c.RunAt = s.now.Add(v.Back.Most).Truncate(time.Microsecond)
+		}
+		if c.CancelledBy != "" && !knew && c.Phase != transitions.Undoing {
+			c.RunAt, c.Stuck = s.now, ""
+		}
+	}
 }
 
 // decide decides a scheduled command.
@@ -247,7 +254,22 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 	}()
 	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
 		func(progress []byte) { c.Progress = progress })
-	t := f.Try(work, s.code(ctx, a, f, work, asked), func(value any, stack []byte) {
+	// The declared functions, or those in their place.
+	use := s.fakes[activity{f.Workflow, f.Transition}]
+	if use.do == nil {
+		use.do = work.Do
+	}
+	if use.check == nil {
+		use.check = work.Check
+	}
+	if use.undo == nil {
+		use.undo = work.Undo
+	}
+	t := f.Try(work, decide.Code{
+		Do:    func() ([]byte, error) { return use.do(ctx, a, f.Data, asked.Payload) },
+		Check: func() ([]byte, bool, error) { return use.check(ctx, a, f.Data, asked.Payload) },
+		Undo:  func() error { return use.undo(ctx, a, f.Data, asked.Payload, asked.Result) },
+	}, func(value any, stack []byte) {
 		if _, is := value.(mistake); is {
 			panic(value)
 		}
@@ -259,27 +281,4 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 		return v, true
 	}
 	return f.After(work, t), false
-}
-
-// giveBack releases the command to another worker, or to an operator. The delay is the longest of the policy, so that every run is the
-// same. knew: it was asked to stop before its claim; one that was asked since is due at once, to end.
-func (s *Sim) giveBack(c *command, b *decide.Back, knew bool) {
-	c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = b.Status, time.Time{}, b.Stuck, s.now
-	c.Revision++
-	c.unsure, c.none = c.unsure || b.Unsure, !c.unsure && !b.Unsure && (c.none || b.None && c.Failures == 0)
-	if b.Failed {
-		c.Failures++
-	}
-	if b.Failure != "" {
-		c.Failure = b.Failure
-	}
-	if b.Request != nil {
-		c.Request = b.Request
-	}
-	if b.Stuck == "" {
-		c.RunAt = s.now.Add(b.Most).Truncate(time.Microsecond)
-	}
-	if c.CancelledBy != "" && !knew && c.Phase != transitions.Undoing {
-		c.RunAt, c.Stuck = s.now, ""
-	}
 }

@@ -41,8 +41,7 @@ func (r Right) String() string {
 	return r.Privilege + " on a " + strings.ToLower(r.Kind)
 }
 
-// needed lists the rights of a node. Row locks of any strength require UPDATE. A node never deletes
-// from instance, audit, outbox and log.
+// needed lists the rights of a node. Row locks of any strength require UPDATE. A node never deletes from instance, audit, outbox and log.
 var needed = []struct {
 	kind       kind
 	privileges string
@@ -56,8 +55,7 @@ var needed = []struct {
 		[]string{"instance", "audit", "outbox", "log", "definition", "horizon", "instance_migration", "api_key"}},
 	{tables, "SELECT, INSERT, DELETE", []string{"ticket_key"}},
 	{tables, "SELECT, INSERT, UPDATE, DELETE",
-		[]string{"command", "begins", "node", "paused", "outbox_sink", "outbox_cursor", "outbox_dead", "inbox_dead",
-			"inbox_kept", "scope_day"}},
+		[]string{"command", "begins", "node", "paused", "outbox_sink", "outbox_cursor", "outbox_dead", "inbox_dead", "inbox_kept", "scope_day"}},
 	{partitions, "SELECT", []string{""}},
 	{sequences, "USAGE", []string{"provisional"}},
 	{functions, "EXECUTE", []string{""}},

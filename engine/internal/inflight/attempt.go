@@ -31,7 +31,9 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	if err != nil {
 		return r.undecidable(f, err)
 	}
-	r.setDeadline(f, time.Now().Add(work.Timeout))
+	r.mu.Lock()
+	f.deadline = time.Now().Add(work.Timeout)
+	r.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, work.Timeout, decide.ErrTimeout)
 	defer cancel()
 	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
@@ -63,13 +65,6 @@ func (r *Runner) logUnencodable(f *flight, err error) error {
 		r.config.Log.Error("it has happened, but its result cannot be encoded", f.attrs("error", err)...)
 	}
 	return err
-}
-
-// setDeadline says until when the lease is prolonged.
-func (r *Runner) setDeadline(f *flight, deadline time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f.deadline = deadline
 }
 
 // report takes progress to be stored soon; with the next heartbeat, at the latest.

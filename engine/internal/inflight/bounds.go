@@ -27,8 +27,7 @@ const (
 	wholeMost  = time.Minute
 )
 
-// begin says since when a poll looks. It is whole if it is a regular one and its time
-// has come, or if the engine's clock has jumped back.
+// begin says since when a poll looks. It is whole if it is a regular one and its time has come, or if the engine's clock has jumped back.
 func (b *bounds) begin(q *store.PollRequest, tick bool) {
 	q.Whole = tick && !time.Now().Before(b.whole)
 	if q.Now.Before(b.now.Add(-lateness / 2)) {

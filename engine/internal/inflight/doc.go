@@ -30,9 +30,8 @@
 // # Goroutines
 //
 // The poller finds and claims due work, every second or two and when it is notified. Before it polls, it releases commands that this node
-// may have leased in a commit with an unknown outcome; the heartbeater does so at its end. The heartbeater extends leases, stores
-// progress and releases commands, for all attempts of the node together. Every attempt has its own goroutine, which normally sends no
-// queries.
+// may have leased in a commit with an unknown outcome; the heartbeater does so at its end. The heartbeater extends leases, stores progress
+// and releases commands, for all attempts of the node together. Every attempt has its own goroutine, which normally sends no queries.
 //
 // Pure functions of internal/kernel/decide decide about a command before, during and after an attempt.
 package inflight

@@ -2,7 +2,12 @@ package inflight
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/internal/kernel/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -89,10 +94,8 @@ func (r *Runner) expect(l *decide.FlightUpdate) (hint bool) {
 	return false
 }
 
-// launch begins to work on a command that this node has leased and has a slot
-// for. Where the commit took so long that the lease may have run out, it is
-// prolonged first, for another node may have the command. A runner that is
-// stopping gives it back instead.
+// launch begins to work on a command that this node has leased and has a slot for. Where the commit took so long that the lease may have
+// run out, it is prolonged first, for another node may have the command. A runner that is stopping gives it back instead.
 func (r *Runner) launch(f *flight) {
 	ctx, quit := context.WithCancel(context.Background())
 	attempt, stop := context.WithCancelCause(ctx)
@@ -128,9 +131,8 @@ func (r *Runner) launch(f *flight) {
 	}
 }
 
-// beginOrRenew begins the work if at least half of the lease is left, by this
-// node's clock; else the lease is prolonged first, as often as that takes so long.
-// r.mu is held.
+// beginOrRenew begins the work if at least half of the lease is left, by this node's clock; else the lease is prolonged first, as often as
+// that takes so long. r.mu is held.
 func (r *Runner) beginOrRenew(f *flight) {
 	if time.Since(f.kept) < r.config.Lease/2 {
 		f.begin()
@@ -145,8 +147,7 @@ func (r *Runner) returnUnbegun(f *flight) {
 	r.finish(f)
 }
 
-// expire ends an attempt whose lease has run out by this node's clock: it could
-// not be prolonged, and others may begin.
+// expire ends an attempt whose lease has run out by this node's clock: it could not be prolonged, and others may begin.
 func (r *Runner) expire(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,8 +165,7 @@ func (r *Runner) expire(f *flight) {
 	r.config.Log.Warn("an attempt is told to end: its lease could not be prolonged in time", f.attrs()...)
 }
 
-// run works on a command. Should its code end the goroutine, the lease runs out
-// as that of a node that is gone.
+// run works on a command. Should its code end the goroutine, the lease runs out as that of a node that is gone.
 func (r *Runner) run(ctx, attempt context.Context, f *flight) {
 	defer r.finish(f)
 	ctx, attempt, span := r.trace(ctx, attempt, f)
@@ -214,6 +214,47 @@ func (r *Runner) version(f *flight) *workflow.Workflow {
 		if w.Version == f.Definition {
 			return w
 		}
+	}
+	return nil
+}
+
+// cancelSettings bound the wait for a lock, keep the statement to its index, and make what is answered durable, on a connection that is the
+// user's. Parameter: milliseconds.
+const cancelSettings = `SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true), ` + durable
+
+// Cancel requests that a command in flight stops. A waiting command ends soon. The context of a running one is cancelled, at once on this
+// node and with the next heartbeat on another. Its effect may have happened; it is undone if an undo is declared. A finished command does
+// not change, without an error. Cancel waits up to 2 seconds for a locked row.
+//
+// Errors: CommandNotFound; InvalidRequest for an undo; Locked; TimedOut; Unavailable.
+func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) error {
+	var phase transitions.Phase
+	var asked bool
+	err := pgx.BeginTxFunc(ctx, r.config.Callers, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, cancelSettings, fmt.Sprint(r.lockWait.Milliseconds())); err != nil {
+			return err
+		}
+		var err error
+		phase, asked, err = r.sql.Cancel(ctx, tx, ref, by, r.config.Clock.Now())
+		return err
+	})
+	refused, _ := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return transitions.UnknownCommand()
+	case err != nil && ctx.Err() != nil:
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the command could not be cancelled in time; ask again", Cause: err}
+	case refused != nil && refused.Code == "55P03": // lock_not_available
+		return &workflow.Error{Code: workflow.Locked, Message: "another transaction holds the command; ask again when it has ended", Cause: err}
+	case err != nil:
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the command could not be cancelled; ask again", Cause: err}
+	case phase == transitions.Undoing:
+		return workflow.Errorf(workflow.InvalidRequest, "an undo cannot be cancelled; when it is stuck it can be abandoned")
+	}
+	if asked {
+		r.stopAttempt(ref, &decide.CancelledError{By: by})
+		r.Wake()
+		r.config.Watchers.Changed([]transitions.Ref{ref})
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type leaseUpdate struct {
 	next  time.Time // not to be written before: it could not be
 }
 
-// giveBack lets others have a command. The keeper writes it, with others.
+// giveBack lets others have a command. The heartbeater writes it, with others.
 func (r *Runner) giveBack(f *flight, b *decide.Back) {
 	n := &leaseUpdate{flight: f, back: b}
 	if b.Stuck == "" {
@@ -31,30 +31,23 @@ func (r *Runner) giveBack(f *flight, b *decide.Back) {
 		}
 		n.runAt = r.config.Clock.Now().Add(wait)
 	}
-	if !r.giveUp(f, n) {
-		return // another attempt has begun
+	r.mu.Lock()
+	held := r.held[f.Ref] == f
+	if held {
+		delete(r.held, f.Ref)
+		r.stats.count(func(s *Stats) { s.givenBack(b) }) // before anybody can see it
+		n.progress = string(f.progress)
+		r.keeper.returns = append(r.keeper.returns, n)
+		poke(r.keeper.woken)
 	}
+	r.mu.Unlock()
 	switch {
+	case !held: // another attempt has begun
 	case b.Stuck != "":
 		r.config.Log.Warn("a command waits for an operator", f.attrs("why", b.Stuck, "failure", b.Failure)...)
 	case b.Failed:
 		r.config.Log.Info("an attempt failed and is tried again", f.attrs("failure", b.Failure, "at", n.runAt)...)
 	}
-}
-
-// giveUp leaves a command to the keeper, if it is still held.
-func (r *Runner) giveUp(f *flight, n *leaseUpdate) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.held[f.Ref] != f {
-		return false
-	}
-	delete(r.held, f.Ref)
-	r.stats.count(func(s *Stats) { s.givenBack(n.back) }) // before anybody can see it
-	n.progress = string(f.progress)
-	r.keeper.returns = append(r.keeper.returns, n)
-	poke(r.keeper.woken)
-	return true
 }
 
 // giveBackUnbegun releases an attempt that this node leased and did not begin. It is due at once and does not count as a failure.
@@ -102,8 +95,7 @@ func (r *Runner) keep(ctx context.Context) {
 	}
 }
 
-// nextWrite is when there is something to write: when leases are looked at, at
-// the latest.
+// nextWrite is when there is something to write: when leases are looked at, at the latest.
 func (r *Runner) nextWrite(next time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +110,7 @@ func (r *Runner) nextWrite(next time.Time) time.Time {
 	return next
 }
 
-// gather collects what is to be written now, by tenant. all looks at every lease
-// and prolongs those that need it.
+// gather collects what is to be written now, by tenant. all looks at every lease and prolongs those that need it.
 func (r *Runner) gather(now time.Time, all bool) map[string][]*leaseUpdate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,9 +152,8 @@ func (r *Runner) gather(now time.Time, all bool) map[string][]*leaseUpdate {
 	return notes
 }
 
-// Heard takes notice that other nodes have changed commands with these hashes.
-// One that is worked on here may have been asked to stop: its heartbeat, which
-// tells, is sent now.
+// Heard takes notice that other nodes have changed commands with these hashes. One that is worked on here may have been asked to stop: its
+// heartbeat, which tells, is sent now.
 func (r *Runner) Heard(commands []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,8 +185,7 @@ func (f *flight) keeps(now time.Time) bool {
 	return f.submitted || f.deadline.IsZero() || now.Before(f.deadline)
 }
 
-// written takes notice of an update that is stored. by is who asked the command to
-// stop, or "".
+// written takes notice of an update that is stored. by is who asked the command to stop, or "".
 func (r *Runner) written(n *leaseUpdate, sent time.Time, by string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,8 +33,7 @@ func (r *Runner) wantAt(at time.Time) {
 	r.poller.wanted.next = earlier(r.poller.wanted.next, at)
 }
 
-// Wake polls for due work now: another node has some that it cannot take, or an
-// operation has made some.
+// Wake polls for due work now: another node has some that it cannot take, or an operation has made some.
 func (r *Runner) Wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +90,12 @@ func (r *Runner) nextRequest(tick bool) (store.PollRequest, bool) {
 	q := store.PollRequest{Now: now, Works: s.workers, Full: s.full(), Workflows: r.known}
 	if q.Works > 0 {
 		q.Turns = r.poller.turns.next(q.Works)
-		s.polled()
+		s.more = false // this poll sees who waits
+		for _, l := range s.loads {
+			if !l.full() {
+				l.waiting = false
+			}
+		}
 	} else {
 		s.more = true
 	}
@@ -194,8 +198,7 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 	return err
 }
 
-// countDue counts what comes in the order in which it is due: work, and scheduled
-// commands, also those that a pause holds.
+// countDue counts what comes in the order in which it is due: work, and scheduled commands, also those that a pause holds.
 func countDue(found []store.Candidate) (works, dues int) {
 	for _, c := range found {
 		switch c.Kind {
@@ -222,8 +225,7 @@ func (r *Runner) findDue(ctx context.Context, q store.PollRequest) ([]store.Cand
 	r.config.Clock.Set(due.Clock, sent, received)
 	if gap, again := r.poller.contact.succeeded(due.Clock, sent, received); again {
 		r.config.Log.Info("the database was out of sight, or its clock has jumped: "+
-			"leases that ran out meanwhile are left to their holders for a while",
-			"gap", gap, "for", r.poller.contact.wait)
+			"leases that ran out meanwhile are left to their holders for a while", "gap", gap, "for", r.poller.contact.wait)
 	}
 	r.config.Paused(due.Paused, sent)
 	r.poller.pauses.seen(&due)
@@ -239,8 +241,7 @@ func (r *Runner) findDue(ctx context.Context, q store.PollRequest) ([]store.Cand
 	return due.Found, nil
 }
 
-// choose takes a slot for each candidate that there is one for. shadowed says
-// that some have none because their activity is full.
+// choose takes a slot for each candidate that there is one for. shadowed says that some have none because their activity is full.
 func (r *Runner) choose(found []store.Candidate) (chosen []store.Candidate, shadowed bool) {
 	taken := map[transitions.Ref]bool{} // what is a tenant's turn may be the next besides
 	r.mu.Lock()
@@ -262,23 +263,14 @@ func (r *Runner) choose(found []store.Candidate) (chosen []store.Candidate, shad
 	return chosen, shadowed
 }
 
-// knownOf are the workflows that this node knows, and their versions, as a poll asks for them.
-func knownOf(c *Config) (known []string) {
+// knownOf returns the workflows that this node knows and their versions, as a poll asks for them, and how many attempts of each activity
+// may run at once, as its newest version says.
+func knownOf(c *Config) (known []string, limits map[activity]int) {
+	limits = map[activity]int{}
 	for _, name := range c.Workflows {
 		known = append(known, name)
 		for _, w := range c.Definitions.Versions(name) {
 			known = append(known, fmt.Sprint(name, " ", w.Version))
-		}
-	}
-	return known
-}
-
-// limitsOf is how many attempts of each activity that is known may run at once, as its
-// newest version says.
-func limitsOf(c *Config) map[activity]int {
-	limits := map[activity]int{}
-	for _, name := range c.Workflows {
-		for _, w := range c.Definitions.Versions(name) {
 			for _, s := range w.Steps {
 				a := activity{name, s.Name}
 				if _, newer := limits[a]; !newer && s.Work != nil {
@@ -287,5 +279,5 @@ func limitsOf(c *Config) map[activity]int {
 			}
 		}
 	}
-	return limits
+	return known, limits
 }

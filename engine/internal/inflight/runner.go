@@ -143,7 +143,8 @@ type stop struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), known: knownOf(&c), lockWait: lockWait,
+	known, limits := knownOf(&c)
+	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limits, known: known, lockWait: lockWait,
 		held: map[transitions.Ref]*flight{}, stop: stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
 		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
 			turns: turns{kind: store.Turn}, later: turns{kind: store.LaterTurn}},
@@ -203,9 +204,8 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.config.Hint() // of what was given back
 }
 
-// share is how the time of Stop is used: until waits ends for what is under way, then
-// a grace for it to end, a quarter for the commits that it waits for, and a grace for
-// the last give-backs. These take no more than half of the time until a deadline.
+// share is how the time of Stop is used: until waits ends for what is under way, then a grace for it to end, a quarter for the commits that
+// it waits for, and a grace for the last give-backs. These take no more than half of the time until a deadline.
 func (r *Runner) share(ctx context.Context) (grace time.Duration, waits context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -223,8 +223,7 @@ func gracesOf(most, left time.Duration) time.Duration { return min(most, max(lef
 // allGraces is what Stop takes after it has waited.
 func allGraces(grace time.Duration) time.Duration { return grace + grace/4 + grace }
 
-// interrupt ends what is under way: first the attempts, then, a moment later,
-// also the commits of outcomes that it waits for.
+// interrupt ends what is under way: first the attempts, then, a moment later, also the commits of outcomes that it waits for.
 func (r *Runner) interrupt(grace time.Duration) {
 	r.poller.end()
 	for _, f := range r.flights() {

@@ -6,9 +6,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// activity names what an attempt runs. Its attempts share a limit, whatever the
-// version of the workflow. The zero activity is the deciding of a scheduled
-// command, which takes no worker.
+// activity names what an attempt runs. Its attempts share a limit, whatever the version of the workflow. The zero activity is the deciding
+// of a scheduled command, which takes no worker.
 type activity struct{ workflow, transition string }
 
 // slotOf is what a candidate takes.
@@ -93,8 +92,7 @@ func (s *slots) vacate(a activity) (wanted bool) {
 	return s.more || l.waiting
 }
 
-// wait notes that an activity wants one more slot, if it has all that it may
-// have. false: it is not its limit that it waits for.
+// wait notes that an activity wants one more slot, if it has all that it may have. false: it is not its limit that it waits for.
 func (s *slots) wait(a activity) bool {
 	l := s.loads[a]
 	if l == nil || !l.full() {
@@ -104,8 +102,7 @@ func (s *slots) wait(a activity) bool {
 	return true
 }
 
-// full lists the activities of which nothing can be taken now, as the poll wants
-// them.
+// full lists the activities of which nothing can be taken now, as the poll wants them.
 func (s *slots) full() []string {
 	names := []string{}
 	for a, l := range s.loads {
@@ -116,20 +113,8 @@ func (s *slots) full() []string {
 	return names
 }
 
-// polled notes that a poll is under way, which will see who waits.
-func (s *slots) polled() {
-	s.more = false
-	for _, l := range s.loads {
-		if !l.full() {
-			l.waiting = false
-		}
-	}
-}
-
-// Reserve takes a free worker for an activity of a workflow that is about to be
-// accepted.
-// false: none is free, or others have waited for longer; the command will be
-// worked on when it is due.
+// Reserve takes a free worker for an activity of a workflow that is about to be accepted. false: none is free, or others have waited for
+// longer; the command will be worked on when it is due.
 func (r *Runner) Reserve(name string, step *workflow.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,4 +138,49 @@ func (r *Runner) vacate(a activity) {
 		r.want(a == activity{})
 	}
 	r.checkIdle()
+}
+
+// turns shares what a node can take among tenants when there is more of it due: workers among those with work, and decisions among those
+// with scheduled commands, which have turns of their own. A poll takes one command of each of the next tenants, and for what is left what
+// has been due for longest. It belongs to the poller.
+type turns struct {
+	kind    string // store.Turn or store.LaterTurn
+	last    string // the tenant whose turn was last; "" before the first
+	backlog bool   // the newest poll found more than it could take
+}
+
+// mostTurns is of how many tenants a poll takes a turn, at most.
+const mostTurns = dueBatch
+
+// next returns where the round-robin continues, and how many tenants a poll with so much capacity queries: more than the capacity, because
+// some may have no due work.
+func (t *turns) next(room int) store.Turns {
+	if !t.backlog {
+		return store.Turns{}
+	}
+	return store.Turns{After: t.last, Most: min(16+8*room, mostTurns)}
+}
+
+// taken takes notice of a poll that asked for so many turns: what it found, what of that
+// was chosen, and whether there is more than it could take.
+func (t *turns) taken(asked store.Turns, found, chosen []store.Candidate, backlog bool) {
+	t.backlog = backlog
+	served := map[string]bool{}
+	for _, c := range chosen {
+		served[c.Tenant] = served[c.Tenant] || c.Kind == t.kind
+	}
+	walked := 0
+	for _, c := range found {
+		switch {
+		case c.Kind != t.kind:
+			continue
+		case c.Key != "" && c.Pause == "" && !served[c.Tenant]:
+			return // the turns go on with this one
+		}
+		walked++
+		t.last = c.Tenant
+	}
+	if walked < asked.Most {
+		t.last = "" // the walk has come to the end
+	}
 }

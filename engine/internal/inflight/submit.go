@@ -61,8 +61,8 @@ func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 		return f.NotHere()
 	}
 	p, err := f.Due(versions[0], versions[1:]...)
-	if err == nil {
-		err = r.recheck(ctx, &p.Command)
+	if err == nil && r.config.Recheck != nil && p.Proof != "" && !strings.HasPrefix(p.Scope, transitions.Reserved) {
+		err = r.config.Recheck(ctx, &p.Command)
 	}
 	if refusal, is := err.(*workflow.Error); is && refusal.Code == workflow.CredentialEnded {
 		r.config.Log.Warn("a scheduled command is refused: its credential is no longer valid",
@@ -88,15 +88,6 @@ func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 	}
 }
 
-// recheck checks the credential again that a command was scheduled with. Errors: CredentialEnded if the command must not be decided;
-// Unavailable.
-func (r *Runner) recheck(ctx context.Context, c *transitions.Command) error {
-	if r.config.Recheck == nil || c.Proof == "" || strings.HasPrefix(c.Scope, transitions.Reserved) {
-		return nil
-	}
-	return r.config.Recheck(ctx, c)
-}
-
 // setSubmitted keeps the lease extended during the commit. The commit then decides whether the lease was still held.
 func (r *Runner) setSubmitted(f *flight) {
 	r.mu.Lock()
@@ -109,17 +100,6 @@ func (r *Runner) holds(f *flight) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held[f.Ref] == f
-}
-
-// leaseMissing takes notice that a lease is not there any more. If its command was
-// submitted that may be because it is committed, and the commit tells.
-func (r *Runner) leaseMissing(f *flight) {
-	r.mu.Lock()
-	submitted := f.submitted
-	r.mu.Unlock()
-	if !submitted {
-		r.lost(f)
-	}
 }
 
 // lost handles an attempt that was replaced by another, or whose command ended elsewhere. A timer that is disarmed while it fires is a

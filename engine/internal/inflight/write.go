@@ -13,15 +13,15 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// write stores updates, by tenant. It reports whether all of them are stored or
-// void, so that nothing has to be tried again soon.
+// write stores updates, by tenant. It reports whether all of them are stored or void, so that nothing has to be tried again soon.
 func (r *Runner) write(ctx context.Context, notes map[string][]*leaseUpdate) bool {
 	if len(notes) == 0 {
 		return true
 	}
 	sent := time.Now()
 	stored, err := r.store(ctx, notes)
-	if refusesReport(err) {
+	// Only a report of progress can be rejected as a value: the JSON of Go and of PostgreSQL have different limits.
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "54")) {
 		r.config.Log.Warn("reports of progress were dropped: the database does not take one of them", "error", err)
 		for _, list := range notes {
 			for _, n := range list {
@@ -86,7 +86,13 @@ func (r *Runner) resolveMissing(ctx context.Context, missing map[string][]*lease
 				r.retryLater([]*leaseUpdate{n})
 				void = false
 			case n.back == nil:
-				r.leaseMissing(n.flight)
+				// If the outcome was submitted, the lease may be missing because the commit ended it. The commit tells.
+				r.mu.Lock()
+				submitted := n.flight.submitted
+				r.mu.Unlock()
+				if !submitted {
+					r.lost(n.flight)
+				}
 			}
 		}
 	}
@@ -115,13 +121,6 @@ func writtenAs(list []*leaseUpdate) []store.Note {
 		out[i] = store.Note{InFlight: &n.InFlight, Progress: n.progress, Back: n.back, At: n.runAt}
 	}
 	return out
-}
-
-// refusesReport reports whether the database did not accept a value. Only a
-// report of progress can be so: Go's JSON and PostgreSQL's have other limits.
-func refusesReport(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "54"))
 }
 
 // settings restrict the statements of a message to index scans, even if a connection planned them while the tables were empty, and make the

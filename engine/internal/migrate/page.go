@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -67,7 +70,7 @@ func (r *Runner) take(ctx context.Context, b *batch) error {
 
 // ask asks for the migration of each instance of the page.
 func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
-	plan := r.planOf(b)
+	plan := r.config.Plans[slices.Index(r.names, planName(b.Workflow, b.From, b.To))]
 	list := make([]*decide.Prepared, len(b.page))
 	for i, one := range b.page {
 		c := transitions.Command{Tenant: one.Tenant, Workflow: b.Workflow, Instance: one.ID, Actor: b.Actor,
@@ -103,11 +106,6 @@ func (r *Runner) refuseUnfit(ctx context.Context, list []*decide.Prepared, repli
 	}
 }
 
-// planOf is the plan of the batch.
-func (r *Runner) planOf(b *batch) *workflow.Migration {
-	return r.config.Plans[slices.Index(r.names, planName(b.Workflow, b.From, b.To))]
-}
-
 // count adds the outcome of an instance. An instance without a final outcome is read again in the next pass.
 func (t *tally) count(one item, reply transitions.Reply, plan *workflow.Migration) {
 	if code := workflow.CodeOf(reply.Err); code == workflow.KeyExpired {
@@ -128,4 +126,66 @@ func (t *tally) count(one item, reply transitions.Reply, plan *workflow.Migratio
 		t.rejected++
 		t.refusals = append(t.refusals, inspect.MigrationRefusal{State: one.State, Reason: refusal.Message, Count: 1, Instance: one.ID})
 	}
+}
+
+// previewed is how many instances a preview reads at once.
+const previewed = 200
+
+// Preview says what a migration by the plan would do now, and does nothing. It reads and decides every instance of the version that is
+// under way, each as it is then.
+func Preview(ctx context.Context, reader *store.Reader, plan *workflow.Migration, clock *clock.Clock, log *slog.Logger) (
+	inspect.MigrationPreview, error,
+) {
+	p := inspect.MigrationPreview{Workflow: plan.To.Name, From: plan.From.Version, To: plan.To.Version, At: clock.Now()}
+	look := &store.OpenLook{Workflow: p.Workflow, Definition: p.From, Limit: previewed}
+	for {
+		list, err := reader.OpenInstances(ctx, look)
+		for i := range list {
+			preview(&p, plan, &list[i], log)
+		}
+		if err != nil || len(list) == 0 {
+			return p, err
+		}
+	}
+}
+
+// preview adds an instance. Why the plan's code fails is logged, once for each reason.
+func preview(p *inspect.MigrationPreview, plan *workflow.Migration, i *transitions.Instance, log *slog.Logger) {
+	s := stateOf(p, plan, i.State)
+	s.Count++
+	command := transitions.Command{Tenant: i.Tenant, Workflow: i.Workflow, Instance: i.ID, Key: "dry-run"}
+	prepared, err := decide.Operate(command, transitions.Operation{Action: transitions.Migrate, To: p.To}, plan)
+	if err != nil {
+		s.Rejected++
+		return
+	}
+	d := decide.Decide(prepared, plan.From, i, p.At)
+	switch {
+	case d.After != nil:
+		s.Migrated++
+		if len(d.Overdue) > 0 {
+			s.Overdue++
+		}
+	case d.Stored || workflow.CodeOf(d.Err) != workflow.MigrationWaits:
+		s.Rejected++
+		told := len(p.Refusals)
+		p.Refusals = inspect.Refused(p.Refusals,
+			inspect.MigrationRefusal{State: i.State, Reason: workflow.AsError(d.Err).Message, Count: 1, Instance: i.ID})
+		if len(p.Refusals) > told && d.Err.Cause != nil {
+			log.Warn("the code of a plan fails for an instance", "workflow", i.Workflow, "instance", i.ID, "error", d.Err.Cause)
+		}
+	default:
+		s.Waiting++
+	}
+}
+
+func stateOf(p *inspect.MigrationPreview, plan *workflow.Migration, state workflow.State) *inspect.MigrationState {
+	for i := range p.States {
+		if p.States[i].State == state {
+			return &p.States[i]
+		}
+	}
+	into, _ := plan.Into(state)
+	p.States = append(p.States, inspect.MigrationState{State: state, To: into})
+	return &p.States[len(p.States)-1]
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// settledFor is how long dead letters and messages are kept that an operator has
-// settled.
+// settledFor is how long dead letters and messages are kept that an operator has settled.
 const settledFor = 30 * 24 * time.Hour
 
 // partition is a part of the outbox or of the history of commands.
@@ -36,24 +36,22 @@ func (p *partition) parent() string {
 // needless reports whether the partition is past its age and no longer needed.
 func (p *partition) needless() bool { return p.Over && p.Held == "" }
 
-// tend removes what is past its age, and makes partitions ahead. One does not
-// depend on the other, but a partition that is half removed is in the way of its
-// like.
+// tend removes what is past its age, and makes partitions ahead. One does not depend on the other, but a partition that is half removed is
+// in the way of its like.
 func (r *Runner) tend(ctx context.Context) error {
 	now := r.config.Clock.Now()
 	removed := r.removeOld(ctx, now)
 	if errors.Is(removed, errLost) {
 		return removed
 	}
-	_, made := r.exec(ctx, r.sql.ahead, now)
+	_, made := r.exec(ctx, aheadSQL, now)
 	if made != nil {
 		made = fmt.Errorf("make partitions: %w", made)
 	}
 	return errors.Join(removed, made, r.forgetSettled(ctx, now.Add(-settledFor)))
 }
 
-// removeOld removes the partitions that are past their age, and those of which
-// the removal has begun.
+// removeOld removes the partitions that are past their age, and those of which the removal has begun.
 func (r *Runner) removeOld(ctx context.Context, now time.Time) error {
 	list, err := r.partitions(ctx)
 	if err != nil {
@@ -92,7 +90,7 @@ func (r *Runner) removeOld(ctx context.Context, now time.Time) error {
 func (r *Runner) partitions(ctx context.Context) ([]partition, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	rows, err := r.config.Pool.Query(ctx, r.sql.list, pgx.QueryExecModeExec)
+	rows, err := r.config.Pool.Query(ctx, r.config.In(listSQL), pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, fmt.Errorf("list partitions: %w", err)
 	}
@@ -112,32 +110,25 @@ func (r *Runner) judge(ctx context.Context, list []partition, now time.Time) err
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var kept *time.Time
-	if err := r.config.Pool.QueryRow(ctx, r.sql.kept, pgx.QueryExecModeExec, now).Scan(&kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err := r.config.Pool.QueryRow(ctx, r.config.In(store.HistoryKeptSQL), pgx.QueryExecModeExec, now).Scan(&kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("ask how long the history is kept: %w", err)
 	}
 	for i := range list {
 		p := &list[i]
-		switch {
-		case p.events:
-			p.Over = !p.To.After(now.Add(-r.config.Outbox))
-			if !p.Over {
-				continue
-			}
-			var err error
-			if p.Held, err = relay.Holds(ctx, r.config.Pool, r.sql.in, p.Name); err != nil && !isGone(err) {
-				return fmt.Errorf("ask what holds %s: %w", p.Name, err)
-			}
-		default:
+		if !p.events {
 			p.Over = kept != nil && !p.To.After(*kept)
+			continue
+		}
+		if p.Over = !p.To.After(now.Add(-r.config.Outbox)); !p.Over {
+			continue
+		}
+		var err error
+		p.Held, err = relay.Holds(ctx, r.config.Pool, r.config.In, p.Name)
+		if e, ok := errors.AsType[*pgconn.PgError](err); err != nil && (!ok || e.Code != "42P01") { // dropped since it was listed
+			return fmt.Errorf("ask what holds %s: %w", p.Name, err)
 		}
 	}
 	return nil
-}
-
-// isGone reports whether a table was dropped since it was listed.
-func isGone(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == "42P01"
 }
 
 // remove detaches a partition and drops it. Detaching waits for the transactions that may be reading it, and blocks no other; if it is
@@ -156,13 +147,13 @@ func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 		return err
 	}
 	if !again[0].needless() {
-		if _, err := r.exec(ctx, r.sql.back, p.parent(), p.From); err != nil {
+		if _, err := r.exec(ctx, backSQL, p.parent(), p.From); err != nil {
 			return fmt.Errorf("attach %s again: %w", p.Name, err)
 		}
 		r.config.Log.Warn("retention attached a partition again that is still needed", "partition", p.Name, "held", again[0].Held)
 		return nil
 	}
-	if _, err := r.exec(ctx, r.sql.drop, p.Name); err != nil {
+	if _, err := r.exec(ctx, dropSQL, p.Name); err != nil {
 		return fmt.Errorf("drop %s: %w", p.Name, err)
 	}
 	r.stats.count(func(s *Stats) { s.Dropped++ })
@@ -174,22 +165,22 @@ func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 // lock that it needs.
 func (r *Runner) detach(ctx context.Context, p partition) error {
 	if !p.owned {
-		_, err := r.exec(ctx, r.sql.detach, p.Name)
+		_, err := r.exec(ctx, detachSQL, p.Name)
 		return err
 	}
 	how := "CONCURRENTLY"
 	if p.detaching {
 		how = "FINALIZE"
 	}
-	_, err := r.exec(ctx, r.sql.in(fmt.Sprintf("ALTER TABLE {pawl}.%s DETACH PARTITION {pawl}.%s %s",
-		p.parent(), pgx.Identifier{p.Name}.Sanitize(), how)))
+	name := pgx.Identifier{p.Name}.Sanitize()
+	_, err := r.exec(ctx, fmt.Sprintf("ALTER TABLE {pawl}.%s DETACH PARTITION {pawl}.%s %s", p.parent(), name, how))
 	return err
 }
 
 // forgetSettled deletes dead letters and messages that were settled before a time, and expired kept messages.
 func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
 	letters := func(ctx context.Context) (int64, error) {
-		return relay.ForgetSettled(ctx, r.config.Pool, r.sql.in, before, r.config.Batch)
+		return relay.ForgetSettled(ctx, r.config.Pool, r.config.In, before, r.config.Batch)
 	}
 	messages := func(ctx context.Context) (int64, error) { return r.messages.Forget(ctx, before, r.config.Batch) }
 	kept := func(ctx context.Context) (int64, error) {
@@ -197,7 +188,9 @@ func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
 	}
 	for _, forget := range []func(context.Context) (int64, error){letters, messages, kept} {
 		for more := true; more; {
-			some, err := bounded(ctx, forget)
+			statement, cancel := context.WithTimeout(ctx, budget)
+			some, err := forget(statement)
+			cancel()
 			if err != nil {
 				return fmt.Errorf("forget what is settled: %w", err)
 			}
@@ -209,11 +202,4 @@ func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
 		}
 	}
 	return nil
-}
-
-// bounded bounds the time of a statement.
-func bounded(ctx context.Context, statement func(context.Context) (int64, error)) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	return statement(ctx)
 }

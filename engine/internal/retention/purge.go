@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/kernel/decide"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
 const (
@@ -26,9 +29,8 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	var passed *string
 	var next *time.Time
 	now, begun := r.config.Clock.Now(), time.Now()
-	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now,
-		r.config.Replay.Microseconds(), r.config.Workflows, r.passed, r.since).
-		Scan(&expired, &forgotten, &abandoned, &archived, &passed, &next)
+	err := r.config.Pool.QueryRow(ctx, r.config.In(purgeSQL), pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now,
+		r.config.Replay.Microseconds(), r.config.Workflows, r.passed, r.since).Scan(&expired, &forgotten, &abandoned, &archived, &passed, &next)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, errLost
 	}
@@ -53,7 +55,12 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 		s.Abandoned, s.Archived = s.Abandoned+abandoned, s.Archived+archived
 	})
 	if full := max(expired, forgotten, abandoned) >= int64(r.batch); full {
-		return r.afterFull(begun, took), nil
+		if r.behind.IsZero() {
+			r.behind = begun
+		}
+		busy := yielding(r.config.Busy(), begun.Sub(r.behind))
+		r.batch = fit(r.batch, took, busy, r.config.Batch)
+		return pause(took, busy), nil
 	}
 	r.behind = time.Time{}
 	switch {
@@ -65,25 +72,14 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	return min(max(next.Sub(now), lull), r.config.Every), nil
 }
 
-// afterFull fits the size of the next batch after a full one, and says when it is due.
-func (r *Runner) afterFull(begun time.Time, took time.Duration) time.Duration {
-	if r.behind.IsZero() {
-		r.behind = begun
-	}
-	busy := yielding(r.config.Busy(), begun.Sub(r.behind))
-	r.batch = fit(r.batch, took, busy, r.config.Batch)
-	return pause(took, busy)
-}
-
 // yielding returns how much to slow down for a busy pipeline: less, the longer the backlog has existed. Otherwise the tables could grow
 // without limit.
 func yielding(busy float64, behind time.Duration) float64 {
 	return min(max(busy, 0), 1) * (1 - min(float64(behind)/float64(patience), 1))
 }
 
-// fit is the size of the next batch, after one that took so long: the busier the
-// pipeline, the shorter it is to be. A batch that met a slow moment does not
-// change it all at once.
+// fit is the size of the next batch, after one that took so long: the busier the pipeline, the shorter it is to be. A batch that met a slow
+// moment does not change it all at once.
 func fit(batch int, took time.Duration, busy float64, most int) int {
 	want := float64(target) * (1 - 0.8*busy)
 	factor := min(max(want/float64(max(took, time.Millisecond)), 0.5), 2)
@@ -94,4 +90,24 @@ func fit(batch int, took time.Duration, busy float64, most int) int {
 // as long as that while the pipeline is idle, ten times as long when it is busy.
 func pause(took time.Duration, busy float64) time.Duration {
 	return min(time.Duration(float64(took)*(1+9*busy)), longest)
+}
+
+// giveUp looks once for work that nobody knows.
+func (r *Runner) giveUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	after := time.Time{}
+	if r.reached != nil {
+		after = *r.reached
+	}
+	r.reached = nil // should it fail, the next look begins anew
+	var ended int64
+	err := r.config.Pool.QueryRow(ctx, r.config.In(store.GiveUpSQL), pgx.QueryExecModeExec, r.config.Clock.Now(),
+		r.config.Replay.Microseconds(), r.config.Workflows, after, r.batch, string(decide.AbandonedAnswer()), decide.LateScope).
+		Scan(&r.reached, &ended)
+	if err != nil {
+		return fmt.Errorf("give up work: %w", err)
+	}
+	r.stats.count(func(s *Stats) { s.Abandoned += ended })
+	return nil
 }

@@ -3,7 +3,9 @@ package retention
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,12 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/clock"
 	"github.com/pawlhq/pawl/internal/kernel/loop"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// Config is what a runner needs. Every field must be set but those that say
-// otherwise.
+// Config is what a runner needs. Every field must be set but those that say otherwise.
 type Config struct {
 	Pool      *pgxpool.Pool
 	In        func(sql string) string // puts the schema's name into a statement
@@ -44,7 +47,6 @@ const (
 type Runner struct {
 	*loop.Loop
 	config   Config
-	sql      statements
 	messages *inbox.Table
 	stats    counters
 
@@ -66,7 +68,6 @@ func New(c Config) *Runner {
 	return &Runner{
 		Loop:     loop.New(),
 		config:   c,
-		sql:      newStatements(c.In),
 		messages: inbox.NewTable(c.Pool, c.In),
 		batch:    min(c.Batch, firstBatch),
 	}
@@ -79,12 +80,24 @@ func (r *Runner) Start() {
 	}
 }
 
-// poll takes a turn, and says when to take the next one.
+// poll does what there is to do now, and returns the delay before the next poll.
 func (r *Runner) poll(ctx context.Context) time.Duration {
-	wait, err := r.turn(ctx)
+	var err error
+	wait := r.config.Every
+	if r.token == 0 {
+		err = r.claim(ctx)
+	}
+	if r.token != 0 && err == nil {
+		wait, err = r.workOnce(ctx)
+	}
+	if errors.Is(err, errLost) {
+		r.token, r.tended = 0, time.Time{}
+		r.config.Log.Warn("another node has taken retention over")
+		return r.config.Every
+	}
 	if err != nil {
 		r.failed(ctx, err)
-		wait = r.config.Every
+		return r.config.Every
 	}
 	return wait
 }
@@ -95,22 +108,6 @@ func (r *Runner) failed(ctx context.Context, err error) {
 		r.stats.count(func(s *Stats) { s.Failures++ })
 		r.config.Log.Warn("retention failed, and is tried again", "error", err)
 	}
-}
-
-// turn does what there is to do now, and says when to poll again.
-func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
-	if r.token == 0 {
-		if err := r.claim(ctx); err != nil || r.token == 0 {
-			return r.config.Every, err
-		}
-	}
-	wait, err := r.workOnce(ctx)
-	if errors.Is(err, errLost) {
-		r.token, r.tended = 0, time.Time{}
-		r.config.Log.Warn("another node has taken retention over")
-		return r.config.Every, nil
-	}
-	return wait, err
 }
 
 // workOnce does the work of the leader. Partitions that cannot be removed do not delay keys: a session that reads an old week for hours,
@@ -150,7 +147,7 @@ func (r *Runner) claim(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var taken string
-	err := r.config.Pool.QueryRow(ctx, r.sql.claim, pgx.QueryExecModeExec, r.config.Node, r.lease()).Scan(&r.token, &taken)
+	err := r.config.Pool.QueryRow(ctx, r.config.In(claimSQL), pgx.QueryExecModeExec, r.config.Node, r.lease()).Scan(&r.token, &taken)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -162,7 +159,7 @@ func (r *Runner) claim(ctx context.Context) error {
 
 // keep prolongs the lease.
 func (r *Runner) keep(ctx context.Context) error {
-	tag, err := r.exec(ctx, r.sql.keep, r.token, r.lease())
+	tag, err := r.exec(ctx, keepSQL, r.token, r.lease())
 	if err == nil && tag.RowsAffected() == 0 {
 		return errLost
 	}
@@ -176,7 +173,7 @@ func (r *Runner) release(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if _, err := r.exec(ctx, r.sql.release, r.token); err != nil {
+	if _, err := r.exec(ctx, releaseSQL, r.token); err != nil {
 		r.config.Log.Warn("retention could not be released; another node takes over when its lease expires", "error", err)
 	}
 	r.token = 0
@@ -186,5 +183,66 @@ func (r *Runner) release(ctx context.Context) {
 func (r *Runner) exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	return r.config.Pool.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+	return r.config.Pool.Exec(ctx, r.config.In(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
+}
+
+// Stats are counters of this node since its start.
+type Stats struct {
+	Batches   int64 // transactions that looked for keys that are due
+	Expired   int64 // answers that became tombstones, or were forgotten at once
+	Forgotten int64 // tombstones that were deleted
+	Abandoned int64 // commands that failed because nobody went on with them
+	Archived  int64 // commands that went to the history
+	Dropped   int64 // partitions
+	Failures  int64 // turns that failed, and were tried again
+}
+
+// counters count a batch at once, so that its numbers belong together.
+type counters struct {
+	mu sync.Mutex
+	Stats
+}
+
+func (c *counters) count(what func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what(&c.Stats)
+}
+
+// Stats reads the counters.
+func (r *Runner) Stats() (now Stats) {
+	r.stats.count(func(s *Stats) { now = *s })
+	return now
+}
+
+// Standing tells who does retention for the database, and what waits. It needs no started runner.
+func (r *Runner) Standing(ctx context.Context) (inspect.Retention, error) {
+	s := inspect.Retention{KeepEvents: int64(r.config.Outbox / time.Second)}
+	err := r.config.Pool.QueryRow(ctx, r.config.In(leaderSQL), pgx.QueryExecModeExec).Scan(&s.Node, &s.Since, &s.Until)
+	if err != nil {
+		return s, fmt.Errorf("read who does retention: %w", err)
+	}
+	if err := r.config.Pool.QueryRow(ctx, r.config.In("SELECT ("+store.OldestExpirySQL+")"), pgx.QueryExecModeExec).Scan(&s.Next); err != nil {
+		return s, fmt.Errorf("read what is due next: %w", err)
+	}
+	list, err := r.partitions(ctx)
+	if err == nil {
+		err = r.judge(ctx, list, r.config.Clock.Now())
+	}
+	for i := range list {
+		s.Partitions = append(s.Partitions, list[i].Partition)
+	}
+	return s, err
+}
+
+// Leaders tells what one node does for all, and which node that is. It needs no started runner.
+func (r *Runner) Leaders(ctx context.Context) (nodes map[string]string, err error) {
+	found, err := r.config.Pool.Query(ctx, r.config.In(leadersSQL), pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, fmt.Errorf("read who leads: %w", err)
+	}
+	nodes = map[string]string{}
+	var what, node string
+	_, err = pgx.ForEachRow(found, []any{&what, &node}, func() error { nodes[what] = node; return nil })
+	return nodes, err
 }

@@ -2,32 +2,6 @@ package retention
 
 import "github.com/pawlhq/pawl/internal/kernel/store"
 
-// statements are the statements of a runner, for one schema.
-type statements struct {
-	in                                                                                                  func(sql string) string
-	claim, keep, release, purge, giveUp, ahead, list, kept, detach, drop, back, leader, leaders, oldest string
-}
-
-func newStatements(in func(sql string) string) statements {
-	return statements{
-		in:      in,
-		claim:   in(claimSQL),
-		keep:    in(keepSQL),
-		release: in(releaseSQL),
-		purge:   in(purgeSQL),
-		giveUp:  in(store.GiveUpSQL),
-		ahead:   in(aheadSQL),
-		list:    in(listSQL),
-		kept:    in(store.HistoryKeptSQL),
-		detach:  in(detachSQL),
-		drop:    in(dropSQL),
-		back:    in(backSQL),
-		leader:  in(leaderSQL),
-		leaders: in(leadersSQL),
-		oldest:  in(store.OldestExpirySQL),
-	}
-}
-
 // claimSQL takes the lease if it is free. It returns the holder that has not released it. Parameters: node, length of the lease in
 // microseconds.
 const claimSQL = `
@@ -46,11 +20,9 @@ UPDATE {pawl}.leadership SET locked_until = clock_timestamp() + $2::bigint * int
 const releaseSQL = `
 UPDATE {pawl}.leadership SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL WHERE name = 'retention' AND token = $1`
 
-// purgeSQL prolongs the lease and purges, or returns no row. The last column is
-// when the next key is due, as it was before. Parameters: token, length of the
-// lease in microseconds, batch, now, how long an answer is replayed in
-// microseconds, the workflows that this node decides, where the last one stopped,
-// and since when keys are looked for.
+// purgeSQL prolongs the lease and purges, or returns no row. The last column is when the next key is due, as it was before. Parameters:
+// token, length of the lease in microseconds, batch, now, how long an answer is replayed in microseconds, the workflows that this node
+// decides, where the last one stopped, and since when keys are looked for.
 var purgeSQL = `
 WITH kept AS (` + keepSQL + ` RETURNING $4::timestamptz AS moment)
 SELECT p.expired, p.forgotten, p.abandoned, p.archived, p.passed::text,

@@ -16,8 +16,7 @@ import (
 type Config struct {
 	// Read reads up to readSize commands of any tenants. The result has each command at the index of its name, and nil for a missing one.
 	Read func(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error)
-	// Announce tells other nodes that commands have changed, by the hashes of their
-	// names; their Heard is called. It must not block.
+	// Announce tells other nodes that commands have changed, by the hashes of their names; their Heard is called. It must not block.
 	Announce func(commands []uint64)
 	Clock    *clock.Clock // by which answers expire
 	Log      *slog.Logger
@@ -56,8 +55,7 @@ func New(c Config) *Hub {
 // Start begins to poll.
 func (h *Hub) Start() { h.work.Go(h.poll) }
 
-// Stop ends every wait with ShuttingDown, and returns when all work has ended.
-// It may be called twice.
+// Stop ends every wait with ShuttingDown, and returns when all work has ended. It may be called twice.
 func (h *Hub) Stop() {
 	h.mu.Lock()
 	h.ended = true
@@ -66,8 +64,7 @@ func (h *Hub) Stop() {
 	h.work.Wait()
 }
 
-// Changed takes notice that this node has changed commands, and tells the
-// others. It is called after the commit.
+// Changed takes notice that this node has changed commands, and tells the others. It is called after the commit.
 func (h *Hub) Changed(refs []transitions.Ref) {
 	hashes := make([]uint64, len(refs))
 	for i, ref := range refs {
@@ -85,8 +82,7 @@ func (h *Hub) Changed(refs []transitions.Ref) {
 	h.config.Announce(hashes)
 }
 
-// Ended gives those on this node who wait for a command's end its final answer.
-// Watchers, and other nodes, learn of it by Changed.
+// Ended gives those on this node who wait for a command's end its final answer. Watchers, and other nodes, learn of it by Changed.
 func (h *Hub) Ended(ref transitions.Ref, answer transitions.Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

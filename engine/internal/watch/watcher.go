@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,8 +19,7 @@ type watcher struct {
 	once  sync.Once
 }
 
-// Watch follows a command, whose name must be one that can be stored. What Next
-// returns first was read after this call.
+// Watch follows a command, whose name must be one that can be stored. What Next returns first was read after this call.
 func (h *Hub) Watch(ref transitions.Ref) transitions.Watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,8 +55,7 @@ func (w *watcher) Next(ctx context.Context) (transitions.Record, error) {
 	}
 }
 
-// unseen is what the caller has not seen yet. If there is nothing, changed is not
-// nil, and tells of the next.
+// unseen is what the caller has not seen yet. If there is nothing, changed is not nil, and tells of the next.
 func (w *watcher) unseen() (r transitions.Record, changed <-chan struct{}, err error) {
 	w.h.mu.Lock()
 	defer w.h.mu.Unlock()
@@ -91,4 +90,46 @@ func (w *watcher) Close() {
 
 func errStopping() error {
 	return workflow.Errorf(workflow.ShuttingDown, "this node is stopping; ask another about the command")
+}
+
+// Await returns a command's final answer, as a duplicate of it would get it from then on. The name must be one that can be stored.
+//
+// Errors: CommandNotFound, KeyExpired, ShuttingDown, and TimedOut when ctx ends first.
+func (h *Hub) Await(ctx context.Context, ref transitions.Ref) (transitions.Receipt, error) {
+	h.mu.Lock()
+	c := h.join(ref)
+	c.waiters++
+	after := c.begun
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		c.waiters--
+		h.left(c)
+	}()
+	// The end of a command on this node arrives without a read. One that ended before the call, or ends on another node without a
+	// notification, must be read.
+	read := time.NewTimer(patience)
+	defer read.Stop()
+	for {
+		h.mu.Lock()
+		reply, known := c.outcome(after, h.config.Clock.Now())
+		changed := c.changed
+		h.mu.Unlock()
+		if known {
+			return reply.Receipt, reply.Err
+		}
+		select {
+		case <-changed:
+		case <-read.C:
+			h.mu.Lock()
+			c.awaited = true
+			h.want(c)
+			h.mu.Unlock()
+		case <-ctx.Done():
+			return transitions.Receipt{}, workflow.Errorf(workflow.TimedOut, "the command is not finished yet; ask again, or wait for longer")
+		case <-h.ctx.Done():
+			return transitions.Receipt{}, errStopping()
+		}
+	}
 }
