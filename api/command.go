@@ -118,7 +118,7 @@ func (r *request) sendReceipt(w http.ResponseWriter, receipt transitions.Receipt
 		h.Set(headerLocation, r.prefix+"/v1/instances/"+receipt.Instance.String())
 	}
 	if receipt.Version > 0 {
-		h.Set(headerETag, versionTag(receipt.Version))
+		h.Set(headerETag, `"`+strconv.FormatInt(receipt.Version, 10)+`"`)
 	}
 	if receipt.Position > 0 {
 		h.Set(headerPosition, strconv.FormatInt(receipt.Position, 10))

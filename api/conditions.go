@@ -29,14 +29,6 @@ func hashOf(texts ...string) string {
 	return hex.EncodeToString(hash.Sum(nil)[:tagBytes])
 }
 
-// versionTag returns the entity tag that a command's answer has: only the version of the instance, for If-Match.
-func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
-
-// viewTag returns the entity tag of an instance as a caller sees it.
-func viewTag(tenant string, version int64, body []byte) string {
-	return `"` + strconv.FormatInt(version, 10) + "." + hashOf(tenant, string(body)) + `"`
-}
-
 // statusTag returns the entity tag of a command's status, of which an operator sees more than others.
 func statusTag(tenant string, r *transitions.Record, operated bool) string {
 	seen := "status"

@@ -55,19 +55,14 @@ func newCORS(origins []string) *cors {
 		c.methods[r.Path] = append(c.methods[r.Path], r.Method)
 		exposed = append(exposed, r.Headers...)
 	}
-	c.exposed = expose(exposed)
-	return c
-}
-
-// expose lists the headers that a page may read, each once.
-func expose(headers []Header) string {
-	var names []string
-	for _, h := range headers {
+	var names []string // of the headers that a page may read
+	for _, h := range exposed {
 		if !slices.Contains(names, h.Name) && !strings.HasPrefix(h.Name, "Access-Control-") {
 			names = append(names, h.Name)
 		}
 	}
-	return strings.Join(names, ", ")
+	c.exposed = strings.Join(names, ", ")
+	return c
 }
 
 // let prepares the answer to a request of a page. If its origin is listed, the request continues as one of the same origin, so that the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -72,7 +73,17 @@ func (a *API) webSocket(w http.ResponseWriter, r *request) error {
 	defer t.done()
 	return a.streams.WebSocket(w, r.Request, stream.Peer{
 		Tenant: r.tenant(),
-		May:    func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) },
+		May: func(ctx context.Context, ask stream.Ask) error {
+			g := r.route.needs(ask.Operation)
+			switch ask.Operation {
+			case stream.Subscribe:
+				f := &ask.Filter
+				return a.may(ctx, &r.caller, g, auth.Target{Workflow: f.Workflow, BusinessKey: f.BusinessKey, Instance: f.Instance})
+			case stream.Watch:
+				return a.mayAbout(ctx, &r.caller, g, ask.Command)
+			}
+			return mayAny(&r.caller, g)
+		},
 		Renew:  func(ctx context.Context, credential string) (time.Time, error) { return a.renew(ctx, r, t, credential) },
 		Refuse: func(err error) { a.fail(w, r.Request, err) },
 		Holder: r.holder,

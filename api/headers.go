@@ -3,7 +3,6 @@ package api
 import (
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,18 +39,6 @@ const (
 // ofCommands are the headers that say something about one command.
 var ofCommands = []string{headerKey, headerScope, headerReason, headerNotBefore, headerHappenedAt, headerIfMatch, headerReplayFor,
 	headerTombstoneFor}
-
-// knownHeaders refuses a header of ours that is not known: what it was meant to
-// say would be passed over in silence, such as a role that is not "every role".
-func knownHeaders(r *http.Request) error {
-	for name := range r.Header {
-		ours := strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-")
-		if ours && !slices.Contains(ofCommands, name) && !slices.Contains(ofCallers, name) {
-			return workflow.Errorf(workflow.InvalidRequest, "there is no header %s", name)
-		}
-	}
-	return nil
-}
 
 // single returns a header that may be given once, without the spaces around it.
 func single(r *http.Request, header string) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,25 @@ func filterOf(r *request) (inspect.Filter, *cursor[inspect.Place], error) {
 	list := &byCreation
 	f := inspect.Filter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Limit: r.limit()}
-	f.Attributes, f.Ranges = rangesOf(r.attributes())
+	f.Attributes, f.Ranges = r.attributes(), map[string]inspect.Range{}
+	for name, value := range f.Attributes { // those with a suffix are ranges
+		attribute, kind, isRange := strings.Cut(name, ".")
+		of := f.Ranges[attribute]
+		switch "." + kind {
+		case suffixFrom:
+			of.From = value
+		case suffixBefore:
+			of.Before = value
+		case suffixPrefix:
+			of.Prefix = value
+		default:
+			isRange = false
+		}
+		if isRange {
+			f.Ranges[attribute] = of
+			delete(f.Attributes, name)
+		}
+	}
 	for name, t := range map[string]*time.Time{"created_after": &f.CreatedAfter, "created_before": &f.CreatedBefore,
 		"updated_after": &f.UpdatedAfter, "updated_before": &f.UpdatedBefore} {
 		if *t = r.time(name); r.given(name) && t.IsZero() { // it would mean that none is given
@@ -46,30 +65,6 @@ func filterOf(r *request) (inspect.Filter, *cursor[inspect.Place], error) {
 	var err error
 	f.After, err = list.after(r)
 	return f, list, err
-}
-
-// rangesOf splits the attributes that are asked for into those with a value and those with a range.
-func rangesOf(asked map[string]string) (exact map[string]string, ranges map[string]inspect.Range) {
-	ranges = map[string]inspect.Range{}
-	for name, value := range asked {
-		attribute, kind, isRange := strings.Cut(name, ".")
-		of := ranges[attribute]
-		switch "." + kind {
-		case suffixFrom:
-			of.From = value
-		case suffixBefore:
-			of.Before = value
-		case suffixPrefix:
-			of.Prefix = value
-		default:
-			isRange = false
-		}
-		if isRange {
-			ranges[attribute] = of
-			delete(asked, name)
-		}
-	}
-	return asked, ranges
 }
 
 // states are the states of the query, any of which is selected.
@@ -203,6 +198,6 @@ func sendView(w http.ResponseWriter, r *request, v *inspect.View) error {
 	if err != nil {
 		return err
 	}
-	sendTagged(w, r.with(headerNoneMatch), viewTag(r.tenant(), v.Version, body), body)
+	sendTagged(w, r.with(headerNoneMatch), `"`+strconv.FormatInt(v.Version, 10)+"."+hashOf(r.tenant(), string(body))+`"`, body)
 	return nil
 }

@@ -122,8 +122,8 @@ func (d *describer) route(r *Route) {
 			Description: "[" + r.Section + "](" + docsURL + sections[r.Section] + ")"})
 	}
 	path := addressOf(r.Path)
-	o := d.operation(r, path, operationID(r.Method, path))
-	o.Summary, o.Description = plain(r.Doc), linked(r.Doc)
+	o := d.operation(r, path, strings.Trim(noWord.ReplaceAllString(strings.ToLower(r.Method)+"_"+strings.TrimPrefix(path, v1), "_"), "_"))
+	o.Summary, o.Description = link.ReplaceAllString(r.Doc, "$1"), linked(r.Doc)
 	o.Body = d.body(r)
 	d.put(path, r.Method, o)
 }
@@ -140,7 +140,21 @@ func (d *describer) operation(r *Route, path, id string) *contract.Operation {
 	o := &contract.Operation{ID: id, Tags: []string{r.Section}, Grant: string(r.Grant), Parameters: d.parameters(r, path),
 		Responses: d.byRoute[r.Method+r.Path], Security: []map[string][]string{}}
 	if r.Grant != Public {
-		o.Security = d.security(r)
+		o.Security = nil // which credentials are taken; each has to have the grant
+		schemes := []string{"jwt", "apiKey", "ticket"}
+		if slices.ContainsFunc(r.Answers, func(a Answer) bool { return a.Media == mediaEventStream }) {
+			schemes = append(schemes, "ticketCookie")
+		}
+		for _, name := range schemes {
+			grants := []string{string(r.Grant)}
+			if r.Grant == AnyCaller {
+				grants = []string{}
+			}
+			o.Security = append(o.Security, map[string][]string{name: grants})
+		}
+		if d.open {
+			o.Security = append(o.Security, map[string][]string{})
+		}
 	}
 	if o.Responses == nil {
 		o.Responses = map[string]contract.Ref{}
@@ -149,25 +163,6 @@ func (d *describer) operation(r *Route, path, id string) *contract.Operation {
 		d.byRoute[r.Method+r.Path] = o.Responses
 	}
 	return o
-}
-
-// security says which credentials are taken; each has to have the grant.
-func (d *describer) security(r *Route) (all []map[string][]string) {
-	schemes := []string{"jwt", "apiKey", "ticket"}
-	if slices.ContainsFunc(r.Answers, func(a Answer) bool { return a.Media == mediaEventStream }) {
-		schemes = append(schemes, "ticketCookie")
-	}
-	for _, name := range schemes {
-		grants := []string{string(r.Grant)}
-		if r.Grant == AnyCaller {
-			grants = []string{}
-		}
-		all = append(all, map[string][]string{name: grants})
-	}
-	if d.open {
-		all = append(all, map[string][]string{})
-	}
-	return all
 }
 
 func (d *describer) body(r *Route) *contract.Body {
@@ -196,18 +191,10 @@ func addressOf(path string) string { return strings.ReplaceAll(path, "...}", "}"
 
 var noWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// operationID names an operation of the table by its method and the words of its path.
-func operationID(method, path string) string {
-	return strings.Trim(noWord.ReplaceAllString(strings.ToLower(method)+"_"+strings.TrimPrefix(path, v1), "_"), "_")
-}
-
 var link = regexp.MustCompile(`\[([^\]]+)\]\(([\w-]+\.md[^)]*)\)`)
 
 // linked makes the relative links of a text absolute.
 func linked(text string) string { return link.ReplaceAllString(text, "[$1]("+docsURL+"$2)") }
-
-// plain is a text without links.
-func plain(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // credentialSchemes are the ways to say who calls. Beside a grant stands nothing that has to be sent: the credential has it.
 var credentialSchemes = map[string]contract.SecurityScheme{

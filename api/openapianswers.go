@@ -20,7 +20,7 @@ func (d *describer) answers(r *Route, o *contract.Operation) {
 		byStatus[a.Status] = append(byStatus[a.Status], a)
 	}
 	for status, answers := range byStatus {
-		response := contract.Response{Description: statusText(status), Headers: map[string]contract.Ref{}, Content: d.content(answers)}
+		response := contract.Response{Description: statusTexts[status], Headers: map[string]contract.Ref{}, Content: d.content(answers)}
 		for _, h := range r.Headers {
 			response.Headers[h.Name] = d.header(h)
 		}
@@ -165,5 +165,3 @@ func (d *describer) share(name string, component any) (string, bool) {
 
 var statusTexts = map[int]string{101: "the connection is a WebSocket from now on", 200: "done, or found", 201: "created",
 	202: "accepted; its end comes later", 204: "done; there is nothing to say", 304: "the caller has it already"}
-
-func statusText(status int) string { return statusTexts[status] }

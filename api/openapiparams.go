@@ -33,7 +33,18 @@ func (d *describer) parameters(r *Route, path string) (all []contract.Ref) {
 
 // parameter makes a parameter a component, once for all with the same text.
 func (d *describer) parameter(p *Param) contract.Ref {
-	parameter := parameterOf(p)
+	parameter := contract.Parameter{Name: p.Name, In: string(p.In), Required: p.Required || p.In == InPath, Schema: schemaOf(p),
+		Description: linked(p.Doc)}
+	if p.Needs != "" {
+		parameter.Description += "; with `" + p.Needs + "`"
+	}
+	if p.Grant != "" {
+		parameter.Description += "; `true` takes the grant `" + string(p.Grant) + "`"
+	}
+	if p.Many > 0 {
+		parameter.Style, parameter.Explode = "form", true
+		parameter.Schema = &jsonschema.Schema{Type: "array", Items: parameter.Schema, MaxItems: &p.Many}
+	}
 	name, known := d.share(pascal(string(p.In))+pascal(p.Name), parameter)
 	if !known {
 		d.doc.Components.Parameters[name] = parameter
@@ -67,23 +78,6 @@ func (d *describer) attributes(workflows []*workflow.Workflow) {
 			}
 		}
 	}
-}
-
-// parameterOf describes a parameter.
-func parameterOf(p *Param) contract.Parameter {
-	out := contract.Parameter{Name: p.Name, In: string(p.In), Required: p.Required || p.In == InPath, Schema: schemaOf(p),
-		Description: linked(p.Doc)}
-	if p.Needs != "" {
-		out.Description += "; with `" + p.Needs + "`"
-	}
-	if p.Grant != "" {
-		out.Description += "; `true` takes the grant `" + string(p.Grant) + "`"
-	}
-	if p.Many > 0 {
-		out.Style, out.Explode = "form", true
-		out.Schema = &jsonschema.Schema{Type: "array", Items: out.Schema, MaxItems: &p.Many}
-	}
-	return out
 }
 
 const (

@@ -34,8 +34,13 @@ type request struct {
 // the header of the answer.
 func (a *API) let(h http.Header, r *request) (err error) {
 	if r.route.Grant != Public {
-		if err := knownHeaders(r.Request); err != nil {
-			return err
+		// Refuse a header of ours that is not known: what it was meant to say would be passed over in silence, such as
+		// a role that is not "every role".
+		for name := range r.Request.Header {
+			ours := strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-")
+			if ours && !slices.Contains(ofCommands, name) && !slices.Contains(ofCallers, name) {
+				return workflow.Errorf(workflow.InvalidRequest, "there is no header %s", name)
+			}
 		}
 		if r.caller, err = a.identify(r); err != nil {
 			challenge(h, err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -105,19 +104,6 @@ func (a *API) mayAbout(ctx context.Context, c *Caller, g Grant, ref transitions.
 // aboutRecord is what a command is about.
 func aboutRecord(r *transitions.Record) auth.Target {
 	return auth.Target{Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance}
-}
-
-// mayAsk is may for a message on a WebSocket.
-func (a *API) mayAsk(ctx context.Context, r *request, ask stream.Ask) error {
-	g := r.route.needs(ask.Operation)
-	switch ask.Operation {
-	case stream.Subscribe:
-		f := &ask.Filter
-		return a.may(ctx, &r.caller, g, auth.Target{Workflow: f.Workflow, BusinessKey: f.BusinessKey, Instance: f.Instance})
-	case stream.Watch:
-		return a.mayAbout(ctx, &r.caller, g, ask.Command)
-	}
-	return mayAny(&r.caller, g)
 }
 
 // mayAny refuses a caller who has a right to nothing.

@@ -95,7 +95,14 @@ func (c *conn) handle(ctx context.Context, text []byte) {
 		c.cancel(badMessage(err.Error()))
 		return
 	}
-	c.sweep()
+	// Remove finished tasks. A client may reuse the id of a task whose last message it has, so wait for one that is just sending it.
+	for id, t := range c.tasks {
+		if t.last.Load() {
+			<-t.done
+			t.cancel()
+			delete(c.tasks, id)
+		}
+	}
 	if err = c.peer.May(ctx, m.ask(c.peer.Tenant)); err == nil {
 		err = c.do(ctx, m)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
@@ -114,28 +113,9 @@ func answerFrame(op, id, member string, position int64) []byte {
 	return appendFrame(nil, frameText, append(b, '}'))
 }
 
-// statusFrame encodes the message "status": the status of a watched command. The final one is marked, and ends the watch.
-func statusFrame(id string, status []byte, final bool) []byte {
-	b := appendMember([]byte(`{"op":"status","id":`), id)
-	if final {
-		b = append(b, `,"final":true`...)
-	}
-	b = append(append(b, `,"command":`...), status...)
-	return appendFrame(nil, frameText, append(b, '}'))
-}
-
 // endFrame is the frame of the message "unsubscribed".
 func endFrame(id string) []byte {
 	return appendFrame(nil, frameText, append(appendMember([]byte(`{"op":"unsubscribed","id":`), id), '}'))
-}
-
-// authenticatedFrame is the frame of the message "authenticated": the credential counts from now on, until it ends.
-func authenticatedFrame(id string, until time.Time) []byte {
-	b := appendMember([]byte(`{"op":"authenticated","id":`), id)
-	if !until.IsZero() {
-		b = appendMember(append(b, `,"until":`...), until.Format(time.RFC3339Nano))
-	}
-	return appendFrame(nil, frameText, append(b, '}'))
 }
 
 // errorFrame encodes the message "error": a request of the client was refused, and the connection continues.

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/internal/kernel/backoff"
@@ -38,18 +39,6 @@ func (c *conn) begin(ctx context.Context, m message, p *pump, run func(context.C
 func (t *task) stop() {
 	t.cancel()
 	<-t.done
-}
-
-// sweep removes finished tasks. A client that has their last message may reuse their ids, so sweep waits for a task that is just sending
-// its last message.
-func (c *conn) sweep() {
-	for id, t := range c.tasks {
-		if t.last.Load() {
-			<-t.done
-			t.cancel()
-			delete(c.tasks, id)
-		}
-	}
 }
 
 // room holds memory for a task. It refuses an id that is taken, and more tasks than a connection may have.
@@ -121,9 +110,15 @@ func (c *conn) tell(ctx context.Context, t *task, id string, w *watch) *closing 
 			c.send(ctx, outgoing{frame: errorFrame(id, transitions.ProblemOf(err))})
 			return nil
 		}
-		t.last.Store(!record.InFlight())
-		c.send(ctx, outgoing{frame: statusFrame(id, body, !record.InFlight())})
-		if !record.InFlight() {
+		final := !record.InFlight() // which ends the watch
+		t.last.Store(final)
+		b := appendMember([]byte(`{"op":"status","id":`), id)
+		if final {
+			b = append(b, `,"final":true`...)
+		}
+		b = append(append(b, `,"command":`...), body...)
+		c.send(ctx, outgoing{frame: appendFrame(nil, frameText, append(b, '}'))})
+		if final {
 			return nil
 		}
 	}
@@ -147,7 +142,11 @@ func (c *conn) authenticate(ctx context.Context, m message) error {
 	if err != nil {
 		return err
 	}
-	c.send(ctx, outgoing{frame: authenticatedFrame(m.id, until)})
+	b := appendMember([]byte(`{"op":"authenticated","id":`), m.id)
+	if !until.IsZero() {
+		b = appendMember(append(b, `,"until":`...), until.Format(time.RFC3339Nano))
+	}
+	c.send(ctx, outgoing{frame: appendFrame(nil, frameText, append(b, '}'))})
 	for id, t := range c.tasks {
 		if err := c.peer.May(ctx, t.ask); err != nil && ctx.Err() == nil {
 			c.tellError(ctx, id, err)

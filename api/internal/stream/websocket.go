@@ -85,7 +85,10 @@ func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, p Peer) err
 		server: srv, peer: p, ws: ws, cancel: cancel,
 		out: make(chan outgoing), tasks: map[string]*task{},
 	}
-	c.serve(ctx, newWriter(c, socket))
+	c.serve(ctx, &writer{
+		socket: socket, out: c.out, cancel: c.cancel, written: map[*pump]int64{},
+		timeout: c.server.config.WriteTimeout, ping: c.server.config.PingEvery,
+	})
 	return nil
 }
 

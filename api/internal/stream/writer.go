@@ -42,13 +42,6 @@ type writer struct {
 	deadline *time.Timer     // of the peer's answer to the close frame
 }
 
-func newWriter(c *conn, socket net.Conn) *writer {
-	return &writer{
-		socket: socket, out: c.out, cancel: c.cancel, written: map[*pump]int64{},
-		timeout: c.server.config.WriteTimeout, ping: c.server.config.PingEvery,
-	}
-}
-
 // run writes until the context ends or the socket fails; then it closes the
 // connection, for the reason that the context's cause gives.
 func (w *writer) run(ctx context.Context) {
