@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -220,4 +221,87 @@ func TestCancelNeedsRole(t *testing.T) {
 	s.do(http.MethodDelete, address, nil, "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
 	a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "olga", "Pawl-Roles", api.Operator)
 	assert.Equalf(t, "olga", read[wire.CommandStatus](t, a).CancelledBy, "%d %s", a.status, a.body)
+}
+
+// An expired key is refused by every route that takes it.
+func TestExpiredKeyIsGone(t *testing.T) {
+	s := newServer(t)
+	const path, body, status = "/v1/workflows/parcel/pack", `{"to":"Wien"}`, "/v1/commands/parcel:pack/k"
+	s.post(path, "k", body).want(t, http.StatusCreated)
+	s.exec(`UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = 'k'`)
+	before := s.rows()["audit"]
+	stream := []string{"Accept", "text/event-stream"}
+	target := `{"scope":"parcel:pack","key":"k"}`
+	for what, a := range map[string]answer{
+		"a duplicate":                   s.post(path, "k", body),
+		"a duplicate that waits":        s.post(path, "k", body, "Prefer", "wait=5"),
+		"its status":                    s.get(status),
+		"its status, known and awaited": s.get(status, "If-None-Match", `"0"`, "Prefer", "wait=5"),
+		"its stream":                    s.get(status, stream...),
+		"its stream, again":             s.get(status, append(stream, "Last-Event-ID", "0")...),
+		"a cancel":                      s.do(http.MethodDelete, status, nil),
+		"retry":                         s.post("/v1/ops/commands/retry", "op", target),
+		"resolve":                       s.post("/v1/ops/commands/resolve", "op", target),
+		"abandon":                       s.post("/v1/ops/commands/abandon", "op", target),
+	} {
+		t.Log(what)
+		a.wantProblem(t, http.StatusGone, workflow.KeyExpired)
+	}
+	s.post(path, "k", `{"to":"Graz"}`).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
+	again := `[{"workflow":"parcel","transition":"pack","key":"k","payload":` + body + `}]`
+	many := read[[]wire.BulkResult](t, s.bulk("application/json", again, ""))
+	assert.Truef(t, many[0].Status == http.StatusGone && strings.Contains(string(many[0].Body), string(workflow.KeyExpired)), "%+v", many)
+	c := s.dial()
+	c.send(`{"op":"watch","id":"w","scope":"parcel:pack","key":"k"}`)
+	m := c.next()
+	assert.Truef(t, m.Op == "error" && m.Code == workflow.KeyExpired, "a watch: %+v", m)
+	assert.Equal(t, before, s.rows()["audit"], "transitions")
+}
+
+// Another node ends a command, and retention removes it, before waiting requests have read it again. Each of them ends, with the answer
+// that a new request would get.
+func TestWait_CommandExpires(t *testing.T) {
+	for _, c := range []struct {
+		forget string
+		status int
+		code   workflow.Code
+	}{{"infinity", http.StatusGone, workflow.KeyExpired}, {"-infinity", http.StatusNotFound, workflow.CommandNotFound}} {
+		t.Run(string(c.code), func(t *testing.T) {
+			s := newServer(t)
+			const path, address = "/v1/workflows/parcel/pack", "/v1/commands/parcel:pack/k"
+			due := time.Now().Add(time.Hour).Format(time.RFC3339)
+			s.post(path, "k", `{"to":"Wien"}`, "Pawl-Not-Before", due).want(t, http.StatusAccepted)
+
+			polling := later(func() answer { return s.get(address, "If-None-Match", "*", "Prefer", "wait=60") })
+			stream, cut := s.source(address)
+			defer cut()
+			socket := s.dial()
+			socket.watch("w", "parcel:pack", "k")
+			awaiting := later(func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := s.engine.Await(ctx, transitions.Ref{Scope: "parcel:pack", Key: "k"})
+				return err
+			})
+			s.waitForStreams(3)
+			// In one transaction, so that no intermediate state is read.
+			require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), `UPDATE pawl.command SET status = 'succeeded', phase = NULL, request = NULL, run_at = NULL,
+					code = 201, body = '{}', finished_at = now(), expires_at = now() - interval '1 hour', forget_at = $1::text::timestamptz
+						WHERE key = 'k'`, c.forget)
+				_, purged := tx.Exec(t.Context(), "SELECT pawl.purge()")
+				return errors.Join(err, purged)
+			}))
+			(<-polling).wantProblem(t, c.status, c.code)
+			err := <-awaiting
+			assert.Equalf(t, c.code, workflow.CodeOf(err), "Await: %v", err)
+			m := socket.next()
+			assert.Truef(t, m.Op == "error" && m.ID == "w" && m.Code == c.code, "the watch: %+v", m)
+			socket.subscribe("w", `"now"`, `{}`) // the connection goes on, and the id is free
+			stream.until(func() bool { return false })
+			assert.Truef(t, stream.ended && len(stream.statuses) == 1, "the stream has %+v", stream.statuses)
+			// An EventSource connects again, and this answer tells it to stay away.
+			s.get(address, "Accept", "text/event-stream", "Last-Event-ID", stream.lastID).wantProblem(t, c.status, c.code)
+		})
+	}
 }

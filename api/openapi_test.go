@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -9,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
+	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -276,5 +279,76 @@ func TestOpenAPI_IntegersAreBounded(t *testing.T) {
 	}
 	for _, limit := range []string{`"maximum":9223372036854775807`, `"minimum":-9223372036854775808`, `"maximum":18446744073709551615`} {
 		assert.Contains(t, document, limit, "the document has no")
+	}
+}
+
+var pointer = regexp.MustCompile(`"\$ref":"#([^"]+)"`)
+
+// The document has all requests and messages, and its references resolve.
+func TestTheAsyncAPIDocumentIsWhole(t *testing.T) {
+	document, err := asyncAPI(publicURL{}, []*workflow.Workflow{letters(t, "letter", 1)})
+	require.NoError(t, err)
+	var all any
+	require.NoError(t, json.Unmarshal(document, &all))
+	at := func(p string) any {
+		value := all
+		for token := range jsontext.Pointer(p).Tokens() {
+			object, _ := value.(map[string]any)
+			value = object[token]
+		}
+		return value
+	}
+	for _, ref := range pointer.FindAllStringSubmatch(string(document), -1) {
+		assert.NotNilf(t, at(ref[1]), "%s leads nowhere", ref[0])
+	}
+	for _, op := range stream.Operations {
+		assert.Truef(t, at("/components/messages/stream."+op) != nil && at("/channels/stream/messages/"+op) != nil,
+			"there is no message %s", op)
+	}
+	if asked, _ := at("/operations/ask/messages").([]any); len(asked) != len(stream.Operations) || at("/operations/ask/action") != "receive" {
+		t.Errorf("clients send %v", asked)
+	}
+	assert.Contains(t, string(document), `"letter.sign"`, "the types of the events are not named")
+}
+
+// catalogue is many workflows with 20 transitions and 5 attributes each.
+func catalogue(t testing.TB, n int) (all []*workflow.Workflow) {
+	t.Helper()
+	for i := range n {
+		parts := []workflow.Part[letter]{workflow.Start("write", "s0", func(*workflow.Call, *letter, written) error { return nil })}
+		for k := range 19 {
+			parts = append(parts, workflow.On(fmt.Sprintf("step-%d-%d", i, k), workflow.From(workflow.State(fmt.Sprintf("s%d", k))),
+				workflow.State(fmt.Sprintf("s%d", k+1)), func(*workflow.Call, *letter, signed) error { return nil }))
+		}
+		d := workflow.Define(fmt.Sprintf("flow-%d", i), 1, parts...).Final("s19")
+		for k := range 5 {
+			d.Attr(fmt.Sprintf("a-%d-%d", i, k), func(letter) string { return "" })
+		}
+		w, err := d.Build()
+		require.NoError(t, err)
+		all = append(all, w)
+	}
+	return all
+}
+
+// A transition adds references to what the document has already, and little else.
+func TestOpenAPI_SizeOf200Workflows(t *testing.T) {
+	_, one := documentWith(t, catalogue(t, 1)...)
+	text, d := documentWith(t, catalogue(t, 200)...)
+	assert.Len(t, d.Components.Responses, len(one.Components.Responses), "one workflow has responses, 200 have")
+	operations := len(operationsIn(&d))
+	size := len(text) / operations
+	assert.Truef(t, operations >= 200*39 && size <= 2300, "%d operations have %d bytes each", operations, size)
+	packed, err := documentOf([]byte(text))
+	assert.Truef(t, err == nil && len(packed.packed) <= 1<<20 && packed.size == len(text),
+		"%d bytes are %d as gzip, %v", packed.size, len(packed.packed), err)
+}
+
+func BenchmarkOpenAPI_200Workflows(b *testing.B) {
+	all := catalogue(b, 200)
+	for b.Loop() {
+		text, err := openAPI(publicURL{}, Routes(), all, true)
+		require.NoError(b, err)
+		b.ReportMetric(float64(len(text)), "bytes")
 	}
 }

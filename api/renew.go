@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -90,4 +91,21 @@ func (a *API) renew(ctx context.Context, r *request, t *term, credential string)
 	r.caller = c
 	t.lasts(&c)
 	return c.Until.UTC(), nil
+}
+
+// stillHolds refuses an answer that arrived while the caller waited, if its credential has ended meanwhile. h is the header of the answer.
+func (r *request) stillHolds(h http.Header) error {
+	c := &r.caller
+	over := !c.Until.IsZero() && !time.Now().Before(c.Until)
+	select {
+	case <-c.Ended:
+		over = true
+	default:
+	}
+	if !over {
+		return nil
+	}
+	err := auth.Refuse(auth.Expired, "the credential has ended while the request waited; ask again with another one")
+	challenge(h, err)
+	return err
 }

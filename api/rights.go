@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -157,4 +159,101 @@ func (a *API) noteRefusal(ctx context.Context, err error) {
 		a.log.InfoContext(ctx, "api: a caller is refused", "reason", refusal.Reason, "error", err, "tenant", refusal.Tenant,
 			"actor", refusal.Actor, "proof", refusal.Proof.String())
 	}
+}
+
+// readActor reads the actor that a caller with a credential names; one without has named himself by it.
+func (r *request) readActor() (err error) {
+	if kind := r.caller.Proof.Kind; kind == "" || kind == auth.Loopback || len(r.Header[headerActor]) == 0 {
+		return nil
+	}
+	if !r.route.ActsAs {
+		return workflow.Errorf(workflow.InvalidRequest, "the header %s means nothing here: the credential says who calls", headerActor)
+	}
+	r.actAs, err = namedBy(r.Request, headerActor, "", transitions.MaxActor)
+	return err
+}
+
+// by sets the actor of a command: the caller, or the actor that the caller or the request names. Naming another actor requires a grant, and
+// so does an import. Errors: those of may and mayOccupy.
+func (a *API) by(r *request, cmd *transitions.Command) error {
+	c, as := &r.caller, cmd.Actor
+	if as == "" {
+		as = r.actAs
+	}
+	cmd.Tenant, cmd.Actor, cmd.Roles, cmd.Proof, cmd.Credential = r.tenant(), c.Actor, c.Roles, "", c.Credential
+	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
+		cmd.Proof = c.Proof.String()
+	}
+	if end := c.Credential.Until; !a.cfg.KeepScheduled && !end.IsZero() && !cmd.NotBefore.Before(end) {
+		return c.Denied("the command is for " + cmd.NotBefore.UTC().Format(time.RFC3339) +
+			", and the credential ends before that: send it with one that lasts longer")
+	}
+	if !cmd.HappenedAt.IsZero() {
+		if err := a.may(r.Context(), c, Import, aboutCommand(cmd)); err != nil {
+			return err
+		}
+	}
+	if err := a.mayOccupy(r.Context(), c, cmd); err != nil {
+		return err
+	}
+	if as == "" || as == c.Actor {
+		return nil
+	}
+	if err := a.may(r.Context(), c, ActAs, aboutCommand(cmd)); err != nil {
+		return err
+	}
+	if cmd.Actor = as; cmd.Proof != "" {
+		cmd.Proof += " by " + c.Actor
+	}
+	return nil
+}
+
+// aboutCommand is what a command is about.
+func aboutCommand(cmd *transitions.Command) auth.Target {
+	return auth.Target{Workflow: cmd.Workflow, Transition: cmd.Transition, Instance: cmd.Instance, BusinessKey: cmd.BusinessKey}
+}
+
+// mayOccupy refuses a scope or a retention period beyond the caller's grants. Keys in a scope block each other, so the default scopes of
+// other commands are not permitted, and a caller that may not submit everything may choose only scopes of its own: the name of its actor, a
+// colon and any text. The retention of a key is for callers that may submit everything of the workflow. Errors: ScopeInvalid, Forbidden,
+// those of may.
+func (a *API) mayOccupy(ctx context.Context, c *Caller, cmd *transitions.Command) error {
+	if cmd.Scope != "" && !isDefaultScope(cmd) {
+		name, _, _ := strings.Cut(cmd.Scope, ":")
+		_, err := a.engine.Read().Workflow(name, 0)
+		switch {
+		case err == nil:
+			return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are the default scopes of other commands: leave the scope "+
+				"out, or choose one that begins with no workflow's name", name+":")
+		case !c.May(Submit, auth.Target{}) && !strings.HasPrefix(cmd.Scope, c.Actor+":"):
+			return workflow.Errorf(workflow.Forbidden, "a scope of one's own choice takes the grant %q, or begins with the name of the actor and "+
+				"a colon: %q", Submit, c.Actor+":")
+		}
+	}
+	if cmd.Replay == 0 && cmd.Tombstone == 0 {
+		return nil
+	}
+	whole := auth.Target{Workflow: cmd.Workflow}
+	if whole.Workflow == "" && !c.May(Submit, whole) {
+		inst, err := a.engine.Read().Instance(ctx, cmd.Tenant, cmd.Instance)
+		if err != nil {
+			return err
+		}
+		whole.Workflow = inst.Workflow
+	}
+	if !c.May(Submit, whole) {
+		return workflow.Errorf(workflow.Forbidden, "to choose how long a key is kept takes the grant %q for the whole workflow", Submit)
+	}
+	return nil
+}
+
+// isDefaultScope reports whether a command has the scope that it would have without one.
+func isDefaultScope(cmd *transitions.Command) bool {
+	instance := cmd.Instance
+	if instance == uuid.Nil && cmd.BusinessKey != "" {
+		instance = transitions.InstanceID(cmd.Tenant, cmd.Workflow, cmd.BusinessKey)
+	}
+	name, rest, _ := strings.Cut(cmd.Scope, ":")
+	return (cmd.Workflow == "" || name == cmd.Workflow) &&
+		(instance != uuid.Nil && rest == instance.String() || cmd.Instance == uuid.Nil && rest == cmd.Transition)
 }

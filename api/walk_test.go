@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/testkit/tables"
 )
 
 // walked is where the tests of this package have been: the routes, and the statuses that they were answered with.
@@ -100,4 +102,9 @@ func wantWalked() {
 			strings.Join(missing, "\n    "))
 		os.Exit(1)
 	}
+}
+
+func TestMain(m *testing.M) {
+	tables.Main(m)
+	wantWalked()
 }

@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -15,6 +17,121 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
+
+func TestConcurrentDuplicates(t *testing.T) {
+	s := newServer(t)
+	const callers = 50
+	answers := make([]answer, callers)
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range callers {
+		all.Go(func() {
+			<-begin
+			answers[i] = s.post("/v1/workflows/parcel/pack", "same", `{"to":"Wien"}`)
+		})
+	}
+	close(begin)
+	all.Wait()
+	fresh := 0
+	for _, a := range answers {
+		assert.Truef(t, a.status == 201 && string(a.body) == string(answers[0].body),
+			"%d %s; another got %s", a.status, a.body, answers[0].body)
+		if a.header.Get("Idempotent-Replayed") == "" {
+			fresh++
+		}
+	}
+	n := s.rows()["instance"]
+	assert.Truef(t, n == 1 && fresh == 1, "%d instances, %d answers that are no replay", n, fresh)
+}
+
+// A proxy that compresses an answer weakens its tag.
+func TestIfMatchTakesTags(t *testing.T) {
+	s := newServer(t)
+	path := "/v1/instances/" + s.packed("5").String()
+	for version, weak := range []string{"", "W/"} {
+		tag := weak + s.get(path).header.Get("ETag")
+		won := s.post(path+"/stamp", tag, `{}`, "If-Match", tag)
+		won.want(t, 200)
+		assert.Equal(t, fmt.Sprintf(`"%d"`, version+2), won.header.Get("ETag"))
+		s.post(path+"/stamp", "late "+tag, `{}`, "If-Match", tag).wantProblem(t, 412, workflow.VersionConflict)
+	}
+}
+
+func TestDryRunWritesNothing(t *testing.T) {
+	s := newServer(t)
+	id, heavy, delivery := s.packed("5").String(), s.packed("400").String(), s.booked().String()
+	before := s.rows()
+	for path, want := range map[string]int{
+		"/v1/workflows/parcel/pack":                    201,
+		"/v1/instances/" + id + "/stamp":               200,
+		"/v1/instances/" + uuid.NewString() + "/stamp": 404,
+		"/v1/instances/" + heavy + "/send":             409,
+		"/v1/instances/" + delivery + "/deliver":       202,
+	} {
+		body := map[bool]string{true: `{"to":"Wien"}`, false: `{}`}[want == 201]
+		a := s.do(http.MethodPost, path+"?dry_run=true", []byte(body), "Content-Type", "application/json")
+		a.want(t, want)
+		assert.Truef(t, a.header.Get("Location") == "" && a.header.Get("Pawl-Position") == "" &&
+			(want >= 400 || a.header.Get("Pawl-Dry-Run") == "true"), "%s: %v", path, a.header)
+	}
+	item := `{"workflow":"parcel","transition":"pack"`
+	a := s.bulk("application/json", `[`+item+`,"payload":{"to":"Wien"}},`+item+`},7,{"transition":"deliver","instance":"`+delivery+`"}]`,
+		"?dry_run=true")
+	for i, one := range read[[]wire.BulkResult](t, a) {
+		assert.Equalf(t, []int{201, 400, 400, 202}[i], one.Status, "%s", one.Body)
+	}
+	assert.Equal(t, before, s.rows())
+	s.post("/v1/workflows/parcel/pack?dry_run=false", "k", `{"to":"Wien"}`).want(t, 201)
+}
+
+// A reason is part of the request, is kept while the command is in flight, and is in the audit row and the events.
+func TestReasonIsStored(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	const reason = "she called:\n100% \"sure\" – ж"
+	why := []string{"Pawl-Reason", wire.DisplayString(reason)}
+	book := func(headers ...string) answer { return s.post("/v1/workflows/delivery/book", "k", `{}`, headers...) }
+	a := book(why...)
+	a.want(t, 201)
+	assert.Equal(t, "true", book(why...).header.Get("Idempotent-Replayed"))
+	book().wantProblem(t, 422, workflow.KeyReused)
+	id := read[transitions.Result](t, a).Instance
+	path := "/v1/instances/" + id.String()
+	s.post(path+"/note", "n", `{}`, "Pawl-Reason", "as it is: Köln %41").want(t, 200)
+	s.post(path+"/note", "n", `{}`, "Pawl-Reason", wire.DisplayString("as it is: Köln %41")).want(t, 200) // the same text
+	item := func(key, reason string) string {
+		raw, _ := json.Marshal(reason)
+		return fmt.Sprintf(`{"transition":"note","instance":%q,"key":%q,"reason":%s}`, id, key, raw)
+	}
+	long := strings.Repeat("x", transitions.MaxReason+1)
+	bulk := "[" + strings.Join([]string{item("b", reason), item("b", "other"), item("n", "as it is: Köln %41"), item("c", long)}, ",") + "]"
+	for i, got := range read[[]wire.BulkResult](t, s.bulk("application/json", bulk, "")) {
+		assert.Equalf(t, []int{200, 422, 200, 400}[i], got.Status, "item %d %s", i, got.Body)
+	}
+	s.deliver(id, "d", "Pawl-Reason", "called").want(t, http.StatusAccepted)
+	s.visit().signed("Ida")
+	s.deliver(id, "d", "Pawl-Reason", "called", "Prefer", "wait=60").want(t, 200)
+	want := []string{reason, "as it is: Köln %41", reason, "called", "called"}
+	var history, events []string
+	for _, e := range read[wire.History](t, s.get(path+"/history")).Entries {
+		history = append(history, e.Reason)
+	}
+	for _, raw := range s.allEvents("&instance=" + id.String()) {
+		var e struct{ Reason string }
+		require.NoError(t, json.Unmarshal(raw, &e, json.MatchCaseInsensitiveNames(true)))
+		events = append(events, e.Reason)
+	}
+	assert.Equal(t, want, history)
+	assert.Equal(t, strings.ReplaceAll(strings.Join(want, "|"), "\n", " "), strings.Join(events, "|")) // as CloudEvents requires
+	for reason, says := range map[string]string{
+		long: "the reason is longer than 4096 bytes", `%"%00"`: "the reason contains a NUL", "\xff": "the reason is not valid UTF-8",
+		`%"%ff"`: "the reason is not valid UTF-8", `%"open`: "not a Display String", `%"a" trail`: "not a Display String",
+	} {
+		p := s.post(path+"/note?dry_run=true", "x", `{}`, "Pawl-Reason", reason).wantProblem(t, 400, workflow.InvalidRequest)
+		assert.Containsf(t, p.Detail, says, "%.20q", reason)
+	}
+	s.post(path+"/note", "x", `{}`, "Pawl-Reason", "one", "Pawl-Reason", "two").wantProblem(t, 400, workflow.InvalidRequest)
+}
 
 func (s *server) bulk(media, body, query string, headers ...string) answer {
 	s.t.Helper()
