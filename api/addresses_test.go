@@ -16,7 +16,7 @@ import (
 )
 
 // A command has the same possible outcomes at each of its paths.
-func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
+func TestCommandStatusesOfEachPath(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
@@ -89,7 +89,7 @@ func TestInstanceOperationsNeedKeys(t *testing.T) {
 }
 
 // A message has the same outcomes as a command, even if an operator sends it again.
-func TestAMessageEndsAsACommandDoes(t *testing.T) {
+func TestMessageStatuses(t *testing.T) {
 	s := newServer(t, withPost)
 	s.post("/v1/workflows/parcel/label", "2", `{"to":"Graz","label":"L-2"}`).want(t, http.StatusCreated)
 	operate := func(method, path, body string) answer {

@@ -31,7 +31,7 @@ func (g *guarded) ask(method, path, body, grants string) answer {
 
 var lines = regexp.MustCompile(`pawl_[0-9A-Za-z]{12}_[0-9A-Za-z]{36}`)
 
-func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
+func TestAPIKey_Lifecycle(t *testing.T) {
 	g := newGuarded(t)
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	body := `{"name":"billing","roles":["clerk"],"grants":["read:parcel","submit:parcel/stamp"],"expires_at":"` + ends.Format(time.RFC3339) +
@@ -90,7 +90,7 @@ func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 	}
 }
 
-func TestKeysArePagedAndOfOneTenant(t *testing.T) {
+func TestAPIKeys_PagesAndTenants(t *testing.T) {
 	g := newGuarded(t) // which has one of acme
 	for range 2 {
 		g.make("acme", "read")
@@ -123,7 +123,7 @@ func TestKeysArePagedAndOfOneTenant(t *testing.T) {
 }
 
 // A key cannot have more grants than its creator, and its text is not shown to a holder of fewer grants.
-func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
+func TestAPIKeyNeedsItsGrants(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()["api_key"]
 	for _, c := range []struct{ grants, body, lacks string }{
@@ -162,7 +162,7 @@ func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 }
 
 // Whoever steals a key for an hour has no more than the hour.
-func TestAKeyThatEndsMakesNoneThatLasts(t *testing.T) {
+func TestAPIKeyEndsWithItsCreator(t *testing.T) {
 	g := newGuarded(t)
 	k := apikey.Key{Tenant: "acme", Name: "short", Actor: "ann", CreatedBy: "test", ExpiresAt: time.Now().Add(time.Hour)}
 	made, _ := g.make("acme", "keys read")

@@ -49,7 +49,7 @@ func firstData(t *testing.T, response *http.Response) string {
 // streaming are what is streamed as events, with whether it is one thing that has a name, and so is hidden from others.
 var streaming = map[string]bool{"GET /v1/events": false, "GET /v1/commands/{scope}/{key...}": true}
 
-func TestEveryEventStreamTellsWhatItsCallerMayKnow(t *testing.T) {
+func TestEventStreamsShowGrantedEvents(t *testing.T) {
 	g := newGuarded(t)
 	other := []string{"Authorization", "Bearer " + g.token("other", auth.All().String())}
 	for _, r := range api.Routes() {
@@ -105,7 +105,7 @@ func (g *guarded) handshake(t *testing.T, headers ...string) answer {
 }
 
 // What is told on a WebSocket is what the caller may know, also of what happens later.
-func TestAWebSocketTellsWhatItsCallerMayKnow(t *testing.T) {
+func TestWebSocketShowsGrantedEvents(t *testing.T) {
 	g := newGuarded(t)
 	narrow := g.dial(g.with("stream:parcel#L-1")...)
 	narrow.send(`{"op":"subscribe","id":"all","after":0}`)
@@ -139,7 +139,7 @@ func TestAWebSocketTellsWhatItsCallerMayKnow(t *testing.T) {
 }
 
 // Requests continue while the keys rotate as providers rotate them: none is refused.
-func TestKeysRotateAndNobodyIsRefused(t *testing.T) {
+func TestProviderKeyRotation(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
 		JWKS: idp.URL, Refresh: time.Millisecond})

@@ -147,9 +147,7 @@ func (f *fuzz) ask(random *rand.Rand) {
 	for f.left.Add(-1) >= 0 && !f.t.Failed() {
 		c := m.make()
 		status, body, err := f.exchange(random, c)
-		if err != nil || status >= 500 && status != http.StatusServiceUnavailable {
-			f.t.Errorf("%d %s, %v: %s", status, body, err, c)
-		}
+		assert.Falsef(f.t, err != nil || status >= 500 && status != http.StatusServiceUnavailable, "%d %s, %v: %s", status, body, err, c)
 		if len(c.defects) == 0 && status > 0 {
 			f.valid.Add(1)
 			if status < 300 {

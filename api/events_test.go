@@ -119,7 +119,7 @@ func TestEvents_LongPollEndsWithNode(t *testing.T) {
 }
 
 // A reader that is too late gets the oldest position, before any stream starts.
-func TestEventsThatRetentionHasRemovedAreGone(t *testing.T) {
+func TestEvents_Gone(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
 	_, err := s.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position <= 2")
@@ -137,7 +137,7 @@ func TestEventsThatRetentionHasRemovedAreGone(t *testing.T) {
 
 // The start is the oldest retained event, or the next one if there is none, so a new reader misses nothing that was removed. A reader that
 // names a position is told if events after it are gone.
-func TestTheStartIsTheOldestEventThatIsThere(t *testing.T) {
+func TestEvents_StartIsOldest(t *testing.T) {
 	s := newServer(t)
 	s.someEvents()
 	c := s.dial()

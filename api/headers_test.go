@@ -183,7 +183,7 @@ func TestKeepForRefusesWhatIsNoTime(t *testing.T) {
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func TestATimeToBeginIsOneWithinTenYears(t *testing.T) {
+func TestNotBefore(t *testing.T) {
 	for value, want := range map[string]string{
 		"2026-06-02T00:00:00Z":              "2026-06-02T00:00:00Z",
 		"2026-06-02T02:00:00+02:00":         "2026-06-02T00:00:00Z",

@@ -25,7 +25,7 @@ import (
 )
 
 // There is one way to say who one is, and it is said once.
-func TestTheCredentialIsGivenOnce(t *testing.T) {
+func TestCredentialIsGivenOnce(t *testing.T) {
 	g := newWithoutEngine(t)
 	token := g.token("acme", "read")
 	for _, headers := range [][]string{append(by(token), by(token)...), by(token + ", Bearer " + token), by(token + " x"), by(""),
@@ -40,7 +40,7 @@ func TestTheCredentialIsGivenOnce(t *testing.T) {
 }
 
 // HEAD says of the same what GET says; no other method says anything.
-func TestOtherMethodsTellNoMore(t *testing.T) {
+func TestHeadAndOptions(t *testing.T) {
 	g := newGuarded(t)
 	for _, path := range []string{"/v1/instances/" + g.instance.String(), "/v1/commands/parcel:label/k",
 		"/v1/workflows/parcel/keys/L-1/history"} {
@@ -62,7 +62,7 @@ func TestOtherMethodsTellNoMore(t *testing.T) {
 }
 
 // A stored answer is for who may send the command now.
-func TestAReplayTakesTheGrantToo(t *testing.T) {
+func TestReplayNeedsGrant(t *testing.T) {
 	g := newGuarded(t)
 	path := "/v1/instances/" + g.instance.String() + "/stamp"
 	g.post(path, "s", `{}`, g.with("submit")...).want(t, 200)
@@ -102,7 +102,7 @@ func TestAReplayTakesTheGrantToo(t *testing.T) {
 }
 
 // The name of a workflow with the id of another workflow's instance does not match.
-func TestAnInstanceIsOfItsOwnWorkflow(t *testing.T) {
+func TestInstanceOfAnotherWorkflow(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()
 	for _, grant := range []string{"submit:delivery/note", "submit:delivery"} {
@@ -119,7 +119,7 @@ func TestAnInstanceIsOfItsOwnWorkflow(t *testing.T) {
 }
 
 // A cursor says where a list goes on, not whose it is.
-func TestACursorOfAnotherTenantLeadsNowhere(t *testing.T) {
+func TestForeignCursorFindsNothing(t *testing.T) {
 	g := newGuarded(t)
 	for range 3 {
 		g.packedBy(t, g.with("submit")...)
@@ -190,7 +190,7 @@ func (c *counted) add(reason string) {
 }
 
 // A refusal is counted by its reason and logged, and asks nothing of the engine, so of the database: neither a read nor a write.
-func TestARefusalAsksNothingOfTheDatabase(t *testing.T) {
+func TestRefusalReadsNoDatabase(t *testing.T) {
 	var refused counted
 	g := newWithoutEngine(t, func(c *api.Config) { c.Refused = refused.add })
 	want := map[string]int{}
@@ -228,7 +228,7 @@ func TestARefusalAsksNothingOfTheDatabase(t *testing.T) {
 }
 
 // Whoever sends too many commands has none of them looked at.
-func TestABulkOverTheRateIsNotLookedAt(t *testing.T) {
+func TestBulkOverRateIsNotRead(t *testing.T) {
 	g := newWithoutEngine(t, func(c *api.Config) { c.Limits.Rate, c.Limits.BulkItems = 0.0001, 2 })
 	narrow := g.with("submit:parcel")
 	g.post("/v1/commands?dry_run=true", "", `[{},{}]`, narrow...).want(t, http.StatusOK)

@@ -151,9 +151,7 @@ func TestDefaultVersion(t *testing.T) {
 	s.do(http.MethodPut, box, []byte(`{"version":1}`), json...).want(t, http.StatusNoContent)
 	begun("b", 1)
 	list := read[api.VersionList](t, s.get("/v1/ops/versions")).Versions
-	if len(list) != 4 || !list[0].Begins || list[1].Begins || list[0].Open != 1 || list[1].Open != 1 || len(list[0].Nodes) != 1 {
-		t.Errorf("%+v", list)
-	}
+	assert.Falsef(t, len(list) != 4 || !list[0].Begins || list[1].Begins || list[0].Open != 1 || list[1].Open != 1 || len(list[0].Nodes) != 1, "%+v", list)
 	s.do(http.MethodDelete, box, nil).want(t, http.StatusNoContent)
 	s.do(http.MethodDelete, box, nil).want(t, http.StatusNoContent)
 	begun("c", 2)

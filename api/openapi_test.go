@@ -240,9 +240,7 @@ func TestOpenAPI_ProblemUnionsAreDiscriminated(t *testing.T) {
 		mapping, _ := discriminator["mapping"].(map[string]any)
 		assert.Truef(t, discriminator["propertyName"] == "code" && len(all) >= 2 && len(mapping) == len(all), "%s: %v", name, schema)
 		for code, ref := range mapping {
-			if ref != atSchemas+problemName(workflow.Code(code)) || !slices.ContainsFunc(all, func(s any) bool { return s.(map[string]any)["$ref"] == ref }) {
-				t.Errorf("%s: %s leads to %s", name, code, ref)
-			}
+			assert.Falsef(t, ref != atSchemas+problemName(workflow.Code(code)) || !slices.ContainsFunc(all, func(s any) bool { return s.(map[string]any)["$ref"] == ref }), "%s: %s leads to %s", name, code, ref)
 		}
 	}
 	assert.NotEqual(t, 0, unions, "there are no unions of problems")
@@ -259,9 +257,7 @@ func TestOpenAPI_IntegersAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	document, d := documentWith(t, w)
 	bounded := func(what string, s contract.Schema) {
-		if s.Type == "integer" && (s.Maximum == nil && s.ExclusiveMaximum == nil || s.Minimum == nil && s.ExclusiveMinimum == nil) {
-			t.Errorf("%s is not bounded: %+v", what, s)
-		}
+		assert.Falsef(t, s.Type == "integer" && (s.Maximum == nil && s.ExclusiveMaximum == nil || s.Minimum == nil && s.ExclusiveMinimum == nil), "%s is not bounded: %+v", what, s)
 	}
 	for name, p := range d.Components.Parameters {
 		bounded(name, p.Schema)
@@ -285,7 +281,7 @@ func TestOpenAPI_IntegersAreBounded(t *testing.T) {
 var pointer = regexp.MustCompile(`"\$ref":"#([^"]+)"`)
 
 // The document has all requests and messages, and its references resolve.
-func TestTheAsyncAPIDocumentIsWhole(t *testing.T) {
+func TestAsyncAPI_References(t *testing.T) {
 	document, err := asyncAPI(publicURL{}, []*workflow.Workflow{letters(t, "letter", 1)})
 	require.NoError(t, err)
 	var all any

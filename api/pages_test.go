@@ -130,7 +130,7 @@ func (s *slowBody) Read(p []byte) (int, error) {
 }
 
 // An unauthenticated sender cannot keep a connection open by sending slowly. One that has sent everything may wait for the answer.
-func TestABodyHasToArriveInTime(t *testing.T) {
+func TestBodyHasDeadline(t *testing.T) {
 	t.Parallel()
 	verify := func(http.Header, []byte) (string, error) { return "", errors.New("unknown") }
 	s := newServer(t, func(c *api.Config) { c.Inbox = map[string]api.Consumer{"shop": {Verify: verify}} })

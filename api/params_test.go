@@ -81,7 +81,7 @@ func TestIntegersAreBounded(t *testing.T) {
 }
 
 // A handler that reads an undeclared parameter panics in every test.
-func TestAHandlerReadsOnlyWhatItsRouteDeclares(t *testing.T) {
+func TestHandlerReadsDeclaredParameters(t *testing.T) {
 	r := asked("limit=5", pageLimit, itsKey[0])
 	for name, read := range map[string]func(){
 		"no such parameter": func() { r.text("workflow") },

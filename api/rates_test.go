@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestATenantGetsItsBurstAndThenItsRate(t *testing.T) {
+func TestRates_Burst(t *testing.T) {
 	r := newRates("tenant", 2, 10)
 	take := func(tenant string, n int, at time.Duration, want time.Duration) {
 		t.Helper()

@@ -107,13 +107,9 @@ func TestStatusStreamShowsEveryChange(t *testing.T) {
 	s.visit().signed("Ida")
 	stream.until(func() bool { return false })
 	last := stream.statuses[len(stream.statuses)-1]
-	if !stream.ended || last.Status != transitions.Succeeded || last.Failures != 1 || last.Failure != "nobody opens" || last.Attempt != 2 {
-		t.Errorf("ended %t with %+v", stream.ended, last)
-	}
+	assert.Falsef(t, !stream.ended || last.Status != transitions.Succeeded || last.Failures != 1 || last.Failure != "nobody opens" || last.Attempt != 2, "ended %t with %+v", stream.ended, last)
 	for i, status := range stream.statuses {
-		if status.Scope != accepted.Scope || status.Key != "k" || i > 0 && status.UpdatedAt.Before(stream.statuses[i-1].UpdatedAt) {
-			t.Errorf("status %d: %+v", i, status)
-		}
+		assert.Falsef(t, status.Scope != accepted.Scope || status.Key != "k" || i > 0 && status.UpdatedAt.Before(stream.statuses[i-1].UpdatedAt), "status %d: %+v", i, status)
 	}
 	// An EventSource connects again after the end. It is told not to.
 	a := s.get(address, "Accept", "text/event-stream", "Last-Event-ID", stream.lastID)
@@ -204,9 +200,7 @@ func TestWatchShowsCommandUntilEnd(t *testing.T) {
 	assert.Truef(t, string(m.Command.Progress) == `{"percent":10}` && !m.Final && m.Command.Status == transitions.Processing, "%+v", m)
 	v.signed("Ida")
 	m = c.until(func(m wsMessage) bool { return m.Final })
-	if m.Command.Status != transitions.Succeeded || string(m.Command.Result) != string(read[wire.CommandStatus](t, s.get(address)).Result) {
-		t.Errorf("%+v", m)
-	}
+	assert.Falsef(t, m.Command.Status != transitions.Succeeded || string(m.Command.Result) != string(read[wire.CommandStatus](t, s.get(address)).Result), "%+v", m)
 	// The watch is over, and its id free.
 	c.send(`{"op":"unsubscribe","id":"w"}`)
 	if m := c.next(); m.Op != "error" || m.Code != workflow.InvalidRequest {

@@ -25,9 +25,7 @@ var anyName = regexp.MustCompile(`\{[^}]*\}`)
 func TestEveryRouteIsWhole(t *testing.T) {
 	grants := append([]Grant{Public, AnyCaller}, auth.Rights...)
 	for _, r := range Routes() {
-		if !slices.Contains(grants, r.Grant) || r.handle == nil || r.Section == "" || r.Doc == "" || len(r.Answers) == 0 || len(r.Codes) == 0 {
-			t.Errorf("%s %s: %+v", r.Method, r.Path, r)
-		}
+		assert.Falsef(t, !slices.Contains(grants, r.Grant) || r.handle == nil || r.Section == "" || r.Doc == "" || len(r.Answers) == 0 || len(r.Codes) == 0, "%s %s: %+v", r.Method, r.Path, r)
 		assert.Equalf(t, (r.Grant == auth.Keys), strings.HasPrefix(r.Path, keys), "%s %s is for %s", r.Method, r.Path, r.Grant)
 		assert.Falsef(t, strings.HasPrefix(r.Path, ops) != (r.Grant == Operate || r.Grant == OperateAll) && r.Path != "/metrics",
 			"%s %s is for %s", r.Method, r.Path, r.Grant)
@@ -52,7 +50,7 @@ func TestEveryRouteIsWhole(t *testing.T) {
 }
 
 // A row that says not what a caller needs does not start, of whatever it is that is left out.
-func TestARouteSaysWhatItTakes(t *testing.T) {
+func TestRouteNeedsGrant(t *testing.T) {
 	for name, r := range map[string]Route{
 		"a route": {Method: "GET", Path: "/v1/open"},
 		"an operation": {Method: "GET", Path: "/v1/open", Grant: Read,
@@ -71,7 +69,7 @@ func TestARouteSaysWhatItTakes(t *testing.T) {
 
 // The mux serves each row of the table and nothing else: an address of a row leads to
 // that row, and any other method is told those of the table.
-func TestTheTableIsWhatIsServed(t *testing.T) {
+func TestTableIsServed(t *testing.T) {
 	a := &API{}
 	mux := a.routes()
 	methods := map[string][]string{}
@@ -105,7 +103,7 @@ func TestTheTableIsWhatIsServed(t *testing.T) {
 }
 
 // The table has the requests of a WebSocket and the headers of an event stream.
-func TestStreamsTakeWhatTheTableSays(t *testing.T) {
+func TestStreamsFollowTable(t *testing.T) {
 	var all []string
 	for _, r := range Routes() {
 		for _, o := range r.Operations {
@@ -127,7 +125,7 @@ func TestStreamsTakeWhatTheTableSays(t *testing.T) {
 }
 
 // A transition cannot have a name that the table uses in its place.
-func TestNamesThatTheTableUsesAreNoTransitions(t *testing.T) {
+func TestReservedTransitionNames(t *testing.T) {
 	taken := regexp.MustCompile(`^/v1/(?:instances/\{id\}|workflows/\{workflow\}(?:/keys/\{business_key\})?)/(\w+)`)
 	type data struct{}
 	for _, r := range Routes() {
@@ -141,7 +139,7 @@ func TestNamesThatTheTableUsesAreNoTransitions(t *testing.T) {
 	}
 }
 
-func TestRightsOfWhoIsBelievedAreThoseOfTheRoles(t *testing.T) {
+func TestLoopbackRightsFollowRoles(t *testing.T) {
 	a := &API{}
 	for role, has := range map[string]int{"": 5, "clerk": 5, "Operator": 5, Operator: 6, OperatorOfAll: 7, "*": 7} {
 		c := Caller{Grants: grantsOf([]string{role})}

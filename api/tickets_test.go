@@ -235,9 +235,7 @@ func (g *guarded) streamed(path string, headers ...string) int {
 	response, err := http.DefaultClient.Do(g.request(g.t.Context(), http.MethodGet, path, nil, headers...))
 	require.NoError(g.t, err)
 	defer response.Body.Close()
-	if response.StatusCode == 200 && response.Header.Get("Content-Type") != "text/event-stream" {
-		g.t.Errorf("%s is answered as %s", path, response.Header.Get("Content-Type"))
-	}
+	assert.Falsef(g.t, response.StatusCode == 200 && response.Header.Get("Content-Type") != "text/event-stream", "%s is answered as %s", path, response.Header.Get("Content-Type"))
 	if response.StatusCode == 200 {
 		if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil || line != "retry: 1000\n" {
 			g.t.Errorf("%s: %q, %v", path, line, err)
